@@ -226,11 +226,11 @@ fn all_resources<'a>(lines: &[&'a Line<'a>]) -> BTreeSet<&'a Resource> {
 /// label.
 fn hosting(set: &Set<'_>) -> String {
     const LABEL_MAX: usize = 63;
-    let object_ref: String = format!("{}.{}", set.namespace, set.name)
+    let label: String = format!("{}.{}", set.namespace, set.name)
         .chars()
         .take(LABEL_MAX)
         .collect();
-    object_ref.trim_end_matches(['.', '-', '_']).to_owned()
+    label.trim_end_matches(['.', '-', '_']).to_owned()
 }
 
 #[cfg(test)]

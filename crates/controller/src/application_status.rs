@@ -30,7 +30,7 @@ pub(super) const CONTROLLER: Controller = Controller {
     watches: &[
         Watch::cached(Kind::Applications),
         Watch::cached(Kind::Works),
-        Watch::cached(Kind::Sets),
+        Watch::cached(Kind::ReplicaSets),
         Watch::cached(Kind::Clusters),
         Watch::cached(Kind::Config),
     ],

@@ -258,7 +258,7 @@ pub struct Cache {
     gitops: GitOpsClusters,
     agents: Agents,
     /// The resources of Applications that ApplicationSets generated, kept only if reports are enabled.
-    parts: Option<Interned<Resource>>,
+    resources: Option<Interned<Resource>>,
     /// The last writes that the API server refused.
     refusals: Refusals,
     /// The namespace of Argo CD.
@@ -287,7 +287,7 @@ impl Cache {
             agents: Agents::default(),
             refusals: Refusals::default(),
             argocd: argocd.into(),
-            parts: None,
+            resources: None,
             mappers: Mappers::new(),
         }
     }
@@ -295,7 +295,7 @@ impl Cache {
     /// Keeps the fields of Applications that the reports of ApplicationSets need.
     #[must_use]
     pub fn with_reports(mut self) -> Self {
-        self.parts = Some(Interned::default());
+        self.resources = Some(Interned::default());
         self
     }
 
@@ -319,14 +319,14 @@ impl Cache {
 
     /// Returns why the API server refused the last write of a controller for an object.
     #[must_use]
-    pub fn refused(&self, controller: &'static str, kind: ReconcileKind, object_ref: &ObjectRef) -> Option<&str> {
+    pub fn refusal(&self, controller: &'static str, kind: ReconcileKind, object_ref: &ObjectRef) -> Option<&str> {
         let refusal = self.refusals.get(&(controller, kind, object_ref.clone()));
         refusal.map(|refusal| &*refusal.why)
     }
 
     /// Returns why the API server refused the last write of this part of a controller for an object.
     #[must_use]
-    pub fn refused_of_part(
+    pub fn refusal_of_workqueue(
         &self,
         controller: &'static str,
         part: usize,
@@ -488,8 +488,8 @@ impl Cache {
 
     /// Returns true if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
     #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.gitops.is_open()
+    pub fn allows_other_namespaces(&self) -> bool {
+        self.gitops.allows_other_namespaces()
     }
 
     /// Returns the clusters that a Placement selects.
@@ -499,7 +499,7 @@ impl Cache {
     }
 
     /// Returns the managed clusters in the decisions of a Placement.
-    pub fn decided(&self, placement: &ObjectRef) -> impl Iterator<Item = &Arc<str>> + use<'_> {
+    pub fn selected_by(&self, placement: &ObjectRef) -> impl Iterator<Item = &Arc<str>> + use<'_> {
         self.decisions.of(placement).flatten()
     }
 
@@ -511,7 +511,7 @@ impl Cache {
 
     /// Returns true if the decisions of a Placement contain a managed cluster.
     #[must_use]
-    pub fn is_decided(&self, placement: &ObjectRef, cluster: &str) -> bool {
+    pub fn is_selected_by(&self, placement: &ObjectRef, cluster: &str) -> bool {
         self.decisions.of(placement).any(|named| named.contains(cluster))
     }
 
@@ -527,21 +527,21 @@ impl Cache {
     }
 
     /// Returns the GitOpsClusters with a decision, written by the controller, that contains a managed cluster.
-    pub fn listing(&self, cluster: &str) -> impl Iterator<Item = ObjectRef> + use<'_> {
-        let naming = self.agents.naming(AgentResource::Decisions, cluster);
-        naming.filter_map(|(_, it)| it.owner())
+    pub fn gitops_with_decision(&self, cluster: &str) -> impl Iterator<Item = ObjectRef> + use<'_> {
+        let decisions = self.agents.by_cluster(AgentResource::Decisions, cluster);
+        decisions.filter_map(|(_, it)| it.owner())
     }
 
     /// Returns true if a decision that the controller wrote for a GitOpsCluster contains a managed cluster.
     #[must_use]
-    pub fn is_listed(&self, gitops: &ObjectRef, cluster: &str) -> bool {
-        self.listing(cluster).any(|owner| owner == *gitops)
+    pub fn has_written_decision(&self, gitops: &ObjectRef, cluster: &str) -> bool {
+        self.gitops_with_decision(cluster).any(|owner| owner == *gitops)
     }
 
     /// Returns the CertificateSigningRequests of the agent of a managed cluster.
     pub fn requests_of(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> + use<'_> {
         self.agents
-            .naming(AgentResource::Requests, cluster)
+            .by_cluster(AgentResource::Requests, cluster)
             .map(|(object_ref, _)| object_ref)
     }
 
@@ -677,9 +677,9 @@ impl Cache {
                     cache.put_object(kind, object_ref, object)
                 })
             }
-            Change::AllowOtherNamespaces(update) => self.set(update, Self::put_open),
+            Change::AllowOtherNamespaces(update) => self.set(update, Self::put_allows_other_namespaces),
             Change::Tracking(update) => self.set(update, |cache, tracking| {
-                cache.track(tracking.unwrap_or_else(|| Tracking::configured(|_| None)))
+                cache.set_tracking(tracking.unwrap_or_else(|| Tracking::configured(|_| None)))
             }),
             Change::Namespaces(update) => self.set(update, Self::put_namespaces),
             Change::WriteRefused(controller, part, affected, refusal) => {
@@ -763,14 +763,14 @@ impl Cache {
     ) -> Vec<ReconcileRequest> {
         if let Some(application) = &mut application {
             match &mut application.generated {
-                Some(generated) if self.parts.is_some() => self.keep(&mut generated.parts),
+                Some(generated) if self.resources.is_some() => self.keep(&mut generated.resources),
                 generated => *generated = None,
             }
         }
         let before = self.applications.put(object_ref, application);
         let after = self.applications.get(object_ref);
-        self.pull_applications.note(object_ref, before.as_ref(), after);
-        self.application_sets.note(object_ref, before.as_ref(), after);
+        self.pull_applications.index_change(object_ref, before.as_ref(), after);
+        self.application_sets.index_change(object_ref, before.as_ref(), after);
         let mut sets = BTreeSet::new();
         if before.as_ref().map(report_fields) != after.map(report_fields) {
             let both = before.iter().chain(after);
@@ -793,7 +793,7 @@ impl Cache {
 
     fn put_work(&mut self, kind: WorkKind, object_ref: &ObjectRef, mut work: Option<Work>) -> Vec<ReconcileRequest> {
         if let Some(work) = &mut work {
-            self.keep(&mut work.parts);
+            self.keep(&mut work.resources);
         }
         let (was, is) = (self.works.get(kind, object_ref).is_some(), work.is_some());
         let is_pull_work = work.as_ref().is_some_and(|work| work.pull_work.is_some());
@@ -813,8 +813,8 @@ impl Cache {
 
     /// Interns a list, or drops it if reports are disabled.
     fn keep(&mut self, list: &mut Arc<[Resource]>) {
-        *list = match &mut self.parts {
-            Some(parts) => parts.keep(std::mem::take(list)),
+        *list = match &mut self.resources {
+            Some(resources) => resources.keep(std::mem::take(list)),
             None => Arc::default(),
         };
     }
@@ -859,8 +859,8 @@ impl Cache {
         )
     }
 
-    fn put_open(&mut self, open: Option<bool>) -> Vec<ReconcileRequest> {
-        if !self.gitops.put_open(open.unwrap_or_default()) {
+    fn put_allows_other_namespaces(&mut self, open: Option<bool>) -> Vec<ReconcileRequest> {
+        if !self.gitops.put_allows_other_namespaces(open.unwrap_or_default()) {
             return Vec::new();
         }
         let object_ref = ReconcileRequest::argocd(&self.argocd).object_ref;
@@ -904,7 +904,10 @@ impl Cache {
     }
 
     /// Returns the GitOpsClusters that select any of these managed clusters.
-    pub(crate) fn selecting<'c>(&self, clusters: impl IntoIterator<Item = &'c Arc<str>>) -> BTreeSet<&ObjectRef> {
+    pub(crate) fn gitops_selecting<'c>(
+        &self,
+        clusters: impl IntoIterator<Item = &'c Arc<str>>,
+    ) -> BTreeSet<&ObjectRef> {
         self.gitops.of_clusters(clusters, &self.decisions)
     }
 
@@ -914,8 +917,8 @@ impl Cache {
         let owners = self.secrets.of(cluster).filter_map(|(_, secret)| secret.owner());
         let owners = owners.filter_map(|owner| owner.split_once('/'));
         let owners = owners.map(|(namespace, name)| ObjectRef::new(namespace, name));
-        let selecting = self.selecting([cluster]).into_iter().cloned();
-        let all = owners.chain(selecting).chain(self.listing(cluster));
+        let selecting = self.gitops_selecting([cluster]).into_iter().cloned();
+        let all = owners.chain(selecting).chain(self.gitops_with_decision(cluster));
         all.filter(|object_ref| self.gitops.get(object_ref).is_some()).collect()
     }
 
@@ -936,9 +939,9 @@ impl Cache {
         self.map(Kind::Parameters, &self.of_argocd(&tenancy::CONFIG_MAP.into()), None)
     }
 
-    fn track(&mut self, tracking: Tracking) -> Vec<ReconcileRequest> {
+    fn set_tracking(&mut self, tracking: Tracking) -> Vec<ReconcileRequest> {
         let label = self.tracking().label().to_owned();
-        let mut affected = self.works.track(tracking);
+        let mut affected = self.works.set_tracking(tracking);
         if label != self.tracking().label() {
             affected.extend(self.clusters.keys().map(ReconcileRequest::cluster));
         }
@@ -967,29 +970,29 @@ impl Cache {
         }
         let stays = |cluster: &Cluster| !cluster.deleting;
         if after.is_some_and(stays) != before.as_ref().is_some_and(stays) {
-            affected.extend(ReconcileRequest::gitops_all(self.selecting([name])));
+            affected.extend(ReconcileRequest::gitops_all(self.gitops_selecting([name])));
         }
         let has_availability_changed = self.availability(name) != availability;
         if has_availability_changed {
             // A cluster that is reachable again may have left a Placement meanwhile.
             affected.extend(ReconcileRequest::gitops_all(&self.gitops_of(name)));
         }
-        let is_another = self.clusters.get(name).is_some() != before.is_some();
+        let was_created_or_deleted = self.clusters.get(name).is_some() != before.is_some();
         let mut concerned = BTreeSet::new();
         if has_availability_changed {
             concerned.extend(self.works.on(name));
         }
-        let is_hub = |cluster: &Cluster| is_hub(name, &cluster.labels);
-        let is_hub_now = after.is_some_and(is_hub) != before.as_ref().is_some_and(is_hub);
-        if has_availability_changed || is_another || is_hub_now {
+        let is_the_hub = |cluster: &Cluster| is_hub(name, &cluster.labels);
+        let has_hub_changed = after.is_some_and(is_the_hub) != before.as_ref().is_some_and(is_the_hub);
+        if has_availability_changed || was_created_or_deleted || has_hub_changed {
             concerned.extend(self.pull_applications.to(name).cloned());
         }
-        if is_another {
+        if was_created_or_deleted {
             concerned.extend(self.pull_applications.of(name).cloned());
         }
         affected.extend(concerned.into_iter().map(ReconcileRequest::application));
         let mut affected = self.with_application_sets(affected);
-        if has_availability_changed || is_another {
+        if has_availability_changed || was_created_or_deleted {
             let set_of = |object_ref: &ObjectRef| self.application(object_ref)?.set(object_ref);
             let sets: BTreeSet<_> = self.application_sets.on(name).filter_map(set_of).collect();
             affected.extend(sets.into_iter().map(ReconcileRequest::set));

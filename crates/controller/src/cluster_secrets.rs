@@ -11,7 +11,7 @@
 mod credential;
 mod decide;
 mod manager;
-pub(crate) mod routes;
+pub(crate) mod mappers;
 
 pub use crate::model::Labels;
 pub use credential::Issuer;
@@ -231,7 +231,7 @@ impl ClusterSecret {
         self.labels.get(MANAGED_BY) == Some(OURS)
     }
 
-    /// Returns true if the Secret belongs to this keeper or is handed over to it.
+    /// Returns true if the Secret belongs to this manager or is handed over to it.
     fn is_managed_by(&self, manager: SecretManager<'_>) -> bool {
         self.is_ours()
             && match (self.owner(), manager.owner()) {

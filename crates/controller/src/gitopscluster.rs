@@ -8,9 +8,9 @@
 //! The controller writes cluster Secrets only into the namespace that it serves, because its cache holds the Secrets of that
 //! namespace only.
 
+pub(crate) mod mappers;
 pub(crate) mod membership;
 pub(crate) mod ownership;
-pub(crate) mod routes;
 mod secrets;
 mod status;
 
@@ -37,12 +37,12 @@ const NAME: &str = "gitopscluster";
 const ABOUT: &str =
     "Argo CD cluster Secrets for the clusters that a GitOpsCluster's Placement selects, and the GitOpsCluster's status";
 const WATCHES: &[Watch] = &[
-    Watch::mapped(Kind::GitOpsClusters, routes::gitops_cluster),
-    Watch::mapped(Kind::Placements, routes::placement),
-    Watch::mapped(Kind::Decisions, routes::decision),
+    Watch::mapped(Kind::GitOpsClusters, mappers::gitops_cluster),
+    Watch::mapped(Kind::Placements, mappers::placement),
+    Watch::mapped(Kind::Decisions, mappers::decision),
     Watch::cached(Kind::Clusters),
-    Watch::mapped(Kind::Secrets, routes::secret),
-    Watch::mapped(Kind::Namespace, routes::namespace),
+    Watch::mapped(Kind::Secrets, mappers::secret),
+    Watch::mapped(Kind::Namespace, mappers::namespace),
     Watch::cached(Kind::Config),
 ];
 
@@ -113,7 +113,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         let body = json!({"metadata": {"resourceVersion": it.version}, "status": status});
         action(&GITOPS_CLUSTER_STATUSES, body, events)
     };
-    let alive = || {
+    let write_status = || {
         let (desired, conflicts, refused) = status::desired(cache, object_ref, it, &ownership, context)?;
         let warnings = [("ClusterSecretConflict", conflicts), ("FieldRefused", refused)];
         let events = warnings.into_iter().filter_map(|(reason, message)| {
@@ -147,10 +147,10 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
             return Some(finalizers(others_finalizers(object_ref, it, argocd)));
         }
         // The controller of the other Argo CD writes the status.
-        if has_own_finalizer(it, other) || status::is_answered(it, other) {
+        if has_own_finalizer(it, other) || status::is_status_of(it, other) {
             return None;
         }
-        return alive();
+        return write_status();
     }
     let selects = !matches!(
         cache.selection(&it.placement(object_ref)),
@@ -162,7 +162,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     if is_told && (is_lacking || has_shared_finalizer(it)) {
         return Some(finalizers(with_own_finalizer(it, argocd)));
     }
-    alive()
+    write_status()
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@
 //!
 //! [`watches`] reports the objects on the hub. The [`cache`] keeps the fields that the controllers need ([`model`]). The mappers of
 //! the controllers ([`reconcile::Watch`]), or the cache for all of them, return the objects that a change concerns. The workqueue
-//! ([`runtime::queue`]) decides when to reconcile them. A controller ([`controllers`], one folder each) computes the writes from the cache and the time alone;
-//! [`runtime::slots`] limits the writes in progress, and [`runtime::writer`] writes, if this replica holds the Lease
-//! ([`runtime::lease`]). All of this runs on one thread, so that the cache needs no lock and each decision uses one state.
+//! ([`runtime::queue`]) decides when to reconcile them. A controller ([`controllers`], one folder each) computes the writes
+//! from the cache and the time alone; [`runtime::slots`] limits the writes in progress, and [`runtime::writer`] writes, if this
+//! replica holds the Lease ([`runtime::lease`]). All of this runs on one thread, so that the cache needs no lock and each decision
+//! uses one state.
 
 pub mod annotations;
 #[cfg(test)]

@@ -78,7 +78,7 @@ enum TaskResult {
 /// A write in progress.
 struct Running {
     /// The index of the workqueue, the object, and the object on which Events are recorded; none for an Event.
-    involved_object: Option<(usize, Due, InvolvedObject)>,
+    reconciled: Option<(usize, Due, InvolvedObject)>,
     task: AbortHandle,
     /// True if the write was aborted.
     is_aborted: bool,
@@ -264,14 +264,12 @@ impl Reconciler {
             matches!(&done, Ok(TaskResult::Written(it, _)) if matches!(it.outcome, Outcome::Written { .. }));
         let is_slow = self.slots.end(&id, is_answered, now);
         let Some(Running {
-            involved_object,
-            is_aborted,
-            ..
+            reconciled, is_aborted, ..
         }) = self.running.remove(&id)
         else {
             return;
         };
-        let Some((workqueue, due, involved)) = involved_object else {
+        let Some((workqueue, due, involved)) = reconciled else {
             if done.is_err() {
                 self.metrics.panicked("events");
                 error!("panic while writing an Event; the Event is lost");
@@ -288,7 +286,7 @@ impl Reconciler {
                 warn!(controller = controller.name, kind, object = %object_ref, "slow write aborted because others wait; retrying");
                 let why = self
                     .cache
-                    .refused_of_part(controller.name, workqueue, controller.kind, object_ref);
+                    .refusal_of_workqueue(controller.name, workqueue, controller.kind, object_ref);
                 let why = why.unwrap_or(WRITE_TIMED_OUT);
                 let refusal = writer::Refusal {
                     text: why.to_owned(),
@@ -345,7 +343,7 @@ impl Reconciler {
         let controller = self.workqueues[workqueue].controller;
         let known = self
             .cache
-            .refused_of_part(controller.name, workqueue, controller.kind, object_ref);
+            .refusal_of_workqueue(controller.name, workqueue, controller.kind, object_ref);
         if known == refusal.as_ref().map(|(it, _)| it.text.as_str()) {
             return;
         }
@@ -397,7 +395,7 @@ impl Reconciler {
                 }
                 self.record_object_metrics(event.kind);
                 debug!(kind, "initial list complete");
-                self.is_synced(event.kind);
+                self.mark_synced(event.kind);
             }
             WatchUpdate::Unreadable(object_ref, why) => {
                 self.metrics.watch_failed(kind, Reason::Unreadable);
@@ -414,10 +412,10 @@ impl Reconciler {
                     if self.missing.insert(event.kind) {
                         info!(kind, "not served by the hub; continuing without it");
                     }
-                    self.is_synced(event.kind);
+                    self.mark_synced(event.kind);
                 } else {
                     if event.kind.may_be_forbidden() && watches::is_forbidden(&error) {
-                        self.is_synced(event.kind);
+                        self.mark_synced(event.kind);
                     }
                     self.metrics.watch_failed(kind, watches::reason(&error));
                     warn!(kind, why = watches::describe(&error), "watch failed; retrying");
@@ -460,7 +458,7 @@ impl Reconciler {
         self.health_updates_paused_until = Some(later((self.clocks.elapsed)(), PANIC_BACKOFF));
     }
 
-    fn is_synced(&mut self, kind: Kind) {
+    fn mark_synced(&mut self, kind: Kind) {
         if self.ready.synced(&kind) {
             info!("ready: caches are synced");
         }
@@ -573,7 +571,7 @@ impl Reconciler {
         self.slots
             .begin(task.id(), group, flow, is_slow, (self.clocks.elapsed)());
         let running = Running {
-            involved_object: Some((at, due, involved)),
+            reconciled: Some((at, due, involved)),
             task,
             is_aborted: false,
         };
@@ -597,11 +595,7 @@ impl Reconciler {
         }
         for id in late {
             // Events are not retried, and so not aborted: they have the timeout of requests.
-            if let Some(running) = self
-                .running
-                .get_mut(&id)
-                .filter(|running| running.involved_object.is_some())
-            {
+            if let Some(running) = self.running.get_mut(&id).filter(|running| running.reconciled.is_some()) {
                 running.is_aborted = true;
                 running.task.abort();
             }
@@ -637,7 +631,7 @@ impl Reconciler {
             });
             self.slots.begin(task.id(), self.events, flow, false, now);
             let running = Running {
-                involved_object: None,
+                reconciled: None,
                 task,
                 is_aborted: false,
             };
@@ -646,8 +640,8 @@ impl Reconciler {
     }
 
     /// Returns when the next object becomes due after `since`, the time at which the last work began. Objects that were due
-    /// before wait for a slot, and so for the end of a write. An object that became due since then may be in the past: it was too
-    /// late for that work, and nothing else would wake the loop for it.
+    /// before wait for a slot, and so for the end of a write. An object that became due during that work was missed by it,
+    /// so the loop must wake at once.
     fn next(&self, leads: bool, since: Instant) -> Option<Instant> {
         let workqueues = if leads { &self.workqueues[..] } else { &[] };
         let due = workqueues

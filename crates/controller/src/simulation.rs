@@ -409,7 +409,7 @@ impl Hub {
         hub.affected.clear();
         let named: BTreeSet<_> = self
             .cache
-            .decided(&ObjectRef::new("argocd", "some"))
+            .selected_by(&ObjectRef::new("argocd", "some"))
             .map(|it| &**it)
             .collect();
         hub.select(&named.into_iter().collect::<Vec<_>>());

@@ -29,7 +29,7 @@ pub(crate) const CONTROLLER: Controller = Controller {
         Watch::mapped(Kind::ApplicationSets, of_same_name),
         Watch::mapped(Kind::Reports, of_same_name),
         Watch::cached(Kind::Works),
-        Watch::cached(Kind::Sets),
+        Watch::cached(Kind::ReplicaSets),
         Watch::cached(Kind::Clusters),
         Watch::cached(Kind::Config),
     ],
@@ -108,7 +108,7 @@ fn lines<'i>(cache: &'i Cache, object_ref: &'i ObjectRef, application: &'i Appli
         // The same condition may already be present.
         let unreached = unreached(cache, cluster).filter(|it| conditions.iter().all(|other| other.kind != it.kind));
         conditions.extend(unreached);
-        let resources = vec![&*generated.parts];
+        let resources = vec![&*generated.resources];
         let carriers = cache.pull_works(object_ref);
         let mut here = carriers.iter().filter(|it| *it.object_ref.namespace == *cluster);
         let carrier = here.next().map(|it| (cluster, &*it.object_ref.name));
@@ -149,7 +149,7 @@ fn clusters<'i>(cache: &'i Cache, application: &ObjectRef) -> BTreeMap<&'i str, 
                 .conditions
                 .extend(message.as_deref().map(|message| Condition { kind, message }));
         }
-        cluster.resources.push(&work.parts);
+        cluster.resources.push(&work.resources);
     }
     clusters
 }

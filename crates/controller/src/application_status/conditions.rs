@@ -67,9 +67,11 @@ pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
     if fleet.is_empty() {
         return Vec::new();
     }
-    let clusters = |told: &dyn Fn(&ClusterStatus) -> Option<String>| -> BTreeMap<String, String> {
-        let told = fleet.clusters.iter().map(|(name, cluster)| (name, told(cluster)));
-        told.filter_map(|(name, told)| Some((name.clone(), told?))).collect()
+    let clusters = |message_of: &dyn Fn(&ClusterStatus) -> Option<String>| -> BTreeMap<String, String> {
+        let messages = fleet.clusters.iter().map(|(name, cluster)| (name, message_of(cluster)));
+        messages
+            .filter_map(|(name, message)| Some((name.clone(), message?)))
+            .collect()
     };
     let joined = |texts: &[String]| (!texts.is_empty()).then(|| texts.join("; "));
     let mut refused = clusters(&|cluster| joined(&cluster.refused));
@@ -79,11 +81,10 @@ pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
         let sets = fleet
             .sets
             .iter()
-            .filter(|(_, told)| told.health == HealthStatus::Degraded);
-        degraded.extend(sets.map(|(object_ref, told)| (format!("{SET}{object_ref}"), told.message.clone())));
+            .filter(|(_, set)| set.health == HealthStatus::Degraded);
+        degraded.extend(sets.map(|(object_ref, set)| (format!("{SET}{object_ref}"), set.message.clone())));
     }
-    // The health of a progressing cluster is not final: its earlier error stays until it is, so that it does not disappear and
-    // reappear with each attempt.
+    // While a cluster is progressing, its earlier error is kept, so that the condition does not flap.
     for condition in before {
         let said = subject(condition).and_then(|name| Some((name, fleet.clusters.get(name)?)));
         let Some((name, cluster)) = said.filter(|(_, cluster)| cluster.is_progressing()) else {
@@ -99,8 +100,8 @@ pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
     }
     let unreachable = clusters(&|cluster| unreachable(cluster.availability).map(str::to_owned));
     let mut conditions = Vec::new();
-    for (kind, told) in [(APPLY_ERROR, refused), (DEGRADED, degraded), (UNREACHABLE, unreachable)] {
-        conditions.extend(first_few(told).into_iter().map(|message| condition(kind, message)));
+    for (kind, messages) in [(APPLY_ERROR, refused), (DEGRADED, degraded), (UNREACHABLE, unreachable)] {
+        conditions.extend(first_few(messages).into_iter().map(|message| condition(kind, message)));
     }
     conditions.push(condition(INFO, totals(fleet)));
     conditions
@@ -125,9 +126,9 @@ fn condition(kind: &str, message: String) -> Condition {
 }
 
 /// Returns one text for each cluster up to the maximum, and one text for the rest.
-fn first_few(told: BTreeMap<String, String>) -> Vec<String> {
-    let rest: Vec<String> = told.keys().skip(MAX_CONDITIONS).cloned().collect();
-    let mut texts: Vec<String> = told
+fn first_few(messages: BTreeMap<String, String>) -> Vec<String> {
+    let rest: Vec<String> = messages.keys().skip(MAX_CONDITIONS).cloned().collect();
+    let mut texts: Vec<String> = messages
         .into_iter()
         .take(MAX_CONDITIONS)
         .map(|(name, text)| format!("{name}: {text}"))
@@ -183,7 +184,7 @@ fn totals(fleet: &Fleet) -> String {
         format!("{} in {}", counted(fleet.objects, "object"), counted(works, "work")),
     ];
     let sets = fleet.sets.iter().take(MAX_CONDITIONS);
-    parts.extend(sets.map(|(object_ref, told)| format!("{SET}{object_ref}: {}", told.message)));
+    parts.extend(sets.map(|(object_ref, set)| format!("{SET}{object_ref}: {}", set.message)));
     parts.join("; ")
 }
 

@@ -10,15 +10,15 @@ mod authority;
 mod blocklist;
 mod hub;
 mod issued;
+mod mappers;
 mod requests;
 mod rollout;
-mod routes;
 mod templates;
 mod works;
 
 pub(crate) use addon::CONTROLLER as ADDON;
 pub(crate) use hub::CONTROLLER as HUB;
-pub(crate) use issued::of_others as revoked_of_others;
+pub(crate) use issued::revoked_but_run_by_others;
 pub(crate) use requests::CONTROLLER as REQUESTS;
 pub(crate) use rollout::requeue_after as rollout_again;
 pub(crate) use works::CONTROLLER as WORKS;
@@ -42,34 +42,34 @@ pub(crate) const NAME: &str = "argocd-agent";
 pub(crate) const ABOUT: &str = "argocd-agent as an OCM add-on on each cluster that a GitOpsCluster's Placement \
                                 selects, and its certificates";
 pub(crate) const WATCHES: &[Watch] = &[
-    Watch::mapped(Kind::GitOpsClusters, crate::gitopscluster::routes::gitops_cluster),
-    Watch::mapped(Kind::Placements, crate::gitopscluster::routes::placement),
-    Watch::mapped(Kind::Decisions, crate::gitopscluster::routes::decision),
+    Watch::mapped(Kind::GitOpsClusters, crate::gitopscluster::mappers::gitops_cluster),
+    Watch::mapped(Kind::Placements, crate::gitopscluster::mappers::placement),
+    Watch::mapped(Kind::Decisions, crate::gitopscluster::mappers::decision),
     Watch::cached(Kind::Clusters),
-    Watch::mapped(Kind::Secrets, crate::gitopscluster::routes::secret),
-    Watch::mapped(Kind::Namespace, crate::gitopscluster::routes::namespace),
+    Watch::mapped(Kind::Secrets, crate::gitopscluster::mappers::secret),
+    Watch::mapped(Kind::Namespace, crate::gitopscluster::mappers::namespace),
     Watch::cached(Kind::Config),
-    Watch::mapped(Kind::Certificates, routes::certificates),
-    Watch::mapped(Kind::AgentResource(AgentResource::TokenKey), routes::agents),
-    Watch::mapped(Kind::AgentResource(AgentResource::Bundle), routes::agents),
-    Watch::mapped(Kind::AgentResource(AgentResource::Blocklist), routes::agents),
-    Watch::mapped(Kind::AgentResource(AgentResource::Issued), routes::issued),
-    Watch::mapped(Kind::AgentResource(AgentResource::Services), routes::addresses),
-    Watch::mapped(Kind::AgentResource(AgentResource::Routes), routes::addresses),
-    Watch::mapped(Kind::AgentResource(AgentResource::Nodes), routes::addresses),
-    Watch::mapped(Kind::AgentResource(AgentResource::Deployments), routes::agents),
-    Watch::mapped(Kind::AgentResource(AgentResource::Templates), routes::owners),
-    Watch::mapped(Kind::AgentResource(AgentResource::Management), routes::management),
-    Watch::mapped(Kind::AgentResource(AgentResource::AddOnConfigs), routes::owners),
-    Watch::mapped(Kind::AgentResource(AgentResource::AddOns), routes::objects_of_cluster),
-    Watch::mapped(Kind::AgentResource(AgentResource::Placements), routes::owners),
-    Watch::mapped(Kind::AgentResource(AgentResource::Decisions), routes::decisions),
-    Watch::mapped(Kind::AgentResource(AgentResource::Works), routes::objects_of_cluster),
-    Watch::mapped(Kind::AgentResource(AgentResource::Requests), routes::requests),
+    Watch::mapped(Kind::Certificates, mappers::certificates),
+    Watch::mapped(Kind::AgentResource(AgentResource::TokenKey), mappers::agents),
+    Watch::mapped(Kind::AgentResource(AgentResource::Bundle), mappers::agents),
+    Watch::mapped(Kind::AgentResource(AgentResource::Blocklist), mappers::agents),
+    Watch::mapped(Kind::AgentResource(AgentResource::Issued), mappers::issued),
+    Watch::mapped(Kind::AgentResource(AgentResource::Services), mappers::addresses),
+    Watch::mapped(Kind::AgentResource(AgentResource::Routes), mappers::addresses),
+    Watch::mapped(Kind::AgentResource(AgentResource::Nodes), mappers::addresses),
+    Watch::mapped(Kind::AgentResource(AgentResource::Deployments), mappers::agents),
+    Watch::mapped(Kind::AgentResource(AgentResource::Templates), mappers::owners),
+    Watch::mapped(Kind::AgentResource(AgentResource::Management), mappers::management),
+    Watch::mapped(Kind::AgentResource(AgentResource::AddOnConfigs), mappers::owners),
+    Watch::mapped(Kind::AgentResource(AgentResource::AddOns), mappers::objects_of_cluster),
+    Watch::mapped(Kind::AgentResource(AgentResource::Placements), mappers::owners),
+    Watch::mapped(Kind::AgentResource(AgentResource::Decisions), mappers::decisions),
+    Watch::mapped(Kind::AgentResource(AgentResource::Works), mappers::objects_of_cluster),
+    Watch::mapped(Kind::AgentResource(AgentResource::Requests), mappers::requests),
 ];
 
 /// Returns the GitOpsClusters that request agents for the clusters of this Argo CD.
-fn asking<'i>(
+fn gitops_with_agents<'i>(
     cache: &'i Cache,
     argocd: &'i str,
 ) -> impl Iterator<Item = (&'i ObjectRef, &'i GitOpsCluster, &'i DesiredAgent)> {
@@ -90,7 +90,7 @@ fn management(cache: &Cache) -> Option<&Object> {
 }
 
 /// Returns the namespace and name of a GitOpsCluster.
-fn pair(object_ref: &ObjectRef) -> (&str, &str) {
+fn namespace_and_name(object_ref: &ObjectRef) -> (&str, &str) {
     (&object_ref.namespace, &object_ref.name)
 }
 
@@ -219,8 +219,8 @@ pub fn addon_status(
     let is_told = |existing: &Value| {
         // During a rollout the second entry has the desired version.
         let (first, next) = (
-            agent::present_template(pair(object_ref), existing),
-            agent::next_template(pair(object_ref), existing),
+            agent::present_template(namespace_and_name(object_ref), existing),
+            agent::next_template(namespace_and_name(object_ref), existing),
         );
         [first, next].contains(&Some(&name))
     };
@@ -229,7 +229,7 @@ pub fn addon_status(
             .object(AgentResource::Templates, &ObjectRef::new("", &name))
             .is_some(),
         config: cache.object(AgentResource::AddOnConfigs, &config).is_some(),
-        management: match existing.filter(|existing| agent::is_named(pair(object_ref), existing)) {
+        management: match existing.filter(|existing| agent::is_named(namespace_and_name(object_ref), existing)) {
             Some(existing) => Ok(is_told(existing)),
             None => match hub::unselected_clusters(cache, context) {
                 unselected_clusters if unselected_clusters.is_empty() => Ok(false),
@@ -243,7 +243,7 @@ pub fn addon_status(
 /// Returns the time when the last certificate of a cluster's agent expires.
 #[must_use]
 pub fn certificate_until<'i>(cache: &'i Cache, cluster: &str, argocd: &str) -> Option<&'i str> {
-    issued::until(cache, cluster, argocd)
+    issued::last_expiry(cache, cluster, argocd)
 }
 
 #[cfg(test)]

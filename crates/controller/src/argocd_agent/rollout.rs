@@ -122,7 +122,7 @@ fn at_once<'a>(fleet: &Fleet<'a>) -> Plan<'a> {
 fn paced<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits) -> Plan<'a> {
     let max_concurrency = limits.max_concurrency.of(fleet.clusters.len()).max(1);
     if fleet.next != Some(fleet.desired) {
-        return begun(fleet, first, limits, max_concurrency);
+        return initial_plan(fleet, first, limits, max_concurrency);
     }
     // An unreachable cluster without the desired version gets it at the end of the rollout, or in its turn once it is reachable.
     let mut updated = fleet.updated.clone();
@@ -183,7 +183,7 @@ fn paced<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits) -> Plan<'a> {
 /// Returns the plan while the second entry has no version yet, or one that is no longer desired. Before the second entry gets the
 /// desired version, it names only clusters that are not healthy with its current version, and at most as many as may change at a
 /// time. The other clusters get the version of the first entry meanwhile.
-fn begun<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits, max_concurrency: usize) -> Plan<'a> {
+fn initial_plan<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits, max_concurrency: usize) -> Plan<'a> {
     let unread = Plan {
         first,
         next: fleet.next,
@@ -205,7 +205,7 @@ fn begun<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits, max_concurrency:
             .is_some_and(|it| it != ClusterHealth::Healthy)
     });
     let updated: UpdatedClusters<'_> = updated.into_iter().take(max_concurrency).collect();
-    let is_said = fleet.updated.keys().eq(updated.keys());
+    let is_written = fleet.updated.keys().eq(updated.keys());
     // Wait until OCM has read this too: it reads the entries and the PlacementDecisions independently.
     let is_read = fleet.next.is_none_or(|next| {
         let mut others = fleet
@@ -215,7 +215,7 @@ fn begun<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits, max_concurrency:
         others.all(|(_, agent)| agent.assigned != Some(next))
     });
     Plan {
-        next: if is_said && is_read {
+        next: if is_written && is_read {
             Some(fleet.desired)
         } else {
             fleet.next
@@ -240,7 +240,7 @@ impl Agent<'_> {
         let start = since.max(self.changed);
         let end = |from: Option<Timestamp>, duration| Some(from?.saturating_add(duration).unwrap_or(Timestamp::MAX));
         let is_applied = self.applied == Some(template);
-        let (until, judgement) = match self.health {
+        let (until, result) = match self.health {
             Health::Healthy(well) if is_applied => {
                 let settled = end(start.max(well), MIN_HEALTHY_TIME.max(limits.min_success_time));
                 (Some(settled.unwrap_or(now)), ClusterHealth::Healthy)
@@ -257,7 +257,7 @@ impl Agent<'_> {
             }
         };
         match until {
-            Some(until) if until <= now => judgement,
+            Some(until) if until <= now => result,
             until => ClusterHealth::UnderWay(until),
         }
     }
@@ -266,22 +266,19 @@ impl Agent<'_> {
 impl Fleet<'_> {
     /// Counts the clusters that have the desired version, healthy or not. The rollout is done only if the first entry has the
     /// desired version.
-    fn progress(&self, is_told: bool) -> Progress {
+    fn progress(&self, is_configured: bool) -> Progress {
         let has = |agent: &Agent<'_>| agent.applied == Some(self.desired);
-        let existing = self.clusters.values().filter(|agent| has(agent)).count();
+        let updated = self.clusters.values().filter(|agent| has(agent)).count();
         let lacks = self.clusters.iter().filter(|(_, agent)| !has(agent));
         let (heard, silent): (Vec<_>, Vec<_>) = lacks.partition(|(_, agent)| agent.is_available);
-        let mut message = format!(
-            "{existing} of {} clusters have the desired version",
-            self.clusters.len()
-        );
+        let mut message = format!("{updated} of {} clusters have the desired version", self.clusters.len());
         for (which, what) in [(&heard, "pending:"), (&silent, "unreachable:")] {
             if !which.is_empty() {
                 let names: Vec<_> = which.iter().map(|(cluster, _)| **cluster).collect();
                 let _ = write!(message, "; {what} {}", few(&names));
             }
         }
-        let is_done = is_told && heard.is_empty();
+        let is_done = is_configured && heard.is_empty();
         Progress {
             state: if is_done { State::Done } else { State::InProgress },
             message,

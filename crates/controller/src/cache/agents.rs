@@ -14,7 +14,7 @@ pub(super) struct Agents {
     objects: BTreeMap<AgentResource, Table<ObjectRef, Object>>,
     certificates: Table<Arc<str>, TlsSecret>,
     /// The decisions that contain each cluster, and the CertificateSigningRequests of its agent.
-    naming: Index<Box<str>, (AgentResource, ObjectRef)>,
+    by_cluster: Index<Box<str>, (AgentResource, ObjectRef)>,
 }
 
 impl Agents {
@@ -28,12 +28,12 @@ impl Agents {
     }
 
     /// Returns the decisions that contain a cluster, or the CertificateSigningRequests of its agent.
-    pub(super) fn naming(
+    pub(super) fn by_cluster(
         &self,
         kind: AgentResource,
         cluster: &str,
     ) -> impl Iterator<Item = (&ObjectRef, &Object)> + use<'_> {
-        let all = self.naming.get(cluster);
+        let all = self.by_cluster.get(cluster);
         let of_kind = all.filter(move |(other, _)| *other == kind);
         of_kind.filter_map(move |(_, object_ref)| Some((object_ref, self.get(kind, object_ref)?)))
     }
@@ -56,10 +56,10 @@ impl Agents {
             return (before, false);
         }
         for cluster in before.iter().flat_map(|it| clusters_in(kind, it)) {
-            self.naming.remove(cluster, &(kind, object_ref.clone()));
+            self.by_cluster.remove(cluster, &(kind, object_ref.clone()));
         }
         for cluster in after.into_iter().flat_map(|it| clusters_in(kind, it)) {
-            self.naming.insert(cluster.into(), (kind, object_ref.clone()));
+            self.by_cluster.insert(cluster.into(), (kind, object_ref.clone()));
         }
         (before, true)
     }
@@ -120,16 +120,16 @@ mod tests {
         let mut agents = Agents::default();
         let mut put = |kind, name, object| {
             agents.put(kind, &ObjectRef::new("argocd", name), object);
-            let naming = |kind, cluster| {
+            let by_cluster = |kind, cluster| {
                 agents
-                    .naming(kind, cluster)
+                    .by_cluster(kind, cluster)
                     .map(|(at, _)| at.name.to_string())
                     .collect()
             };
             let found: [Vec<String>; 3] = [
-                naming(AgentResource::Decisions, "one"),
-                naming(AgentResource::Decisions, "two"),
-                naming(AgentResource::Requests, "one"),
+                by_cluster(AgentResource::Decisions, "one"),
+                by_cluster(AgentResource::Decisions, "two"),
+                by_cluster(AgentResource::Requests, "one"),
             ];
             found.map(|names| names.join(" "))
         };
@@ -145,6 +145,6 @@ mod tests {
         assert_eq!(put(AgentResource::Decisions, "b", None), ["", "a", "r"]);
         assert_eq!(put(AgentResource::Requests, "r", None), ["", "a", ""]);
         assert_eq!(put(AgentResource::Decisions, "a", None), ["", "", ""]);
-        assert!(agents.naming.is_empty());
+        assert!(agents.by_cluster.is_empty());
     }
 }

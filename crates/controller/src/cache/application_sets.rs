@@ -56,7 +56,12 @@ impl ApplicationSets {
     }
 
     /// Records a change of an Application.
-    pub(super) fn note(&mut self, object_ref: &ObjectRef, before: Option<&Application>, after: Option<&Application>) {
+    pub(super) fn index_change(
+        &mut self,
+        object_ref: &ObjectRef,
+        before: Option<&Application>,
+        after: Option<&Application>,
+    ) {
         let keys = |it: Option<&Application>| {
             let (it, set) = it.and_then(|it| Some((it, it.set(object_ref)?)))?;
             let cluster = it.cluster().map(Arc::from);

@@ -26,7 +26,7 @@ pub enum Selection {
     NoPlacement,
     /// No decision contains a cluster, and the status of the Placement reports none.
     Empty,
-    /// The decisions contain `named` clusters, which is not the number in the status of the Placement.
+    /// The decisions contain `named` clusters, but the Placement's status reports another number.
     Inconsistent {
         /// The number of clusters in the decisions.
         named: usize,
@@ -51,7 +51,7 @@ impl GitOpsClusters {
         self.deleted.contains(object_ref)
     }
 
-    pub(super) fn is_open(&self) -> bool {
+    pub(super) fn allows_other_namespaces(&self) -> bool {
         self.open
     }
 
@@ -105,7 +105,7 @@ impl GitOpsClusters {
 
     /// Records whether GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD. Returns true if that
     /// changed.
-    pub(super) fn put_open(&mut self, open: bool) -> bool {
+    pub(super) fn put_allows_other_namespaces(&mut self, open: bool) -> bool {
         std::mem::replace(&mut self.open, open) != open
     }
 

@@ -19,7 +19,12 @@ pub(super) struct PullApplications {
 
 impl PullApplications {
     /// Records a change of an Application.
-    pub(super) fn note(&mut self, object_ref: &ObjectRef, before: Option<&Application>, after: Option<&Application>) {
+    pub(super) fn index_change(
+        &mut self,
+        object_ref: &ObjectRef,
+        before: Option<&Application>,
+        after: Option<&Application>,
+    ) {
         let target = |application: Option<&Application>| application?.pull.as_ref()?.cluster.clone();
         let (was, is) = (target(before), target(after));
         if was != is {

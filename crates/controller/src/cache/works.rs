@@ -146,7 +146,7 @@ impl Works {
         }
         let refresh = refresh(before.as_ref(), work.as_ref());
         let same = before.as_ref().zip(work.as_ref()).is_some_and(|(before, work)| {
-            before.state == work.state && before.parts == work.parts && work.pull_work.is_none()
+            before.state == work.state && before.resources == work.resources && work.pull_work.is_none()
         });
         let mut is = None;
         if let Some(work) = work {
@@ -253,7 +253,7 @@ impl Works {
     }
 
     /// Sets how Argo CD tracks resources, which can change the owner of each work.
-    pub(super) fn track(&mut self, tracking: Tracking) -> Vec<ReconcileRequest> {
+    pub(super) fn set_tracking(&mut self, tracking: Tracking) -> Vec<ReconcileRequest> {
         if self.tracking == tracking {
             return Vec::new();
         }
@@ -300,8 +300,8 @@ fn set_name(object_ref: &ObjectRef) -> String {
 }
 
 /// Returns how Argo CD reacts to the change: it refreshes an Application when the health status of one of its objects changes, but
-/// not when only the health message changes (`skipResourceUpdate` in its `controller/cache`). The works that OCM generates from a set are no objects of Argo CD, and works that
-/// appear or disappear were written by Argo CD itself.
+/// not when only the health message changes (`skipResourceUpdate` in its `controller/cache`). The works that OCM generates
+/// from a set are no objects of Argo CD, and works that appear or disappear were written by Argo CD itself.
 fn refresh(before: Option<&Work>, after: Option<&Work>) -> Refresh {
     let (Some(before), Some(after)) = (before, after.filter(|after| after.set.is_none())) else {
         return Refresh::Unchanged;

@@ -24,7 +24,7 @@ pub struct Cluster<'c> {
     /// The label with which Argo CD may track applied objects. It is not copied: Argo CD would consider the Secret removed from
     /// Git and delete it.
     pub tracking_label: &'c str,
-    /// The keeper of the cluster's Secret.
+    /// The manager of the cluster's Secret.
     pub manager: SecretManager<'c>,
     /// The issuer of the client certificate for a cluster with argocd-agent. Without an issuer, nothing is written for such a
     /// cluster.
@@ -78,7 +78,7 @@ pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str,
                      one; until then, ApplicationSets and destinations that name the cluster fail"
                 )
             }),
-            ..cluster.written(Some(secret))
+            ..cluster.desired_write(Some(secret))
         },
         None if !others.is_empty() => {
             let way_out = if is_in_the_way {
@@ -91,16 +91,16 @@ pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str,
                  other{way_out}"
             ))
         }
-        None if taken => SecretUpdate::conflict(cluster.taken()),
+        None if taken => SecretUpdate::conflict(cluster.name_taken_message()),
         None if cluster.name == IN_CLUSTER => SecretUpdate::conflict(format!(
             "Argo CD uses the name {IN_CLUSTER} for the hub: register this cluster with OCM under another name to get \
              a cluster Secret"
         )),
-        None => cluster.written(None),
+        None => cluster.desired_write(None),
     }
 }
 
-/// Returns the Secret to delete after its cluster is deleted, if it belongs to this keeper.
+/// Returns the Secret to delete after its cluster is deleted, if it belongs to this manager.
 pub fn obsolete<'s>(
     manager: SecretManager<'_>,
     cluster: &str,
@@ -122,7 +122,7 @@ impl SecretUpdate {
 
 impl<'c> Cluster<'c> {
     /// Returns the decision to create the Secret, or to patch the given one.
-    fn written(&self, secret: Option<&ClusterSecret>) -> SecretUpdate {
+    fn desired_write(&self, secret: Option<&ClusterSecret>) -> SecretUpdate {
         let recipe = if self.manager.has_agent() {
             let Some(issuer) = &self.issuer else {
                 return SecretUpdate::default();
@@ -149,7 +149,7 @@ impl<'c> Cluster<'c> {
 
     /// Returns the message for a Secret name that another object already uses.
     #[must_use]
-    pub fn taken(&self) -> String {
+    pub fn name_taken_message(&self) -> String {
         let (argocd, name) = (self.argocd, self.secret_name());
         format!(
             "Secret {argocd}/{name} is not managed by the controller and stays unchanged, so Argo CD does not know \
@@ -175,7 +175,7 @@ impl<'c> Cluster<'c> {
     }
 
     /// Returns the labels of the Secret and the value of [`COPIED`].
-    fn marks(&self) -> (BTreeMap<&'c str, String>, String) {
+    fn labels_and_copied(&self) -> (BTreeMap<&'c str, String>, String) {
         let own = [(SECRET_TYPE, CLUSTER), (MANAGED_BY, OURS)];
         let keys: Vec<_> = self.copied().map(|(key, _)| key).collect();
         let labels = self.copied().chain(own).map(|(key, value)| (key, value.to_owned()));
@@ -185,7 +185,7 @@ impl<'c> Cluster<'c> {
 
     /// Returns the Secret.
     fn object(&self) -> Value {
-        let (labels, copied) = self.marks();
+        let (labels, copied) = self.labels_and_copied();
         let mut annotations = Map::new();
         let mut data = Map::from_iter([
             (NAME.to_owned(), encoded(self.name)),
@@ -220,17 +220,17 @@ impl<'c> Cluster<'c> {
     }
 
     /// Returns the patch of the Secret besides the issued certificate; fields that others added stay.
-    fn patch(&self, secret: &ClusterSecret, is_made_for: bool) -> Option<Value> {
-        let (desired, copied) = self.marks();
-        let exists: BTreeMap<_, _> = secret.labels.iter().collect();
+    fn patch(&self, secret: &ClusterSecret, has_new_certificate: bool) -> Option<Value> {
+        let (desired, copied) = self.labels_and_copied();
+        let existing_labels: BTreeMap<_, _> = secret.labels.iter().collect();
         let mut labels = Map::new();
         for (key, value) in &desired {
-            if exists.get(key) != Some(&value.as_str()) {
+            if existing_labels.get(key) != Some(&value.as_str()) {
                 labels.insert((*key).to_owned(), json!(value));
             }
         }
         for key in secret.copied.split(',') {
-            if exists.contains_key(key) && !desired.contains_key(key) {
+            if existing_labels.contains_key(key) && !desired.contains_key(key) {
                 labels.insert(key.to_owned(), Value::Null);
             }
         }
@@ -251,7 +251,7 @@ impl<'c> Cluster<'c> {
             annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
         }
         // The Secret was that of an agent and is now that of the hub.
-        if !self.manager.skips() && exists.contains_key(AGENT_NAME) {
+        if !self.manager.skips() && existing_labels.contains_key(AGENT_NAME) {
             labels.insert(AGENT_NAME.to_owned(), Value::Null);
             annotations.insert(SKIP_RECONCILE.to_owned(), Value::Null);
             annotations.insert(WRITTEN_BY.to_owned(), Value::Null);
@@ -265,7 +265,7 @@ impl<'c> Cluster<'c> {
                 data.insert(key.to_owned(), encoded(desired));
             }
         }
-        if labels.is_empty() && annotations.is_empty() && data.is_empty() && !is_made_for {
+        if labels.is_empty() && annotations.is_empty() && data.is_empty() && !has_new_certificate {
             return None;
         }
         Some(json!({

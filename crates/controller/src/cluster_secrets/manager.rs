@@ -1,8 +1,8 @@
-//! The keeper of a cluster's Secret, and the name, server and labels that it uses.
+//! The manager of a cluster's Secret, and the name, server and labels that it uses.
 
 use super::{ACM, AGENT_NAME, CLUSTER_NAME, HUB, Labels};
 
-/// The keeper of a cluster's Secret.
+/// The manager of a cluster's Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretManager<'k> {
     /// The controller itself, for every managed cluster, as in argocd-pull-integration.
@@ -157,9 +157,9 @@ impl<'k> SecretManager<'k> {
         }
     }
 
-    /// Returns the clusters whose Secret has this name or server, for any keeper.
+    /// Returns the clusters whose Secret has this name or server, for any manager.
     pub(super) fn clusters<'s>(name: &'s str, server: &'s str) -> impl Iterator<Item = &'s str> {
-        let by_form = [CONTROLLERS, GITOPS, AGENTS]
+        let by_secret_format = [CONTROLLERS, GITOPS, AGENTS]
             .into_iter()
             .flat_map(move |secret_format| {
                 let [before, behind] = secret_format.name;
@@ -171,7 +171,7 @@ impl<'k> SecretManager<'k> {
                 [by_name, by_server].into_iter().flatten()
             });
         let hub = (server == HUB_SERVER).then_some(HUB);
-        by_form.chain(agent_of(server)).chain(hub)
+        by_secret_format.chain(agent_of(server)).chain(hub)
     }
 }
 

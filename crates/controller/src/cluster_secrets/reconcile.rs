@@ -3,7 +3,7 @@
 
 use crate::cache::{Cache, ReconcileKind};
 use crate::cluster_secrets;
-use crate::cluster_secrets::{Cluster, SecretManager, routes};
+use crate::cluster_secrets::{Cluster, SecretManager, mappers};
 use crate::gitopscluster::membership::is_wanted;
 use crate::reconcile::{Context, Controller, Watch, no_requeue};
 use crate::runtime::action::{Action, Event, InvolvedObject, Write};
@@ -18,7 +18,7 @@ pub(crate) const CONTROLLER: Controller = Controller {
     kind: ReconcileKind::Cluster,
     watches: &[
         Watch::cached(Kind::Clusters),
-        Watch::mapped(Kind::Secrets, routes::secret),
+        Watch::mapped(Kind::Secrets, mappers::secret),
         Watch::cached(Kind::Config),
     ],
     min_write_interval: Duration::from_secs(1),

@@ -21,8 +21,8 @@ pub(super) enum SecretKind {
 impl SecretKind {
     pub(super) const ALL: [Self; 2] = [Self::Blank, Self::Agent];
 
-    /// Returns the form that a GitOpsCluster requests. If it requests both, Secrets without a credential win, because they were
-    /// requested explicitly.
+    /// Returns the kind of Secret that a GitOpsCluster requests. If it requests both, Secrets without a credential win, because
+    /// they were requested explicitly.
     pub(super) fn of(it: &GitOpsCluster) -> Option<Self> {
         let agent = it.spec.agent.as_ref().map(|_| Self::Agent);
         if it.spec.registers { Some(Self::Blank) } else { agent }
@@ -51,7 +51,7 @@ pub(crate) fn is_wanted(cache: &Cache, cluster: &str, argocd: &str) -> bool {
     all.any(|(object_ref, it)| SecretKind::of(it).is_some() && selects(cache, object_ref, it, cluster, argocd))
 }
 
-/// Returns true if a GitOpsCluster registers a managed cluster in this form.
+/// Returns true if a GitOpsCluster registers a managed cluster with a Secret of this kind.
 pub(super) fn wants(
     secret_kind: SecretKind,
     cache: &Cache,
@@ -64,9 +64,9 @@ pub(super) fn wants(
     SecretKind::of(it) == Some(secret_kind) && can_be && selects(cache, object_ref, it, cluster, argocd)
 }
 
-/// Returns true if a GitOpsCluster that registered a managed cluster in this form still maintains its Secret. The Secret of an
-/// agent has a certificate that expires, so the controller also maintains it while the selection is in doubt, until the cluster
-/// is certainly released.
+/// Returns true if a GitOpsCluster that registered a managed cluster with a Secret of this kind still maintains its Secret. The
+/// Secret of an agent has a certificate that expires, so the controller also maintains it while the selection is in doubt, until
+/// the cluster is certainly released.
 fn maintains(
     secret_kind: SecretKind,
     cache: &Cache,
@@ -80,12 +80,12 @@ fn maintains(
             && SecretKind::of(it) == Some(secret_kind)
             && is_held(object_ref, it, argocd)
             && Ownership::of(cache, object_ref, it, argocd) == Ownership::Served
-            && !leaves(cache, object_ref, it, cluster, argocd)
+            && !certainly_released(cache, object_ref, it, cluster, argocd)
 }
 
-/// Returns true if a GitOpsCluster certainly no longer registers a managed cluster in this form: it released the cluster, or
-/// registers it in the other form.
-pub(super) fn releases(
+/// Returns true if a GitOpsCluster certainly no longer registers a managed cluster with a Secret of this kind: it released the
+/// cluster, or registers it with the other kind.
+pub(super) fn certainly_released_as(
     secret_kind: SecretKind,
     cache: &Cache,
     object_ref: &ObjectRef,
@@ -93,20 +93,21 @@ pub(super) fn releases(
     cluster: &str,
     argocd: &str,
 ) -> bool {
-    leaves(cache, object_ref, it, cluster, argocd) || wants(secret_kind.other(), cache, object_ref, it, cluster, argocd)
+    certainly_released(cache, object_ref, it, cluster, argocd)
+        || wants(secret_kind.other(), cache, object_ref, it, cluster, argocd)
 }
 
-/// Returns true if a GitOpsCluster selects a managed cluster that has no owner.
+/// Returns true if a GitOpsCluster selects a managed cluster.
 fn selects(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
     !it.deleting
         && is_held(object_ref, it, argocd)
         && !is_revoked(it, cluster)
         && Ownership::of(cache, object_ref, it, argocd) == Ownership::Served
-        && cache.is_decided(&it.placement(object_ref), cluster)
+        && cache.is_selected_by(&it.placement(object_ref), cluster)
 }
 
 /// Returns true if a GitOpsCluster has certainly released a managed cluster.
-fn leaves(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
+fn certainly_released(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
     if it.deleting || is_revoked(it, cluster) {
         return true;
     }
@@ -118,7 +119,7 @@ fn leaves(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, cluster: &s
             let is_sure = matches!(cache.selection(&placement), Selection::Consistent(_));
             // OCM taints an unreachable cluster, and Placements do not select it until it is reachable again.
             let is_available = cache.availability(cluster) == Availability::Available;
-            is_sure && is_available && !cache.is_decided(&placement, cluster)
+            is_sure && is_available && !cache.is_selected_by(&placement, cluster)
         }
     }
 }
@@ -141,7 +142,7 @@ pub(crate) fn has_given_up(
     argocd: &str,
 ) -> bool {
     !is_anothers(object_ref, it, argocd)
-        && (!it.spec.may_have_agent() || leaves(cache, object_ref, it, cluster, argocd))
+        && (!it.spec.may_have_agent() || certainly_released(cache, object_ref, it, cluster, argocd))
 }
 
 /// Returns the managed clusters on which a GitOpsCluster runs argocd-agent: the clusters that it selects, and those listed in its
@@ -153,7 +154,7 @@ pub(crate) fn agents_of<'i>(
     it: &GitOpsCluster,
     argocd: &str,
 ) -> BTreeSet<&'i str> {
-    let selected = cache.decided(&it.placement(object_ref)).map(|cluster| &**cluster);
+    let selected = cache.selected_by(&it.placement(object_ref)).map(|cluster| &**cluster);
     let mut all: BTreeSet<_> = selected.collect();
     all.extend(clusters_of(cache, object_ref));
     all.retain(|cluster| has_agent(cache, object_ref, it, cluster, argocd));
@@ -186,7 +187,7 @@ pub(crate) fn has_agent(
     argocd: &str,
 ) -> bool {
     let keeps = |object_ref: &ObjectRef, it: &GitOpsCluster| {
-        !has_given_up(cache, object_ref, it, cluster, argocd) && cache.is_listed(object_ref, cluster)
+        !has_given_up(cache, object_ref, it, cluster, argocd) && cache.has_written_decision(object_ref, cluster)
     };
     let takes = |object_ref: &ObjectRef, it: &GitOpsCluster| {
         it.spec.agent.is_some() && selects(cache, object_ref, it, cluster, argocd)
@@ -200,9 +201,9 @@ pub(crate) fn has_agent(
     }
     // Precedence: the GitOpsCluster that registered the cluster, then the one that already has its agent, then the first by name.
     let registered = SecretKind::ALL.iter().find_map(|secret_kind| {
-        let owner = object_ref_of(own(*secret_kind, cache, cluster)?.owner()?)?;
+        let owner = object_ref_of(owned_secret(*secret_kind, cache, cluster)?.owner()?)?;
         let it = cache.gitops_cluster(&owner)?;
-        (!releases(*secret_kind, cache, &owner, it, cluster, argocd)).then_some((owner, it))
+        (!certainly_released_as(*secret_kind, cache, &owner, it, cluster, argocd)).then_some((owner, it))
     });
     if let Some((owner, other)) = registered {
         if owner == *object_ref {
@@ -220,8 +221,8 @@ pub(crate) fn has_agent(
     first(&keeps).or_else(|| first(&takes)) == Some(object_ref)
 }
 
-/// Returns the Secret of a managed cluster in this form, if any GitOpsCluster owns it.
-pub(super) fn own<'i>(secret_kind: SecretKind, cache: &'i Cache, cluster: &str) -> Option<&'i ClusterSecret> {
+/// Returns the Secret of this kind of a managed cluster, if any GitOpsCluster owns it.
+pub(super) fn owned_secret<'i>(secret_kind: SecretKind, cache: &'i Cache, cluster: &str) -> Option<&'i ClusterSecret> {
     let name = secret_kind.secret_name(cluster);
     let (_, secret) = cache.secrets_of(cluster).find(|(other, _)| *other == name)?;
     secret.owner().map(|_| secret)
@@ -243,7 +244,7 @@ pub(super) enum SecretOwner<'i> {
     Unchanged,
 }
 
-/// Returns the owner that the Secret of a managed cluster in this form gets; `owner` is the current one.
+/// Returns the owner that the Secret of this kind of a managed cluster gets; `owner` is the current one.
 pub(super) fn secret_owner<'i>(
     secret_kind: SecretKind,
     cache: &'i Cache,
@@ -271,18 +272,18 @@ pub(super) fn secret_owner<'i>(
     }
 }
 
-/// Returns true if the owner of a Secret of this form has certainly released the cluster.
+/// Returns true if the owner of a Secret of this kind has certainly released the cluster.
 pub(super) fn is_released(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str, argocd: &str) -> bool {
     let Some(object_ref) = object_ref_of(owner) else {
         return false;
     };
     match cache.gitops_cluster(&object_ref) {
-        Some(it) => releases(secret_kind, cache, &object_ref, it, cluster, argocd),
+        Some(it) => certainly_released_as(secret_kind, cache, &object_ref, it, cluster, argocd),
         None => cache.is_gitops_cluster_deleted(&object_ref),
     }
 }
 
-/// Returns the first GitOpsCluster that registers a managed cluster in this form.
+/// Returns the first GitOpsCluster that registers a managed cluster with a Secret of this kind.
 pub(super) fn claimant<'i>(
     secret_kind: SecretKind,
     cache: &'i Cache,

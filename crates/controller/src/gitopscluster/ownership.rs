@@ -25,7 +25,7 @@ impl Ownership {
         if desired != argocd {
             return Self::Elsewhere(desired.to_owned());
         }
-        if *object_ref.namespace != *argocd && !cache.is_open() {
+        if *object_ref.namespace != *argocd && !cache.allows_other_namespaces() {
             return Self::Unauthorised;
         }
         match placement.filter(|namespace| **namespace != *object_ref.namespace) {

@@ -1,7 +1,7 @@
 //! The cluster Secrets that GitOpsClusters own, in both forms: without a credential, and of argocd-agent. There is one controller
 //! for each form. The controller of the requested form also deletes the Secret of the other form.
 
-use super::membership::{SecretKind, SecretOwner, claimant, is_released, object_ref_of, own, secret_owner};
+use super::membership::{SecretKind, SecretOwner, claimant, is_released, object_ref_of, owned_secret, secret_owner};
 use super::{ABOUT, NAME, WATCHES};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::reconcile as argocd_agent;
@@ -45,8 +45,8 @@ fn resource_proxy(cache: &Cache, argocd: &str) -> String {
     agent::resource_proxy(&services.collect::<Vec<_>>(), argocd).0
 }
 
-/// Returns the decision about the Secret of a managed cluster that `owner` registers in this form (`before` is the previous
-/// owner), and the Secret of the other form that it replaces, with its name. Without an issuer, writes nothing for clusters with
+/// Returns the decision about the Secret of a managed cluster that `owner` registers with this kind (`before` is the previous
+/// owner), and the Secret of the other kind that it replaces, with its name. Without an issuer, writes nothing for clusters with
 /// argocd-agent.
 pub(super) fn decide<'i>(
     secret_kind: SecretKind,
@@ -81,7 +81,7 @@ pub(super) fn decide<'i>(
         secrets.extend(cache.secrets_of(HUB));
     }
     let other = secret_kind.other();
-    let replaced = own(other, cache, cluster).filter(|secret| {
+    let replaced = owned_secret(other, cache, cluster).filter(|secret| {
         let owner = secret.owner().unwrap_or_default();
         !secret.deleting && is_released(other, cache, cluster, owner, argocd)
     });
@@ -94,7 +94,7 @@ pub(super) fn decide<'i>(
 
 fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let argocd = &context.settings.argocd;
-    let secret = own(secret_kind, cache, &cluster.name);
+    let secret = owned_secret(secret_kind, cache, &cluster.name);
     let owner = secret.and_then(ClusterSecret::owner);
     let goes = |unless_exists| {
         let secret = secret.filter(|secret| !secret.deleting)?;
@@ -136,7 +136,7 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
     })
 }
 
-/// Returns true if the controller of the other form deletes the Secret of this form once it writes its own. A GitOpsCluster in
+/// Returns true if the controller of the other kind deletes the Secret of this kind once it writes its own. A GitOpsCluster in
 /// deletion does not wait for that.
 fn is_replaced(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str, argocd: &str) -> bool {
     let owner = object_ref_of(owner).and_then(|object_ref| cache.gitops_cluster(&object_ref));
@@ -184,6 +184,6 @@ fn write(secret_kind: SecretKind, cluster: &str, decision: SecretUpdate, argocd:
 
 /// Returns when the certificate of a cluster must be renewed. A renewal that is already due waits for a watch event instead.
 fn renews(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
-    let secret = own(SecretKind::Agent, cache, &cluster.name)?;
+    let secret = owned_secret(SecretKind::Agent, cache, &cluster.name)?;
     secret.renews_at().filter(|at| *at > context.now)
 }

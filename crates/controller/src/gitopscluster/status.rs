@@ -3,7 +3,7 @@
 
 mod agent;
 
-use super::membership::{SecretKind, own};
+use super::membership::{SecretKind, owned_secret};
 use super::ownership::Ownership;
 use super::secrets;
 use crate::argocd_agent::reconcile as argocd_agent;
@@ -69,7 +69,7 @@ const UNANSWERED: &str = "ArgoServerNotFound";
 
 /// Returns true if the controller of this other Argo CD writes the status of a GitOpsCluster. The generation decides only if the
 /// status does not name a controller: every change of the spec raises it before that controller can write again.
-pub(super) fn is_answered(it: &GitOpsCluster, other: &str) -> bool {
+pub(super) fn is_status_of(it: &GitOpsCluster, other: &str) -> bool {
     match it.status.get(ANSWERED) {
         Some(namespace) => namespace == other,
         None => condition(it, SERVED)
@@ -204,7 +204,7 @@ fn count(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, ownership: &
     }
     let owner = object_ref.to_string();
     let revoked = it.spec.agent.as_ref().map(|agent| &agent.revoked);
-    for cluster in cache.decided(&it.placement(object_ref)) {
+    for cluster in cache.selected_by(&it.placement(object_ref)) {
         if revoked.is_some_and(|revoked| revoked.contains(&**cluster)) {
             continue;
         }
@@ -216,7 +216,7 @@ fn count(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, ownership: &
             count.conflicts.push(why);
             continue;
         }
-        let owner_of = |secret_kind| own(secret_kind, cache, cluster).and_then(ClusterSecret::owner);
+        let owner_of = |secret_kind| owned_secret(secret_kind, cache, cluster).and_then(ClusterSecret::owner);
         let is_registered = match owner_of(secret_kind) {
             Some(other) if other != owner => {
                 count
@@ -431,7 +431,7 @@ fn permitted(
             it.spec.refused.join(", ")
         ));
     }
-    let others = argocd_agent::revoked_of_others(cache, object_ref, it, argocd);
+    let others = argocd_agent::revoked_but_run_by_others(cache, object_ref, it, argocd);
     if !others.is_empty() {
         all.push(format!(
             "agent.revokedClusters has no effect on clusters of other GitOpsClusters, revoke them there: {}",
@@ -451,7 +451,7 @@ fn written(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, context: &
     let mut all = cache.refused_of_gitops(object_ref);
     if it.spec.agent.is_some() && context.settings.agents {
         let argocd = ObjectRef::new("", &context.settings.argocd);
-        all.extend(cache.refused(argocd_agent::NAME, ReconcileKind::ArgoCd, &argocd));
+        all.extend(cache.refusal(argocd_agent::NAME, ReconcileKind::ArgoCd, &argocd));
     }
     let all: Vec<_> = all.into_iter().map(str::to_owned).collect();
     (!all.is_empty()).then(|| Condition {

@@ -27,7 +27,7 @@ pub struct Generated {
     /// The start time of the last operation.
     pub started_at: Box<str>,
     /// The resources of the Application except works.
-    pub parts: Arc<[Resource]>,
+    pub resources: Arc<[Resource]>,
 }
 
 impl Generated {
@@ -44,11 +44,11 @@ impl Generated {
         let (sync, health) = (sync.unwrap_or_default(), health.unwrap_or_default());
         let operation = operation_state.unwrap_or_default();
         let resources = resources.unwrap_or_default().into_iter();
-        let mut parts: Vec<_> = resources
+        let mut resources: Vec<_> = resources
             .filter(|it| it.group != works::GROUP)
             .map(Part::resource)
             .collect();
-        parts.sort_unstable();
+        resources.sort_unstable();
         Ok(Self {
             set: set.into(),
             cluster: cluster(&destination).map(Into::into),
@@ -60,7 +60,7 @@ impl Generated {
             health: health.status,
             phase: operation.phase,
             started_at: operation.started_at,
-            parts: parts.into(),
+            resources: resources.into(),
         })
     }
 }
@@ -210,7 +210,7 @@ mod tests {
             name: "web".into(),
         };
         assert_eq!(
-            *generated.parts,
+            *generated.resources,
             [resource("apps/v1", "Deployment"), resource("v1", "Service")]
         );
         let mut several = application();

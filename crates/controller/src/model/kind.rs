@@ -10,7 +10,7 @@ pub enum Kind {
     /// ManifestWorks.
     Works,
     /// ManifestWorkReplicaSets, which older versions of OCM do not have.
-    Sets,
+    ReplicaSets,
     /// ManagedClusters.
     Clusters,
     /// The ConfigMap `argocd-cm`, which configures resource tracking.

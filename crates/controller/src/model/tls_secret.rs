@@ -33,7 +33,7 @@ pub struct TlsSecret {
     pub next: Option<KeyId>,
     /// The time from which the first certificate signs, if it replaced another.
     pub promoted: Option<Timestamp>,
-    /// The digest of all fields.
+    /// The digest of `tls.crt` and `tls.key`.
     pub digest: [u8; 32],
 }
 

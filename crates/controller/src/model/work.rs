@@ -50,7 +50,7 @@ pub struct Work {
     /// The later health of the work by time alone, in the order of time.
     pub health_changes: Vec<(Timestamp, WorkState)>,
     /// The resources of the work in the agent's status; not the resources of an Application that the work carries.
-    pub parts: Arc<[Resource]>,
+    pub resources: Arc<[Resource]>,
 }
 
 #[derive(Clone, Debug)]
@@ -107,15 +107,15 @@ impl Work {
             return Ok(None);
         }
         let health_deadlines = health::health_deadlines(text, now)?;
-        let mut standings = health_deadlines.iter().map(|(at, status)| (*at, WorkState::of(status)));
-        let (_, state) = standings.next().ok_or("no verdict")?;
+        let mut states = health_deadlines.iter().map(|(at, status)| (*at, WorkState::of(status)));
+        let (_, state) = states.next().ok_or("no state")?;
         Ok(Some(Self {
             set,
             marks,
             state,
-            health_changes: standings.collect(),
-            parts: if pull_work.as_ref().is_none_or(|pull_work| pull_work.claim.is_none()) {
-                parts(status)
+            health_changes: states.collect(),
+            resources: if pull_work.as_ref().is_none_or(|pull_work| pull_work.claim.is_none()) {
+                resources(status)
             } else {
                 Arc::default()
             },
@@ -163,15 +163,15 @@ struct Manifest {
 }
 
 /// Returns the objects in the status that the agent reports.
-fn parts(status: Option<Status>) -> Arc<[Resource]> {
+fn resources(status: Option<Status>) -> Arc<[Resource]> {
     let manifests = status.and_then(|status| status.resource_status?.manifests);
-    let parts = manifests
+    let resources = manifests
         .unwrap_or_default()
         .into_iter()
         .filter_map(|it| it.resource_meta);
-    let mut parts: Vec<_> = parts.map(Part::resource).collect();
-    parts.sort_unstable();
-    parts.into()
+    let mut resources: Vec<_> = resources.map(Part::resource).collect();
+    resources.sort_unstable();
+    resources.into()
 }
 
 impl WorkState {

@@ -85,8 +85,8 @@ pub fn application(application: &Application, settings: &Settings, requests: &Re
     if let Some(operation) = &requests.operation {
         object["operation"] = serde_json::from_str(&operation.value).expect("it was written as JSON");
     }
-    let form = hash(&[&object.to_string()], DIGITS);
-    object["metadata"]["annotations"][names::PAYLOAD] = json!(form);
+    let payload_hash = hash(&[&object.to_string()], DIGITS);
+    object["metadata"]["annotations"][names::PAYLOAD] = json!(payload_hash);
     object
 }
 

@@ -232,8 +232,8 @@ mod tests {
 
     #[test]
     fn reads_empty_and_reordered_statuses() {
-        let form = payload(&application(|_| ()), &Requests::default());
-        let ours = reported(&[("payload", &form), ("healthStatus", "Healthy")]);
+        let hash = payload(&application(|_| ()), &Requests::default());
+        let ours = reported(&[("payload", &hash), ("healthStatus", "Healthy")]);
         let mut namespace = reported(&[("healthStatus", "Degraded")]);
         namespace["resourceMeta"] = json!({"ordinal": 0, "group": "", "resource": "namespaces", "name": "shop"});
         let mut other = reported(&[("healthStatus", "Missing")]);
@@ -285,8 +285,8 @@ mod tests {
 
     #[test]
     fn application_missing_on_the_cluster_is_not_current() {
-        let form = payload(&application(|_| ()), &Requests::default());
-        let mut gone = reported(&[("payload", &form), ("healthStatus", "Healthy")]);
+        let hash = payload(&application(|_| ()), &Requests::default());
+        let mut gone = reported(&[("payload", &hash), ("healthStatus", "Healthy")]);
         gone["conditions"][1]["status"] = json!("False");
         let pull_work = read(&of(Some(gone)));
         assert!(pull_work.missing && !pull_work.is_current());

@@ -158,17 +158,17 @@ fn deletion_writes(
 
 /// Returns the API server's reason for rejecting the last write for an Application.
 fn refused<'i>(cache: &'i Cache, object_ref: &ObjectRef) -> Option<&'i str> {
-    cache.refused(CONTROLLER.name, CONTROLLER.kind, object_ref)
+    cache.refusal(CONTROLLER.name, CONTROLLER.kind, object_ref)
 }
 
 /// Returns the work whose status is trusted and whose deletion must complete first: one on the Application's cluster, or else one
 /// with a name that only its works have. Another cluster's agent may claim that one of its works carries any Application.
 fn trusted<'w, 'i>(works: &'w [PullWorkRef<'i>], cluster: Option<&str>) -> Option<&'w PullWorkRef<'i>> {
-    let exists = |it: &&PullWorkRef<'_>| Some(&*it.object_ref.namespace) == cluster;
+    let is_on_cluster = |it: &&PullWorkRef<'_>| Some(&*it.object_ref.namespace) == cluster;
     let named = || works.iter().find(|it| it.is_named);
     works
         .iter()
-        .filter(exists)
+        .filter(is_on_cluster)
         .min_by_key(|it| (it.pull_work.deleting, !it.is_named))
         .or_else(named)
 }
@@ -198,12 +198,12 @@ fn desired_writes(
             let name = name(cache, object_ref, pull, (cluster, works), &settings.argocd);
             let here = works.iter().filter(|it| *it.object_ref.namespace == *cluster);
             let kept = here.min_by_key(|it| (it.pull_work.deleting, !it.is_named, *it.object_ref.name != *name));
-            let (requests, what) = requests::requests(pull, kept.map(|it| it.pull_work));
+            let (requests, removable) = requests::requests(pull, kept.map(|it| it.pull_work));
             let project = cache.project(&pull.project);
             let retention = Retention::next(settings, kept.map(|it| it.pull_work));
-            let reconcile = Desired::of(pull, (cluster, &name), settings, &requests, project, retention);
-            writes.extend(delivered(&reconcile, &ObjectRef::new(cluster, &name), kept));
-            forwarded = what;
+            let desired = Desired::of(pull, (cluster, &name), settings, &requests, project, retention);
+            writes.extend(delivered(&desired, &ObjectRef::new(cluster, &name), kept));
+            forwarded = removable;
             if !settings.read_only {
                 let others = works
                     .iter()
@@ -283,7 +283,7 @@ fn target<'p>(
     }
 }
 
-/// Returns true if the Application in the work has the same namespace, and so the same ObjectRef, as the one on the hub.
+/// Returns true if the Application in the work has the same namespace and name as the one on the hub.
 fn is_itself(pull: &pull::Application, settings: &pull::Settings) -> bool {
     *pull.namespace == *payload::namespace(pull, settings)
 }

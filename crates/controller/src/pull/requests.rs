@@ -170,7 +170,7 @@ fn name(content: &[&str], requested: Option<&str>) -> String {
     )
 }
 
-/// Returns the requests for the work, and those that can be removed from the hub's Application. `carried` is its work on the
+/// Returns the requests for the work, and those that can be removed from the hub's Application. `pull_work` is its work on the
 /// present target cluster: requests for another cluster are ignored.
 #[must_use]
 pub fn requests(application: &Application, pull_work: Option<&PullWork>) -> (Requests, Forwarded) {

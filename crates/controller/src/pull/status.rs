@@ -65,7 +65,7 @@ pub fn desired(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredS
     if let Some(waiting) = not_begun(inputs) {
         mirror.operation = Some(waiting);
     }
-    if is_of_set(&mirror, inputs) {
+    if hides_operation(&mirror, inputs) {
         mirror.operation.clone_from(&current.operation);
     }
     mirror.conditions = conditions(current, mirror.conditions, inputs);
@@ -191,7 +191,7 @@ fn not_begun(inputs: &StatusInputs<'_>) -> Option<OperationState> {
 /// is hidden: for an Application that is `OutOfSync` and `Running`, that controller alternates between Waiting, Pending and
 /// Progressing several times a second, and requests the operation each time. On its own hub this ends when Argo CD has synced;
 /// here it would last until the agent reports next.
-fn is_of_set(mirror: &MirroredStatus, inputs: &StatusInputs<'_>) -> bool {
+fn hides_operation(mirror: &MirroredStatus, inputs: &StatusInputs<'_>) -> bool {
     let runs = mirror.operation.as_ref().is_some_and(|it| &*it.phase == RUNNING);
     let Some(pull_work) = inputs.pull_work.filter(|_| runs) else {
         return false;

@@ -270,7 +270,7 @@ async fn panic_affects_one_object_and_is_retried_with_backoff() {
         uid: "uid".into(),
     };
     let running = Running {
-        involved_object: Some((0, due, involved)),
+        reconciled: Some((0, due, involved)),
         task,
         is_aborted: false,
     };

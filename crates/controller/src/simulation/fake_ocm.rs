@@ -383,7 +383,7 @@ impl Hub {
                 at.namespace == placement.namespace && *label == *placement.name
             });
             let ours = ours.flat_map(|(_, it)| clusters_of(it));
-            let theirs = self.cache.decided(&placement).map(ToString::to_string);
+            let theirs = self.cache.selected_by(&placement).map(ToString::to_string);
             let configs = entry["configs"].as_array().into_iter().flatten();
             let templates = configs.filter(|config| config["resource"] == "addontemplates");
             let templates: Vec<_> = templates
@@ -430,8 +430,8 @@ impl Hub {
                 continue;
             }
             let placement = it.placement(object_ref);
-            let is_served = *object_ref.namespace == *"argocd" || self.cache.is_open();
-            let decided: Vec<_> = self.cache.decided(&placement).collect();
+            let is_served = *object_ref.namespace == *"argocd" || self.cache.allows_other_namespaces();
+            let decided: Vec<_> = self.cache.selected_by(&placement).collect();
             let is_decided = decided.iter().any(|it| ***it == *cluster);
             let says = self.get(Kind::Placements, &placement);
             let says = says.map(|it| &it["status"]["numberOfSelectedClusters"]);

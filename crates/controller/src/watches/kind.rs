@@ -31,7 +31,7 @@ impl Kind {
         match self {
             Self::Applications => &resources::APPLICATIONS,
             Self::Works | Self::AgentResource(AgentResource::Works) => &resources::WORKS,
-            Self::Sets => &resources::WORK_SETS,
+            Self::ReplicaSets => &resources::WORK_SETS,
             Self::Clusters => &resources::CLUSTERS,
             Self::Config | Self::Parameters | Self::AgentResource(AgentResource::Bundle | AgentResource::Blocklist) => {
                 &resources::CONFIG_MAPS
@@ -63,7 +63,7 @@ impl Kind {
     pub fn may_be_missing(self) -> bool {
         matches!(
             self,
-            Self::Sets
+            Self::ReplicaSets
                 | Self::ApplicationSets
                 | Self::Reports
                 | Self::GitOpsClusters
@@ -145,7 +145,7 @@ impl Kind {
         Ok(match self {
             Self::Applications => Change::Application(read(update, Application::read)?),
             Self::Works => Change::Work(WorkKind::Work, update.try_filter_map(|_, text| Work::read(text, now))?),
-            Self::Sets => Change::Work(WorkKind::Set, update.try_filter_map(|_, text| Work::read(text, now))?),
+            Self::ReplicaSets => Change::Work(WorkKind::Set, update.try_filter_map(|_, text| Work::read(text, now))?),
             Self::Clusters => Change::Cluster(read(by_name(update), Cluster::read)?),
             Self::Config => Change::Tracking(read(single(update), model::tracking)?),
             Self::Parameters => Change::Namespaces(read(single(update), model::namespaces)?),

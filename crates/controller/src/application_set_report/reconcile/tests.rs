@@ -257,7 +257,7 @@ fn pull_works(cluster: &str, report: &AgentReport<'_>) -> Change {
     let read = Work::read(&text, now())
         .expect("a work")
         .expect("it is of the pull model");
-    (carrier.pull_work, carrier.parts) = (read.pull_work, read.parts);
+    (carrier.pull_work, carrier.resources) = (read.pull_work, read.resources);
     Change::Work(kind, Update::Set(object_ref, carrier))
 }
 
@@ -422,7 +422,7 @@ fn enqueues_the_set_only_for_changes_to_its_report() {
     else {
         panic!("a work");
     };
-    more.parts = [more.parts[0].clone(), more.parts[0].clone()].into();
+    more.resources = [more.resources[0].clone(), more.resources[0].clone()].into();
     let more = hub.cache.apply(Change::Work(kind, Update::Set(object_ref, more)));
     assert_eq!(sets(&more), ["argocd/shop"], "it consists of something else");
 
@@ -446,7 +446,7 @@ fn keeps_no_report_data_when_reports_are_disabled() {
     assert!(
         hub.cache
             .works_of(&application)
-            .all(|(_, _, work)| work.parts.is_empty())
+            .all(|(_, _, work)| work.resources.is_empty())
     );
 }
 
@@ -457,6 +457,9 @@ fn stores_equal_resource_lists_once() {
         hub.work("shop", name, "shop", &WELL);
     }
     let application = ObjectRef::new("argocd", "shop");
-    let mut lists = hub.cache.works_of(&application).map(|(_, _, work)| work.parts.as_ptr());
+    let mut lists = hub
+        .cache
+        .works_of(&application)
+        .map(|(_, _, work)| work.resources.as_ptr());
     assert_eq!(lists.next(), lists.next());
 }

@@ -8,7 +8,8 @@
 
 use super::templates::{template, template_name};
 use super::{
-    ABOUT, NAME, WATCHES, asking, desired, ensure, ensure_absent, management, of_gitops, pair, rollout, server, works,
+    ABOUT, NAME, WATCHES, desired, ensure, ensure_absent, gitops_with_agents, management, namespace_and_name,
+    of_gitops, rollout, server, works,
 };
 use crate::argocd_agent as agent;
 use crate::argocd_agent::{DesiredAgent, Entry};
@@ -56,7 +57,7 @@ impl DesiredEntry {
     /// Returns the entry for the ClusterManagementAddOn.
     pub(super) fn entry(&self) -> Entry<'_> {
         Entry {
-            gitops_cluster: pair(&self.object_ref),
+            gitops_cluster: namespace_and_name(&self.object_ref),
             template: &self.template,
             next: self.next.as_deref(),
         }
@@ -84,7 +85,7 @@ fn writes(
     desired: &DesiredAgent,
     context: &Context<'_>,
 ) -> Vec<Write> {
-    let (argocd, gitops_cluster) = (&*context.settings.argocd, pair(object_ref));
+    let (argocd, gitops_cluster) = (&*context.settings.argocd, namespace_and_name(object_ref));
     let existing = |kind, object: &Value| {
         let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
         cache.object(kind, &ObjectRef::new(text("namespace"), text("name")))
@@ -148,34 +149,36 @@ pub(super) fn present(
 fn decisions(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> Vec<Write> {
     let existing: Vec<_> = decisions_of(cache, object_ref).collect();
     let mut clusters = agents_of(cache, object_ref, it, argocd);
-    clusters.extend(handed_over(cache, object_ref, argocd));
-    clusters.extend(operated(cache, object_ref, argocd));
+    clusters.extend(clusters_to_hand_over(cache, object_ref, argocd));
+    clusters.extend(clusters_with_operator(cache, object_ref, argocd));
     let held = present(object_ref, &existing, names::decision_number);
-    let desired = agent::decisions(pair(object_ref), &clusters, &held);
+    let desired = agent::decisions(namespace_and_name(object_ref), &clusters, &held);
     write_decisions(object_ref, desired, existing)
 }
 
 /// Returns the clusters that this GitOpsCluster has released, but whose operator still has an ArgoCD resource to delete.
-fn operated<'i>(cache: &'i Cache, object_ref: &ObjectRef, argocd: &str) -> BTreeSet<&'i str> {
+fn clusters_with_operator<'i>(cache: &'i Cache, object_ref: &ObjectRef, argocd: &str) -> BTreeSet<&'i str> {
     let mut clusters: BTreeSet<_> = works::operated(cache, object_ref)
         .map(|(at, _)| &*at.namespace)
         .collect();
     let present = clusters_of(cache, object_ref);
     let is_taken = |cluster: &str| {
-        asking(cache, argocd).any(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd))
+        gitops_with_agents(cache, argocd).any(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd))
     };
     clusters.retain(|cluster| present.contains(cluster) && !is_taken(cluster));
     clusters
 }
 
 /// Returns the clusters that another GitOpsCluster takes over but has not named yet: OCM would uninstall the add-on meanwhile.
-fn handed_over<'i>(cache: &'i Cache, object_ref: &ObjectRef, argocd: &str) -> Vec<&'i str> {
-    let others: Vec<_> = asking(cache, argocd)
+fn clusters_to_hand_over<'i>(cache: &'i Cache, object_ref: &ObjectRef, argocd: &str) -> Vec<&'i str> {
+    let others: Vec<_> = gitops_with_agents(cache, argocd)
         .filter(|(other, ..)| *other != object_ref)
         .collect();
     let is_taken = |cluster: &&str| {
         let mut others = others.iter();
-        others.any(|(other, it, _)| has_agent(cache, other, it, cluster, argocd) && !cache.is_listed(other, cluster))
+        others.any(|(other, it, _)| {
+            has_agent(cache, other, it, cluster, argocd) && !cache.has_written_decision(other, cluster)
+        })
     };
     if others.is_empty() {
         return Vec::new();
@@ -249,7 +252,8 @@ fn names_in(value: &Value) -> Vec<&str> {
 
 /// Returns the writes that delete the objects of a GitOpsCluster that no longer wants the add-on, once OCM has uninstalled it.
 fn leftovers(cache: &Cache, object_ref: &ObjectRef) -> Vec<Write> {
-    let is_named = management(cache).is_some_and(|existing| agent::is_named(pair(object_ref), &existing.object));
+    let is_named =
+        management(cache).is_some_and(|existing| agent::is_named(namespace_and_name(object_ref), &existing.object));
     let clusters = clusters_of(cache, object_ref);
     let others = cache
         .objects(AgentResource::Decisions)
@@ -284,7 +288,7 @@ pub(super) fn named<'i>(cache: &'i Cache, entry: &DesiredEntry) -> BTreeSet<&'i 
 
 /// Returns true if all GitOpsClusters that installed the add-on on a cluster have certainly released it.
 pub(super) fn is_given_up(cache: &Cache, cluster: &str, argocd: &str) -> bool {
-    let mut owners = cache.listing(cluster).peekable();
+    let mut owners = cache.gitops_with_decision(cluster).peekable();
     owners.peek().is_some()
         && owners.all(|owner| match cache.gitops_cluster(&owner) {
             Some(it) => has_given_up(cache, &owner, it, cluster, argocd),
@@ -325,7 +329,7 @@ pub(super) fn entry(
 pub(super) fn entry_before(object_ref: &ObjectRef, management: &Value) -> Option<DesiredEntry> {
     Some(DesiredEntry {
         object_ref: object_ref.clone(),
-        template: agent::present_template(pair(object_ref), management)?.to_owned(),
-        next: agent::next_template(pair(object_ref), management).map(str::to_owned),
+        template: agent::present_template(namespace_and_name(object_ref), management)?.to_owned(),
+        next: agent::next_template(namespace_and_name(object_ref), management).map(str::to_owned),
     })
 }

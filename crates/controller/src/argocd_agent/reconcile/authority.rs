@@ -81,7 +81,7 @@ pub(super) fn next(
             not_after,
             authority,
         },
-        None if ca.certificates.len() > 1 && is_past(ca, distribution, now) => Recipe::Drop { authority },
+        None if ca.certificates.len() > 1 && is_previous_unused(ca, distribution, now) => Recipe::Drop { authority },
         _ => return None,
     };
     Some(made(patch(ca, names::CA_SECRET, argocd), recipe))
@@ -93,7 +93,7 @@ pub(super) fn requeue_after(ca: &TlsSecret) -> Option<Timestamp> {
     Some(match (&ca.next, &ca.certificates[1..]) {
         (Some(_), _) => before(signer.not_after, FORCE_ROTATION_BEFORE),
         (None, []) => signer.renews_at(),
-        (None, _) => signer.renews_at().min(forgotten(ca)),
+        (None, _) => signer.renews_at().min(previous_expires_at(ca)),
     })
 }
 
@@ -104,20 +104,20 @@ fn is_renewed(signer: &Certificate) -> bool {
 
 /// Returns true if no certificate of the previous CA certificates is in use. Agents' certificates last a day, so this waits for a
 /// day after the last one may have been issued.
-fn is_past(ca: &TlsSecret, distribution: CaDistribution, now: Timestamp) -> bool {
+fn is_previous_unused(ca: &TlsSecret, distribution: CaDistribution, now: Timestamp) -> bool {
     let mut previous = ca.certificates.iter().skip(1);
     let is_over = previous.all(|it| after(it.not_after, CLOCK_SKEW) < now);
-    is_over || (distribution.is_used && now >= forgotten(ca))
+    is_over || (distribution.is_used && now >= previous_expires_at(ca))
 }
 
 /// Returns the time since when the first certificate signs.
-fn changed(ca: &TlsSecret) -> Timestamp {
+fn promoted_at(ca: &TlsSecret) -> Timestamp {
     ca.promoted.unwrap_or(Timestamp::MAX)
 }
 
 /// Returns the time when the last agent certificate of the previous CA certificate has expired.
-fn forgotten(ca: &TlsSecret) -> Timestamp {
-    after(after(changed(ca), AGENT_LIFETIME), CLOCK_SKEW)
+fn previous_expires_at(ca: &TlsSecret) -> Timestamp {
+    after(after(promoted_at(ca), AGENT_LIFETIME), CLOCK_SKEW)
 }
 
 /// The desired content of a certificate of the hub.
@@ -164,7 +164,7 @@ fn is_right(ca: &TlsSecret, existing: &TlsSecret, desired: &Leaf<'_>, now: Times
     leaf.is_issued_by(signer) && leaf.serves && now < leaf.renews_at() && leaf.names == *desired.names
 }
 
-/// Returns true if we renew a certificate: this CA issued it, it is in a Secret of ours, or the Secret has none. An administrator
+/// Returns true if we may renew a certificate: it is from this CA, or its Secret is ours or has no certificate. An administrator
 /// may have installed one of another CA.
 pub(super) fn is_of(ca: &TlsSecret, existing: &TlsSecret) -> bool {
     let is_issued_here = |leaf: &Certificate| ca.certificates.iter().any(|authority| leaf.is_issued_by(authority));

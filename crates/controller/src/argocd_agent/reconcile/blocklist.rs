@@ -33,7 +33,7 @@ pub(super) fn next(cache: &Cache, argocd: &str, now: Timestamp) -> Option<Write>
     let known = existing.and_then(|existing| existing.object["data"].as_object());
     let mut new: Vec<(Blocked, String, String)> = Vec::new();
     for (cluster, _, record) in issued::all(cache) {
-        let mut missing = issued::good(record, now)
+        let mut missing = issued::unexpired(record, now)
             .filter(|it| known.is_none_or(|known| !known.contains_key(it.fingerprint)))
             .peekable();
         if missing.peek().is_none() {

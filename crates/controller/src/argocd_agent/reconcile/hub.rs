@@ -5,8 +5,8 @@
 use super::addon::DesiredEntry;
 use super::authority::{self, CaDistribution, Leaf};
 use super::{
-    ABOUT, NAME, WATCHES, asking, blocklist, ensure, ensure_absent, issued, management, of_argocd, of_hub, server,
-    works,
+    ABOUT, NAME, WATCHES, blocklist, ensure, ensure_absent, gitops_with_agents, issued, management, of_argocd, of_hub,
+    server, works,
 };
 use crate::argocd_agent as agent;
 use crate::cache::{Cache, ReconcileKind};
@@ -49,7 +49,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     let lists = blocklist::next(cache, argocd, context.now).or_else(|| issued::expired(cache, argocd, context.now));
     let write = if lists.is_some() {
         lists
-    } else if asking(cache, argocd).next().is_some() {
+    } else if gitops_with_agents(cache, argocd).next().is_some() {
         desired(cache, context)
     } else if cache
         .gitops_clusters()
@@ -69,7 +69,7 @@ fn may_ask(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster) -> bool {
 }
 
 fn requeue_after(cache: &Cache, _: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
-    let rollouts = asking(cache, &context.settings.argocd);
+    let rollouts = gitops_with_agents(cache, &context.settings.argocd);
     let rollouts = rollouts.filter_map(|(object_ref, _, _)| super::rollout::requeue_after(cache, object_ref, context));
     rollouts
         .chain(renewal(cache, &context.settings.argocd))
@@ -79,7 +79,7 @@ fn requeue_after(cache: &Cache, _: &ObjectRef, context: &Context<'_>) -> Option<
 
 /// Returns the time when the next certificate must be renewed.
 fn renewal(cache: &Cache, argocd: &str) -> Option<Timestamp> {
-    asking(cache, argocd).next()?;
+    gitops_with_agents(cache, argocd).next()?;
     let ca = cache.certificate(names::CA_SECRET)?;
     let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].map(|name| cache.certificate(name));
     let ours = leaves.into_iter().flatten().filter(|leaf| authority::is_of(ca, leaf));
@@ -117,7 +117,7 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
 fn leaves(cache: &Cache, ca: &TlsSecret, argocd: &str, now: Timestamp) -> Option<Write> {
     let [services, routes, nodes] =
         [AgentResource::Services, AgentResource::Routes, AgentResource::Nodes].map(|kind| of_argocd(cache, kind));
-    let servers = asking(cache, argocd).filter_map(|(_, _, desired)| server(cache, desired).ok());
+    let servers = gitops_with_agents(cache, argocd).filter_map(|(_, _, desired)| server(cache, desired).ok());
     let mut addresses: Vec<_> = servers.map(|server| Some(server.address)).collect();
     addresses.push(None);
     let names = addresses
@@ -186,7 +186,7 @@ fn distribution(cache: &Cache, argocd: &str) -> CaDistribution {
             !is_ours || leaf.is_some_and(|(leaf, signer)| leaf.is_issued_by(signer))
         })
     };
-    let mut clusters: BTreeSet<_> = asking(cache, argocd)
+    let mut clusters: BTreeSet<_> = gitops_with_agents(cache, argocd)
         .flat_map(|(object_ref, it, _)| agents_of(cache, object_ref, it, argocd))
         .collect();
     // Clusters of a GitOpsCluster that is currently invalid or not served keep their agents, and need the next CA too.
@@ -233,8 +233,10 @@ fn left_out(cache: &Cache, entries: &[DesiredEntry], argocd: &str) -> Vec<String
     let all = cache.objects(AgentResource::AddOns).filter(|(addon, it)| {
         let cluster = &*addon.namespace;
         // The new owner may not have named it yet.
-        let is_taken =
-            || asking(cache, argocd).any(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd));
+        let is_taken = || {
+            gitops_with_agents(cache, argocd)
+                .any(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd))
+        };
         let stays = || !super::addon::is_given_up(cache, cluster, argocd) || is_taken();
         !named.contains(cluster) && !it.deleting && stays()
     });

@@ -5,7 +5,7 @@
 //! certificate that an agent can have. The Secret also names the GitOpsCluster that last ran the agent: only that one can revoke
 //! it.
 
-use super::{asking, authority, blocklist};
+use super::{authority, blocklist, gitops_with_agents};
 use crate::cache::Cache;
 use crate::cluster_secrets::OWNER;
 use crate::gitopscluster::membership::{has_agent, has_given_up};
@@ -56,13 +56,13 @@ pub(super) fn certificates(record: &Object) -> impl Iterator<Item = Issued<'_>> 
 }
 
 /// Returns the certificates that have not expired.
-pub(super) fn good(record: &Object, now: Timestamp) -> impl Iterator<Item = Issued<'_>> {
+pub(super) fn unexpired(record: &Object, now: Timestamp) -> impl Iterator<Item = Issued<'_>> {
     let now = time(now);
     certificates(record).filter(move |it| *it.until > *now)
 }
 
 /// Returns when the last certificate of a cluster's agent expires.
-pub(super) fn until<'i>(cache: &'i Cache, cluster: &str, argocd: &str) -> Option<&'i str> {
+pub(super) fn last_expiry<'i>(cache: &'i Cache, cluster: &str, argocd: &str) -> Option<&'i str> {
     certificates(record(cache, cluster, argocd)?).map(|it| it.until).max()
 }
 
@@ -128,12 +128,12 @@ pub(super) fn revoker(cache: &Cache, cluster: &str, argocd: &str) -> Option<Obje
     if let Some(owner) = record.and_then(|record| revoked_by_owner(cache, record, cluster, argocd)) {
         return Some(owner);
     }
-    let mut all = asking(cache, argocd);
-    if asking(cache, argocd).any(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd)) {
+    let mut all = gitops_with_agents(cache, argocd);
+    if gitops_with_agents(cache, argocd).any(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd)) {
         return None;
     }
     let found = all.find(|(object_ref, it, desired)| {
-        desired.revoked.contains(cluster) && cache.is_decided(&it.placement(object_ref), cluster)
+        desired.revoked.contains(cluster) && cache.is_selected_by(&it.placement(object_ref), cluster)
     });
     found.map(|(object_ref, ..)| object_ref.clone())
 }
@@ -171,7 +171,9 @@ pub(super) fn blocked(cache: &Cache, cluster: &str, record: &Object, argocd: &st
         Some(it) => has_given_up(cache, &owner, it, cluster, argocd),
         None => cache.is_gitops_cluster_deleted(&owner),
     };
-    let is_had = || asking(cache, argocd).any(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd));
+    let is_had = || {
+        gitops_with_agents(cache, argocd).any(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd))
+    };
     ((is_given_up || cache.is_deleted(cluster)) && !is_had()).then_some(Blocked::Left)
 }
 
@@ -185,7 +187,7 @@ pub(super) fn all(cache: &Cache) -> impl Iterator<Item = (&str, &ObjectRef, &Obj
 pub(super) fn is_pending(cache: &Cache, object_ref: &ObjectRef, argocd: &str, now: Timestamp) -> bool {
     let mut of_it = all(cache).filter(|(_, _, it)| it.owner().as_ref() == Some(object_ref));
     of_it.any(|(cluster, _, record)| {
-        let is_open = good(record, now).any(|it| !blocklist::has(cache, argocd, it.fingerprint));
+        let is_open = unexpired(record, now).any(|it| !blocklist::has(cache, argocd, it.fingerprint));
         is_open && blocked(cache, cluster, record, argocd).is_some()
     })
 }
@@ -193,23 +195,28 @@ pub(super) fn is_pending(cache: &Cache, object_ref: &ObjectRef, argocd: &str, no
 /// Returns the write that deletes a Secret with only expired certificates. Keeps it while it shows who revokes the agent.
 pub(super) fn expired(cache: &Cache, argocd: &str, now: Timestamp) -> Option<Write> {
     let mut old = all(cache).filter(|(cluster, _, record)| {
-        good(record, now).next().is_none() && revoked_by_owner(cache, record, cluster, argocd).is_none()
+        unexpired(record, now).next().is_none() && revoked_by_owner(cache, record, cluster, argocd).is_none()
     });
     old.find_map(|(_, object_ref, record)| super::ensure_absent(&SECRETS, object_ref, record))
 }
 
 /// Returns the time when the first of these Secrets has only expired certificates, and so can be deleted.
 pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
-    let until = all(cache).filter_map(|(_, _, record)| good(record, now).map(|it| it.until).max());
+    let until = all(cache).filter_map(|(_, _, record)| unexpired(record, now).map(|it| it.until).max());
     until.min()?.parse().ok()
 }
 
 /// Returns the clusters that a GitOpsCluster lists as revoked although another one runs the agent there.
-pub(crate) fn of_others(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> Vec<String> {
+pub(crate) fn revoked_but_run_by_others(
+    cache: &Cache,
+    object_ref: &ObjectRef,
+    it: &GitOpsCluster,
+    argocd: &str,
+) -> Vec<String> {
     let revoked = it.spec.agent.iter().flat_map(|desired| &desired.revoked);
     let all = revoked.filter_map(|cluster| {
-        let (owner, ..) =
-            asking(cache, argocd).find(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd))?;
+        let (owner, ..) = gitops_with_agents(cache, argocd)
+            .find(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd))?;
         let had = record(cache, cluster, argocd).and_then(Object::owner);
         (owner != object_ref && had.as_ref() != Some(object_ref))
             .then(|| format!("{cluster} (of GitOpsCluster {owner})"))

@@ -1,6 +1,6 @@
 //! The controller for CertificateSigningRequests of agents: each agent gets a certificate for its own cluster, and no other.
 
-use super::{ABOUT, NAME, WATCHES, asking, authority, issued};
+use super::{ABOUT, NAME, WATCHES, authority, gitops_with_agents, issued};
 use crate::argocd_agent::requests::{Requester, check};
 use crate::argocd_agent::state;
 use crate::cache::{Cache, ReconcileKind};
@@ -156,13 +156,13 @@ fn evaluate(cache: &Cache, request: &Object, context: &Context<'_>) -> Approval 
         return Approval::Deny(REVOKED, why);
     }
     // A cluster may join before the controller knows it: wait and retry.
-    let mut all = asking(cache, argocd);
+    let mut all = gitops_with_agents(cache, argocd);
     let Some((owner, ..)) = all.find(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd)) else {
         return Approval::Pending;
     };
     let record = issued::record(cache, cluster, argocd);
     if let Some(record) = record.filter(|record| recorded(record, request, context.now).is_none()) {
-        let good = issued::good(record, context.now);
+        let good = issued::unexpired(record, context.now);
         let (count, first) = good.fold((0_usize, None), |(count, first), it| {
             (
                 count.saturating_add(1),
@@ -183,7 +183,7 @@ fn evaluate(cache: &Cache, request: &Object, context: &Context<'_>) -> Approval 
 
 /// Returns the certificate that was recorded for a request.
 fn recorded<'r>(record: &'r Object, request: &Object, now: Timestamp) -> Option<&'r Value> {
-    let mut good = issued::good(record, now);
+    let mut good = issued::unexpired(record, now);
     good.find(|it| *it.request == *request.uid).map(|it| it.certificate)
 }
 

@@ -3,7 +3,7 @@
 
 use super::addon::{next_decisions_of, present, write_decisions};
 use super::templates::template_name;
-use super::{desired, ensure, ensure_absent, management, pair};
+use super::{desired, ensure, ensure_absent, management, namespace_and_name};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::decisions;
 use crate::argocd_agent::rollout::{Agent, Fleet, Plan, Strategy, UpdatedClusters, plan as decide};
@@ -37,7 +37,7 @@ pub(super) fn plan<'a>(
     context: &Context<'_>,
 ) -> Plan<'a> {
     let management_addon = management_addon(cache);
-    let first = management_addon.and_then(|existing| agent::present_template(pair(object_ref), existing));
+    let first = management_addon.and_then(|existing| agent::present_template(namespace_and_name(object_ref), existing));
     let rollout = it.spec.agent.as_ref().and_then(|desired| desired.rollout.as_ref());
     let clusters = agents_of(cache, object_ref, it, &context.settings.argocd).into_iter();
     let clusters = clusters.map(|cluster| {
@@ -50,7 +50,7 @@ pub(super) fn plan<'a>(
         strategy: Strategy::read(rollout),
         first,
         read: progression(cache, &object_ref.namespace, &names::placement(&object_ref.name)).and_then(read),
-        next: management_addon.and_then(|existing| agent::next_template(pair(object_ref), existing)),
+        next: management_addon.and_then(|existing| agent::next_template(namespace_and_name(object_ref), existing)),
         clusters: clusters.collect(),
         updated: updated(cache, object_ref),
         now: context.now,
@@ -94,7 +94,8 @@ pub(super) fn next(cache: &Cache, object_ref: &ObjectRef, plan: &Plan<'_>) -> Op
     let exists = cache
         .object(AgentResource::Placements, &at)
         .is_some_and(|it| !it.deleting);
-    let present = management_addon(cache).and_then(|existing| agent::next_template(pair(object_ref), existing));
+    let present =
+        management_addon(cache).and_then(|existing| agent::next_template(namespace_and_name(object_ref), existing));
     let next = plan.next?;
     if exists { Some(next) } else { present }.map(str::to_owned)
 }
@@ -109,17 +110,21 @@ pub(super) fn writes(
 ) -> Vec<Write> {
     let plan = plan(cache, object_ref, it, template, context);
     let placement = names::next_placement(&object_ref.name);
-    let is_named =
-        management_addon(cache).is_some_and(|existing| agent::next_template(pair(object_ref), existing).is_some());
+    let is_named = management_addon(cache)
+        .is_some_and(|existing| agent::next_template(namespace_and_name(object_ref), existing).is_some());
     let at = ObjectRef::new(&object_ref.namespace, &placement);
     let before = cache.object(AgentResource::Placements, &at);
     let existing: Vec<_> = next_decisions_of(cache, object_ref).collect();
     if plan.next.is_some() || is_named {
-        let mut writes: Vec<_> = ensure(&PLACEMENTS, agent::next_placement(pair(object_ref)), before)
-            .into_iter()
-            .collect();
+        let mut writes: Vec<_> = ensure(
+            &PLACEMENTS,
+            agent::next_placement(namespace_and_name(object_ref)),
+            before,
+        )
+        .into_iter()
+        .collect();
         let held = present(object_ref, &existing, names::next_decision_number);
-        let desired = agent::next_decisions(pair(object_ref), &plan.updated, &held);
+        let desired = agent::next_decisions(namespace_and_name(object_ref), &plan.updated, &held);
         writes.extend(write_decisions(object_ref, desired, existing));
         return writes;
     }

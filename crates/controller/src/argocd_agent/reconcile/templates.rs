@@ -29,7 +29,7 @@ thread_local! {
 /// Returns the AddOnTemplate of a GitOpsCluster.
 pub(super) fn template(object_ref: &ObjectRef, desired: &DesiredAgent, context: &Context<'_>) -> Value {
     agent::template(
-        pair(object_ref),
+        namespace_and_name(object_ref),
         desired,
         &context.settings.images,
         &context.settings.argocd,

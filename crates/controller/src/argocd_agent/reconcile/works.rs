@@ -2,7 +2,10 @@
 //! independently of versions, and the ArgoCD resource of an operator. It also adopts the installations of
 //! argocd-pull-integration.
 
-use super::{ABOUT, NAME, WATCHES, asking, ensure, ensure_absent, issued, management, of_gitops, pair, server};
+use super::{
+    ABOUT, NAME, WATCHES, ensure, ensure_absent, gitops_with_agents, issued, management, namespace_and_name, of_gitops,
+    server,
+};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::state;
 use crate::cache::{Cache, ReconcileKind};
@@ -37,7 +40,8 @@ const PEER: &str = "argocd-pull-integration";
 
 fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let (argocd, cluster) = (&*context.settings.argocd, &*cluster.name);
-    let of_it = asking(cache, argocd).find(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd));
+    let of_it =
+        gitops_with_agents(cache, argocd).find(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd));
     match of_it {
         Some((object_ref, it, _)) => {
             let writes: Vec<_> = desired(cache, object_ref, it, cluster)
@@ -67,7 +71,12 @@ fn desired(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, cluster: &
     }
     let argocd = desired.is_operated().then_some(()).and_then(|()| {
         let server = server(cache, desired).ok()?;
-        Some(agent::argocd_work(pair(object_ref), cluster, desired, &server))
+        Some(agent::argocd_work(
+            namespace_and_name(object_ref),
+            cluster,
+            desired,
+            &server,
+        ))
     });
     // While the address of the principal is unknown, it is also unknown which ManifestWorks are obsolete.
     let is_known = argocd.is_some() == desired.is_operated();
@@ -88,11 +97,11 @@ fn desired(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, cluster: &
 /// requested, or another GitOpsCluster requests it now. Waits until the named ones are applied, so that OCM finds another owner
 /// of objects in both.
 fn obsolete(cache: &Cache, cluster: &str, names: &[&str]) -> Option<Write> {
-    let exists = |name: &&str| {
+    let is_work_applied = |name: &&str| {
         let work = cache.object(AgentResource::Works, &ObjectRef::new(cluster, name));
         work.is_some_and(is_applied)
     };
-    if !names.iter().all(exists) {
+    if !names.iter().all(is_work_applied) {
         return None;
     }
     let mut others = cache

@@ -216,7 +216,7 @@ impl Parts {
                 .is_some()
         };
         let coming = |what: &str| Err((ConditionStatus::Unknown, format!("{what} does not exist yet")));
-        let existing = |exists, what: &str| {
+        let exists_or_missing = |exists, what: &str| {
             if exists {
                 Ok(format!("{what} exists"))
             } else {
@@ -244,7 +244,7 @@ impl Parts {
                 Ok(Server { address, port }) => Ok(format!("agents connect to {address}:{port}")),
                 Err(why) => Err((ConditionStatus::False, why.clone())),
             },
-            token_key: existing(secret(names::JWT_SECRET), "the token key"),
+            token_key: exists_or_missing(secret(names::JWT_SECRET), "the token key"),
             authority: authority(cache, argocd),
             principal: leaf(cache, names::PRINCIPAL_TLS),
             proxy: leaf(cache, names::RESOURCE_PROXY_TLS),
@@ -256,9 +256,9 @@ impl Parts {
                 };
                 Err((ConditionStatus::False, why.to_owned()))
             } else {
-                existing(ready.template, "the AddOnTemplate")
+                exists_or_missing(ready.template, "the AddOnTemplate")
             },
-            config: existing(ready.config, "the AddOnDeploymentConfig"),
+            config: exists_or_missing(ready.config, "the AddOnDeploymentConfig"),
             management: match &ready.management {
                 Ok(true) => Ok("OCM installs the add-on on the selected clusters".to_owned()),
                 Ok(false) => coming("the ClusterManagementAddOn"),

@@ -88,10 +88,10 @@ impl Hub {
     }
 
     /// Writes labels and annotations of a work, as the agent of a cluster.
-    fn mark(&mut self, object_ref: &str, metadata: &Value) {
-        let mut work = self.work(object_ref).clone();
+    fn mark(&mut self, name: &str, metadata: &Value) {
+        let mut work = self.work(name).clone();
         merge(&mut work["metadata"], metadata);
-        let (namespace, name) = object_ref.split_once('/').expect("a place");
+        let (namespace, name) = name.split_once('/').expect("a place");
         self.put("manifestworks", &ObjectRef::new(namespace, name), Some(work));
     }
 
@@ -259,14 +259,14 @@ impl Hub {
         works.map(|(_, object_ref)| object_ref.to_string()).collect()
     }
 
-    fn work(&self, object_ref: &str) -> &Value {
-        let (namespace, name) = object_ref.split_once('/').expect("a place");
+    fn work(&self, name: &str) -> &Value {
+        let (namespace, name) = name.split_once('/').expect("a place");
         &self.objects[&("manifestworks", ObjectRef::new(namespace, name))]
     }
 
     /// Reports that the agent applied the work, with this feedback of its Application.
-    fn report(&mut self, object_ref: &str, values: &[(&str, &str)]) {
-        let mut work = self.work(object_ref).clone();
+    fn report(&mut self, name: &str, values: &[(&str, &str)]) {
+        let mut work = self.work(name).clone();
         let payload = &work["spec"]["workload"]["manifests"][0]["metadata"];
         let form = payload["annotations"][names::PAYLOAD]
             .as_str()
@@ -282,7 +282,7 @@ impl Hub {
             json!([{"type": "Applied", "status": "True", "observedGeneration": generation, "lastTransitionTime": NOW}]);
         work["status"] = json!({"conditions": applied, "resourceStatus": {"manifests": [
             {"resourceMeta": meta, "conditions": applied, "statusFeedback": {"values": values}}]}});
-        let (namespace, name) = object_ref.split_once('/').expect("a place");
+        let (namespace, name) = name.split_once('/').expect("a place");
         self.put("manifestworks", &ObjectRef::new(namespace, name), Some(work));
     }
 
@@ -687,7 +687,7 @@ fn finds_a_work_by_name_without_its_marks() {
     let mut hub = Hub::with_shop();
     hub.change(&shop(), &json!({"metadata": {"finalizers": [names::CASCADE[0]]}}));
     hub.settle(&shop());
-    let bare = |hub: &mut Hub, object_ref: &str| hub.mark(object_ref, &json!({"labels": null, "annotations": null}));
+    let bare = |hub: &mut Hub, name: &str| hub.mark(name, &json!({"labels": null, "annotations": null}));
     bare(&mut hub, WORK);
     assert_eq!(hub.settle(&shop()), [format!("patch work {WORK}")]);
     assert_eq!(hub.work(WORK)["metadata"]["labels"][names::PULL], "true");

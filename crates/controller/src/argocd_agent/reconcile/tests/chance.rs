@@ -188,7 +188,7 @@ impl Hub {
         // Clusters of an invalid spec stay as they are.
         let keeps_up = |it: &Value| {
             let owner = &it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
-            asking(&self.cache, "argocd").any(|(object_ref, ..)| *owner == object_ref.to_string())
+            gitops_with_agents(&self.cache, "argocd").any(|(object_ref, ..)| *owner == object_ref.to_string())
         };
         for (name, secret) in self.secrets.iter().filter(|(_, it)| keeps_up(it)) {
             let Ok(config) = ByteString::deserialize(&secret["data"]["config"]) else {

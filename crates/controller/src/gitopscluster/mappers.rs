@@ -3,14 +3,14 @@
 
 use super::membership::object_ref_of;
 use crate::cache::{Before, Cache, Changed, ReconcileRequest};
-use crate::cluster_secrets::routes::{both, clusters_of};
+use crate::cluster_secrets::mappers::{both, clusters_of};
 use crate::model::{GitOpsCluster, PlacementDecision, Spec};
 use ocm::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 
 /// Maps a change of a GitOpsCluster.
 pub(crate) fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    fn wishes(it: &GitOpsCluster) -> (&Spec, bool, &[String]) {
+    fn inputs(it: &GitOpsCluster) -> (&Spec, bool, &[String]) {
         (&it.spec, it.deleting, &it.finalizers)
     }
     let object_ref = changed.object_ref;
@@ -20,9 +20,11 @@ pub(crate) fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconc
     };
     let after = cache.gitops_cluster(object_ref);
     let mut affected = vec![ReconcileRequest::gitops(object_ref.clone())];
-    if before.map(wishes) != after.map(wishes) {
+    if before.map(inputs) != after.map(inputs) {
         let both = before.into_iter().chain(after);
-        let selected: BTreeSet<_> = both.flat_map(|it| cache.decided(&it.placement(object_ref))).collect();
+        let selected: BTreeSet<_> = both
+            .flat_map(|it| cache.selected_by(&it.placement(object_ref)))
+            .collect();
         affected.extend(selected.into_iter().map(ReconcileRequest::cluster));
         affected.extend(owned(cache, object_ref));
     }
@@ -61,7 +63,9 @@ pub(crate) fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReq
 /// Maps a change of Argo CD's namespace, which can allow GitOpsClusters of other namespaces.
 pub(crate) fn namespace(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
     let all = cache.gitops_clusters().flat_map(|(object_ref, it)| {
-        let clusters = cache.decided(&it.placement(object_ref)).map(ReconcileRequest::cluster);
+        let clusters = cache
+            .selected_by(&it.placement(object_ref))
+            .map(ReconcileRequest::cluster);
         clusters.chain([ReconcileRequest::gitops(object_ref.clone())])
     });
     all.collect()
@@ -77,7 +81,7 @@ pub(crate) fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReque
     let mut gitops: BTreeSet<_> = owners
         .filter(|object_ref| cache.gitops_cluster(object_ref).is_some())
         .collect();
-    gitops.extend(cache.selecting(&clusters).into_iter().cloned());
+    gitops.extend(cache.gitops_selecting(&clusters).into_iter().cloned());
     let mut affected: Vec<_> = clusters.iter().map(ReconcileRequest::cluster).collect();
     affected.extend(ReconcileRequest::gitops_all(&gitops));
     affected

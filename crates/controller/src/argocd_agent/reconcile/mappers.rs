@@ -107,13 +107,13 @@ fn gitops_of(cache: &Cache, changed: &Changed<'_>, cluster: &Arc<str>) -> BTreeS
     all
 }
 
-/// Returns the managed clusters that have a cluster Secret of a GitOpsCluster, or shall have one for their agent.
+/// Returns the managed clusters that have a cluster Secret of a GitOpsCluster, or need one for their agent.
 fn registered(cache: &Cache) -> Vec<ReconcileRequest> {
     let owners = cache.gitops_clusters().map(|(object_ref, _)| object_ref.to_string());
     let secrets = owners.flat_map(|owner| cache.secrets_owned_by(&owner));
     let mut clusters: BTreeSet<Arc<str>> = secrets.map(|secret| secret.cluster().into()).collect();
     let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
-    let selected = asking.flat_map(|(object_ref, it)| cache.decided(&it.placement(object_ref)));
+    let selected = asking.flat_map(|(object_ref, it)| cache.selected_by(&it.placement(object_ref)));
     clusters.extend(selected.cloned());
     clusters.iter().map(ReconcileRequest::cluster).collect()
 }
