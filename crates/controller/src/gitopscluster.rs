@@ -24,7 +24,7 @@ use crate::model::GitOpsCluster;
 use crate::reconcile::{Context, Controller, Watch};
 use crate::runtime::action::{Action, Event, InvolvedObject, Write};
 use crate::watches::Kind;
-use membership::{SecretKind, own};
+use membership::{SecretKind, owned_secret};
 use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 use ocm::object_ref::ObjectRef;
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
@@ -79,7 +79,7 @@ fn left(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, context: &Con
     let clusters: BTreeSet<&str> = cache.secrets_owned_by(&owner).map(ClusterSecret::cluster).collect();
     let held = clusters.into_iter().flat_map(|cluster| {
         let of_it = SecretKind::ALL.into_iter().filter(|secret_kind| {
-            let secret = own(*secret_kind, cache, cluster);
+            let secret = owned_secret(*secret_kind, cache, cluster);
             secret.and_then(ClusterSecret::owner) == Some(&*owner)
         });
         of_it.map(|secret_kind| format!("Secret {argocd}/{}", secret_kind.secret_name(cluster)))
