@@ -308,14 +308,14 @@ fn remove_abandoned(parent: &Path, now: SystemTime) {
 impl Display for ActiveIsolation {
     /// Writes one line per isolation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (wall, missing) in [
+        for (isolation, missing) in [
             ("namespaces (files, processes, network)", &self.namespaces),
             ("Landlock (files)", &self.landlock_files),
             ("Landlock (TCP connections)", &self.landlock_network),
         ] {
             match missing {
-                None => writeln!(f, "{wall}: in force")?,
-                Some(why) => writeln!(f, "{wall}: missing: {why}")?,
+                None => writeln!(f, "{isolation}: in force")?,
+                Some(why) => writeln!(f, "{isolation}: missing: {why}")?,
             }
         }
         Ok(())
@@ -338,7 +338,7 @@ impl ActiveIsolation {
     /// Returns the log line about missing isolation, which begins with [`UNCONFINED`]. `network` is true if the tool may use the
     /// network.
     #[must_use]
-    pub fn lack(&self, network: bool) -> Option<String> {
+    pub fn missing_isolation(&self, network: bool) -> Option<String> {
         let reached = match (self.confines_files(), self.confines_network() || network) {
             (true, true) => return None,
             (false, true) => "files and processes of others",
@@ -397,27 +397,33 @@ mod tests {
             ..ActiveIsolation::default()
         };
         assert!(only_namespaces.confines_files() && only_namespaces.confines_network());
-        assert_eq!(only_namespaces.lack(false), None);
+        assert_eq!(only_namespaces.missing_isolation(false), None);
         let old_landlock = ActiveIsolation {
             namespaces: missing(),
             landlock_network: missing(),
             ..ActiveIsolation::default()
         };
         assert!(old_landlock.confines_files() && !old_landlock.confines_network());
-        assert_eq!(old_landlock.lack(true), None, "it may use the network");
-        let lack = old_landlock.lack(false).expect("it must not use the network");
+        assert_eq!(old_landlock.missing_isolation(true), None, "it may use the network");
+        let warning = old_landlock
+            .missing_isolation(false)
+            .expect("it must not use the network");
         assert!(
-            lack.starts_with(UNCONFINED) && lack.contains("can reach the network: see"),
-            "{lack}"
+            warning.starts_with(UNCONFINED) && warning.contains("can reach the network: see"),
+            "{warning}"
         );
         let neither = ActiveIsolation {
             landlock_files: missing(),
             ..old_landlock.clone()
         };
-        let lack = neither.lack(true).expect("files are within reach");
-        assert!(lack.contains("can reach files and processes of others: see"), "{lack}");
+        let warning = neither.missing_isolation(true).expect("files are within reach");
+        assert!(
+            warning.contains("can reach files and processes of others: see"),
+            "{warning}"
+        );
         // The format in which argocd-cmp-server logs it.
-        let log = format!("level=info msg=\"Plugin command successful\" stderr=\"warning: {lack}\\n\"\nlevel=info\n");
+        let log =
+            format!("level=info msg=\"Plugin command successful\" stderr=\"warning: {warning}\\n\"\nlevel=info\n");
         assert_eq!(reached_in_log(&log), Some("files and processes of others"));
         assert_eq!(reached_in_log("level=info\n"), None);
         assert!(

@@ -65,7 +65,7 @@ impl Embedded {
 #[must_use]
 pub fn is_needed(step: SyncStep, last: Option<SyncStep>, options: &WorkOptions) -> bool {
     let waits = step.hook().is_none() && Some(step) != last;
-    options.condition_rules && (waits || options.goes_by_cluster())
+    options.condition_rules && (waits || options.is_progressive())
 }
 
 /// Embeds the objects of a ManifestWork; if hashes are needed, with those of the objects whose health is evaluated.
@@ -73,7 +73,7 @@ pub fn is_needed(step: SyncStep, last: Option<SyncStep>, options: &WorkOptions) 
 pub fn embedded(objects: Vec<Placed>, is_needed: bool, options: &WorkOptions) -> Vec<Embedded> {
     // For a rollout across clusters all objects share one hash: the agent does not evaluate an added object at first, and the
     // changed hash of the existing objects shows that the ManifestWork is not applied yet.
-    let of_all = (is_needed && options.goes_by_cluster())
+    let of_all = (is_needed && options.is_progressive())
         .then(|| hash::hash(objects.iter().flat_map(|placed| placed.object.pieces()), HASH_DIGITS));
     let of_one = |placed: &Placed| hash::hash(placed.object.pieces(), HASH_DIGITS);
     let embed = |placed: Placed| Embedded {
@@ -86,14 +86,14 @@ pub fn embedded(objects: Vec<Placed>, is_needed: bool, options: &WorkOptions) ->
 
 fn carries_hash(placed: &Placed, options: &WorkOptions) -> bool {
     let kind = &placed.object.key.kind;
-    let is_judged = health_rules::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
-    is_judged && placed.role != Role::Run && Strategy::of(placed, options.strategy).applies()
+    let has_health_rules = health_rules::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
+    has_health_rules && placed.role != Role::Run && Strategy::of(placed, options.strategy).applies()
 }
 
 /// Returns CEL that is true for an object of this kind with the content of the ManifestWork; `None` if its objects have no
 /// content hash.
 #[must_use]
-pub fn test(objects: &[&Embedded]) -> Option<String> {
+pub fn hash_matches_expression(objects: &[&Embedded]) -> Option<String> {
     let mut hashes: Vec<&str> = objects.iter().filter_map(|object| object.hash.as_deref()).collect();
     hashes.dedup();
     // One string instead of a list: it is shorter and cheaper to search.

@@ -137,14 +137,14 @@ mod tests {
     #[test]
     fn health_rules_stay_small() {
         for (group, kind) in KINDS {
-            let behaviour = of(group, kind, true).unwrap();
+            let kind_health = of(group, kind, true).unwrap();
             let mut rules = String::new();
-            for rule in behaviour.rules {
+            for rule in kind_health.rules {
                 json::write_text(rule.expression, &mut rules);
                 json::write_text(rule.message, &mut rules);
             }
             let mut feedback = String::new();
-            for (name, path) in behaviour.feedback {
+            for (name, path) in kind_health.feedback {
                 json::write_text(name, &mut feedback);
                 json::write_text(path, &mut feedback);
             }
@@ -162,10 +162,10 @@ mod tests {
     #[test]
     fn condition_and_feedback_names_are_unique() {
         for (group, kind) in KINDS {
-            let behaviour = of(group, kind, true).unwrap();
-            assert_eq!(behaviour.rules.map(|rule| rule.condition), [PROGRESSING, HEALTHY]);
-            let names: HashSet<&str> = behaviour.feedback.iter().map(|(name, _)| *name).collect();
-            assert_eq!(names.len(), behaviour.feedback.len(), "{kind}");
+            let kind_health = of(group, kind, true).unwrap();
+            assert_eq!(kind_health.rules.map(|rule| rule.condition), [PROGRESSING, HEALTHY]);
+            let names: HashSet<&str> = kind_health.feedback.iter().map(|(name, _)| *name).collect();
+            assert_eq!(names.len(), kind_health.feedback.len(), "{kind}");
         }
     }
 }

@@ -1,16 +1,16 @@
 //! `generate`: wraps the manifests of a folder in `ManifestWork`s per managed cluster.
 //!
 //! ```text
-//!                        hooks, namespaces      order, buckets      content_hash, manifest_configs
-//! files ─▶ source, load ─▶ place ─▶ validate ─▶ partition ─▶ manifestwork ─▶ print
-//!                     Object     Placed          Partition    Template, ManifestWork
+//!                        hooks, namespaces       order, buckets      content_hash, manifest_configs
+//! files ─▶ source, load ─▶ placed ─▶ validate ─▶ partition ─▶ manifestwork ─▶ print
+//!                     Object      Placed          Partition    Template, ManifestWork
 //! ```
 //!
 //! Each stage takes the values of the one before and returns its own. An object is written as JSON once, when it is read, because
 //! text needs less memory than the value.
 //!
-//! A pure function of the files and the settings: it never asks an API server, because Argo CD caches the output for a day and the
-//! sidecar has no token. Only kustomize and helm may fetch remote bases, from addresses that the platform allows.
+//! A pure function of the files and the settings: it never asks an API server, because Argo CD caches the output for a day and
+//! the sidecar has no token. Only kustomize and helm may fetch remote bases, from addresses that the platform allows.
 
 #![expect(
     clippy::vec_box,

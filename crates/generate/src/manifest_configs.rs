@@ -1,7 +1,7 @@
 //! Configuration of the objects of a ManifestWork: update strategy, status feedback, condition rules and orphaning.
 //!
-//! One entry of `manifestConfigs` applies to all objects of a kind, by wildcards. The agent takes each facet from the first
-//! matching entry that has it, so an object that differs has its own entry before the one of its kind.
+//! One entry of `manifestConfigs` applies to all objects of a kind, by wildcards. For each setting, the first matching entry that
+//! has it applies, so an object that differs has its own entry before the one of its kind.
 
 use super::content_hash::{self, Embedded};
 use super::health_rules::{self, KindHealth};
@@ -36,7 +36,7 @@ pub struct WorkOptions {
 impl WorkOptions {
     /// Returns true if a rollout waits for a cluster to finish before it changes the next.
     #[must_use]
-    pub fn goes_by_cluster(&self) -> bool {
+    pub fn is_progressive(&self) -> bool {
         self.rollout.is_some_and(|kind| kind != RolloutKind::All)
     }
 }
@@ -94,14 +94,15 @@ pub fn fields(objects: &[Embedded], plurals: &Plurals, options: &WorkOptions, de
         fields.push(("executor", Value::map([("subject", subject)])));
     }
     let entries = entries(objects, plurals, options);
-    // OCM considers a cluster complete only if the ManifestWork reports that it is not progressing, so an entry reports that if no
-    // object does.
+    // OCM considers a cluster complete only if the ManifestWork reports that it is not progressing, so an entry reports that if
+    // no object does.
     let reports_progress = entries.iter().any(Entry::has_health_rules);
-    let reporter = (options.rollout.is_some() && options.condition_rules && !reports_progress).then_some(entries.len());
+    let progress_reporter =
+        (options.rollout.is_some() && options.condition_rules && !reports_progress).then_some(entries.len());
     let configs = entries
         .into_iter()
         .zip(1..)
-        .map(|(entry, count)| entry.value(options, defaults, Some(count) == reporter))
+        .map(|(entry, count)| entry.value(options, defaults, Some(count) == progress_reporter))
         .collect();
     fields.push(("manifestConfigs", Value::List(configs)));
     Map::of(fields)
@@ -141,7 +142,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, options: &WorkOptions
     let mut of_kinds = Vec::new();
     for (kind, objects) in kinds {
         let strategy = Strategy::of_kind(&objects[0].placed, options.strategy);
-        let content_test = content_hash::test(&objects);
+        let content_test = content_hash::hash_matches_expression(&objects);
         for Embedded { placed, .. } in &objects {
             let own = Strategy::of(placed, options.strategy);
             if own != strategy {

@@ -44,7 +44,7 @@ pub fn templates(partitions: Vec<Partition>, plurals: &Plurals, options: &WorkOp
 
 impl Template {
     /// Creates the ManifestWork that carries `partition`; `last` is the last step of all that is no hook.
-    fn new(partition: Partition, last: Option<SyncStep>, plurals: &Plurals, wanted: &WorkOptions) -> Self {
+    fn new(partition: Partition, last: Option<SyncStep>, plurals: &Plurals, options: &WorkOptions) -> Self {
         let Partition {
             suffix,
             step,
@@ -52,10 +52,10 @@ impl Template {
             size,
         } = partition;
         let bytes: u64 = objects.iter().map(|placed| placed.object.size() as u64).sum();
-        let objects = content_hash::embedded(objects, content_hash::is_needed(step, last, wanted), wanted);
+        let objects = content_hash::embedded(objects, content_hash::is_needed(step, last, options), options);
         let weight = size + objects.iter().map(Embedded::size).sum::<u64>() - bytes;
         let spec = |defaults| {
-            let mut spec = json_of(&manifest_configs::fields(&objects, plurals, wanted, defaults));
+            let mut spec = json_of(&manifest_configs::fields(&objects, plurals, options, defaults));
             spec.pop();
             spec
         };
@@ -113,7 +113,8 @@ fn json_of(map: &Map<'_>) -> String {
     out
 }
 
-/// A `ManifestWork`, or the `ManifestWorkReplicaSet` for a placement to which [`Placement::objections`] has none.
+/// A `ManifestWork`, or the `ManifestWorkReplicaSet` for a placement for which
+/// [`Placement::objections`] returns nothing.
 ///
 /// [`Placement::objections`]: super::placement::Placement::objections
 #[derive(Clone, Copy, Debug)]

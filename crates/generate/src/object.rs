@@ -103,24 +103,24 @@ pub struct Object {
     /// The JSON without the namespace.
     text: Box<str>,
     /// The place in the JSON of the annotation with a content hash: before the name.
-    hash_at: Gap,
+    hash_insertion: InsertionPoint,
     /// The offset in the JSON at which the namespace is inserted: after the name.
     namespace_at: u32,
 }
 
 /// A place in the JSON of an object at which the annotation [`CONTENT`] is inserted.
 #[derive(Clone, Copy, Debug)]
-struct Gap {
+struct InsertionPoint {
     /// The offset.
     start: u32,
     /// The end of the annotation with that name, if the object has one; else as `start`.
     end: u32,
-    neighbors: Neighbors,
+    adjacent: Adjacent,
 }
 
-/// The neighbors of an inserted annotation.
+/// The entries adjacent to an inserted annotation.
 #[derive(Clone, Copy, Debug)]
-enum Neighbors {
+enum Adjacent {
     /// The object has no annotations.
     NoAnnotations,
     /// Another annotation follows.
@@ -131,12 +131,12 @@ enum Neighbors {
     Same,
 }
 
-impl Gap {
-    fn new(range: Range<usize>, neighbors: Neighbors) -> Self {
+impl InsertionPoint {
+    fn new(range: Range<usize>, adjacent: Adjacent) -> Self {
         Self {
             start: offset(range.start),
             end: offset(range.end),
-            neighbors,
+            adjacent,
         }
     }
 
@@ -146,11 +146,11 @@ impl Gap {
 
     /// Returns the JSON to insert for a content hash.
     fn annotation(self, hash: &str) -> String {
-        let (before, behind) = match self.neighbors {
-            Neighbors::NoAnnotations => (r#""annotations":{"#, "},"),
-            Neighbors::Next => ("", ","),
-            Neighbors::Previous => (",", ""),
-            Neighbors::Same => ("", ""),
+        let (before, behind) = match self.adjacent {
+            Adjacent::NoAnnotations => (r#""annotations":{"#, "},"),
+            Adjacent::Next => ("", ","),
+            Adjacent::Previous => (",", ""),
+            Adjacent::Same => ("", ""),
         };
         format!(r#"{before}"{CONTENT}":"{hash}"{behind}"#)
     }
@@ -288,7 +288,7 @@ impl Object {
         let defines = defines(&kind, &fields);
         let Text {
             json,
-            hash_at,
+            hash_insertion,
             namespace_at,
         } = text(&fields, &metadata)?;
         if json.len() > HUGE {
@@ -311,7 +311,7 @@ impl Object {
             defines,
             source,
             text: json.into_boxed_str(),
-            hash_at,
+            hash_insertion,
             namespace_at: offset(namespace_at),
         })
     }
@@ -332,11 +332,11 @@ impl Object {
     /// Returns the same JSON with the annotation [`CONTENT`].
     #[must_use]
     pub fn pieces_with_hash(&self, hash: &str) -> [Cow<'_, str>; 5] {
-        let range = self.hash_at.range();
+        let range = self.hash_insertion.range();
         let [_, namespace, after] = self.pieces();
         [
             self.text[..range.start].into(),
-            self.hash_at.annotation(hash).into(),
+            self.hash_insertion.annotation(hash).into(),
             self.text[range.end..self.namespace_at as usize].into(),
             namespace,
             after,
@@ -375,8 +375,8 @@ impl Object {
     /// Returns its size with the annotation [`CONTENT`].
     #[must_use]
     pub fn size_with_hash(&self, hash: &str) -> usize {
-        let replaced = json::passage(&self.text[self.hash_at.range()]).length;
-        json::webhook_size(self.length() - replaced + self.hash_at.annotation(hash).len())
+        let replaced = json::passage(&self.text[self.hash_insertion.range()]).length;
+        json::webhook_size(self.length() - replaced + self.hash_insertion.annotation(hash).len())
     }
 
     /// Returns the length in bytes in Go's JSON encoding.
@@ -455,7 +455,7 @@ fn defines(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
 /// The JSON of an object without the namespace, and the places in it.
 struct Text {
     json: String,
-    hash_at: Gap,
+    hash_insertion: InsertionPoint,
     namespace_at: usize,
 }
 
@@ -473,7 +473,7 @@ fn text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<Text, Fault> {
         json::write(value, &mut out)?;
         out.push(',');
     }
-    let (hash_at, namespace_at) = match places {
+    let (hash_insertion, namespace_at) = match places {
         Some(places) => {
             out.pop();
             places
@@ -483,16 +483,16 @@ fn text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<Text, Fault> {
     out.push('}');
     Ok(Text {
         json: out,
-        hash_at,
+        hash_insertion,
         namespace_at,
     })
 }
 
 /// Writes `metadata`. Returns the places at which to insert the content hash and the namespace.
-fn write_metadata(metadata: &Map<'_>, out: &mut String) -> Result<(Gap, usize), Fault> {
+fn write_metadata(metadata: &Map<'_>, out: &mut String) -> Result<(InsertionPoint, usize), Fault> {
     out.push_str("\"metadata\":{");
     // Annotations come first among the fields of metadata that the API server keeps, and a name always follows.
-    let mut hash_at = Gap::new(out.len()..out.len(), Neighbors::NoAnnotations);
+    let mut hash_insertion = InsertionPoint::new(out.len()..out.len(), Adjacent::NoAnnotations);
     let mut namespace_at = out.len();
     for (at, (key, value)) in metadata.iter().enumerate() {
         if at > 0 {
@@ -500,7 +500,7 @@ fn write_metadata(metadata: &Map<'_>, out: &mut String) -> Result<(Gap, usize), 
         }
         json::write_key(key, out)?;
         match (key, value) {
-            ("annotations", Value::Map(annotations)) => hash_at = write_annotations(annotations, out)?,
+            ("annotations", Value::Map(annotations)) => hash_insertion = write_annotations(annotations, out)?,
             _ => json::write(value, out)?,
         }
         if key == "name" {
@@ -508,13 +508,13 @@ fn write_metadata(metadata: &Map<'_>, out: &mut String) -> Result<(Gap, usize), 
         }
     }
     out.push('}');
-    Ok((hash_at, namespace_at))
+    Ok((hash_insertion, namespace_at))
 }
 
 /// Writes annotations, at least one. Returns the place at which to insert the content hash.
-fn write_annotations(annotations: &Map<'_>, out: &mut String) -> Result<Gap, Fault> {
+fn write_annotations(annotations: &Map<'_>, out: &mut String) -> Result<InsertionPoint, Fault> {
     out.push('{');
-    let mut hash_at = None;
+    let mut hash_insertion = None;
     for (at, (key, value)) in annotations.iter().enumerate() {
         if at > 0 {
             out.push(',');
@@ -524,15 +524,15 @@ fn write_annotations(annotations: &Map<'_>, out: &mut String) -> Result<Gap, Fau
         json::write(value, out)?;
         match key.cmp(CONTENT) {
             Ordering::Less => {}
-            Ordering::Equal => hash_at = Some(Gap::new(start..out.len(), Neighbors::Same)),
+            Ordering::Equal => hash_insertion = Some(InsertionPoint::new(start..out.len(), Adjacent::Same)),
             Ordering::Greater => {
-                hash_at.get_or_insert(Gap::new(start..start, Neighbors::Next));
+                hash_insertion.get_or_insert(InsertionPoint::new(start..start, Adjacent::Next));
             }
         }
     }
     let end = out.len();
     out.push('}');
-    Ok(hash_at.unwrap_or(Gap::new(end..end, Neighbors::Previous)))
+    Ok(hash_insertion.unwrap_or(InsertionPoint::new(end..end, Adjacent::Previous)))
 }
 
 #[cfg(test)]

@@ -85,15 +85,15 @@ pub fn duplicates(objects: &[Placed]) -> Vec<(&Object, &Object)> {
 /// Sorts objects into the order of application; objects of one ManifestWork are adjacent. The result does not depend on the input
 /// order of objects with different keys.
 pub fn for_apply(objects: &mut [Placed]) {
-    // A number decides nearly all comparisons, so that few strings are compared.
-    objects.sort_by_cached_key(number);
-    for alike in objects.chunk_by_mut(|one, other| number(one) == number(other)) {
-        alike.sort_unstable_by(|one, other| apart(one, other).then_with(|| within_a_part(one, other)));
+    // The sort key decides nearly all comparisons, so that few strings are compared.
+    objects.sort_by_cached_key(sort_key);
+    for alike in objects.chunk_by_mut(|one, other| sort_key(one) == sort_key(other)) {
+        alike.sort_unstable_by(|one, other| compare_works(one, other).then_with(|| compare_within_work(one, other)));
     }
 }
 
 /// Returns a sort key: if it is less than that of another object, the object comes first.
-fn number(placed: &Placed) -> (u64, u64) {
+fn sort_key(placed: &Placed) -> (u64, u64) {
     let Placed {
         object,
         phase,
@@ -116,12 +116,12 @@ fn number(placed: &Placed) -> (u64, u64) {
 
 /// Returns true if two objects belong in the same ManifestWork unless it is too large: see [`partition`](super::partition).
 #[must_use]
-pub fn stand_together(one: &Placed, other: &Placed) -> bool {
-    apart(one, other).is_eq()
+pub fn share_work(one: &Placed, other: &Placed) -> bool {
+    compare_works(one, other).is_eq()
 }
 
 /// Orders objects of different ManifestWorks.
-fn apart(one: &Placed, other: &Placed) -> Ordering {
+fn compare_works(one: &Placed, other: &Placed) -> Ordering {
     // First the kinds that every cluster has, then each other kind, then each run.
     let class = |placed: &Placed| (placed.phase, placed.wave, placed.role, !placed.object.always_served);
     class(one).cmp(&class(other)).then_with(|| {
@@ -138,7 +138,7 @@ fn apart(one: &Placed, other: &Placed) -> Ordering {
 
 /// Orders objects within a ManifestWork.
 #[must_use]
-pub fn within_a_part(one: &Placed, other: &Placed) -> Ordering {
+pub fn compare_within_work(one: &Placed, other: &Placed) -> Ordering {
     let (one, other) = (&one.object, &other.object);
     one.rank
         .cmp(&other.rank)

@@ -66,7 +66,7 @@ impl SyncStep {
 pub fn partitions(mut objects: Vec<Placed>, created: Option<Placed>, capacity: u64) -> Vec<Partition> {
     order::for_apply(&mut objects);
     let groups = groups(objects).into_iter();
-    let mut partitions: Vec<Partition> = groups.flat_map(|group| of_group(group, capacity)).collect();
+    let mut partitions: Vec<Partition> = groups.flat_map(|group| partitions_of_group(group, capacity)).collect();
     if let Some(namespace) = created {
         partitions.push(of_namespace(namespace, &partitions));
     }
@@ -84,7 +84,7 @@ fn groups(objects: Vec<Placed>) -> Vec<Vec<Placed>> {
     let mut groups: Vec<Vec<Placed>> = Vec::new();
     for placed in objects {
         match groups.last_mut() {
-            Some(group) if order::stand_together(&group[0], &placed) => group.push(placed),
+            Some(group) if order::share_work(&group[0], &placed) => group.push(placed),
             _ => groups.push(vec![placed]),
         }
     }
@@ -92,8 +92,8 @@ fn groups(objects: Vec<Placed>) -> Vec<Vec<Placed>> {
 }
 
 /// Creates the parts of the objects of a group, at least one.
-fn of_group(group: Vec<Placed>, capacity: u64) -> Vec<Partition> {
-    let words = words(&group[0]);
+fn partitions_of_group(group: Vec<Placed>, capacity: u64) -> Vec<Partition> {
+    let words = suffix_words(&group[0]);
     let step = SyncStep {
         phase: group[0].phase,
         wave: group[0].wave,
@@ -148,7 +148,7 @@ fn waves(partitions: &[Partition]) -> impl Iterator<Item = SyncStep> {
 }
 
 /// Returns the words of the name of an object's part; none for ordinary objects of wave 0.
-fn words(placed: &Placed) -> Vec<String> {
+fn suffix_words(placed: &Placed) -> Vec<String> {
     let mut words = Vec::new();
     if placed.role != Role::Ordinary {
         words.push(placed.phase.name().to_ascii_lowercase());

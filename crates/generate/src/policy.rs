@@ -194,7 +194,7 @@ pub fn violations<'a, P: Display>(
     {
         let is_secret = is_secret(key);
         let mut against: Vec<String> = Vec::new();
-        let mut unsaid = is_secret && !allow_secrets;
+        let mut lacks_consent = is_secret && !allow_secrets;
         if let Some(rules) = rules {
             let entry = rules.entry;
             let kind = *kinds
@@ -222,12 +222,12 @@ pub fn violations<'a, P: Display>(
             }
             if is_secret && !entry.secrets {
                 refusal.secret();
-                unsaid = false;
+                lacks_consent = false;
             }
             against.extend(refusal.text());
         }
-        if unsaid {
-            against.push(UNSAID_SECRET.to_owned());
+        if lacks_consent {
+            against.push(SECRET_WITHOUT_CONSENT.to_owned());
         }
         if !against.is_empty() {
             lines.push(format!("{location}: {key}: {}", against.join("; ")));
@@ -236,8 +236,8 @@ pub fn violations<'a, P: Display>(
     lines
 }
 
-const UNSAID_SECRET: &str = "a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an ExternalSecret \
-                             instead, or set allow-secrets";
+const SECRET_WITHOUT_CONSENT: &str = "a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an \
+                                      ExternalSecret instead, or set allow-secrets";
 
 /// Returns true for Secrets of the core group only: a SealedSecret or an ExternalSecret, in other groups, contains no plaintext.
 fn is_secret(key: &ObjectKey) -> bool {
@@ -321,7 +321,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Returns the executor of the ManifestWorks if the Application sets `asked`.
+    /// Returns the executor of the ManifestWorks if the Application sets `requested`.
     ///
     /// If the policy sets none, the Application may choose: an executor never gives the agent more permissions.
     ///
@@ -713,12 +713,12 @@ mod tests {
         };
         let refused = "a.yaml:1: Secret shop/db: the policy lets project may-not deliver no plain Secrets: to allow it, set \
                        `projects[1].secrets: true`";
-        let unsaid = "a.yaml:1: Secret shop/db: a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an \
-                      ExternalSecret instead, or set allow-secrets";
+        let without_consent = "a.yaml:1: Secret shop/db: a Secret in a work can be read in Argo CD's UI: deliver a \
+                               SealedSecret or an ExternalSecret instead, or set allow-secrets";
         for (project, allow_secrets, expected) in [
-            (None, false, unsaid),
+            (None, false, without_consent),
             (None, true, ""),
-            (Some("may"), false, unsaid),
+            (Some("may"), false, without_consent),
             (Some("may"), true, ""),
             (Some("may-not"), false, refused),
             (Some("may-not"), true, refused),

@@ -19,7 +19,7 @@ use super::load;
 use super::object::Object;
 use super::settings::{Recipient, Settings, Target};
 use super::validate;
-use bounds::{Repository, Target as Found};
+use bounds::{Repository, Target as PathTarget};
 use manifest::key::ObjectKey;
 use manifest::problem::{Problems, plain};
 use manifest::yaml;
@@ -171,7 +171,8 @@ pub struct Variant<'s> {
 /// Reads the manifests of each recipient; recipients with the same manifests share a variant.
 ///
 /// # Errors
-/// Returns an error if the input is invalid, with one line per problem, or if the objects of all recipients together are too large.
+/// Returns an error if the input is invalid, with one line per problem, or if the objects of all recipients together are too
+/// large.
 pub fn variants(settings: &Settings) -> Result<Vec<Variant<'_>>, Problems> {
     let source = &settings.source;
     let Plan { reads, variants } = Plan::new(source, &settings.target)?;
@@ -306,8 +307,8 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
     let repository = Repository::of(folder, &source.path);
     let found = folder.join(path);
     match repository.follow(&found).map_err(|why| format!("{path}: {why}"))? {
-        Found::Nothing => Err(format!("{path}: it cannot be read: no such file or directory")),
-        Found::Folder(_) => {
+        PathTarget::Nothing => Err(format!("{path}: it cannot be read: no such file or directory")),
+        PathTarget::Folder(_) => {
             let of_cluster = |kind| Read::Folder {
                 kind,
                 below: path,
@@ -318,12 +319,12 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
                 rendered => vec![of_cluster(rendered)],
             })
         }
-        Found::File(_) if *kind == Kind::Helm => Ok(vec![Read::Folder {
+        PathTarget::File(_) if *kind == Kind::Helm => Ok(vec![Read::Folder {
             kind: Kind::Helm,
             below: "",
             values: Some(path),
         }]),
-        Found::File(_) => Err(format!(
+        PathTarget::File(_) => Err(format!(
             "{path}: it is a file, and only a chart has value files: name a sub-folder"
         )),
     }

@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn uses_update_where_an_apply_patch_would_change_text() {
-        for (data, options) in [
+        for (data, expected) in [
             ("plain: text", Strategy::ServerSideApply),
             ("next-line: \"a\\x85b\"", Strategy::Update),
             ("delete: \"a\\x7fb\"", Strategy::Update),
@@ -116,7 +116,7 @@ mod tests {
             ("number: 9007199254740993", Strategy::ServerSideApply),
         ] {
             let yaml = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{{data}}}}}");
-            assert_eq!(Strategy::of(&placed(&[&yaml])[0], None), options, "{data}");
+            assert_eq!(Strategy::of(&placed(&[&yaml])[0], None), expected, "{data}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Computes the health of an Application on its clusters for `status`, by ManifestWork and by object.
+//! Computes the health of an Application on its clusters for `status` and the controller, by ManifestWork and by object.
 //!
 //! ```text
-//! hub ─▶ works ─▶ work::judge, set::judge ─▶ Report ─▶ table, JSON or YAML
+//! hub ─▶ works ─▶ work::evaluate, set::evaluate ─▶ Report ─▶ table, JSON or YAML
 //! ```
 //!
 //! The results equal those of the health checks in argocd_cm.yaml, so that `status` never contradicts Argo CD. Some states of
@@ -279,22 +279,22 @@ pub fn evaluate(text: &str, clock: &Clock) -> Result<WorkStatus, String> {
 ///
 /// # Errors
 /// Returns a description of the value if it is not a work.
-pub fn health_deadlines(text: &str, now: Timestamp) -> Result<Vec<(Timestamp, WorkStatus)>, String> {
+pub fn health_timeline(text: &str, now: Timestamp) -> Result<Vec<(Timestamp, WorkStatus)>, String> {
     /// An upper bound for the number of changes by time alone.
     const CHANGES: usize = 8;
     let fields = fields(text)?;
-    let mut health_deadlines: Vec<(Timestamp, WorkStatus)> = Vec::new();
+    let mut timeline: Vec<(Timestamp, WorkStatus)> = Vec::new();
     let mut then = Some(now);
     for _ in 0..CHANGES {
         let Some(at) = then else { break };
         let clock = Clock::at(at);
         let status = evaluate_work(&fields, &clock)?;
-        if health_deadlines.last().is_none_or(|(_, before)| *before != status) {
-            health_deadlines.push((at, status));
+        if timeline.last().is_none_or(|(_, before)| *before != status) {
+            timeline.push((at, status));
         }
         then = clock.next().filter(|&next| next > at);
     }
-    Ok(health_deadlines)
+    Ok(timeline)
 }
 
 fn fields(text: &str) -> Result<Map<'_>, String> {
@@ -477,8 +477,8 @@ mod tests {
             work("eu1", &object("a"), &status("True", 2, &[manifest("a", &[condition])]))
         };
         let foreseen = |text: &str| -> Vec<(String, HealthStatus)> {
-            let health_deadlines = health_deadlines(text, NOW.parse().expect("a time")).expect("a work");
-            let messages = health_deadlines.iter().map(|(at, work)| (at.to_string(), work.health));
+            let timeline = health_timeline(text, NOW.parse().expect("a time")).expect("a work");
+            let messages = timeline.iter().map(|(at, work)| (at.to_string(), work.health));
             messages.collect()
         };
         let now = NOW.to_owned();

@@ -106,8 +106,8 @@ impl Work {
         if marks.tracking_id.is_none() && labels.is_none() && pull_work.is_none() {
             return Ok(None);
         }
-        let health_deadlines = health::health_deadlines(text, now)?;
-        let mut states = health_deadlines.iter().map(|(at, status)| (*at, WorkState::of(status)));
+        let timeline = health::health_timeline(text, now)?;
+        let mut states = timeline.iter().map(|(at, status)| (*at, WorkState::of(status)));
         let (_, state) = states.next().ok_or("no state")?;
         Ok(Some(Self {
             set,

@@ -13,8 +13,8 @@ const RULES: ABI = ABI::V6;
 /// The first version with rules for TCP.
 const NETWORK_RULES: ABI = ABI::V4;
 
-/// Restricts this process and its children to `reach`; without `network` they cannot connect or listen by TCP. They cannot use
-/// signals or abstract sockets of other processes. Returns the reasons why rules for files and for TCP are missing.
+/// Restricts this process and its children to `allowed_paths`; without `network` they cannot connect or listen by TCP. They
+/// cannot use signals or abstract sockets of other processes. Returns the reasons why rules for files and for TCP are missing.
 pub(super) fn restrict(allowed_paths: &AllowedPaths, network: bool) -> (Option<Missing>, Option<Missing>) {
     let status = match rules(allowed_paths, network).and_then(RulesetCreated::restrict_self) {
         Ok(status) => status,

@@ -27,7 +27,7 @@ pub(super) struct Sources<'a> {
 }
 
 /// The value given for a setting.
-struct Found {
+struct GivenValue {
     /// The name of the source, for messages.
     origin: String,
     /// The texts, one or several; none is blank.
@@ -167,7 +167,7 @@ impl<'a> Sources<'a> {
         commas: bool,
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Vec<T> {
-        let Found { origin, texts, .. } = self.first_given(setting);
+        let GivenValue { origin, texts, .. } = self.first_given(setting);
         let mut values = Vec::new();
         for part in texts.iter().flat_map(|text| parts(text, commas)) {
             match parse(part) {
@@ -186,7 +186,7 @@ impl<'a> Sources<'a> {
         commas: bool,
         parse_key: impl Fn(&str) -> Result<K, E>,
     ) -> BTreeMap<K, String> {
-        let Found { origin, texts, entries } = self.first_given(setting);
+        let GivenValue { origin, texts, entries } = self.first_given(setting);
         let mut values = BTreeMap::new();
         let texts = texts.iter().flat_map(|text| {
             if entries {
@@ -214,10 +214,10 @@ impl<'a> Sources<'a> {
     }
 
     /// Returns the texts from the source that wins, and its name.
-    fn first_given(&mut self, setting: &Setting) -> Found {
-        let given = |origin: String, texts: Vec<String>| -> Option<Found> {
+    fn first_given(&mut self, setting: &Setting) -> GivenValue {
+        let given = |origin: String, texts: Vec<String>| -> Option<GivenValue> {
             let texts: Vec<String> = texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
-            (!texts.is_empty()).then_some(Found {
+            (!texts.is_empty()).then_some(GivenValue {
                 origin,
                 texts,
                 entries: false,
@@ -242,7 +242,7 @@ impl<'a> Sources<'a> {
             texts.extend(parameter.array.iter().flatten().cloned());
             texts.extend(parameter.string.clone());
             if let Some(given) = given(origin, texts) {
-                return Found { entries, ..given };
+                return GivenValue { entries, ..given };
             }
         }
         for variable in setting.variables() {
@@ -256,7 +256,7 @@ impl<'a> Sources<'a> {
                 return given;
             }
         }
-        Found {
+        GivenValue {
             origin: String::new(),
             texts: Vec::new(),
             entries: false,

@@ -65,7 +65,7 @@ pub(super) fn render(
     let values = source.helm.values.as_deref();
     let needs = ToolAccess::of_helm(repository.root(), &source.remotes);
     let written = source.tools.run("helm", arguments, &chart, values, &needs)?;
-    let written = written.map_err(|complaint| Problems::one(explained(&complaint)))?;
+    let written = written.map_err(|error| Problems::one(explained(&error)))?;
     let mut manifests = rendered(by_template(&written.manifests), written.manifests.len(), source)?;
     manifests.notices = written.notices("helm template");
     Ok(manifests)

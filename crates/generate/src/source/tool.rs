@@ -180,11 +180,11 @@ fn without_dump(error_output: &str) -> &str {
 }
 
 /// Returns what a tool could reach because isolation is missing that the administrator has not disabled.
-fn lack(confinement: &Confinement) -> Option<String> {
+fn missing_isolation(confinement: &Confinement) -> Option<String> {
     if confinement.isolation == Isolation::None {
         return None;
     }
-    confinement.reported().ok()?.lack(confinement.network)
+    confinement.reported().ok()?.missing_isolation(confinement.network)
 }
 
 /// The output of a tool.
@@ -194,14 +194,14 @@ pub(super) struct ToolOutput {
     /// The warnings, one line each.
     warnings: Vec<String>,
     /// The line about missing isolation, if the kernel did not confine the tool.
-    lack: Option<String>,
+    missing_isolation: Option<String>,
 }
 
 impl ToolOutput {
     /// Returns the warnings of a successful run. `command` is the name of the tool in messages.
     pub(super) fn notices(self, command: &str) -> Vec<String> {
         let warnings = self.warnings.iter().map(|line| format!("{command}: {line}"));
-        warnings.chain(self.lack).collect()
+        warnings.chain(self.missing_isolation).collect()
     }
 }
 
@@ -311,7 +311,7 @@ impl Tools {
                     .map(|line| line.replacen(WARNING, "", 1))
                     .chain(complaints)
                     .collect(),
-                lack: confinement.as_ref().and_then(lack),
+                missing_isolation: confinement.as_ref().and_then(missing_isolation),
             }))
         } else if complaints.is_empty() {
             Ok(Err(ToolError(format!("it ended with {status}"))))

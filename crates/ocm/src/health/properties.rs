@@ -1,6 +1,6 @@
 //! Property tests for the health of works, whose status the agent of a managed cluster writes.
 
-use super::{Clock, evaluate, health_deadlines};
+use super::{Clock, evaluate, health_timeline};
 use jiff::Timestamp;
 use testing::holds;
 use testing::works::texts;
@@ -10,17 +10,17 @@ fn now() -> Timestamp {
 }
 
 #[test]
-fn health_deadlines_are_ordered_and_exact() {
+fn health_timeline_is_ordered_and_exact() {
     holds(800, texts, |text| {
-        let Ok(health_deadlines) = health_deadlines(&text, now()) else {
+        let Ok(timeline) = health_timeline(&text, now()) else {
             return;
         };
         assert!(
-            health_deadlines
+            timeline
                 .windows(2)
                 .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 != pair[1].1)
         );
-        for (at, status) in health_deadlines {
+        for (at, status) in timeline {
             assert_eq!(evaluate(&text, &Clock::at(at)), Ok(status));
         }
     });
