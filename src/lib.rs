@@ -14,8 +14,8 @@
 //! - [`controller`]: the controllers that run on a hub, one folder each.
 //!
 //! This package also contains the larger commands: [`diff`], [`status`], [`doctor`], which show what [`fetch`] reads from a hub,
-//! [`install`] with the embedded files, and the parts that run on a managed cluster beside argocd-agent: [`restart_on_change`] and
-//! [`bootstrap_secrets`]. [`manual`] and [`completion`] are derived from the command line.
+//! [`install`] with the embedded files, and the parts that run on a managed cluster beside argocd-agent: [`restart_on_change`]
+//! and [`bootstrap_secrets`]. [`manual`] and [`completion`] are derived from the command line.
 //!
 //! # Tests
 //!

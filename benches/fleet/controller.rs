@@ -101,7 +101,7 @@ impl Controller {
         self.get("/metrics").map(Metrics)
     }
 
-    /// Waits until the counted value has reached `wanted`, and then does not change for a while.
+    /// Waits until the counted value has reached `expected`, and then does not change for a while.
     pub(crate) async fn quiet(&self, counted: impl Fn(&Metrics) -> f64, expected: f64) -> Result<Quiet> {
         let (mut last, mut before) = (Instant::now(), 0.0);
         loop {

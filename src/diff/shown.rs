@@ -29,7 +29,7 @@ pub(super) fn is_same(before: &Value<'_>, after: &Value<'_>) -> bool {
     before == after || without_hash(before) == without_hash(after)
 }
 
-/// Returns an object without the value of its content hash, which only signals a change: see [`fresh`].
+/// Returns an object without the value of its content hash, which only signals a change: see [`content_hash`].
 fn without_hash<'a>(object: &Value<'a>) -> Value<'a> {
     let mut object = object.clone();
     if let Some(hash) = annotation_mut(&mut object, content_hash::CONTENT) {
@@ -185,8 +185,8 @@ fn plain(value: &mut Value<'_>) {
     }
 }
 
-/// Returns CEL without the content hashes of objects, which are quoted, one or several: see [`fresh`]. An object with a changed
-/// hash is shown itself.
+/// Returns CEL without the content hashes of objects, which are quoted, one or several: see [`content_hash`]. An object with a
+/// changed hash is shown itself.
 fn without_hashes(expression: &str) -> String {
     let is_hash =
         |word: &str| word.len() == content_hash::HASH_DIGITS && word.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -84,8 +84,8 @@ fn below(one: &Value, other: &Value) -> Value {
     }
 }
 
-/// Returns true if only the status of the object changed. The API server can write the status of an object at any time, as it does with
-/// each `FlowSchema`, also between our read and our write. So the resource version alone shows nothing.
+/// Returns true if only the status of the object changed. The API server can write the status of an object at any time, as it
+/// does with each `FlowSchema`, also between our read and our write. So the resource version alone shows nothing.
 #[must_use]
 pub fn is_unchanged(before: &Value, after: &Value) -> bool {
     without_status(before) == without_status(after)

@@ -6,8 +6,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Compares `actual` with the content of `file`; an empty output has no file. If the environment variable `REWRITE` is set, writes
-/// or removes the file instead.
+/// Compares `actual` with the content of `file`; an empty output has no file. If the environment variable `REWRITE` is set,
+/// writes or removes the file instead.
 pub(crate) fn compare(file: &Path, actual: &str) -> Result<()> {
     let expected = match fs::read_to_string(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => None,

@@ -1,7 +1,7 @@
 //! Runs `generate` in each folder of `tests/data/generate` and compares its output with the files beside the input.
 //!
-//! Each folder is a test: `cargo test --test generate_cases hooks` runs those with `hooks` in their names, and with `--exact` after
-//! `--` only that one. `tests/data/README.md` describes the files of a case.
+//! Each folder is a test: `cargo test --test generate_cases hooks` runs those with `hooks` in their names, and with `--exact`
+//! after `--` only that one. `tests/data/README.md` describes the files of a case.
 
 #![allow(
     clippy::disallowed_methods,

@@ -2,10 +2,10 @@
 //!
 //! This crate contains values and rules only and never calls an API server. [`work`] is a `ManifestWork` or
 //! `ManifestWorkReplicaSet`, [`health`] evaluates its status, [`names`] derives the names of an Application's works, and
-//! [`tracking`], [`ownership`] and [`application_works`] find the Application that a work belongs to. [`gitops_cluster`] is the resource that
-//! requests argocd-agent on clusters, with its CRD; [`argocd_agent`] and [`pull_model`] hold the labels, annotations and names of
-//! the two integrations. [`resources`] lists the API resources, [`object_ref`] refers to one object. [`glob`], [`boolean`] and
-//! [`time_math`] are the rules of Argo CD and of time that several crates share.
+//! [`tracking`], [`ownership`] and [`application_works`] find the Application that a work belongs to. [`gitops_cluster`] is the
+//! resource that requests argocd-agent on clusters, with its CRD; [`argocd_agent`] and [`pull_model`] hold the labels,
+//! annotations and names of the two integrations. [`resources`] lists the API resources, [`object_ref`] refers to one object.
+//! [`glob`], [`boolean`] and [`time_math`] are the rules of Argo CD and of time that several crates share.
 
 pub mod application_set_report;
 pub mod application_works;

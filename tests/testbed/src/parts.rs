@@ -260,7 +260,7 @@ impl Parts {
         Ok(env::join_paths(in_front.chain(env::split_paths(&path)))?)
     }
 
-    /// Returns the CRDs of OCM: the files of `folders` (such as `work/v1`) whose name matches `wanted`.
+    /// Returns the CRDs of OCM: the files of `folders` (such as `work/v1`) whose name matches `expected`.
     pub(crate) fn ocm_crds(&self, folders: &[&str], expected: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         for folder in folders {

@@ -14,8 +14,9 @@ const RANGE: Range<u16> = 20_000..32_000;
 
 /// Returns a port on 127.0.0.1 that no other caller gets for the next minute, in this process or another.
 ///
-/// One connection is made and closed from the listening side, which leaves the port in `TIME_WAIT`. `SO_REUSEADDR` decides who can
-/// bind it then: a server that sets it, as all of ours do, but not this function, which sets it only after it has bound the port.
+/// One connection is made and closed from the listening side, which leaves the port in `TIME_WAIT`. `SO_REUSEADDR` decides who
+/// can bind it then: a server that sets it, as all of ours do, but not this function, which sets it only after it has bound the
+/// port.
 pub fn free() -> Result<u16> {
     let first = fastrand::u16(RANGE);
     for port in (first..RANGE.end).chain(RANGE.start..first) {
