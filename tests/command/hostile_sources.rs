@@ -966,10 +966,10 @@ fn of_everybody() -> Vec<Case> {
         ("a[1].b", "x", r#""a":[null,{"b":"x"}]"#),
         (r"a.b\.c/d", "x", r#""a":{"b.c/d":"x"}"#),
     ] {
-        let printed = json!(values).to_string();
-        let printed = &printed[1..printed.len() - 1];
+        let written = json!(values).to_string();
+        let written = &written[1..written.len() - 1];
         for setting in ["helm-parameters", "helm-string-parameters"] {
-            cases.push(chart(format!("{setting}: {key} = {value:?}"), printed).parameter(setting, json!({key: value})));
+            cases.push(chart(format!("{setting}: {key} = {value:?}"), written).parameter(setting, json!({key: value})));
         }
     }
     cases.extend(of_everybodys_kustomizations());

@@ -91,9 +91,9 @@ fn reports_broken_links() {
         "# A\n[b](#a) [c](#c) [d](none.md) [e](../README.md#none) [f](https://example.com/#x)\n",
     );
     let pages = [pages().remove(0), page];
-    let printed = broken(&pages[1], &pages);
+    let problems = broken(&pages[1], &pages);
     assert_eq!(
-        printed,
+        problems,
         [
             "docs/settings.md:2: #c: docs/settings.md has no heading c",
             "docs/settings.md:2: none.md: there is no docs/none.md",

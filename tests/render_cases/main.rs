@@ -207,8 +207,8 @@ fn compare(case: &Case, argo_cd: &mut ApplicationSource, parts: &Parts) -> Resul
         (None, Err(_)) if case.is_error() => Agreement::Refusal,
         (None, Ok(_)) if case.only_we_refuse.as_ref().is_some_and(|words| said.contains(words)) => Agreement::Refusal,
         (None, Ok(_)) => bail!("only we refuse it: {said}"),
-        (Some(works), Err(printed)) => bail!("only Argo CD refuses it: {printed}\n{works}"),
-        (None, Err(printed)) => bail!("both refuse it:\nours: {said}\nArgo CD: {printed}"),
+        (Some(works), Err(error)) => bail!("only Argo CD refuses it: {error}\n{works}"),
+        (None, Err(error)) => bail!("both refuse it:\nours: {said}\nArgo CD: {error}"),
     };
     ensure!(
         matches!(agreement, Agreement::Refusal) == (case.is_error() || case.only_we_refuse.is_some()),

@@ -125,10 +125,10 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
     });
     hub.create(&gitops).await?;
     // A cluster that is not selected blocks it, and is named.
-    let printed = hub
+    let updated = hub
         .wait_for(&fleet(), |it| condition(it, "AddonConfigured")[1].contains("eu3"))
         .await?;
-    assert_eq!(condition(&printed, "AddonConfigured")[0], "False", "{printed:#}");
+    assert_eq!(condition(&updated, "AddonConfigured")[0], "False", "{updated:#}");
     let is_proxy = |cluster: &str| {
         let server = format!("https://argocd-agent-resource-proxy:9090?agentName={cluster}");
         move |it: &Value| decoded(&it["data"]["server"]).is_ok_and(|it| it == server)

@@ -35,28 +35,28 @@ async fn a_fleet_gets_agents_and_loses_them() -> Result<()> {
     let Some(stage) = Stage::start().await? else {
         return Ok(());
     };
-    let printed = Story {
+    let story = Story {
         stage,
         since: Instant::now(),
     };
-    printed.installed().await?;
-    printed.met().await?;
-    printed.found().await?;
-    printed.impersonated().await?;
-    printed.rolled_out().await?;
-    rollout::is_gated(&printed.stage).await?;
-    printed.note("a version that does not start is stopped");
-    operator::is_chosen_and_given_up(&printed.stage).await?;
-    printed.note("an operator has come and gone");
-    printed.renewed().await?;
-    printed.changed_mode().await?;
-    printed.revoked().await?;
-    printed.left().await?;
-    operator::is_there_until_the_end(&printed.stage).await?;
-    printed.note("an operator has gone last");
-    printed.deleted().await?;
-    printed.stage.rights_are_as_used()?;
-    printed.stage.stop().await
+    story.installed().await?;
+    story.met().await?;
+    story.found().await?;
+    story.impersonated().await?;
+    story.rolled_out().await?;
+    rollout::is_gated(&story.stage).await?;
+    story.note("a version that does not start is stopped");
+    operator::is_chosen_and_given_up(&story.stage).await?;
+    story.note("an operator has come and gone");
+    story.renewed().await?;
+    story.changed_mode().await?;
+    story.revoked().await?;
+    story.left().await?;
+    operator::is_there_until_the_end(&story.stage).await?;
+    story.note("an operator has gone last");
+    story.deleted().await?;
+    story.stage.rights_are_as_used()?;
+    story.stage.stop().await
 }
 
 struct Story {

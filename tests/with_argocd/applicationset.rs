@@ -211,9 +211,9 @@ async fn cluster_gets_a_work_on_joining_and_loses_it_on_leaving() -> Result<()> 
     hub.delete(&guestbook.placement()).await?;
     hub.wait_gone(&guestbook.decision(1)).await?;
     guestbook.ask().await?;
-    let printed = "no clusterDecisionResources found";
+    let message = "no clusterDecisionResources found";
     hub.wait_for(&guestbook.set(), |set| {
-        condition(set, "ErrorOccurred").is_some_and(|error| error["message"] == printed && error["status"] == "True")
+        condition(set, "ErrorOccurred").is_some_and(|error| error["message"] == message && error["status"] == "True")
     })
     .await?;
     for (before, object) in &others {

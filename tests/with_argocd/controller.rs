@@ -126,7 +126,7 @@ fn answer(address: &str, path: &str) -> Option<String> {
 }
 
 /// Returns the messages of an Application's conditions of this type, in order.
-pub(crate) fn printed<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
+pub(crate) fn messages<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
     let conditions = application["status"]["conditions"].as_array();
     let conditions = conditions.map_or(&[][..], Vec::as_slice).iter();
     let of_kind = conditions.filter(|condition| condition["type"] == kind);
@@ -234,14 +234,14 @@ async fn broken_image_sets_a_condition_until_it_is_fixed() -> Result<()> {
     let app = App::start(stage, name, &[], &[("web.json", &good)]).await?;
     let well = |app: &Value| {
         health(app) == "Healthy"
-            && printed(app, DEGRADED).is_empty()
-            && printed(app, INFO) == ["applied on 1 of 1 clusters, healthy on 1; 1 object in 1 work"]
+            && messages(app, DEGRADED).is_empty()
+            && messages(app, INFO) == ["applied on 1 of 1 clusters, healthy on 1; 1 object in 1 work"]
     };
     let application = hub.wait_for(&app.application(), well).await?;
 
     let start = format!("cluster1: Deployment {name}/web: ");
     let warned = |app: &Value| {
-        let warnings = printed(app, DEGRADED);
+        let warnings = messages(app, DEGRADED);
         let is_it = |message: &str| message.starts_with(&start) && message.ends_with("has timed out progressing.");
         health(app) == "Degraded" && warnings.len() == 1 && is_it(warnings[0])
     };
@@ -249,10 +249,10 @@ async fn broken_image_sets_a_condition_until_it_is_fixed() -> Result<()> {
         app.commit(&[("web.json", &broken)]).await?;
         let now = hub.wait_for(&app.application(), warned).await?;
         let totals = ["applied on 1 of 1 clusters, healthy on 0, 1 degraded; 1 object in 1 work"];
-        assert_eq!(printed(&now, INFO), totals);
-        assert!(printed(&now, APPLY_ERROR).is_empty(), "{now:#}");
+        assert_eq!(messages(&now, INFO), totals);
+        assert!(messages(&now, APPLY_ERROR).is_empty(), "{now:#}");
         // The message equals Argo CD's message about the work.
-        let message = printed(&now, DEGRADED)[0].trim_start_matches("cluster1: ");
+        let message = messages(&now, DEGRADED)[0].trim_start_matches("cluster1: ");
         let expected = ("Degraded".to_owned(), message.to_owned());
         let is_shown = async || (shown(hub, name)? == expected).then_some(());
         wait::eventually("Argo CD shows it", wait::DEADLINE, is_shown).await?;
@@ -286,7 +286,7 @@ async fn apply_error_sets_a_condition_until_it_is_fixed() -> Result<()> {
     let message =
         "ConfigMap controller-lost/settings: Failed to apply manifest: namespaces \"controller-lost\" not found";
     let expected = format!("cluster1: {message}");
-    let is_told = |app: &Value| printed(app, APPLY_ERROR) == [expected.as_str()];
+    let is_told = |app: &Value| messages(app, APPLY_ERROR) == [expected.as_str()];
     let application = hub.wait_for(&app.application(), is_told).await?;
     is_noted(hub, &application, ("Warning", "ManifestWorkApplyFailed"), 1, message).await?;
 
@@ -294,8 +294,10 @@ async fn apply_error_sets_a_condition_until_it_is_fixed() -> Result<()> {
     app.reconcile().await?;
     let well = |app: &Value| {
         health(app) == "Healthy"
-            && [APPLY_ERROR, DEGRADED].iter().all(|kind| printed(app, kind).is_empty())
-            && printed(app, INFO) == ["applied on 1 of 1 clusters, healthy on 1; 2 objects in 1 work"]
+            && [APPLY_ERROR, DEGRADED]
+                .iter()
+                .all(|kind| messages(app, kind).is_empty())
+            && messages(app, INFO) == ["applied on 1 of 1 clusters, healthy on 1; 2 objects in 1 work"]
     };
     hub.wait_for(&app.application(), well).await?;
     is_noted(
@@ -331,12 +333,12 @@ async fn unreachable_cluster_sets_a_condition() -> Result<()> {
     let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}).to_string();
     let settings: [(&str, &[&str]); 1] = [("clusters", &[cluster])];
     let app = App::start_on(hub, name, &settings, &[("a.json", &config_map)], false).await?;
-    let is_quiet = |app: &Value| printed(app, UNREACHABLE).is_empty() && printed(app, INFO).len() == 1;
+    let is_quiet = |app: &Value| messages(app, UNREACHABLE).is_empty() && messages(app, INFO).len() == 1;
     let application = hub.wait_for(&app.application(), is_quiet).await?;
 
     is_heard(hub, cluster, "Unknown").await?;
     let message = format!("{cluster}: its agent does not report to the hub; showing the last reported state");
-    let is_told = |app: &Value| printed(app, UNREACHABLE) == [message.as_str()];
+    let is_told = |app: &Value| messages(app, UNREACHABLE) == [message.as_str()];
     hub.wait_for(&app.application(), is_told).await?;
     is_noted(hub, &application, ("Warning", "ManagedClusterUnreachable"), 1, cluster).await?;
     is_heard(hub, cluster, "True").await?;

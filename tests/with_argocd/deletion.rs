@@ -259,8 +259,8 @@ async fn unreachable_cluster_blocks_deletion_but_no_other_cluster() -> Result<()
     hub.wait_for(&object, |app| app["status"]["health"]["status"] == "Progressing")
         .await?;
     let waiting = hub.get(&lost_work).await?.context("its work is there")?;
-    let printed = format!("waiting for the agent of managed cluster {name} to apply it");
-    assert_eq!(health_check::health(&waiting)?, ("Progressing".to_owned(), printed));
+    let message = format!("waiting for the agent of managed cluster {name} to apply it");
+    assert_eq!(health_check::health(&waiting)?, ("Progressing".to_owned(), message));
 
     // Nor does it block the removal of the cluster from the Application: its work is being deleted until the agent is back.
     app.set(&[("clusters", &["cluster1"])]).await?;

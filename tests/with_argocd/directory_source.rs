@@ -141,17 +141,17 @@ impl Compared {
                 self.agree += 1;
             }
             (Err(_), Err(_)) => self.agree += 1,
-            (Err(printed), Ok(theirs)) => {
+            (Err(error), Ok(theirs)) => {
                 let impossible = theirs.iter().any(|manifest| canonical(manifest).is_err());
-                let ours_alone = OURS_ALONE.iter().any(|why| printed.contains(why));
-                ensure!(impossible || ours_alone, "{asked}: only we refuse it: {printed}");
+                let ours_alone = OURS_ALONE.iter().any(|why| error.contains(why));
+                ensure!(impossible || ours_alone, "{asked}: only we refuse it: {error}");
                 self.refused_with_reason += 1;
             }
             // Argo CD checks links before it applies patterns; here an excluded link does no harm.
-            (Ok(_), Err(printed)) if printed.contains("symlink") => self.agree += 1,
+            (Ok(_), Err(error)) if error.contains("symlink") => self.agree += 1,
             // A file about the source makes it a different source.
-            (Ok(_), Err(printed)) if printed.contains("multiple application sources defined") => {}
-            (Ok(ours), Err(printed)) => bail!("{asked}: only Argo CD refuses it: {printed}\n{ours:#?}"),
+            (Ok(_), Err(error)) if error.contains("multiple application sources defined") => {}
+            (Ok(ours), Err(error)) => bail!("{asked}: only Argo CD refuses it: {error}\n{ours:#?}"),
         }
         Ok(())
     }

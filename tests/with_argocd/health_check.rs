@@ -1315,14 +1315,14 @@ fn lua_health_checks_handle_every_status() -> Result<()> {
 
 #[test]
 fn status_command_agrees_with_argo_cd() {
-    let printed = |case: &Case| {
+    let evaluated = |case: &Case| {
         let now = health::Clock::at(Timestamp::now());
         let work = health::evaluate(&in_time(&case.object), &now).expect("a work");
         (work.health.in_argo_cd(), work.summary())
     };
     let cases = [applying(), available(), rules(), complete(), replica_sets(), rollouts()];
     for case in cases.into_iter().flatten() {
-        let (verdict, message) = printed(&case);
+        let (verdict, message) = evaluated(&case);
         assert_eq!(verdict, case.status, "{}: {message}", case.name);
         // Argo CD itself writes this message for deletions; and a malformed status is reported as such.
         if case.message != "Pending deletion" && !message.starts_with("its status cannot be understood: ") {
@@ -1330,7 +1330,7 @@ fn status_command_agrees_with_argo_cd() {
         }
     }
     for case in half_written() {
-        let (verdict, message) = printed(&case);
+        let (verdict, message) = evaluated(&case);
         assert_eq!(verdict, case.status, "{}: {message}", case.name);
     }
 }

@@ -56,16 +56,16 @@ fn agent_evaluates_built_in_kinds_like_argo_cd() -> Result<()> {
     let mut differences = Vec::new();
     let mut seen: BTreeMap<String, [usize; 3]> = BTreeMap::new();
     for object in objects::of_kubernetes() {
-        let printed = agent.judge(&object)?;
+        let evaluation = agent.judge(&object)?;
         let health = argo_cd.health(&object)?;
         let theirs = verdict_of(&health)?;
         assert!(
-            printed.feedback_errors.is_empty(),
+            evaluation.feedback_errors.is_empty(),
             "{:?}: {object}",
-            printed.feedback_errors
+            evaluation.feedback_errors
         );
-        if printed.verdict != theirs {
-            differences.push(format!("{:?}, Argo CD {health}: {object}", printed.verdict));
+        if evaluation.verdict != theirs {
+            differences.push(format!("{:?}, Argo CD {health}: {object}", evaluation.verdict));
         }
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         let at = [FINE, WAITING, BROKEN].iter().position(|verdict| *verdict == theirs);
@@ -108,18 +108,18 @@ fn agent_evaluates_custom_resources_by_conditions() -> Result<()> {
     }
     let mut agent = Agent::start(&Parts::ensure()?)?;
     for (object, expected, message) in objects::custom() {
-        let printed = agent.judge(&object)?;
-        assert_eq!(printed.verdict, expected, "{object}");
+        let evaluation = agent.judge(&object)?;
+        assert_eq!(evaluation.verdict, expected, "{object}");
         let decides = if expected == BROKEN {
-            &printed.broken
+            &evaluation.broken
         } else {
-            &printed.waiting
+            &evaluation.waiting
         };
         assert_eq!(decides, message, "{object}");
         assert!(
-            printed.feedback_errors.is_empty(),
+            evaluation.feedback_errors.is_empty(),
             "{:?}: {object}",
-            printed.feedback_errors
+            evaluation.feedback_errors
         );
     }
     Ok(())
@@ -145,9 +145,9 @@ fn waiting_and_broken_messages_name_the_cause() -> Result<()> {
     }
     let mut agent = Agent::start(&Parts::ensure()?)?;
     for (object, waiting, broken) in objects::with_messages() {
-        let printed = agent.judge(&object)?;
+        let evaluation = agent.judge(&object)?;
         assert_eq!(
-            (printed.waiting.as_str(), printed.broken.as_str()),
+            (evaluation.waiting.as_str(), evaluation.broken.as_str()),
             (waiting, broken),
             "{object}"
         );
@@ -177,11 +177,11 @@ async fn hub_accepts_the_rules_of_every_kind() -> Result<()> {
         let (group, kind) = group_and_kind(&object);
         let identifier =
             json!({"group": group, "resource": format!("{}s", kind.to_lowercase()), "name": "*", "namespace": "*"});
-        let behaviour = behaviour_of(&object)?;
+        let kind_health = kind_health_of(&object)?;
         let config = json!({
             "resourceIdentifier": identifier,
-            "conditionRules": condition_rules(behaviour),
-            "feedbackRules": feedback_rules(behaviour),
+            "conditionRules": condition_rules(kind_health),
+            "feedbackRules": feedback_rules(kind_health),
         });
         if !configs.contains(&config) {
             configs.push(config);
@@ -283,18 +283,18 @@ fn later_wave_waits_for_the_change_to_be_applied() -> Result<()> {
             conditions["Progressing"].1.clone(),
         )
     };
-    let printed = |progressing: &str, healthy: &str, message: &str| {
+    let result = |progressing: &str, healthy: &str, message: &str| {
         (progressing.to_owned(), healthy.to_owned(), message.to_owned())
     };
-    let stale = printed("True", "True", "waiting for the agent to apply the change");
+    let stale = result("True", "True", "waiting for the agent to apply the change");
     for (found, expected) in [
         (
             on_the_cluster(&after, "Bound"),
-            printed("False", "True", "it is bound to a volume"),
+            result("False", "True", "it is bound to a volume"),
         ),
         (
             on_the_cluster(&after, "Lost"),
-            printed("True", "False", "it lost its volume"),
+            result("True", "False", "it lost its volume"),
         ),
         (on_the_cluster(&before, "Bound"), stale.clone()),
         (on_the_cluster(&before, "Lost"), stale.clone()),
@@ -349,13 +349,13 @@ fn group_and_kind(object: &Value) -> (&str, &str) {
     (group, object["kind"].as_str().unwrap_or_default())
 }
 
-fn behaviour_of(object: &Value) -> Result<&'static KindHealth> {
+fn kind_health_of(object: &Value) -> Result<&'static KindHealth> {
     let (group, kind) = group_and_kind(object);
     health_rules::of(group, kind, CUSTOM_GROUPS.contains(&group)).with_context(|| format!("{kind} is not judged"))
 }
 
-fn condition_rules(behaviour: &KindHealth) -> Value {
-    let rules = behaviour.rules.iter().map(|rule| {
+fn condition_rules(kind_health: &KindHealth) -> Value {
+    let rules = kind_health.rules.iter().map(|rule| {
         json!({
             "condition": rule.condition,
             "type": "CEL",
@@ -366,8 +366,8 @@ fn condition_rules(behaviour: &KindHealth) -> Value {
     rules.collect()
 }
 
-fn feedback_rules(behaviour: &KindHealth) -> Value {
-    let paths: Value = behaviour
+fn feedback_rules(kind_health: &KindHealth) -> Value {
+    let paths: Value = kind_health
         .feedback
         .iter()
         .map(|(name, path)| json!({"name": name, "path": path}))
@@ -421,11 +421,11 @@ impl Agent {
     /// Evaluates an object by the rules of its kind. Checks that no rule fails for any object, and that both conditions have a
     /// message.
     fn judge(&mut self, object: &Value) -> Result<Told> {
-        let behaviour = behaviour_of(object)?;
+        let kind_health = kind_health_of(object)?;
         let question = json!({
             "object": object,
-            "rules": condition_rules(behaviour),
-            "feedbackRules": feedback_rules(behaviour),
+            "rules": condition_rules(kind_health),
+            "feedbackRules": feedback_rules(kind_health),
         });
         let answer: Answer = serde_json::from_str(&self.0.ask(&question)?)?;
         let [progressing, healthy] = answer.conditions.as_slice() else {
@@ -440,7 +440,7 @@ impl Agent {
                     && (1..1300).contains(&message.len())
                     && !["Manifest is", "no such key", "no such overload", "undefined", "budget"]
                         .iter()
-                        .any(|printed| message.contains(printed))
+                        .any(|text| message.contains(text))
                     && !message.ends_with([' ', ':']),
                 "{condition:?}: {object}"
             );

@@ -8,11 +8,11 @@ use testbed::{GitRepository, ObjectRef, is_applied, is_synced, wait};
 
 const GOOD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: NAME\ndata:\n  colour: green\n";
 
-/// Deploys an Application, makes the mistake, and compares Argo CD's error with `told`.
+/// Deploys an Application, makes the mistake, and compares Argo CD's error with `expected`.
 async fn a_mistake(
     name: &str,
     mistake: impl AsyncFnOnce(&GitRepository) -> Result<Option<Value>>,
-    printed: &str,
+    expected: &str,
 ) -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
@@ -29,7 +29,7 @@ async fn a_mistake(
         hub.patch(&app, &patch).await?;
     }
     let shown = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
-    assert!(shown.ends_with(&format!("error: {printed}")), "{shown}");
+    assert!(shown.ends_with(&format!("error: {expected}")), "{shown}");
     assert!(!shown.contains("panicked"), "{shown}");
     for _ in 0..2 {
         let again = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;

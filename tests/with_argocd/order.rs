@@ -466,21 +466,21 @@ async fn failed_hook_ends_the_sync_and_its_fix_continues() -> Result<()> {
     let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
 
     let failed = app.ends(&commit, "Failed").await?;
-    let printed = &failed["status"]["operationState"];
+    let operation = &failed["status"]["operationState"];
     assert_eq!(
-        printed["message"],
+        operation["message"],
         "one or more synchronization tasks completed unsuccessfully"
     );
-    let printed = printed["syncResult"]["resources"]
+    let resources = operation["syncResult"]["resources"]
         .as_array()
         .context("what was synced")?;
-    let printed = printed
+    let failed_work = resources
         .iter()
         .find(|work| work["hookPhase"] == "Failed")
         .context("what failed")?;
     assert!(
-        text(&printed["message"]).ends_with(": BackoffLimitExceeded: Job has reached the specified backoff limit"),
-        "{printed:#}"
+        text(&failed_work["message"]).ends_with(": BackoffLimitExceeded: Job has reached the specified backoff limit"),
+        "{failed_work:#}"
     );
     assert_eq!(cluster1.get(&app.config_map("usual")).await?, None);
     app.has_run("alarm").await?;

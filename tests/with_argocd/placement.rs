@@ -118,7 +118,7 @@ impl Placed {
         let Err(error) = outcome else { return outcome };
         let start = format!("{}-", self.app.name);
         let ours = |it: &Value| it["metadata"]["name"].as_str().is_some_and(|it| it.starts_with(&start));
-        let mut printed = String::new();
+        let mut details = String::new();
         for (version, kind) in [("v1alpha1", "ManifestWorkReplicaSet"), ("v1", "ManifestWork")] {
             let version = format!("work.open-cluster-management.io/{version}");
             for it in self.fleet.hub.list(&version, kind).await?.iter().filter(|it| ours(it)) {
@@ -139,10 +139,10 @@ impl Placed {
                     "placementSummary": it["status"]["placementSummary"],
                 });
                 let health = (kind == "ManifestWorkReplicaSet").then(|| health_check::health(it));
-                writeln!(printed, "{kind}, {health:?}: {all:#}")?;
+                writeln!(details, "{kind}, {health:?}: {all:#}")?;
             }
         }
-        Err(error.context(printed))
+        Err(error.context(details))
     }
 
     /// Waits until the Application is healthy, and until the next change has a later time: times have whole seconds.

@@ -81,7 +81,7 @@ pub(crate) async fn asked_for(stage: &Stage, application: &str) -> Result<Vec<(V
 }
 
 /// Refreshes the Application, and returns Argo CD's errors without its own prefix.
-pub(crate) async fn printed(stage: &Stage, application: &str) -> Result<Vec<String>> {
+pub(crate) async fn messages(stage: &Stage, application: &str) -> Result<Vec<String>> {
     let app = stage.hub.refresh_application(application, "hard").await?;
     let conditions = app["status"]["conditions"].as_array().context("conditions")?;
     let errors = conditions
@@ -89,8 +89,8 @@ pub(crate) async fn printed(stage: &Stage, application: &str) -> Result<Vec<Stri
         .filter(|condition| condition["type"] == "ComparisonError")
         .count();
     assert_eq!(errors, 1, "{conditions:#?}");
-    let printed = comparison_error(&app).context("a ComparisonError")?;
-    let (_, lines) = printed
+    let error = comparison_error(&app).context("a ComparisonError")?;
+    let (_, lines) = error
         .split_once("exit status 1: error: ")
         .context("lines of this program's")?;
     Ok(lines.split("\nerror: ").map(|line| line.trim().to_owned()).collect())
@@ -164,8 +164,8 @@ async fn one_error_lists_every_violation_and_nothing_changes() -> Result<()> {
             &format!("{scope}, {namespace}"),
         ),
     ];
-    assert_eq!(printed(stage, name).await?, expected);
-    assert_eq!(printed(stage, name).await?, expected, "the same on every refresh");
+    assert_eq!(messages(stage, name).await?, expected);
+    assert_eq!(messages(stage, name).await?, expected, "the same on every refresh");
     assert_eq!(asked_for(stage, name).await?, before, "nothing was written");
     let kept = stage.cluster1.get(&ObjectRef::config_map("team-a", name)).await?;
     assert_eq!(kept.context("it stays")?["data"]["colour"], "green");
@@ -244,17 +244,17 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
             git.commit(&[(&in_folder, &of_folder)])?;
             let patch = json!({"spec": {"source": in_application}});
             stage.hub.patch(&ObjectRef::application(name), &patch).await?;
-            let printed = printed(stage, name).await?;
+            let messages = messages(stage, name).await?;
             assert!(
-                printed.len() == 1 && printed[0].starts_with(expected),
-                "{plugin}, in the folder: {of_the_folder}: {printed:?}"
+                messages.len() == 1 && messages[0].starts_with(expected),
+                "{plugin}, in the folder: {of_the_folder}: {messages:?}"
             );
         }
     }
     // Nor can the folder remove the plugin, so that Argo CD would apply its content directly.
     git.commit(&[(&in_folder, "plugin: null\n")])?;
-    let printed = printed(stage, name).await?;
-    assert!(printed.len() == 1 && printed[0] == refused, "{printed:?}");
+    let messages = messages(stage, name).await?;
+    assert!(messages.len() == 1 && messages[0] == refused, "{messages:?}");
     assert_eq!(asked_for(stage, name).await?, before, "nothing was written");
     stage.hub.delete(&ObjectRef::application(name)).await
 }
@@ -268,7 +268,7 @@ async fn without_a_policy_secrets_need_the_allow_secrets_setting() -> Result<()>
     git.commit(&[(&format!("{name}/secret.yaml"), &secret)])?;
     stage.hub.create_application(&application(name, &git)?).await?;
     assert_eq!(
-        printed(stage, name).await?,
+        messages(stage, name).await?,
         [format!(
             "secret.yaml:1: document 1: Secret default/{name}: a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an \
              ExternalSecret instead, or set allow-secrets"

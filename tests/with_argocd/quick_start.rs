@@ -2,7 +2,7 @@
 //! they deny.
 
 use crate::names::under_policy;
-use crate::policy::{asked_for, printed};
+use crate::policy::{asked_for, messages};
 use crate::stage::{PLUGIN_AS_SHIPPED, application, shipped, shipped_object, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ async fn project_missing_in_the_shipped_policy_delivers_nothing() -> Result<()> 
     app["spec"]["source"]["plugin"]["name"] = json!(PLUGIN_AS_SHIPPED);
     app["spec"]["project"] = json!("web");
     stage.hub.create_application(&app).await?;
-    let lines = printed(stage, name).await?;
+    let lines = messages(stage, name).await?;
     let start = "the policy has no entry for project web, so it may deliver nothing: add `- names: [web]`, with its clusters, namespaces and \
                  kinds, to `projects` in ";
     assert!(lines.len() == 1 && lines[0].starts_with(start), "{lines:?}");
@@ -80,7 +80,7 @@ async fn project_missing_in_the_shipped_policy_delivers_nothing() -> Result<()> 
     }});
     stage.hub.patch(&ObjectRef::application(name), &patch).await?;
     assert_eq!(
-        printed(stage, name).await?,
+        messages(stage, name).await?,
         [
             "cluster drift-default: the policy lets project managed-clusters deliver nothing to it, only to cluster1: to allow it, add \
              `drift-default` to `projects[0].clusters`"

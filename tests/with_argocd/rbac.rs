@@ -122,9 +122,9 @@ async fn executor_needs_execute_as_for_its_name() -> Result<()> {
     let who = "without-execute-as";
     hub.apply_yaml(&rules_for(who, |rules| rules.retain(|rule| !is_execute_as(rule)))?)?;
     assert_eq!(created(hub, who, &work(who, None)).await?, Ok(()));
-    let printed = created(hub, who, &work("with-executor", Some("deployer"))).await?;
-    let printed = printed.err().context("the webhook refuses it")?;
-    assert!(printed.contains(&refused(who, "deployer")), "{printed}");
+    let result = created(hub, who, &work("with-executor", Some("deployer"))).await?;
+    let error = result.err().context("the webhook refuses it")?;
+    assert!(error.contains(&refused(who, "deployer")), "{error}");
 
     // As in the file's comment.
     let who = "one-executor";
@@ -134,8 +134,8 @@ async fn executor_needs_execute_as_for_its_name() -> Result<()> {
         }
     })?)?;
     assert_eq!(created(hub, who, &work(who, Some("deployer"))).await?, Ok(()));
-    let printed = created(hub, who, &work("other-executor", Some("admin"))).await?;
-    let printed = printed.err().context("the webhook refuses it")?;
-    assert!(printed.contains(&refused(who, "admin")), "{printed}");
+    let result = created(hub, who, &work("other-executor", Some("admin"))).await?;
+    let error = result.err().context("the webhook refuses it")?;
+    assert!(error.contains(&refused(who, "admin")), "{error}");
     Ok(())
 }

@@ -261,12 +261,12 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
 
 const COLOUR: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colour}\ndata: {colour: COLOUR}\n";
 
-/// Deploys a folder, breaks it, and compares Argo CD's error with `told`.
+/// Deploys a folder, breaks it, and compares Argo CD's error with `expected`.
 async fn spoilt(
     name: &str,
     files: &[(&str, &str)],
     (file, spoilt, mended): (&str, &str, &str),
-    printed: &str,
+    expected: &str,
 ) -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
@@ -280,7 +280,7 @@ async fn spoilt(
 
     git.commit(&[(file, spoilt)])?;
     let shown = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
-    assert!(shown.ends_with(&format!("error: {printed}")), "{shown}");
+    assert!(shown.ends_with(&format!("error: {expected}")), "{shown}");
     assert!(!shown.contains('\n'), "{shown}");
     let again = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
     assert_eq!(again, shown, "the same on every refresh");

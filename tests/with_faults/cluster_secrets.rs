@@ -94,14 +94,14 @@ fn events(stage: &Stage, cluster: &str) -> Result<Vec<(String, String, u64)>> {
 }
 
 async fn until_told(stage: &Stage, cluster: &str, words: &str) -> Result<()> {
-    let printed = async || {
+    let event_exists = async || {
         events(stage, cluster)
             .ok()?
             .iter()
             .any(|(_, message, _)| message.contains(words))
             .then_some(())
     };
-    wait::eventually(words, wait::DEADLINE, printed).await
+    wait::eventually(words, wait::DEADLINE, event_exists).await
 }
 
 #[tokio::test]

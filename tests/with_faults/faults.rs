@@ -2,7 +2,7 @@
 //! after the recovery the state is as if there had been no failure.
 
 use crate::stage::{
-    APPLY_ERROR, DEGRADED, Fares, INFO, Replica, Stage, TRIES, backs_off, config_map, lists, printed, stage, writes_of,
+    APPLY_ERROR, DEGRADED, Fares, INFO, Replica, Stage, TRIES, backs_off, config_map, lists, messages, stage, writes_of,
 };
 use anyhow::{Result, ensure};
 use ocm::names::{WorkName, set_name_max};
@@ -48,7 +48,7 @@ async fn cluster_cannot_report_for_an_application_by_marking_a_work() -> Result<
     // A later status is reported, and nothing else is written with it.
     stage.says("shop", Fares::Refused("a reason of its own")).await?;
     let now = stage.until_told(&victim, APPLY_ERROR, "a reason of its own").await?;
-    assert_eq!(printed(&now, DEGRADED), [""; 0], "{now:#}");
+    assert_eq!(messages(&now, DEGRADED), [""; 0], "{now:#}");
     Ok(())
 }
 
@@ -103,9 +103,9 @@ async fn refused_write_is_retried_with_backoff_and_blocks_no_other() -> Result<(
     for application in &applications {
         stage.until_well(application).await?;
         stage.says(&application.name, Fares::Badly("it is broken")).await?;
-        let printed = stage.until_told(application, DEGRADED, "it is broken").await?;
+        let updated = stage.until_told(application, DEGRADED, "it is broken").await?;
         // It is created, and written once for each state, even if the answer was lost: the watch delivers the result.
-        assert_eq!(printed["metadata"]["generation"], 3, "{printed:#}");
+        assert_eq!(updated["metadata"]["generation"], 3, "{updated:#}");
     }
     controller.until_metric(FAILING, |count| count == 0).await
 }
@@ -201,7 +201,7 @@ async fn goes_on(stage: &Stage, application: &ObjectRef) -> Result<()> {
         stage.until_told(application, DEGRADED, "it is broken").await?;
         stage.says(&application.name, Fares::Refused("it is refused")).await?;
         let told_so = stage.until_told(application, APPLY_ERROR, "it is refused").await?;
-        ensure!(printed(&told_so, DEGRADED).is_empty(), "{told_so:#}");
+        ensure!(messages(&told_so, DEGRADED).is_empty(), "{told_so:#}");
         stage.says(&application.name, Fares::Well).await?;
         stage.until_well(application).await?;
     }
@@ -291,7 +291,7 @@ async fn expired_watch_relists_and_loses_nothing() -> Result<()> {
         .await?;
     stage.until_told(&kept, DEGRADED, "it is broken").await?;
     stage.until_told(&new, APPLY_ERROR, "it is refused").await?;
-    stage.hub.wait_for(&going, |it| printed(it, INFO).is_empty()).await?;
+    stage.hub.wait_for(&going, |it| messages(it, INFO).is_empty()).await?;
     let requests = proxy.requests();
     let of_works = |seen: &&Seen| seen.brings_all() && seen.resource == "manifestworks";
     assert_eq!(

@@ -209,15 +209,15 @@ async fn registers_selected_clusters_until_deletion() -> Result<()> {
     let proxy = stage.proxy().await?;
     let running = controller(&stage, &proxy).await?;
     let words = "2 of 3 clusters are registered; goc-three: Argo CD knows this cluster by Secret argocd/push";
-    let printed = until(&stage, "goc", "ClustersRegistered", "False", words).await?;
+    let updated = until(&stage, "goc", "ClustersRegistered", "False", words).await?;
     assert_eq!(
-        condition(&printed, "Ready")[..2],
+        condition(&updated, "Ready")[..2],
         ["False", "ClusterRegistrationFailed"]
     );
-    assert_eq!(printed["status"]["clusters"], json!({"selected": 3, "registered": 2}));
-    assert_eq!(printed["status"]["phase"], "failed");
+    assert_eq!(updated["status"]["clusters"], json!({"selected": 3, "registered": 2}));
+    assert_eq!(updated["status"]["phase"], "failed");
     assert_eq!(
-        printed["metadata"]["finalizers"],
+        updated["metadata"]["finalizers"],
         json!(["gitopscluster.argocd-ocm-cmp.github.io/argocd"])
     );
     let adopted = hub.get(&secret("goc-one")).await?.context("it is there")?;
@@ -303,7 +303,7 @@ async fn unserved_or_unsupported_spec_is_reported_once_without_writes() -> Resul
     let running = controller(&stage, &proxy).await?;
     let words = "run one with --argocd-namespace openshift-gitops";
     until(&stage, "goc-elsewhere", "ArgoServerVerified", "False", words).await?;
-    let printed = until(
+    let updated = until(
         &stage,
         "goc-agent",
         "ClustersImported",
@@ -312,10 +312,10 @@ async fn unserved_or_unsupported_spec_is_reported_once_without_writes() -> Resul
     )
     .await?;
     assert_eq!(
-        condition(&printed, "SpecImplemented")[2],
+        condition(&updated, "SpecImplemented")[2],
         "not implemented: spec.argoCDAgentAddon.operatorNamespace"
     );
-    assert_eq!(condition(&printed, "Ready")[0], "False");
+    assert_eq!(condition(&updated, "Ready")[0], "False");
     let refused = |it: &Value| condition(it, "ArgoServerVerified")[2].contains("Namespace goc-tenant have no effect");
     hub.wait_for(&tenant, refused).await?;
     let is_answered = |all: &[Seen]| {
@@ -455,7 +455,7 @@ fn encoded(text: &str) -> Value {
 
 /// Waits for an Event on the GitOpsCluster `goc` with these words.
 pub(crate) async fn until_event(stage: &Stage, words: &str) -> Result<()> {
-    let printed = async || {
+    let event_exists = async || {
         let fields = "involvedObject.kind=GitOpsCluster,involvedObject.name=goc";
         let events = stage
             .hub
@@ -466,5 +466,5 @@ pub(crate) async fn until_event(stage: &Stage, words: &str) -> Result<()> {
             .any(|event| event["message"].as_str().is_some_and(|it| it.contains(words)))
             .then_some(())
     };
-    wait::eventually(words, wait::DEADLINE, printed).await
+    wait::eventually(words, wait::DEADLINE, event_exists).await
 }

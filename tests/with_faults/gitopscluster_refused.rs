@@ -70,11 +70,11 @@ async fn events(stage: &Stage, name: &str, reason: &str) -> Result<Vec<String>> 
 }
 
 async fn until_event(stage: &Stage, name: &str, reason: &str, message: &str) -> Result<()> {
-    let printed = async || {
+    let event_exists = async || {
         let all = events(stage, name, reason).await.ok()?;
         all.iter().any(|it| it == message).then_some(())
     };
-    wait::eventually(message, wait::DEADLINE, printed).await
+    wait::eventually(message, wait::DEADLINE, event_exists).await
 }
 
 #[tokio::test]

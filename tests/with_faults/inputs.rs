@@ -1,6 +1,6 @@
 //! Tests of unusual objects that the API server accepts: they are processed as they are, and do not block others.
 
-use crate::stage::{DEGRADED, Fares, INFO, config_map, printed, stage, writes_of};
+use crate::stage::{DEGRADED, Fares, INFO, config_map, messages, stage, writes_of};
 use anyhow::ensure;
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
@@ -47,8 +47,8 @@ async fn works_with_a_malformed_status_affect_no_others() -> anyhow::Result<()> 
     let fine = stage.application("fine", Fares::Well).await?;
     stage.until_well(&fine).await?;
     for application in &odd {
-        let printed = stage.until_told(application, INFO, "of 1 clusters").await?;
-        for condition in printed["status"]["conditions"].as_array().into_iter().flatten() {
+        let updated = stage.until_told(application, INFO, "of 1 clusters").await?;
+        for condition in updated["status"]["conditions"].as_array().into_iter().flatten() {
             let message = condition["message"].as_str().unwrap_or_default();
             assert!(
                 message.len() <= 1024 && !message.contains(char::is_control),
@@ -97,8 +97,8 @@ async fn application_with_odd_conditions_keeps_foreign_ones() -> anyhow::Result<
         assert_eq!(count(&conditions), count(&foreign), "{condition}");
     }
     assert_eq!(conditions.len(), foreign.len() + 1, "{conditions:?}");
-    assert_eq!(printed(&odd, INFO).len(), 1);
-    assert_eq!(printed(&odd, DEGRADED), [""; 0]);
+    assert_eq!(messages(&odd, INFO).len(), 1);
+    assert_eq!(messages(&odd, DEGRADED), [""; 0]);
 
     let fine = stage.application("fine", Fares::Well).await?;
     stage.until_well(&fine).await?;
@@ -176,8 +176,8 @@ async fn unparsable_application_is_counted_and_others_are_served() -> anyhow::Re
         let controller = stage.controller(&proxy).await?;
         let fine = stage.application("fine", Fares::Well).await?;
         stage.until_well(&fine).await?;
-        let printed = "argocd_ocm_cmp_watch_errors_total{kind=\"applications\",reason=\"unreadable\"}";
-        ensure!(controller.metric(printed).await? >= 1, "it is not counted");
+        let unreadable = "argocd_ocm_cmp_watch_errors_total{kind=\"applications\",reason=\"unreadable\"}";
+        ensure!(controller.metric(unreadable).await? >= 1, "it is not counted");
         ensure!(writes_of(&proxy.requests(), &odd).is_empty(), "it is written");
         stage.hub.patch(&odd, &json!({"status": null})).await?;
         stage.until_well(&odd).await

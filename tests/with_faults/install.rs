@@ -114,14 +114,14 @@ impl Ground {
         let same = async || (names(&self.all().ok()?) == expected).then_some(());
         let same = wait::eventually("all is as it was", wait::DEADLINE, same).await;
         let differs = || {
-            let (is, mut printed) = (self.all().map(|all| names(&all)).unwrap_or_default(), String::new());
+            let (is, mut difference) = (self.all().map(|all| names(&all)).unwrap_or_default(), String::new());
             for more in is.iter().filter(|name| !expected.contains(name)) {
-                let _ = write!(printed, "more: {more}; ");
+                let _ = write!(difference, "more: {more}; ");
             }
             for less in expected.iter().filter(|name| !is.contains(name)) {
-                let _ = write!(printed, "less: {less}; ");
+                let _ = write!(difference, "less: {less}; ");
             }
-            printed
+            difference
         };
         same.with_context(differs)?;
         for ((name, was), (_, is)) in before.iter().zip(self.all()?) {
@@ -187,8 +187,8 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
 
     let installed = ground.all()?;
     let lines = ground.done(&["install", ALL])?;
-    let printed = |line: &str| line.ends_with(" unchanged") || line == "configmap/argocd-ocm-cmp-policy kept";
-    assert!(lines.lines().all(printed), "{lines}");
+    let is_unchanged = |line: &str| line.ends_with(" unchanged") || line == "configmap/argocd-ocm-cmp-policy kept";
+    assert!(lines.lines().all(is_unchanged), "{lines}");
     for ((name, was), (_, is)) in installed.iter().zip(ground.all()?) {
         assert_eq!(version(was), version(&is), "{name}");
     }

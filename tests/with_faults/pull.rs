@@ -1,7 +1,7 @@
 //! Tests of the basic pull model with an API server that denies and fails, and with unusual statuses of agents: no status of a
 //! cluster is lost, none is invented, and no work is deleted in doubt.
 
-use crate::stage::{Replica, Stage, TRIES, backs_off, lists, printed, stage, writes, writes_of};
+use crate::stage::{Replica, Stage, TRIES, backs_off, lists, messages, stage, writes, writes_of};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::proxy::{Fault, Proxy, Seen, Times};
@@ -231,7 +231,7 @@ async fn malformed_feedback_stops_nothing_and_reports_nothing_false() -> Result<
         pulling.until(app, "Suspended").await?;
     }
     let now = hub.get(&numbers.application).await?.context("it is there")?;
-    assert_eq!(printed(&now, "ManifestWorkError"), [""; 0]);
+    assert_eq!(messages(&now, "ManifestWorkError"), [""; 0]);
     Ok(())
 }
 
@@ -341,7 +341,7 @@ async fn refused_work_sets_a_condition_until_it_is_accepted() -> Result<()> {
     let work = ObjectRef::manifest_work("pull-refused", &format!("shop-{}", &uid[..5]));
     let message = "no works for this cluster";
     let now = pulling.stage.until_told(&application, WRITE_ERROR, message).await?;
-    let [condition] = printed(&now, WRITE_ERROR)[..] else {
+    let [condition] = messages(&now, WRITE_ERROR)[..] else {
         panic!("not one condition: {now:#}");
     };
     assert!(
@@ -373,7 +373,7 @@ async fn refused_work_sets_a_condition_until_it_is_accepted() -> Result<()> {
         "pull-refused",
     ])?;
     hub.wait_for(&work, |_| true).await?;
-    let is_well = |it: &Value| printed(it, WRITE_ERROR).is_empty();
+    let is_well = |it: &Value| messages(it, WRITE_ERROR).is_empty();
     hub.wait_for(&application, is_well).await.map(drop)
 }
 

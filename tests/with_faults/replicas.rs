@@ -52,9 +52,9 @@ async fn second_replica_takes_over_from_a_killed_leader() -> Result<()> {
     println!("the second took over {took:?} after the first was killed");
     assert!(took < Duration::from_secs(60), "{took:?}");
     for application in &applications {
-        let printed = stage.until_told(application, DEGRADED, "it is broken").await?;
+        let updated = stage.until_told(application, DEGRADED, "it is broken").await?;
         // It is created, and written once for each state.
-        assert_eq!(printed["metadata"]["generation"], 3, "{printed:#}");
+        assert_eq!(updated["metadata"]["generation"], 3, "{updated:#}");
     }
     let requests = second.requests();
     let refused: Vec<_> = requests

@@ -187,7 +187,7 @@ async fn report_counts_applications_of_every_delivery() -> Result<()> {
     };
     let written = stage.hub.wait_for(&report(name), three).await?;
     let entries = written["statuses"]["clusterConditions"].as_array().context("entries")?;
-    let printed: Vec<_> = entries
+    let reported: Vec<_> = entries
         .iter()
         .map(|it| {
             ["cluster", "app", "healthStatus", "syncStatus", "syncRevision"]
@@ -199,7 +199,7 @@ async fn report_counts_applications_of_every_delivery() -> Result<()> {
         [name, "argocd/by-pull", "Degraded", "Synced", "b2"],
         ["with-agent", "argocd/by-agent", "Healthy", "Synced", "c3"],
     ];
-    assert_eq!(printed, expected);
+    assert_eq!(reported, expected);
     let broken = entries
         .iter()
         .find(|it| it["app"] == "argocd/by-pull")

@@ -132,8 +132,8 @@ impl Stage {
 
     /// Waits until the Application has a condition of that type whose message contains that text.
     pub(crate) async fn until_told(&self, application: &ObjectRef, kind: &str, text: &str) -> Result<Value> {
-        let printed = |it: &Value| printed(it, kind).iter().any(|message| message.contains(text));
-        self.hub.wait_for(application, printed).await
+        let has_message = |it: &Value| messages(it, kind).iter().any(|message| message.contains(text));
+        self.hub.wait_for(application, has_message).await
     }
 
     pub(crate) async fn until_well(&self, application: &ObjectRef) -> Result<Value> {
@@ -204,7 +204,7 @@ pub(crate) const DEGRADED: &str = "ManifestWorkDegradedWarning";
 pub(crate) const APPLY_ERROR: &str = "ManifestWorkApplyError";
 
 /// Returns the messages of an Application's conditions of that type.
-pub(crate) fn printed<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
+pub(crate) fn messages<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
     let conditions = application["status"]["conditions"].as_array().into_iter().flatten();
     let of_kind = conditions.filter(|condition| condition["type"] == kind);
     of_kind.filter_map(|condition| condition["message"].as_str()).collect()

@@ -26,8 +26,8 @@ fn rows(page: &str, head: &str) -> Vec<Vec<String>> {
 #[test]
 fn page_lists_every_metric_with_type_and_labels() {
     let page = page();
-    let printed = rows(&page, "| Metric | Type | Labels | Meaning |");
-    let printed: BTreeSet<_> = printed
+    let listed = rows(&page, "| Metric | Type | Labels | Meaning |");
+    let listed: BTreeSet<_> = listed
         .iter()
         .map(|row| {
             assert!(!row[3].is_empty(), "{}: no meaning", row[0]);
@@ -47,32 +47,32 @@ fn page_lists_every_metric_with_type_and_labels() {
             )
         })
         .collect();
-    assert_eq!(printed, exposed);
+    assert_eq!(listed, exposed);
 }
 
 #[test]
 fn page_lists_every_error_reason() {
     let page = page();
-    let printed: Vec<_> = rows(&page, "| Reason | What has happened |").concat();
-    let printed: Vec<_> = printed.iter().step_by(2).map(|name| name.trim_matches('`')).collect();
-    assert_eq!(printed, Reason::ALL.map(Reason::name));
+    let listed: Vec<_> = rows(&page, "| Reason | What has happened |").concat();
+    let listed: Vec<_> = listed.iter().step_by(2).map(|name| name.trim_matches('`')).collect();
+    assert_eq!(listed, Reason::ALL.map(Reason::name));
 }
 
 #[test]
 fn page_lists_every_recorded_series() {
     let page = page();
-    let printed: BTreeSet<_> = rows(&page, "| Series | What it is |")
+    let listed: BTreeSet<_> = rows(&page, "| Series | What it is |")
         .iter()
         .map(|row| row[0].trim_matches('`').to_owned())
         .collect();
-    assert_eq!(printed, names("record"));
+    assert_eq!(listed, names("record"));
 }
 
 #[test]
 fn page_has_a_remediation_for_every_alert() {
     let page = page();
     let (_, alerts) = page.split_once("\n## Alerts\n").expect("alerts");
-    let printed: Vec<_> = alerts
+    let listed: Vec<_> = alerts
         .split("\n### ")
         .skip(1)
         .map(|section| {
@@ -83,5 +83,5 @@ fn page_has_a_remediation_for_every_alert() {
         .collect();
     let rules = rules();
     let fires: Vec<_> = rules.iter().filter_map(|rule| rule["alert"].as_str()).collect();
-    assert_eq!(printed, fires, "in the order of monitoring/rules.yaml");
+    assert_eq!(listed, fires, "in the order of monitoring/rules.yaml");
 }

@@ -1,6 +1,6 @@
 //! Tests that Argo CD and the controller write the same list of conditions without removing each other's.
 
-use super::{DEGRADED, INFO, of_argocd, printed};
+use super::{DEGRADED, INFO, messages, of_argocd};
 use crate::app::App;
 use crate::mistakes::comparison_error;
 use crate::stage::stage;
@@ -126,8 +126,8 @@ async fn concurrent_writers_keep_each_others_conditions() -> Result<()> {
         let warning = missing.map(|why| format!("{CLUSTER}: ConfigMap {NAME}/settings: {why}"));
         let all_there = |app: &Value| {
             comparison_error(app).is_some() == wrong
-                && printed(app, DEGRADED).first().copied() == warning.as_deref()
-                && printed(app, INFO).len() == 1
+                && messages(app, DEGRADED).first().copied() == warning.as_deref()
+                && messages(app, INFO).len() == 1
         };
         hub.wait_for(&app.application(), all_there).await?;
     }

@@ -1,7 +1,7 @@
 //! Tests that the permissions in deploy/deploy_controller.yaml are exactly those that the controller uses, from the audit log of
 //! the real API server.
 
-use super::{ACCOUNT, DEGRADED, printed, web};
+use super::{ACCOUNT, DEGRADED, messages, web};
 use crate::app::App;
 use crate::stage::{shipped_objects, stage};
 use anyhow::{Context, Result, ensure};
@@ -141,10 +141,10 @@ async fn controller_uses_exactly_its_permissions() -> Result<()> {
     let app = App::start(stage, name, &[], &[("web.json", &good)]).await?;
     for _ in 0..2 {
         app.commit(&[("web.json", &broken)]).await?;
-        let is_told = |app: &Value| printed(app, DEGRADED).len() == 1;
+        let is_told = |app: &Value| messages(app, DEGRADED).len() == 1;
         hub.wait_for(&app.application(), is_told).await?;
         app.commit(&[("web.json", &good)]).await?;
-        let is_gone = |app: &Value| printed(app, DEGRADED).is_empty();
+        let is_gone = |app: &Value| messages(app, DEGRADED).is_empty();
         hub.wait_for(&app.application(), is_gone).await?;
     }
 

@@ -1,6 +1,6 @@
 //! Tests of an Application that is delivered by a Placement: OCM creates its works from its ManifestWorkReplicaSet.
 
-use super::{DEGRADED, INFO, health, is_noted, printed, web};
+use super::{DEGRADED, INFO, health, is_noted, messages, web};
 use crate::app::App;
 use crate::fleet::fleet;
 use crate::placement::{open, prepare};
@@ -19,10 +19,10 @@ async fn works_of_a_replica_set_count_for_its_application() -> Result<()> {
     let settings: [(&str, &[&str]); 1] = [("placement", &["argocd/controller-set"])];
     let file = web("example.com/web:1", &json!({name: "true"}));
     let app = App::start_on(hub, name, &settings, &[("web.json", &file)], false).await?;
-    let totals = |app: &Value, start: &str| printed(app, INFO).iter().any(|totals| totals.starts_with(start));
+    let totals = |app: &Value, start: &str| messages(app, INFO).iter().any(|totals| totals.starts_with(start));
     let start = format!("third: Deployment {name}/web: ");
     let warned = |app: &Value| {
-        let warnings = printed(app, DEGRADED);
+        let warnings = messages(app, DEGRADED);
         let of_third = warnings.len() == 1 && warnings[0].starts_with(&start);
         of_third
             && totals(
@@ -36,7 +36,7 @@ async fn works_of_a_replica_set_count_for_its_application() -> Result<()> {
     open(third, name).await?;
     let well = |app: &Value| {
         health(app) == "Healthy"
-            && printed(app, DEGRADED).is_empty()
+            && messages(app, DEGRADED).is_empty()
             && totals(app, "applied on 3 of 3 clusters, healthy on 3; 3 objects in 3 works")
     };
     hub.wait_for(&app.application(), well).await?;

@@ -4,7 +4,7 @@ use super::{
     FINALIZER, HUB_NAME, PLACEMENT, PULL, add_cluster, application, controller, runs, serve_all_namespaces, serves,
     works_of,
 };
-use crate::controller::{is_noted, printed};
+use crate::controller::{is_noted, messages};
 use crate::stage::shipped;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ async fn tenant_may_use_clusters_selected_by_its_placements() -> Result<()> {
     let app = ObjectRef::of(&created);
 
     let message = "no Placement in Namespace tenant selects ManagedCluster cluster1";
-    let is_refused = |app: &Value| printed(app, "ManifestWorkError") == [message];
+    let is_refused = |app: &Value| messages(app, "ManifestWorkError") == [message];
     hub.wait_for(&app, is_refused).await?;
     is_noted(&hub, &created, ("Warning", "ManifestWorkRefused"), 1, message).await?;
     // A Placement in another namespace changes nothing.
@@ -95,7 +95,7 @@ async fn tenant_may_use_clusters_selected_by_its_placements() -> Result<()> {
     assert!(works_of(&hub, &app).await?.is_empty());
     hub.apply_yaml(&PLACEMENT.replace("namespace: argocd", "namespace: tenant"))?;
     let now = hub.wait_for(&app, |app| runs(app, &commit)).await?;
-    assert!(printed(&now, "ManifestWorkError").is_empty(), "{now:#}");
+    assert!(messages(&now, "ManifestWorkError").is_empty(), "{now:#}");
 
     let work = works_of(&hub, &app).await?.pop().context("a work")?;
     assert_eq!(work["metadata"]["labels"][PULL], "true");

@@ -1,7 +1,7 @@
 //! Tests of Applications that move to another cluster, or to none.
 
 use super::{CLUSTER, PULL, Pulled, health, serves, stage};
-use crate::controller::printed;
+use crate::controller::messages;
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -56,12 +56,12 @@ async fn missing_cluster_is_an_error_until_it_exists() -> Result<()> {
     app.object["metadata"]["annotations"][CLUSTER] = json!("pull-later");
     app.create().await?;
     let refused = |app: &Value| {
-        let printed = printed(app, "ManifestWorkError");
-        printed == ["ManagedCluster pull-later does not exist"] && health(app) != "Healthy"
+        let messages = messages(app, "ManifestWorkError");
+        messages == ["ManagedCluster pull-later does not exist"] && health(app) != "Healthy"
     };
     stage.hub.wait_for(&app.application(), refused).await?;
     stage.hub.declare_managed_cluster("pull-later").await?;
-    let waits = |app: &Value| printed(app, "ManifestWorkError").is_empty();
+    let waits = |app: &Value| messages(app, "ManifestWorkError").is_empty();
     stage.hub.wait_for(&app.application(), waits).await?;
     let work = app.work().await?;
     assert_eq!(work.namespace.as_deref(), Some("pull-later"));

@@ -1,7 +1,7 @@
 //! Tests of names that other controllers confuse, or that make invalid names of works.
 
 use super::{CLUSTER_NAMESPACE, Pulled, serves, stage};
-use crate::controller::printed;
+use crate::controller::messages;
 use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::ObjectRef;
@@ -63,8 +63,8 @@ async fn too_long_name_reports_argo_cds_error() -> Result<()> {
     app.object["metadata"]["name"] = long("pull-longest-name", 253);
     app.create().await?;
     let too_long = |app: &Value| {
-        let printed = printed(app, "ComparisonError");
-        printed.len() == 1 && printed[0].starts_with("cluster1: ") && printed[0].contains("file name too long")
+        let messages = messages(app, "ComparisonError");
+        messages.len() == 1 && messages[0].starts_with("cluster1: ") && messages[0].contains("file name too long")
     };
     stage.hub.wait_for(&app.application(), too_long).await?;
     let work = app.work().await?;

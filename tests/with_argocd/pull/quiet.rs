@@ -1,7 +1,7 @@
 //! Tests that the controller writes nothing when nothing changes.
 
 use super::{Pulled, Stage, runs, stage};
-use crate::controller::{ACCOUNT, printed};
+use crate::controller::{ACCOUNT, messages};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -68,7 +68,7 @@ async fn hubs_condition_on_an_unknown_cluster_is_left_alone() -> Result<()> {
     let app = app.start().await?;
     // Each write of the controller removes it, and it is added again at once: then both stop.
     let is_said =
-        |it: &Value| matches!(printed(it, "InvalidSpecError")[..], [said] if said.contains("nobody.example.com"));
+        |it: &Value| matches!(messages(it, "InvalidSpecError")[..], [said] if said.contains("nobody.example.com"));
     stage.hub.wait_for(&app.application(), is_said).await?;
     is_quiet(&app).await?;
     let now = app.on_hub().await?;

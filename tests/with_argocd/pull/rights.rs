@@ -3,7 +3,7 @@
 //! none of these requests.
 
 use super::{APPLICATION, CLUSTER, PULL, Pulled, SKIP_RECONCILE, Stage, stage};
-use crate::controller::{ACCOUNT, is_noted, printed, rights};
+use crate::controller::{ACCOUNT, is_noted, messages, rights};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -63,11 +63,11 @@ async fn an_application_comes_and_goes(stage: &'static Stage, cluster: &str) -> 
     let created = app.create().await?;
     let to = |cluster: &str| json!({"metadata": {"annotations": {CLUSTER: cluster}}});
     for round in 1..=2 {
-        hub.wait_for(&app.application(), |it| printed(it, ERROR) == [message])
+        hub.wait_for(&app.application(), |it| messages(it, ERROR) == [message])
             .await?;
         is_noted(hub, &created, ("Warning", "ManifestWorkRefused"), round, message).await?;
         app.patch(&to(cluster)).await?;
-        hub.wait_for(&app.application(), |it| printed(it, ERROR).is_empty())
+        hub.wait_for(&app.application(), |it| messages(it, ERROR).is_empty())
             .await?;
         if round == 1 {
             app.patch(&to("pull-rights-none")).await?;

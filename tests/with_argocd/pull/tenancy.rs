@@ -1,7 +1,7 @@
 //! Tests of Argo CD's tenancy rules, for Applications whose Argo CD is on the managed cluster.
 
 use super::{CLUSTER, CLUSTER_NAMESPACE, HUB_NAME, Pulled, Stage, stage};
-use crate::controller::{is_noted, printed};
+use crate::controller::{is_noted, messages};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use testbed::ObjectRef;
@@ -22,7 +22,7 @@ async fn elsewhere(stage: &'static Stage, namespace: &str, name: &str) -> Result
 /// Waits until an Application is rejected with this message, and checks that it has no work.
 async fn is_refused(app: &Pulled, message: &str) -> Result<()> {
     let hub = &app.stage.hub;
-    hub.wait_for(&app.application(), |it| printed(it, ERROR) == [message])
+    hub.wait_for(&app.application(), |it| messages(it, ERROR) == [message])
         .await?;
     assert_eq!(app.works().await?, [Value::Null; 0]);
     Ok(())
@@ -63,7 +63,7 @@ async fn application_elsewhere_deploys_where_its_project_permits() -> Result<()>
     ]}});
     hub.patch(&project, &destinations).await?;
     let delivered = hub
-        .wait_for(&app.application(), |it| printed(it, ERROR).is_empty())
+        .wait_for(&app.application(), |it| messages(it, ERROR).is_empty())
         .await?;
     assert_eq!(delivered["metadata"]["annotations"][CLUSTER], "cluster1");
     hub.wait_for(&app.work().await?, |_| true).await?;

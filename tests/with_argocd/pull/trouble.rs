@@ -2,7 +2,7 @@
 //! reconciles it there.
 
 use super::{CLUSTER, CLUSTER_NAMESPACE, Pulled, health, stage};
-use crate::controller::{APPLY_ERROR, printed};
+use crate::controller::{APPLY_ERROR, messages};
 use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::ManagedClusterOptions;
@@ -14,10 +14,10 @@ async fn apply_error_is_degraded_until_fixed() -> Result<()> {
     app.object["metadata"]["annotations"][CLUSTER_NAMESPACE] = json!("pull-not-there");
     app.create().await?;
     let refused = |app: &Value| {
-        let printed = printed(app, APPLY_ERROR);
-        printed.len() == 1
-            && printed[0].starts_with("cluster1: ")
-            && printed[0].contains(r#"namespaces "pull-not-there" not found"#)
+        let messages = messages(app, APPLY_ERROR);
+        messages.len() == 1
+            && messages[0].starts_with("cluster1: ")
+            && messages[0].contains(r#"namespaces "pull-not-there" not found"#)
             && health(app) == "Degraded"
     };
     stage.hub.wait_for(&app.application(), refused).await?;
@@ -26,7 +26,7 @@ async fn apply_error_is_degraded_until_fixed() -> Result<()> {
     // The agent backs off, and retries at once when the work has changed.
     app.patch(&json!({"metadata": {"labels": {"try": "again"}}})).await?;
     let now = app.runs(&app.commit).await?;
-    assert!(printed(&now, APPLY_ERROR).is_empty(), "{now:#}");
+    assert!(messages(&now, APPLY_ERROR).is_empty(), "{now:#}");
     app.end().await
 }
 
@@ -42,10 +42,10 @@ async fn cluster_without_argo_cd_is_reported() -> Result<()> {
     app.object["metadata"]["annotations"][CLUSTER] = json!("pull-bare");
     app.create().await?;
     let refused = |app: &Value| {
-        let printed = printed(app, APPLY_ERROR);
-        printed.len() == 1
-            && printed[0].starts_with("pull-bare: ")
-            && printed[0].contains(r#"doesn't have a resource type "Application""#)
+        let messages = messages(app, APPLY_ERROR);
+        messages.len() == 1
+            && messages[0].starts_with("pull-bare: ")
+            && messages[0].contains(r#"doesn't have a resource type "Application""#)
             && health(app) == "Degraded"
     };
     let now = stage.hub.wait_for(&app.application(), refused).await?;
@@ -64,15 +64,15 @@ async fn reports_errors_of_the_clusters_argo_cd() -> Result<()> {
     app.object["spec"]["source"]["path"] = json!("nowhere");
     app.create().await?;
     let failed = |app: &Value| {
-        let printed = printed(app, "ComparisonError");
-        printed.len() == 1
-            && printed[0].starts_with("cluster1: ")
-            && printed[0].contains("nowhere: app path does not exist")
+        let messages = messages(app, "ComparisonError");
+        messages.len() == 1
+            && messages[0].starts_with("cluster1: ")
+            && messages[0].contains("nowhere: app path does not exist")
             && app["status"]["sync"]["status"] == "Unknown"
     };
     stage.hub.wait_for(&app.application(), failed).await?;
     app.patch(&json!({"spec": {"source": {"path": "guestbook"}}})).await?;
     let now = app.runs(&app.commit).await?;
-    assert!(printed(&now, "ComparisonError").is_empty(), "{now:#}");
+    assert!(messages(&now, "ComparisonError").is_empty(), "{now:#}");
     app.end().await
 }
