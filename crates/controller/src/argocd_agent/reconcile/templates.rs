@@ -1,7 +1,7 @@
 //! The AddOnTemplates of GitOpsClusters. The name of a template contains the hash of its content, which has some tens of
 //! kilobytes, and every reconciliation needs the name, so the most recent names are cached.
 
-use super::pair;
+use super::namespace_and_name;
 use crate::argocd_agent as agent;
 use crate::argocd_agent::{DesiredAgent, Images};
 use crate::reconcile::Context;
