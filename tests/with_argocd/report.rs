@@ -103,12 +103,12 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     let label = "apps.open-cluster-management.io/hosting-applicationset";
     assert_eq!(written["metadata"]["labels"][label], "argocd.reported");
     let all = written["statuses"]["clusterConditions"].as_array().context("entries")?;
-    let reported: Vec<_> = all.iter().map(|entry| [&entry["cluster"], &entry["app"]]).collect();
+    let entries: Vec<_> = all.iter().map(|entry| [&entry["cluster"], &entry["app"]]).collect();
     let expected = [
         ["cluster1", "argocd/reported-cluster1"],
         ["second", "argocd/reported-second"],
     ];
-    assert_eq!(reported, expected);
+    assert_eq!(entries, expected);
     let resources = written["statuses"]["resources"].as_array().context("resources")?;
     let kinds: Vec<_> = resources.iter().map(|it| [&it["apiVersion"], &it["kind"]]).collect();
     assert_eq!(kinds, [["apps/v1", "Deployment"], ["v1", "Service"]]);
