@@ -15,12 +15,12 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod bound;
-mod found;
+mod existing;
 pub mod reconcile;
 mod summary;
 mod text;
 
-pub use found::{Fingerprint, Found};
+pub use existing::{ExistingReport, Fingerprint};
 
 pub use ocm::application_set_report::{GROUP, KIND, PLURAL, VERSION};
 use serde_json::{Map, Value, json};
@@ -143,7 +143,7 @@ impl<'a> Report<'a> {
     /// Returns the fingerprint of the report's content.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        found::fingerprint(Some(&hosting(&self.set)), self.cut.as_deref(), &self.statuses)
+        existing::fingerprint(Some(&hosting(&self.set)), self.cut.as_deref(), &self.statuses)
     }
 
     /// Returns the description of what the report leaves out, or `None` if it is complete.
@@ -175,18 +175,18 @@ impl<'a> Report<'a> {
 
     /// Returns the merge patch from the existing report to this one, or `None` if they are equal.
     #[must_use]
-    pub fn patch(&self, found: &Found) -> Option<Value> {
-        let is_owned = found.is_owned_by(self.set.uid);
-        if is_owned && found.fingerprint == Some(self.fingerprint()) {
+    pub fn patch(&self, existing: &ExistingReport) -> Option<Value> {
+        let is_owned = existing.is_owned_by(self.set.uid);
+        if is_owned && existing.fingerprint == Some(self.fingerprint()) {
             return None;
         }
         let mut metadata = Map::from_iter([
-            ("resourceVersion".to_owned(), json!(found.version)),
+            ("resourceVersion".to_owned(), json!(existing.version)),
             ("labels".to_owned(), json!({HOSTING: hosting(&self.set)})),
             ("annotations".to_owned(), json!({TRUNCATED: self.cut})),
         ]);
         if !is_owned {
-            let others = found.owners.iter().filter(|owner| !self.is_same_set(owner));
+            let others = existing.owners.iter().filter(|owner| !self.is_same_set(owner));
             let owners: Vec<_> = others.cloned().chain([self.owner()]).collect();
             metadata.insert("ownerReferences".to_owned(), owners.into());
         }
@@ -216,9 +216,9 @@ impl<'a> Report<'a> {
 
 /// Returns each object that is on some cluster, once. Many Applications of a set share the same list, which is read only once.
 fn all_resources<'a>(lines: &[&'a Line<'a>]) -> BTreeSet<&'a Resource> {
-    let mut seen = HashSet::new();
+    let mut known = HashSet::new();
     let lists = lines.iter().flat_map(|line| line.resources.iter().copied());
-    let new = lists.filter(|list| seen.insert((list.as_ptr(), list.len())));
+    let new = lists.filter(|list| known.insert((list.as_ptr(), list.len())));
     new.flatten().collect()
 }
 
@@ -333,8 +333,8 @@ pub(crate) mod tests {
         object
     }
 
-    fn found(object: &Value) -> Found {
-        Found::read(&object.to_string()).expect("a report")
+    fn existing(object: &Value) -> ExistingReport {
+        ExistingReport::read(&object.to_string()).expect("a report")
     }
 
     #[test]
@@ -422,7 +422,7 @@ pub(crate) mod tests {
         for from in &reports {
             for to in &reports {
                 let mut object = stored(from.object());
-                let patch = to.patch(&found(&object));
+                let patch = to.patch(&existing(&object));
                 assert_eq!(patch.is_none(), std::ptr::eq(from, to));
                 if let Some(patch) = patch {
                     assert_eq!(patch["metadata"]["resourceVersion"], "7", "only that form of it");
@@ -430,14 +430,14 @@ pub(crate) mod tests {
                     object = patched(&object, &patch);
                 }
                 assert_eq!(object, stored(to.object()));
-                assert_eq!(to.patch(&found(&object)), None, "once is enough");
+                assert_eq!(to.patch(&existing(&object)), None, "once is enough");
             }
         }
         let mut others: Vec<_> = all.iter().rev().cloned().collect();
         others.rotate_left(1);
         let requeue_after = Report::new(SET, &others);
         assert_eq!(
-            requeue_after.patch(&found(&stored(reports[0].object()))),
+            requeue_after.patch(&existing(&stored(reports[0].object()))),
             None,
             "whatever the order"
         );
@@ -456,7 +456,7 @@ pub(crate) mod tests {
             }
             let mut other = object.clone();
             *other.pointer_mut(&path).expect("it is there") = format!("{value}-").into();
-            let patch = report.patch(&found(&other)).expect(&path);
+            let patch = report.patch(&existing(&other)).expect(&path);
             assert_eq!(patched(&other, &patch), object);
             changed += 1;
         }
@@ -466,14 +466,18 @@ pub(crate) mod tests {
             &mut noted,
             &json!({"metadata": {"annotations": {TRUNCATED: "something"}}}),
         );
-        let patch = report.patch(&found(&noted)).expect("nothing is left out");
+        let patch = report.patch(&existing(&noted)).expect("nothing is left out");
         assert_eq!(patch["metadata"]["annotations"], json!({TRUNCATED: null}));
         let mut foreign = object;
         merge(
             &mut foreign,
             &json!({"metadata": {"annotations": {"other": "note"}, "labels": {"team": "a"}}}),
         );
-        assert_eq!(report.patch(&found(&foreign)), None, "others may write what they like");
+        assert_eq!(
+            report.patch(&existing(&foreign)),
+            None,
+            "others may write what they like"
+        );
     }
 
     /// Returns the strings in a value with their paths.
@@ -509,10 +513,10 @@ pub(crate) mod tests {
             (json!([other]), json!([other, own])),
             (json!([before, other]), json!([other, own])),
         ] {
-            let patch = report.patch(&found(&with(owners))).expect("it is nobody's");
+            let patch = report.patch(&existing(&with(owners))).expect("it is nobody's");
             assert_eq!(patch["metadata"]["ownerReferences"], desired);
         }
-        assert_eq!(report.patch(&found(&with(json!([other, own])))), None);
+        assert_eq!(report.patch(&existing(&with(json!([other, own])))), None);
     }
 
     #[test]
@@ -521,9 +525,9 @@ pub(crate) mod tests {
         for statuses in [json!("none"), json!({"clusterConditions": "none"}), Value::Null] {
             let mut object = stored(report.object());
             object["statuses"] = statuses;
-            let patch = report.patch(&found(&object)).expect("it says something else");
+            let patch = report.patch(&existing(&object)).expect("it says something else");
             assert_eq!(patched(&object, &patch), stored(report.object()));
         }
-        assert!(Found::read("{}").is_err());
+        assert!(ExistingReport::read("{}").is_err());
     }
 }

@@ -7,6 +7,7 @@
 
 pub(super) mod conditions;
 mod events;
+mod mappers;
 
 use crate::annotations::REFRESH;
 use crate::cache::{Cache, ReconcileKind};
@@ -28,11 +29,11 @@ pub(super) const CONTROLLER: Controller = Controller {
     about: "conditions and Events on the plugin's Applications, about the health of their works",
     kind: ReconcileKind::Application,
     watches: &[
-        Watch::cached(Kind::Applications),
-        Watch::cached(Kind::Works),
-        Watch::cached(Kind::ReplicaSets),
-        Watch::cached(Kind::Clusters),
-        Watch::cached(Kind::Config),
+        Watch::new(Kind::Applications, mappers::application),
+        Watch::new(Kind::Works, mappers::work),
+        Watch::new(Kind::ReplicaSets, mappers::work),
+        Watch::new(Kind::Clusters, mappers::cluster),
+        Watch::new(Kind::Config, mappers::tracking),
     ],
     min_write_interval: Duration::from_secs(1),
     reconcile,
@@ -158,11 +159,11 @@ impl Fleet {
             let state = &work.state;
             fleet.works = fleet.works.saturating_add(1);
             if kind == WorkKind::Set {
-                let told = ReplicaSetHealth {
+                let health = ReplicaSetHealth {
                     health: state.health,
                     message: state.message.clone(),
                 };
-                fleet.sets.insert(object_ref.to_string(), told);
+                fleet.sets.insert(object_ref.to_string(), health);
                 continue;
             }
             fleet.objects = fleet.objects.saturating_add(state.objects);
@@ -282,9 +283,9 @@ mod tests {
 
         /// Reconciles, applies the write, and returns the Events.
         fn events(&mut self) -> Vec<(&'static str, String)> {
-            let told = |event: Event| (event.reason, event.message);
+            let text = |event: Event| (event.reason, event.message);
             self.write()
-                .map_or(Vec::new(), |action| action.events.into_iter().map(told).collect())
+                .map_or(Vec::new(), |action| action.events.into_iter().map(text).collect())
         }
     }
 
@@ -392,9 +393,9 @@ mod tests {
         let later = LATER.parse().expect("a time");
         let action = hub.decide(later, false).expect("a change");
         let conditions = conditions_of(&action);
-        let told: Vec<_> = conditions.iter().map(|it| it.last_transition_time.as_deref()).collect();
-        assert_eq!(told, [Some("2026-06-01T12:00:00Z"); 2]);
-        assert_eq!(action.events, [], "which it was told");
+        let since: Vec<_> = conditions.iter().map(|it| it.last_transition_time.as_deref()).collect();
+        assert_eq!(since, [Some("2026-06-01T12:00:00Z"); 2]);
+        assert_eq!(action.events, [], "the Event was recorded before");
         hub.on("eu2", &BROKEN);
         let action = hub.decide(later, false).expect("a change");
         let since = |message: &str| {

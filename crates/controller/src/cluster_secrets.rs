@@ -20,6 +20,7 @@ pub use manager::{SecretManager, is_hub};
 
 use crate::annotations;
 use crate::model::TlsSecret;
+use crate::runtime::invalid_object::InvalidObject;
 use credential::Credential;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -116,7 +117,7 @@ impl ClusterSecret {
     /// # Errors
     /// Returns an error if the JSON is not a Secret, which the API server should never store. The error quotes nothing of the
     /// content.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         struct Secret<'t> {
             metadata: Metadata,
@@ -146,7 +147,7 @@ impl ClusterSecret {
             #[serde(rename = "argocd-ocm-cmp.github.io/gitopscluster")]
             owner: Option<Box<str>>,
         }
-        let unreadable = |_| "not a valid Secret".to_owned();
+        let unreadable = |_| InvalidObject::new("not a valid Secret");
         let Secret { metadata, data } = serde_json::from_str(text).map_err(unreadable)?;
         let data = data.unwrap_or_default();
         let value = |key| data.get(key).map_or(Ok("".into()), |raw| decoded(raw));

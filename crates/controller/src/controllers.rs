@@ -18,8 +18,5 @@ pub static CONTROLLERS: &[Controller] = &[
     crate::argocd_agent::reconcile::REQUESTS,
 ];
 
-/// The name of the controller of the basic pull model.
-pub const PULL: &str = crate::pull::reconcile::CONTROLLER.name;
-
 /// The name of the controller that installs argocd-agent on managed clusters.
 pub const AGENTS: &str = crate::argocd_agent::reconcile::HUB.name;

@@ -1,16 +1,13 @@
 //! The GitOpsCluster controller: registers the managed clusters that a Placement selects in Argo CD, and reports the progress in
 //! the status.
 //!
-//! The controller has three parts. This module reconciles GitOpsClusters, their finalizer and their status. [`secrets`]
-//! reconciles the cluster Secret of each managed cluster separately, so that a change of one cluster does not reconcile the
-//! others. [`membership`] decides which managed clusters belong to a GitOpsCluster.
+//! The controller has two parts. This module reconciles GitOpsClusters, their finalizer and their status. [`secrets`] reconciles
+//! the cluster Secret of each managed cluster separately, so that a change of one cluster does not reconcile the others.
+//! [`assignment`](crate::assignment) decides which managed clusters belong to a GitOpsCluster.
 //!
 //! The controller writes cluster Secrets only into the namespace that it serves, because its cache holds the Secrets of that
 //! namespace only.
 
-pub(crate) mod mappers;
-pub(crate) mod membership;
-pub(crate) mod ownership;
 mod secrets;
 mod status;
 
@@ -18,17 +15,16 @@ pub(super) use secrets::AGENTS as AGENT_SECRETS;
 pub(super) use secrets::CONTROLLER as SECRETS;
 
 use crate::argocd_agent::reconcile as argocd_agent;
+use crate::assignment::{GitOps, Ownership, mappers, owned_secret};
 use crate::cache::{Cache, ReconcileKind, Selection};
-use crate::cluster_secrets::ClusterSecret;
-use crate::model::GitOpsCluster;
+use crate::cluster_secrets::{ClusterSecret, mappers as cluster_secrets};
+use crate::model::SecretKind;
 use crate::reconcile::{Context, Controller, Watch};
-use crate::runtime::action::{Action, Event, InvolvedObject, Write};
+use crate::runtime::action::{Action, Event, Write};
 use crate::watches::Kind;
-use membership::{SecretKind, owned_secret};
 use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 use ocm::object_ref::ObjectRef;
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
-use ownership::{Ownership, argocd_of, has_own_finalizer, has_shared_finalizer, is_held};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -37,13 +33,13 @@ const NAME: &str = "gitopscluster";
 const ABOUT: &str =
     "Argo CD cluster Secrets for the clusters that a GitOpsCluster's Placement selects, and the GitOpsCluster's status";
 const WATCHES: &[Watch] = &[
-    Watch::mapped(Kind::GitOpsClusters, mappers::gitops_cluster),
-    Watch::mapped(Kind::Placements, mappers::placement),
-    Watch::mapped(Kind::Decisions, mappers::decision),
-    Watch::cached(Kind::Clusters),
-    Watch::mapped(Kind::Secrets, mappers::secret),
-    Watch::mapped(Kind::Namespace, mappers::namespace),
-    Watch::cached(Kind::Config),
+    Watch::new(Kind::GitOpsClusters, mappers::gitops_cluster),
+    Watch::new(Kind::Placements, mappers::placement),
+    Watch::new(Kind::Decisions, mappers::decision),
+    Watch::new(Kind::Clusters, mappers::cluster),
+    Watch::new(Kind::Secrets, mappers::secret),
+    Watch::new(Kind::Namespace, mappers::namespace),
+    Watch::new(Kind::Config, cluster_secrets::tracking),
 ];
 
 pub(super) const CONTROLLER: Controller = Controller {
@@ -58,111 +54,111 @@ pub(super) const CONTROLLER: Controller = Controller {
 };
 
 /// Returns the finalizers of a GitOpsCluster plus that of the controller of this Argo CD, which also replaces the shared one.
-fn with_own_finalizer(it: &GitOpsCluster, argocd: &str) -> Vec<String> {
-    let others = it.finalizers.iter().filter(|it| *it != SHARED_FINALIZER);
-    let own = (!has_own_finalizer(it, argocd)).then(|| finalizer(argocd));
+fn with_own_finalizer(gitops: GitOps<'_>) -> Vec<String> {
+    let argocd = gitops.cache.argocd();
+    let others = gitops.object.finalizers.iter().filter(|it| *it != SHARED_FINALIZER);
+    let own = (!gitops.has_finalizer_of(argocd)).then(|| finalizer(argocd));
     others.cloned().chain(own).collect()
 }
 
 /// Returns the finalizers of a GitOpsCluster that this controller must not remove.
-fn others_finalizers(object_ref: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> Vec<String> {
-    let is_for_this = argocd_of(object_ref, it) == argocd;
+fn others_finalizers(gitops: GitOps<'_>) -> Vec<String> {
+    let argocd = &**gitops.cache.argocd();
+    let is_for_this = gitops.argocd() == argocd;
     let is_ours = |it: &&String| namespace_of_finalizer(it) == Some(argocd) || is_for_this && *it == SHARED_FINALIZER;
-    it.finalizers.iter().filter(|it| !is_ours(it)).cloned().collect()
+    let all = gitops.object.finalizers.iter();
+    all.filter(|it| !is_ours(it)).cloned().collect()
 }
 
 /// Returns descriptions of the objects that delay the deletion of a GitOpsCluster. Counts only Secrets with the names under which
 /// the controller deletes them: a copy of such a Secret has the annotation too, and the controller never deletes it.
-fn left(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> Vec<String> {
-    let argocd = &*context.settings.argocd;
-    let owner = object_ref.to_string();
+fn left(gitops: GitOps<'_>, context: &Context<'_>) -> Vec<String> {
+    let (cache, owner) = (gitops.cache, gitops.object_ref.to_string());
     let clusters: BTreeSet<&str> = cache.secrets_owned_by(&owner).map(ClusterSecret::cluster).collect();
-    let held = clusters.into_iter().flat_map(|cluster| {
+    let secrets = clusters.into_iter().flat_map(|cluster| {
         let of_it = SecretKind::ALL.into_iter().filter(|secret_kind| {
             let secret = owned_secret(*secret_kind, cache, cluster);
             secret.and_then(ClusterSecret::owner) == Some(&*owner)
         });
-        of_it.map(|secret_kind| format!("Secret {argocd}/{}", secret_kind.secret_name(cluster)))
+        of_it.map(|secret_kind| format!("Secret {}/{}", cache.argocd(), secret_kind.secret_name(cluster)))
     });
-    let mut left: Vec<_> = held.collect();
-    if argocd_agent::is_left(cache, object_ref, it, context) {
+    let mut left: Vec<_> = secrets.collect();
+    if argocd_agent::is_left(gitops, context.now) {
         left.push("the objects of its agents".to_owned());
     }
     left
 }
 
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
-    let it = cache.gitops_cluster(object_ref)?;
-    let argocd = &*context.settings.argocd;
-    let ownership = Ownership::of(cache, object_ref, it, argocd);
-    let action = |resource, body, events| Action {
-        involved_object: InvolvedObject {
-            resource: &GITOPS_CLUSTERS,
-            object_ref: object_ref.clone(),
-            uid: it.uid.clone(),
-        },
-        writes: vec![Write::Patch {
-            resource,
-            object_ref: object_ref.clone(),
-            body,
-        }],
-        refresh: false,
-        events,
-    };
-    let status = |status: Value, events| {
-        let body = json!({"metadata": {"resourceVersion": it.version}, "status": status});
-        action(&GITOPS_CLUSTER_STATUSES, body, events)
-    };
-    let write_status = || {
-        let (desired, conflicts, refused) = status::desired(cache, object_ref, it, &ownership, context)?;
-        let warnings = [("ClusterSecretConflict", conflicts), ("FieldRefused", refused)];
-        let events = warnings.into_iter().filter_map(|(reason, message)| {
-            Some(Event {
-                warning: true,
-                reason,
-                message: message?,
-            })
-        });
-        Some(status(desired, events.collect()))
-    };
-    let finalizers = |finalizers: Vec<String>| {
-        let body = json!({"metadata": {"resourceVersion": it.version, "finalizers": finalizers}});
-        action(&GITOPS_CLUSTERS, body, Vec::new())
-    };
+    let gitops = GitOps::get(cache, object_ref)?;
+    let it = gitops.object;
+    let ownership = gitops.ownership();
     // Report refused writes in the status before writing finalizers: the API server may refuse that write again.
-    let is_told = status::names_refusals(cache, object_ref, it, context);
-    let is_held = is_held(object_ref, it, argocd);
+    let names_refusals = status::names_refusals(gitops, context);
     if it.deleting {
-        if !is_held {
+        if !gitops.is_held() {
             return None;
         }
-        let left = left(cache, object_ref, it, context);
-        if left.is_empty() && is_told {
-            return Some(finalizers(others_finalizers(object_ref, it, argocd)));
+        let left = left(gitops, context);
+        if left.is_empty() && names_refusals {
+            return write_finalizers(gitops, &others_finalizers(gitops));
         }
-        return status::deleting(cache, object_ref, it, &left, context).map(|desired| status(desired, Vec::new()));
+        let status = status::deleting(gitops, &left, context)?;
+        return write_status(gitops, &status, Vec::new());
     }
     if let Ownership::Elsewhere(other) = &ownership {
-        if is_held && left(cache, object_ref, it, context).is_empty() {
-            return Some(finalizers(others_finalizers(object_ref, it, argocd)));
+        if gitops.is_held() && left(gitops, context).is_empty() {
+            return write_finalizers(gitops, &others_finalizers(gitops));
         }
         // The controller of the other Argo CD writes the status.
-        if has_own_finalizer(it, other) || status::is_status_of(it, other) {
+        if gitops.has_finalizer_of(other) || status::is_status_of(it, other) {
             return None;
         }
-        return write_status();
+        return write_desired_status(gitops, &ownership, context);
     }
     let selects = !matches!(
-        cache.selection(&it.placement(object_ref)),
+        cache.selection(&gitops.placement()),
         Selection::NoPlacement | Selection::Empty
     );
     // Without the argocd-agent controller there are no agents to wait for.
     let registers = it.spec.registers || it.spec.agent.is_some() && context.settings.agents;
-    let is_lacking = ownership == Ownership::Served && registers && selects && !is_held;
-    if is_told && (is_lacking || has_shared_finalizer(it)) {
-        return Some(finalizers(with_own_finalizer(it, argocd)));
+    let needs_finalizer = ownership == Ownership::Served && registers && selects && !gitops.is_held();
+    if names_refusals && (needs_finalizer || gitops.has_shared_finalizer()) {
+        return write_finalizers(gitops, &with_own_finalizer(gitops));
     }
-    write_status()
+    write_desired_status(gitops, &ownership, context)
+}
+
+/// Returns the write of the status, with Events about new problems, if the status differs from the desired one.
+fn write_desired_status(gitops: GitOps<'_>, ownership: &Ownership, context: &Context<'_>) -> Option<Action> {
+    let (status, conflicts, refused) = status::desired(gitops, ownership, context)?;
+    let warnings = [("ClusterSecretConflict", conflicts), ("FieldRefused", refused)];
+    let events = warnings.into_iter().filter_map(|(reason, message)| {
+        Some(Event {
+            warning: true,
+            reason,
+            message: message?,
+        })
+    });
+    write_status(gitops, &status, events.collect())
+}
+
+fn write_status(gitops: GitOps<'_>, status: &Value, events: Vec<Event>) -> Option<Action> {
+    let write = Write::Patch {
+        resource: &GITOPS_CLUSTER_STATUSES,
+        object_ref: gitops.object_ref.clone(),
+        body: json!({"metadata": {"resourceVersion": gitops.object.version}, "status": status}),
+    };
+    let action = gitops.action(vec![write])?;
+    Some(Action { events, ..action })
+}
+
+fn write_finalizers(gitops: GitOps<'_>, finalizers: &[String]) -> Option<Action> {
+    gitops.action(vec![Write::Patch {
+        resource: &GITOPS_CLUSTERS,
+        object_ref: gitops.object_ref.clone(),
+        body: json!({"metadata": {"resourceVersion": gitops.object.version, "finalizers": finalizers}}),
+    }])
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules from the bottom to the top: each may use those before it, and its own. The decisions of a controller that the model
 /// or the cache needs are below these, and the rest of its folder above.
-const LAYERS: [&str; 22] = [
+const LAYERS: [&str; 20] = [
     "annotations",
     "runtime",
     "pull",
@@ -19,9 +19,7 @@ const LAYERS: [&str; 22] = [
     "reconcile",
     "application_status",
     "cluster_secrets::mappers",
-    "gitopscluster::ownership",
-    "gitopscluster::membership",
-    "gitopscluster::mappers",
+    "assignment",
     "argocd_agent::reconcile",
     "gitopscluster",
     "cluster_secrets::reconcile",

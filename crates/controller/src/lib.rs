@@ -5,7 +5,7 @@
 //! ```
 //!
 //! [`watches`] reports the objects on the hub. The [`cache`] keeps the fields that the controllers need ([`model`]). The mappers of
-//! the controllers ([`reconcile::Watch`]), or the cache for all of them, return the objects that a change concerns. The workqueue
+//! the controllers ([`reconcile::Watch`]) return the objects that a change concerns. The workqueue
 //! ([`runtime::queue`]) decides when to reconcile them. A controller ([`controllers`], one folder each) computes the writes
 //! from the cache and the time alone; [`runtime::slots`] limits the writes in progress, and [`runtime::writer`] writes, if this
 //! replica holds the Lease ([`runtime::lease`]). All of this runs on one thread, so that the cache needs no lock and each decision
@@ -17,6 +17,7 @@ mod api_server;
 pub mod application_set_report;
 pub mod application_status;
 pub mod argocd_agent;
+mod assignment;
 pub mod cache;
 pub mod cluster_secrets;
 pub mod controllers;
@@ -82,12 +83,9 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
 
     let ((metrics, hub_metrics), ready) = (metrics::metrics(), Arc::new(options.readiness()));
     let is_ready = Arc::clone(&ready);
-    let server = tokio::spawn(crate::runtime::admin::serve(
-        listener,
-        metrics.clone(),
-        move || is_ready.check(),
-        || Ok(()),
-    ));
+    let server = tokio::spawn(crate::runtime::admin::serve(listener, metrics.clone(), move || {
+        is_ready.check()
+    }));
     // Without a Lease, this is the only replica.
     let (sender, leads) = watch::channel(options.lease_namespace.is_none());
     let election = options.lease_namespace.as_ref().map(|namespace| {

@@ -6,6 +6,7 @@
 mod agent_resource;
 mod application;
 mod application_set;
+mod assignment;
 mod cluster;
 mod generated;
 mod gitops_cluster;
@@ -15,23 +16,27 @@ mod object;
 mod placement_decision;
 #[cfg(test)]
 mod properties;
+mod secret_kind;
 mod tls_secret;
 mod work;
 
 pub use agent_resource::AgentResource;
 pub use application::{Application, Condition};
 pub use application_set::ApplicationSet;
+pub use assignment::{Assignment, Blocked};
 pub use cluster::{Availability, Cluster};
 pub use generated::Generated;
 pub use gitops_cluster::{GitOpsCluster, OPEN, PUSH, Placement, Spec, is_open};
 pub use kind::Kind;
 pub use labels::Labels;
-pub use object::Object;
+pub use object::{Content, IssuedCertificate, Object};
 pub use placement_decision::PlacementDecision;
+pub use secret_kind::SecretKind;
 pub use tls_secret::{PROMOTED, TlsSecret};
 pub use work::{Work, WorkKind, WorkState};
 
 use crate::pull::tenancy::{NAMESPACES, Namespaces};
+use crate::runtime::invalid_object::InvalidObject;
 use ocm::tracking::Tracking;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -89,16 +94,16 @@ fn nothing<T>() -> Option<T> {
     None
 }
 
-fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
+fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, InvalidObject> {
+    serde_json::from_str(text).map_err(|error| InvalidObject::json(&error))
 }
 
 /// Reads the delivered fields of an AppProject from its JSON.
 ///
 /// # Errors
 ///
-/// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
-pub fn project(text: &str) -> Result<Value, String> {
+/// Returns an error if the JSON or a field is invalid.
+pub fn project(text: &str) -> Result<Value, InvalidObject> {
     let mut project: Value = read(text)?;
     if let Some(project) = project.as_object_mut() {
         project.retain(|key, _| key != "status");
@@ -113,8 +118,8 @@ pub fn project(text: &str) -> Result<Value, String> {
 ///
 /// # Errors
 ///
-/// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
-pub fn namespaces(text: &str) -> Result<Namespaces, String> {
+/// Returns an error if the JSON or a field is invalid.
+pub fn namespaces(text: &str) -> Result<Namespaces, InvalidObject> {
     let data = read::<Config>(text)?.data.unwrap_or_default();
     Ok(data
         .get(NAMESPACES)
@@ -131,8 +136,8 @@ struct Config {
 ///
 /// # Errors
 ///
-/// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
-pub fn tracking(text: &str) -> Result<Tracking, String> {
+/// Returns an error if the JSON or a field is invalid.
+pub fn tracking(text: &str) -> Result<Tracking, InvalidObject> {
     let data = read::<Config>(text)?.data.unwrap_or_default();
     Ok(Tracking::configured(|key| data.get(key).map(String::as_str)))
 }

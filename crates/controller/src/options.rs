@@ -1,6 +1,6 @@
 //! The options of the process: the controllers to run and their settings.
 
-use crate::controllers::{CONTROLLERS, PULL};
+use crate::controllers::CONTROLLERS;
 use crate::reconcile::{Controller, Settings};
 use crate::runtime::readiness::Readiness;
 use crate::watches::Kind;
@@ -34,12 +34,9 @@ impl Options {
     #[must_use]
     pub fn needs(&self) -> BTreeSet<Kind> {
         let controllers = self.controllers.iter();
-        let mut needs: BTreeSet<_> = controllers.flat_map(|controller| controller.kinds()).collect();
-        if self.controllers.iter().any(|controller| controller.name == PULL) {
-            let pull = &self.settings.pull;
-            needs.extend(pull.placement.then_some(Kind::Decisions));
-        }
-        needs
+        controllers
+            .flat_map(|controller| controller.kinds(&self.settings))
+            .collect()
     }
 
     /// Returns the readiness that waits for these kinds.

@@ -30,9 +30,10 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Returns the kinds that must be in the cache.
-    pub fn kinds(&self) -> impl Iterator<Item = Kind> {
-        self.watches.iter().map(|watch| watch.kind)
+    /// Returns the kinds that must be in the cache with these settings.
+    pub fn kinds(&self, settings: &Settings) -> impl Iterator<Item = Kind> {
+        let needed = self.watches.iter().filter(|watch| (watch.is_needed)(settings));
+        needed.map(|watch| watch.kind)
     }
 }
 
@@ -41,19 +42,25 @@ impl Controller {
 pub struct Watch {
     /// The kind.
     pub kind: Kind,
-    /// Maps a change of an object to the objects to reconcile; none for a kind that the cache itself maps, for all controllers.
-    pub map: Option<Mapper>,
+    /// Maps a change of an object to the objects to reconcile.
+    pub map: Mapper,
+    /// Returns true if the controller needs the kind with these settings.
+    pub is_needed: fn(&Settings) -> bool,
 }
 
 impl Watch {
-    /// Watches a kind whose changes the cache maps.
-    pub(crate) const fn cached(kind: Kind) -> Self {
-        Self { kind, map: None }
+    /// Watches a kind, and maps its changes to the objects to reconcile.
+    pub(crate) const fn new(kind: Kind, map: Mapper) -> Self {
+        Self {
+            kind,
+            map,
+            is_needed: |_| true,
+        }
     }
 
-    /// Watches a kind whose changes the controller maps.
-    pub(crate) const fn mapped(kind: Kind, map: Mapper) -> Self {
-        Self { kind, map: Some(map) }
+    /// Watches the kind only with settings for which `is_needed` returns true.
+    pub(crate) const fn only_if(self, is_needed: fn(&Settings) -> bool) -> Self {
+        Self { is_needed, ..self }
     }
 }
 
@@ -62,7 +69,7 @@ pub fn mappers<'c>(controllers: impl IntoIterator<Item = &'c Controller>) -> Map
     let mut by_name = BTreeMap::new();
     for controller in controllers {
         for watch in controller.watches {
-            by_name.extend(watch.map.map(|map| ((watch.kind, controller.name), map)));
+            by_name.insert((watch.kind, controller.name), watch.map);
         }
     }
     let mut all = Mappers::new();

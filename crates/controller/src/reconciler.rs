@@ -288,7 +288,7 @@ impl Reconciler {
                     .cache
                     .refusal_of_workqueue(controller.name, workqueue, controller.kind, object_ref);
                 let why = why.unwrap_or(WRITE_TIMED_OUT);
-                let refusal = writer::Refusal {
+                let refusal = writer::WriteRefusal {
                     text: why.to_owned(),
                     is_final: false,
                     // The aborted write may have been one of the status.
@@ -338,7 +338,7 @@ impl Reconciler {
         &mut self,
         workqueue: usize,
         object_ref: &ObjectRef,
-        refusal: Option<(writer::Refusal, InvolvedObject)>,
+        refusal: Option<(writer::WriteRefusal, InvolvedObject)>,
     ) {
         let controller = self.workqueues[workqueue].controller;
         let known = self

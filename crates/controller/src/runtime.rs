@@ -4,7 +4,9 @@
 pub mod action;
 pub mod admin;
 pub mod fair_queue;
+pub mod invalid_object;
 pub mod lease;
+pub mod memo;
 pub mod metrics;
 pub mod outbox;
 pub mod panics;

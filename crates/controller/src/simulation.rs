@@ -7,6 +7,7 @@ use super::gitopscluster::{AGENT_SECRETS, CONTROLLER as GITOPS, SECRETS};
 use crate::api_server::{Answer, Call, answer, selects};
 use crate::application_set_report::tests::merge;
 use crate::argocd_agent::{DesiredAgent, Images};
+use crate::assignment;
 use crate::cache::tests::now;
 use crate::cache::{Cache, Change, ReconcileKind, ReconcileRequest};
 use crate::cluster_secrets::tests::agents::put;
@@ -101,8 +102,21 @@ impl Hub {
         hub
     }
 
+    /// Reconciles as the controller of the Argo CD in this namespace from now on.
+    pub(super) fn serve(&mut self, argocd: &'static str) {
+        self.argocd = argocd;
+        self.cache.serve(argocd);
+    }
+
     pub(super) fn apply(&mut self, change: Change) -> Vec<ReconcileRequest> {
         let affected = self.cache.apply(change);
+        for cluster in ["eu1", "eu2", "eu3"] {
+            let (kept, computed) = (
+                assignment::of(&self.cache, cluster),
+                assignment::compute(&self.cache, cluster),
+            );
+            assert_eq!(*kept, computed, "{cluster}: the cache keeps an outdated assignment");
+        }
         self.affected
             .extend(affected.iter().map(|it| (it.kind, it.object_ref.clone())));
         affected
@@ -239,9 +253,9 @@ impl Hub {
 
     /// Sets the Secret of the CA.
     pub(super) fn authority(&mut self, secret: &Value) {
-        let seen = TlsSecret::read(&secret.to_string()).expect("a Secret");
+        let ca = TlsSecret::read(&secret.to_string()).expect("a Secret");
         self.authority = Some(secret.clone());
-        self.apply(Change::Certificate(Update::Set(names::CA_SECRET.into(), seen)));
+        self.apply(Change::Certificate(Update::Set(names::CA_SECRET.into(), ca)));
     }
 
     /// Sets or removes a Secret.

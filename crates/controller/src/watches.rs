@@ -7,6 +7,7 @@ mod kind;
 pub use crate::model::Kind;
 
 use crate::cache::Change;
+use crate::runtime::invalid_object::InvalidObject;
 use crate::runtime::metrics::Reason;
 use crate::runtime::panics::{Panicked, guard};
 use crate::runtime::table::Update;
@@ -54,7 +55,7 @@ pub enum WatchUpdate {
     /// The list of all objects is complete.
     Synced(Change),
     /// An object cannot be parsed; the cache keeps its last known state.
-    Unreadable(ObjectRef, String),
+    Unreadable(ObjectRef, InvalidObject),
     /// Reading an object panicked; the cache keeps its last known state.
     Panicked(ObjectRef),
     /// The watch failed and is retried.

@@ -6,10 +6,12 @@
 //! The controller never deletes anything: Kubernetes deletes a report with the ApplicationSet that owns it, and the controller
 //! does not write Applications or works.
 
+mod mappers;
+
 use crate::application_set_report;
 use crate::application_set_report::{Condition, Line, Report, Resource, Set};
 use crate::application_status::conditions::{APPLY_ERROR, DEGRADED, UNREACHABLE, is_own_type, unreachable};
-use crate::cache::{Cache, Changed, ReconcileKind, ReconcileRequest};
+use crate::cache::{Cache, ReconcileKind};
 use crate::model::{Application, WorkKind};
 use crate::reconcile::{Context, Controller, Watch, no_requeue};
 use crate::runtime::action::{Action, InvolvedObject, Write};
@@ -25,24 +27,19 @@ pub(crate) const CONTROLLER: Controller = Controller {
     about: "a MulticlusterApplicationSetReport for each ApplicationSet, with the health of its Applications by cluster",
     kind: ReconcileKind::ApplicationSet,
     watches: &[
-        Watch::cached(Kind::Applications),
-        Watch::mapped(Kind::ApplicationSets, of_same_name),
-        Watch::mapped(Kind::Reports, of_same_name),
-        Watch::cached(Kind::Works),
-        Watch::cached(Kind::ReplicaSets),
-        Watch::cached(Kind::Clusters),
-        Watch::cached(Kind::Config),
+        Watch::new(Kind::Applications, mappers::application),
+        Watch::new(Kind::ApplicationSets, mappers::of_same_name),
+        Watch::new(Kind::Reports, mappers::of_same_name),
+        Watch::new(Kind::Works, mappers::work),
+        Watch::new(Kind::ReplicaSets, mappers::work),
+        Watch::new(Kind::Clusters, mappers::cluster),
+        Watch::new(Kind::Config, mappers::tracking),
     ],
     // Each change rewrites the whole report, even that of a large set.
     min_write_interval: Duration::from_secs(5),
     reconcile,
     requeue_after: no_requeue,
 };
-
-/// Maps a change of an ApplicationSet or of its report, which has the same name.
-fn of_same_name(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    vec![ReconcileRequest::set(changed.object_ref.clone())]
-}
 
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<Action> {
     let set = cache.application_set(object_ref).filter(|set| !set.deleting)?;

@@ -33,15 +33,15 @@ pub(crate) fn is_own_type(kind: &str) -> bool {
 
 /// Returns true if two lists are equal, ignoring order and transition times.
 pub(super) fn are_same(one: &[Condition], other: &[Condition]) -> bool {
-    let said = |conditions: &[Condition]| {
-        let mut said: Vec<_> = conditions
+    let sorted = |conditions: &[Condition]| {
+        let mut all: Vec<_> = conditions
             .iter()
             .map(|it| (it.kind.clone(), it.message.clone()))
             .collect();
-        said.sort();
-        said
+        all.sort();
+        all
     };
-    said(one) == said(other)
+    sorted(one) == sorted(other)
 }
 
 /// Returns true if two conditions describe the same state, possibly with different messages.
@@ -86,8 +86,8 @@ pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
     }
     // While a cluster is progressing, its earlier error is kept, so that the condition does not flap.
     for condition in before {
-        let said = subject(condition).and_then(|name| Some((name, fleet.clusters.get(name)?)));
-        let Some((name, cluster)) = said.filter(|(_, cluster)| cluster.is_progressing()) else {
+        let named = subject(condition).and_then(|name| Some((name, fleet.clusters.get(name)?)));
+        let Some((name, cluster)) = named.filter(|(_, cluster)| cluster.is_progressing()) else {
             continue;
         };
         let text = condition.message.get(name.len().saturating_add(2)..);

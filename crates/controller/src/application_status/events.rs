@@ -34,9 +34,9 @@ pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet) 
         let cluster = subject(it).filter(|cluster| !ill(after, cluster));
         cluster.is_some_and(|cluster| fleet.has(cluster))
     });
-    let told = recovered.map(|it| format!("resolved: {}", it.message)).collect();
+    let resolved = recovered.map(|it| format!("resolved: {}", it.message)).collect();
     events.extend(
-        first_few(told)
+        first_few(resolved)
             .into_iter()
             .map(|message| normal("ManifestWorkRecovered", message)),
     );

@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const MAX: usize = 100;
 
 /// The clusters of each existing PlacementDecision, by its [number](names::decision_number).
-pub type Present = BTreeMap<usize, BTreeSet<Box<str>>>;
+pub type DecidedClusters = BTreeMap<usize, BTreeSet<Box<str>>>;
 
 /// Returns the desired PlacementDecisions, each with its status, which is a subresource. A cluster stays in its
 /// PlacementDecision, so adding or removing one cluster changes one object; the caller deletes existing objects that are not in
 /// the result. Without clusters, the result is one PlacementDecision with an empty list.
 #[must_use]
-pub fn decisions(gitops_cluster: (&str, &str), clusters: &BTreeSet<&str>, existing: &Present) -> Vec<Value> {
+pub fn decisions(gitops_cluster: (&str, &str), clusters: &BTreeSet<&str>, existing: &DecidedClusters) -> Vec<Value> {
     let placement = names::placement(gitops_cluster.1);
     written(gitops_cluster, &placement, clusters, existing, &|_| String::new())
 }
@@ -26,7 +26,11 @@ pub fn decisions(gitops_cluster: (&str, &str), clusters: &BTreeSet<&str>, existi
 /// Returns the PlacementDecisions of the Placement for clusters that already have the next version. The field `reason`, which is
 /// free text, holds the time since when a cluster has it: no other field would survive a restart.
 #[must_use]
-pub fn next_decisions(gitops_cluster: (&str, &str), updated: &UpdatedClusters<'_>, existing: &Present) -> Vec<Value> {
+pub fn next_decisions(
+    gitops_cluster: (&str, &str),
+    updated: &UpdatedClusters<'_>,
+    existing: &DecidedClusters,
+) -> Vec<Value> {
     let placement = names::next_placement(gitops_cluster.1);
     let since = |cluster: &str| updated.get(cluster).copied().flatten().map(time).unwrap_or_default();
     written(
@@ -48,7 +52,7 @@ fn written(
     gitops_cluster: (&str, &str),
     placement: &str,
     clusters: &BTreeSet<&str>,
-    existing: &Present,
+    existing: &DecidedClusters,
     reason: &dyn Fn(&str) -> String,
 ) -> Vec<Value> {
     let shares = shares(clusters, existing);
@@ -58,7 +62,7 @@ fn written(
         .collect()
 }
 
-fn shares<'a>(clusters: &BTreeSet<&'a str>, existing: &Present) -> BTreeMap<usize, BTreeSet<&'a str>> {
+fn shares<'a>(clusters: &BTreeSet<&'a str>, existing: &DecidedClusters) -> BTreeMap<usize, BTreeSet<&'a str>> {
     let mut left = clusters.clone();
     let mut shares = BTreeMap::new();
     for (number, held) in existing {
@@ -121,7 +125,7 @@ mod tests {
     }
 
     /// Returns the state after these PlacementDecisions are written.
-    fn present(decisions: &[Value]) -> Present {
+    fn present(decisions: &[Value]) -> DecidedClusters {
         let clusters = |decision: &Value| {
             let decisions = decision["status"]["decisions"].as_array().expect("a list");
             let name = |decision: &Value| decision["clusterName"].as_str().expect("a name").into();
@@ -133,7 +137,7 @@ mod tests {
         decisions.iter().filter_map(entry).collect()
     }
 
-    fn all(present: &Present) -> BTreeSet<&str> {
+    fn all(present: &DecidedClusters) -> BTreeSet<&str> {
         present.values().flatten().map(|cluster| &**cluster).collect()
     }
 
@@ -141,7 +145,7 @@ mod tests {
     fn changing_one_cluster_changes_one_decision() {
         let fleet = fleet(1001);
         let mut clusters = set(&fleet[..1000]);
-        let before = decisions(GITOPS_CLUSTER, &clusters, &Present::new());
+        let before = decisions(GITOPS_CLUSTER, &clusters, &DecidedClusters::new());
         assert_eq!(before.len(), 10);
         assert_eq!(
             before,
@@ -167,7 +171,7 @@ mod tests {
         let too_many: BTreeSet<Box<str>> = fleet.iter().take(150).map(|name| name.as_str().into()).collect();
         let twice: BTreeSet<Box<str>> = fleet[..3].iter().map(|name| name.as_str().into()).collect();
         let gone: BTreeSet<Box<str>> = ["gone".into()].into();
-        let existing = Present::from([(2, too_many), (5, twice), (7, gone)]);
+        let existing = DecidedClusters::from([(2, too_many), (5, twice), (7, gone)]);
         let decisions = decisions(GITOPS_CLUSTER, &clusters, &existing);
         let present = present(&decisions);
         assert_eq!(all(&present), clusters);
@@ -179,19 +183,19 @@ mod tests {
     fn reads_back_since_when_a_cluster_has_the_next_version() {
         let time = Timestamp::from_second(1_800_000_000).ok();
         let updated = UpdatedClusters::from([("a", time), ("b", None)]);
-        let decisions = next_decisions(GITOPS_CLUSTER, &updated, &Present::new());
+        let decisions = next_decisions(GITOPS_CLUSTER, &updated, &DecidedClusters::new());
         assert_eq!(decisions[0]["metadata"]["name"], "fleet-argocd-agent-next-decision-1");
         let placement = &decisions[0]["metadata"]["labels"]["cluster.open-cluster-management.io/placement"];
         assert_eq!(placement, "fleet-argocd-agent-next");
-        let said = decisions[0]["status"]["decisions"].as_array().expect("a list");
-        assert_eq!(said.iter().map(since).collect::<Vec<_>>(), [time, None]);
+        let decided = decisions[0]["status"]["decisions"].as_array().expect("a list");
+        assert_eq!(decided.iter().map(since).collect::<Vec<_>>(), [time, None]);
     }
 
     #[test]
     fn writes_an_empty_decision_for_no_cluster() {
-        let existing = Present::from([(3, ["gone".into()].into())]);
+        let existing = DecidedClusters::from([(3, ["gone".into()].into())]);
         let decisions = decisions(GITOPS_CLUSTER, &BTreeSet::new(), &existing);
-        assert_eq!(present(&decisions), Present::from([(1, BTreeSet::new())]));
+        assert_eq!(present(&decisions), DecidedClusters::from([(1, BTreeSet::new())]));
         insta::assert_snapshot!(serde_json::to_string_pretty(&decisions[0]).expect("it is JSON"), @r#"
         {
           "apiVersion": "cluster.open-cluster-management.io/v1beta1",

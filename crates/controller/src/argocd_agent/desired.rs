@@ -1,6 +1,6 @@
 //! The argocd-agent settings of a GitOpsCluster.
 
-use super::{Images, Server};
+use super::{DiscoveryError, Images, Server};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -24,20 +24,6 @@ impl Mode {
         match self {
             Self::Managed => "managed",
             Self::Autonomous => "autonomous",
-        }
-    }
-
-    /// Parses the name of a mode. The empty string is [`Mode::Managed`].
-    ///
-    /// # Errors
-    /// Returns an error for any other name.
-    pub fn of(name: &str) -> Result<Self, String> {
-        match name {
-            "" | "managed" => Ok(Self::Managed),
-            "autonomous" => Ok(Self::Autonomous),
-            other => Err(format!(
-                "unknown mode {other:?} of argocd-agent: use managed or autonomous"
-            )),
         }
     }
 }
@@ -85,10 +71,13 @@ impl DesiredAgent {
     ///
     /// # Errors
     /// Returns the errors of [`super::discover`] if the address is discovered.
-    pub fn server(&self, discovered: impl FnOnce() -> Result<Server, String>) -> Result<Server, String> {
-        let said = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
-        let port = said(&self.port);
-        if let Some(address) = said(&self.address) {
+    pub fn server(
+        &self,
+        discovered: impl FnOnce() -> Result<Server, DiscoveryError>,
+    ) -> Result<Server, DiscoveryError> {
+        let configured = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
+        let port = configured(&self.port);
+        if let Some(address) = configured(&self.address) {
             let port = port.unwrap_or_else(|| "443".into());
             return Ok(Server { address, port });
         }
@@ -140,7 +129,7 @@ mod tests {
             let server = desired.server(discovered).expect("one or the other");
             assert_eq!((&*server.address, &*server.port), expected);
         }
-        let lacking = || Err("lacking".to_owned());
-        assert_eq!(DesiredAgent::default().server(lacking), Err("lacking".to_owned()));
+        let missing = DiscoveryError::NoService("principal".to_owned());
+        assert_eq!(DesiredAgent::default().server(|| Err(missing.clone())), Err(missing));
     }
 }

@@ -4,6 +4,7 @@
 use ocm::argocd_agent as names;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use thiserror::Error;
 
 /// The address where managed clusters reach the principal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,19 +24,42 @@ impl Server {
     }
 }
 
+/// The reason why managed clusters cannot reach the principal, by the name of its Service.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DiscoveryError {
+    /// The Service does not exist.
+    #[error("Service {0} is missing in Argo CD's namespace: install argocd-agent's principal, {remediation}", remediation = REMEDIATION)]
+    NoService(String),
+    /// The load balancer has no address.
+    #[error("the load balancer of Service {0} has no address yet: wait until it has one, {remediation}", remediation = REMEDIATION)]
+    NoAddress(String),
+    /// No Node has an address for the node port.
+    #[error("Service {0} is of type NodePort, but no ready Node has an InternalIP: check the Nodes, {remediation}", remediation = REMEDIATION)]
+    NoNode(String),
+    /// The Service has no node port.
+    #[error("Service {0} has no node port yet: wait until it has one, {remediation}", remediation = REMEDIATION)]
+    NoNodePort(String),
+    /// The Service has another type and no Route.
+    #[error(
+        "Service {0} is reachable only inside the hub: set its type to LoadBalancer or NodePort, give it a Route with TLS \
+         termination passthrough, {remediation}",
+        remediation = REMEDIATION
+    )]
+    Internal(String),
+}
+
+const REMEDIATION: &str = "or set the principal's address and port in the GitOpsCluster";
+
 /// Returns the address where managed clusters reach the principal, from the Services and Routes of Argo CD's namespace and the
 /// Nodes. A Route wins over a load balancer, and that over a node port, as with Red Hat ACM; a host name wins over an IP address,
 /// as with Red Hat ACM and argocd-pull-integration.
 ///
 /// # Errors
-/// Returns an error that names the missing object and the remediation.
-pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Result<Server, String> {
-    const REMEDIATION: &str = "or set the principal's address and port in the GitOpsCluster";
+/// Returns the reason why the principal has no such address.
+pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Result<Server, DiscoveryError> {
     let Some(service) = find(services, names::PRINCIPAL_SERVICES) else {
         let [name, _] = names::PRINCIPAL_SERVICES;
-        return Err(format!(
-            "Service {name} is missing in Argo CD's namespace: install argocd-agent's principal, {REMEDIATION}"
-        ));
+        return Err(DiscoveryError::NoService(name.to_owned()));
     };
     let name = name_of(service);
     if let Some(host) = hosts(routes, name).next() {
@@ -45,9 +69,9 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
         "LoadBalancer" => {
             let address = ingresses(service, "hostname").chain(ingresses(service, "ip")).next();
             let server = |address| Server::new(address, port(service).map_or(443, |port| number(port, "/port")));
-            address.map(server).ok_or_else(|| {
-                format!("the load balancer of Service {name} has no address yet: wait until it has one, {REMEDIATION}")
-            })
+            address
+                .map(server)
+                .ok_or_else(|| DiscoveryError::NoAddress(name.to_owned()))
         }
         "NodePort" => {
             let port = port(service)
@@ -56,20 +80,11 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
             let address = ready(nodes).find_map(|node| internal_addresses(node).next());
             match (address, port) {
                 (Some(address), Some(port)) => Ok(Server::new(address, port)),
-                (None, _) => Err(format!(
-                    "Service {name} is of type NodePort, but no ready Node has an InternalIP: check the Nodes, \
-                     {REMEDIATION}"
-                )),
-                (_, None) => Err(format!(
-                    "Service {name} has no node port yet: wait until it has one, {REMEDIATION}"
-                )),
+                (None, _) => Err(DiscoveryError::NoNode(name.to_owned())),
+                (_, None) => Err(DiscoveryError::NoNodePort(name.to_owned())),
             }
         }
-        _ => Err(format!(
-            "Service {name} is reachable only inside the hub: set its type to LoadBalancer or NodePort, give it a \
-             Route with TLS \
-             termination passthrough, {REMEDIATION}"
-        )),
+        _ => Err(DiscoveryError::Internal(name.to_owned())),
     }
 }
 

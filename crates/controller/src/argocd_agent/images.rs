@@ -44,8 +44,8 @@ impl Images {
     /// Returns these images, with the given defaults where none is set. An empty string counts as not set.
     #[must_use]
     pub fn or(&self, defaults: &Self) -> Self {
-        let said = |image: &Option<Box<str>>| image.clone().filter(|image| !image.is_empty());
-        let either = |image, default| said(image).or_else(|| said(default));
+        let configured = |image: &Option<Box<str>>| image.clone().filter(|image| !image.is_empty());
+        let either = |image, default| configured(image).or_else(|| configured(default));
         Self {
             agent: either(&self.agent, &defaults.agent),
             argocd: either(&self.argocd, &defaults.argocd),

@@ -4,73 +4,140 @@
 //! its `pkg/addon/templateagent`), so one cluster could impersonate another. Therefore OCM's signer signs nothing here. The
 //! controller signs only requests of a cluster's agent for its own cluster.
 
+use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
+use serde::Deserialize;
 use serde_json::Value;
+use thiserror::Error;
 
 /// The prefix of the cluster name in the user name and the group of its agent on the hub.
 const SUBJECT: &str = "system:open-cluster-management:";
 
+/// A CertificateSigningRequest.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct CertificateRequest {
+    /// The request, of which the API server fills in the requester.
+    pub spec: RequestSpec,
+    /// The decision about the request.
+    pub status: RequestStatus,
+}
+
+/// The `spec` of a CertificateSigningRequest.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RequestSpec {
+    /// The requester.
+    #[serde(flatten)]
+    pub requester: Requester,
+    /// The requested certificate, a PKCS #10 request in PEM.
+    pub request: ByteString,
+}
+
+/// The `status` of a CertificateSigningRequest.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RequestStatus {
+    /// The conditions of all writers with all their fields: a patch replaces the whole list.
+    pub conditions: Vec<Value>,
+    /// The issued certificate in PEM.
+    pub certificate: Option<ByteString>,
+}
+
 /// The requester, as the API server has recorded it.
-#[derive(Clone, Copy, Debug)]
-pub struct Requester<'r, 'g> {
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Requester {
     /// The user name of the requester.
-    pub user: &'r str,
+    #[serde(rename = "username")]
+    pub user: Box<str>,
     /// The groups of the requester.
-    pub groups: &'g [&'g str],
+    pub groups: Vec<Box<str>>,
 }
 
-/// Returns the managed cluster whose registration agent created a CertificateSigningRequest, according to the requester that the
-/// API server recorded. Ignores labels, because the requester sets them.
-#[must_use]
-pub fn cluster_of(request: &Value) -> Option<&str> {
-    let spec = &request["spec"];
-    let groups: Vec<_> = spec["groups"].as_array()?.iter().filter_map(Value::as_str).collect();
-    let requester = Requester {
-        user: spec["username"].as_str()?,
-        groups: &groups,
-    };
-    requester.cluster()
+impl CertificateRequest {
+    /// Returns true if the request has a condition of this type.
+    #[must_use]
+    pub fn has(&self, kind: &str) -> bool {
+        self.status.conditions.iter().any(|condition| condition["type"] == kind)
+    }
+
+    /// Returns true if the request is neither signed, denied nor failed.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.status.certificate.is_none() && !self.has("Denied") && !self.has("Failed")
+    }
 }
 
-impl<'r> Requester<'r, '_> {
+impl Requester {
     /// Returns the managed cluster whose registration agent the requester is. OCM names that agent
     /// `system:open-cluster-management:CLUSTER:AGENT` and puts it in the group `system:open-cluster-management:CLUSTER`; clusters
-    /// cannot choose either.
+    /// cannot choose either. Labels of the request do not count, because the requester sets them.
     #[must_use]
-    pub fn cluster(self) -> Option<&'r str> {
+    pub fn cluster(&self) -> Option<&str> {
         let (cluster, agent) = self.user.strip_prefix(SUBJECT)?.split_once(':')?;
         let is_agent = !cluster.is_empty() && !agent.is_empty() && !agent.contains(':');
-        let is_of_it = |group: &&str| group.strip_prefix(SUBJECT) == Some(cluster);
-        (is_agent && self.groups.iter().any(is_of_it)).then_some(cluster)
+        let mut groups = self.groups.iter();
+        (is_agent && groups.any(|group| group.strip_prefix(SUBJECT) == Some(cluster))).then_some(cluster)
     }
+}
+
+/// The reason why a requester may not have a certificate with the requested subject.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ForeignSubject {
+    /// The requester is no registration agent.
+    #[error(
+        "{0} is not the registration agent of a managed cluster: only registration agents can request the certificates \
+         of agents"
+    )]
+    Requester(Box<str>),
+    /// The common name is that of another user.
+    #[error("the agent of ManagedCluster {cluster} requests the name {name}: only {permitted} is permitted")]
+    Name {
+        /// The cluster of the requester.
+        cluster: Box<str>,
+        /// The requested common name.
+        name: Box<str>,
+        /// The permitted common name.
+        permitted: String,
+    },
+    /// An organization is another group.
+    #[error("the agent of ManagedCluster {cluster} requests the group {group}: only {permitted} are permitted")]
+    Group {
+        /// The cluster of the requester.
+        cluster: Box<str>,
+        /// The requested organization.
+        group: Box<str>,
+        /// The permitted organizations.
+        permitted: String,
+    },
 }
 
 /// Checks that the requester may have a certificate with this subject. Ignores requested DNS names, which OCM's agents add and no
 /// certificate gets.
 ///
 /// # Errors
-/// Returns an error that names the wrong part of the subject and the correct one.
-pub fn check(requester: Requester<'_, '_>, common_name: &str, organizations: &[Box<str>]) -> Result<(), String> {
+/// Returns the wrong part of the subject, or the requester if it may not request any.
+pub fn check(requester: &Requester, common_name: &str, organizations: &[Box<str>]) -> Result<(), ForeignSubject> {
     let Some(cluster) = requester.cluster() else {
-        return Err(format!(
-            "{} is not the registration agent of a managed cluster: only registration agents can request the \
-             certificates of agents",
-            requester.user
-        ));
+        return Err(ForeignSubject::Requester(requester.user.clone()));
     };
     let desired = names::user(cluster);
     if common_name != desired {
-        return Err(format!(
-            "the agent of ManagedCluster {cluster} requests the name {common_name}: only {desired} is permitted"
-        ));
+        return Err(ForeignSubject::Name {
+            cluster: cluster.into(),
+            name: common_name.into(),
+            permitted: desired,
+        });
     }
     let allowed = names::groups(cluster);
     let mut organizations = organizations.iter();
     if let Some(other) = organizations.find(|it| !allowed.iter().any(|allowed| **allowed == ***it)) {
-        return Err(format!(
-            "the agent of ManagedCluster {cluster} requests the group {other}: only {} are permitted",
-            allowed.join(", ")
-        ));
+        return Err(ForeignSubject::Group {
+            cluster: cluster.into(),
+            group: other.clone(),
+            permitted: allowed.join(", "),
+        });
     }
     Ok(())
 }
@@ -151,12 +218,11 @@ mod properties {
             2000,
             || (requesters(), subjects()),
             |((user, all), (common_name, organizations))| {
-                let groups: Vec<&str> = all.iter().map(String::as_str).collect();
                 let requester = Requester {
-                    user: &user,
-                    groups: &groups,
+                    user: user.as_str().into(),
+                    groups: all.iter().map(|group| group.as_str().into()).collect(),
                 };
-                let checked = check(requester, &common_name, &organizations);
+                let checked = check(&requester, &common_name, &organizations);
                 let entitled = entitled(&user, &all, &common_name, &organizations);
                 assert_eq!(
                     checked.is_ok(),

@@ -53,8 +53,8 @@ pub fn argocd_work(gitops_cluster: (&str, &str), cluster: &str, desired: &Desire
     // With our operator the add-on contains the permission: OCM's agent stops tracking objects that it can no longer read, and
     // the deletion of an ArgoCD takes time.
     let mut manifests = if desired.operator { Vec::new() } else { vec![right()] };
-    let said = desired.argocd_manifests.clone();
-    for mut manifest in said.unwrap_or_else(|| vec![argocd::default(desired.mode)]) {
+    let configured = desired.argocd_manifests.clone();
+    for mut manifest in configured.unwrap_or_else(|| vec![argocd::default(desired.mode)]) {
         if manifest["kind"] == "ArgoCD" {
             argocd::complete(&mut manifest, desired, server);
         }
@@ -180,21 +180,21 @@ mod tests {
 
     #[test]
     fn completes_only_missing_fields_of_an_argocd_resource() {
-        let told = argocd(&json!({"argoCDAgent": {"agent": {"enabled": true}}}));
-        assert_eq!(told["metadata"]["namespace"], "argocd");
+        let resource = argocd(&json!({"argoCDAgent": {"agent": {"enabled": true}}}));
+        assert_eq!(resource["metadata"]["namespace"], "argocd");
         assert_eq!(
-            told["spec"]["argoCDAgent"]["agent"],
+            resource["spec"]["argoCDAgent"]["agent"],
             json!({
                 "enabled": true,
                 "client": {"principalServerAddress": "hub.example.com", "principalServerPort": "443"},
                 "tls": {"secretName": names::CLIENT_SECRET, "rootCASecretName": "argocd-agent-ca"},
             })
         );
-        let said = json!({"argoCDAgent": {"agent": {
+        let configured = json!({"argoCDAgent": {"agent": {
             "client": {"principalServerAddress": "other", "principalServerPort": "1"},
             "tls": {"secretName": "mine", "rootCASecretName": "mine-too"},
         }}});
-        assert_eq!(argocd(&said)["spec"], said);
+        assert_eq!(argocd(&configured)["spec"], configured);
         let copied = argocd(&json!({"argoCDAgent": {"agent": {"tls": {"secretName": COPIED_SECRET}}}}));
         assert_eq!(
             copied.pointer("/spec/argoCDAgent/agent/tls/secretName"),
@@ -208,11 +208,11 @@ mod tests {
 
     #[test]
     fn gives_our_operator_the_configured_or_a_default_argocd() {
-        let given = |mode, said: Option<Vec<Value>>| {
+        let given = |mode, configured: Option<Vec<Value>>| {
             let desired = DesiredAgent {
                 mode,
                 operator: true,
-                argocd_manifests: said,
+                argocd_manifests: configured,
                 ..DesiredAgent::default()
             };
             let work = argocd_work(("argocd", "fleet"), "cluster1", &desired, &server());
@@ -247,8 +247,8 @@ mod tests {
         let (_, spec) = given(Mode::Autonomous, None);
         assert_eq!(spec["argoCDAgent"]["agent"].get("destinationBasedMapping"), None);
         assert_eq!(spec["argoCDAgent"]["agent"]["client"]["mode"], "autonomous");
-        let said = json!({"kind": "ArgoCD", "metadata": {"name": "edge"}, "spec": {"defaultClusterScopedRoleDisabled": false}});
-        let (metadata, spec) = given(Mode::Managed, Some(vec![said]));
+        let configured = json!({"kind": "ArgoCD", "metadata": {"name": "edge"}, "spec": {"defaultClusterScopedRoleDisabled": false}});
+        let (metadata, spec) = given(Mode::Managed, Some(vec![configured]));
         assert_eq!(metadata["name"], "edge");
         assert_eq!(spec["defaultClusterScopedRoleDisabled"], false);
     }

@@ -1,6 +1,6 @@
 //! The cached objects of argocd-agent on the hub, and of the add-on that installs it on managed clusters.
 
-use crate::argocd_agent::requests;
+use crate::argocd_agent::requests::Requester;
 use crate::model::AgentResource;
 use crate::model::{Object, TlsSecret};
 use crate::runtime::table::{Index, Table, Update};
@@ -92,7 +92,10 @@ impl Agents {
 pub(super) fn clusters_in(kind: AgentResource, it: &Object) -> Vec<&str> {
     match kind {
         AgentResource::Decisions => it.decided().collect(),
-        AgentResource::Requests => requests::cluster_of(&it.object).into_iter().collect(),
+        AgentResource::Requests => {
+            let requester = it.request().map(|request| &request.spec.requester);
+            requester.and_then(Requester::cluster).into_iter().collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -1,7 +1,6 @@
 //! The ApplicationSets, the Applications that they generated, and their reports.
 
-use super::{ReconcileKind, ReconcileRequest};
-use crate::application_set_report::Found;
+use crate::application_set_report::ExistingReport;
 use crate::model::{Application, ApplicationSet};
 use crate::runtime::table::{Index, Table, Update};
 use ocm::object_ref::ObjectRef;
@@ -11,7 +10,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(super) struct ApplicationSets {
     all: Table<ObjectRef, ApplicationSet>,
-    reports: Table<ObjectRef, Found>,
+    reports: Table<ObjectRef, ExistingReport>,
     /// True if the reports have been listed, so that the hub serves their kind.
     has_reports: bool,
     /// The Applications that each ApplicationSet generated.
@@ -26,7 +25,7 @@ impl ApplicationSets {
     }
 
     /// Returns the reports, if the hub serves their kind.
-    pub(super) fn reports(&self) -> Option<&Table<ObjectRef, Found>> {
+    pub(super) fn reports(&self) -> Option<&Table<ObjectRef, ExistingReport>> {
         self.has_reports.then_some(&self.reports)
     }
 
@@ -46,7 +45,10 @@ impl ApplicationSets {
     }
 
     /// Applies an update of reports. Returns those that changed, and the ApplicationSets that can have reports from now on.
-    pub(super) fn update_reports(&mut self, update: Update<ObjectRef, Found>) -> (Vec<ObjectRef>, Vec<ObjectRef>) {
+    pub(super) fn update_reports(
+        &mut self,
+        update: Update<ObjectRef, ExistingReport>,
+    ) -> (Vec<ObjectRef>, Vec<ObjectRef>) {
         let is_list = matches!(update, Update::Listed(_));
         let changed = object_refs(self.reports.apply(update));
         if !is_list || std::mem::replace(&mut self.has_reports, true) {
@@ -78,16 +80,6 @@ impl ApplicationSets {
         if let Some((set, cluster)) = is {
             self.members.insert(set, object_ref.clone());
             self.on.insert(cluster, object_ref.clone());
-        }
-    }
-}
-
-impl ReconcileRequest {
-    /// Returns the request for an ApplicationSet.
-    pub(crate) fn set(object_ref: ObjectRef) -> Self {
-        Self {
-            kind: ReconcileKind::ApplicationSet,
-            ..Self::application(object_ref)
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The cached GitOpsClusters and Placements.
 
 use super::decisions::Decisions;
-use super::{ReconcileKind, ReconcileRequest};
 use crate::model::{GitOpsCluster, Placement};
 use crate::runtime::table::{Table, Update};
 use ocm::object_ref::ObjectRef;
@@ -40,6 +39,10 @@ pub enum Selection {
 impl GitOpsClusters {
     pub(super) fn get(&self, object_ref: &ObjectRef) -> Option<&GitOpsCluster> {
         self.all.get(object_ref).map(|it| &**it)
+    }
+
+    pub(super) fn entry(&self, object_ref: &ObjectRef) -> Option<(&ObjectRef, &GitOpsCluster)> {
+        self.all.entry(object_ref).map(|(object_ref, it)| (object_ref, &**it))
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (&ObjectRef, &GitOpsCluster)> {
@@ -134,20 +137,5 @@ impl GitOpsCluster {
             namespace: Arc::clone(&object_ref.namespace),
             name: (*self.spec.placement).into(),
         }
-    }
-}
-
-impl ReconcileRequest {
-    /// Returns the request for a GitOpsCluster.
-    pub(crate) fn gitops(object_ref: ObjectRef) -> Self {
-        Self {
-            kind: ReconcileKind::GitOpsCluster,
-            ..Self::application(object_ref)
-        }
-    }
-
-    /// Returns the requests for these GitOpsClusters.
-    pub(crate) fn gitops_all<'p>(object_refs: impl IntoIterator<Item = &'p ObjectRef>) -> impl Iterator<Item = Self> {
-        object_refs.into_iter().cloned().map(Self::gitops)
     }
 }

@@ -2,6 +2,10 @@
 
 use super::*;
 use crate::cluster_secrets::Labels;
+use crate::controllers::CONTROLLERS;
+use crate::reconcile::mappers;
+use crate::runtime::queue::Refresh;
+use crate::runtime::table::Update;
 use ocm::names::WorkName;
 use std::collections::HashSet;
 
@@ -104,7 +108,7 @@ fn works(cache: &Cache, application: &str) -> Vec<String> {
 
 #[test]
 fn enqueues_the_application_that_tracks_the_work() {
-    let mut cache = Cache::new("argocd");
+    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
     let other_name = name_of("team_cart");
     let (one, other) = (ObjectRef::new("eu1", "shop"), ObjectRef::new("eu1", &other_name));
     assert_eq!(
@@ -132,7 +136,7 @@ fn enqueues_the_application_that_tracks_the_work() {
 
 #[test]
 fn unchanged_work_enqueues_nothing() {
-    let mut cache = Cache::new("argocd");
+    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
     let object_ref = ObjectRef::new("eu1", "shop");
     let marks = tracked("shop", &object_ref);
     cache.apply(work(&object_ref, &marks, &WELL));
@@ -143,7 +147,7 @@ fn unchanged_work_enqueues_nothing() {
 
 #[test]
 fn ignores_tracking_marks_on_works_with_another_name() {
-    let mut cache = Cache::new("argocd");
+    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
     let object_ref = ObjectRef::new("evil", "own");
     let by_label = Tracking::configured(|key| (key == "application.resourceTrackingMethod").then_some("label"));
     let own = r#""labels":{"app.kubernetes.io/instance":"shop"}"#;
@@ -169,7 +173,7 @@ fn ignores_tracking_marks_on_works_with_another_name() {
 
 #[test]
 fn accepts_work_names_with_and_without_a_policy_only() {
-    let mut cache = Cache::new("argocd");
+    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
     let policy = |application: &str| {
         let name: WorkName = application.parse().expect("an Application");
         name.under_policy()
@@ -230,7 +234,7 @@ fn works_of_a_replica_set_belong_to_its_application_in_any_order() {
     let (set_place, made) = (ObjectRef::new("fleet", &name), ObjectRef::new("eu1", &name));
     let changes = || [set(&set_place, "shop"), work(&made, &marks, &WELL)];
     for reverse in [false, true] {
-        let mut cache = Cache::new("argocd");
+        let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
         let mut changes: Vec<_> = changes().into();
         if reverse {
             changes.reverse();
@@ -254,7 +258,7 @@ fn works_of_a_replica_set_belong_to_its_application_in_any_order() {
 
 #[test]
 fn changed_cluster_enqueues_applications_with_works_on_it() {
-    let mut cache = Cache::new("argocd");
+    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
     for (cluster, name) in [("eu1", "shop"), ("eu1", "cart"), ("eu10", "shop"), ("us1", "mail")] {
         let object_ref = ObjectRef::new(cluster, name);
         cache.apply(work(&object_ref, &tracked(name, &object_ref), &WELL));
@@ -262,10 +266,10 @@ fn changed_cluster_enqueues_applications_with_works_on_it() {
     let heard = cache.apply(cluster("eu1", Availability::Available));
     assert_eq!(names(&heard), ["eu1"], "which is no news to Applications");
     let affected = cache.apply(cluster("eu1", Availability::Unknown));
-    assert_eq!(names(&affected), ["eu1", "argocd/cart", "argocd/shop"]);
+    assert_eq!(names(&affected), ["argocd/cart", "argocd/shop", "eu1"]);
     assert_eq!(
-        (affected[0].kind, affected[1].kind),
-        (ReconcileKind::Cluster, ReconcileKind::Application)
+        (affected[0].kind, affected[2].kind),
+        (ReconcileKind::Application, ReconcileKind::Cluster)
     );
     assert_eq!(cache.availability("eu1"), Availability::Unknown);
     assert_eq!(
@@ -274,7 +278,7 @@ fn changed_cluster_enqueues_applications_with_works_on_it() {
     );
     assert_eq!(cache.apply(cluster("eu1", Availability::Unknown)), [], "which is known");
     let gone = cache.apply(Change::Cluster(Update::Deleted("eu1".into())));
-    assert_eq!(names(&gone), ["eu1", "argocd/cart", "argocd/shop"]);
+    assert_eq!(names(&gone), ["argocd/cart", "argocd/shop", "eu1"]);
     assert_eq!(
         Availability::ALL.map(|availability| cache.cluster_count(availability)),
         [0, 0, 0]
@@ -283,7 +287,7 @@ fn changed_cluster_enqueues_applications_with_works_on_it() {
 
 #[test]
 fn argo_cd_notices_changed_health_but_not_a_changed_message() {
-    let mut cache = Cache::new("argocd");
+    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
     let object_ref = ObjectRef::new("eu1", "shop");
     let marks = tracked("shop", &object_ref);
     let mut refresh = |report: &AgentReport<'_>| {
@@ -301,7 +305,7 @@ fn argo_cd_notices_changed_health_but_not_a_changed_message() {
 
 #[test]
 fn work_becomes_degraded_by_time_alone() {
-    let mut cache = Cache::new("argocd");
+    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
     let object_ref = ObjectRef::new("eu1", "shop");
     cache.apply(work(
         &object_ref,
@@ -333,7 +337,7 @@ fn work_becomes_degraded_by_time_alone() {
 
 #[test]
 fn clock_jump_expires_deadlines_until_the_next_report() {
-    let mut cache = Cache::new("argocd");
+    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
     let object_ref = ObjectRef::new("eu1", "shop");
     let waits = || {
         let report = AgentReport("False", "True", "no match", "2026-06-01T11:59:50Z");
@@ -356,7 +360,7 @@ fn clock_jump_expires_deadlines_until_the_next_report() {
 
 #[test]
 fn relist_removes_missing_works() {
-    let mut cache = Cache::new("argocd");
+    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
     let [one, other] = ["one", "other"].map(|name| ObjectRef::new("eu1", name));
     for object_ref in [&one, &other] {
         cache.apply(work(object_ref, &tracked(&object_ref.name, object_ref), &WELL));
@@ -368,7 +372,7 @@ fn relist_removes_missing_works() {
 
 #[test]
 fn changed_tracking_method_reassigns_works() {
-    let mut cache = Cache::new("argocd");
+    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
     let object_ref = ObjectRef::new("eu1", "shop");
     let marks = tracked("shop", &object_ref);
     cache.apply(work(&object_ref, &marks, &WELL));

@@ -1,6 +1,5 @@
 //! The cached works, the Applications that own them, and the times at which their health changes by time alone.
 
-use super::ReconcileRequest;
 use crate::model::{Work, WorkKind, WorkState};
 use crate::pull::PullWork;
 use crate::pull::work::may_be_work_of;
@@ -13,6 +12,17 @@ use ocm::object_ref::ObjectRef;
 use ocm::tracking::Tracking;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// A work before a change.
+#[derive(Debug)]
+pub struct WorkBefore {
+    /// True if the work existed.
+    pub existed: bool,
+    /// The Applications that owned the work or own it now; none if nothing changed that they show.
+    pub owners: BTreeSet<ObjectRef>,
+    /// How Argo CD reacts to the change.
+    pub refresh: Refresh,
+}
 
 /// The works on the hub.
 #[derive(Debug)]
@@ -113,8 +123,8 @@ impl Works {
         self.all[kind as usize].changes(update)
     }
 
-    /// Advances the time, and returns the objects whose health changed by time alone.
-    pub(super) fn tick(&mut self, now: Timestamp) -> Vec<ReconcileRequest> {
+    /// Advances the time, and returns the works whose health changed by time alone.
+    pub(super) fn tick(&mut self, now: Timestamp) -> Vec<(WorkKind, ObjectRef, WorkBefore)> {
         let mut all = Vec::new();
         while self.next().is_some_and(|next| next <= now) {
             let Some((_, kind, object_ref)) = self.health_deadlines.pop_first() else {
@@ -126,17 +136,16 @@ impl Works {
             while work.health_changes.first().is_some_and(|(at, _)| *at <= now) {
                 work.state = work.health_changes.remove(0).1;
             }
-            for mut each in self.put(kind, &object_ref, Some(work)) {
-                // Time alone is no event that makes Argo CD refresh.
-                each.refresh = Refresh::Needed;
-                all.push(each);
-            }
+            let before = self.put(kind, &object_ref, Some(work));
+            // Time alone is no event that makes Argo CD refresh.
+            let refresh = Refresh::Needed;
+            all.push((kind, object_ref, WorkBefore { refresh, ..before }));
         }
         all
     }
 
-    /// Stores or removes a work, and returns the objects to reconcile.
-    pub(super) fn put(&mut self, kind: WorkKind, object_ref: &ObjectRef, work: Option<Work>) -> Vec<ReconcileRequest> {
+    /// Stores or removes a work, and returns its previous state.
+    pub(super) fn put(&mut self, kind: WorkKind, object_ref: &ObjectRef, work: Option<Work>) -> WorkBefore {
         let before = self.all[kind as usize].put(object_ref, None);
         let mut was = None;
         if let Some(before) = &before {
@@ -155,15 +164,16 @@ impl Works {
             is = self.link(kind, object_ref, &work);
             self.all[kind as usize].put(object_ref, Some(work));
         }
-        if same && was == is {
-            return Vec::new();
-        }
-        let concerned: BTreeSet<_> = was.into_iter().chain(is).collect();
-        let affected = |application| ReconcileRequest {
-            refresh,
-            ..ReconcileRequest::application(application)
+        let owners = if same && was == is {
+            BTreeSet::new()
+        } else {
+            was.into_iter().chain(is).collect()
         };
-        concerned.into_iter().map(affected).collect()
+        WorkBefore {
+            existed: before.is_some(),
+            owners,
+            refresh,
+        }
     }
 
     /// Records the owner of a work.
@@ -252,10 +262,10 @@ impl Works {
         works.filter_map(owner).collect()
     }
 
-    /// Sets how Argo CD tracks resources, which can change the owner of each work.
-    pub(super) fn set_tracking(&mut self, tracking: Tracking) -> Vec<ReconcileRequest> {
+    /// Sets how Argo CD tracks resources, which can change the owner of each work. Returns the previous and new owners.
+    pub(super) fn set_tracking(&mut self, tracking: Tracking) -> BTreeSet<ObjectRef> {
         if self.tracking == tracking {
-            return Vec::new();
+            return BTreeSet::new();
         }
         let mut concerned: BTreeSet<ObjectRef> = std::mem::take(&mut self.applied).into_properties().collect();
         self.tracking = tracking;
@@ -270,7 +280,7 @@ impl Works {
                 concerned.extend(work.and_then(|work| self.link(kind, &object_ref, &work)));
             }
         }
-        concerned.into_iter().map(ReconcileRequest::application).collect()
+        concerned
     }
 }
 

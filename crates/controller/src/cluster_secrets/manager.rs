@@ -1,6 +1,7 @@
 //! The manager of a cluster's Secret, and the name, server and labels that it uses.
 
 use super::{ACM, AGENT_NAME, CLUSTER_NAME, HUB, Labels};
+use crate::model::SecretKind;
 
 /// The manager of a cluster's Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +173,17 @@ impl<'k> SecretManager<'k> {
             });
         let hub = (server == HUB_SERVER).then_some(HUB);
         by_secret_format.chain(agent_of(server)).chain(hub)
+    }
+}
+
+impl SecretKind {
+    /// Returns the name of the Secret of this cluster.
+    pub(crate) fn secret_name(self, cluster: &str) -> String {
+        let (owner, before) = ("", None);
+        match self {
+            Self::Blank => SecretManager::GitOps { owner, before }.name(cluster),
+            Self::Agent => SecretManager::Hub { owner, before }.name(cluster),
+        }
     }
 }
 

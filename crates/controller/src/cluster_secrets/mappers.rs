@@ -1,9 +1,34 @@
-//! The objects to reconcile after a change of a cluster Secret.
+//! The managed clusters whose cluster Secrets to reconcile after a change.
 
 use super::ClusterSecret;
 use crate::cache::{Before, Cache, Changed, ReconcileRequest};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Maps a change of a managed cluster to itself. The first one after an empty list proves the deletion of all others, whose
+/// Secrets are then obsolete.
+pub(crate) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let Some(Before::Cluster(before)) = changed.before else {
+        return Vec::new();
+    };
+    let name = &changed.object_ref.name;
+    let has_changed = before.cluster.as_ref() != cache.cluster(name);
+    let itself = has_changed.then_some(name);
+    let others = before.was_list_empty.then(|| cache.clusters_with_secrets());
+    let all = others.into_iter().flatten().chain(itself);
+    let all: BTreeSet<_> = all.collect();
+    all.into_iter().map(ReconcileRequest::cluster).collect()
+}
+
+/// Maps a change of Argo CD's resource tracking to all managed clusters, if its label changed, which no Secret may have.
+pub(crate) fn tracking(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    match changed.before {
+        Some(Before::Tracking(before)) if before.label != cache.tracking().label() => {
+            cache.clusters().map(ReconcileRequest::cluster).collect()
+        }
+        _ => Vec::new(),
+    }
+}
 
 /// Maps a change of a cluster Secret to the managed clusters that it concerns.
 pub(crate) fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {

@@ -1,10 +1,10 @@
 //! Reconciles a cluster Secret for every managed cluster, with the cluster's labels, so that generators can select on them. The
 //! Secret holds no credentials and its server does not exist: in the pull model, Argo CD never connects to a cluster.
 
+use crate::assignment::is_registered;
 use crate::cache::{Cache, ReconcileKind};
 use crate::cluster_secrets;
 use crate::cluster_secrets::{Cluster, SecretManager, mappers};
-use crate::gitopscluster::membership::is_wanted;
 use crate::reconcile::{Context, Controller, Watch, no_requeue};
 use crate::runtime::action::{Action, Event, InvolvedObject, Write};
 use crate::watches::Kind;
@@ -17,9 +17,9 @@ pub(crate) const CONTROLLER: Controller = Controller {
     about: "an Argo CD cluster Secret for each managed cluster, with its labels for ApplicationSet generators",
     kind: ReconcileKind::Cluster,
     watches: &[
-        Watch::cached(Kind::Clusters),
-        Watch::mapped(Kind::Secrets, mappers::secret),
-        Watch::cached(Kind::Config),
+        Watch::new(Kind::Clusters, mappers::cluster),
+        Watch::new(Kind::Secrets, mappers::secret),
+        Watch::new(Kind::Config, mappers::tracking),
     ],
     min_write_interval: Duration::from_secs(1),
     reconcile,
@@ -30,12 +30,12 @@ pub(crate) fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_
     let argocd = &context.settings.argocd;
     let object_ref = ObjectRef::new(argocd, &SecretManager::Controller.name(&cluster.name));
     let secrets = cache.secrets_of(&cluster.name);
-    let seen = cache.cluster(&cluster.name);
-    let (write, conflict) = match seen.filter(|seen| !seen.deleting) {
-        Some(seen) => {
+    let existing = cache.cluster(&cluster.name);
+    let (write, conflict) = match existing.filter(|existing| !existing.deleting) {
+        Some(existing) => {
             let cluster = Cluster {
                 name: &cluster.name,
-                labels: &seen.labels,
+                labels: &existing.labels,
                 argocd,
                 tracking_label: cache.tracking().label(),
                 manager: SecretManager::Controller,
@@ -44,7 +44,7 @@ pub(crate) fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_
             let decision = cluster_secrets::decide(&cluster, secrets);
             let is_new = matches!(decision.write, Some(cluster_secrets::Write::Create(_)));
             // The GitOpsCluster controller creates the Secret; the watch event then triggers another reconcile.
-            if is_new && is_wanted(cache, cluster.name, argocd) {
+            if is_new && is_registered(cache, cluster.name) {
                 return None;
             }
             let write = decision.write.map(|write| match write {
@@ -61,14 +61,14 @@ pub(crate) fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_
             });
             (write, decision.conflict)
         }
-        None if seen.is_some() || cache.is_deleted(&cluster.name) => {
+        None if existing.is_some() || cache.is_deleted(&cluster.name) => {
             let obsolete = cluster_secrets::obsolete(SecretManager::Controller, &cluster.name, secrets)?;
             let delete = Write::Delete {
                 resource: &SECRETS,
                 object_ref,
                 uid: obsolete.uid.clone(),
                 version: obsolete.version.clone(),
-                unless_exists: seen.is_none().then(|| (&CLUSTERS, cluster.clone())),
+                unless_exists: existing.is_none().then(|| (&CLUSTERS, cluster.clone())),
             };
             (Some(delete), None)
         }
@@ -87,7 +87,7 @@ pub(crate) fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_
         involved_object: InvolvedObject {
             resource: &CLUSTERS,
             object_ref: cluster.clone(),
-            uid: seen.map(|seen| seen.uid.clone()).unwrap_or_default(),
+            uid: existing.map(|existing| existing.uid.clone()).unwrap_or_default(),
         },
         writes: write.into_iter().collect(),
         refresh: false,

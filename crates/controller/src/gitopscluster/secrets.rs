@@ -1,14 +1,15 @@
 //! The cluster Secrets that GitOpsClusters own, in both forms: without a credential, and of argocd-agent. There is one controller
 //! for each form. The controller of the requested form also deletes the Secret of the other form.
 
-use super::membership::{SecretKind, SecretOwner, claimant, is_released, object_ref_of, owned_secret, secret_owner};
 use super::{ABOUT, NAME, WATCHES};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::reconcile as argocd_agent;
+use crate::assignment;
+use crate::assignment::{GitOps, SecretOwner, is_released, object_ref_of, owned_secret, secret_owner};
 use crate::cache::{Cache, ReconcileKind};
 use crate::cluster_secrets;
 use crate::cluster_secrets::{Cluster, ClusterSecret, HUB, Issuer, SecretManager, SecretUpdate, is_hub};
-use crate::model::AgentResource;
+use crate::model::{AgentResource, SecretKind};
 use crate::reconcile::{Context, Controller, no_requeue};
 use crate::runtime::action::{Action, InvolvedObject, Write};
 use jiff::Timestamp;
@@ -40,9 +41,9 @@ pub(crate) const AGENTS: Controller = Controller {
 };
 
 /// Returns the URL of argocd-agent's resource proxy for Argo CD.
-fn resource_proxy(cache: &Cache, argocd: &str) -> String {
+fn resource_proxy(cache: &Cache) -> String {
     let services = cache.objects(AgentResource::Services).map(|(_, it)| &it.object);
-    agent::resource_proxy(&services.collect::<Vec<_>>(), argocd).0
+    agent::resource_proxy(&services.collect::<Vec<_>>(), cache.argocd()).0
 }
 
 /// Returns the decision about the Secret of a managed cluster that `owner` registers with this kind (`before` is the previous
@@ -53,14 +54,13 @@ pub(super) fn decide<'i>(
     cache: &'i Cache,
     cluster: &str,
     (owner, before): (&str, Option<&str>),
-    argocd: &str,
     issuer: Option<Issuer<'_>>,
 ) -> Option<(SecretUpdate, Option<(String, &'i ClusterSecret)>)> {
-    let seen = cache.cluster(cluster).filter(|seen| !seen.deleting)?;
-    let proxy = resource_proxy(cache, argocd);
+    let existing = cache.cluster(cluster).filter(|existing| !existing.deleting)?;
+    let proxy = resource_proxy(cache);
     let manager = match secret_kind {
         SecretKind::Blank => SecretManager::GitOps { owner, before },
-        SecretKind::Agent if is_hub(cluster, &seen.labels) => SecretManager::Hub { owner, before },
+        SecretKind::Agent if is_hub(cluster, &existing.labels) => SecretManager::Hub { owner, before },
         SecretKind::Agent => SecretManager::Agent {
             owner,
             before,
@@ -69,8 +69,8 @@ pub(super) fn decide<'i>(
     };
     let decided = Cluster {
         name: cluster,
-        labels: &seen.labels,
-        argocd,
+        labels: &existing.labels,
+        argocd: cache.argocd(),
         tracking_label: cache.tracking().label(),
         manager,
         issuer,
@@ -83,7 +83,7 @@ pub(super) fn decide<'i>(
     let other = secret_kind.other();
     let replaced = owned_secret(other, cache, cluster).filter(|secret| {
         let owner = secret.owner().unwrap_or_default();
-        !secret.deleting && is_released(other, cache, cluster, owner, argocd)
+        !secret.deleting && is_released(other, cache, cluster, owner)
     });
     let replaced = replaced.map(|secret| (other.secret_name(cluster), secret));
     if let Some((name, _)) = &replaced {
@@ -93,54 +93,56 @@ pub(super) fn decide<'i>(
 }
 
 fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
-    let argocd = &context.settings.argocd;
+    let argocd = cache.argocd();
     let secret = owned_secret(secret_kind, cache, &cluster.name);
     let owner = secret.and_then(ClusterSecret::owner);
-    let goes = |unless_exists| {
+    let deletion = |unless_exists| {
         let secret = secret.filter(|secret| !secret.deleting)?;
         let write = delete(&secret_kind.secret_name(&cluster.name), secret, argocd, unless_exists);
-        Some((object_ref_of(owner?)?, Box::default(), vec![write]))
-    };
-    let seen = cache.cluster(&cluster.name);
-    let exists = seen.is_some_and(|seen| !seen.deleting);
-    let (object_ref, uid, writes) = if !exists && (seen.is_some() || cache.is_deleted(&cluster.name)) {
-        goes(seen.is_none().then(|| (&CLUSTERS, cluster.clone())))?
-    } else {
-        match secret_owner(secret_kind, cache, &cluster.name, owner, argocd) {
-            SecretOwner::Unchanged => return None,
-            SecretOwner::Released if is_replaced(secret_kind, cache, &cluster.name, owner?, argocd) => return None,
-            SecretOwner::Released => goes(None)?,
-            SecretOwner::GitOpsCluster(object_ref, it, before) => {
-                let owner = object_ref.to_string();
-                let authority = cache.certificate(names::CA_SECRET);
-                let issuer = authority.and_then(|secret| Issuer::of(secret, context.now));
-                let (decision, replaced) = decide(secret_kind, cache, &cluster.name, (&owner, before), argocd, issuer)?;
-                let new = write(secret_kind, &cluster.name, decision, argocd);
-                // Argo CD must never see two Secrets of one cluster, so it has none for the moment between the two writes. The
-                // old Secret stays as long as the new one cannot be written.
-                let old = replaced.filter(|_| new.is_some() || secret.is_some());
-                let old = old.map(|(name, secret)| delete(&name, secret, argocd, None));
-                (object_ref, it.uid.clone(), old.into_iter().chain(new).collect())
-            }
-        }
-    };
-    (!writes.is_empty()).then_some(Action {
-        involved_object: InvolvedObject {
+        let involved_object = InvolvedObject {
             resource: &GITOPS_CLUSTERS,
-            object_ref,
-            uid,
-        },
-        writes,
-        refresh: false,
-        events: Vec::new(),
-    })
+            object_ref: object_ref_of(owner?)?,
+            uid: Box::default(),
+        };
+        Some(Action {
+            involved_object,
+            writes: vec![write],
+            refresh: false,
+            events: Vec::new(),
+        })
+    };
+    let existing = cache.cluster(&cluster.name);
+    let is_deleting = existing.is_some_and(|existing| existing.deleting);
+    if is_deleting || existing.is_none() && cache.is_deleted(&cluster.name) {
+        return deletion(existing.is_none().then(|| (&CLUSTERS, cluster.clone())));
+    }
+    match secret_owner(secret_kind, cache, &cluster.name, owner) {
+        SecretOwner::Unchanged => None,
+        SecretOwner::Released if is_replaced(secret_kind, cache, &cluster.name, owner?) => None,
+        SecretOwner::Released => deletion(None),
+        SecretOwner::GitOpsCluster(gitops, before) => {
+            let owner = gitops.object_ref.to_string();
+            let authority = cache.certificate(names::CA_SECRET);
+            let issuer = authority.and_then(|secret| Issuer::of(secret, context.now));
+            let (decision, replaced) = decide(secret_kind, cache, &cluster.name, (&owner, before), issuer)?;
+            let new = write(secret_kind, &cluster.name, decision, argocd);
+            // Argo CD must never see two Secrets of one cluster, so it has none for the moment between the two writes. The old
+            // Secret stays as long as the new one cannot be written.
+            let old = replaced.filter(|_| new.is_some() || secret.is_some());
+            let old = old.map(|(name, secret)| delete(&name, secret, argocd, None));
+            gitops.action(old.into_iter().chain(new).collect())
+        }
+    }
 }
 
 /// Returns true if the controller of the other kind deletes the Secret of this kind once it writes its own. A GitOpsCluster in
 /// deletion does not wait for that.
-fn is_replaced(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str, argocd: &str) -> bool {
-    let owner = object_ref_of(owner).and_then(|object_ref| cache.gitops_cluster(&object_ref));
-    owner.is_some_and(|it| !it.deleting) && claimant(secret_kind.other(), cache, cluster, argocd).is_some()
+fn is_replaced(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str) -> bool {
+    let owner = object_ref_of(owner).and_then(|object_ref| GitOps::get(cache, &object_ref));
+    owner.is_some_and(|gitops| !gitops.object.deleting)
+        && assignment::of(cache, cluster)
+            .registering(secret_kind.other())
+            .is_some()
 }
 
 fn delete(

@@ -3,13 +3,12 @@
 
 mod agent;
 
-use super::membership::{SecretKind, owned_secret};
-use super::ownership::Ownership;
 use super::secrets;
 use crate::argocd_agent::reconcile as argocd_agent;
-use crate::cache::{Cache, ReconcileKind, Selection};
+use crate::assignment::{GitOps, Ownership, owned_secret};
+use crate::cache::{ReconcileKind, Selection};
 use crate::cluster_secrets::ClusterSecret;
-use crate::model::{GitOpsCluster, OPEN, PUSH};
+use crate::model::{GitOpsCluster, OPEN, PUSH, SecretKind};
 use crate::reconcile::Context;
 use ocm::argocd_agent as names;
 use ocm::health::time;
@@ -80,41 +79,39 @@ pub(super) fn is_status_of(it: &GitOpsCluster, other: &str) -> bool {
 /// Returns the desired status if it differs from the current one, and the messages of the Events to record with it: conflicts,
 /// and refused fields.
 pub(super) fn desired(
-    cache: &Cache,
-    object_ref: &ObjectRef,
-    it: &GitOpsCluster,
+    gitops: GitOps<'_>,
     ownership: &Ownership,
     context: &Context<'_>,
 ) -> Option<(Value, Option<String>, Option<String>)> {
-    let argocd = &*context.settings.argocd;
-    let count = count(cache, object_ref, it, ownership, argocd);
+    let (it, argocd) = (gitops.object, &**gitops.cache.argocd());
+    let count = count(gitops, ownership);
     let dialect = usize::from(it.spec.is_of_pull);
     let mut conditions = vec![
-        placement(cache, object_ref, it, ownership),
-        served(object_ref, ownership, argocd),
+        placement(gitops, ownership),
+        served(gitops, ownership),
         registered(it, ownership, &count, context.settings.agents),
         implemented(it),
     ];
     let agents = match &it.spec.agent {
         Some(desired) if *ownership == Ownership::Served && context.settings.agents => {
-            Some(agent::status(cache, object_ref, it, desired, context))
+            Some(agent::status(gitops, desired, context))
         }
         _ => None,
     };
     let (more, fields, counts) = agents.map_or_else(Default::default, |it| (it.conditions, it.fields, it.counts));
     conditions.extend(more);
-    let refused = permitted(cache, object_ref, it, ownership, argocd);
-    let said_before = condition(it, PERMITTED).and_then(|found| found["message"].as_str());
-    let news = refused
+    let refused = permitted(gitops, ownership);
+    let refused_before = condition(it, PERMITTED).and_then(|found| found["message"].as_str());
+    let new_refusal = refused
         .as_ref()
         .map(|it| &it.message)
-        .filter(|message| said_before != Some(message));
-    let news = news.cloned();
+        .filter(|message| refused_before != Some(message));
+    let new_refusal = new_refusal.cloned();
     conditions.extend(refused);
     // Each controller has its own refused writes: in a GitOpsCluster that none of several controllers serves, the condition would
     // alternate.
     if !matches!(ownership, Ownership::Elsewhere(_)) {
-        conditions.extend(written(cache, object_ref, it, context));
+        conditions.extend(written(gitops, context));
     }
     let ready = ready(&conditions);
     let (message, is_ready) = (ready.message.clone(), ready.is == ConditionStatus::True);
@@ -148,27 +145,27 @@ pub(super) fn desired(
     ]);
     // Remove fields that no longer have a value.
     for key in ["server", "certificates", "clusterStates", "clusterStatesCut"] {
-        let said = fields.get(key).cloned().unwrap_or_default();
-        if !said.is_null() || it.status.contains_key(key) {
-            status.insert(key.to_owned(), said);
+        let value = fields.get(key).cloned().unwrap_or_default();
+        if !value.is_null() || it.status.contains_key(key) {
+            status.insert(key.to_owned(), value);
         }
     }
-    let answered = match ownership {
+    let answering = match ownership {
         Ownership::Elsewhere(_) => Value::Null,
         _ => json!(argocd),
     };
     // A CRD without this field drops it, so a missing field is no reason to write.
-    let names_another = it.status.get(ANSWERED).is_some_and(|known| *known != answered);
-    let is_so = !names_another && status.iter().all(|(key, value)| it.status.get(key) == Some(value));
-    if is_so {
+    let names_another = it.status.get(ANSWERED).is_some_and(|known| *known != answering);
+    let is_unchanged = !names_another && status.iter().all(|(key, value)| it.status.get(key) == Some(value));
+    if is_unchanged {
         return None;
     }
     status.insert("lastUpdateTime".to_owned(), json!(now));
-    status.insert(ANSWERED.to_owned(), answered);
+    status.insert(ANSWERED.to_owned(), answering);
     let conflicts = (!count.conflicts.is_empty()).then(|| first_few(&count.conflicts));
-    let told_before = condition(it, REGISTERED[dialect]).and_then(|found| found["message"].as_str());
-    let conflict = conflicts.filter(|conflict| told_before.is_none_or(|before| !before.contains(conflict)));
-    Some((Value::Object(status), conflict, news))
+    let reported_before = condition(it, REGISTERED[dialect]).and_then(|found| found["message"].as_str());
+    let conflict = conflicts.filter(|conflict| reported_before.is_none_or(|before| !before.contains(conflict)));
+    Some((Value::Object(status), conflict, new_refusal))
 }
 
 /// Returns a condition of the current status.
@@ -197,14 +194,19 @@ impl Condition {
     }
 }
 
-fn count(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, ownership: &Ownership, argocd: &str) -> Count {
+fn count(gitops: GitOps<'_>, ownership: &Ownership) -> Count {
+    let GitOps {
+        cache,
+        object_ref,
+        object: it,
+    } = gitops;
     let mut count = Count::default();
     if *ownership != Ownership::Served {
         return count;
     }
     let owner = object_ref.to_string();
     let revoked = it.spec.agent.as_ref().map(|agent| &agent.revoked);
-    for cluster in cache.selected_by(&it.placement(object_ref)) {
+    for cluster in cache.selected_by(&gitops.placement()) {
         if revoked.is_some_and(|revoked| revoked.contains(&**cluster)) {
             continue;
         }
@@ -212,7 +214,7 @@ fn count(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, ownership: &
         let Some(secret_kind) = SecretKind::of(it) else {
             continue;
         };
-        if let (SecretKind::Agent, Err(why)) = (secret_kind, names::check_agent(cluster, argocd)) {
+        if let (SecretKind::Agent, Err(why)) = (secret_kind, names::check_agent(cluster, cache.argocd())) {
             count.conflicts.push(why);
             continue;
         }
@@ -227,7 +229,7 @@ fn count(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, ownership: &
             other => other.is_some(),
         };
         count.registered = count.registered.saturating_add(usize::from(is_registered));
-        match secrets::decide(secret_kind, cache, cluster, (&owner, None), argocd, None) {
+        match secrets::decide(secret_kind, cache, cluster, (&owner, None), None) {
             Some((decision, _)) => match decision.conflict {
                 Some(conflict) => count.conflicts.push(format!("{cluster}: {conflict}")),
                 // The cluster is registered even if its Secret needs a correction.
@@ -240,9 +242,10 @@ fn count(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, ownership: &
     count
 }
 
-fn placement(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, ownership: &Ownership) -> Condition {
-    let placement = it.placement(object_ref);
-    let selection = cache.selection(&placement);
+fn placement(gitops: GitOps<'_>, ownership: &Ownership) -> Condition {
+    let it = gitops.object;
+    let placement = gitops.placement();
+    let selection = gitops.cache.selection(&placement);
     let (is, reason, message) = match (ownership, selection) {
         (Ownership::WrongPlacement(namespace), _) => (
             ConditionStatus::False,
@@ -298,7 +301,8 @@ fn placement(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, ownershi
     }
 }
 
-fn served(object_ref: &ObjectRef, ownership: &Ownership, argocd: &str) -> Condition {
+fn served(gitops: GitOps<'_>, ownership: &Ownership) -> Condition {
+    let argocd = gitops.cache.argocd();
     let (is, reason, message) = match ownership {
         Ownership::Served | Ownership::WrongPlacement(_) => (
             ConditionStatus::True,
@@ -318,7 +322,7 @@ fn served(object_ref: &ObjectRef, ownership: &Ownership, argocd: &str) -> Condit
             format!(
                 "GitOpsClusters in Namespace {} have no effect: to permit them, set the label {OPEN} of Namespace \
                  {argocd} to true",
-                object_ref.namespace
+                gitops.object_ref.namespace
             ),
         ),
     };
@@ -414,13 +418,8 @@ fn implemented(it: &GitOpsCluster) -> Condition {
 }
 
 /// Returns the condition that names the fields that have no effect because this GitOpsCluster must not set them.
-fn permitted(
-    cache: &Cache,
-    object_ref: &ObjectRef,
-    it: &GitOpsCluster,
-    ownership: &Ownership,
-    argocd: &str,
-) -> Option<Condition> {
+fn permitted(gitops: GitOps<'_>, ownership: &Ownership) -> Option<Condition> {
+    let (it, argocd) = (gitops.object, gitops.cache.argocd());
     if *ownership != Ownership::Served {
         return None;
     }
@@ -431,7 +430,7 @@ fn permitted(
             it.spec.refused.join(", ")
         ));
     }
-    let others = argocd_agent::revoked_but_run_by_others(cache, object_ref, it, argocd);
+    let others = argocd_agent::revoked_but_run_by_others(gitops);
     if !others.is_empty() {
         all.push(format!(
             "agent.revokedClusters has no effect on clusters of other GitOpsClusters, revoke them there: {}",
@@ -447,10 +446,11 @@ fn permitted(
 }
 
 /// Returns the condition that names the writes for this GitOpsCluster that the API server refuses.
-fn written(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> Option<Condition> {
-    let mut all = cache.refused_of_gitops(object_ref);
-    if it.spec.agent.is_some() && context.settings.agents {
-        let argocd = ObjectRef::new("", &context.settings.argocd);
+fn written(gitops: GitOps<'_>, context: &Context<'_>) -> Option<Condition> {
+    let cache = gitops.cache;
+    let mut all = cache.refused_of_gitops(gitops.object_ref);
+    if gitops.object.spec.agent.is_some() && context.settings.agents {
+        let argocd = ObjectRef::new("", cache.argocd());
         all.extend(cache.refusal(argocd_agent::NAME, ReconcileKind::ArgoCd, &argocd));
     }
     let all: Vec<_> = all.into_iter().map(str::to_owned).collect();
@@ -463,25 +463,20 @@ fn written(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, context: &
 }
 
 /// Returns true if the status names exactly the writes that the API server refuses.
-pub(super) fn names_refusals(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> bool {
-    let desired = written(cache, object_ref, it, context).map(|desired| json!(desired.message));
-    condition(it, WRITTEN).map(|found| &found["message"]) == desired.as_ref()
+pub(super) fn names_refusals(gitops: GitOps<'_>, context: &Context<'_>) -> bool {
+    let desired = written(gitops, context).map(|desired| json!(desired.message));
+    condition(gitops.object, WRITTEN).map(|found| &found["message"]) == desired.as_ref()
 }
 
 /// Returns the status of a GitOpsCluster that is being deleted, if it differs from the current one.
-pub(super) fn deleting(
-    cache: &Cache,
-    object_ref: &ObjectRef,
-    it: &GitOpsCluster,
-    left: &[String],
-    context: &Context<'_>,
-) -> Option<Value> {
+pub(super) fn deleting(gitops: GitOps<'_>, left: &[String], context: &Context<'_>) -> Option<Value> {
+    let it = gitops.object;
     let waits = if left.is_empty() {
         "the removal of its finalizer".to_owned()
     } else {
         format!("the deletion of {}", first_few(left))
     };
-    let written = written(cache, object_ref, it, context);
+    let written = written(gitops, context);
     let why = written.as_ref().map(|it| format!("; {}: {}", it.kind, it.message));
     let ready = Condition {
         kind: "Ready",
@@ -498,11 +493,11 @@ pub(super) fn deleting(
         .flatten()
         .filter(|found| found["type"] != "Ready" && found["type"] != WRITTEN);
     let conditions: Vec<_> = others.chain(&written).chain([&ready]).cloned().collect();
-    let is_so = it
+    let is_unchanged = it
         .status
         .get("conditions")
         .is_some_and(|existing| *existing == json!(conditions));
-    (!is_so).then(|| json!({"conditions": conditions, "phase": "failed", "message": ready["message"]}))
+    (!is_unchanged).then(|| json!({"conditions": conditions, "phase": "failed", "message": ready["message"]}))
 }
 
 /// Returns the condition Ready: True if all conditions are True, otherwise the worst status and the conditions that have it.

@@ -296,7 +296,7 @@ fn gitopscluster_in_another_namespace_needs_the_open_label() {
     let mut hub = Hub::new();
     let tenant = ObjectRef::new("argocd", "all");
     // The served Argo CD is in another namespace.
-    hub.argocd = "gitops";
+    hub.serve("gitops");
     hub.write(&tenant, &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
     hub.settle();
     assert_eq!(hub.registered(), [""; 0]);
@@ -408,7 +408,7 @@ fn two_controllers_agree_on_a_gitopscluster_that_neither_serves() {
     hub.settle();
     let status = hub.objects[&all()]["status"].clone();
     assert_eq!(hub.is("ArgoServerVerified")[0], "False");
-    hub.argocd = "gitops";
+    hub.serve("gitops");
     assert_eq!(hub.reconcile_one(ReconcileKind::GitOpsCluster, &all()), None);
     assert_eq!(hub.objects[&all()]["status"], status);
 }
@@ -418,23 +418,23 @@ fn a_refusal_by_another_controller_is_not_answered() {
     let mut hub = Hub::new();
     // The other controller does not serve it, and so has no finalizer on it.
     let mut spec = acm(&json!({"argoServer": {"argoNamespace": "gitops"}}));
-    hub.argocd = "gitops";
+    hub.serve("gitops");
     hub.write(&all(), &spec);
     hub.settle();
     let refused = ["False", "InvalidConfiguration"];
     assert_eq!(hub.is("ArgoServerVerified"), refused);
     assert_eq!(hub.finalizers(), [""; 0]);
-    hub.argocd = "argocd";
+    hub.serve("argocd");
     spec["createPolicyTemplate"] = json!(true);
     hub.write(&all(), &spec);
     assert_eq!(hub.settle(), [""; 0], "after a change of the spec");
     // A CRD without the field drops it.
     let status = hub.objects.get_mut(&all()).expect("it is there")["status"].as_object_mut();
     status.expect("a status").remove("argoNamespace");
-    hub.argocd = "gitops";
+    hub.serve("gitops");
     hub.written(&all());
     hub.settle();
-    hub.argocd = "argocd";
+    hub.serve("argocd");
     assert_eq!(hub.reconcile_one(ReconcileKind::GitOpsCluster, &all()), None);
     assert_eq!(hub.is("ArgoServerVerified"), refused);
     // It moves to an Argo CD without a controller.

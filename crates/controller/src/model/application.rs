@@ -3,6 +3,7 @@
 use super::{Generated, Text, read};
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
 use crate::pull;
+use crate::runtime::invalid_object::InvalidObject;
 use ocm::boolean::is_true;
 use ocm::object_ref::ObjectRef;
 use serde::{Deserialize, Serialize};
@@ -72,8 +73,8 @@ impl Application {
     ///
     /// # Errors
     ///
-    /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
-    pub fn read(text: &str) -> Result<Self, String> {
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn read(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         struct Status {
             conditions: Option<Vec<Condition>>,

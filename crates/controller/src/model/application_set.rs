@@ -1,6 +1,7 @@
 //! The model of an ApplicationSet.
 
 use super::{Text, read};
+use crate::runtime::invalid_object::InvalidObject;
 use serde::de::IgnoredAny;
 
 /// An ApplicationSet.
@@ -17,8 +18,8 @@ impl ApplicationSet {
     ///
     /// # Errors
     ///
-    /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
-    pub fn read(text: &str) -> Result<Self, String> {
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn read(text: &str) -> Result<Self, InvalidObject> {
         let Text { metadata, .. } = read::<Text<IgnoredAny>>(text)?;
         Ok(Self {
             uid: metadata.uid,

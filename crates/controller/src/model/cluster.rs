@@ -1,6 +1,7 @@
 //! The model of a ManagedCluster.
 
 use super::{Labels, Text, read};
+use crate::runtime::invalid_object::InvalidObject;
 use serde::Deserialize;
 
 /// The reachability of a managed cluster, as reported by OCM.
@@ -37,8 +38,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
-    pub fn read(text: &str) -> Result<Self, String> {
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn read(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         struct Status {
             conditions: Option<Vec<Available>>,

@@ -2,6 +2,7 @@
 
 use super::read;
 use crate::application_set_report::Resource;
+use crate::runtime::invalid_object::InvalidObject;
 use ocm::work as works;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub struct Generated {
 
 impl Generated {
     /// Reads the JSON of an Application of this ApplicationSet.
-    pub(super) fn read(set: &str, text: &str) -> Result<Self, String> {
+    pub(super) fn read(set: &str, text: &str) -> Result<Self, InvalidObject> {
         let Object { spec, status } = read(text)?;
         let destination = spec.unwrap_or_default().destination.unwrap_or_default();
         let Status {

@@ -2,6 +2,7 @@
 
 use super::{Text, read};
 use crate::argocd_agent::{DesiredAgent, Images, Mode};
+use crate::runtime::invalid_object::InvalidObject;
 use ocm::gitops_cluster;
 use ocm::gitops_cluster::{AddonAgent, AgentAddon, AskedAgent, Field, GitOpsAddon};
 use serde::Deserialize;
@@ -86,8 +87,8 @@ impl GitOpsCluster {
     ///
     /// # Errors
     ///
-    /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
-    pub fn read(text: &str) -> Result<Self, String> {
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn read(text: &str) -> Result<Self, InvalidObject> {
         let Object { metadata, spec, status } = read(text)?;
         let mut spec = Spec::from(spec);
         spec.confine(&metadata.namespace);
@@ -100,6 +101,12 @@ impl GitOpsCluster {
             spec,
             status: status.unwrap_or_default(),
         })
+    }
+
+    /// Returns the fields that decide about managed clusters.
+    #[must_use]
+    pub fn inputs(&self) -> (&Spec, bool, &[String]) {
+        (&self.spec, self.deleting, &self.finalizers)
     }
 }
 
@@ -306,8 +313,8 @@ impl Placement {
     ///
     /// # Errors
     ///
-    /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
-    pub fn read(text: &str) -> Result<Self, String> {
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn read(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Status {
@@ -324,8 +331,8 @@ impl Placement {
 ///
 /// # Errors
 ///
-/// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
-pub fn is_open(text: &str) -> Result<bool, String> {
+/// Returns an error if the JSON or a field is invalid.
+pub fn is_open(text: &str) -> Result<bool, InvalidObject> {
     let Text::<IgnoredAny> { metadata, .. } = read(text)?;
     Ok(metadata.label(OPEN) == Some("true"))
 }

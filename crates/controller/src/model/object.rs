@@ -2,9 +2,11 @@
 
 use super::{Text, read};
 use crate::annotations::OWNER;
+use crate::argocd_agent::requests::CertificateRequest;
 use crate::model::AgentResource;
+use crate::runtime::invalid_object::InvalidObject;
+use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use ocm::health::time;
 use ocm::object_ref::ObjectRef;
 use ocm::work::{MANAGED_BY, OURS};
 use pki::Certificate;
@@ -21,8 +23,34 @@ pub struct Object {
     pub version: Box<str>,
     /// True if the object has a deletion timestamp.
     pub deleting: bool,
-    /// The object, without unused fields.
+    /// The fields that are compared with the desired state, as JSON: a merge patch keeps fields that others added.
     pub object: Value,
+    /// The fields that only decisions read.
+    pub content: Content,
+}
+
+/// The fields of an object that only decisions read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// None besides those in [`Object::object`].
+    None,
+    /// The certificates in a record of issued certificates.
+    Certificates(Box<[IssuedCertificate]>),
+    /// A CertificateSigningRequest.
+    Request(Box<CertificateRequest>),
+}
+
+/// A certificate that was issued to an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssuedCertificate {
+    /// The UID of the request.
+    pub request: Box<str>,
+    /// The SHA-256 of the certificate in upper-case hex, as in argocd-agent.
+    pub fingerprint: Box<str>,
+    /// The time when it expires.
+    pub not_after: Timestamp,
+    /// The certificate in PEM.
+    pub pem: ByteString,
 }
 
 impl Object {
@@ -30,11 +58,18 @@ impl Object {
     ///
     /// # Errors
     ///
-    /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
-    pub fn read(kind: AgentResource, text: &str) -> Result<Self, String> {
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn read(kind: AgentResource, text: &str) -> Result<Self, InvalidObject> {
         let Text::<IgnoredAny> { metadata, .. } = read(text)?;
+        let object: Value = read(text)?;
+        let content = match kind {
+            AgentResource::Issued => Content::Certificates(certificates(&object["data"])),
+            AgentResource::Requests => Content::Request(Box::new(read(text)?)),
+            _ => Content::None,
+        };
         Ok(Self {
-            object: bare(kind, read(text)?),
+            content,
+            object: compared(kind, object),
             uid: metadata.uid,
             version: metadata.resource_version,
             deleting: metadata.deletion_timestamp.is_some(),
@@ -55,6 +90,24 @@ impl Object {
         self.is_ours().then(|| ObjectRef::new(namespace, name))
     }
 
+    /// Returns the certificates in the object, if it is a record of issued certificates.
+    #[must_use]
+    pub fn certificates(&self) -> &[IssuedCertificate] {
+        match &self.content {
+            Content::Certificates(all) => all,
+            _ => &[],
+        }
+    }
+
+    /// Returns the CertificateSigningRequest, if the object is one.
+    #[must_use]
+    pub fn request(&self) -> Option<&CertificateRequest> {
+        match &self.content {
+            Content::Request(request) => Some(request),
+            _ => None,
+        }
+    }
+
     /// Returns the managed clusters in the object, if it is a PlacementDecision.
     pub fn decided(&self) -> impl Iterator<Item = &str> {
         let all = self.object["status"]["decisions"].as_array().into_iter().flatten();
@@ -63,26 +116,26 @@ impl Object {
     }
 }
 
-/// Reads the certificates of an agent once for all readers. Values that are not certificates are omitted.
-fn issued(data: Option<&Value>) -> Value {
-    let all = data.and_then(Value::as_object).into_iter().flatten();
-    let read = all.filter_map(|(request, value)| {
-        let text = ByteString::deserialize(value).ok()?;
-        let [certificate] = &Certificate::read_all(&text.0).ok()?[..] else {
+/// Reads the data of a record of issued certificates. Omits values that are not one certificate.
+fn certificates(data: &Value) -> Box<[IssuedCertificate]> {
+    let all = data.as_object().into_iter().flatten();
+    let certificates = all.filter_map(|(request, value)| {
+        let pem = ByteString::deserialize(value).ok()?;
+        let [certificate] = &Certificate::read_all(&pem.0).ok()?[..] else {
             return None;
         };
-        let entry = json!({
-            "fingerprint": certificate.fingerprint().to_ascii_uppercase(),
-            "until": time(certificate.not_after),
-            "certificate": value,
-        });
-        Some((request.clone(), entry))
+        Some(IssuedCertificate {
+            request: request.as_str().into(),
+            fingerprint: certificate.fingerprint().to_ascii_uppercase().into(),
+            not_after: certificate.not_after,
+            pem,
+        })
     });
-    Value::Object(read.collect())
+    certificates.collect()
 }
 
-/// Returns the fields of an object that are kept.
-fn bare(kind: AgentResource, object: Value) -> Value {
+/// Returns the fields of an object that are compared with the desired state.
+fn compared(kind: AgentResource, object: Value) -> Value {
     let Value::Object(mut object) = object else {
         return Value::Null;
     };
@@ -119,9 +172,10 @@ fn bare(kind: AgentResource, object: Value) -> Value {
             let spec = json!({"template": {"metadata": {"annotations": annotations}}});
             json!({"metadata": object["metadata"], "spec": spec})
         }
-        AgentResource::Issued => json!({"metadata": object["metadata"], "certificates": issued(object.get("data"))}),
-        // Only the existence of the Secret matters.
-        AgentResource::TokenKey => json!({"metadata": object["metadata"]}),
+        // Only the existence of the Secret with the token key matters; the others have a content.
+        AgentResource::TokenKey | AgentResource::Issued | AgentResource::Requests => {
+            json!({"metadata": object["metadata"]})
+        }
         _ => Value::Object(object),
     }
 }

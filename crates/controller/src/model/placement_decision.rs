@@ -1,6 +1,7 @@
 //! The model of a PlacementDecision.
 
 use super::{Text, read};
+use crate::runtime::invalid_object::InvalidObject;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,8 +23,8 @@ impl PlacementDecision {
     ///
     /// # Errors
     ///
-    /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
-    pub fn read(text: &str) -> Result<Self, String> {
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn read(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         struct Status {
             decisions: Option<Vec<Named>>,

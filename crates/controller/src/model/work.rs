@@ -4,6 +4,7 @@ use super::generated::Part;
 use super::{Labels, Text, read};
 use crate::application_set_report::Resource;
 use crate::pull::PullWork;
+use crate::runtime::invalid_object::InvalidObject;
 use crate::runtime::text::bounded;
 use jiff::Timestamp;
 use memchr::memmem;
@@ -85,8 +86,8 @@ impl Work {
     ///
     /// # Errors
     ///
-    /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
-    pub fn read(text: &str, now: Timestamp) -> Result<Option<Self>, String> {
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn read(text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
         let Text { metadata, status } = read::<Text<Status>>(text)?;
         let set = metadata.label(OF_REPLICA_SET).map(Into::into);
         // The whole `spec` is read only if it may contain an Application: works can be large.
@@ -106,9 +107,9 @@ impl Work {
         if marks.tracking_id.is_none() && labels.is_none() && pull_work.is_none() {
             return Ok(None);
         }
-        let timeline = health::health_timeline(text, now)?;
+        let timeline = health::health_timeline(text, now).map_err(|error| InvalidObject::new(&error))?;
         let mut states = timeline.iter().map(|(at, status)| (*at, WorkState::of(status)));
-        let (_, state) = states.next().ok_or("no state")?;
+        let (_, state) = states.next().ok_or_else(|| InvalidObject::new("no state"))?;
         Ok(Some(Self {
             set,
             marks,

@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(after(&shop, &first, Some(&operation(2, "Failed"))), first);
         assert_eq!(after(&shop, &first, None), first);
         let second = after(&shop, &first, Some(&operation(2, "Succeeded")));
-        let told: Vec<_> = second.iter().map(Deployment::to_json).collect();
+        let entries: Vec<_> = second.iter().map(Deployment::to_json).collect();
         let entry = json!({
             "id": 1,
             "revision": "revision-2",
@@ -109,9 +109,9 @@ mod tests {
             "deployStartedAt": "2026-06-01T12:00:02Z",
             "deployedAt": "2026-06-01T12:01:02Z",
         });
-        assert_eq!((told.len(), &told[1]), (2, &entry));
+        assert_eq!((entries.len(), &entries[1]), (2, &entry));
         assert_eq!(
-            Deployment::read(&json!({"history": told})),
+            Deployment::read(&json!({"history": entries})),
             second,
             "it is read as it was written"
         );

@@ -4,14 +4,17 @@
 //! Labels, annotations and names are those of argocd-pull-integration and Red Hat ACM's multicloud-integrations. The module
 //! [`pull`](super) maps Applications to works and works to status; this module decides what to write.
 
+mod mappers;
+
 use crate::annotations::SKIP_RECONCILE;
 use crate::application_status::conditions::{APPLY_ERROR, UNREACHABLE, unreachable};
-use crate::cache::{Cache, Changed, PullWorkRef, ReconcileKind, ReconcileRequest};
+use crate::cache::{Cache, PullWorkRef, ReconcileKind};
 use crate::cluster_secrets::is_hub;
 use crate::model::{Application, WorkKind};
 use crate::pull;
 use crate::pull::requests::Forwarded;
 use crate::pull::status::{Condition, MirroredStatus, StatusInputs};
+use crate::pull::tenancy::Undeliverable;
 use crate::pull::work::{Desired, Retention};
 use crate::pull::{PullWork, payload, requests, status, tenancy, work};
 use crate::reconcile::{Context, Controller, Watch, no_requeue};
@@ -27,11 +30,12 @@ pub(crate) const CONTROLLER: Controller = Controller {
     about: "a work for each Application of the basic pull model, whose status it copies to the Application",
     kind: ReconcileKind::Application,
     watches: &[
-        Watch::cached(Kind::Applications),
-        Watch::cached(Kind::Works),
-        Watch::cached(Kind::Clusters),
-        Watch::mapped(Kind::Parameters, all_applications),
-        Watch::mapped(Kind::Projects, applications_of_project),
+        Watch::new(Kind::Applications, mappers::application),
+        Watch::new(Kind::Works, mappers::work),
+        Watch::new(Kind::Clusters, mappers::cluster),
+        Watch::new(Kind::Decisions, mappers::decision).only_if(|settings| settings.pull.placement),
+        Watch::new(Kind::Parameters, mappers::parameters),
+        Watch::new(Kind::Projects, mappers::project),
     ],
     min_write_interval: Duration::from_secs(1),
     reconcile,
@@ -52,21 +56,6 @@ const REASONS: [(&str, &str); 4] = [
     (UNREACHABLE, "ManagedClusterUnreachable"),
     (RUN_TWICE, "ManifestWorkRunTwice"),
 ];
-
-/// Maps a change of the namespaces that Argo CD reads.
-fn all_applications(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
-    cache.pulled().cloned().map(ReconcileRequest::application).collect()
-}
-
-/// Maps a change of an AppProject.
-fn applications_of_project(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let is_of_it = |object_ref: &&ObjectRef| {
-        let pull = cache.application(object_ref).and_then(|it| it.pull.as_ref());
-        pull.is_some_and(|pull| *pull.project_name() == *changed.object_ref.name)
-    };
-    let concerned = cache.pulled().filter(is_of_it).cloned();
-    concerned.map(ReconcileRequest::application).collect()
-}
 
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let works = cache.pull_works(object_ref);
@@ -255,24 +244,25 @@ fn target<'p>(
     object_ref: &ObjectRef,
     pull: &'p pull::Application,
     settings: &pull::Settings,
-) -> Result<&'p str, String> {
+) -> Result<&'p str, Undeliverable> {
     tenancy::check_namespace(&object_ref.namespace, settings, cache.namespaces())?;
     let cluster = pull.cluster.as_deref().ok_or_else(|| {
         let annotation = ocm::pull_model::CLUSTER;
-        format!("the annotation {annotation} names no managed cluster")
+        Undeliverable::new(format!("the annotation {annotation} names no managed cluster"))
     })?;
+    let undeliverable = |reason| Err(Undeliverable::new(reason));
     match cache.cluster(cluster) {
-        None => Err(format!("ManagedCluster {cluster} does not exist")),
-        Some(known) if known.deleting => Err(format!("ManagedCluster {cluster} is being deleted")),
-        Some(_) if settings.placement && !cache.is_selected(&object_ref.namespace, cluster) => Err(format!(
+        None => undeliverable(format!("ManagedCluster {cluster} does not exist")),
+        Some(known) if known.deleting => undeliverable(format!("ManagedCluster {cluster} is being deleted")),
+        Some(_) if settings.placement && !cache.is_selected(&object_ref.namespace, cluster) => undeliverable(format!(
             "no Placement in Namespace {} selects ManagedCluster {cluster}",
             object_ref.namespace
         )),
-        Some(_) if settings.project && cache.project(&pull.project).is_none() => Err(format!(
+        Some(_) if settings.project && cache.project(&pull.project).is_none() => undeliverable(format!(
             "AppProject {}/{} does not exist",
             settings.argocd, pull.project
         )),
-        Some(known) if is_hub(cluster, &known.labels) && is_itself(pull, settings) => Err(format!(
+        Some(known) if is_hub(cluster, &known.labels) && is_itself(pull, settings) => undeliverable(format!(
             "ManagedCluster {cluster} is the hub itself, whose agent would apply the Application onto itself: remove the label {}, \
              or name another cluster",
             ocm::pull_model::PULL
@@ -326,7 +316,7 @@ fn desired(
     cache: &Cache,
     (application, pull): (&Application, &pull::Application),
     (cluster, pull_work): (&str, Option<&PullWork>),
-    no_target: Option<&String>,
+    undeliverable: Option<&Undeliverable>,
     context: &Context<'_>,
 ) -> MirroredStatus {
     let inputs = StatusInputs {
@@ -338,7 +328,7 @@ fn desired(
             application,
             &ObjectRef::new(&pull.namespace, &pull.name),
             cluster,
-            no_target,
+            undeliverable,
         ),
         read_only: context.settings.pull.read_only,
         is_ours: !application.reconciled,
@@ -353,7 +343,7 @@ fn notes(
     application: &Application,
     object_ref: &ObjectRef,
     cluster: &str,
-    no_target: Option<&String>,
+    undeliverable: Option<&Undeliverable>,
 ) -> Vec<Condition> {
     let mut notes = Vec::new();
     let mut note = |kind: &str, message: String| {
@@ -363,8 +353,8 @@ fn notes(
             since: None,
         });
     };
-    if let Some(why) = no_target {
-        note(ERROR, why.clone());
+    if let Some(why) = undeliverable {
+        note(ERROR, why.to_string());
     }
     if let Some(why) = refused(cache, object_ref) {
         note(WRITE_ERROR, why.to_owned());

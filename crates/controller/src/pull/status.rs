@@ -116,14 +116,13 @@ fn reported(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredStat
         return waiting("its agent has not applied the Application");
     }
     if let Some(refused) = pull_work.refused().filter(|_| !pull_work.is_current()) {
-        let told = health_only(
-            DEGRADED,
-            &format!("{cluster} could not apply the Application: {refused}"),
-        );
         return MirroredStatus {
             // A rejected payload does not affect completed operations.
             operation: current.operation.clone(),
-            ..told
+            ..health_only(
+                DEGRADED,
+                &format!("{cluster} could not apply the Application: {refused}"),
+            )
         };
     }
     if pull_work.missing {
@@ -205,11 +204,11 @@ fn hides_operation(mirror: &MirroredStatus, inputs: &StatusInputs<'_>) -> bool {
 
 /// Returns the conditions with the name of the cluster before each message.
 fn with_cluster_name(cluster: &str, conditions: Vec<Condition>) -> Vec<Condition> {
-    let told = conditions.into_iter().map(|condition| Condition {
+    let named = conditions.into_iter().map(|condition| Condition {
         message: bounded_line(&format!("{cluster}: {}", condition.message)),
         ..condition
     });
-    told.collect()
+    named.collect()
 }
 
 /// Returns true if a condition of one of Argo CD's types was fed back from a cluster. Others are those of the hub's Argo CD,

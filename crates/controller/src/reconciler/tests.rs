@@ -91,7 +91,7 @@ const fn controller(
         name,
         about: "",
         kind,
-        watches: const { &[Watch::cached(Kind::Clusters)] },
+        watches: const { &[Watch::new(Kind::Clusters, crate::cluster_secrets::mappers::cluster)] },
         min_write_interval: Duration::ZERO,
         reconcile,
         requeue_after: |_, _, _| None,

@@ -1,6 +1,7 @@
 //! The HTTP server for Kubernetes and Prometheus: `/healthz`, `/readyz`, `/metrics`.
 
 use super::metrics::{CONTENT_TYPE, Metrics};
+use super::readiness::NotReady;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE as TYPE, HeaderValue};
@@ -34,13 +35,12 @@ const MAX_REQUEST_SIZE: usize = 16 * 1024;
 
 /// Serves requests while it is polled; dropping it closes the connections.
 ///
-/// `ready` and `live` return the reason if they fail, in one plain line such as `waiting for: manifestworks`.
-pub async fn serve<R, L>(listener: TcpListener, metrics: Metrics, ready: R, live: L) -> Infallible
+/// `/readyz` responds with the reason if the process is not ready, in one plain line such as `waiting for: manifestworks`.
+pub async fn serve<R>(listener: TcpListener, metrics: Metrics, ready: R) -> Infallible
 where
-    R: Fn() -> Result<(), String> + Send + Sync + 'static,
-    L: Fn() -> Result<(), String> + Send + Sync + 'static,
+    R: Fn() -> Result<(), NotReady> + Send + Sync + 'static,
 {
-    let admin = Arc::new(Admin { metrics, ready, live });
+    let admin = Arc::new(Admin { metrics, ready });
     let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
@@ -70,16 +70,14 @@ where
     }
 }
 
-struct Admin<R, L> {
+struct Admin<R> {
     metrics: Metrics,
     ready: R,
-    live: L,
 }
 
-impl<R, L> Admin<R, L>
+impl<R> Admin<R>
 where
-    R: Fn() -> Result<(), String> + Send + Sync + 'static,
-    L: Fn() -> Result<(), String> + Send + Sync + 'static,
+    R: Fn() -> Result<(), NotReady> + Send + Sync + 'static,
 {
     /// Serves one request on a connection: an idle connection would take a slot from others.
     async fn converse(&self, stream: TcpStream) -> hyper::Result<()> {
@@ -108,17 +106,13 @@ where
             return answer;
         }
         match path {
-            "/healthz" => state((self.live)(), StatusCode::INTERNAL_SERVER_ERROR),
-            "/readyz" => state((self.ready)(), StatusCode::SERVICE_UNAVAILABLE),
+            "/healthz" => plain(StatusCode::OK, "ok"),
+            "/readyz" => match (self.ready)() {
+                Ok(()) => plain(StatusCode::OK, "ok"),
+                Err(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, &reason.to_string()),
+            },
             _ => typed(CONTENT_TYPE, self.metrics.render()),
         }
-    }
-}
-
-fn state(state: Result<(), String>, otherwise: StatusCode) -> Response<Full<Bytes>> {
-    match state {
-        Ok(()) => plain(StatusCode::OK, "ok"),
-        Err(reason) => plain(otherwise, &reason),
     }
 }
 
@@ -146,15 +140,11 @@ mod tests {
 
     /// Serves on a free port.
     async fn serving(
-        ready: impl Fn() -> Result<(), String> + Send + Sync + 'static,
-        live: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+        ready: impl Fn() -> Result<(), NotReady> + Send + Sync + 'static,
     ) -> (SocketAddr, JoinHandle<Infallible>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        (
-            address,
-            tokio::spawn(serve(listener, Metrics::with(|_| ()).0, ready, live)),
-        )
+        (address, tokio::spawn(serve(listener, Metrics::with(|_| ()).0, ready)))
     }
 
     /// Returns all that the server sends in response to this text.
@@ -180,33 +170,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn probes_report_liveness_readiness_and_reasons() {
-        static IS_WELL: AtomicBool = AtomicBool::new(false);
-        let unless_well = |reason: &'static str| {
-            move || {
-                let is_well = IS_WELL.load(Ordering::Relaxed);
-                is_well.then_some(()).ok_or_else(|| reason.to_owned())
-            }
+    async fn readiness_reports_what_it_waits_for() {
+        static IS_READY: AtomicBool = AtomicBool::new(false);
+        let ready = || {
+            let waiting = || NotReady("manifestworks, managedclusters".to_owned());
+            IS_READY.load(Ordering::Relaxed).then_some(()).ok_or_else(waiting)
         };
-        let ready = unless_well("waiting for: manifestworks, managedclusters");
-        let (address, _server) = serving(ready, unless_well("the writer has ended")).await;
+        let (address, _server) = serving(ready).await;
         let is = |status: &str, body: &str| (status.to_owned(), body.to_owned());
         let waiting = is(
             "503 Service Unavailable",
             "waiting for: manifestworks, managedclusters\n",
         );
         assert_eq!(asked(address, "GET", "/readyz").await, waiting);
-        let dead = is("500 Internal Server Error", "the writer has ended\n");
-        assert_eq!(asked(address, "GET", "/healthz").await, dead);
-        IS_WELL.store(true, Ordering::Relaxed);
-        assert_eq!(asked(address, "GET", "/readyz?verbose=1").await, is("200 OK", "ok\n"));
         assert_eq!(asked(address, "GET", "/healthz").await, is("200 OK", "ok\n"));
+        IS_READY.store(true, Ordering::Relaxed);
+        assert_eq!(asked(address, "GET", "/readyz?verbose=1").await, is("200 OK", "ok\n"));
         assert_eq!(asked(address, "HEAD", "/healthz").await, is("200 OK", ""));
     }
 
     #[tokio::test]
     async fn metrics_have_the_openmetrics_content_type() {
-        let (address, _server) = serving(|| Ok(()), || Ok(())).await;
+        let (address, _server) = serving(|| Ok(())).await;
         let answer = sent(address, "GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").await;
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
         let header = "\r\ncontent-type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n";
@@ -219,7 +204,7 @@ mod tests {
 
     #[tokio::test]
     async fn refuses_unknown_paths_and_methods() {
-        let (address, _server) = serving(|| Ok(()), || Ok(())).await;
+        let (address, _server) = serving(|| Ok(())).await;
         for (method, path, status) in [
             ("GET", "/", "404 Not Found"),
             ("GET", "/metrics/", "404 Not Found"),
@@ -236,7 +221,7 @@ mod tests {
 
     #[tokio::test]
     async fn malformed_request_ends_only_its_connection() {
-        let (address, server) = serving(|| Ok(()), || Ok(())).await;
+        let (address, server) = serving(|| Ok(())).await;
         let long = format!("GET /healthz HTTP/1.1\r\nx: {}", "y".repeat(2 * MAX_REQUEST_SIZE));
         let tls = "\u{16}\u{3}\u{1}\u{0}hello\r\n\r\n";
         let h2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -266,7 +251,7 @@ mod tests {
     /// In a paused runtime, time advances to the next timer when all tasks wait.
     #[tokio::test(start_paused = true)]
     async fn slow_clients_block_others_only_briefly() {
-        let (address, _server) = serving(|| Ok(()), || Ok(())).await;
+        let (address, _server) = serving(|| Ok(())).await;
         let mut slow = Vec::new();
         for _ in 0..MAX_CONNECTIONS {
             let mut stream = TcpStream::connect(address).await.unwrap();
@@ -287,14 +272,14 @@ mod tests {
 
     #[tokio::test]
     async fn connection_serves_one_request() {
-        let (address, _server) = serving(|| Ok(()), || Ok(())).await;
+        let (address, _server) = serving(|| Ok(())).await;
         let twice = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n".repeat(2);
         assert_eq!(sent(address, &twice).await.matches("200 OK").count(), 1);
     }
 
     #[tokio::test]
     async fn aborting_the_server_closes_all_connections() {
-        let (address, server) = serving(|| Ok(()), || Ok(())).await;
+        let (address, server) = serving(|| Ok(())).await;
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(b"GET /healthz").await.unwrap();
         assert_eq!(asked(address, "GET", "/healthz").await.0, "200 OK");

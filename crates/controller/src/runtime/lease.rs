@@ -97,8 +97,8 @@ impl Candidate {
     }
 
     /// Decides the next step from the Lease that was read.
-    pub fn next(&mut self, seen: Option<&Lease>, now: LeaseTime) -> Step {
-        let Some(lease) = seen else {
+    pub fn next(&mut self, found: Option<&Lease>, now: LeaseTime) -> Step {
+        let Some(lease) = found else {
             self.resign();
             return Step::Create(Box::new(Lease {
                 metadata: ObjectMeta::default(),
@@ -140,11 +140,11 @@ impl Candidate {
 
     /// Returns the Lease that gives up leadership; none if it is not ours. Mirrors client-go's `ReleaseOnCancel`.
     #[must_use]
-    pub fn released(&self, seen: &Lease, now: LeaseTime) -> Option<Lease> {
-        let spec = seen.spec.clone()?;
+    pub fn released(&self, found: &Lease, now: LeaseTime) -> Option<Lease> {
+        let spec = found.spec.clone()?;
         let time = Some(MicroTime(now.wall_time));
         (spec.holder_identity.as_deref() == Some(&self.identity)).then(|| Lease {
-            metadata: seen.metadata.clone(),
+            metadata: found.metadata.clone(),
             spec: Some(LeaseSpec {
                 holder_identity: Some(String::new()),
                 lease_duration_seconds: Some(1),
@@ -351,15 +351,15 @@ mod tests {
     fn stops_leading_when_another_holder_is_seen() {
         let (mut me, now) = (me(), start());
         let lease = written(me.next(None, now));
-        for seen in [
+        for found in [
             Some(of_other(OLD)),
             Some(super::tests::lease(&json!({"holderIdentity": ""}))),
             None,
         ] {
             me.written(&lease, now.clock);
             assert!(me.leads(now.clock));
-            me.next(seen.as_ref(), now.after(1));
-            assert!(!me.leads(now.after(1).clock), "{seen:?}");
+            me.next(found.as_ref(), now.after(1));
+            assert!(!me.leads(now.after(1).clock), "{found:?}");
         }
         me.written(&of_other(OLD), now.clock);
         assert!(

@@ -2,6 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use thiserror::Error;
+
+/// The resources whose caches are not synced yet.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("waiting for: {0}")]
+pub struct NotReady(pub(super) String);
 
 /// The kinds whose caches are not synced yet, with the names of their resources.
 #[derive(Debug)]
@@ -31,13 +37,13 @@ impl<K: Ord> Readiness<K> {
     }
 
     /// Returns an error that names the kinds whose caches are not synced yet.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), NotReady> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let names: Vec<_> = waiting.values().copied().collect();
         if names.is_empty() {
             Ok(())
         } else {
-            Err(format!("waiting for: {}", names.join(", ")))
+            Err(NotReady(names.join(", ")))
         }
     }
 }

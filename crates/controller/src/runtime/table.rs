@@ -91,6 +91,14 @@ impl<K: Ord, V> Table<K, V> {
         self.0.get(key)
     }
 
+    /// Returns an object with its key in the table.
+    pub fn entry<Q: Ord + ?Sized>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+    {
+        self.0.get_key_value(key)
+    }
+
     /// Returns true if there is no object.
     #[must_use]
     pub fn is_empty(&self) -> bool {

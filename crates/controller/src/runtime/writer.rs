@@ -82,7 +82,7 @@ impl Writer {
                     }
                     return WriteResult {
                         outcome: self.refused(controller, write, &refused),
-                        refusal: Refusal::of(write, &refused),
+                        refusal: WriteRefusal::of(write, &refused),
                     };
                 }
             }
@@ -174,7 +174,7 @@ impl Writer {
     async fn read(&self, object_ref: &ObjectRef) -> Result<(Authority, AuthorityData), WriteError> {
         let request = Request::new(SECRETS.path(object_ref)).get(&object_ref.name, &GetParams::default());
         let text = self.send(request).await?;
-        let (version, data) = read_authority(&text).map_err(WriteError::not_generated)?;
+        let (version, data) = read_authority(&text).map_err(|error| WriteError::not_generated(error.to_string()))?;
         let object_ref = object_ref.clone();
         Ok((Authority { object_ref, version }, data))
     }
@@ -408,12 +408,12 @@ pub struct WriteResult {
     /// The outcome for the workqueue.
     pub outcome: Outcome,
     /// The reason why the API server rejected a write.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<WriteRefusal>,
 }
 
 /// The rejection of a write by the API server, for people.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct WriteRefusal {
     /// The object that cannot be written, and the reason, in one line.
     pub text: String,
     /// True if the API server decided so: by RBAC, a quota, validation or an admission webhook. Other failures may succeed on
@@ -423,7 +423,7 @@ pub struct Refusal {
     pub is_of_status: bool,
 }
 
-impl Refusal {
+impl WriteRefusal {
     fn of(write: &Write, refused: &WriteError) -> Option<Self> {
         if refused.reason == Reason::Conflict || refused.is_gone && matches!(write, Write::Patch { .. }) {
             return None;
@@ -544,14 +544,14 @@ mod tests {
     use kube::core::Status;
     use ocm::resources::WORKS;
 
-    fn refusal(resource: &'static Resource, code: u16, message: &str) -> Option<Refusal> {
+    fn refusal(resource: &'static Resource, code: u16, message: &str) -> Option<WriteRefusal> {
         let write = Write::Create {
             resource,
             object_ref: ObjectRef::new("eu1", "shop"),
             object: Value::Null,
         };
         let status = Status::failure(message, "Forbidden").with_code(code);
-        Refusal::of(&write, &WriteError::of(&Error::Api(status.boxed())))
+        WriteRefusal::of(&write, &WriteError::of(&Error::Api(status.boxed())))
     }
 
     #[test]

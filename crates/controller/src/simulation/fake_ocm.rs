@@ -164,6 +164,20 @@ impl Hub {
         self.put(Kind::Clusters, &ObjectRef::new("", cluster), Some(object));
     }
 
+    /// Deletes a managed cluster. OCM deletes the ManifestWorks in its namespace too.
+    pub(crate) fn leave(&mut self, cluster: &str) {
+        self.put(Kind::Clusters, &ObjectRef::new("", cluster), None);
+        let kind = Kind::AgentResource(AgentResource::Works);
+        let works = self
+            .existing
+            .keys()
+            .filter(|(of, at)| *of == kind && *at.namespace == *cluster);
+        for (_, object_ref) in works.cloned().collect::<Vec<_>>() {
+            self.put(kind, &object_ref, None);
+        }
+        self.play();
+    }
+
     /// Sets the decisions of a Placement of users, independent of its status.
     pub(crate) fn set_decisions(&mut self, placement: &ObjectRef, clusters: Option<&[&str]>) {
         let object_ref = ObjectRef::new(&placement.namespace, &format!("{}-decision-1", placement.name));

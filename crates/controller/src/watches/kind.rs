@@ -1,6 +1,6 @@
 //! The watched kinds: their resources, selectors, and the changes that their objects cause.
 
-use crate::application_set_report::Found;
+use crate::application_set_report::ExistingReport;
 use crate::cache::Change;
 use crate::cluster_secrets::{CLUSTER, ClusterSecret, MANAGED_BY, OURS, SECRET_TYPE};
 use crate::model;
@@ -9,6 +9,7 @@ use crate::model::{
     TlsSecret, Work, WorkKind,
 };
 use crate::pull::tenancy;
+use crate::runtime::invalid_object::InvalidObject;
 use crate::runtime::table::Update;
 use jiff::Timestamp;
 use kube::runtime::watcher::Config;
@@ -140,8 +141,8 @@ impl Kind {
     ///
     /// # Errors
     ///
-    /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
-    pub(crate) fn change(self, update: Update<ObjectRef, &str>, now: Timestamp) -> Result<Change, String> {
+    /// Returns an error if the JSON or a field is invalid.
+    pub(crate) fn change(self, update: Update<ObjectRef, &str>, now: Timestamp) -> Result<Change, InvalidObject> {
         Ok(match self {
             Self::Applications => Change::Application(read(update, Application::read)?),
             Self::Works => Change::Work(WorkKind::Work, update.try_filter_map(|_, text| Work::read(text, now))?),
@@ -162,14 +163,17 @@ impl Kind {
                 is_known.then(|| TlsSecret::read(text)).transpose()
             })?),
             Self::ApplicationSets => Change::ApplicationSet(read(update, ApplicationSet::read)?),
-            Self::Reports => Change::Report(read(update, Found::read)?),
+            Self::Reports => Change::Report(read(update, ExistingReport::read)?),
             Self::AgentResource(kept) => Change::Object(kept, read(update, |text| Object::read(kept, text))?),
         })
     }
 }
 
 /// Reads the object of an update.
-fn read<K, V>(update: Update<K, &str>, read: impl FnOnce(&str) -> Result<V, String>) -> Result<Update<K, V>, String> {
+fn read<K, V>(
+    update: Update<K, &str>,
+    read: impl FnOnce(&str) -> Result<V, InvalidObject>,
+) -> Result<Update<K, V>, InvalidObject> {
     update.try_filter_map(|_, text| read(text).map(Some))
 }
 

@@ -1,7 +1,7 @@
 //! Tests of the report with Applications of an ApplicationSet on a simulated hub that stores what is written to the report.
 
 use super::*;
-use crate::application_set_report::Found;
+use crate::application_set_report::ExistingReport;
 use crate::application_set_report::tests::merge;
 use crate::cache::tests::{
     AgentReport, BROKEN, REFUSED, WELL, cluster, now, of_set, set, set_of as set_name_of, tracked, work,
@@ -91,7 +91,7 @@ impl Hub {
 
     /// Sends a watch event with the current report.
     fn see(&mut self) {
-        let found = Found::read(&self.report.to_string()).expect("a report");
+        let found = ExistingReport::read(&self.report.to_string()).expect("a report");
         self.cache.apply(Change::Report(Update::Set(shop(), found)));
     }
 

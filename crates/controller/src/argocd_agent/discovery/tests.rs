@@ -7,7 +7,7 @@ fn refs(all: &[Value]) -> Vec<&Value> {
 }
 
 fn discover(services: &[Value], routes: &[Value], nodes: &[Value]) -> Result<Server, String> {
-    super::discover(&refs(services), &refs(routes), &refs(nodes))
+    super::discover(&refs(services), &refs(routes), &refs(nodes)).map_err(|error| error.to_string())
 }
 
 fn resource_proxy(services: &[Value], namespace: &str) -> (String, BTreeSet<String>) {

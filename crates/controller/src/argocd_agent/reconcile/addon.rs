@@ -7,17 +7,13 @@
 //! its add-on.
 
 use super::templates::{template, template_name};
-use super::{
-    ABOUT, NAME, WATCHES, desired, ensure, ensure_absent, gitops_with_agents, management, namespace_and_name,
-    of_gitops, rollout, server, works,
-};
+use super::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, rollout, server, works};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::{DesiredAgent, Entry};
+use crate::assignment;
+use crate::assignment::GitOps;
 use crate::cache::{Cache, ReconcileKind};
-use crate::gitopscluster::membership::{agents_of, clusters_of, decisions_of, has_agent, has_given_up};
-use crate::gitopscluster::ownership::is_anothers;
-use crate::model::AgentResource;
-use crate::model::{GitOpsCluster, Object};
+use crate::model::{AgentResource, Object};
 use crate::reconcile::{Context, Controller};
 use crate::runtime::action::{Action, Write};
 use ocm::argocd_agent as names;
@@ -57,7 +53,7 @@ impl DesiredEntry {
     /// Returns the entry for the ClusterManagementAddOn.
     pub(super) fn entry(&self) -> Entry<'_> {
         Entry {
-            gitops_cluster: namespace_and_name(&self.object_ref),
+            gitops_cluster: (&self.object_ref.namespace, &self.object_ref.name),
             template: &self.template,
             next: self.next.as_deref(),
         }
@@ -65,130 +61,93 @@ impl DesiredEntry {
 }
 
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
-    let it = cache.gitops_cluster(object_ref)?;
-    let argocd = &*context.settings.argocd;
-    let writes = match desired(cache, object_ref, it, argocd) {
-        Some(desired) => writes(cache, object_ref, it, desired, context),
-        None if is_anothers(object_ref, it, argocd) => Vec::new(),
-        None if it.deleting || !it.spec.may_have_agent() => leftovers(cache, object_ref),
+    let gitops = GitOps::get(cache, object_ref)?;
+    let is_unwanted = gitops.object.deleting || !gitops.object.spec.may_have_agent();
+    let writes = match gitops.agent() {
+        Some(desired) => writes(gitops, desired, context),
+        None if is_unwanted && !gitops.is_of_another_controller() => leftovers(gitops),
         // Currently not served.
         None => Vec::new(),
     };
-    (!writes.is_empty()).then(|| of_gitops(object_ref, it, writes))
+    gitops.action(writes)
 }
 
 /// Returns the writes that bring the objects of a GitOpsCluster to the desired state.
-fn writes(
-    cache: &Cache,
-    object_ref: &ObjectRef,
-    it: &GitOpsCluster,
-    desired: &DesiredAgent,
-    context: &Context<'_>,
-) -> Vec<Write> {
-    let (argocd, gitops_cluster) = (&*context.settings.argocd, namespace_and_name(object_ref));
+fn writes(gitops: GitOps<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Vec<Write> {
+    let (cache, namespace_and_name) = (gitops.cache, gitops.namespace_and_name());
     let existing = |kind, object: &Value| {
         let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
         cache.object(kind, &ObjectRef::new(text("namespace"), text("name")))
     };
     let mut writes = Vec::new();
     // Templates are never changed: OCM would apply the change to all clusters at once.
-    let name = template_name(object_ref, desired, context);
+    let name = template_name(gitops, desired, context);
     if cache
         .object(AgentResource::Templates, &ObjectRef::new("", &name))
         .is_none()
     {
-        writes.extend(ensure(&TEMPLATES, template(object_ref, desired, context), None));
+        writes.extend(ensure(&TEMPLATES, template(gitops, desired, context), None));
     }
     if let Ok(server) = server(cache, desired) {
-        let config = agent::deployment_config(gitops_cluster, desired, &server);
+        let config = agent::deployment_config(namespace_and_name, desired, &server);
         let before = existing(AgentResource::AddOnConfigs, &config);
         writes.extend(ensure(&ADDON_CONFIGS, config, before));
     }
-    let placement = agent::placement(gitops_cluster);
+    let placement = agent::placement(namespace_and_name);
     let before = existing(AgentResource::Placements, &placement);
     writes.extend(ensure(&PLACEMENTS, placement, before));
-    writes.extend(decisions(cache, object_ref, it, argocd));
-    writes.extend(rollout::writes(cache, object_ref, it, &name, context));
-    writes.extend(outdated(cache, object_ref, &name));
+    writes.extend(decisions(gitops));
+    writes.extend(rollout::writes(gitops, &name, context));
+    writes.extend(outdated(gitops, &name));
     writes
 }
 
-/// Returns the objects of a kind that were created for a GitOpsCluster.
-pub(super) fn of<'i>(
-    cache: &'i Cache,
-    kind: AgentResource,
-    object_ref: &ObjectRef,
-) -> impl Iterator<Item = (&'i ObjectRef, &'i Object)> {
-    let all = cache.objects(kind);
-    all.filter(move |(_, it)| it.owner().as_ref() == Some(object_ref))
-}
-
-/// Returns the PlacementDecisions of a GitOpsCluster that name the clusters with the next version, during a rollout.
-pub(super) fn next_decisions_of<'i>(
-    cache: &'i Cache,
-    object_ref: &ObjectRef,
-) -> impl Iterator<Item = (&'i ObjectRef, &'i Object)> {
-    let all = of(cache, AgentResource::Decisions, object_ref);
-    all.filter(|(at, _)| names::next_decision_number(&object_ref.name, &at.name).is_some())
-}
-
-/// Returns the clusters in such PlacementDecisions, by the numbers of the objects.
-pub(super) fn present(
-    object_ref: &ObjectRef,
+/// Returns the clusters in these PlacementDecisions, by the numbers of the objects.
+pub(super) fn decided_by_number(
+    gitops: GitOps<'_>,
     existing: &[(&ObjectRef, &Object)],
     number: fn(&str, &str) -> Option<usize>,
-) -> agent::decisions::Present {
-    let held = existing.iter().filter_map(|(at, it)| {
-        let number = number(&object_ref.name, &at.name)?;
+) -> agent::decisions::DecidedClusters {
+    let decided = existing.iter().filter_map(|(at, it)| {
+        let number = number(&gitops.object_ref.name, &at.name)?;
         Some((number, it.decided().map(Into::into).collect()))
     });
-    held.collect()
+    decided.collect()
 }
 
 /// Returns the writes of the PlacementDecisions that name all clusters with the add-on.
-fn decisions(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> Vec<Write> {
-    let existing: Vec<_> = decisions_of(cache, object_ref).collect();
-    let mut clusters = agents_of(cache, object_ref, it, argocd);
-    clusters.extend(clusters_to_hand_over(cache, object_ref, argocd));
-    clusters.extend(clusters_with_operator(cache, object_ref, argocd));
-    let held = present(object_ref, &existing, names::decision_number);
-    let desired = agent::decisions(namespace_and_name(object_ref), &clusters, &held);
-    write_decisions(object_ref, desired, existing)
+fn decisions(gitops: GitOps<'_>) -> Vec<Write> {
+    let existing: Vec<_> = gitops.decisions().collect();
+    let mut clusters = gitops.agents();
+    clusters.extend(clusters_to_hand_over(gitops));
+    clusters.extend(clusters_with_operator(gitops));
+    let decided = decided_by_number(gitops, &existing, names::decision_number);
+    let desired = agent::decisions(gitops.namespace_and_name(), &clusters, &decided);
+    write_decisions(gitops, desired, existing)
 }
 
 /// Returns the clusters that this GitOpsCluster has released, but whose operator still has an ArgoCD resource to delete.
-fn clusters_with_operator<'i>(cache: &'i Cache, object_ref: &ObjectRef, argocd: &str) -> BTreeSet<&'i str> {
-    let mut clusters: BTreeSet<_> = works::operated(cache, object_ref)
-        .map(|(at, _)| &*at.namespace)
-        .collect();
-    let present = clusters_of(cache, object_ref);
-    let is_taken = |cluster: &str| {
-        gitops_with_agents(cache, argocd).any(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd))
-    };
-    clusters.retain(|cluster| present.contains(cluster) && !is_taken(cluster));
+fn clusters_with_operator(gitops: GitOps<'_>) -> BTreeSet<&str> {
+    let mut clusters: BTreeSet<_> = works::operated(gitops).map(|(at, _)| &*at.namespace).collect();
+    let decided = gitops.decided();
+    let is_taken = |cluster: &str| assignment::of(gitops.cache, cluster).served().is_some();
+    clusters.retain(|cluster| decided.contains(cluster) && !is_taken(cluster));
     clusters
 }
 
 /// Returns the clusters that another GitOpsCluster takes over but has not named yet: OCM would uninstall the add-on meanwhile.
-fn clusters_to_hand_over<'i>(cache: &'i Cache, object_ref: &ObjectRef, argocd: &str) -> Vec<&'i str> {
-    let others: Vec<_> = gitops_with_agents(cache, argocd)
-        .filter(|(other, ..)| *other != object_ref)
-        .collect();
+fn clusters_to_hand_over(gitops: GitOps<'_>) -> Vec<&str> {
     let is_taken = |cluster: &&str| {
-        let mut others = others.iter();
-        others.any(|(other, it, _)| {
-            has_agent(cache, other, it, cluster, argocd) && !cache.has_written_decision(other, cluster)
-        })
+        let assignment = assignment::of(gitops.cache, cluster);
+        let other = assignment.served().filter(|other| *other != gitops.object_ref);
+        other.is_some_and(|other| !gitops.cache.has_written_decision(other, cluster))
     };
-    if others.is_empty() {
-        return Vec::new();
-    }
-    clusters_of(cache, object_ref).into_iter().filter(is_taken).collect()
+    gitops.decided().into_iter().filter(is_taken).collect()
 }
 
 /// Returns the writes that create or update these PlacementDecisions and delete all others of those that exist.
 pub(super) fn write_decisions(
-    object_ref: &ObjectRef,
+    gitops: GitOps<'_>,
     desired: Vec<Value>,
     existing: Vec<(&ObjectRef, &Object)>,
 ) -> Vec<Write> {
@@ -197,7 +156,7 @@ pub(super) fn write_decisions(
     for mut decision in desired {
         let status = decision["status"].take();
         let at = ObjectRef::new(
-            &object_ref.namespace,
+            &gitops.object_ref.namespace,
             decision["metadata"]["name"].as_str().unwrap_or_default(),
         );
         let before = existing.iter().find(|(other, _)| **other == at).map(|(_, it)| *it);
@@ -221,8 +180,8 @@ pub(super) fn write_decisions(
 }
 
 /// Returns the writes that delete templates that no cluster has or gets.
-fn outdated(cache: &Cache, object_ref: &ObjectRef, current: &str) -> Vec<Write> {
-    let all = of(cache, AgentResource::Templates, object_ref);
+fn outdated(gitops: GitOps<'_>, current: &str) -> Vec<Write> {
+    let (cache, all) = (gitops.cache, gitops.created(AgentResource::Templates));
     let mut old = all.filter(|(_, it)| !it.deleting).peekable();
     if old.peek().is_none() {
         return Vec::new();
@@ -251,85 +210,79 @@ fn names_in(value: &Value) -> Vec<&str> {
 }
 
 /// Returns the writes that delete the objects of a GitOpsCluster that no longer wants the add-on, once OCM has uninstalled it.
-fn leftovers(cache: &Cache, object_ref: &ObjectRef) -> Vec<Write> {
+fn leftovers(gitops: GitOps<'_>) -> Vec<Write> {
+    let cache = gitops.cache;
     let is_named =
-        management(cache).is_some_and(|existing| agent::is_named(namespace_and_name(object_ref), &existing.object));
-    let clusters = clusters_of(cache, object_ref);
+        management(cache).is_some_and(|existing| agent::is_named(gitops.namespace_and_name(), &existing.object));
+    let clusters = gitops.decided();
     let others = cache
         .objects(AgentResource::Decisions)
-        .filter(|(_, it)| it.owner().as_ref() != Some(object_ref));
+        .filter(|(_, it)| it.owner().as_ref() != Some(gitops.object_ref));
     let others: BTreeSet<_> = others.flat_map(|(_, it)| it.decided()).collect();
     let mut addons = cache.objects(AgentResource::AddOns).map(|(at, _)| &*at.namespace);
     if is_named || addons.any(|cluster| clusters.contains(cluster) && !others.contains(cluster)) {
         return Vec::new();
     }
     let all = OWNED_KINDS.into_iter().flat_map(|(kind, resource)| {
-        let existing = of(cache, kind, object_ref);
+        let existing = gitops.created(kind);
         existing.filter_map(move |(at, it)| ensure_absent(resource, at, it))
     });
     all.collect()
 }
 
 /// Returns true if any object created for a GitOpsCluster is left.
-pub(super) fn is_left(cache: &Cache, object_ref: &ObjectRef) -> bool {
+pub(super) fn is_left(gitops: GitOps<'_>) -> bool {
     let kinds = OWNED_KINDS
         .into_iter()
         .map(|(kind, _)| kind)
         .chain([AgentResource::Works]);
-    kinds
-        .into_iter()
-        .any(|kind| of(cache, kind, object_ref).next().is_some())
+    kinds.into_iter().any(|kind| gitops.created(kind).next().is_some())
 }
 
 /// Returns the clusters that an entry of the add-on names.
-pub(super) fn named<'i>(cache: &'i Cache, entry: &DesiredEntry) -> BTreeSet<&'i str> {
-    clusters_of(cache, &entry.object_ref)
+pub(super) fn named<'c>(cache: &'c Cache, entry: &DesiredEntry) -> BTreeSet<&'c str> {
+    GitOps::get(cache, &entry.object_ref).map_or_else(BTreeSet::new, GitOps::decided)
 }
 
 /// Returns true if all GitOpsClusters that installed the add-on on a cluster have certainly released it.
-pub(super) fn is_given_up(cache: &Cache, cluster: &str, argocd: &str) -> bool {
+pub(super) fn is_given_up(cache: &Cache, cluster: &str) -> bool {
     let mut owners = cache.gitops_with_decision(cluster).peekable();
     owners.peek().is_some()
-        && owners.all(|owner| match cache.gitops_cluster(&owner) {
-            Some(it) => has_given_up(cache, &owner, it, cluster, argocd),
+        && owners.all(|owner| match GitOps::get(cache, &owner) {
+            Some(gitops) => gitops.has_given_up(cluster),
             None => cache.is_gitops_cluster_deleted(&owner),
         })
 }
 
-/// Returns the desired entries of a GitOpsCluster, once all objects that they reference exist.
-pub(super) fn entry(
-    cache: &Cache,
-    object_ref: &ObjectRef,
-    it: &GitOpsCluster,
-    context: &Context<'_>,
-) -> Option<DesiredEntry> {
-    let desired = it.spec.agent.as_ref()?;
-    let at = |name: &str| ObjectRef::new(&object_ref.namespace, name);
-    let template = template_name(object_ref, desired, context);
+/// Returns the desired entries of a GitOpsCluster with agents, once all objects that they reference exist.
+pub(super) fn entry(gitops: GitOps<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Option<DesiredEntry> {
+    let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
+    let template = template_name(gitops, desired, context);
     cache.object(AgentResource::Templates, &ObjectRef::new("", &template))?;
-    cache.object(AgentResource::Placements, &at(&names::placement(&object_ref.name)))?;
+    cache.object(
+        AgentResource::Placements,
+        &ObjectRef::new(namespace, &names::placement(name)),
+    )?;
     cache.object(
         AgentResource::AddOnConfigs,
-        &at(&names::deployment_config(&object_ref.name)),
+        &ObjectRef::new(namespace, &names::deployment_config(name)),
     )?;
     // OCM would uninstall the add-on from clusters that are not named yet.
-    let clusters = agents_of(cache, object_ref, it, &context.settings.argocd);
-    let is_named = clusters.is_subset(&clusters_of(cache, object_ref));
-    is_named.then(|| {
-        let plan = rollout::plan(cache, object_ref, it, &template, context);
+    gitops.agents().is_subset(&gitops.decided()).then(|| {
+        let plan = rollout::plan(gitops, &template, context);
         DesiredEntry {
-            object_ref: object_ref.clone(),
+            object_ref: gitops.object_ref.clone(),
             template: plan.first.to_owned(),
-            next: rollout::next(cache, object_ref, &plan),
+            next: rollout::next(gitops, &plan),
         }
     })
 }
 
 /// Returns the current entries of a GitOpsCluster from the ClusterManagementAddOn.
-pub(super) fn entry_before(object_ref: &ObjectRef, management: &Value) -> Option<DesiredEntry> {
+pub(super) fn entry_before(gitops: GitOps<'_>, management: &Value) -> Option<DesiredEntry> {
     Some(DesiredEntry {
-        object_ref: object_ref.clone(),
-        template: agent::present_template(namespace_and_name(object_ref), management)?.to_owned(),
-        next: agent::next_template(namespace_and_name(object_ref), management).map(str::to_owned),
+        object_ref: gitops.object_ref.clone(),
+        template: agent::present_template(gitops.namespace_and_name(), management)?.to_owned(),
+        next: agent::next_template(gitops.namespace_and_name(), management).map(str::to_owned),
     })
 }

@@ -3,15 +3,17 @@
 //! day.
 
 use super::authority;
-use super::issued::{self, Blocked};
+use crate::assignment;
+use crate::assignment::certificates::{records, unexpired};
 use crate::cache::Cache;
-use crate::model::AgentResource;
+use crate::model::{AgentResource, Blocked};
 use crate::runtime::action::Write;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use ocm::health::time;
 use ocm::object_ref::ObjectRef;
 use ocm::resources::CONFIG_MAPS;
+use ocm::time_math::after;
 use serde_json::{Map, Value, json};
 
 /// The prefix of entries that the controller wrote and may remove; argocd-agent ignores it.
@@ -21,38 +23,53 @@ const OURS: &str = "argocd-ocm-cmp: ";
 const SIZE: usize = 900 * 1024;
 
 /// Returns true if a certificate is on the blocklist.
-pub(super) fn has(cache: &Cache, argocd: &str, fingerprint: &str) -> bool {
-    let existing = cache.object(AgentResource::Blocklist, &ObjectRef::new(argocd, names::BLOCKLIST));
+pub(super) fn has(cache: &Cache, fingerprint: &str) -> bool {
+    let existing = cache.object(
+        AgentResource::Blocklist,
+        &ObjectRef::new(cache.argocd(), names::BLOCKLIST),
+    );
     existing.is_some_and(|existing| existing.object["data"].get(fingerprint).is_some())
 }
 
+/// Returns the time when the certificate of one of our entries expires.
+fn until(text: &Value) -> Option<&str> {
+    let ours = text.as_str()?.strip_prefix(OURS)?;
+    Some(ours.rsplit_once(" until ")?.1)
+}
+
+/// Returns the time when the first of our entries can be removed.
+pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
+    let object_ref = ObjectRef::new(cache.argocd(), names::BLOCKLIST);
+    let existing = cache.object(AgentResource::Blocklist, &object_ref)?;
+    let all = existing.object["data"].as_object().into_iter().flatten();
+    let first: Timestamp = all.filter_map(|(_, text)| until(text)).min()?.parse().ok()?;
+    Some(after(first, SignedDuration::from_secs(1))).filter(|at| *at > now)
+}
+
 /// Returns the next write. Removes an entry only after its certificate has expired.
-pub(super) fn next(cache: &Cache, argocd: &str, now: Timestamp) -> Option<Write> {
+pub(super) fn next(cache: &Cache, now: Timestamp) -> Option<Write> {
+    let argocd = &**cache.argocd();
     let object_ref = ObjectRef::new(argocd, names::BLOCKLIST);
     let existing = cache.object(AgentResource::Blocklist, &object_ref);
     let known = existing.and_then(|existing| existing.object["data"].as_object());
     let mut new: Vec<(Blocked, String, String)> = Vec::new();
-    for (cluster, _, record) in issued::all(cache) {
-        let mut missing = issued::unexpired(record, now)
-            .filter(|it| known.is_none_or(|known| !known.contains_key(it.fingerprint)))
+    for (cluster, _, record) in records(cache) {
+        let mut missing = unexpired(record, now)
+            .filter(|it| known.is_none_or(|known| !known.contains_key(&*it.fingerprint)))
             .peekable();
         if missing.peek().is_none() {
             continue;
         }
-        if let Some(why) = issued::blocked(cache, cluster, record, argocd) {
+        if let Some(why) = assignment::of(cache, cluster).blocked {
             new.extend(missing.map(|it| {
-                let text = format!("{OURS}{cluster} until {}", it.until);
-                (why, it.fingerprint.to_owned(), text)
+                let text = format!("{OURS}{cluster} until {}", time(it.not_after));
+                (why, it.fingerprint.to_string(), text)
             }));
         }
     }
     new.sort_unstable();
     let now = time(now);
-    let is_over = |text: &Value| {
-        let ours = text.as_str().and_then(|text| text.strip_prefix(OURS));
-        let until = ours.and_then(|ours| ours.rsplit_once(" until "));
-        until.is_some_and(|(_, until)| *until < *now)
-    };
+    let is_over = |text: &Value| until(text).is_some_and(|until| *until < *now);
     let mut data = Map::new();
     let mut size = 0_usize;
     for (fingerprint, text) in known.into_iter().flatten() {

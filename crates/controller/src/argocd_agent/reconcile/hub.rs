@@ -4,23 +4,19 @@
 
 use super::addon::DesiredEntry;
 use super::authority::{self, CaDistribution, Leaf};
-use super::{
-    ABOUT, NAME, WATCHES, blocklist, ensure, ensure_absent, gitops_with_agents, issued, management, of_argocd, of_hub,
-    server, works,
-};
+use super::{ABOUT, NAME, WATCHES, blocklist, ensure, ensure_absent, issued, management, of_argocd, server, works};
 use crate::argocd_agent as agent;
+use crate::assignment;
+use crate::assignment::GitOps;
 use crate::cache::{Cache, ReconcileKind};
-use crate::gitopscluster::membership::{agents_of, clusters_of, has_agent};
-use crate::gitopscluster::ownership::{is_anothers, is_held};
-use crate::model::AgentResource;
-use crate::model::{GitOpsCluster, Object, TlsSecret};
+use crate::model::{AgentResource, Object, TlsSecret};
 use crate::reconcile::{Context, Controller};
-use crate::runtime::action::{Action, Write};
+use crate::runtime::action::{Action, InvolvedObject, Write};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::hash::hex;
 use ocm::object_ref::ObjectRef;
-use ocm::resources::{CONFIG_MAPS, DEPLOYMENTS, MANAGEMENTS, Resource, SECRETS};
+use ocm::resources::{CONFIG_MAPS, DEPLOYMENTS, MANAGEMENTS, NAMESPACES, Resource, SECRETS};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -41,45 +37,52 @@ pub(crate) const CONTROLLER: Controller = Controller {
 const STARTED_WITH: &str = "argocd-ocm-cmp.github.io/certificates";
 
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
-    let argocd = &*context.settings.argocd;
-    if *object_ref.name != *argocd {
+    if object_ref.name != *cache.argocd() {
         return None;
     }
     // These writes are urgent.
-    let lists = blocklist::next(cache, argocd, context.now).or_else(|| issued::expired(cache, argocd, context.now));
-    let write = if lists.is_some() {
-        lists
-    } else if gitops_with_agents(cache, argocd).next().is_some() {
+    let certificates = blocklist::next(cache, context.now).or_else(|| issued::expired(cache, context.now));
+    let write = if certificates.is_some() {
+        certificates
+    } else if GitOps::with_agents(cache).next().is_some() {
         desired(cache, context)
-    } else if cache
-        .gitops_clusters()
-        .any(|(object_ref, it)| may_ask(cache, object_ref, it))
-    {
+    } else if GitOps::all(cache).any(may_request_agents) {
         install(cache, context)
     } else {
-        unwanted(cache, argocd)
+        unwanted(cache)
     };
-    Some(of_hub(argocd, vec![write?]))
+    Some(Action {
+        involved_object: InvolvedObject {
+            resource: &NAMESPACES,
+            object_ref: object_ref.clone(),
+            uid: Box::default(),
+        },
+        writes: vec![write?],
+        refresh: false,
+        events: Vec::new(),
+    })
 }
 
 /// Returns true if a GitOpsCluster requests agents, served or not, or may do so, or if its operators still have objects to
 /// delete.
-fn may_ask(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster) -> bool {
-    !it.deleting && it.spec.may_have_agent() || works::operated(cache, object_ref).next().is_some()
+fn may_request_agents(gitops: GitOps<'_>) -> bool {
+    let it = gitops.object;
+    !it.deleting && it.spec.may_have_agent() || works::operated(gitops).next().is_some()
 }
 
 fn requeue_after(cache: &Cache, _: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
-    let rollouts = gitops_with_agents(cache, &context.settings.argocd);
-    let rollouts = rollouts.filter_map(|(object_ref, _, _)| super::rollout::requeue_after(cache, object_ref, context));
+    let rollouts = GitOps::with_agents(cache)
+        .filter_map(|(gitops, _)| super::rollout::requeue_after(cache, gitops.object_ref, context));
     rollouts
-        .chain(renewal(cache, &context.settings.argocd))
+        .chain(renewal(cache))
         .chain(issued::requeue_after(cache, context.now))
+        .chain(blocklist::requeue_after(cache, context.now))
         .min()
 }
 
 /// Returns the time when the next certificate must be renewed.
-fn renewal(cache: &Cache, argocd: &str) -> Option<Timestamp> {
-    gitops_with_agents(cache, argocd).next()?;
+fn renewal(cache: &Cache) -> Option<Timestamp> {
+    GitOps::with_agents(cache).next()?;
     let ca = cache.certificate(names::CA_SECRET)?;
     let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].map(|name| cache.certificate(name));
     let ours = leaves.into_iter().flatten().filter(|leaf| authority::is_of(ca, leaf));
@@ -89,9 +92,9 @@ fn renewal(cache: &Cache, argocd: &str) -> Option<Timestamp> {
 
 /// Returns the write for the first object that differs from the desired state: each object needs the previous ones.
 fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
-    let (argocd, now) = (&*context.settings.argocd, context.now);
+    let (argocd, now) = (&**cache.argocd(), context.now);
     let ca = cache.certificate(names::CA_SECRET);
-    if let Some(write) = authority::next(ca, argocd, distribution(cache, argocd), now) {
+    if let Some(write) = authority::next(ca, argocd, distribution(cache), now) {
         return Some(write);
     }
     let ca = ca.filter(|ca| ca.leaf().is_some())?;
@@ -108,16 +111,17 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     if let Some(write) = ensure(&CONFIG_MAPS, bundle, named(AgentResource::Bundle, names::CA_BUNDLE)) {
         return Some(write);
     }
-    leaves(cache, ca, argocd, now)
-        .or_else(|| restart(cache, ca, argocd))
+    leaves(cache, ca, now)
+        .or_else(|| restart(cache, ca))
         .or_else(|| install(cache, context))
 }
 
 /// Returns the write that issues the certificate of the principal or of the resource proxy, if one is due.
-fn leaves(cache: &Cache, ca: &TlsSecret, argocd: &str, now: Timestamp) -> Option<Write> {
+fn leaves(cache: &Cache, ca: &TlsSecret, now: Timestamp) -> Option<Write> {
+    let argocd = &**cache.argocd();
     let [services, routes, nodes] =
         [AgentResource::Services, AgentResource::Routes, AgentResource::Nodes].map(|kind| of_argocd(cache, kind));
-    let servers = gitops_with_agents(cache, argocd).filter_map(|(_, _, desired)| server(cache, desired).ok());
+    let servers = GitOps::with_agents(cache).filter_map(|(_, desired)| server(cache, desired).ok());
     let mut addresses: Vec<_> = servers.map(|server| Some(server.address)).collect();
     addresses.push(None);
     let names = addresses
@@ -141,14 +145,14 @@ fn leaves(cache: &Cache, ca: &TlsSecret, argocd: &str, now: Timestamp) -> Option
 }
 
 /// Returns the write that restarts a principal that was started with other certificates.
-fn restart(cache: &Cache, ca: &TlsSecret, argocd: &str) -> Option<Write> {
+fn restart(cache: &Cache, ca: &TlsSecret) -> Option<Write> {
     let mut digest = Sha256::new_with_prefix(&*ca.text);
     for name in [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS] {
         digest.update(cache.certificate(name)?.digest);
     }
     let digest = hex(&digest.finalize()[..16]);
     names::PRINCIPAL_DEPLOYMENTS.into_iter().find_map(|name| {
-        let object_ref = ObjectRef::new(argocd, name);
+        let object_ref = ObjectRef::new(cache.argocd(), name);
         let existing = cache.object(AgentResource::Deployments, &object_ref)?;
         let annotations = &existing.object["spec"]["template"]["metadata"]["annotations"];
         (annotations[STARTED_WITH] != *digest).then(|| Write::Patch {
@@ -164,7 +168,7 @@ fn restart(cache: &Cache, ca: &TlsSecret, argocd: &str) -> Option<Write> {
 
 /// Checks the progress of a CA rotation: whether every cluster has all CA certificates, and whether the first one issued all
 /// certificates.
-fn distribution(cache: &Cache, argocd: &str) -> CaDistribution {
+fn distribution(cache: &Cache) -> CaDistribution {
     let Some(ca) = cache.certificate(names::CA_SECRET) else {
         return CaDistribution {
             is_known: false,
@@ -186,14 +190,13 @@ fn distribution(cache: &Cache, argocd: &str) -> CaDistribution {
             !is_ours || leaf.is_some_and(|(leaf, signer)| leaf.is_issued_by(signer))
         })
     };
-    let mut clusters: BTreeSet<_> = gitops_with_agents(cache, argocd)
-        .flat_map(|(object_ref, it, _)| agents_of(cache, object_ref, it, argocd))
+    let mut clusters: BTreeSet<_> = GitOps::with_agents(cache)
+        .flat_map(|(gitops, _)| gitops.agents())
         .collect();
     // Clusters of a GitOpsCluster that is currently invalid or not served keep their agents, and need the next CA too.
-    let kept = cache.gitops_clusters().filter(|(object_ref, it)| {
-        !it.deleting && it.spec.may_have_agent() && super::desired(cache, object_ref, it, argocd).is_none()
-    });
-    clusters.extend(kept.flat_map(|(object_ref, _)| clusters_of(cache, object_ref)));
+    let kept = GitOps::all(cache)
+        .filter(|gitops| !gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.agent().is_none());
+    clusters.extend(kept.flat_map(GitOps::decided));
     let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS];
     CaDistribution {
         is_known: clusters.iter().all(|cluster| works::has(cache, cluster, ca)),
@@ -208,10 +211,9 @@ fn distribution(cache: &Cache, argocd: &str) -> CaDistribution {
 /// exists. OCM uninstalls the add-on from every cluster without an entry, so there is no write before every cluster with the
 /// add-on is named.
 fn install(cache: &Cache, context: &Context<'_>) -> Option<Write> {
-    let argocd = &*context.settings.argocd;
     let existing = management(cache);
     let entries = entries(cache, context, existing);
-    if entries.is_empty() || !left_out(cache, &entries, argocd).is_empty() {
+    if entries.is_empty() || !left_out(cache, &entries).is_empty() {
         return None;
     }
     ensure(
@@ -225,7 +227,7 @@ fn install(cache: &Cache, context: &Context<'_>) -> Option<Write> {
 }
 
 /// Returns the clusters that have the add-on and are not in these entries, although no GitOpsCluster has released them.
-fn left_out(cache: &Cache, entries: &[DesiredEntry], argocd: &str) -> Vec<String> {
+fn left_out(cache: &Cache, entries: &[DesiredEntry]) -> Vec<String> {
     let named: BTreeSet<_> = entries
         .iter()
         .flat_map(|entry| super::addon::named(cache, entry))
@@ -233,11 +235,8 @@ fn left_out(cache: &Cache, entries: &[DesiredEntry], argocd: &str) -> Vec<String
     let all = cache.objects(AgentResource::AddOns).filter(|(addon, it)| {
         let cluster = &*addon.namespace;
         // The new owner may not have named it yet.
-        let is_taken = || {
-            gitops_with_agents(cache, argocd)
-                .any(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd))
-        };
-        let stays = || !super::addon::is_given_up(cache, cluster, argocd) || is_taken();
+        let is_taken = || assignment::of(cache, cluster).served().is_some();
+        let stays = || !super::addon::is_given_up(cache, cluster) || is_taken();
         !named.contains(cluster) && !it.deleting && stays()
     });
     all.map(|(addon, _)| addon.namespace.to_string()).collect()
@@ -245,34 +244,27 @@ fn left_out(cache: &Cache, entries: &[DesiredEntry], argocd: &str) -> Vec<String
 
 /// Returns the clusters that have the add-on and that no GitOpsCluster selects, although none has released them.
 pub(super) fn unselected_clusters(cache: &Cache, context: &Context<'_>) -> Vec<String> {
-    let argocd = &*context.settings.argocd;
-    left_out(cache, &entries(cache, context, management(cache)), argocd)
+    left_out(cache, &entries(cache, context, management(cache)))
 }
 
 /// Returns the entries of the GitOpsClusters. A GitOpsCluster with missing objects, or one that is currently not served, keeps
 /// its previous entry.
 fn entries(cache: &Cache, context: &Context<'_>, existing: Option<&Object>) -> Vec<DesiredEntry> {
-    let argocd = &*context.settings.argocd;
-    let asking = cache
-        .gitops_clusters()
-        .filter(|(object_ref, it)| may_ask(cache, object_ref, it));
-    asking
-        .filter_map(|(object_ref, it)| {
-            let is_served = super::desired(cache, object_ref, it, argocd).is_some();
-            let now = is_served
-                .then(|| super::addon::entry(cache, object_ref, it, context))
-                .flatten();
-            now.or_else(|| super::addon::entry_before(object_ref, &existing?.object))
-        })
-        .collect()
+    let all = GitOps::all(cache).filter(|gitops| may_request_agents(*gitops));
+    all.filter_map(|gitops| {
+        let desired = gitops.agent();
+        let entry = desired.and_then(|desired| super::addon::entry(gitops, desired, context));
+        entry.or_else(|| super::addon::entry_before(gitops, &existing?.object))
+    })
+    .collect()
 }
 
 /// Returns the next deletion of shared objects once no GitOpsCluster requests agents. Deletes only while the last GitOpsCluster
 /// that requested agents waits for it: an empty list of GitOpsClusters is no reason.
-fn unwanted(cache: &Cache, argocd: &str) -> Option<Write> {
-    let is_waiting = cache.gitops_clusters().any(|(object_ref, it)| {
-        let is_last = it.deleting && it.spec.agent.is_some() && is_held(object_ref, it, argocd);
-        !is_anothers(object_ref, it, argocd) && (is_last || super::addon::is_left(cache, object_ref))
+fn unwanted(cache: &Cache) -> Option<Write> {
+    let is_waiting = GitOps::all(cache).any(|gitops| {
+        let is_last = gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.is_held();
+        !gitops.is_of_another_controller() && (is_last || super::addon::is_left(gitops))
     });
     if !is_waiting {
         return None;
@@ -283,40 +275,38 @@ fn unwanted(cache: &Cache, argocd: &str) -> Option<Write> {
     if cache.objects(AgentResource::AddOns).next().is_some() {
         return None;
     }
-    let shared_objects = shared_objects(cache, argocd)
+    let shared_objects = shared_objects(cache)
         .find_map(|(resource, object_ref, existing)| ensure_absent(resource, &object_ref, existing));
-    let lists = || {
+    let records = || {
         let mut all = cache.objects(AgentResource::Issued);
         all.find_map(|(object_ref, existing)| ensure_absent(&SECRETS, object_ref, existing))
     };
-    shared_objects.or_else(|| outdated(cache, argocd)).or_else(lists)
+    shared_objects.or_else(|| certificate(cache)).or_else(records)
 }
 
 /// Returns the shared objects other than certificates.
-fn shared_objects<'i>(
-    cache: &'i Cache,
-    argocd: &str,
-) -> impl Iterator<Item = (&'static Resource, ObjectRef, &'i Object)> {
+fn shared_objects(cache: &Cache) -> impl Iterator<Item = (&'static Resource, ObjectRef, &Object)> {
     let all = [
         (AgentResource::Bundle, &CONFIG_MAPS, names::CA_BUNDLE),
         (AgentResource::TokenKey, &SECRETS, names::JWT_SECRET),
     ];
     all.into_iter().filter_map(move |(kind, resource, name)| {
-        let object_ref = ObjectRef::new(argocd, name);
+        let object_ref = ObjectRef::new(cache.argocd(), name);
         let existing = cache.object(kind, &object_ref)?;
         Some((resource, object_ref, existing))
     })
 }
 
-/// Returns the deletion of the first of our certificates that still exists.
-fn outdated(cache: &Cache, argocd: &str) -> Option<Write> {
-    names::CERTIFICATES.into_iter().find_map(|name| {
+/// Returns the deletion of the first of our certificates that still exists. Deletes the CA last: if a GitOpsCluster requests
+/// agents meanwhile, no certificate of a deleted CA is left, which agents and cluster Secrets of the next CA would not trust.
+fn certificate(cache: &Cache) -> Option<Write> {
+    names::CERTIFICATES.into_iter().rev().find_map(|name| {
         let existing = cache
             .certificate(name)
             .filter(|existing| existing.is_ours && !existing.deleting)?;
         Some(Write::Delete {
             resource: &SECRETS,
-            object_ref: ObjectRef::new(argocd, name),
+            object_ref: ObjectRef::new(cache.argocd(), name),
             uid: existing.uid.clone(),
             version: existing.version.clone(),
             unless_exists: None,
@@ -325,12 +315,12 @@ fn outdated(cache: &Cache, argocd: &str) -> Option<Write> {
 }
 
 /// Returns true if any of our shared objects is left.
-pub(super) fn is_left(cache: &Cache, argocd: &str) -> bool {
+pub(super) fn is_left(cache: &Cache) -> bool {
     let mut certificates = names::CERTIFICATES
         .into_iter()
         .filter_map(|name| cache.certificate(name));
     management(cache).is_some_and(Object::is_ours)
-        || shared_objects(cache, argocd).any(|(_, _, existing)| existing.is_ours())
+        || shared_objects(cache).any(|(_, _, existing)| existing.is_ours())
         || certificates.any(|it| it.is_ours)
         || cache.objects(AgentResource::Issued).any(|(_, it)| it.is_ours())
 }

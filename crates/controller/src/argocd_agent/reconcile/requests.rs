@@ -1,26 +1,22 @@
 //! The controller for CertificateSigningRequests of agents: each agent gets a certificate for its own cluster, and no other.
 
-use super::{ABOUT, NAME, WATCHES, authority, gitops_with_agents, issued};
-use crate::argocd_agent::requests::{Requester, check};
-use crate::argocd_agent::state;
+use super::{ABOUT, NAME, WATCHES, authority, issued};
+use crate::argocd_agent::requests::{CertificateRequest, RequestSpec, check};
+use crate::assignment;
+use crate::assignment::certificates::{record, unexpired};
 use crate::cache::{Cache, ReconcileKind};
-use crate::gitopscluster::membership::has_agent;
-use crate::model::AgentResource;
-use crate::model::Object;
+use crate::model::{AgentResource, IssuedCertificate, Object};
 use crate::reconcile::{Context, Controller};
 use crate::runtime::action::{Action, Event, InvolvedObject, Write};
 use crate::runtime::text::bounded;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
 use ocm::health::time;
 use ocm::object_ref::ObjectRef;
 use ocm::resources::{REQUEST_APPROVALS, REQUEST_STATUSES, REQUESTS, Resource};
 use ocm::time_math::{after, before};
-use pki;
 use pki::Recipe;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 
 pub(crate) const CONTROLLER: Controller = Controller {
@@ -55,42 +51,51 @@ enum Approval {
     Deny(&'static str, String),
 }
 
+/// A request without a decision or a certificate.
+#[derive(Clone, Copy)]
+struct OpenRequest<'c> {
+    object_ref: &'c ObjectRef,
+    object: &'c Object,
+    request: &'c CertificateRequest,
+}
+
+impl<'c> OpenRequest<'c> {
+    fn get(cache: &'c Cache, object_ref: &'c ObjectRef) -> Option<Self> {
+        let object = cache.object(AgentResource::Requests, object_ref)?;
+        let request = object.request().filter(|it| !object.deleting && it.is_open())?;
+        Some(Self {
+            object_ref,
+            object,
+            request,
+        })
+    }
+}
+
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
-    let request = cache
-        .object(AgentResource::Requests, object_ref)
-        .filter(|it| is_open(it))?;
-    let now = context.now;
-    let is_approved = has(request, "Approved");
-    let (write, event) = match evaluate(cache, request, context) {
+    let open = OpenRequest::get(cache, object_ref)?;
+    let is_approved = open.request.has("Approved");
+    let (write, event) = match evaluate(cache, open, context.now) {
         Approval::Pending => return None,
-        Approval::Approve(cluster, owner) if is_approved => {
-            (sign(cache, object_ref, request, (&cluster, &owner), context)?, None)
-        }
+        Approval::Approve(cluster, owner) if is_approved => (sign(cache, open, (&cluster, &owner), context.now)?, None),
         Approval::Approve(..) => {
             let message = "the agent of the cluster requests its own certificate";
-            let write = condition(
-                &REQUEST_APPROVALS,
-                object_ref,
-                request,
-                ("Approved", "AgentOfCluster", message),
-                now,
-            );
-            (write, None)
+            let condition = ("Approved", "AgentOfCluster", message);
+            (add_condition(&REQUEST_APPROVALS, open, condition, context.now), None)
         }
         Approval::Deny(reason, why) => {
             // The message repeats names from the request.
-            let why = bounded(why);
+            let message = bounded(why);
             // A request that OCM's add-on manager has approved already can only be set to failed.
             let (resource, kind) = if is_approved {
                 (&REQUEST_STATUSES, "Failed")
             } else {
                 (&REQUEST_APPROVALS, "Denied")
             };
-            let write = condition(resource, object_ref, request, (kind, reason, &why), now);
+            let write = add_condition(resource, open, (kind, reason, &message), context.now);
             let event = Event {
                 warning: true,
                 reason: "CertificateRefused",
-                message: why,
+                message,
             };
             (write, Some(event))
         }
@@ -99,7 +104,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         involved_object: InvolvedObject {
             resource: &REQUESTS,
             object_ref: object_ref.clone(),
-            uid: request.uid.clone(),
+            uid: open.object.uid.clone(),
         },
         writes: vec![write],
         refresh: false,
@@ -108,47 +113,24 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
 }
 
 fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
-    let is_open = cache.object(AgentResource::Requests, object_ref).is_some_and(is_open);
-    is_open.then(|| after(context.now, RETRY_INTERVAL))
+    OpenRequest::get(cache, object_ref).map(|_| after(context.now, RETRY_INTERVAL))
 }
 
-/// Returns true if a request is neither signed, denied nor failed.
-fn is_open(request: &Object) -> bool {
-    let has_certificate = request.object["status"]["certificate"].is_string();
-    !request.deleting && !has_certificate && !has(request, "Denied") && !has(request, "Failed")
-}
-
-fn has(request: &Object, kind: &str) -> bool {
-    !state::condition(&request.object, kind).is_null()
-}
-
-/// Returns the PEM text of the request.
-fn request_pem(request: &Object) -> Option<Vec<u8>> {
-    ByteString::deserialize(&request.object["spec"]["request"])
-        .ok()
-        .map(|it| it.0)
-}
-
-fn evaluate(cache: &Cache, request: &Object, context: &Context<'_>) -> Approval {
-    let argocd = &*context.settings.argocd;
-    let spec = &request.object["spec"];
-    let groups = spec["groups"].as_array().into_iter().flatten();
-    let groups: Vec<_> = groups.filter_map(Value::as_str).collect();
-    let requester = Requester {
-        user: spec["username"].as_str().unwrap_or_default(),
-        groups: &groups,
+fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
+    let RequestSpec { requester, request } = &open.request.spec;
+    if request.0.is_empty() {
+        return Approval::Deny(INVALID, "spec.request contains no certificate request".to_owned());
+    }
+    let requested = match pki::read_request(&request.0) {
+        Ok(requested) => requested,
+        Err(error) => return Approval::Deny(INVALID, error.to_string()),
     };
-    let asked = request_pem(request).map(|text| pki::read_request(&text));
-    let asked = match asked {
-        Some(Ok(asked)) => asked,
-        Some(Err(error)) => return Approval::Deny(INVALID, error.to_string()),
-        None => return Approval::Deny(INVALID, "spec.request contains no certificate request".to_owned()),
-    };
-    if let Err(why) = check(requester, &asked.common_name, &asked.organizations) {
-        return Approval::Deny(FOREIGN, why);
+    if let Err(why) = check(requester, &requested.common_name, &requested.organizations) {
+        return Approval::Deny(FOREIGN, why.to_string());
     }
     let cluster = requester.cluster().unwrap_or_default();
-    if let Some(owner) = issued::revoker(cache, cluster, argocd) {
+    let assignment = assignment::of(cache, cluster);
+    if let Some(owner) = &assignment.revoking {
         let why = format!(
             "the agent of ManagedCluster {cluster} is revoked: to readmit it, remove the cluster from revokedClusters \
              of GitOpsCluster {owner}"
@@ -156,24 +138,19 @@ fn evaluate(cache: &Cache, request: &Object, context: &Context<'_>) -> Approval 
         return Approval::Deny(REVOKED, why);
     }
     // A cluster may join before the controller knows it: wait and retry.
-    let mut all = gitops_with_agents(cache, argocd);
-    let Some((owner, ..)) = all.find(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd)) else {
+    let Some(owner) = assignment.served() else {
         return Approval::Pending;
     };
-    let record = issued::record(cache, cluster, argocd);
-    if let Some(record) = record.filter(|record| recorded(record, request, context.now).is_none()) {
-        let good = issued::unexpired(record, context.now);
-        let (count, first) = good.fold((0_usize, None), |(count, first), it| {
-            (
-                count.saturating_add(1),
-                Some(first.map_or(it.until, |first: &str| first.min(it.until))),
-            )
-        });
+    let record = record(cache, cluster);
+    if let Some(record) = record.filter(|record| recorded(record, open, now).is_none()) {
+        let count = unexpired(record, now).count();
+        let first = unexpired(record, now).map(|it| it.not_after).min();
         if let Some(first) = first.filter(|_| count >= issued::MAX_CERTIFICATES) {
             let why = format!(
                 "the agent of ManagedCluster {cluster} has {count} unexpired certificates, and the limit is {}: find \
-                 out why it requests so many; the first expires at {first}",
-                issued::MAX_CERTIFICATES
+                 out why it requests so many; the first expires at {}",
+                issued::MAX_CERTIFICATES,
+                time(first)
             );
             return Approval::Deny(TOO_MANY, why);
         }
@@ -182,28 +159,20 @@ fn evaluate(cache: &Cache, request: &Object, context: &Context<'_>) -> Approval 
 }
 
 /// Returns the certificate that was recorded for a request.
-fn recorded<'r>(record: &'r Object, request: &Object, now: Timestamp) -> Option<&'r Value> {
-    let mut good = issued::unexpired(record, now);
-    good.find(|it| *it.request == *request.uid).map(|it| it.certificate)
+fn recorded<'r>(record: &'r Object, open: OpenRequest<'_>, now: Timestamp) -> Option<&'r IssuedCertificate> {
+    unexpired(record, now).find(|it| it.request == open.object.uid)
 }
 
 /// Returns the next of two writes: first records the certificate in Argo CD's namespace, then returns it to the requester.
-fn sign(
-    cache: &Cache,
-    object_ref: &ObjectRef,
-    request: &Object,
-    (cluster, owner): (&str, &ObjectRef),
-    context: &Context<'_>,
-) -> Option<Write> {
-    let (argocd, now) = (&*context.settings.argocd, context.now);
-    let record = issued::record(cache, cluster, argocd);
-    if let Some(certificate) = record.and_then(|record| recorded(record, request, now)) {
+fn sign(cache: &Cache, open: OpenRequest<'_>, (cluster, owner): (&str, &ObjectRef), now: Timestamp) -> Option<Write> {
+    let record = record(cache, cluster);
+    if let Some(certificate) = record.and_then(|record| recorded(record, open, now)) {
         return Some(Write::Patch {
             resource: &REQUEST_STATUSES,
-            object_ref: object_ref.clone(),
+            object_ref: open.object_ref.clone(),
             body: json!({
-                "metadata": {"resourceVersion": request.version},
-                "status": {"certificate": certificate},
+                "metadata": {"resourceVersion": open.object.version},
+                "status": {"certificate": certificate.pem},
             }),
         });
     }
@@ -212,24 +181,23 @@ fn sign(
     }
     let ca = cache.certificate(names::CA_SECRET).filter(|ca| ca.leaf().is_some())?;
     let recipe = Recipe::Sign {
-        key: request.uid.clone(),
-        request: String::from_utf8(request_pem(request)?).ok()?,
+        key: open.object.uid.clone(),
+        request: String::from_utf8(open.request.spec.request.0.clone()).ok()?,
         not_before: before(now, authority::CLOCK_SKEW),
         not_after: after(now, authority::AGENT_LIFETIME),
-        authority: authority::of(ca, argocd),
+        authority: authority::of(ca, cache.argocd()),
     };
-    Some(issued::sign(record, cluster, owner, (argocd, now), recipe))
+    Some(issued::sign(record, cluster, owner, (cache.argocd(), now), recipe))
 }
 
-fn condition(
+/// Returns the write that adds a condition, given by its type, reason and message.
+fn add_condition(
     resource: &'static Resource,
-    object_ref: &ObjectRef,
-    request: &Object,
+    open: OpenRequest<'_>,
     (kind, reason, message): (&str, &str, &str),
     now: Timestamp,
 ) -> Write {
-    let conditions = request.object["status"]["conditions"].as_array();
-    let mut conditions = conditions.cloned().unwrap_or_default();
+    let mut conditions = open.request.status.conditions.clone();
     let now = time(now);
     conditions.push(json!({
         "type": kind,
@@ -241,7 +209,7 @@ fn condition(
     }));
     Write::Patch {
         resource,
-        object_ref: object_ref.clone(),
-        body: json!({"metadata": {"resourceVersion": request.version}, "status": {"conditions": conditions}}),
+        object_ref: open.object_ref.clone(),
+        body: json!({"metadata": {"resourceVersion": open.object.version}, "status": {"conditions": conditions}}),
     }
 }

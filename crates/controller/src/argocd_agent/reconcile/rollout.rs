@@ -1,16 +1,15 @@
 //! The rollout of a new version of the add-on to the clusters of one GitOpsCluster: applies the decisions of
 //! [`rollout`](crate::argocd_agent::rollout) to the state of the hub, and maintains the second Placement that a rollout needs.
 
-use super::addon::{next_decisions_of, present, write_decisions};
+use super::addon::{decided_by_number, write_decisions};
 use super::templates::template_name;
-use super::{desired, ensure, ensure_absent, management, namespace_and_name};
+use super::{ensure, ensure_absent, management};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::decisions;
 use crate::argocd_agent::rollout::{Agent, Fleet, Plan, Strategy, UpdatedClusters, plan as decide};
+use crate::assignment::GitOps;
 use crate::cache::Cache;
-use crate::gitopscluster::membership::agents_of;
-use crate::model::AgentResource;
-use crate::model::{Availability, GitOpsCluster};
+use crate::model::{AgentResource, Availability};
 use crate::reconcile::Context;
 use crate::runtime::action::Write;
 use jiff::{SignedDuration, Timestamp};
@@ -29,40 +28,34 @@ fn management_addon(cache: &Cache) -> Option<&Value> {
 }
 
 /// Returns the rollout plan of a GitOpsCluster whose clusters should have this template.
-pub(super) fn plan<'a>(
-    cache: &'a Cache,
-    object_ref: &ObjectRef,
-    it: &GitOpsCluster,
-    template: &'a str,
-    context: &Context<'_>,
-) -> Plan<'a> {
+pub(super) fn plan<'a>(gitops: GitOps<'a>, template: &'a str, context: &Context<'_>) -> Plan<'a> {
+    let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
     let management_addon = management_addon(cache);
-    let first = management_addon.and_then(|existing| agent::present_template(namespace_and_name(object_ref), existing));
-    let rollout = it.spec.agent.as_ref().and_then(|desired| desired.rollout.as_ref());
-    let clusters = agents_of(cache, object_ref, it, &context.settings.argocd).into_iter();
-    let clusters = clusters.map(|cluster| {
+    let first = management_addon.and_then(|existing| agent::present_template((namespace, name), existing));
+    let agent = gitops.object.spec.agent.as_ref();
+    let clusters = gitops.agents().into_iter().map(|cluster| {
         let addon = cache.object(AgentResource::AddOns, &ObjectRef::new(cluster, names::ADDON));
         let is_available = cache.availability(cluster) == Availability::Available;
         (cluster, Agent::read(addon.map(|addon| &addon.object), is_available))
     });
     decide(&Fleet {
-        desired: first.filter(|_| is_held(cache, object_ref, it)).unwrap_or(template),
-        strategy: Strategy::read(rollout),
+        desired: first.filter(|_| is_held(gitops)).unwrap_or(template),
+        strategy: Strategy::read(agent.and_then(|agent| agent.rollout.as_ref())),
         first,
-        read: progression(cache, &object_ref.namespace, &names::placement(&object_ref.name)).and_then(read),
-        next: management_addon.and_then(|existing| agent::next_template(namespace_and_name(object_ref), existing)),
+        read: progression(cache, namespace, &names::placement(name)).and_then(read),
+        next: management_addon.and_then(|existing| agent::next_template((namespace, name), existing)),
         clusters: clusters.collect(),
-        updated: updated(cache, object_ref),
+        updated: updated(gitops),
         now: context.now,
     })
 }
 
 /// Returns true if an operator that is no longer desired still has an ArgoCD resource to delete on a reachable cluster.
-fn is_held(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster) -> bool {
-    let has_none = it.spec.agent.as_ref().is_some_and(|desired| !desired.is_operated());
-    has_none
-        && super::works::operated(cache, object_ref)
-            .any(|(at, _)| cache.availability(&at.namespace) == Availability::Available)
+fn is_held(gitops: GitOps<'_>) -> bool {
+    let agent = gitops.object.spec.agent.as_ref();
+    agent.is_some_and(|agent| !agent.is_operated())
+        && super::works::operated(gitops)
+            .any(|(at, _)| gitops.cache.availability(&at.namespace) == Availability::Available)
 }
 
 /// Returns OCM's status of an install strategy entry, which is what OCM acts on.
@@ -80,56 +73,46 @@ fn read(progression: &Value) -> Option<&str> {
 }
 
 /// Returns the clusters that already have the next version.
-fn updated<'a>(cache: &'a Cache, object_ref: &ObjectRef) -> UpdatedClusters<'a> {
-    let decisions =
-        next_decisions_of(cache, object_ref).filter_map(|(_, it)| it.object["status"]["decisions"].as_array());
+fn updated(gitops: GitOps<'_>) -> UpdatedClusters<'_> {
+    let decisions = gitops
+        .next_decisions()
+        .filter_map(|(_, it)| it.object["status"]["decisions"].as_array());
     let all = decisions.flatten();
     all.filter_map(|decision| Some((decision["clusterName"].as_str()?, decisions::since(decision))))
         .collect()
 }
 
 /// Returns the template that the second entry can have now: its Placement must exist first.
-pub(super) fn next(cache: &Cache, object_ref: &ObjectRef, plan: &Plan<'_>) -> Option<String> {
-    let at = ObjectRef::new(&object_ref.namespace, &names::next_placement(&object_ref.name));
+pub(super) fn next(gitops: GitOps<'_>, plan: &Plan<'_>) -> Option<String> {
+    let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
+    let at = ObjectRef::new(namespace, &names::next_placement(name));
     let exists = cache
         .object(AgentResource::Placements, &at)
         .is_some_and(|it| !it.deleting);
-    let present =
-        management_addon(cache).and_then(|existing| agent::next_template(namespace_and_name(object_ref), existing));
+    let present = management_addon(cache).and_then(|existing| agent::next_template((namespace, name), existing));
     let next = plan.next?;
     if exists { Some(next) } else { present }.map(str::to_owned)
 }
 
 /// Returns the writes that create, update or delete the second Placement and its PlacementDecisions.
-pub(super) fn writes(
-    cache: &Cache,
-    object_ref: &ObjectRef,
-    it: &GitOpsCluster,
-    template: &str,
-    context: &Context<'_>,
-) -> Vec<Write> {
-    let plan = plan(cache, object_ref, it, template, context);
-    let placement = names::next_placement(&object_ref.name);
-    let is_named = management_addon(cache)
-        .is_some_and(|existing| agent::next_template(namespace_and_name(object_ref), existing).is_some());
-    let at = ObjectRef::new(&object_ref.namespace, &placement);
+pub(super) fn writes(gitops: GitOps<'_>, template: &str, context: &Context<'_>) -> Vec<Write> {
+    let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
+    let plan = plan(gitops, template, context);
+    let placement = names::next_placement(name);
+    let is_named =
+        management_addon(cache).is_some_and(|existing| agent::next_template((namespace, name), existing).is_some());
+    let at = ObjectRef::new(namespace, &placement);
     let before = cache.object(AgentResource::Placements, &at);
-    let existing: Vec<_> = next_decisions_of(cache, object_ref).collect();
+    let existing: Vec<_> = gitops.next_decisions().collect();
     if plan.next.is_some() || is_named {
-        let mut writes: Vec<_> = ensure(
-            &PLACEMENTS,
-            agent::next_placement(namespace_and_name(object_ref)),
-            before,
-        )
-        .into_iter()
-        .collect();
-        let held = present(object_ref, &existing, names::next_decision_number);
-        let desired = agent::next_decisions(namespace_and_name(object_ref), &plan.updated, &held);
-        writes.extend(write_decisions(object_ref, desired, existing));
-        return writes;
+        let placement = ensure(&PLACEMENTS, agent::next_placement((namespace, name)), before);
+        let decided = decided_by_number(gitops, &existing, names::next_decision_number);
+        let desired = agent::next_decisions((namespace, name), &plan.updated, &decided);
+        let decisions = write_decisions(gitops, desired, existing);
+        return placement.into_iter().chain(decisions).collect();
     }
     // OCM reads entries and PlacementDecisions independently: while it still knows the entry, the PlacementDecisions are in use.
-    if progression(cache, &object_ref.namespace, &placement).is_some() {
+    if progression(cache, namespace, &placement).is_some() {
         return Vec::new();
     }
     let mut writes: Vec<_> = existing
@@ -144,13 +127,13 @@ pub(super) fn writes(
 
 /// Returns the time when a GitOpsCluster's rollout must be reconciled again without watch events.
 pub(crate) fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
-    let it = cache.gitops_cluster(object_ref)?;
-    let desired = desired(cache, object_ref, it, &context.settings.argocd)?;
+    let gitops = GitOps::get(cache, object_ref)?;
+    let desired = gitops.agent()?;
     if Strategy::read(desired.rollout.as_ref()) == Strategy::All {
         return None;
     }
-    let template = template_name(object_ref, desired, context);
-    let plan = plan(cache, object_ref, it, &template, context);
+    let template = template_name(gitops, desired, context);
+    let plan = plan(gitops, &template, context);
     plan.next?;
     plan.requeue_after
         .into_iter()

@@ -224,6 +224,59 @@ fn deleting_the_last_gitopscluster_deletes_only_our_objects() {
 }
 
 #[test]
+fn deletes_the_ca_after_the_certificates_that_it_issued() {
+    let mut hub = Hub::with_all_agents();
+    hub.delete(&all());
+    let written = hub.settle();
+    let deleted = |name: &str| position(&written, &format!("delete Secret argocd/{name}"));
+    for name in [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS] {
+        assert!(deleted(name) < deleted(names::CA_SECRET), "{name}: {written:#?}");
+    }
+}
+
+/// Returns a GitOpsCluster with an unknown mode of its agents.
+fn invalid(placement: &str) -> Value {
+    acm(&json!({
+        "placementRef": {"name": placement},
+        "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "mode": "unheard-of"}},
+    }))
+}
+
+#[test]
+fn deleting_the_last_gitopscluster_with_invalid_agent_settings_deletes_our_objects() {
+    for is_oldest_first in [false, true] {
+        let mut hub = Hub::with_all_agents();
+        hub.write(&all(), &invalid("some"));
+        hub.settle();
+        assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
+        hub.delete(&all());
+        while !hub.affected.is_empty() {
+            hub.affected.rotate_left(usize::from(is_oldest_first));
+            hub.settle_steps(1);
+        }
+        assert_eq!(hub.ours(), [""; 0]);
+        assert!(!hub.objects.contains_key(&all()));
+    }
+}
+
+#[test]
+fn gitopscluster_with_invalid_agent_settings_keeps_shared_objects_and_delays_no_deletion() {
+    let mut hub = Hub::with_all_agents();
+    let other = of_argocd("other");
+    hub.select_for(&of_argocd("others"), &["eu3"]);
+    hub.write(&other, &bringing("others", &[]));
+    hub.settle();
+    hub.write(&other, &invalid("others"));
+    hub.settle();
+    hub.delete(&all());
+    hub.settle();
+    assert!(!hub.objects.contains_key(&all()));
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu3"], vec!["eu1", "eu2"]));
+    assert!(hub.get(Kind::Certificates, &of_argocd(names::CA_SECRET)).is_some());
+    hub.is_at_rest();
+}
+
+#[test]
 fn controller_of_another_argo_cd_removes_no_agents() {
     for is_deleted in [false, true] {
         let mut hub = Hub::with_all_agents();
@@ -236,7 +289,7 @@ fn controller_of_another_argo_cd_removes_no_agents() {
         // It sees everything but the Secrets of the other namespace.
         hub.apply(Change::Secret(Update::Listed(HashSet::new())));
         hub.affected.clear();
-        hub.argocd = "gitops";
+        hub.serve("gitops");
         assert_eq!(hub.reconcile_all(), [""; 0], "deleted: {is_deleted}");
         let settings = hub.settings();
         let context = Context {
@@ -247,7 +300,7 @@ fn controller_of_another_argo_cd_removes_no_agents() {
         let action = (HUB.reconcile)(&hub.cache, &ObjectRef::new("", "gitops"), &context);
         assert_eq!(action, None, "deleted: {is_deleted}");
         // The controller that installed the agents removes them.
-        hub.argocd = "argocd";
+        hub.serve("argocd");
         for (name, secret) in hub.secrets.clone() {
             hub.secret(&name, Some(secret));
         }

@@ -2,17 +2,14 @@
 //! independently of versions, and the ArgoCD resource of an operator. It also adopts the installations of
 //! argocd-pull-integration.
 
-use super::{
-    ABOUT, NAME, WATCHES, ensure, ensure_absent, gitops_with_agents, issued, management, namespace_and_name, of_gitops,
-    server,
-};
+use super::{ABOUT, NAME, WATCHES, ensure, ensure_absent, issued, management, server};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::state;
+use crate::assignment;
+use crate::assignment::GitOps;
 use crate::cache::{Cache, ReconcileKind};
 use crate::cluster_secrets::{ClusterSecret, MANAGED_BY};
-use crate::gitopscluster::membership::{has_agent, has_given_up};
-use crate::model::AgentResource;
-use crate::model::{GitOpsCluster, Object, TlsSecret};
+use crate::model::{AgentResource, Object, TlsSecret};
 use crate::reconcile::{Context, Controller, no_requeue};
 use crate::runtime::action::{Action, Write};
 use k8s_openapi::ByteString;
@@ -38,26 +35,23 @@ const OLD_LIST: &str = "argocd-ocm-cmp.github.io/agent-certificates";
 /// The managed-by label of argocd-pull-integration.
 const PEER: &str = "argocd-pull-integration";
 
-fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
-    let (argocd, cluster) = (&*context.settings.argocd, &*cluster.name);
-    let of_it =
-        gitops_with_agents(cache, argocd).find(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd));
-    match of_it {
-        Some((object_ref, it, _)) => {
-            let writes: Vec<_> = desired(cache, object_ref, it, cluster)
-                .into_iter()
-                .chain(adopted(cache, cluster))
-                .chain(issued::claim(cache, object_ref, cluster, argocd))
-                .collect();
-            (!writes.is_empty()).then(|| of_gitops(object_ref, it, writes))
-        }
-        None => unwanted(cache, cluster, argocd),
-    }
+fn reconcile(cache: &Cache, cluster: &ObjectRef, _: &Context<'_>) -> Option<Action> {
+    let cluster = &*cluster.name;
+    let assignment = assignment::of(cache, cluster);
+    let Some(gitops) = assignment.served().and_then(|owner| GitOps::get(cache, owner)) else {
+        return unwanted(cache, cluster);
+    };
+    let writes = desired(gitops, cluster).into_iter();
+    let writes = writes
+        .chain(adopted(cache, cluster))
+        .chain(issued::claim(gitops, cluster));
+    gitops.action(writes.collect())
 }
 
 /// Returns the writes for missing, outdated and obsolete ManifestWorks of a cluster.
-fn desired(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, cluster: &str) -> Vec<Write> {
-    let (Some(desired), Some(ca)) = (&it.spec.agent, cache.certificate(names::CA_SECRET)) else {
+fn desired(gitops: GitOps<'_>, cluster: &str) -> Vec<Write> {
+    let (cache, object_ref) = (gitops.cache, gitops.object_ref);
+    let (Some(desired), Some(ca)) = (gitops.agent(), cache.certificate(names::CA_SECRET)) else {
         return Vec::new();
     };
     if ca.leaf().is_none() {
@@ -72,7 +66,7 @@ fn desired(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, cluster: &
     let argocd = desired.is_operated().then_some(()).and_then(|()| {
         let server = server(cache, desired).ok()?;
         Some(agent::argocd_work(
-            namespace_and_name(object_ref),
+            gitops.namespace_and_name(),
             cluster,
             desired,
             &server,
@@ -112,17 +106,12 @@ fn obsolete(cache: &Cache, cluster: &str, names: &[&str]) -> Option<Write> {
 
 /// Returns the ManifestWorks of a GitOpsCluster with an ArgoCD resource that the add-on's operator has to delete: Kubernetes does
 /// not delete it without the operator, which has set a finalizer.
-pub(super) fn operated<'i>(
-    cache: &'i Cache,
-    object_ref: &ObjectRef,
-) -> impl Iterator<Item = (&'i ObjectRef, &'i Object)> {
-    let name = names::argocd_work(&object_ref.namespace, &object_ref.name);
-    let all = cache
-        .objects(AgentResource::Works)
-        .filter(move |(at, _)| *at.name == *name);
-    all.filter(move |(_, work)| {
-        let annotation = &work.object["metadata"]["annotations"][names::OPERATOR_MANAGED];
-        annotation == "true" && work.owner().as_ref() == Some(object_ref)
+pub(super) fn operated(gitops: GitOps<'_>) -> impl Iterator<Item = (&ObjectRef, &Object)> {
+    let (namespace, name) = gitops.namespace_and_name();
+    let name = names::argocd_work(namespace, name);
+    let all = gitops.created(AgentResource::Works);
+    all.filter(move |(at, work)| {
+        *at.name == *name && work.object["metadata"]["annotations"][names::OPERATOR_MANAGED] == "true"
     })
 }
 
@@ -144,20 +133,19 @@ fn adopted(cache: &Cache, cluster: &str) -> Option<Write> {
     })
 }
 
-/// Deletes the ManifestWorks of a cluster on which no GitOpsCluster runs an agent any more.
-fn unwanted(cache: &Cache, cluster: &str, argocd: &str) -> Option<Action> {
+/// Returns the action that deletes the ManifestWorks of a cluster on which no GitOpsCluster runs an agent any more.
+fn unwanted(cache: &Cache, cluster: &str) -> Option<Action> {
     let all = cache
         .objects(AgentResource::Works)
         .filter(|(at, _)| *at.namespace == *cluster);
     let mut obsolete = all.filter_map(|(at, work)| {
-        let owner = work.owner()?;
-        let it = cache.gitops_cluster(&owner)?;
+        let gitops = GitOps::get(cache, &work.owner()?)?;
         let write = ensure_absent(&WORKS, at, work)?;
-        has_given_up(cache, &owner, it, cluster, argocd).then_some((owner, it, write))
+        gitops.has_given_up(cluster).then_some((gitops, write))
     });
-    let (owner, it, write) = obsolete.next()?;
-    let writes = [write].into_iter().chain(obsolete.map(|(_, _, write)| write));
-    Some(of_gitops(&owner, it, writes.collect()))
+    let (gitops, write) = obsolete.next()?;
+    let writes = [write].into_iter().chain(obsolete.map(|(_, write)| write));
+    gitops.action(writes.collect())
 }
 
 /// Returns true if a cluster and its cluster Secrets have these CA certificates.

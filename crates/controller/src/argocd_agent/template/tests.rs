@@ -315,15 +315,3 @@ fn template_fits_in_one_work() {
         assert!(size < 30_000, "{size} bytes");
     }
 }
-
-#[test]
-fn rejects_unknown_agent_modes() {
-    assert_eq!(Mode::of(""), Ok(Mode::Managed));
-    for mode in [Mode::Managed, Mode::Autonomous] {
-        assert_eq!(Mode::of(mode.name()), Ok(mode));
-    }
-    assert_eq!(
-        Mode::of("push").expect_err("no mode"),
-        "unknown mode \"push\" of argocd-agent: use managed or autonomous"
-    );
-}

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 /// Returns the name of the ArgoCD resource, which is part of the names of the ServiceAccounts that the operator creates.
 pub(crate) fn name(desired: &DesiredAgent) -> String {
-    let mut said = desired.argocd_manifests.iter().flatten();
-    let argocd = said.find(|it| it["kind"] == "ArgoCD");
+    let mut manifests = desired.argocd_manifests.iter().flatten();
+    let argocd = manifests.find(|it| it["kind"] == "ArgoCD");
     let name = argocd.and_then(|it| it["metadata"]["name"].as_str());
     name.unwrap_or(ARGOCD).to_owned()
 }
@@ -83,8 +83,8 @@ fn child<'v>(value: &'v mut Value, field: &str) -> Option<&'v mut Map<String, Va
 
 /// Sets a field that is missing, null or empty.
 fn fill(fields: &mut Map<String, Value>, field: &str, value: &str) {
-    let is_said = fields.get(field).is_some_and(|said| !said.is_null() && said != "");
-    if !is_said {
+    let is_set = fields.get(field).is_some_and(|value| !value.is_null() && value != "");
+    if !is_set {
         fields.insert(field.to_owned(), value.into());
     }
 }

@@ -7,12 +7,12 @@ use crate::argocd_agent::rollout;
 use crate::argocd_agent::rollout::Progress;
 use crate::argocd_agent::state;
 use crate::argocd_agent::state::{AgentStatus, State};
-use crate::argocd_agent::{DesiredAgent, Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR};
+use crate::argocd_agent::{DesiredAgent, DiscoveryError, Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR};
+use crate::assignment::{GitOps, certificates::last_expiry};
 use crate::cache::Cache;
-use crate::gitopscluster::membership::agents_of;
-use crate::model::AgentResource;
-use crate::model::{Availability, GitOpsCluster, TlsSecret};
+use crate::model::{AgentResource, Availability, TlsSecret};
 use crate::reconcile::{Context, Settings};
+use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::health::time;
 use ocm::object_ref::ObjectRef;
@@ -27,7 +27,7 @@ struct Member<'i> {
     name: &'i str,
     status: AgentStatus<'i>,
     /// The time when the agent's certificate expires.
-    until: Option<&'i str>,
+    not_after: Option<Timestamp>,
 }
 
 /// The argocd-agent part of the status.
@@ -40,24 +40,18 @@ pub(super) struct Agents {
 }
 
 /// Returns the status of the agents that a GitOpsCluster asks for.
-pub(super) fn status(
-    cache: &Cache,
-    object_ref: &ObjectRef,
-    it: &GitOpsCluster,
-    desired: &DesiredAgent,
-    context: &Context<'_>,
-) -> Agents {
-    let argocd = &*context.settings.argocd;
+pub(super) fn status(gitops: GitOps<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Agents {
+    let cache = gitops.cache;
     let server = argocd_agent::server(cache, desired);
-    let clusters = agents_of(cache, object_ref, it, argocd);
-    let mut members: Vec<_> = clusters.iter().map(|cluster| member(cache, cluster, argocd)).collect();
+    let clusters = gitops.agents();
+    let mut members: Vec<_> = clusters.iter().map(|cluster| member(cache, cluster)).collect();
     members.sort_unstable_by_key(|member| (member.status.state, member.name));
-    let ready = argocd_agent::addon_status(cache, object_ref, it, desired, context);
-    let parts = Parts::of(cache, object_ref, desired, &server, &clusters, &ready, context);
-    let mut conditions = if it.spec.is_of_pull {
-        parts.of_pull()
+    let ready = argocd_agent::addon_status(gitops, desired, context);
+    let prerequisites = Prerequisites::of(gitops, desired, &server, &clusters, &ready, context.settings);
+    let mut conditions = if gitops.object.spec.is_of_pull {
+        prerequisites.of_pull()
     } else {
-        parts.of_acm()
+        prerequisites.of_acm()
     };
     conditions.push(connected(&members));
     conditions.push(up_to_date(ready.progress, &members));
@@ -93,13 +87,13 @@ fn certificates(cache: &Cache) -> Vec<Value> {
 }
 
 /// Returns a cluster and the health of its agent.
-fn member<'i>(cache: &'i Cache, cluster: &'i str, argocd: &str) -> Member<'i> {
+fn member<'i>(cache: &'i Cache, cluster: &'i str) -> Member<'i> {
     let addon = cache.object(AgentResource::AddOns, &ObjectRef::new(cluster, names::ADDON));
     let is_silent = cache.availability(cluster) == Availability::Unknown;
     Member {
         name: cluster,
         status: state::agent_status(addon.map(|addon| &addon.object), is_silent),
-        until: argocd_agent::certificate_until(cache, cluster, argocd),
+        not_after: last_expiry(cache, cluster),
     }
 }
 
@@ -109,8 +103,8 @@ impl Member<'_> {
         if !self.status.message.is_empty() {
             text["message"] = json!(manifest::text::shortened(self.status.message, 200));
         }
-        if let Some(until) = self.until {
-            text["certificateNotAfter"] = json!(until);
+        if let Some(not_after) = self.not_after {
+            text["certificateNotAfter"] = json!(time(not_after));
         }
         text
     }
@@ -182,37 +176,36 @@ fn up_to_date(progress: Progress, members: &[Member<'_>]) -> Condition {
     }
 }
 
-/// The message of a part that is ready, or the status and the reason why it is not.
-type Part = Result<String, (ConditionStatus, String)>;
+/// The message of a prerequisite that is ready, or the status and the reason why it is not.
+type Prerequisite = Result<String, (ConditionStatus, String)>;
 
 /// The prerequisites of agents.
-struct Parts {
-    server: Part,
-    token_key: Part,
-    authority: Part,
-    principal: Part,
-    proxy: Part,
-    template: Part,
-    config: Part,
-    management: Part,
-    works: Part,
-    argocd: Part,
+struct Prerequisites {
+    server: Prerequisite,
+    token_key: Prerequisite,
+    authority: Prerequisite,
+    principal: Prerequisite,
+    proxy: Prerequisite,
+    template: Prerequisite,
+    config: Prerequisite,
+    management: Prerequisite,
+    works: Prerequisite,
+    argocd: Prerequisite,
 }
 
-impl Parts {
+impl Prerequisites {
     fn of(
-        cache: &Cache,
-        object_ref: &ObjectRef,
+        gitops: GitOps<'_>,
         desired: &DesiredAgent,
-        server: &Result<Server, String>,
+        server: &Result<Server, DiscoveryError>,
         clusters: &BTreeSet<&str>,
         ready: &AddonStatus,
-        context: &Context<'_>,
+        settings: &Settings,
     ) -> Self {
-        let Settings { argocd, .. } = context.settings;
+        let (cache, object_ref) = (gitops.cache, gitops.object_ref);
         let secret = |name| {
             cache
-                .object(AgentResource::TokenKey, &ObjectRef::new(argocd, name))
+                .object(AgentResource::TokenKey, &ObjectRef::new(cache.argocd(), name))
                 .is_some()
         };
         let coming = |what: &str| Err((ConditionStatus::Unknown, format!("{what} does not exist yet")));
@@ -242,13 +235,13 @@ impl Parts {
         Self {
             server: match server {
                 Ok(Server { address, port }) => Ok(format!("agents connect to {address}:{port}")),
-                Err(why) => Err((ConditionStatus::False, why.clone())),
+                Err(why) => Err((ConditionStatus::False, why.to_string())),
             },
             token_key: exists_or_missing(secret(names::JWT_SECRET), "the token key"),
-            authority: authority(cache, argocd),
+            authority: authority(cache),
             principal: leaf(cache, names::PRINCIPAL_TLS),
             proxy: leaf(cache, names::RESOURCE_PROXY_TLS),
-            template: if is_unattended(desired, context.settings) {
+            template: if is_unattended(desired, settings) {
                 let why = if desired.operator {
                     WITHOUT_OURS_BESIDE_AN_OPERATOR
                 } else {
@@ -316,21 +309,21 @@ fn is_unattended(desired: &DesiredAgent, settings: &Settings) -> bool {
     desired.brings_argocd() && desired.images.or(&settings.images).ours.is_none()
 }
 
-/// Returns the first part with the worst status, or the joined messages if all parts are ready.
-fn worst<const N: usize>(parts: [Part; N]) -> Part {
-    let is = |is: ConditionStatus| move |part: &&Part| matches!(part, Err((other, _)) if *other == is);
+/// Returns the first prerequisite with the worst status, or the joined messages if all prerequisites are ready.
+fn worst<const N: usize>(prerequisites: [Prerequisite; N]) -> Prerequisite {
+    let is = |is: ConditionStatus| move |prerequisite: &&Prerequisite| matches!(prerequisite, Err((other, _)) if *other == is);
     let bad = [ConditionStatus::False, ConditionStatus::Unknown]
         .into_iter()
-        .find_map(|it| parts.iter().find(is(it)));
+        .find_map(|it| prerequisites.iter().find(is(it)));
     if let Some(bad) = bad {
         return bad.clone();
     }
-    let all: Vec<_> = parts.into_iter().flatten().collect();
+    let all: Vec<_> = prerequisites.into_iter().flatten().collect();
     Ok(all.join("; "))
 }
 
-fn condition(kind: &'static str, part: Part) -> Condition {
-    let (is, reason, message) = match part {
+fn condition(kind: &'static str, prerequisite: Prerequisite) -> Condition {
+    let (is, reason, message) = match prerequisite {
         Ok(message) => (ConditionStatus::True, ["Success"; 2], message),
         Err((ConditionStatus::False, message)) if kind == "ServerDiscovered" => (
             ConditionStatus::False,
@@ -348,7 +341,8 @@ fn condition(kind: &'static str, part: Part) -> Condition {
     }
 }
 
-fn authority(cache: &Cache, argocd: &str) -> Part {
+fn authority(cache: &Cache) -> Prerequisite {
+    let argocd = cache.argocd();
     let name = names::CA_SECRET;
     let Some(ca) = cache.certificate(name) else {
         return Err((
@@ -381,7 +375,7 @@ fn authority(cache: &Cache, argocd: &str) -> Part {
     }
 }
 
-fn leaf(cache: &Cache, name: &str) -> Part {
+fn leaf(cache: &Cache, name: &str) -> Prerequisite {
     let issued_by = |leaf: &TlsSecret| {
         let ca = cache.certificate(names::CA_SECRET)?;
         let leaf = leaf.leaf()?;

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::argocd_agent::{DesiredAgent, Images, Mode};
+use crate::assignment::GitOps;
 use crate::cache::tests::cluster;
 use crate::cluster_secrets::tests::agents::{authorities, both};
-use crate::gitopscluster::membership::{agents_of, has_agent};
 use crate::model::AgentResource;
 use crate::model::Availability;
 use crate::model::Object;
@@ -106,13 +106,12 @@ impl Hub {
 
     /// Returns the clusters on which a GitOpsCluster runs argocd-agent.
     fn has(&self, object_ref: &ObjectRef) -> Vec<&str> {
-        let it = self.cache.gitops_cluster(object_ref).expect("it is there");
-        let members = agents_of(&self.cache, object_ref, it, "argocd");
+        let gitops = GitOps::get(&self.cache, object_ref).expect("it exists");
+        let agents = gitops.agents();
         for cluster in ["eu1", "eu2", "eu3"] {
-            let is = has_agent(&self.cache, object_ref, it, cluster, "argocd");
-            assert_eq!(is, members.contains(cluster), "{cluster}");
+            assert_eq!(gitops.runs_agent(cluster), agents.contains(cluster), "{cluster}");
         }
-        members.into_iter().collect()
+        agents.into_iter().collect()
     }
 }
 

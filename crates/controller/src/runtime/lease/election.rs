@@ -170,18 +170,18 @@ impl ElectionLoop {
                 other => return other,
             }
         }
-        let seen = self.leadership.during(in_time(self.leases.get_opt(&self.name))).await?;
-        self.advance(seen).await
+        let found = self.leadership.during(in_time(self.leases.get_opt(&self.name))).await?;
+        self.advance(found).await
     }
 
-    async fn advance(&mut self, seen: Option<Lease>) -> Result<Option<Instant>, ElectionError> {
+    async fn advance(&mut self, found: Option<Lease>) -> Result<Option<Instant>, ElectionError> {
         let now = LeaseTime::now();
-        let step = self.leadership.candidate.next(seen.as_ref(), now);
+        let step = self.leadership.candidate.next(found.as_ref(), now);
         self.leadership.publish();
         let how = PostParams::default();
         let written = match step {
             Step::Follow(expires) => {
-                let holder = seen.as_ref().and_then(holder).unwrap_or_default();
+                let holder = found.as_ref().and_then(holder).unwrap_or_default();
                 if !holder.is_empty() && self.is_new_message(holder) {
                     info!(lease = self.leadership.lease, holder, "another replica leads");
                 }
@@ -213,10 +213,10 @@ impl ElectionLoop {
         let left = timeout(REQUEST_TIMEOUT, async {
             loop {
                 // The known Lease may be outdated: a renewal in flight may have succeeded.
-                let Some(seen) = leases.get_opt(&self.name).await? else {
+                let Some(found) = leases.get_opt(&self.name).await? else {
                     return Ok(());
                 };
-                let Some(lease) = candidate.released(&seen, LeaseTime::now()) else {
+                let Some(lease) = candidate.released(&found, LeaseTime::now()) else {
                     return Ok(());
                 };
                 match leases.replace(&self.name, &how, &lease).await {

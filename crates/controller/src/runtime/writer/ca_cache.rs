@@ -1,6 +1,7 @@
 //! A short-lived cache of the CA key for bursts of certificates: when a fleet is registered or its certificates are renewed, each
 //! cluster needs a certificate, and the CA's Secret is read once and not for each.
 
+use crate::runtime::invalid_object::InvalidObject;
 use k8s_openapi::ByteString;
 use pki::{Authority, AuthorityData};
 use serde::Deserialize;
@@ -63,7 +64,7 @@ impl CaCache {
 /// # Errors
 ///
 /// Returns an error if the Secret has none. The error quotes nothing of the Secret.
-pub fn read_authority(text: &str) -> Result<(Box<str>, AuthorityData), String> {
+pub fn read_authority(text: &str) -> Result<(Box<str>, AuthorityData), InvalidObject> {
     #[derive(Deserialize)]
     struct Secret {
         metadata: Metadata,
@@ -75,8 +76,8 @@ pub fn read_authority(text: &str) -> Result<(Box<str>, AuthorityData), String> {
         #[serde(default)]
         resource_version: Box<str>,
     }
-    let Secret { metadata, data } = serde_json::from_str(text).map_err(|_| "not a valid Secret")?;
-    let data = AuthorityData::new(data.unwrap_or_default()).map_err(|error| error.to_string())?;
+    let Secret { metadata, data } = serde_json::from_str(text).map_err(|_| InvalidObject::new("not a valid Secret"))?;
+    let data = AuthorityData::new(data.unwrap_or_default()).map_err(|error| InvalidObject::new(&error.to_string()))?;
     Ok((metadata.resource_version, data))
 }
 

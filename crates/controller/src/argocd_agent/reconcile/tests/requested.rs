@@ -1,6 +1,7 @@
 //! Tests of CertificateSigningRequests and of revoked agents.
 
 use super::*;
+use crate::assignment::certificates::last_expiry;
 use crate::simulation::fake_ocm::agent_request;
 use k8s_openapi::ByteString;
 use pki::Certificate;
@@ -209,7 +210,7 @@ fn revocation_blocks_certificates_before_deleting_works() {
         None,
     );
     hub.settle();
-    assert!(certificate_until(&hub.cache, "eu1", "argocd").is_some());
+    assert!(last_expiry(&hub.cache, "eu1").is_some());
     hub.write(&all(), &bringing("some", &["eu1"]));
     let written = hub.settle();
     let refused = position(&written, "create ConfigMap argocd/argocd-agent-tls-blocklist");
@@ -448,4 +449,38 @@ fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
     hub.settle();
     assert_eq!(hub.blocked().len(), 3);
     assert_eq!(hub.with_addon(), ["eu2"]);
+}
+
+#[test]
+fn invalid_agent_settings_let_no_other_gitopscluster_revoke_the_agent() {
+    let mut hub = Hub::with_all_agents();
+    let other = of_argocd("other");
+    hub.select_for(&of_argocd("others"), &["eu1", "eu3"]);
+    hub.write(&other, &bringing("others", &["eu1"]));
+    hub.settle();
+    hub.write(&all(), &invalid("some"));
+    hub.settle();
+    assert_eq!(hub.issued("one", "eu1"), None);
+    assert_ne!(hub.why_refused("one"), "AgentRevoked");
+    let [status, _, message] = hub.condition_of(&other, "SpecPermitted");
+    assert_eq!(status, "False");
+    assert!(message.contains("eu1 (of GitOpsCluster argocd/all)"), "{message}");
+    hub.is_at_rest();
+    hub.write(&all(), &bringing("some", &[]));
+    hub.settle();
+    hub.reconcile_all();
+    assert!(hub.became("one").1.is_some());
+}
+
+#[test]
+fn removes_expired_entries_of_the_blocklist_without_other_events() {
+    let mut hub = Hub::with_all_agents();
+    hub.issued("one", "eu1").expect("it is signed");
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!((hub.blocked().len(), hub.objects.len()), (1, 0));
+    hub.advance_to(hub.now + days(1));
+    assert_eq!(hub.blocked().len(), 1);
+    hub.advance_to(hub.now + SignedDuration::from_secs(1));
+    assert_eq!(hub.blocked(), [""; 0]);
 }

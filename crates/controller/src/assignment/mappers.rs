@@ -1,18 +1,16 @@
 //! The objects to reconcile after a change that concerns GitOpsClusters. The requests for managed clusters are for their cluster
 //! Secrets.
 
-use super::membership::object_ref_of;
+use super::object_ref_of;
 use crate::cache::{Before, Cache, Changed, ReconcileRequest};
+use crate::cluster_secrets::mappers as cluster_secrets;
 use crate::cluster_secrets::mappers::{both, clusters_of};
-use crate::model::{GitOpsCluster, PlacementDecision, Spec};
+use crate::model::{Cluster, GitOpsCluster, PlacementDecision};
 use ocm::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 
 /// Maps a change of a GitOpsCluster.
 pub(crate) fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    fn inputs(it: &GitOpsCluster) -> (&Spec, bool, &[String]) {
-        (&it.spec, it.deleting, &it.finalizers)
-    }
     let object_ref = changed.object_ref;
     let before = match changed.before {
         Some(Before::GitOpsCluster(it)) => Some(it),
@@ -20,7 +18,7 @@ pub(crate) fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconc
     };
     let after = cache.gitops_cluster(object_ref);
     let mut affected = vec![ReconcileRequest::gitops(object_ref.clone())];
-    if before.map(inputs) != after.map(inputs) {
+    if before.map(GitOpsCluster::inputs) != after.map(GitOpsCluster::inputs) {
         let both = before.into_iter().chain(after);
         let selected: BTreeSet<_> = both
             .flat_map(|it| cache.selected_by(&it.placement(object_ref)))
@@ -29,6 +27,26 @@ pub(crate) fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconc
         affected.extend(owned(cache, object_ref));
     }
     affected.push(ReconcileRequest::argocd(cache.argocd()));
+    affected
+}
+
+/// Maps a change of a managed cluster to itself, and to the GitOpsClusters that it concerns. A cluster that is reachable again may
+/// have left a Placement meanwhile.
+pub(crate) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let Some(Before::Cluster(before)) = changed.before else {
+        return Vec::new();
+    };
+    let name = &changed.object_ref.name;
+    let mut affected = cluster_secrets::cluster(cache, changed);
+    let mut gitops = BTreeSet::new();
+    let stays = |cluster: &Cluster| !cluster.deleting;
+    if cache.cluster(name).is_some_and(stays) != before.cluster.as_ref().is_some_and(stays) {
+        gitops.extend(cache.gitops_selecting([name]).into_iter().cloned());
+    }
+    if cache.availability(name) != before.availability() {
+        gitops.extend(cache.gitops_of(name));
+    }
+    affected.extend(ReconcileRequest::gitops_all(&gitops));
     affected
 }
 

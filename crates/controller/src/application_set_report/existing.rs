@@ -2,6 +2,7 @@
 
 use super::text::Statuses;
 use super::{HOSTING, TRUNCATED};
+use crate::runtime::invalid_object::InvalidObject;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -14,7 +15,7 @@ pub struct Fingerprint([u8; 32]);
 
 /// An existing report.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct ExistingReport {
     /// The UID of the report.
     pub uid: Box<str>,
     /// The resource version of the report.
@@ -27,12 +28,12 @@ pub struct Found {
     pub deleting: bool,
 }
 
-impl Found {
+impl ExistingReport {
     /// Reads a report's JSON.
     ///
     /// # Errors
     /// Returns the parse error of an invalid object, which the API server should never store.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         struct Object<'t> {
             metadata: Metadata,
@@ -51,7 +52,7 @@ impl Found {
             annotations: Option<BTreeMap<String, String>>,
             owner_references: Option<Vec<Value>>,
         }
-        let Object { metadata, statuses } = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let Object { metadata, statuses } = serde_json::from_str(text).map_err(|error| InvalidObject::json(&error))?;
         let marked = |marks: &Option<BTreeMap<String, String>>, key| marks.as_ref()?.get(key).cloned();
         let hosting = marked(&metadata.labels, HOSTING);
         let cut = marked(&metadata.annotations, TRUNCATED);

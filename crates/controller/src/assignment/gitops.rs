@@ -1,0 +1,279 @@
+//! A GitOpsCluster, and the rules that decide what it selects and has released.
+
+use crate::argocd_agent::DesiredAgent;
+use crate::cache::{Cache, Selection};
+use crate::cluster_secrets::ClusterSecret;
+use crate::model::{AgentResource, Availability, GitOpsCluster, Object, SecretKind};
+use crate::runtime::action::{Action, InvolvedObject, Write};
+use ocm::argocd_agent as names;
+use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
+use ocm::object_ref::ObjectRef;
+use ocm::resources::GITOPS_CLUSTERS;
+use std::collections::BTreeSet;
+
+/// A GitOpsCluster in the cache.
+#[derive(Clone, Copy)]
+pub(crate) struct GitOps<'c> {
+    pub(crate) cache: &'c Cache,
+    pub(crate) object_ref: &'c ObjectRef,
+    pub(crate) object: &'c GitOpsCluster,
+}
+
+/// The state of a GitOpsCluster for this controller: served, or the reason why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    /// The controller serves it.
+    Served,
+    /// Its Argo CD is in this other namespace.
+    Elsewhere(String),
+    /// It is outside Argo CD's namespace, and that namespace is not open to other namespaces.
+    Unauthorised,
+    /// Its Placement is in this other namespace, according to `placementRef`.
+    WrongPlacement(String),
+}
+
+impl<'c> GitOps<'c> {
+    /// Returns a GitOpsCluster by its namespace and name.
+    pub(crate) fn get(cache: &'c Cache, object_ref: &ObjectRef) -> Option<Self> {
+        let (object_ref, object) = cache.gitops_cluster_entry(object_ref)?;
+        Some(Self {
+            cache,
+            object_ref,
+            object,
+        })
+    }
+
+    /// Returns all GitOpsClusters, sorted by namespace and name.
+    pub(crate) fn all(cache: &'c Cache) -> impl Iterator<Item = Self> + 'c {
+        cache.gitops_clusters().map(move |(object_ref, object)| Self {
+            cache,
+            object_ref,
+            object,
+        })
+    }
+
+    /// Returns the GitOpsClusters that request agents and are served, with the settings of the agents.
+    pub(crate) fn with_agents(cache: &'c Cache) -> impl Iterator<Item = (Self, &'c DesiredAgent)> + 'c {
+        Self::all(cache).filter_map(|gitops| Some((gitops, gitops.agent()?)))
+    }
+
+    /// Returns the argocd-agent settings, if the GitOpsCluster requests agents and is served.
+    pub(crate) fn agent(self) -> Option<&'c DesiredAgent> {
+        let is_served = self.is_served() && !self.object.deleting && self.is_held();
+        self.object.spec.agent.as_ref().filter(|_| is_served)
+    }
+
+    /// Returns the namespace and the name.
+    pub(crate) fn namespace_and_name(self) -> (&'c str, &'c str) {
+        (&self.object_ref.namespace, &self.object_ref.name)
+    }
+
+    /// Returns the Placement.
+    pub(crate) fn placement(self) -> ObjectRef {
+        self.object.placement(self.object_ref)
+    }
+
+    /// Returns the action with these writes on behalf of the GitOpsCluster, if there are any.
+    pub(crate) fn action(self, writes: Vec<Write>) -> Option<Action> {
+        (!writes.is_empty()).then(|| Action {
+            involved_object: self.involved_object(),
+            writes,
+            refresh: false,
+            events: Vec::new(),
+        })
+    }
+
+    /// Returns the GitOpsCluster as the object on which Events are recorded.
+    pub(crate) fn involved_object(self) -> InvolvedObject {
+        InvolvedObject {
+            resource: &GITOPS_CLUSTERS,
+            object_ref: self.object_ref.clone(),
+            uid: self.object.uid.clone(),
+        }
+    }
+
+    pub(crate) fn ownership(self) -> Ownership {
+        let (desired, argocd) = (self.argocd(), &**self.cache.argocd());
+        let placement = self.object.spec.placement_namespace.as_deref();
+        let namespace = &*self.object_ref.namespace;
+        if desired != argocd {
+            return Ownership::Elsewhere(desired.to_owned());
+        }
+        if *namespace != *argocd && !self.cache.allows_other_namespaces() {
+            return Ownership::Unauthorised;
+        }
+        match placement.filter(|placement| *placement != namespace) {
+            Some(placement) => Ownership::WrongPlacement(placement.to_owned()),
+            None => Ownership::Served,
+        }
+    }
+
+    fn is_served(self) -> bool {
+        self.ownership() == Ownership::Served
+    }
+
+    /// Returns the namespace of the Argo CD that the GitOpsCluster is for.
+    pub(crate) fn argocd(self) -> &'c str {
+        self.object.spec.argocd.as_deref().unwrap_or(&self.object_ref.namespace)
+    }
+
+    fn is_for_this_argocd(self) -> bool {
+        *self.argocd() == **self.cache.argocd()
+    }
+
+    /// Returns the namespaces of the Argo CDs whose controllers have a finalizer on the GitOpsCluster.
+    fn finalizing(self) -> impl Iterator<Item = &'c str> {
+        self.object
+            .finalizers
+            .iter()
+            .filter_map(|it| namespace_of_finalizer(it))
+    }
+
+    /// Returns true if the controller of the Argo CD in this namespace has a finalizer on the GitOpsCluster.
+    pub(crate) fn has_finalizer_of(self, argocd: &str) -> bool {
+        self.finalizing().any(|namespace| namespace == argocd)
+    }
+
+    /// Returns true if the GitOpsCluster has the finalizer of earlier versions, which all controllers share.
+    pub(crate) fn has_shared_finalizer(self) -> bool {
+        self.object
+            .finalizers
+            .iter()
+            .any(|finalizer| finalizer == SHARED_FINALIZER)
+    }
+
+    /// Returns true if this controller holds the GitOpsCluster by a finalizer: by its own one, or by the shared one of earlier
+    /// versions if the GitOpsCluster is for this Argo CD. If it is for another Argo CD, the owner of the shared finalizer is
+    /// unknown, and the controller of the other Argo CD removes it.
+    pub(crate) fn is_held(self) -> bool {
+        self.has_finalizer_of(self.cache.argocd()) || self.has_shared_finalizer() && self.is_for_this_argocd()
+    }
+
+    /// Returns true if another controller has to remove the objects created for the GitOpsCluster outside Argo CD's namespace:
+    /// the GitOpsCluster is for another Argo CD, and either never was for this one, or already has the finalizer of another
+    /// controller.
+    pub(crate) fn is_of_another_controller(self) -> bool {
+        let argocd = &**self.cache.argocd();
+        let is_finalized_elsewhere = self.finalizing().any(|namespace| *namespace != *argocd);
+        !self.is_for_this_argocd() && (!self.has_finalizer_of(argocd) || is_finalized_elsewhere)
+    }
+
+    /// Returns true if the Placement selects a managed cluster.
+    pub(crate) fn is_selected(self, cluster: &str) -> bool {
+        self.cache.is_selected_by(&self.placement(), cluster)
+    }
+
+    /// Returns true if the GitOpsCluster is served, selects a managed cluster, and does not revoke its agent.
+    pub(crate) fn selects(self, cluster: &str) -> bool {
+        !self.object.deleting
+            && self.is_held()
+            && !self.revokes(cluster)
+            && self.is_served()
+            && self.is_selected(cluster)
+    }
+
+    /// Returns true if the GitOpsCluster registers a managed cluster with a Secret of this kind.
+    pub(crate) fn registers(self, secret_kind: SecretKind, cluster: &str) -> bool {
+        let can_be = secret_kind == SecretKind::Blank || names::check_agent(cluster, self.cache.argocd()).is_ok();
+        SecretKind::of(self.object) == Some(secret_kind) && can_be && self.selects(cluster)
+    }
+
+    /// Returns true if the GitOpsCluster, which registered a managed cluster with a Secret of this kind, still maintains the
+    /// Secret. The Secret of an agent has a certificate that expires, so the controller also maintains it while the selection is
+    /// in doubt, until the cluster is certainly released.
+    pub(crate) fn maintains(self, secret_kind: SecretKind, cluster: &str) -> bool {
+        self.registers(secret_kind, cluster)
+            || secret_kind == SecretKind::Agent
+                && SecretKind::of(self.object) == Some(secret_kind)
+                && self.is_held()
+                && self.is_served()
+                && !self.has_released(cluster)
+    }
+
+    /// Returns true if the GitOpsCluster certainly no longer registers a managed cluster with a Secret of this kind: it released
+    /// the cluster, or registers it with the other kind.
+    pub(crate) fn has_released_as(self, secret_kind: SecretKind, cluster: &str) -> bool {
+        self.has_released(cluster) || self.registers(secret_kind.other(), cluster)
+    }
+
+    /// Returns true if the GitOpsCluster has certainly released a managed cluster.
+    fn has_released(self, cluster: &str) -> bool {
+        if self.object.deleting || self.revokes(cluster) {
+            return true;
+        }
+        match self.ownership() {
+            Ownership::Elsewhere(_) => true,
+            Ownership::Unauthorised | Ownership::WrongPlacement(_) => false,
+            Ownership::Served => {
+                let placement = self.placement();
+                let is_certain = matches!(self.cache.selection(&placement), Selection::Consistent(_));
+                // OCM taints an unreachable cluster, and Placements do not select it until it is reachable again.
+                let is_available = self.cache.availability(cluster) == Availability::Available;
+                is_certain && is_available && !self.cache.is_selected_by(&placement, cluster)
+            }
+        }
+    }
+
+    fn revokes(self, cluster: &str) -> bool {
+        let agent = self.object.spec.agent.as_ref();
+        agent.is_some_and(|agent| agent.revoked.contains(cluster))
+    }
+
+    /// Returns true if the GitOpsCluster, which installed argocd-agent on a managed cluster, certainly no longer wants it there.
+    /// Returns false for objects that another controller has to remove: most of them are outside Argo CD's namespace, where both
+    /// controllers see them.
+    pub(crate) fn has_given_up(self, cluster: &str) -> bool {
+        !self.is_of_another_controller() && (!self.object.spec.may_have_agent() || self.has_released(cluster))
+    }
+
+    /// Returns true if the GitOpsCluster runs argocd-agent on a managed cluster.
+    pub(crate) fn runs_agent(self, cluster: &str) -> bool {
+        super::of(self.cache, cluster).running.as_ref() == Some(self.object_ref)
+    }
+
+    /// Returns the managed clusters on which the GitOpsCluster runs argocd-agent.
+    pub(crate) fn agents(self) -> BTreeSet<&'c str> {
+        let selected = self.cache.selected_by(&self.placement()).map(|cluster| &**cluster);
+        let mut all: BTreeSet<_> = selected.collect();
+        all.extend(self.decided());
+        all.retain(|cluster| self.runs_agent(cluster));
+        all
+    }
+
+    /// Returns the objects of a kind that were created for the GitOpsCluster.
+    pub(crate) fn created(self, kind: AgentResource) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
+        let all = self.cache.objects(kind);
+        all.filter(move |(_, it)| it.owner().as_ref() == Some(self.object_ref))
+    }
+
+    /// Returns the PlacementDecisions, written for the GitOpsCluster, that name all clusters with the add-on.
+    pub(crate) fn decisions(self) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
+        let all = self.created(AgentResource::Decisions);
+        all.filter(move |(at, _)| names::next_decision_number(&self.object_ref.name, &at.name).is_none())
+    }
+
+    /// Returns the PlacementDecisions, written for the GitOpsCluster, that name the clusters with the next version, during a
+    /// rollout.
+    pub(crate) fn next_decisions(self) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
+        let all = self.created(AgentResource::Decisions);
+        all.filter(move |(at, _)| names::next_decision_number(&self.object_ref.name, &at.name).is_some())
+    }
+
+    /// Returns the clusters in the PlacementDecisions that name all clusters with the add-on.
+    pub(crate) fn decided(self) -> BTreeSet<&'c str> {
+        self.decisions().flat_map(|(_, it)| it.decided()).collect()
+    }
+}
+
+/// Returns the Secret of this kind of a managed cluster, if any GitOpsCluster owns it.
+pub(crate) fn owned_secret<'c>(secret_kind: SecretKind, cache: &'c Cache, cluster: &str) -> Option<&'c ClusterSecret> {
+    let name = secret_kind.secret_name(cluster);
+    let (_, secret) = cache.secrets_of(cluster).find(|(other, _)| *other == name)?;
+    secret.owner().map(|_| secret)
+}
+
+/// Parses the owner annotation of a Secret into a reference to its GitOpsCluster.
+pub(crate) fn object_ref_of(owner: &str) -> Option<ObjectRef> {
+    let (namespace, name) = owner.split_once('/')?;
+    Some(ObjectRef::new(namespace, name))
+}

@@ -1,0 +1,112 @@
+//! The objects to reconcile.
+
+use crate::runtime::queue::Refresh;
+use ocm::object_ref::ObjectRef;
+use std::sync::Arc;
+
+/// The kinds of objects that controllers reconcile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReconcileKind {
+    /// Applications.
+    Application,
+    /// ManagedClusters, which have no namespace.
+    Cluster,
+    /// ApplicationSets.
+    ApplicationSet,
+    /// GitOpsClusters.
+    GitOpsCluster,
+    /// The Argo CD of the hub, named by its namespace.
+    ArgoCd,
+    /// CertificateSigningRequests, which have no namespace.
+    Request,
+}
+
+impl ReconcileKind {
+    /// Returns the Kubernetes kind, for the log.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Application => "Application",
+            Self::Cluster => "ManagedCluster",
+            Self::ApplicationSet => "ApplicationSet",
+            Self::GitOpsCluster => "GitOpsCluster",
+            Self::ArgoCd => "Namespace",
+            Self::Request => "CertificateSigningRequest",
+        }
+    }
+}
+
+/// An object to reconcile because of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReconcileRequest {
+    /// The kind of the object.
+    pub kind: ReconcileKind,
+    /// The namespace and name of the object.
+    pub object_ref: ObjectRef,
+    /// Argo CD's need to be asked for a refresh.
+    pub refresh: Refresh,
+}
+
+impl ReconcileRequest {
+    /// Returns the request for an Application whose state in Argo CD is up to date.
+    pub(crate) fn application(object_ref: ObjectRef) -> Self {
+        Self {
+            kind: ReconcileKind::Application,
+            object_ref,
+            refresh: Refresh::Unchanged,
+        }
+    }
+
+    /// Returns the request for the Argo CD of the hub.
+    pub(crate) fn argocd(namespace: &Arc<str>) -> Self {
+        Self {
+            kind: ReconcileKind::ArgoCd,
+            object_ref: ObjectRef {
+                namespace: "".into(),
+                name: Arc::clone(namespace),
+            },
+            refresh: Refresh::Unchanged,
+        }
+    }
+
+    /// Returns the request for a CertificateSigningRequest.
+    pub(crate) fn request(object_ref: ObjectRef) -> Self {
+        Self {
+            kind: ReconcileKind::Request,
+            ..Self::application(object_ref)
+        }
+    }
+
+    /// Returns the request for a ManagedCluster.
+    pub(crate) fn cluster(name: &Arc<str>) -> Self {
+        Self {
+            kind: ReconcileKind::Cluster,
+            object_ref: ObjectRef {
+                namespace: "".into(),
+                name: Arc::clone(name),
+            },
+            refresh: Refresh::Unchanged,
+        }
+    }
+
+    /// Returns the request for a GitOpsCluster.
+    pub(crate) fn gitops(object_ref: ObjectRef) -> Self {
+        Self {
+            kind: ReconcileKind::GitOpsCluster,
+            ..Self::application(object_ref)
+        }
+    }
+
+    /// Returns the requests for these GitOpsClusters.
+    pub(crate) fn gitops_all<'p>(object_refs: impl IntoIterator<Item = &'p ObjectRef>) -> impl Iterator<Item = Self> {
+        object_refs.into_iter().cloned().map(Self::gitops)
+    }
+
+    /// Returns the request for an ApplicationSet.
+    pub(crate) fn set(object_ref: ObjectRef) -> Self {
+        Self {
+            kind: ReconcileKind::ApplicationSet,
+            ..Self::application(object_ref)
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The assignment of a managed cluster to GitOpsClusters.
+
+use super::SecretKind;
+use ocm::object_ref::ObjectRef;
+
+/// The GitOpsClusters that a managed cluster belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assignment {
+    /// The first GitOpsCluster that registers the cluster without a credential, and the first that registers its agent.
+    pub registering: [Option<ObjectRef>; 2],
+    /// The GitOpsCluster that runs argocd-agent on the cluster. It may currently not be served: its agents then stay unchanged.
+    pub running: Option<ObjectRef>,
+    /// True if the controller serves [`Self::running`], which requests agents.
+    pub is_served: bool,
+    /// The GitOpsCluster that revokes the cluster's agent.
+    pub revoking: Option<ObjectRef>,
+    /// The reason why the principal must refuse the certificates that the agent has.
+    pub blocked: Option<Blocked>,
+}
+
+impl Assignment {
+    /// Returns the first GitOpsCluster that registers the cluster with a Secret of this kind.
+    #[must_use]
+    pub fn registering(&self, secret_kind: SecretKind) -> Option<&ObjectRef> {
+        self.registering[secret_kind as usize].as_ref()
+    }
+
+    /// Returns the GitOpsCluster that runs argocd-agent on the cluster, if the controller serves it and it requests agents.
+    #[must_use]
+    pub fn served(&self) -> Option<&ObjectRef> {
+        self.running.as_ref().filter(|_| self.is_served)
+    }
+}
+
+/// The reason why the certificates of a cluster's agent are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Blocked {
+    /// The agent is revoked.
+    Revoked,
+    /// The agent was uninstalled from the cluster.
+    Uninstalled,
+}

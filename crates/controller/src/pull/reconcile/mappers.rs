@@ -1,0 +1,81 @@
+//! The Applications of the basic pull model to reconcile after a change.
+
+use crate::cache::{Before, Cache, Changed, ReconcileRequest};
+use crate::cluster_secrets::is_hub;
+use crate::model::{Cluster, Kind};
+use crate::pull::work;
+use ocm::object_ref::ObjectRef;
+use std::collections::BTreeSet;
+
+/// Maps a change of an Application to itself, and to the Applications that its works claim to carry once it is no longer one of
+/// the pull model: these claims count from now on.
+pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut concerned = BTreeSet::from([changed.object_ref.clone()]);
+    let after = cache.application(changed.object_ref);
+    if after.is_none_or(|it| it.pull.is_none())
+        && let Some(Before::Application(before)) = changed.before
+        && let Some(pull) = before.pull.as_deref()
+    {
+        let names = work::names(pull);
+        let works = names.iter().flat_map(|name| cache.works_with_application(name));
+        let claims = works.filter_map(|(_, pull_work)| pull_work.claim.as_ref());
+        concerned.extend(claims.map(|(namespace, name)| ObjectRef::new(namespace, name)));
+    }
+    concerned.into_iter().map(ReconcileRequest::application).collect()
+}
+
+/// Maps a change of a work to the Application that it carries or claims to carry, and to those whose works have its name.
+pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut affected = changed.owners();
+    if changed.kind == Kind::Works {
+        let named = cache.pulled_by_work_name(&changed.object_ref.name);
+        let new = named.filter(|it| affected.iter().all(|known| known.object_ref != **it));
+        let new: Vec<_> = new.cloned().map(ReconcileRequest::application).collect();
+        affected.extend(new);
+    }
+    affected
+}
+
+/// Maps a change of a managed cluster to the Applications that it is the destination of, if it affects their delivery, and to the
+/// Applications in the cluster's namespace if it was created or deleted.
+pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let Some(Before::Cluster(before)) = changed.before else {
+        return Vec::new();
+    };
+    let name = &changed.object_ref.name;
+    let after = cache.cluster(name);
+    let is_the_hub = |cluster: &Cluster| is_hub(name, &cluster.labels);
+    let has_availability_changed = before.availability() != cache.availability(name);
+    let has_hub_changed = after.is_some_and(is_the_hub) != before.cluster.as_ref().is_some_and(is_the_hub);
+    let was_created_or_deleted = before.was_created_or_deleted(after);
+    let mut concerned = BTreeSet::new();
+    if has_availability_changed || was_created_or_deleted || has_hub_changed {
+        concerned.extend(cache.pulled_to(name));
+    }
+    if was_created_or_deleted {
+        concerned.extend(cache.pulled_in(name));
+    }
+    let all = concerned.into_iter().cloned();
+    all.map(ReconcileRequest::application).collect()
+}
+
+/// Maps a change of a PlacementDecision to the Applications in its namespace.
+pub(super) fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let all = cache.pulled_in(&changed.object_ref.namespace).cloned();
+    all.map(ReconcileRequest::application).collect()
+}
+
+/// Maps a change of the namespaces that Argo CD reads to all Applications.
+pub(super) fn parameters(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
+    cache.pulled().cloned().map(ReconcileRequest::application).collect()
+}
+
+/// Maps a change of an AppProject to its Applications.
+pub(super) fn project(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let is_of_it = |object_ref: &&ObjectRef| {
+        let pull = cache.application(object_ref).and_then(|it| it.pull.as_ref());
+        pull.is_some_and(|pull| *pull.project_name() == *changed.object_ref.name)
+    };
+    let concerned = cache.pulled().filter(is_of_it).cloned();
+    concerned.map(ReconcileRequest::application).collect()
+}
