@@ -1,15 +1,15 @@
-# One static program on an empty base. docs/image.md says how it is built, checked and mirrored.
+# One static program on an empty base. docs/image.md explains how to build, check and mirror the image.
 #
-# It is compiled in here, from a checkout and nothing else:
+# Compile the program in the image build, from a checkout alone:
 #
 #   buildah build .
 #
-# or taken from a folder that has amd64/argocd-ocm-cmp, and what other architectures there are. Nothing is pulled then, and what was
-# tested is what is shipped (image/build does it):
+# Or use programs that are already built and tested, from a folder with amd64/argocd-ocm-cmp and other architectures. This pulls
+# nothing; image/build runs it:
 #
 #   buildah build --file Dockerfile --build-arg PROGRAM=given FOLDER
 #
-# The last stage is the same.
+# The last stage is the same for both.
 ARG PROGRAM=compiled
 
 FROM docker.io/library/rust:1.89-bookworm AS compiled
@@ -30,7 +30,7 @@ LABEL org.opencontainers.image.title="argocd-ocm-cmp" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.source="https://github.com/argocd-ocm-cmp/argocd-ocm-cmp" \
       org.opencontainers.image.version="${VERSION}"
-# Not every runtime sets one for an image that has none. The sidecar finds kustomize and helm by it.
+# The sidecar finds kustomize and helm on the PATH, and not every runtime sets a default.
 ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 COPY --from=program --chmod=0555 /argocd-ocm-cmp /usr/local/bin/argocd-ocm-cmp
 USER 999:999

@@ -1,5 +1,5 @@
-// Builds the extension, and the manifest that delivers it. With --check the manifest is not written, and it fails where
-// that is not what it should be.
+// Builds the extension, and writes it into the manifest that installs it. With --check, fails if the manifest is outdated, and
+// writes nothing to it.
 
 import {build} from 'esbuild';
 import {createHash} from 'node:crypto';
@@ -24,14 +24,12 @@ mkdirSync('dist', {recursive: true});
 writeFileSync(SCRIPT, script);
 
 const manifest = readFileSync('deploy_ui.template.yaml', 'utf8')
-    .replace('    # The script stands here.\n', () => script.replace(/^(?=.)/gm, '    '))
+    .replace('    # SCRIPT\n', () => script.replace(/^(?=.)/gm, '    '))
     .replace('CHECKSUM', createHash('sha256').update(script).digest('hex').slice(0, 16));
 if (!process.argv.includes('--check')) {
     writeFileSync(MANIFEST, manifest);
-    console.log(`ui/${SCRIPT}: ${Buffer.byteLength(script)} bytes; deploy/deploy_ui.yaml carries it`);
+    console.log(`ui/${SCRIPT}: ${Buffer.byteLength(script)} bytes, written to deploy/deploy_ui.yaml`);
 } else if (readFileSync(MANIFEST, 'utf8') !== manifest) {
-    console.error(
-        'deploy/deploy_ui.yaml does not carry what ui/src builds to: run "npm run build" in ui/ and commit it',
-    );
+    console.error('deploy/deploy_ui.yaml is outdated: run "npm run build" in ui/ and commit it');
     process.exitCode = 1;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tests of the UI extension: types, pure functions, the extension in a real Chromium with each version of React that Argo CD
-# has had, and whether deploy/deploy_ui.yaml is up to date. Needs node 20 or newer with npm, chromium and chromedriver.
+# Runs the tests of the UI extension: the types, pure functions, the extension in a real Chromium with each version of React that Argo CD
+# used, and that deploy/deploy_ui.yaml is up to date. Needs Node.js 20 or newer with npm, chromium and chromedriver.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -11,7 +11,7 @@ for program in node npm chromium chromedriver; do
   exit 1
 done
 
-step 'what the lock file names'
+step 'packages of the lock file'
 npm ci --ignore-scripts
 
 step 'format'
@@ -20,8 +20,8 @@ node_modules/.bin/prettier --check '*.mjs' src test
 step 'types'
 node_modules/.bin/tsc --project .
 
-step 'deploy/deploy_ui.yaml carries what ui/src builds to'
+step 'deploy/deploy_ui.yaml is up to date'
 node build.mjs --check
 
-step 'pure functions, and pages in Chromium'
+step 'unit tests and tests in Chromium'
 node tests.mjs "$@"

@@ -1,4 +1,4 @@
-// Builds the tests and runs them with node's own runner: all, or those of the folders of test/ that are named.
+// Builds the tests and runs them with the test runner of Node.js: all, or those of the given folders of test/.
 
 import {spawnSync} from 'node:child_process';
 import {readdirSync} from 'node:fs';

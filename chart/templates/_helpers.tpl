@@ -1,6 +1,6 @@
-{{/* The files in files/ are links to those of the repository, and what values say is set in them. */}}
+{{/* The files in files/ are links to those of the repository. The templates set the values in them. */}}
 
-{{/* The features, with all that they imply, as JSON with the name of each. */}}
+{{/* The features with those that they require, as JSON with the name of each. */}}
 {{- define "argocd-ocm-cmp.features" -}}
 {{- $implies := dict
       "plugin" (list "policy")
@@ -36,12 +36,12 @@
 {{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
 {{- end -}}
 
-{{/* Whether the hub can check what the controller writes. */}}
+{{/* Not empty if the hub supports admission policies. */}}
 {{- define "argocd-ocm-cmp.admission" -}}
 {{- if semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version }}true{{ end -}}
 {{- end -}}
 
-{{/* All that the controller does, in the order in which its help has it. */}}
+{{/* The controllers to run, in the order of the help. */}}
 {{- define "argocd-ocm-cmp.controllers" -}}
 {{- $on := include "argocd-ocm-cmp.features" . | fromJson -}}
 {{- $names := list "application-status" -}}
@@ -54,8 +54,8 @@
 {{- end -}}
 
 {{/*
-The objects of some files, as JSON with a list `items`: in the namespace of the release, and with its images.
-Arguments: root, and files, a list of names.
+The objects of files, as JSON with a list `items`, with the namespace and images of the release.
+Arguments: root, the context of the chart; files, a list of names.
 */}}
 {{- define "argocd-ocm-cmp.read" -}}
 {{- $root := .root -}}

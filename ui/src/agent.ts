@@ -1,11 +1,11 @@
-// When a work was last heard of.
+// The last report of a work.
 
 import {Condition, conditionsOf} from './conditions';
 import {Fields, map, maps, text, textOf} from './fields';
 
 /**
- * When the status of a work was last written, as far as it tells. An agent that has nothing new to say writes nothing, so an
- * old time may well be the state of now: whether the hub hears from the cluster is another question.
+ * Returns the time of the last write of a work's status, if known. An agent writes only changes, so an old time does not mean
+ * that the state is outdated or the cluster unreachable.
  */
 export function lastHeard(work: Fields): string | undefined {
     const status = map(work, 'status');
@@ -17,7 +17,7 @@ export function lastHeard(work: Fields): string | undefined {
     return newest([...writes, ...changes]);
 }
 
-/** When one of these conditions last changed. */
+/** Returns the time of the last change of these conditions. */
 export function lastChange(conditions: Iterable<Condition>): string | undefined {
     return newest(Array.from(conditions, condition => condition.since));
 }

@@ -1,22 +1,22 @@
-// A grid of thousands of rows of the same height: which of them are drawn, and where a key leads.
+// A grid of thousands of rows of the same height: computes the rendered rows, and the target cell of a key.
 
 export interface Cell {
-    /** 0 is the head. */
+    /** 0 is the header row. */
     readonly row: number;
     readonly column: number;
 }
 
-/** How many rows are drawn above and below what is in sight. */
+/** The number of rows rendered above and below the visible ones. */
 const SPARE = 8;
 
-/** The first row that is drawn, and the first behind them that is not; heights are in pixels. */
+/** Returns the first rendered row, and the first row after the rendered ones. Heights are in pixels. */
 export function drawn(scrolled: number, height: number, rowHeight: number, rows: number): [number, number] {
     const first = Math.min(rows, Math.max(0, Math.floor(scrolled / rowHeight) - SPARE));
     const end = Math.min(rows, Math.ceil((scrolled + height) / rowHeight) + SPARE);
     return [first, Math.max(first, end)];
 }
 
-/** How far to scroll so that a row is in sight; nothing when it is. */
+/** Returns the scroll position that makes a row visible, or undefined if it is visible. */
 export function scrolledTo(row: number, scrolled: number, height: number, rowHeight: number): number | undefined {
     const top = row * rowHeight;
     if (top < scrolled) return top;
@@ -24,7 +24,7 @@ export function scrolledTo(row: number, scrolled: number, height: number, rowHei
     return undefined;
 }
 
-/** Where a key leads from a cell, as the grids of WAI-ARIA have it; nothing for a key that leads nowhere. */
+/** Returns the cell to which a key moves from a cell, as in WAI-ARIA grids, or undefined for another key. */
 export function moved(
     from: Cell,
     key: string,

@@ -1,4 +1,4 @@
-// Conditions as they stand in a status, whatever stands there.
+// Reads the conditions of a status, which may have any content.
 
 import {Fields, isMap, number, text, textOf, typeName} from './fields';
 
@@ -6,7 +6,7 @@ export interface Condition {
     readonly type: string;
     readonly status: string;
     readonly reason: string;
-    /** When it became so, as Kubernetes writes it: such texts compare as their times do. */
+    /** The last transition time in the format of Kubernetes, which sorts like the time. */
     readonly since: string;
     readonly message: string | undefined;
     readonly generation: number | undefined;
@@ -14,9 +14,9 @@ export interface Condition {
 
 /** The conditions of a work or of an object. */
 export interface Conditions {
-    /** By type; of several the last. */
+    /** By type; the last of several with one type. */
     readonly all: ReadonlyMap<string, Condition>;
-    /** What stands there and is no condition. */
+    /** An entry that is not a condition, described. */
     readonly fault: string | undefined;
 }
 
@@ -45,17 +45,17 @@ function condition(type: string, fields: Fields): Condition {
     };
 }
 
-/** Whether it is there and has this status. */
+/** Returns true if the condition exists and has this status. */
 export function is(condition: Condition | undefined, status: string): boolean {
     return condition?.status === status;
 }
 
-/** What a condition rule says. One that could not be evaluated says False too, and nothing about the object. */
+/** Returns true if a condition rule set this status. A rule that could not be evaluated is also False, which is not the object's state. */
 export function says(condition: Condition | undefined, status: string): boolean {
     return is(condition, status) && condition?.reason === 'ConditionRuleEvaluated';
 }
 
-/** Whether it is of an earlier generation than this. */
+/** Returns true if the condition is of an earlier generation. */
 export function isBehind(condition: Condition | undefined, generation: number | undefined): boolean {
     return condition !== undefined && generation !== undefined && (condition.generation ?? 0) < generation;
 }

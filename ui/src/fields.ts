@@ -1,10 +1,10 @@
-// What stands in an object of Kubernetes, whatever stands there: what is not of the type asked for is as good as nothing.
+// Reads fields of Kubernetes objects, which may have any content: a value of the wrong type counts as missing.
 
 export type Fields = Readonly<Record<string, unknown>>;
 
 const NOTHING: Fields = Object.freeze({});
 
-/** A mapping, or an empty one. */
+/** Returns the value if it is a mapping, otherwise an empty one. */
 export function fields(value: unknown): Fields {
     return isMap(value) ? value : NOTHING;
 }
@@ -13,18 +13,18 @@ export function isMap(value: unknown): value is Fields {
     return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The mapping that is there, or an empty one. */
+/** Returns a field that is a mapping, or an empty one. */
 export function map(owner: Fields, key: string): Fields {
     return fields(owner[key]);
 }
 
-/** A text that is not empty. */
+/** Returns a string field that is not empty. */
 export function text(owner: Fields, key: string): string | undefined {
     const value = owner[key];
     return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** A text, or an empty one. */
+/** Returns a string field, or an empty string. */
 export function textOf(owner: Fields, key: string): string {
     return text(owner, key) ?? '';
 }
@@ -39,12 +39,12 @@ export function list(owner: Fields, key: string): readonly unknown[] {
     return Array.isArray(value) ? value : [];
 }
 
-/** The mappings in a list. */
+/** Returns the mappings in a list field. */
 export function maps(owner: Fields, key: string): Fields[] {
     return list(owner, key).filter(isMap);
 }
 
-/** What a value is, in words. */
+/** Returns the name of a value's type. */
 export function typeName(value: unknown): string {
     if (value === null || value === undefined) return 'null';
     if (Array.isArray(value)) return 'a list';

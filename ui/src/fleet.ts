@@ -1,4 +1,4 @@
-// An Application's works, by managed cluster: what Argo CD says of them.
+// The health of an Application's works in Argo CD, by managed cluster.
 
 import {Fields, map, maps, text, textOf} from './fields';
 import {Verdict, ofArgoCd, worst} from './verdict';
@@ -7,7 +7,7 @@ export const GROUP = 'work.open-cluster-management.io';
 export const WORK = 'ManifestWork';
 export const SET = 'ManifestWorkReplicaSet';
 
-/** A work as Argo CD sees it. */
+/** The health and sync status of a work in Argo CD. */
 export interface WorkHealth {
     readonly kind: string;
     readonly namespace: string;
@@ -18,38 +18,38 @@ export interface WorkHealth {
     readonly sync: string;
 }
 
-/** What Argo CD says of all works of the Application on a cluster. */
+/** The health and sync status of all works of the Application on a cluster. */
 export interface Cluster {
     readonly name: string;
-    /** The worst among its works. */
+    /** The worst health of its works. */
     readonly verdict: Verdict;
-    /** What the worst of its works says. */
+    /** The message of the worst of its works. */
     readonly message: string;
     readonly sync: string;
     /** The worst first. */
     readonly works: readonly WorkHealth[];
     readonly healthy: number;
-    /** Whether the hub does not hear from it: what is told of it is what it said last. */
+    /** True if the cluster does not contact the hub, so its state is the last reported one. */
     readonly silent: boolean;
 }
 
 export interface Fleet {
-    /** Those that fare worst first. */
+    /** The worst first. */
     readonly clusters: readonly Cluster[];
-    /** The ManifestWorkReplicaSets, of which OCM makes a work for each cluster of a Placement. */
+    /** The ManifestWorkReplicaSets, from which OCM creates a work for each cluster of a Placement. */
     readonly sets: readonly WorkHealth[];
-    /** Whether Argo CD says nothing of the health of any work. */
+    /** True if Argo CD has no health for any work. */
     readonly unchecked: boolean;
 }
 
-/** Of an Application, with the tree of its resources where that is at hand. */
+/** Returns the fleet of an Application, with its resource tree if available. */
 export function fleetOf(application: Fields, tree?: Fields): Fleet {
     const status = map(application, 'status');
     const inTree = new Map<string, Fields>();
     for (const node of maps(tree ?? {}, 'nodes')) inTree.set(resourceKey(node), map(node, 'health'));
     let checked = false;
     const works = maps(status, 'resources')
-        // What runs at a hook of Argo CD's does not count for the health of the Application either.
+        // As for the health of the Application, works that are Argo CD hooks do not count.
         .filter(resource => textOf(resource, 'group') === GROUP && resource['hook'] !== true)
         .map(resource => {
             const own = map(resource, 'health');
@@ -99,12 +99,12 @@ function byVerdict(one: {verdict: Verdict; name: string}, other: {verdict: Verdi
 
 const names = new Intl.Collator('en', {numeric: true});
 
-/** `cluster2` comes before `cluster10`. */
+/** Compares names so that `cluster2` is before `cluster10`. */
 export function compareNames(one: string, other: string): number {
     return names.compare(one, other);
 }
 
-/** What Argo CD calls an Application: with its namespace where that is not Argo CD's own. */
+/** Returns the name of an Application, with its namespace if that is not Argo CD's. */
 export function called(application: Fields): string {
     const [name, namespace] = ['name', 'namespace'].map(key => textOf(map(application, 'metadata'), key));
     const home = text(map(application, 'status'), 'controllerNamespace') ?? namespace;
@@ -115,7 +115,7 @@ function resourceKey(resource: Fields): string {
     return ['group', 'kind', 'namespace', 'name'].map(key => textOf(resource, key)).join('/');
 }
 
-/** The clusters that the controller of argocd-ocm-cmp says the hub does not hear from. Of very many it names only some. */
+/** Returns the clusters that the controller reports as unreachable. Of very many, its conditions name only some. */
 export function silentClusters(status: Fields): ReadonlySet<string> {
     const silent = new Set<string>();
     for (const condition of maps(status, 'conditions')) {
@@ -128,7 +128,7 @@ export function silentClusters(status: Fields): ReadonlySet<string> {
     return silent;
 }
 
-/** `18 of 20 clusters healthy`; nothing where there is no cluster, and no verdict where Argo CD has none. */
+/** Returns a text such as `18 of 20 clusters healthy`. Without clusters it is undefined; without health it has only the number. */
 export function headline(fleet: Fleet): string | undefined {
     const total = fleet.clusters.length;
     if (total === 0) return undefined;

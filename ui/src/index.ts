@@ -1,4 +1,4 @@
-// What Argo CD loads: it registers the extension and does nothing else.
+// The entry point, which Argo CD loads: registers the extension.
 
 import {Clusters} from './components/clusters';
 import {StatusPanel} from './components/panel';
@@ -18,7 +18,7 @@ interface ExtensionsApi {
 
 const api = (window as {extensionsAPI?: ExtensionsApi}).extensionsAPI;
 if (api === undefined) {
-    console.error('argocd-ocm-cmp: this Argo CD takes no extensions of its pages: it has no extensionsAPI');
+    console.error('argocd-ocm-cmp: this Argo CD does not support UI extensions: extensionsAPI is missing');
 } else {
     const tab = {icon: 'fa-sitemap'};
     api.registerResourceExtension?.(WorkTab, GROUP, WORK, 'OBJECTS', tab);

@@ -1,21 +1,21 @@
-// The values of Secrets are never shown: not in a manifest, not in one that is carried in another, and not where they are
-// quoted, as in the annotations in which tools keep what they applied.
+// Masks the values of Secrets: in a manifest, in a manifest inside another, and in annotations in which tools store the applied
+// object.
 
 import {Fields, isMap, map, textOf} from './fields';
 
-/** Stands for a value, whatever its length. */
+/** Replaces a value of any length. */
 export const MASK = '••••••••';
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** A shorter value may be a word of the sentence that it is found in. */
+/** The minimum length of a value to mask in text: a shorter one may be an ordinary word. */
 const LEAST_QUOTED = 4;
 
 export function isSecret(object: {readonly kind: string}): boolean {
     return object.kind === 'Secret';
 }
 
-/** The same with the values of all Secrets in it masked. */
+/** Returns a copy with the values of all Secrets masked. */
 export function masked(value: unknown): unknown {
     if (Array.isArray(value)) return value.map(masked);
     if (!isMap(value)) return value;
@@ -41,7 +41,7 @@ function secret(object: Fields): Fields {
     });
 }
 
-/** What tools keep of an object in its annotations is the object once more. `values` are those of the Secret that has them. */
+/** Masks annotations, in which tools store a copy of the object. `values` are those of the Secret that has the annotations. */
 function annotations(value: unknown, values?: ReadonlySet<string>): unknown {
     if (!isMap(value)) return masked(value);
     return each(value, (name, text) => {
@@ -64,7 +64,7 @@ function each(object: Fields, change: (key: string, value: unknown) => unknown):
     return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(key, value)]));
 }
 
-/** The values of a Secret, and what they are in plain text, as far as they are long enough to be told from other words. */
+/** Returns the values of a Secret, encoded and decoded, that are long enough to mask in text. */
 export function secretValues(object: Fields): ReadonlySet<string> {
     const values = Object.values(map(object, 'data'));
     const all = [...Object.values(map(object, 'stringData')), ...values, ...values.map(plain)];
@@ -81,7 +81,7 @@ function plain(text: unknown): string | undefined {
     }
 }
 
-/** A text with these values masked. */
+/** Returns the text with these values masked. */
 export function hidden(text: string, values: ReadonlySet<string>): string {
     return [...values].reduce((text, value) => text.split(value).join(MASK), text);
 }

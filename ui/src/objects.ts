@@ -1,4 +1,4 @@
-// The objects of a work: what the spec carries and what the agent says of it, as rows.
+// The objects of a work as rows, from its spec and the status that the agent reports.
 
 import {lastChange} from './agent';
 import {Condition, Conditions, conditionsOf} from './conditions';
@@ -6,59 +6,59 @@ import {Fields, fields, list, map, maps, number, text, textOf} from './fields';
 import {MASK, hidden, isSecret, secretValues} from './masked';
 import {Verdict} from './verdict';
 
-/** A value that the agent's feedback rules brought. */
+/** A value that the agent reports by a feedback rule. */
 export interface Feedback {
     readonly name: string;
     readonly value: string;
 }
 
 export interface ObjectRow {
-    /** Tells it from all others of its work. */
+    /** Unique in its work. */
     readonly id: string;
     readonly group: string;
     readonly kind: string;
     /** Empty for none. */
     readonly namespace: string;
     readonly name: string;
-    /** What it is called where its name is not known: its place in the work. */
+    /** Its position in the work, which is shown if it has no name. */
     readonly place: string;
-    /** Whether the agent has applied it, where it has tried. */
+    /** True if the agent applied it; undefined if it has not tried. */
     readonly applied: boolean | undefined;
-    /** Whether it is on the cluster, where the agent has looked. */
+    /** True if it is on the cluster; undefined if the agent has not checked. */
     readonly available: boolean | undefined;
     readonly verdict: Verdict;
-    /** Why; empty where nothing is to be said. */
+    /** The reason for the health; may be empty. */
     readonly message: string;
     readonly feedback: readonly Feedback[];
     readonly conditions: readonly Condition[];
-    /** When one of its conditions last changed. */
+    /** The time of the last change of its conditions. */
     readonly since: string | undefined;
-    /** Its manifest among those of the work, where it is there. */
+    /** Its manifest in the work, if that has it. */
     readonly manifest: unknown;
 }
 
-/** Tells objects of a work apart, as long as they have names and none is told of twice. */
+/** Returns a key of the object, which is unique if all objects of the work have names and are reported once. */
 export function keyOf(row: Pick<ObjectRow, 'group' | 'kind' | 'namespace' | 'name'>): string {
     return [row.group, row.kind, row.namespace, row.name].join('/');
 }
 
-/** What the health checks call it: `Deployment shop/web`. */
+/** Returns the name that the health checks show, such as `Deployment shop/web`. */
 export function shortName(row: Pick<ObjectRow, 'kind' | 'namespace' | 'name' | 'place'>): string {
     return row.kind === '' || row.name === '' ? row.place : `${row.kind} ${placedName(row)}`;
 }
 
-/** `shop/web`, or `web` where it has no namespace. */
+/** Returns `shop/web`, or `web` without a namespace. */
 export function placedName(row: Pick<ObjectRow, 'namespace' | 'name' | 'place'>): string {
     if (row.name === '') return row.place;
     return row.namespace === '' ? row.name : `${row.namespace}/${row.name}`;
 }
 
-/** What the spec of a work, or of what is made into one, carries. */
+/** Returns the manifests in the spec of a work, or of a template of works. */
 export function carried(spec: Fields): readonly unknown[] {
     return list(map(spec, 'workload'), 'manifests');
 }
 
-/** An object of the spec of which the status has nothing that counts. */
+/** Returns the row of an object without a usable status. */
 export function unseen(manifest: unknown, verdict: Verdict, message: string): ObjectRow {
     const object = fields(manifest);
     const metadata = map(object, 'metadata');
@@ -81,7 +81,7 @@ export function unseen(manifest: unknown, verdict: Verdict, message: string): Ob
     };
 }
 
-/** What the status calls an object, and what the agent has said of it; no verdict yet. */
+/** Returns the row of an object from its status, without its health yet. */
 export function named(at: number, item: unknown, conditions: Conditions = conditionsOf(fields(item))): ObjectRow {
     const manifest = fields(item);
     const meta = map(manifest, 'resourceMeta');
@@ -116,7 +116,7 @@ function feedbackOf(manifest: Fields): Feedback[] {
     });
 }
 
-/** The same rows, each with an id that stays as long as the objects do. */
+/** Returns the rows with ids that stay the same while the objects do. */
 export function identified(rows: readonly ObjectRow[]): ObjectRow[] {
     const seen = new Map<string, number>();
     return rows.map(row => {
@@ -127,7 +127,7 @@ export function identified(rows: readonly ObjectRow[]): ObjectRow[] {
     });
 }
 
-/** What of a row may be shown: the values of a Secret are not, wherever they have come to stand. */
+/** Returns the row with the values of a Secret masked everywhere. */
 export function presentable(row: ObjectRow): ObjectRow {
     if (!isSecret(row)) return row;
     const values = secretValues(fields(row.manifest));
@@ -139,7 +139,7 @@ export function presentable(row: ObjectRow): ObjectRow {
     return {...row, message: hidden(row.message, values), feedback, conditions};
 }
 
-/** Whether the object says that it waits for somebody. */
+/** Returns true if the object reports that it is suspended. */
 export function isSuspended(row: ObjectRow): boolean {
     return row.feedback.find(value => value.name === 'Suspended')?.value === 'true';
 }

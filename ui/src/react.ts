@@ -1,4 +1,4 @@
-// React is the host's, of whatever version from 16.8 on: nothing of it is bundled, and only what all versions have is used.
+// Uses the host's React, 16.8 or newer: none is bundled, and only features of all versions are used.
 
 export interface Element {
     readonly type: unknown;
@@ -23,22 +23,22 @@ declare global {
     }
 }
 
-/** The host's React, which it may set only after this script has run. */
+/** Returns the host's React, which the host may set after this script ran. */
 export function react(): React {
     return window.React;
 }
 
-/** An element of a page. */
+/** Creates an HTML element. */
 export function h(tag: string, props: Readonly<Record<string, unknown>> | null, ...children: Child[]): Element {
     return react().createElement(tag, props, ...children);
 }
 
-/** An element that a component makes. */
+/** Creates an element of a component. */
 export function c<Props>(component: Component<Props>, props: Props & {readonly key?: string}): Element {
     return react().createElement(component, props);
 }
 
-/** Keeps the time in milliseconds, and moves it on so often that ages stay true. */
+/** Returns the time in milliseconds, and updates it often enough for ages. */
 export function useNow(): number {
     const {useEffect, useState} = react();
     const [now, setNow] = useState(() => Date.now());

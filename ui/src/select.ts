@@ -1,17 +1,17 @@
-// Which rows are shown, and in which order.
+// Filters and sorts rows.
 
 import {VERDICTS, Verdict, rank} from './verdict';
 
 export interface Column<Row> {
     readonly id: string;
     readonly title: string;
-    /** Its width as CSS has it for a column of a grid. */
+    /** Its width, as a CSS grid track. */
     readonly width: string;
-    /** What is filtered by, told to the pointer, and shown where nothing else is. */
+    /** The text for the filter and the tooltip, and for the cell if `cell` is missing. */
     readonly text: (row: Row) => string;
-    /** The order by this column; by its text where it is missing. */
+    /** Compares rows by this column. Defaults to comparing the text. */
     readonly compare?: (one: Row, other: Row) => number;
-    /** Whether its text is not looked at when the user filters. */
+    /** True if the filter ignores the column. */
     readonly unfiltered?: boolean;
 }
 
@@ -20,7 +20,7 @@ export interface Order {
     readonly descending: boolean;
 }
 
-/** The rows in which each word of the filter stands, of these verdicts or, where none is chosen, of all. */
+/** Returns the rows that contain each word of the filter and have one of the selected verdicts, if any is selected. */
 export function filtered<Row extends {verdict: Verdict}>(
     rows: readonly Row[],
     columns: readonly Column<Row>[],
@@ -43,7 +43,7 @@ export function filtered<Row extends {verdict: Verdict}>(
     });
 }
 
-/** The rows in an order; without one those that fare worst come first, and otherwise all stay as they are. */
+/** Returns the sorted rows. Without an order, the worst are first, and otherwise the order stays. */
 export function sorted<Row extends {verdict: Verdict}>(
     rows: readonly Row[],
     columns: readonly Column<Row>[],
@@ -60,13 +60,13 @@ export function sorted<Row extends {verdict: Verdict}>(
 
 const texts = new Intl.Collator('en', {numeric: true});
 
-/** What another click on the head of a column asks for: up, down, and the first order again. */
+/** Returns the order after a click on a column header: ascending, descending, and then the default. */
 export function nextOrder(order: Order | undefined, column: string): Order | undefined {
     if (order?.column !== column) return {column, descending: false};
     return order.descending ? undefined : {column, descending: true};
 }
 
-/** How many rows there are of each verdict that some row has; the worst first. */
+/** Returns the number of rows of each verdict in the rows, the worst first. */
 export function counts(rows: readonly {verdict: Verdict}[]): (readonly [Verdict, number])[] {
     const found = new Map<Verdict, number>();
     for (const {verdict} of rows) found.set(verdict, (found.get(verdict) ?? 0) + 1);

@@ -1,4 +1,4 @@
-// A ManifestWorkReplicaSet: OCM counts the clusters; how each object fares, the works of the clusters say.
+// The state of a ManifestWorkReplicaSet. OCM reports only the numbers of clusters; the state of objects is in the works of the clusters.
 
 import {lastHeard} from './agent';
 import {Condition, conditionsOf} from './conditions';
@@ -10,9 +10,9 @@ import {Verdict, ofArgoCd} from './verdict';
 export interface SetStatus {
     readonly verdict: Verdict;
     readonly message: string;
-    /** How many clusters are in each state, as OCM names them. */
+    /** The number of clusters in each of OCM's states. */
     readonly counts: readonly (readonly [string, number])[];
-    /** What OCM says of each Placement: on how many of its clusters the work is. */
+    /** The number of clusters of each Placement that have the work, as OCM reports it. */
     readonly placements: readonly {readonly name: string; readonly groups: string}[];
     readonly conditions: readonly Condition[];
     readonly objects: readonly ObjectRow[];
@@ -21,7 +21,7 @@ export interface SetStatus {
 
 const COUNTS = ['total', 'applied', 'available', 'progressing', 'degraded'];
 
-/** Of a set and the tree of its Application, in which Argo CD's verdict on it is. */
+/** Returns the state of a set, with its health from the resource tree of the Application. */
 export function setOf(set: Fields, tree: Fields): SetStatus {
     const metadata = map(set, 'metadata');
     const status = map(set, 'status');

@@ -1,16 +1,16 @@
-// When a work comes in a sync. The hub's waves hold the phases too: two million apart, as src/generate/arrange.rs cuts them.
+// The position of a work in a sync. The waves on the hub include the phases, which are two million apart, as in crates/generate/src/order.rs.
 
 import {Fields, map, text} from './fields';
 
 const PHASE = 2_000_000;
 
-/** The sync wave of a work on the hub; 0 where it names none. */
+/** Returns the sync wave of a work on the hub, by default 0. */
 export function waveOf(metadata: Fields): number {
     const wave = text(map(metadata, 'annotations'), 'argocd.argoproj.io/sync-wave');
     return wave !== undefined && /^[+-]?\d+$/.test(wave) ? Number(wave) : 0;
 }
 
-/** What people call it: `3`, `PreSync`, `PostSync 2`. */
+/** Returns the name of the wave, such as `3`, `PreSync` or `PostSync 2`. */
 export function waveName(metadata: Fields): string {
     const wave = waveOf(metadata);
     const hook = text(map(metadata, 'annotations'), 'argocd.argoproj.io/hook');

@@ -1,5 +1,5 @@
-// How a ManifestWork fares, object by object: the rules of src/status/work.rs and of the health check in deploy/argocd_cm.yaml, which
-// says why each is needed.
+// Evaluates the health of a ManifestWork and its objects, with the rules of crates/ocm/src/health/work.rs and of the health check in
+// deploy/argocd_cm.yaml, which explains each.
 
 import {ago} from './age';
 import {lastHeard} from './agent';
@@ -8,33 +8,33 @@ import {Fields, fields, isMap, list, map, maps, number, text, textOf, typeName} 
 import {ObjectRow, carried, identified, isSuspended, keyOf, named, presentable, shortName, unseen} from './objects';
 import {Verdict, worst} from './verdict';
 
-/** How many seconds a failure has to mend itself. */
+/** The number of seconds before a failure counts as lasting. */
 const GRACE = 60;
 
 export interface Work {
     readonly cluster: string;
     readonly verdict: Verdict;
-    /** What is to be said of the work as a whole; empty where its objects tell it all. */
+    /** The message about the work as a whole; empty if those of its objects are sufficient. */
     readonly message: string;
     readonly objects: readonly ObjectRow[];
-    /** When its status was last written. */
+    /** The time of the last write of its status. */
     readonly heard: string | undefined;
 }
 
-/** What the verdicts on the objects are made of. */
+/** The data of the work that the health of its objects depends on. */
 interface Told {
     readonly spec: Fields;
     readonly generation: number | undefined;
     readonly conditions: Conditions;
     readonly notApplied: string;
     readonly notLookedAt: string;
-    /** Such a time is too young for what is so since then to count as lasting. */
+    /** A failure since a later time does not count as lasting. */
     readonly grace: string;
-    /** Whether it is complete, so that the agent does not look at it again. */
+    /** True if the work is complete, so that the agent does not process it again. */
     readonly frozen: boolean;
 }
 
-/** How a work fares at a time in milliseconds. */
+/** Evaluates the health of a work at a time in milliseconds. */
 export function judge(work: Fields, now: number): Work {
     const metadata = map(work, 'metadata');
     const spec = map(work, 'spec');
@@ -109,7 +109,7 @@ export function judge(work: Fields, now: number): Work {
     return {cluster: name, verdict, message, objects: rows, heard};
 }
 
-/** The message of a work that is healthy, and of which nothing else is to be said. */
+/** Returns the message of a healthy work without another message. */
 export function allIsWell(work: Work): string {
     return `${counted(work.objects.length)}healthy on managed cluster ${work.cluster}`;
 }
@@ -122,7 +122,7 @@ function unreadable(fault: string): string {
     return `its status cannot be understood: ${fault}`;
 }
 
-/** What in the status is not as an agent writes it. */
+/** Returns the first part of the status that an agent does not write like this. */
 function faultOf(work: Fields, conditions: Conditions): string | undefined {
     const wrong = (owner: Fields, key: string): string | undefined => {
         const value = owner[key];
@@ -141,7 +141,7 @@ function faultOf(work: Fields, conditions: Conditions): string | undefined {
     );
 }
 
-/** Gives each row its manifest; an object of the spec of which nothing is said has a row too. */
+/** Adds the manifest to each row, and a row for each object of the spec that is not reported. */
 function withManifests(rows: readonly ObjectRow[], manifests: readonly unknown[]): ObjectRow[] {
     const silent = new Map<string, ObjectRow>();
     for (const manifest of manifests) {
@@ -154,8 +154,8 @@ function withManifests(rows: readonly ObjectRow[], manifests: readonly unknown[]
 }
 
 /**
- * The agent does not apply a work again that is complete, nor says that it has seen a change of it. What has run has run: only
- * an object that has not is missing.
+ * Returns true if all objects of a complete work are complete. The agent neither applies such a work again nor reports its new
+ * generation, and completed objects stay completed.
  */
 function hasRun(
     spec: Fields,
@@ -175,7 +175,7 @@ function hasRun(
     return carried(spec).every(manifest => done.has(shortName(unseen(manifest, 'Waiting', ''))));
 }
 
-/** How an object fares and why; nothing when it is left from an earlier generation. */
+/** Returns the health of an object and the reason, or undefined if it is from an earlier generation. */
 function verdictOn(
     row: ObjectRow,
     item: unknown,
@@ -215,10 +215,10 @@ function verdictBy(
     const broken: [Verdict, string] | undefined = says(healthy, 'False')
         ? ['Degraded', healthy?.message ?? 'it is broken']
         : undefined;
-    // The agent leaves alone what is complete, and it may be gone: its other conditions are those of its last days.
+    // The agent does not update a complete object, which may have been deleted: its other conditions are outdated.
     if (is(get('Complete'), 'True')) return broken ?? well;
     if (available !== undefined && is(available, 'False')) {
-        // Found missing, then applied: not looked at since.
+        // It was missing, and then applied, and not checked since.
         if (applied.since >= available.since && fresh) return waiting;
         return ['Missing', available.message ?? 'it is not on the cluster'];
     }
@@ -247,8 +247,8 @@ function verdictBy(
 }
 
 /**
- * The condition types that the spec's rules set on an object: the first entry that matches counts. A wildcard that is not the
- * whole text is not understood here; its conditions are, once they are there.
+ * Returns the condition types that the spec's rules set on an object; the first matching entry wins. Only a wildcard that is the
+ * whole text matches here; with any other, the conditions count as soon as they exist.
  */
 function rulesOf(item: Fields, spec: Fields): ReadonlySet<string> {
     const meta = map(item, 'resourceMeta');

@@ -1,10 +1,10 @@
-// An object as YAML, for reading: block style, what it is comes first, and all else as it stands.
+// Formats an object as YAML for reading: in block style, with apiVersion, kind and metadata first.
 
 import {Fields, isMap} from './fields';
 
-/** What needs no quotes in any version of YAML. */
+/** Text that needs no quotes in any version of YAML. */
 const PLAIN = /^[A-Za-z_/](?:[A-Za-z0-9_./@+=(),•-]|:(?=\S)| (?=[^#\s]))*$/;
-/** What would be read as something else than text. */
+/** Text that would be read as another type. */
 const WORDS = /^(?:y|n|yes|no|on|off|true|false|null|\.inf|\.nan|~)$/i;
 
 export function yaml(value: unknown): string {
@@ -51,7 +51,7 @@ function isBlock(value: unknown): boolean {
     return Array.isArray(value) ? value.length > 0 : isMap(value) && Object.keys(value).length > 0;
 }
 
-/** Whether a text is better told over several lines, which YAML cannot do with every text. */
+/** Returns true if the text has several lines and can be a block scalar. */
 function isLong(text: string): boolean {
     return (
         /[^\n]\n/.test(text) &&

@@ -1,10 +1,10 @@
-// Works and Applications as the hub has them, in every state that is told apart.
+// Works and Applications of a hub, in every state that the extension distinguishes.
 
 import {Fields} from '../src/fields';
 
 export const NOW = Date.parse('2026-06-01T12:00:00Z');
 const LONG_AGO = '2026-06-01T10:55:00Z';
-/** A time so many seconds before NOW. */
+/** Returns the time some seconds before NOW. */
 export const before = (seconds: number): string => `${new Date(NOW - seconds * 1000).toISOString().slice(0, 19)}Z`;
 
 const GENERATION = 4;
@@ -141,7 +141,7 @@ const SAMPLES: readonly Sample[] = [
     {manifest: object('v1', 'Namespace', 'shop', ''), resource: 'namespaces', conditions: there().slice(0, 3)},
 ];
 
-/** A manifest of the status, as an agent writes it. */
+/** Returns an entry of the status, as an agent writes it. */
 export function said(at: number, sample: Sample): Fields {
     const {apiVersion, kind, metadata} = sample.manifest as {apiVersion: string; kind: string; metadata: Fields};
     const group = apiVersion.includes('/') ? apiVersion.split('/')[0] : '';
@@ -197,7 +197,7 @@ export function work(
     };
 }
 
-/** A work with an object in nearly every state. */
+/** Returns a work with an object in nearly every state. */
 export function mixedWork(cluster = 'cluster2'): Fields {
     return work(
         cluster,
@@ -206,7 +206,7 @@ export function mixedWork(cluster = 'cluster2'): Fields {
     );
 }
 
-/** A work on which all is well. */
+/** Returns a healthy work. */
 export function wellWork(cluster = 'cluster1'): Fields {
     return work(
         cluster,
@@ -216,12 +216,12 @@ export function wellWork(cluster = 'cluster1'): Fields {
     );
 }
 
-/** A work that the agent has not come to. */
+/** Returns a work that the agent has not processed. */
 export function newWork(cluster = 'cluster3'): Fields {
     return {...work(cluster, SAMPLES), status: {}};
 }
 
-/** A work of very many objects, one of which is broken. */
+/** Returns a work of very many objects, one of which is degraded. */
 export function largeWork(objects: number): Fields {
     const samples = Array.from(
         {length: objects},
@@ -235,7 +235,7 @@ export function largeWork(objects: number): Fields {
     return work('cluster1', samples);
 }
 
-/** A ManifestWorkReplicaSet on twenty clusters. */
+/** Returns a ManifestWorkReplicaSet on twenty clusters. */
 export function set(): Fields {
     return {
         apiVersion: 'work.open-cluster-management.io/v1alpha1',
@@ -314,7 +314,7 @@ export function application(resources: readonly Fields[], conditions: readonly F
 const BROKEN = 'Deployment shop/web: ProgressDeadlineExceeded: ReplicaSet "web-7d4b9c" has timed out progressing.';
 const ON_ITS_WAY = 'Deployment shop/api: waiting for rollout to finish: 4 of 5 updated replicas are available';
 
-/** An Application on so many clusters: of each hundred three are broken and five on their way; of all, one is silent. */
+/** Returns an Application on many clusters: of each hundred, three are degraded and five progressing; one of all is unreachable. */
 export function fleet(clusters: number): Fields {
     const resources = Array.from({length: clusters}, (_, at) => {
         const cluster = `cluster${at + 1}`;

@@ -1,4 +1,4 @@
-// All managed clusters of an Application and how each fares.
+// Shows the state of an Application on all its managed clusters.
 
 import {Fields, fields, map, textOf} from '../fields';
 import {Cluster, GROUP, WorkHealth, compareNames, fleetOf, headline} from '../fleet';
@@ -12,7 +12,7 @@ import {note, nothing, tableHead, verdictLabel} from './parts';
 import {subline} from './panel';
 import {useStyle} from './style';
 
-/** What Argo CD hands to the panel that the status panel opens. */
+/** The props that Argo CD passes to the flyout of the status panel. */
 export interface FlyoutProps {
     readonly application?: unknown;
     readonly tree?: unknown;
@@ -36,7 +36,7 @@ export function Clusters(props: FlyoutProps): Element {
         fleet.clusters.length > 0 && bar,
         fleet.clusters.length > 0 &&
             (rows.length === 0
-                ? nothing('No cluster is as the filter asks for.')
+                ? nothing('No clusters match the filter.')
                 : c(Grid<Cluster>, {
                       label: 'Managed clusters',
                       columns: COLUMNS,
@@ -112,7 +112,7 @@ const COLUMNS: readonly GridColumn<Cluster>[] = [
     },
 ];
 
-/** How many clusters there are in each state, at a glance. */
+/** Shows the share of clusters in each state as a bar. */
 function share(clusters: readonly Cluster[]): Element {
     const known = counts(clusters);
     return h(
@@ -154,7 +154,7 @@ function works(application: Fields, all: readonly WorkHealth[], placed: boolean)
     );
 }
 
-/** Leads to the tab with the objects of a work. */
+/** Creates a link to the tab with the objects of a work. */
 function link(application: Fields, work: WorkHealth, placed: boolean): Element {
     const metadata = map(application, 'metadata');
     const href = `applications/${textOf(metadata, 'namespace')}/${textOf(metadata, 'name')}?${new URLSearchParams({
@@ -168,7 +168,7 @@ function link(application: Fields, work: WorkHealth, placed: boolean): Element {
     );
 }
 
-/** Follows a link as Argo CD's own do, without loading its pages anew. */
+/** Follows a link inside Argo CD, without reloading the page. */
 function follow(event: MouseEvent, href: string): void {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button !== 0) return;
     event.preventDefault();

@@ -1,8 +1,8 @@
-// What is told of one row beneath a grid.
+// Shows the details of a row below a grid.
 
 import {Child, Element, h, react} from '../react';
 
-/** A pane that takes the focus when it opens, and gives it back when it closes. */
+/** A pane that gets the focus when it opens, and returns it when it closes. */
 export function Details(props: {readonly title: string; readonly onClose: () => void; readonly body: Child}): Element {
     const {useEffect, useRef} = react();
     const pane = useRef<HTMLElement | null>(null);
@@ -12,7 +12,7 @@ export function Details(props: {readonly title: string; readonly onClose: () => 
         const before = document.activeElement;
         const listener = (event: KeyboardEvent): void => {
             if (event.key !== 'Escape') return;
-            // Argo CD would close the whole panel.
+            // Otherwise Argo CD closes the whole panel.
             event.stopPropagation();
             close.current();
         };
@@ -44,7 +44,7 @@ export function Details(props: {readonly title: string; readonly onClose: () => 
     );
 }
 
-/** Names with what is said of them. */
+/** Shows names with their values. */
 export function facts(pairs: readonly (readonly [string, Child])[]): Element {
     return h(
         'dl',

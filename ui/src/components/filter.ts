@@ -1,4 +1,4 @@
-// What is shown of many rows: a filter by words, and a button for each verdict that some of them have.
+// Controls to filter rows: an input for words, and a button for each verdict in the rows.
 
 import {Child, Element, h, react} from '../react';
 import {Column, Order, counts, filtered, nextOrder, sorted} from '../select';
@@ -9,11 +9,11 @@ export interface Chosen<Row> {
     readonly rows: readonly Row[];
     readonly order: Order | undefined;
     readonly onOrder: (column: string) => void;
-    /** The controls with which it is chosen. */
+    /** The controls. */
     readonly bar: Element;
 }
 
-/** What the user has chosen of these rows; `things` are what they are called, `more` are further controls. */
+/** Returns the rows that the user selected, and the controls. `things` is the name of the rows, `more` are further controls. */
 export function useChoice<Row extends {verdict: Verdict}>(
     all: readonly Row[],
     columns: readonly Column<Row>[],
@@ -32,7 +32,7 @@ export function useChoice<Row extends {verdict: Verdict}>(
         setVerdicts(
             known => new Set(known.has(verdict) ? [...known].filter(other => other !== verdict) : [...known, verdict]),
         );
-    // A verdict that none has any more can still be chosen, and so has to be told.
+    // A selected verdict keeps its button even if no row has it any more.
     const told = new Map(counts(all));
     for (const verdict of verdicts) if (!told.has(verdict)) told.set(verdict, 0);
     const bar = h(

@@ -1,11 +1,11 @@
-// A grid of thousands of rows: only those in sight are in the page. One cell has the focus, and keys move it, as WAI-ARIA has it.
+// A grid of thousands of rows, of which only the visible ones are rendered. Keys move the focus between cells, as in WAI-ARIA grids.
 
 import {Cell, drawn, moved, scrolledTo} from '../cells';
 import {Child, Element, h, react} from '../react';
 import {Column, Order} from '../select';
 
 const ROW_HEIGHT = 36;
-/** The head stays in sight above the rows. */
+/** The header stays visible above the rows. */
 const HEAD_HEIGHT = 35;
 
 export interface GridColumn<Row> extends Column<Row> {
@@ -13,7 +13,7 @@ export interface GridColumn<Row> extends Column<Row> {
 }
 
 export interface GridProps<Row> {
-    /** What it is, for those who hear it. */
+    /** The label for screen readers. */
     readonly label: string;
     readonly columns: readonly GridColumn<Row>[];
     readonly rows: readonly Row[];
@@ -70,7 +70,7 @@ export function Grid<Row>(props: GridProps<Row>): Element {
             return;
         }
         event.preventDefault();
-        // Argo CD has keys of its own, such as that which closes the whole panel.
+        // Argo CD also handles keys, such as the one that closes the whole panel.
         event.stopPropagation();
     };
     const latest = useRef(onKey);
@@ -149,7 +149,7 @@ export function Grid<Row>(props: GridProps<Row>): Element {
     };
     const [first, end] = drawn(sight.scrolled, sight.height, ROW_HEIGHT, rows.length);
     const lines: Child[] = [];
-    // The row with the focus stays, out of sight too: with it the focus would be lost.
+    // Render the row with the focus even if it is not visible; without it, the focus would be lost.
     if (active.row > 0 && active.row - 1 < first) lines.push(line(active.row - 1));
     for (let at = first; at < end; at++) lines.push(line(at));
     if (active.row - 1 >= end) lines.push(line(active.row - 1));

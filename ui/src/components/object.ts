@@ -1,4 +1,4 @@
-// One wrapped object: all that the agent says of it, and its manifest.
+// Shows an object of a work: the state that the agent reports, and its manifest.
 
 import {ObjectRow, placedName, shortName} from '../objects';
 import {masked, isSecret} from '../masked';
@@ -11,7 +11,7 @@ interface Props {
     readonly row: ObjectRow;
     readonly wave: string;
     readonly now: number;
-    /** Whether an agent has said anything of it: not of what is in a ManifestWorkReplicaSet. */
+    /** True if an agent reports the object; false in a ManifestWorkReplicaSet. */
     readonly hasState: boolean;
     readonly onClose: () => void;
 }
@@ -59,7 +59,7 @@ function Manifest({row}: {readonly row: ObjectRow}): Element {
     const {useMemo, useState} = react();
     const text = useMemo(() => (row.manifest === undefined ? undefined : yaml(masked(row.manifest))), [row.manifest]);
     const [copied, setCopied] = useState(false);
-    if (text === undefined) return h('p', {className: 'ocm-nothing'}, 'The work does not carry it any more.');
+    if (text === undefined) return h('p', {className: 'ocm-nothing'}, 'The work no longer contains this object.');
     const copy = (): void =>
         void navigator.clipboard?.writeText(text).then(
             () => setCopied(true),
@@ -71,7 +71,7 @@ function Manifest({row}: {readonly row: ObjectRow}): Element {
         h(
             'div',
             {className: 'ocm-details__head'},
-            h('h4', null, `Manifest as the work carries it${isSecret(row) ? ', without its values' : ''}`),
+            h('h4', null, `Manifest in the work${isSecret(row) ? ', with hidden values' : ''}`),
             h('button', {type: 'button', className: 'ocm-chip', onClick: copy}, copied ? 'Copied' : 'Copy'),
         ),
         h('pre', {className: 'ocm-yaml', tabIndex: 0, 'aria-label': `YAML of ${placedName(row)}`}, text),

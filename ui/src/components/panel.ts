@@ -1,4 +1,4 @@
-// What the page of an Application has of its managed clusters: a headline, and behind it all of them.
+// Shows a summary of the managed clusters on the page of an Application, which opens the list of all.
 
 import {fields} from '../fields';
 import {Fleet, fleetOf, headline} from '../fleet';
@@ -8,13 +8,13 @@ import {Verdict, worst} from '../verdict';
 import {verdictIcon} from './parts';
 import {useStyle} from './style';
 
-/** What Argo CD hands to the status panel. */
+/** The props that Argo CD passes to the status panel. */
 export interface PanelProps {
     readonly application?: unknown;
     readonly openFlyout?: () => void;
 }
 
-/** Nothing for an Application that has no works. */
+/** Renders nothing for an Application without works. */
 export function StatusPanel(props: PanelProps): Element | null {
     useStyle();
     const fleet = react().useMemo(() => fleetOf(fields(props.application)), [props.application]);
@@ -58,7 +58,7 @@ export function StatusPanel(props: PanelProps): Element | null {
     );
 }
 
-/** What there is besides healthy clusters. */
+/** Returns the numbers of clusters that are not healthy, by state, and the messages of sets. */
 export function subline(fleet: Fleet): string {
     if (fleet.unchecked) return 'Argo CD has no health check for works: apply deploy/argocd_cm.yaml.';
     const ill = counts(fleet.clusters).filter(([verdict]) => verdict !== 'Healthy');

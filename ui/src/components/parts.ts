@@ -1,4 +1,4 @@
-// Small parts of a page, with the classes and colours that Argo CD has for them.
+// Small elements with the classes and colours of Argo CD.
 
 import {age} from '../age';
 import {Child, Element, h} from '../react';
@@ -9,7 +9,7 @@ export function verdictIcon(verdict: Verdict): Element {
     return h('i', {className: `fa ${icon} ocm-icon`, style: {color: colour}, 'aria-hidden': true});
 }
 
-/** The word with its icon: no colour says anything alone. */
+/** Shows the verdict with its icon, so that the meaning does not depend on the colour. */
 export function verdictLabel(verdict: Verdict): Element {
     return h(
         'span',
@@ -23,18 +23,18 @@ export function yesNo(known: boolean | undefined): string {
     return known === undefined ? '–' : known ? 'yes' : 'no';
 }
 
-/** How long ago, with the time itself for the pointer. */
+/** Shows an age, with the time as the tooltip. */
 export function ageLabel(since: string | undefined, now: number): Element {
     const told = age(since, now);
     return h('span', {title: since}, told ?? '–');
 }
 
-/** When something was last written: by those who write only what has changed. */
+/** Shows the age of the last write of a status, which is written only when it changes. */
 export function agoLabel(since: string | undefined, now: number): Element {
     const told = age(since, now);
     return h(
         'span',
-        {title: `${since ?? 'never'}; it is written only when something changes`},
+        {title: `${since ?? 'never'}; the status is written only when it changes`},
         told === undefined ? 'never' : `${told} ago`,
     );
 }
@@ -48,12 +48,12 @@ export function note(icon: string, colour: string, ...children: Child[]): Elemen
     );
 }
 
-/** What a grid shows nothing of. */
+/** Shows a text instead of an empty grid. */
 export function nothing(text: string): Element {
     return h('div', {className: 'ocm-nothing'}, text);
 }
 
-/** The titles of a table that is no grid. */
+/** Creates the header of a table. */
 export function tableHead(titles: readonly string[]): Element {
     return h(
         'thead',

@@ -1,4 +1,4 @@
-// What Argo CD's own classes do not give. Colours are those of its themes, or such as are seen in the dark and in the light.
+// Styles that Argo CD's classes do not provide. Colours are those of its themes, or visible in both the dark and the light theme.
 
 import {react} from '../react';
 
@@ -57,7 +57,7 @@ const STYLE = `
 .ocm-panel .ocm-panel__open { padding: 0; border: 0; background: transparent; color: inherit; font: inherit; text-align: left; cursor: pointer; }
 `;
 
-/** Adds the style to the page once, and never takes it away: other parts of the extension may be in it. */
+/** Adds the style to the page once, and never removes it, because other parts of the extension may use it. */
 export function useStyle(): void {
     react().useEffect(() => {
         if (document.getElementById(ID) !== null) return;

@@ -16,7 +16,7 @@ import {ObjectDetails} from './object';
 import {ageLabel, agoLabel, note, nothing, verdictLabel, yesNo} from './parts';
 import {useStyle} from './style';
 
-/** What Argo CD hands to the tab of a resource. */
+/** The props that Argo CD passes to the tab of a resource. */
 export interface TabProps {
     readonly application?: unknown;
     readonly resource?: unknown;
@@ -84,7 +84,7 @@ export function SetTab(props: TabProps): Element {
         note(
             'fa-info-circle',
             '#6D7F8B',
-            'OCM makes a work of these objects for each cluster. How they fare there, the work of the cluster says: ',
+            'OCM creates a work with these objects for each cluster. To see their state there, run: ',
             h('code', null, `argocd-ocm-cmp status ${called(fields(props.application))}`),
         ),
         c(Objects, {objects: set.objects, metadata, now, hasState: false}),
@@ -121,7 +121,7 @@ function Objects({objects, metadata, now, hasState}: ObjectsProps): Element {
         null,
         hasState || objects.length > 10 ? bar : null,
         rows.length === 0
-            ? nothing(objects.length === 0 ? 'The work carries no objects.' : 'No object is as the filter asks for.')
+            ? nothing(objects.length === 0 ? 'The work has no objects.' : 'No objects match the filter.')
             : c(Grid<ObjectRow>, {
                   label: 'Objects of the work',
                   columns,
@@ -149,14 +149,14 @@ function columnsOf(wave: string, now: number, hasState: boolean): GridColumn<Obj
             text: placedName,
             compare: (one, other) => compareNames(placedName(one), placedName(other)),
         },
-        // All objects of a work come in the same wave, that of the work.
+        // All objects of a work have the wave of the work.
         {id: 'wave', title: 'Wave', width: '80px', text: () => wave, compare: () => 0, unfiltered: true},
     ];
     const yaml: GridColumn<ObjectRow> = {
         id: 'yaml',
         title: 'YAML',
         width: '56px',
-        text: () => 'Show its manifest',
+        text: () => 'Show the manifest',
         compare: () => 0,
         unfiltered: true,
         cell: () => h('span', {className: 'ocm-link'}, 'YAML'),

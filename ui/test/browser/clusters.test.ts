@@ -1,18 +1,18 @@
-// The managed clusters of an Application in a real Chromium: two thousand of them, and by keys alone.
+// The managed clusters of an Application in a real Chromium: two thousand of them, and with the keyboard only.
 
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {application, fleet, resource, wellWork} from '../samples';
 import {FLYOUT, PANEL, WORK, becomes, chromium, click, column, count, focused, open, show} from './stage';
 
-test('two thousand clusters are gone through by keys alone', async () => {
+test('two thousand clusters can be used with the keyboard only', async () => {
     await open();
     await show(FLYOUT, {application: fleet(2000), tree: {}});
     await becomes('.ocm-title', '1836 of 2000 clusters healthy');
     await chromium.run(
         'window.escapes = 0; document.addEventListener("keydown", event => { if (event.key === "Escape") window.escapes++; })',
     );
-    assert((await count('.ocm-grid__row')) < 60, 'only what is in sight is in the page');
+    assert((await count('.ocm-grid__row')) < 60, 'only visible rows are rendered');
     assert.deepEqual(
         await chromium.run(
             'const grid = document.querySelector("[role=grid]"); return [grid.ariaRowCount, grid.ariaColCount, grid.ariaLabel]',
@@ -26,7 +26,7 @@ test('two thousand clusters are gone through by keys alone', async () => {
     assert.match(
         await chromium.run('return getComputedStyle(document.activeElement).outline'),
         /rgb\(0, 162, 179\) solid 2px/,
-        'the focus is seen',
+        'the focus is visible',
     );
     assert.equal(await count('[role=grid] [tabindex="0"]'), 1);
     const path: [string, string][] = [
@@ -47,16 +47,16 @@ test('two thousand clusters are gone through by keys alone', async () => {
             .catch(async () => assert.equal(await focused(), cell, key));
         const isInSight =
             'const cell = document.activeElement.getBoundingClientRect(), body = document.querySelector(".ocm-grid__body").getBoundingClientRect(); return cell.top >= body.top && cell.bottom <= body.bottom + 1';
-        assert(await chromium.run(isInSight), `${key}: ${cell} is out of sight`);
+        assert(await chromium.run(isInSight), `${key}: ${cell} is not visible`);
     }
 
-    // The details, and back to where one was.
+    // Open the details, and return to the same cell.
     await chromium.press('Enter');
     await chromium.until('return document.activeElement.className === "ocm-details"');
     await chromium.press('Escape');
     await chromium.until('return document.querySelector(".ocm-details") === null');
     assert.equal(await focused(), '12:0');
-    assert.equal(await chromium.run('return window.escapes'), 0, 'Argo CD would have closed its panel');
+    assert.equal(await chromium.run('return window.escapes'), 0, 'Argo CD would close its panel');
     await chromium.press('Enter');
     await chromium.until('return document.activeElement.className === "ocm-details"');
     await chromium.run('document.querySelector(`[data-cell="12:0"]`).focus()');
@@ -66,7 +66,7 @@ test('two thousand clusters are gone through by keys alone', async () => {
     await chromium.press('Escape');
     assert.equal(await chromium.run('return window.escapes'), 1, 'with nothing open it is for Argo CD');
 
-    // A row stays the one with the focus when it is scrolled out of sight.
+    // A row keeps the focus when it is scrolled out of view.
     await chromium.run('document.querySelector(".ocm-grid__body").scrollTop = 40000');
     await chromium.until(
         'return [...document.querySelectorAll(".ocm-grid__row")].some(row => row.ariaRowIndex === "1110")',
@@ -76,7 +76,7 @@ test('two thousand clusters are gone through by keys alone', async () => {
     assert.deepEqual(await chromium.run('return window.errors'), []);
 });
 
-test('clusters are filtered by words and by states, and sorted by columns', async () => {
+test('filters clusters by words and states, and sorts them by columns', async () => {
     await open();
     await show(FLYOUT, {application: fleet(2000), tree: {}});
     await chromium.press('Tab', ...'cluster19 degraded');
@@ -98,7 +98,7 @@ test('clusters are filtered by words and by states, and sorted by columns', asyn
     await chromium.press('Tab', 'Enter');
     await becomes('.ocm-bar__count', '104 of 2000 clusters');
 
-    // Back to the head of the grid: up, down, and as it was.
+    // Back to the header of the grid: ascending, descending, and the default.
     await chromium.press('Tab', 'Tab', 'ArrowUp');
     assert.equal(await focused(), '0:0');
     const sort = 'return document.querySelector("[data-cell=\\"0:0\\"]").ariaSort';
@@ -113,7 +113,7 @@ test('clusters are filtered by words and by states, and sorted by columns', asyn
     }
 });
 
-test('a cluster leads to the objects of its works, in the page of Argo CD', async () => {
+test('a cluster links to the objects of its works, in the page of Argo CD', async () => {
     await open();
     await show(FLYOUT, {application: fleet(20), tree: {}});
     await click('[data-cell="1:0"]');
@@ -128,10 +128,10 @@ test('a cluster leads to the objects of its works, in the page of Argo CD', asyn
         node: 'work.open-cluster-management.io/ManifestWork/cluster2/shop/0',
         tab: 'extension-0',
     });
-    assert(moved, 'without loading the page anew');
+    assert(moved, 'without reloading the page');
 });
 
-test('a cluster that cannot be reached is marked in both places', async () => {
+test('marks an unreachable cluster in both places', async () => {
     await open();
     const app = fleet(20);
     await show(FLYOUT, {application: app, tree: {}});
@@ -147,7 +147,7 @@ test('a cluster that cannot be reached is marked in both places', async () => {
     await becomes('.ocm-note', 'cluster12 is unreachable: showing its last reported state.');
 });
 
-test('the panel opens all clusters, and is not there without works', async () => {
+test('the panel opens all clusters, and is missing without works', async () => {
     await open();
     await chromium.run(
         'window.opened = 0; show(registered.panel.component, {application: arguments[0], openFlyout: () => window.opened++}, "application-status-panel")',

@@ -1,4 +1,4 @@
-// A Chromium that is driven by chromedriver, in the words of WebDriver: no library stands between.
+// Controls Chromium with the WebDriver protocol of chromedriver, without a library.
 
 import {ChildProcess, spawn} from 'node:child_process';
 import {writeFileSync} from 'node:fs';
@@ -60,7 +60,7 @@ export async function start(): Promise<Chromium> {
         sessionId: string;
         capabilities: {'goog:processID'?: number};
     };
-    // It outlives chromedriver, also where a test has failed half-way.
+    // Chromium outlives chromedriver, for example after a failed test.
     process.once('exit', () => end(has['goog:processID']));
     const session = `/session/${sessionId}`;
     const run = async <T>(script: string, ...values: unknown[]): Promise<T> =>
@@ -95,7 +95,7 @@ export async function start(): Promise<Chromium> {
     };
 }
 
-/** Starts it at a port of its own choice, which it tells. */
+/** Starts chromedriver, which selects a port and prints it. */
 async function chromedriver(): Promise<{child: ChildProcess; port: number}> {
     const child = spawn('chromedriver', ['--port=0'], {stdio: ['ignore', 'pipe', 'inherit']});
     process.once('exit', () => end(child.pid));
@@ -112,11 +112,11 @@ async function chromedriver(): Promise<{child: ChildProcess; port: number}> {
     return {child, port};
 }
 
-/** Ends a process that this one has started. */
+/** Ends a process that this one started. */
 function end(id: number | undefined): void {
     try {
         if (id !== undefined) process.kill(id);
     } catch {
-        // It has ended already.
+        // It has already ended.
     }
 }

@@ -1,4 +1,4 @@
-// A page that has an extension in it as Argo CD's pages do: its script is the one that argocd-server serves, and React is its own.
+// Serves a page that loads an extension as Argo CD does: with the script that argocd-server serves, and with the page's React.
 
 import {createServer} from 'node:http';
 import {readFileSync} from 'node:fs';
@@ -8,7 +8,7 @@ import {AddressInfo} from 'node:net';
 import {build} from 'esbuild';
 import {NOW} from '../samples';
 
-/** The versions of React that Argo CD has had, and those between. */
+/** The versions of React that Argo CD used, and those between. */
 export const REACTS = ['16', '17', '18', '19'] as const;
 export type React = (typeof REACTS)[number];
 
@@ -21,7 +21,7 @@ export interface Page {
 const folder = process.cwd();
 const require = createRequire(join(folder, 'package.json'));
 
-/** Serves pages such as `/?react=18&theme=dark`, with the extension as it is in a file. */
+/** Serves pages such as `/?react=18&theme=dark`, with the extension from a file. */
 export async function serve(extension: string): Promise<Page> {
     const react19 = await bundle19();
     const icons = dirname(require.resolve('@fortawesome/fontawesome-free/package.json'));
@@ -58,7 +58,7 @@ export async function serve(extension: string): Promise<Page> {
     return {address: `http://127.0.0.1:${port}`, close: () => void server.close()};
 }
 
-/** What argocd-server writes for a folder with one extension: since v3.5 each is guarded from the others. */
+/** Returns the script that argocd-server serves for a folder with one extension. Since v3.5 it isolates extensions from each other. */
 export function asArgoCdServes(file: string, guarded: boolean): string {
     const path = '/tmp/extensions/extension-argocd-ocm-cmp.js';
     const name = 'extension-argocd-ocm-cmp.js';
@@ -68,7 +68,7 @@ export function asArgoCdServes(file: string, guarded: boolean): string {
     return `${source}try {\n${script}\n} catch(e) { console.error('Extension ${name} failed to load:', e); }\n`;
 }
 
-/** React 19 comes as modules only. */
+/** React 19 is published only as modules. */
 async function bundle19(): Promise<string> {
     const {outputFiles} = await build({
         stdin: {
@@ -111,7 +111,7 @@ ${scripts.map(name => `<script defer src="${name}.js"></script>`).join('\n')}
 <script defer src="extensions.js${react === '19' ? '?guarded' : ''}"></script>
 <script>
 let root;
-// Shows a component again and again with other props, as Argo CD does.
+// Renders a component repeatedly with other props, as Argo CD does.
 window.show = (component, props, frame) => {
     const inner = React.createElement(component, props);
     const element = React.createElement('div', {className: frame}, inner);

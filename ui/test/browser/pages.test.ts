@@ -1,4 +1,4 @@
-// The extension in a real Chromium, in pages that load it as Argo CD's do.
+// The extension in a real Chromium, in pages that load it as Argo CD does.
 
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
@@ -8,7 +8,7 @@ import {FLYOUT, PANEL, SET, WORK, becomes, chromium, click, column, count, open,
 
 for (const react of REACTS) {
     for (const theme of ['light', 'dark']) {
-        test(`with React ${react} all of it is shown in the ${theme}, without a word of complaint`, async () => {
+        test(`with React ${react} everything is shown in the ${theme} theme, without errors`, async () => {
             await open(react, theme);
             assert.match(await chromium.run('return React.version'), new RegExp(`^${react}\\.`));
             assert.deepEqual(await chromium.run('return Object.keys(registered)'), [
@@ -47,7 +47,7 @@ for (const react of REACTS) {
             await becomes('.ocm-details h3', 'Deployment shop/web');
             assert.match((await texts('.ocm-yaml'))[0] ?? '', /^apiVersion: apps\/v1\nkind: Deployment\n/);
 
-            // Argo CD hands over a new state of the same work: what is open stays open.
+            // When Argo CD passes a new state of the same work, open details stay open.
             await show(WORK, {application: application([]), resource: wellWork('cluster2'), tree: {}});
             await becomes('.ocm-head__verdict', 'Healthy');
             await show(SET, {application: application([]), resource: set(), tree: setTree()});
@@ -62,7 +62,7 @@ for (const react of REACTS) {
     }
 }
 
-test('a row tells all that is known of its object', async () => {
+test('a row shows all details of its object', async () => {
     await open();
     await show(WORK, {application: application([]), resource: mixedWork(), tree: {}});
     await chromium.until('return document.querySelector(`[data-cell="2:1"]`) !== null');
@@ -89,7 +89,7 @@ test('a row tells all that is known of its object', async () => {
     assert.equal(await count('.ocm-grid__row'), 9);
 });
 
-test('no value of a Secret comes into the page, whatever is opened', async () => {
+test('the page contains no value of a Secret, whatever is opened', async () => {
     await open();
     const work = mixedWork();
     await show(WORK, {application: application([]), resource: work, tree: {}});
@@ -108,7 +108,7 @@ test('no value of a Secret comes into the page, whatever is opened', async () =>
     assert.match((await texts('.ocm-yaml'))[0] ?? '', /stringData:\n {2}password: "•+"/);
 });
 
-test('a work of thousands of objects shows the broken one first', async () => {
+test('a work of thousands of objects shows the degraded one first', async () => {
     await open();
     await show(WORK, {application: application([]), resource: largeWork(3000), tree: {}});
     await becomes('.ocm-bar__count', '3000 objects');
@@ -119,7 +119,7 @@ test('a work of thousands of objects shows the broken one first', async () => {
     assert((await count('.ocm-grid__row')) < 60);
 });
 
-test('whatever stands in the objects, the page stays', async () => {
+test('the page renders objects with any content', async () => {
     await open('19');
     const odd = [
         undefined,

@@ -1,4 +1,4 @@
-// Takes the pictures of docs/ui: `npm run screenshots`.
+// Takes the screenshots in docs/ui, with `npm run screenshots`.
 
 import {mkdirSync} from 'node:fs';
 import {application, fleet, largeWork, mixedWork, newWork, resource, set, setTree, wellWork} from '../samples';

@@ -1,4 +1,4 @@
-// A Chromium with a page in which the extension is, for the tests of a file.
+// Starts a Chromium with a page that contains the extension, for the tests of a file.
 
 import {after, before} from 'node:test';
 import {Chromium, start} from './driver';
@@ -10,7 +10,7 @@ export const PANEL = 'registered.panel.component';
 export const FLYOUT = 'registered.panel.flyout';
 
 let page: Page;
-/** It is there when a test runs. */
+/** Initialized before the tests run. */
 export let chromium: Chromium;
 
 before(async () => {
@@ -43,7 +43,7 @@ export const focused = (): Promise<string> =>
     chromium.run(
         'return document.activeElement.dataset.cell || document.activeElement.className || document.activeElement.tagName',
     );
-/** The texts of a column, from top to bottom. */
+/** Returns the texts of a column, from top to bottom. */
 export const column = (at: number): Promise<string[]> =>
     chromium.run(
         `return [...document.querySelectorAll('.ocm-grid__row')].sort((one, other) => one.offsetTop - other.offsetTop).map(row => row.children[arguments[0]].textContent)`,

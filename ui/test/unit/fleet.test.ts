@@ -5,7 +5,7 @@ import {subline} from '../../src/components/panel';
 import {SET_HEALTH, application, fleet, resource, set, setTree} from '../samples';
 import {setOf} from '../../src/set';
 
-test('clusters are counted by the works on them, the worst first', () => {
+test('counts clusters by their works, the worst first', () => {
     const app = application([
         resource('eu10', 'Healthy'),
         resource('eu2', 'Healthy'),
@@ -36,7 +36,7 @@ test('clusters are counted by the works on them, the worst first', () => {
     assert.equal(headline(fleetOf(application([resource('eu1', 'Healthy')]))), '1 of 1 cluster healthy');
 });
 
-test('twenty clusters, eighteen of them healthy', () => {
+test('summarizes twenty clusters, eighteen of them healthy', () => {
     const found = fleetOf(fleet(20));
     assert.equal(headline(found), '18 of 20 clusters healthy');
     assert.equal(subline(found), '1 degraded, 1 progressing, 1 cannot be reached');
@@ -46,7 +46,7 @@ test('twenty clusters, eighteen of them healthy', () => {
     );
 });
 
-test('health is taken from the tree where the resource has none', () => {
+test('uses the health of the tree if the resource has none', () => {
     const tree = {nodes: [{...resource('eu1', 'Suspended', 'it is paused')}]};
     assert.equal(fleetOf(application([resource('eu1', undefined)]), tree).clusters[0]?.verdict, 'Suspended');
     const unchecked = fleetOf(application([resource('eu1', undefined)]), {nodes: []});
@@ -55,13 +55,13 @@ test('health is taken from the tree where the resource has none', () => {
     assert.match(subline(unchecked), /argocd_cm\.yaml/);
 });
 
-test('works that run at a hook do not count, nor does an Application without works have a headline', () => {
+test('ignores works that are hooks, and has no headline without works', () => {
     assert.equal(headline(fleetOf(application([resource('eu1', 'Degraded', '', {hook: true})]))), undefined);
     for (const odd of [{}, {status: {resources: 'none'}}, {status: {resources: [null, 3, {group: 7}]}}])
         assert.equal(headline(fleetOf(odd)), undefined);
 });
 
-test('silent clusters are found in the conditions of the controller, also those that are only listed', () => {
+test('finds unreachable clusters in the conditions of the controller, also those that are only listed', () => {
     const condition = (message: string) => ({type: 'ManagedClusterUnreachableWarning', message});
     const silent = silentClusters({
         conditions: [
@@ -73,7 +73,7 @@ test('silent clusters are found in the conditions of the controller, also those 
     assert.deepEqual([...silent], ['eu1', 'eu2', 'eu3']);
 });
 
-test('a ManifestWorkReplicaSet has the verdict of Argo CD and the counts of OCM', () => {
+test('shows a ManifestWorkReplicaSet with the health of Argo CD and the counts of OCM', () => {
     const found = setOf(set(), setTree());
     assert.deepEqual([found.verdict, found.message], [SET_HEALTH.status, SET_HEALTH.message]);
     assert.deepEqual(found.counts, [
@@ -89,7 +89,7 @@ test('a ManifestWorkReplicaSet has the verdict of Argo CD and the counts of OCM'
     assert.deepEqual([headline(fleetOf(app)), fleetOf(app).sets[0]?.message], [undefined, SET_HEALTH.message]);
 });
 
-test('an Application is called with its namespace where Argo CD has another', () => {
+test('names an Application with its namespace if that is not the one of Argo CD', () => {
     const metadata = {name: 'shop', namespace: 'team-a'};
     assert.equal(called({metadata, status: {controllerNamespace: 'argocd'}}), 'team-a/shop');
     assert.equal(called({metadata, status: {controllerNamespace: 'team-a'}}), 'shop');

@@ -1,4 +1,4 @@
-// deploy/deploy_ui.yaml delivers the extension to where argocd-server looks for it. That it carries what ui/src builds to, build.mjs checks.
+// Checks that deploy/deploy_ui.yaml mounts the extension where argocd-server looks for it. build.mjs checks that it is up to date.
 
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
@@ -8,18 +8,18 @@ const [configMap = '', deployment = ''] = readFileSync('../deploy/deploy_ui.yaml
 const field = (text: string, name: string): string =>
     new RegExp(`^ *(?:- )?${name}: (.*)$`, 'm').exec(text)?.[1] ?? assert.fail(name);
 
-test('the file is one that argocd-server takes for an extension', () => {
+test('mounts a file that argocd-server loads as an extension', () => {
     const path = field(deployment, 'mountPath');
     assert.match(path, /^\/tmp\/extensions\/extension[^/]*\.js$/);
     assert.equal(
         path.split('/').pop(),
         field(deployment, 'subPath'),
-        'a folder would hold a symbolic link, which it passes over',
+        'a folder would contain a symbolic link, which it ignores',
     );
     assert(configMap.includes(`\n  ${field(deployment, 'subPath')}: |\n`));
 });
 
-test('the volume is that of the ConfigMap, and all else of the Deployment is left to Argo CD', () => {
+test('mounts the volume of the ConfigMap, and sets nothing else in the Deployment', () => {
     const name = /^metadata:\n {2}name: (.*)$/m.exec(configMap)?.[1];
     assert.equal(/^ {8}configMap:\n {10}name: (.*)$/m.exec(deployment)?.[1], name);
     assert.equal(
@@ -30,7 +30,7 @@ test('the volume is that of the ConfigMap, and all else of the Deployment is lef
         assert(!new RegExp(`^ *${left}:`, 'm').test(deployment), left);
 });
 
-test('the script asks for nothing and brings no React', () => {
+test('the script sends no requests and contains no React', () => {
     for (const call of [
         'require(',
         'import(',
@@ -44,5 +44,5 @@ test('the script asks for nothing and brings no React', () => {
     ]) {
         assert(!configMap.includes(call), call);
     }
-    assert(configMap.length < 100_000, `${configMap.length} bytes: each page of Argo CD loads them`);
+    assert(configMap.length < 100_000, `${configMap.length} bytes: each page of Argo CD loads it`);
 });

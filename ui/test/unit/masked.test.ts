@@ -9,11 +9,11 @@ function shows(value: unknown): boolean {
     return [PASSWORD, TOKEN, 'token-of-the-shop'].some(secret => text.includes(secret) || text.includes(btoa(secret)));
 }
 
-test('the keys of a Secret are shown and its values are not', () => {
+test('shows the keys of a Secret, but not its values', () => {
     assert.deepEqual(masked(SECRET), {...SECRET, stringData: {password: MASK}, data: {token: MASK}});
 });
 
-test('a value of any type or length is masked alike', () => {
+test('masks a value of any type or length in the same way', () => {
     const odd = object('v1', 'Secret', 'odd', 'shop', {
         data: {a: 7, b: null, c: {d: 'x'}, e: ''},
         stringData: 'all of it',
@@ -21,7 +21,7 @@ test('a value of any type or length is masked alike', () => {
     assert.deepEqual(masked(odd), {...odd, data: {a: MASK, b: MASK, c: MASK, e: MASK}, stringData: MASK});
 });
 
-test('Secrets in other objects are masked, however deep', () => {
+test('masks Secrets in other objects at any depth', () => {
     for (const wrapped of [
         {apiVersion: 'v1', kind: 'List', items: [SECRET]},
         {apiVersion: 'v1', kind: 'SecretList', items: [{metadata: {name: 'a'}, data: {token: TOKEN}}, SECRET]},
@@ -43,7 +43,7 @@ test('Secrets in other objects are masked, however deep', () => {
     }
 });
 
-test('what tools keep of a Secret in annotations is masked', () => {
+test('masks copies of a Secret in annotations', () => {
     const applied = {'kubectl.kubernetes.io/last-applied-configuration': JSON.stringify(SECRET)};
     const annotated = (annotations: Fields, of: Fields): Fields => ({...of, metadata: {name: 'x', annotations}});
     assert(!shows(annotated(applied, SECRET)));
@@ -69,7 +69,7 @@ test('what tools keep of a Secret in annotations is masked', () => {
     );
 });
 
-test('what is no Secret is shown as it is', () => {
+test('shows other objects unchanged', () => {
     const config = object('v1', 'ConfigMap', 'settings', 'shop', {
         data: {key: 'value'},
         metadata: {annotations: {note: 'plain', list: '[1]'}},

@@ -1,4 +1,4 @@
-// What of the rows is shown, where a key leads, and the small texts.
+// Filters, sorting, rendered rows, keys, and short texts.
 
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
@@ -35,11 +35,11 @@ const COLUMNS: readonly Column<Row>[] = [
 ];
 const names = (rows: readonly Row[]): string[] => rows.map(({name}) => name);
 
-test('what fails comes first, and all else as it stood', () => {
+test('sorts failing rows first, and keeps the order of others', () => {
     assert.deepEqual(names(sorted(ROWS, COLUMNS, undefined)), ['api 1', 'db', 'web 10', 'web 9']);
 });
 
-test('rows are sorted by a column, up, down and not at all', () => {
+test('sorts rows by a column, ascending, descending, and by default', () => {
     const orders = [nextOrder(undefined, 'name')];
     for (let at = 0; at < 3; at++) orders.push(nextOrder(orders[at], 'name'));
     assert.deepEqual(orders, [
@@ -58,10 +58,10 @@ test('rows are sorted by a column, up, down and not at all', () => {
     assert.deepEqual(nextOrder(orders[1], 'size'), {column: 'size', descending: false});
 });
 
-test('all words of a filter have to be there, and one of the chosen states', () => {
+test('filters by all words and one of the selected states', () => {
     const none = new Set<Verdict>();
     assert.deepEqual(names(filtered(ROWS, COLUMNS, ' WEB  1', none)), ['web 10']);
-    assert.deepEqual(names(filtered(ROWS, COLUMNS, '9', none)), ['web 9'], 'the size is not looked at');
+    assert.deepEqual(names(filtered(ROWS, COLUMNS, '9', none)), ['web 9'], 'the filter ignores the size');
     assert.deepEqual(names(filtered(ROWS, COLUMNS, '', new Set<Verdict>(['Waiting', 'Degraded']))), ['api 1', 'db']);
     assert.deepEqual(counts(ROWS), [
         ['Degraded', 1],
@@ -70,18 +70,18 @@ test('all words of a filter have to be there, and one of the chosen states', () 
     ]);
 });
 
-test('only rows in sight are drawn, and a few beside them', () => {
+test('renders only visible rows and a few around them', () => {
     assert.deepEqual(drawn(0, 360, 36, 2000), [0, 18]);
     assert.deepEqual(drawn(36_000, 360, 36, 2000), [992, 1018]);
     assert.deepEqual(drawn(71_640, 360, 36, 2000), [1982, 2000]);
-    assert.deepEqual(drawn(71_640, 360, 36, 3), [3, 3], 'the rows have become fewer');
+    assert.deepEqual(drawn(71_640, 360, 36, 3), [3, 3], 'there are fewer rows now');
     assert.deepEqual(drawn(0, 0, 36, 0), [0, 0]);
     assert.equal(scrolledTo(5, 0, 360, 36), undefined);
     assert.equal(scrolledTo(10, 0, 360, 36), 36);
     assert.equal(scrolledTo(3, 360, 360, 36), 108);
 });
 
-test('keys lead from cell to cell and never out of the grid', () => {
+test('keys move from cell to cell and never out of the grid', () => {
     const size = {rows: 2000, columns: 5, page: 12};
     const to = (row: number, column: number, key: string, control = false): string => {
         const cell = moved({row, column}, key, control, size);
@@ -109,7 +109,7 @@ test('keys lead from cell to cell and never out of the grid', () => {
     );
 });
 
-test('ages are told as far as they matter', () => {
+test('shows ages with the significant units', () => {
     const told = [0, 59, 60, 3_599, 3_600, 7_500, 86_400, 90_000, 40 * 86_400].map(seconds =>
         age(before(seconds), NOW),
     );
@@ -120,7 +120,7 @@ test('ages are told as far as they matter', () => {
     );
 });
 
-test('waves are called by their phase', () => {
+test('names waves by their phase', () => {
     const wave = (wave: string, hook?: string): string =>
         waveName({
             annotations: {

@@ -1,4 +1,4 @@
-// verdicts.json has works in haphazard states, and what `argocd-ocm-cmp status -o json` says of them: the words are the same here.
+// verdicts.json has works in many states with the output of `argocd-ocm-cmp status -o json`, which must be the same here.
 
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
@@ -16,7 +16,7 @@ interface Said {
 
 const said = JSON.parse(readFileSync('test/verdicts.json', 'utf8')) as {at: string; works: readonly Said[]};
 
-test('each work and each object fares as the program says', () => {
+test('evaluates each work and object as the program does', () => {
     for (const {work, health, objects} of said.works) {
         const judged = judge(work, Date.parse(said.at));
         const name = textOf(map(work, 'metadata'), 'name');
@@ -29,7 +29,7 @@ test('each work and each object fares as the program says', () => {
     }
 });
 
-test('every verdict is among them', () => {
+test('the works cover every verdict', () => {
     const verdicts = new Set(said.works.flatMap(({objects}) => objects.map(([, , verdict]) => verdict)));
     assert.deepEqual([...verdicts].sort(), [...VERDICTS].sort());
 });

@@ -1,4 +1,4 @@
-// The verdicts are those of src/status/work.rs: the same works, the same words.
+// The health must be that of crates/ocm/src/health/work.rs, with the same messages.
 
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
@@ -22,7 +22,7 @@ import {
 
 const WEB = object('apps/v1', 'Deployment', 'web');
 
-/** A work with one Deployment of which this is said. */
+/** Returns a work with one Deployment with these conditions. */
 function one(conditions: readonly Fields[], spec: Fields = {}, applied = condition('Applied', 'True')): Fields {
     const made = work('eu1', [{manifest: WEB, resource: 'deployments', conditions}], applied);
     return {...made, spec: {...map(made, 'spec'), ...spec}};
@@ -37,14 +37,14 @@ const RULES = {
     ],
 };
 
-/** The verdict on that Deployment and what is said of it. */
+/** Returns the health of that Deployment and its message. */
 function said(conditions: readonly Fields[], spec: Fields = {}): [string, string] {
     const [row] = judge(one(conditions, spec), NOW).objects;
     assert(row !== undefined);
     return [row.verdict, row.message];
 }
 
-test('each state of an object has its verdict and its message', () => {
+test('evaluates each state of an object', () => {
     const rows = judge(mixedWork(), NOW).objects.map(row => [
         shortName(row),
         row.applied,
@@ -66,7 +66,7 @@ test('each state of an object has its verdict and its message', () => {
     assert.equal(judge(mixedWork(), NOW).verdict, 'Degraded');
 });
 
-test('a work that is well says so as the health check does', () => {
+test('a healthy work has the message of the health check', () => {
     const well = judge(wellWork(), NOW);
     assert.deepEqual(
         [well.verdict, well.message, allIsWell(well)],
@@ -74,7 +74,7 @@ test('a work that is well says so as the health check does', () => {
     );
 });
 
-test('a work that the agent has not come to waits with all that it carries', () => {
+test('a work that the agent has not processed waits with all its objects', () => {
     const waiting = judge(newWork(), NOW);
     const message = 'waiting for the agent of managed cluster cluster3 to apply it';
     assert.deepEqual([waiting.verdict, waiting.message, waiting.objects.length], ['Waiting', message, 9]);
@@ -87,7 +87,7 @@ test('a work that the agent has not come to waits with all that it carries', () 
     assert.equal(judge(one(there(), {}, earlier), NOW).verdict, 'Waiting');
 });
 
-test('a work that is being removed says what keeps it', () => {
+test('a work that is being deleted shows the reason for the delay', () => {
     const going = wellWork();
     const removed = {
         ...going,
@@ -101,7 +101,7 @@ test('a work that is being removed says what keeps it', () => {
     );
 });
 
-test('a failure becomes one only when it lasts', () => {
+test('only a lasting failure is Degraded', () => {
     const failed = (seconds: number): Fields[] => [
         condition('Applied', 'False', 'no such kind', {lastTransitionTime: before(seconds)}),
     ];
@@ -109,13 +109,13 @@ test('a failure becomes one only when it lasts', () => {
     assert.deepEqual(said(failed(61)), ['Degraded', 'no such kind']);
 });
 
-test('what was found missing and then applied is looked at again', () => {
+test('an object that was missing and then applied waits for the next check', () => {
     const missing = condition('Available', 'False', 'Resource is not available', {lastTransitionTime: before(40)});
     assert.equal(said([condition('Applied', 'True', '', {lastTransitionTime: before(30)}), missing])[0], 'Waiting');
     assert.equal(said([condition('Applied', 'True', '', {lastTransitionTime: before(50)}), missing])[0], 'Missing');
 });
 
-test('rules that have not been looked at yet are waited for, and of an old agent not expected', () => {
+test('waits for rules without a result, except from an old agent', () => {
     const [applied, available, feedback] = there() as [Fields, Fields, Fields];
     const waiting = ['Waiting', 'waiting for the agent of managed cluster eu1 to look at it'];
     assert.deepEqual(said([applied, available, feedback, condition('Progressing', 'False')], RULES), waiting);
@@ -135,12 +135,12 @@ test('rules that have not been looked at yet are waited for, and of an old agent
     assert.equal(judge(looked, NOW).message, message);
 });
 
-test('a rule without an answer says that the health is not known', () => {
+test('a rule without a result makes the health Unknown', () => {
     const failed = condition('Healthy', 'False', 'no such field', {reason: 'ConditionRuleExpressionError'});
     assert.deepEqual(said(there(failed)), ['Unknown', 'its health is not known: no such field']);
 });
 
-test('what is complete stays well, whatever else is said of it', () => {
+test('a complete object stays healthy, whatever its other conditions', () => {
     assert.deepEqual(
         said([condition('Applied', 'True'), condition('Complete', 'True'), condition('Available', 'False')]),
         ['Healthy', ''],
@@ -151,7 +151,7 @@ test('what is complete stays well, whatever else is said of it', () => {
     );
 });
 
-test('a complete work is not applied again: what has run has run', () => {
+test('a complete work stays healthy until it gets a new object', () => {
     const earlier = condition('Applied', 'True', '', {observedGeneration: 3});
     const made = one([earlier, condition('Complete', 'True')], {}, earlier);
     const complete = {...made, status: {...map(made, 'status'), conditions: [earlier, condition('Complete', 'True')]}};
@@ -162,7 +162,7 @@ test('a complete work is not applied again: what has run has run', () => {
     assert.deepEqual([judge(more, NOW).verdict, judge(more, NOW).message], ['Waiting', message]);
 });
 
-test('what is left from an earlier generation does not count', () => {
+test('ignores objects of an earlier generation', () => {
     const made = one([condition('Applied', 'False', 'old', {observedGeneration: 3})]);
     assert.deepEqual(
         judge(made, NOW).objects.map(row => [row.verdict, row.message]),
@@ -170,7 +170,7 @@ test('what is left from an earlier generation does not count', () => {
     );
 });
 
-test('a status that no agent writes is not called well', () => {
+test('a malformed status is never healthy', () => {
     assert.deepEqual(
         [judge({...wellWork(), status: 'fine'}, NOW)].map(({verdict, message}) => [verdict, message]),
         [['Unknown', 'its status cannot be understood: status is text']],
@@ -185,7 +185,7 @@ test('a status that no agent writes is not called well', () => {
     }
 });
 
-test('rows have their manifests, feedback and times', () => {
+test('rows have manifests, feedback and times', () => {
     const rows = new Map(judge(mixedWork(), NOW).objects.map((row): [string, ObjectRow] => [shortName(row), row]));
     const web = rows.get('Deployment shop/web');
     assert.deepEqual(web?.feedback, [
@@ -198,7 +198,7 @@ test('rows have their manifests, feedback and times', () => {
     assert.equal(placedName(rows.get('StorageClass fast') as ObjectRow), 'fast');
 });
 
-test('no value of a Secret is in the rows, not even in a message', () => {
+test('no row contains a value of a Secret, not even in a message', () => {
     const quoted = {...mixedWork()};
     const text = JSON.stringify(quoted)
         .split('"Resource is available"')
@@ -212,7 +212,7 @@ test('no value of a Secret is in the rows, not even in a message', () => {
     }
 });
 
-test('of thousands of objects the broken one is found', () => {
+test('finds the degraded one of thousands of objects', () => {
     const large = largeWork(5000);
     const {objects, verdict} = judge(large, NOW);
     assert.deepEqual([objects.length, verdict], [5000, 'Degraded']);

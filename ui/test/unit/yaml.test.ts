@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {yaml} from '../../src/yaml';
 
-test('an object is told in YAML, what it is first', () => {
+test('formats an object as YAML, with its kind and metadata first', () => {
     const object = {
         data: {
             'shop.properties': 'colour=green\n\ncurrency=EUR\n',
@@ -57,7 +57,7 @@ list:
     );
 });
 
-test('texts that block style cannot hold are quoted', () => {
+test('quotes texts that cannot be block scalars', () => {
     for (const text of [
         'a \nb',
         '\ta\nb',
