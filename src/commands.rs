@@ -12,7 +12,7 @@ use crate::cli::{
     Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, PolicyCheckArgs, PolicyCommand, PrintArgs,
 };
 use crate::diff;
-use crate::diff::Style;
+use crate::diff::{ComparedWork, Style};
 use crate::summary;
 use crate::{completion, fetch, manual};
 use clap::CommandFactory;
@@ -22,9 +22,7 @@ use generate::settings::{Arguments, Env, Settings};
 use generate::{Generated, generate, policy, print};
 use manifest::problem::{Problems, plain};
 use manifest::text::one_line;
-use ocm::names::WorkName;
 use ocm::ownership::Ownership;
-use ocm::work as works;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -120,12 +118,14 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
         ));
     }
     let settings = settings(args.generate, env)?;
-    let made = generated(&settings)?;
-    let works_of = |name: &WorkName| -> Vec<String> { made.works(name).map(|work| print::json(&work)).collect() };
-    let texts = works_of(&settings.name);
-    let mut generated = works::read_back(&texts);
-    let ownership = Ownership::on_hub(&settings.name, settings.target.clusters(), &generated);
-    let (live, texts, ownership) = if let Some(file) = &args.file {
+    let generated = generated(&settings)?;
+    let mut works: Vec<ComparedWork<'_>> = generated.works(&settings.name).map(ComparedWork::from).collect();
+    let ownership = Ownership::on_hub(
+        &settings.name,
+        settings.target.clusters(),
+        works.iter().map(|it| &it.work),
+    );
+    let (side, texts, ownership) = if let Some(file) = &args.file {
         let texts = vec![diff::read(file)?];
         (file.display().to_string(), texts, Arc::new(ownership.in_file()))
     } else {
@@ -136,21 +136,22 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
         }
         ("hub".to_owned(), found.works, ownership)
     };
-    let mut works = Vec::new();
+    let mut live = Vec::new();
     for text in &texts {
-        works.extend(diff::works(text, &live, &ownership)?);
+        live.extend(
+            diff::works(text, &side, &ownership)?
+                .into_iter()
+                .map(ComparedWork::from),
+        );
     }
-    let names = works.iter().map(|work| work.name.as_str());
     let renamed;
-    if diff::is_named_by_policy(&settings.name, names) {
+    if diff::is_named_by_policy(&settings.name, live.iter().map(|it| it.work.name.as_str())) {
         // The policy is not available here, but on the hub the works have the names that it gives them.
-        renamed = works_of(&settings.name.clone().under_policy());
-        generated = works::read_back(&renamed);
+        renamed = settings.name.clone().under_policy();
+        works = generated.works(&renamed).map(ComparedWork::from).collect();
     }
-    Ok(diff::text(
-        &diff::compare(&works, &generated, args.file.is_none()),
-        &Style { colours, live },
-    ))
+    let changes = diff::compare(&live, &works, args.file.is_none());
+    Ok(diff::text(&changes, &Style { colours, live: side }))
 }
 
 /// Returns true if the output has colours.

@@ -7,24 +7,27 @@
 //! ```
 //!
 //! An object has the same identity in every work for a cluster, so that a move from one work to another is not shown as a
-//! deletion and a creation. All functions here are pure; [`hub`](crate::fetch) and `main` read.
+//! deletion and a creation. Live works are parsed as a whole; a generated object remains JSON and is parsed when it is compared,
+//! one at a time. Except for [`read`], all functions here are pure.
 
 mod file;
 mod shown;
 mod text;
+mod work;
 
 pub use file::{read, works};
 pub use ocm::ownership::{ListedWork, OF_REPLICA_SET, Ownership};
 pub use text::{Style, text};
+pub use work::ComparedWork;
 
 use generate::content_hash;
 use manifest::key::ObjectKey;
 use manifest::value::Value;
 use manifest::yaml;
 use ocm::names::WorkName;
-use ocm::work as works;
 use ocm::work::{Target, Work};
 use std::collections::{HashMap, HashSet};
+use work::ComparedObject;
 
 /// A difference between a live and a generated object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,25 +62,26 @@ pub fn is_named_by_policy<'n>(name: &WorkName, mut live: impl Iterator<Item = &'
 /// Works that are Argo CD hooks exist only while and after they run, and no sync removes them. So they are compared only with
 /// works that were never on a hub.
 #[must_use]
-pub fn compare(live: &[Work<'_>], generated: &[Work<'_>], on_hub: bool) -> Vec<Change> {
-    let was_on_hub = |work: &Work<'_>| work.metadata().is_some_and(|metadata| metadata.get("uid").is_some());
-    let on_hub = on_hub || live.iter().any(was_on_hub);
-    let counts = |work: &&Work<'_>| !(on_hub && work.annotation("argocd.argoproj.io/hook").is_some());
-    let live = || live.iter().filter(counts);
-    let generated = || generated.iter().filter(counts);
+pub fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub: bool) -> Vec<Change> {
+    let has_uid = |it: &ComparedWork<'_>| it.work.metadata().is_some_and(|metadata| metadata.get("uid").is_some());
+    let on_hub = on_hub || live.iter().any(has_uid);
+    let is_hook = |it: &ComparedWork<'_>| it.work.annotation("argocd.argoproj.io/hook").is_some();
+    let is_compared = |it: &&ComparedWork<'_>| !(on_hub && is_hook(it));
+    let live = || live.iter().filter(is_compared);
+    let generated = || generated.iter().filter(is_compared);
     let mut targets: Vec<&Target> = Vec::new();
-    let mut seen = HashSet::new();
-    for work in generated().chain(live()) {
-        if seen.insert(&work.target) {
+    let mut known = HashSet::new();
+    for ComparedWork { work, .. } in generated().chain(live()) {
+        if known.insert(&work.target) {
             targets.push(&work.target);
         }
     }
-    let mut by_target: HashMap<&Target, (Vec<&Work<'_>>, Vec<&Work<'_>>)> = HashMap::new();
-    for work in live() {
-        by_target.entry(&work.target).or_default().0.push(work);
+    let mut by_target: HashMap<&Target, (Works<'_>, Works<'_>)> = HashMap::new();
+    for it in live() {
+        by_target.entry(&it.work.target).or_default().0.push(it);
     }
-    for work in generated() {
-        by_target.entry(&work.target).or_default().1.push(work);
+    for it in generated() {
+        by_target.entry(&it.work.target).or_default().1.push(it);
     }
     let of_target = |target| {
         let (before, after) = &by_target[target];
@@ -86,58 +90,59 @@ pub fn compare(live: &[Work<'_>], generated: &[Work<'_>], on_hub: bool) -> Vec<C
     targets.into_iter().flat_map(of_target).collect()
 }
 
-fn changes(target: &Target, before: &[&Work<'_>], after: &[&Work<'_>]) -> Vec<Change> {
+/// The works of a target on one side.
+type Works<'w> = Vec<&'w ComparedWork<'w>>;
+
+fn changes(target: &Target, before: &Works<'_>, after: &Works<'_>) -> Vec<Change> {
     let change = |what, before, after| Change {
         target: target.clone(),
         what,
         before,
         after,
     };
-    let before = WorkObject::all(before);
-    let after = WorkObject::all(after);
-    let (pairs, alone) = pairs(&before, &after);
-    let mut changes = Vec::new();
-    let mut say = |what| changes.push(change(what, None, None));
-    for line in lines(&before, &after, &pairs, &alone) {
-        say(line);
-    }
-    for (work, _) in &after {
-        let Some((same, _)) = before.iter().find(|(other, _)| other.name == work.name) else {
+    let (pairs, unpaired) = pairs(before, after);
+    let lines = lines(before, after, &pairs, &unpaired).into_iter();
+    let mut changes: Vec<Change> = lines.map(|line| change(line, None, None)).collect();
+    for new in after {
+        let Some(old) = named(before, &new.work.name) else {
             continue;
         };
-        let (old, new) = shown::works(same, work);
+        let work = &new.work;
+        let (old, new) = shown::works(old, new);
         if old != new {
-            let side = |value: &Value<'_>| Some(side(work, value));
-            changes.push(change(title(work), side(&old), side(&new)));
+            changes.push(change(title(work), Some(side(work, &old)), Some(side(work, &new))));
         }
     }
-    let mut marked_anew = false;
+    let mut has_other_hashes = false;
     for (old, new) in pairs {
-        if let Some(old) = old
-            && shown::is_same(old.object, new.object)
+        // One generated object at a time: parsed, compared, and dropped.
+        let generated = new.object.value();
+        let live = old.map(|old| old.object.value());
+        if let Some(live) = &live
+            && shown::is_same(live, &generated)
         {
-            marked_anew |= old.object != new.object;
+            has_other_hashes |= *live != generated;
             continue;
         }
-        let (before, after) = shown::pair(old.map(|old| old.object), Some(new.object));
+        let (before, after) = shown::pair(live.as_deref(), Some(&generated));
         changes.push(change(
-            new.key.to_string(),
+            new.key().to_string(),
             old.zip(before).map(|(old, value)| side(old.work, &value)),
             after.map(|value| side(new.work, &value)),
         ));
     }
-    let generated: HashSet<&ObjectKey> = objects(&after).map(|carried| &carried.key).collect();
-    for old in alone.into_iter().filter(|old| !generated.contains(&old.key)) {
-        let (before, _) = shown::pair(Some(old.object), None);
+    let generated: HashSet<&ObjectKey> = objects(after).map(WorkObject::key).collect();
+    for old in unpaired.into_iter().filter(|old| !generated.contains(old.key())) {
+        let (before, _) = shown::pair(Some(&old.object.value()), None);
         let before = before.map(|value| side(old.work, &value));
-        let stays = if old.work.keeps(&old.key) {
+        let stays = if old.work.keeps(old.key()) {
             " (stays on the cluster)"
         } else {
             ""
         };
-        changes.push(change(format!("{}{stays}", old.key), before, None));
+        changes.push(change(format!("{}{stays}", old.key()), before, None));
     }
-    if marked_anew && changes.is_empty() {
+    if has_other_hashes && changes.is_empty() {
         // For example, from another version of this program. Other differences follow from the shown ones.
         let what = format!("objects change only in annotation {}", content_hash::CONTENT);
         changes.push(change(what, None, None));
@@ -156,98 +161,88 @@ fn title(work: &Work<'_>) -> String {
     format!("{} {}", work.kind(), work.name)
 }
 
-/// An object in a work.
+/// An object and its work.
+#[derive(Clone, Copy)]
 struct WorkObject<'w> {
     work: &'w Work<'w>,
-    key: ObjectKey,
-    object: &'w Value<'w>,
+    object: &'w ComparedObject<'w>,
 }
 
-/// Works with their objects.
-type Works<'w> = Vec<(&'w Work<'w>, Vec<WorkObject<'w>>)>;
-
 impl<'w> WorkObject<'w> {
-    fn all(works: &[&'w Work<'w>]) -> Works<'w> {
-        let carried = |work: &'w Work<'w>| {
-            let objects = work.manifests().iter().map(|object| WorkObject {
-                work,
-                key: works::key(object),
-                object,
-            });
-            (work, objects.collect())
-        };
-        works.iter().map(|work| carried(work)).collect()
+    fn key(self) -> &'w ObjectKey {
+        self.object.key()
+    }
+
+    /// Returns the identity of the object within its work.
+    fn key_in_work(self) -> (&'w ObjectKey, &'w str) {
+        (self.key(), self.work.name.as_str())
     }
 }
 
-fn objects<'c, 'w>(works: &'c Works<'w>) -> impl Iterator<Item = &'c WorkObject<'w>> {
-    works.iter().flat_map(|(_, objects)| objects)
+fn objects<'w>(works: &Works<'w>) -> impl Iterator<Item = WorkObject<'w>> {
+    works.iter().flat_map(|it| {
+        let ComparedWork { work, objects } = it;
+        objects.iter().map(move |object| WorkObject { work, object })
+    })
 }
 
 /// A generated object, and its live object.
-type Pair<'c, 'w> = (Option<&'c WorkObject<'w>>, &'c WorkObject<'w>);
+type Pair<'w> = (Option<WorkObject<'w>>, WorkObject<'w>);
 
 /// Returns each generated object with its live object, and the live objects without a generated one. While works are replaced by
 /// others, and as a hook of two phases, an object is in several works: objects in works of the same name are paired.
-fn pairs<'c, 'w>(before: &'c Works<'w>, after: &'c Works<'w>) -> (Vec<Pair<'c, 'w>>, Vec<&'c WorkObject<'w>>) {
-    let place = |carried: &'c WorkObject<'w>| (&carried.key, carried.work.name.as_str());
-    let stay: HashSet<_> = objects(after).map(place).collect();
-    let mut live: HashMap<&ObjectKey, Vec<&WorkObject<'w>>> = HashMap::new();
-    for carried in objects(before) {
-        live.entry(&carried.key).or_default().push(carried);
+fn pairs<'w>(before: &Works<'w>, after: &Works<'w>) -> (Vec<Pair<'w>>, Vec<WorkObject<'w>>) {
+    let generated: HashSet<_> = objects(after).map(WorkObject::key_in_work).collect();
+    let mut live: HashMap<&ObjectKey, Vec<WorkObject<'w>>> = HashMap::new();
+    for old in objects(before) {
+        live.entry(old.key()).or_default().push(old);
     }
     let mut pairs = Vec::new();
     for new in objects(after) {
-        let found = live.get_mut(&new.key).and_then(|found| {
+        let old = live.get_mut(new.key()).and_then(|found| {
             let same = found.iter().position(|old| old.work.name == new.work.name);
-            let at = same.or_else(|| found.iter().position(|old| !stay.contains(&place(old))))?;
+            let at = same.or_else(|| found.iter().position(|old| !generated.contains(&old.key_in_work())))?;
             Some(found.remove(at))
         });
-        pairs.push((found, new));
+        pairs.push((old, new));
     }
-    let rest: HashSet<_> = live.into_values().flatten().map(place).collect();
-    let alone = objects(before).filter(|old| rest.contains(&place(old))).collect();
-    (pairs, alone)
+    let rest: HashSet<_> = live.into_values().flatten().map(WorkObject::key_in_work).collect();
+    let unpaired = objects(before).filter(|old| rest.contains(&old.key_in_work()));
+    (pairs, unpaired.collect())
 }
 
 /// Returns the changes of the works themselves, a line each.
-fn lines(before: &Works<'_>, after: &Works<'_>, pairs: &[Pair<'_, '_>], alone: &[&WorkObject<'_>]) -> Vec<String> {
+fn lines(before: &Works<'_>, after: &Works<'_>, pairs: &[Pair<'_>], unpaired: &[WorkObject<'_>]) -> Vec<String> {
     let mut lines = Vec::new();
-    for (work, objects) in after.iter().filter(|(work, _)| !is_among(before, &work.name)) {
+    for ComparedWork { work, objects } in after.iter().filter(|it| named(before, &it.work.name).is_none()) {
         let plural = if objects.len() == 1 { "" } else { "s" };
         lines.push(format!("{} is new, with {} object{plural}", title(work), objects.len()));
     }
-    for (work, _) in before.iter().filter(|(work, _)| !is_among(after, &work.name)) {
+    for ComparedWork { work, .. } in before.iter().filter(|it| named(after, &it.work.name).is_none()) {
         lines.push(format!("{} is deleted", title(work)));
     }
-    for (way, keys) in moves(after, pairs, alone) {
+    for (Move { from, to, gap }, keys) in moves(after, pairs, unpaired) {
         let (verb, they) = match keys.len() {
             1 => ("moves", "it is"),
             _ => ("move", "they are"),
         };
-        let again = if way.gap {
+        let recreated = if gap {
             format!(", of a later wave: {they} deleted and created again")
         } else {
             String::new()
         };
-        lines.push(format!(
-            "{} {verb} from work {} to {}{again}",
-            names(&keys),
-            way.from,
-            way.to
-        ));
+        lines.push(format!("{} {verb} from work {from} to {to}{recreated}", names(&keys)));
     }
-    for (work, objects) in after {
-        let same = before.iter().find(|(other, _)| other.name == work.name);
-        if same.is_some_and(|(_, old)| is_another_order(old, objects)) {
-            lines.push(format!("{} changes the order of its objects", title(work)));
+    for new in after {
+        if named(before, &new.work.name).is_some_and(|old| has_another_order(old, new)) {
+            lines.push(format!("{} changes the order of its objects", title(&new.work)));
         }
     }
     lines
 }
 
-fn is_among(works: &Works<'_>, name: &str) -> bool {
-    works.iter().any(|(work, _)| work.name == name)
+fn named<'w>(works: &Works<'w>, name: &str) -> Option<&'w ComparedWork<'w>> {
+    works.iter().find(|it| it.work.name == name).copied()
 }
 
 /// A move of objects from one work to another.
@@ -260,35 +255,36 @@ struct Move<'w> {
 }
 
 /// Returns the moves of objects between works.
-fn moves<'c>(
+fn moves<'w>(
     after: &Works<'_>,
-    pairs: &[Pair<'c, '_>],
-    alone: &[&'c WorkObject<'_>],
-) -> Vec<(Move<'c>, Vec<&'c ObjectKey>)> {
-    let homes: HashMap<&ObjectKey, &WorkObject<'_>> = pairs.iter().map(|(_, new)| (&new.key, *new)).collect();
-    let moved = pairs.iter().filter_map(|(old, new)| {
+    pairs: &[Pair<'w>],
+    unpaired: &[WorkObject<'w>],
+) -> Vec<(Move<'w>, Vec<&'w ObjectKey>)> {
+    let stays = |work: &Work<'_>| named(after, &work.name).is_some();
+    let generated: HashMap<&ObjectKey, WorkObject<'_>> = pairs.iter().map(|(_, new)| (new.key(), *new)).collect();
+    let in_pairs = pairs.iter().filter_map(|(old, new)| {
         let old = (*old)?;
-        let gap = is_among(after, &old.work.name) && old.work.wave() < new.work.wave() && !old.work.keeps(&old.key);
+        let gap = stays(old.work) && old.work.wave() < new.work.wave() && !old.work.keeps(old.key());
         Some((old, *new, gap))
     });
     // An object in two works, one of which drops it and stays.
-    let given_up = alone
+    let dropped = unpaired
         .iter()
-        .filter(|old| is_among(after, &old.work.name))
-        .filter_map(|old| Some((*old, *homes.get(&old.key)?, false)));
-    let mut ways: Vec<(Move<'_>, Vec<&ObjectKey>)> = Vec::new();
-    for (old, new, gap) in moved.chain(given_up) {
+        .filter(|old| stays(old.work))
+        .filter_map(|old| Some((*old, *generated.get(old.key())?, false)));
+    let mut moves: Vec<(Move<'_>, Vec<&ObjectKey>)> = Vec::new();
+    for (old, new, gap) in in_pairs.chain(dropped) {
         let (from, to) = (old.work.name.as_str(), new.work.name.as_str());
-        let way = Move { from, to, gap };
+        let this = Move { from, to, gap };
         if from == to {
             continue;
         }
-        match ways.iter_mut().find(|(known, _)| *known == way) {
-            Some((_, keys)) => keys.push(&old.key),
-            None => ways.push((way, vec![&old.key])),
+        match moves.iter_mut().find(|(known, _)| *known == this) {
+            Some((_, keys)) => keys.push(old.key()),
+            None => moves.push((this, vec![old.key()])),
         }
     }
-    ways
+    moves
 }
 
 /// Names a few objects, and counts the rest.
@@ -302,20 +298,21 @@ fn names(keys: &[&ObjectKey]) -> String {
 }
 
 /// Returns true if the objects on both sides are in different orders, which are the orders in which they are applied.
-fn is_another_order(before: &[WorkObject<'_>], after: &[WorkObject<'_>]) -> bool {
-    let keys = |of: &[WorkObject<'_>]| of.iter().map(|carried| carried.key.clone()).collect::<HashSet<_>>();
-    let (old, new) = (keys(before), keys(after));
-    let stayed = before.iter().filter(|carried| new.contains(&carried.key));
-    let staying = after.iter().filter(|carried| old.contains(&carried.key));
-    !stayed
-        .map(|carried| &carried.key)
-        .eq(staying.map(|carried| &carried.key))
+fn has_another_order(before: &ComparedWork<'_>, after: &ComparedWork<'_>) -> bool {
+    let (old, new): (HashSet<_>, HashSet<_>) = (before.keys().collect(), after.keys().collect());
+    let before = before.keys().filter(|key| new.contains(key));
+    !before.eq(after.keys().filter(|key| old.contains(key)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ocm::work::read_back;
+
+    fn parsed(works: &[String]) -> Vec<ComparedWork<'_>> {
+        let values = works.iter().map(|work| yaml::json(work).expect("JSON"));
+        let works = values.map(|value| Work::new(value).expect("a work"));
+        works.map(ComparedWork::from).collect()
+    }
 
     /// Returns a work of ConfigMaps, `NAME=VALUE` each.
     fn work(cluster: &str, name: &str, annotations: &str, objects: &[&str]) -> String {
@@ -333,17 +330,17 @@ mod tests {
     }
 
     /// Returns the changes, with the names of works in place of whole sides.
-    fn told(live: &[String], generated: &[String]) -> Vec<String> {
-        let tell = |change: Change| {
+    fn changes_of(live: &[String], generated: &[String]) -> Vec<String> {
+        let summary = |change: Change| {
             let side = |side: Option<Side>| side.map_or(String::new(), |side| side.work);
-            let way = match (change.before, change.after) {
+            let sides = match (change.before, change.after) {
                 (None, None) => String::new(),
                 (before, after) => format!(": {}>{}", side(before), side(after)),
             };
-            format!("{} {}{way}", change.target, change.what)
+            format!("{} {}{sides}", change.target, change.what)
         };
-        let changes = compare(&read_back(live), &read_back(generated), false);
-        changes.into_iter().map(tell).collect()
+        let changes = compare(&parsed(live), &parsed(generated), false);
+        changes.into_iter().map(summary).collect()
     }
 
     #[test]
@@ -354,7 +351,7 @@ mod tests {
             work("c", "shop.part-b1", "", &["b=1", "c=2", "d=1", "e=1"]),
         ];
         assert_eq!(
-            told(&live, &generated),
+            changes_of(&live, &generated),
             [
                 "c ManifestWork shop.part-b1 is new, with 4 objects",
                 "c ConfigMap shop/b, ConfigMap shop/c, ConfigMap shop/d and 1 more move from work shop to shop.part-b1",
@@ -362,13 +359,13 @@ mod tests {
             ]
         );
         assert_eq!(
-            told(&generated, &live)[..2],
+            changes_of(&generated, &live)[..2],
             [
                 "c ManifestWork shop.part-b1 is deleted",
                 "c ConfigMap shop/b, ConfigMap shop/c, ConfigMap shop/d and 1 more move from work shop.part-b1 to shop",
             ]
         );
-        assert!(told(&live, &live).is_empty());
+        assert!(changes_of(&live, &live).is_empty());
     }
 
     #[test]
@@ -376,7 +373,7 @@ mod tests {
         let live = [work("a", "shop", "", &["x=1"]), work("b", "shop", "", &["x=1"])];
         let generated = [work("c", "shop", "", &["x=1"]), work("a", "shop", "", &["x=1"])];
         assert_eq!(
-            told(&live, &generated),
+            changes_of(&live, &generated),
             [
                 "c ManifestWork shop is new, with 1 object",
                 "c ConfigMap shop/x: >shop",
@@ -393,7 +390,7 @@ mod tests {
             work("c", "shop.part-b0", "", &["a=2"]),
         ];
         assert_eq!(
-            told(&live, &[work("c", "shop.part-b0", "", &["a=2", "b=1"])]),
+            changes_of(&live, &[work("c", "shop.part-b0", "", &["a=2", "b=1"])]),
             [
                 "c ManifestWork shop is deleted",
                 "c ConfigMap shop/b moves from work shop to shop.part-b0",
@@ -402,7 +399,7 @@ mod tests {
         // One of the two works drops it and stays.
         let generated = [work("c", "shop", "", &["b=1"]), work("c", "shop.part-b0", "", &["a=2"])];
         assert_eq!(
-            told(&live, &generated),
+            changes_of(&live, &generated),
             ["c ConfigMap shop/a moves from work shop to shop.part-b0"]
         );
     }
@@ -419,27 +416,27 @@ mod tests {
             work("c", "shop.part-wave5", wave, &["b=1", "c=1"]),
         ];
         assert_eq!(
-            told(&early, &late),
+            changes_of(&early, &late),
             [
                 "c ConfigMap shop/b moves from work shop to shop.part-wave5, of a later wave: it is deleted and created again"
             ]
         );
         assert_eq!(
-            told(&late, &early),
+            changes_of(&late, &early),
             ["c ConfigMap shop/b moves from work shop.part-wave5 to shop"]
         );
-        // Objects that are to be orphaned are.
+        // Orphaned objects are not deleted.
         let kept = r#""spec":{"deleteOption":{"propagationPolicy":"SelectivelyOrphan","selectivelyOrphans":{"orphaningRules":
             [{"name":"b","namespace":"shop","resource":"configmaps"}]}},"#;
         let kept = early.clone().map(|work| work.replace(r#""spec":{"#, kept));
-        let lines = told(&kept, &late);
+        let lines = changes_of(&kept, &late);
         assert!(
             lines.contains(&"c ConfigMap shop/b moves from work shop to shop.part-wave5".to_owned()),
             "{lines:?}"
         );
         // A work that is deleted as a whole is deleted last.
         assert_eq!(
-            told(&[work("c", "shop", "", &["b=1", "c=1"])], &late[1..])[2..],
+            changes_of(&[work("c", "shop", "", &["b=1", "c=1"])], &late[1..])[2..],
             ["c ConfigMap shop/b, ConfigMap shop/c move from work shop to shop.part-wave5"]
         );
     }
@@ -448,10 +445,10 @@ mod tests {
     fn live_hooks_are_not_compared() {
         let live = [work("c", "shop", "", &["a=1"]), work("c", "old", HOOK, &["b=1"])];
         let generated = [work("c", "shop", "", &["a=1"]), work("c", "new", HOOK, &["c=1"])];
-        assert_eq!(told(&live, &generated).len(), 4);
-        assert!(compare(&read_back(&live), &read_back(&generated), true).is_empty());
+        assert_eq!(changes_of(&live, &generated).len(), 4);
+        assert!(compare(&parsed(&live), &parsed(&generated), true).is_empty());
         let listed = live.map(|work| work.replacen(r#""name""#, r#""uid":"x","name""#, 1));
-        assert!(told(&listed, &generated).is_empty());
+        assert!(changes_of(&listed, &generated).is_empty());
     }
 
     const HOOK: &str = r#""argocd.argoproj.io/hook":"SyncFail""#;
@@ -459,16 +456,16 @@ mod tests {
     #[test]
     fn shows_changed_annotations_and_order_of_a_work() {
         let wave = |wave: &str| format!(r#""argocd.argoproj.io/sync-wave":"{wave}""#);
-        let tracked = r#""argocd.argoproj.io/tracking-id":"shop:x","example.com/by-somebody":"else""#;
+        let tracked = r#""argocd.argoproj.io/tracking-id":"shop:x","example.com/note":"else""#;
         let generated = [work("c", "shop", "", &["a=1"])];
-        assert!(told(&[work("c", "shop", tracked, &["a=1"])], &generated).is_empty());
+        assert!(changes_of(&[work("c", "shop", tracked, &["a=1"])], &generated).is_empty());
         assert_eq!(
-            told(&[work("c", "shop", &wave("2"), &["a=1"])], &generated),
+            changes_of(&[work("c", "shop", &wave("2"), &["a=1"])], &generated),
             ["c ManifestWork shop: shop>shop"]
         );
         let other_order = [work("c", "shop", "", &["b=1", "a=1", "c=1"])];
         assert_eq!(
-            told(&other_order, &[work("c", "shop", "", &["a=1", "b=1"])]),
+            changes_of(&other_order, &[work("c", "shop", "", &["a=1", "b=1"])]),
             [
                 "c ManifestWork shop changes the order of its objects",
                 "c ConfigMap shop/c: shop>",

@@ -1,8 +1,9 @@
 //! The shown form of objects and works.
 
+use super::work::ComparedWork;
 use generate::content_hash;
+use manifest::key::ObjectKey;
 use manifest::value::{Map, Value};
-use ocm::work as works;
 use ocm::work::{TEMPLATE, WORKLOAD, Work};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,7 +13,7 @@ pub(super) fn pair<'a>(
     before: Option<&Value<'a>>,
     after: Option<&Value<'a>>,
 ) -> (Option<Value<'a>>, Option<Value<'a>>) {
-    let is_secret = |object: &Value<'_>| works::key(object).kind.is("", "Secret");
+    let is_secret = |object: &Value<'_>| ocm::work::key(object).kind.is("", "Secret");
     let (before, after) = if before.or(after).is_some_and(is_secret) {
         (
             before.map(|object| masked(object, after, "*** (before)")),
@@ -39,11 +40,11 @@ fn without_hash<'a>(object: &Value<'a>) -> Value<'a> {
 }
 
 fn annotation_mut<'v, 'a>(object: &'v mut Value<'a>, name: &str) -> Option<&'v mut Value<'a>> {
-    let metadata = map_mut(map_mut(object)?.get_mut("metadata")?)?;
-    map_mut(metadata.get_mut("annotations")?)?.get_mut(name)
+    let metadata = object.as_map_mut()?.get_mut("metadata")?.as_map_mut()?;
+    metadata.get_mut("annotations")?.as_map_mut()?.get_mut(name)
 }
 
-/// The placeholder of what follows from something else that is shown.
+/// The placeholder of a value that follows from other changes, which are shown.
 const HIDDEN: &str = "…";
 
 /// Returns a Secret without its values. `changed` replaces a value that is different in `other`.
@@ -77,11 +78,11 @@ fn masked<'a>(secret: &Value<'a>, other: Option<&Value<'_>>, changed: &'static s
 
 /// Returns a work before and after: the options for Argo CD and the agent about its objects. Options for kinds that are added or
 /// removed are left out, because they change with the objects, which are shown.
-pub(super) fn works<'a>(before: &Work<'a>, after: &Work<'a>) -> (Value<'a>, Value<'a>) {
+pub(super) fn works<'a>(before: &ComparedWork<'a>, after: &ComparedWork<'a>) -> (Value<'a>, Value<'a>) {
     let (old, new) = (resources(before), resources(after));
     let one_sided: HashSet<_> = old.symmetric_difference(&new).collect();
-    let shown = |it: &Work<'a>| {
-        let mut value = work(it);
+    let shown = |it: &ComparedWork<'a>| {
+        let mut value = work(&it.work);
         if let Some(configs) = configs_mut(&mut value) {
             configs.retain(|config| {
                 let identifier = config
@@ -97,31 +98,23 @@ pub(super) fn works<'a>(before: &Work<'a>, after: &Work<'a>) -> (Value<'a>, Valu
 }
 
 /// Returns the API groups and resources of the objects in a work; unknown kinds get the regular English plural.
-fn resources(work: &Work<'_>) -> HashSet<(String, String)> {
-    let resource = |object: &Value<'_>| {
-        let kind = works::key(object).kind;
+fn resources(work: &ComparedWork<'_>) -> HashSet<(String, String)> {
+    let resource = |ObjectKey { kind, .. }: &ObjectKey| {
         let plural = kind
             .built_in()
             .map_or_else(|| kind.guessed_plural(), |known| known.plural.to_owned());
-        (kind.group.into(), plural)
+        (kind.group.to_string(), plural)
     };
-    work.manifests().iter().map(resource).collect()
+    work.keys().map(resource).collect()
 }
 
 fn configs_mut<'v, 'a>(work: &'v mut Value<'a>) -> Option<&'v mut Vec<Value<'a>>> {
-    let mut spec = map_mut(map_mut(work)?.get_mut("spec")?)?;
+    let mut spec = work.as_map_mut()?.get_mut("spec")?.as_map_mut()?;
     if spec.get(TEMPLATE).is_some() {
-        spec = map_mut(spec.get_mut(TEMPLATE)?)?;
+        spec = spec.get_mut(TEMPLATE)?.as_map_mut()?;
     }
     match spec.get_mut("manifestConfigs")? {
         Value::List(configs) => Some(configs),
-        _ => None,
-    }
-}
-
-fn map_mut<'v, 'a>(value: &'v mut Value<'a>) -> Option<&'v mut Map<'a>> {
-    match value {
-        Value::Map(map) => Some(map),
         _ => None,
     }
 }
@@ -249,7 +242,7 @@ mod tests {
               {kubectl.kubernetes.io/last-applied-configuration: 'secret'}}}",
         );
         let (before, _) = pair(Some(&copied), None);
-        assert!(!yaml::write(&before.expect("it is there")).contains("secret"));
+        assert!(!yaml::write(&before.expect("a side")).contains("secret"));
     }
 
     #[test]
@@ -304,7 +297,7 @@ mod tests {
         let (config_map, secret) = (("ConfigMap", "configmaps"), ("Secret", "secrets"));
         let both = text(&[config_map, secret], "x");
         let is_same = |before: &str, after: &str| {
-            let work = |text| Work::new(value(text)).expect("a work");
+            let work = |text| ComparedWork::from(Work::new(value(text)).expect("a work"));
             let (before, after) = works(&work(before), &work(after));
             before == after
         };

@@ -27,18 +27,18 @@ const CYAN: &str = "\x1b[36m";
 /// Formats changes; the same change for several clusters is shown once.
 #[must_use]
 pub fn text(changes: &[Change], style: &Style) -> String {
-    let mut alike: Vec<(&Change, Vec<&Target>)> = Vec::new();
-    let mut known = HashMap::new();
+    let mut groups: Vec<(&Change, Vec<&Target>)> = Vec::new();
+    let mut indices = HashMap::new();
     for change in changes {
         let what = (&change.what, &change.before, &change.after);
-        let at = *known.entry(what).or_insert(alike.len());
-        match alike.get_mut(at) {
+        let at = *indices.entry(what).or_insert(groups.len());
+        match groups.get_mut(at) {
             Some((_, targets)) => targets.push(&change.target),
-            None => alike.push((change, vec![&change.target])),
+            None => groups.push((change, vec![&change.target])),
         }
     }
     let mut out = String::new();
-    for (change, targets) in alike {
+    for (change, targets) in groups {
         let targets: Vec<String> = targets.iter().map(ToString::to_string).collect();
         let header = format!("{} {}", targets.join(","), change.what);
         // A name on the hub or in a file may contain any character.
@@ -80,6 +80,6 @@ impl Style {
         } else {
             writeln!(out, "{line}")
         }
-        .expect("a String takes all");
+        .expect("writing to a String never fails");
     }
 }

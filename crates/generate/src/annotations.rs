@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use Phase::{PostDelete, PostSync, PreSync, Sync, SyncFail};
 
-    fn asked(annotations: &str) -> Result<Annotations, String> {
+    fn parsed(annotations: &str) -> Result<Annotations, String> {
         let yaml = format!("annotations: {annotations}");
         let document = manifest::yaml::documents(&yaml)
             .next()
@@ -214,7 +214,7 @@ mod tests {
             ("{helm.sh/hook: crd-install}", &[]),
             ("{helm.sh/hook-weight: '5'}", &[]),
         ] {
-            let read = asked(annotations).unwrap();
+            let read = parsed(annotations).unwrap();
             assert_eq!((read.hooks.as_slice(), read.skip), (hooks, false), "{annotations}");
         }
     }
@@ -226,22 +226,22 @@ mod tests {
             "{helm.sh/hook: test}",
             "{helm.sh/hook: pre-delete}",
         ] {
-            assert!(asked(annotations).unwrap().skip, "{annotations}");
+            assert!(parsed(annotations).unwrap().skip, "{annotations}");
         }
     }
 
     #[test]
     fn an_unknown_hook_is_an_error() {
         assert_eq!(
-            asked("{argocd.argoproj.io/hook: 'PreSync,PreSink'}"),
+            parsed("{argocd.argoproj.io/hook: 'PreSync,PreSink'}"),
             Err(
                 "argocd.argoproj.io/hook: \"PreSink\" is not a hook: Argo CD has PreSync, Sync, PostSync, SyncFail, PreDelete, \
                  PostDelete and Skip"
                     .to_owned()
             )
         );
-        assert!(asked("{argocd.argoproj.io/hook: ' '}").is_err());
-        assert!(asked("{helm.sh/hook: before-install}").is_err());
+        assert!(parsed("{argocd.argoproj.io/hook: ' '}").is_err());
+        assert!(parsed("{helm.sh/hook: before-install}").is_err());
     }
 
     #[test]
@@ -251,10 +251,10 @@ mod tests {
             "{argocd.argoproj.io/sync-options: 'Delete=confirm'}",
             "{helm.sh/resource-policy: keep}",
         ] {
-            assert!(asked(annotations).unwrap().keep, "{annotations}");
+            assert!(parsed(annotations).unwrap().keep, "{annotations}");
         }
         assert!(
-            !asked("{argocd.argoproj.io/sync-options: 'Prune=true,Delete=falsely'}")
+            !parsed("{argocd.argoproj.io/sync-options: 'Prune=true,Delete=falsely'}")
                 .unwrap()
                 .keep
         );
@@ -262,10 +262,10 @@ mod tests {
 
     #[test]
     fn rejects_unknown_update_strategies() {
-        let expected = asked("{argocd-ocm-cmp.github.io/update-strategy: CreateOnly}").unwrap();
+        let expected = parsed("{argocd-ocm-cmp.github.io/update-strategy: CreateOnly}").unwrap();
         assert_eq!(expected.strategy, Some(Strategy::CreateOnly));
         assert_eq!(
-            asked("{argocd-ocm-cmp.github.io/update-strategy: Never}").unwrap_err(),
+            parsed("{argocd-ocm-cmp.github.io/update-strategy: Never}").unwrap_err(),
             "argocd-ocm-cmp.github.io/update-strategy: \"Never\" is not an update strategy: OCM has ServerSideApply, Update, \
              CreateOnly and ReadOnly"
         );

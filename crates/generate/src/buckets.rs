@@ -22,7 +22,7 @@ pub struct Bucket<T> {
 pub struct Item<T> {
     /// The hash that decides on the bucket.
     pub hash: u64,
-    /// The number of bytes that it takes of the bucket's capacity.
+    /// The size in bytes.
     pub size: u64,
     /// The item.
     pub value: T,

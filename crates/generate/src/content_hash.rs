@@ -12,6 +12,7 @@ use super::partition::SyncStep;
 use super::placed::Placed;
 use super::update_strategy::Strategy;
 use manifest::kinds::GroupKind;
+use manifest::value::Value;
 use ocm::hash;
 
 /// The number of hex digits of a content hash: 40 bits are enough for the few contents of one object.
@@ -46,6 +47,12 @@ impl Embedded {
             Some(hash) => object.pieces_with_hash(hash).iter().try_for_each(|piece| write(piece)),
             None => object.pieces().iter().try_for_each(|piece| write(piece)),
         }
+    }
+
+    /// Parses the canonical JSON of this object.
+    #[must_use]
+    pub fn value(&self) -> Value<'_> {
+        self.placed.object.value(self.hash.as_deref())
     }
 
     /// Returns the size as a manifest, as OCM's admission webhook counts it.

@@ -6,8 +6,9 @@
 //!                     Object      Placed          Partition    Template, ManifestWork
 //! ```
 //!
-//! Each stage takes the values of the one before and returns its own. An object is written as JSON once, when it is read, because
-//! text needs less memory than the value.
+//! The output of each stage is the input of the next. An object is serialized to JSON once, when it is read, because text needs less
+//! memory than the value. Its namespace and content hash are inserted when it is printed; YAML output and `diff` parse the text of one
+//! object at a time.
 //!
 //! A pure function of the files and the settings: it never asks an API server, because Argo CD caches the output for a day and
 //! the sidecar has no token. Only kustomize and helm may fetch remote bases, from addresses that the platform allows.
@@ -86,8 +87,8 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
     let notices = variants
         .iter_mut()
         .flat_map(|variant| variant.manifests.notices.split_off(0));
-    let notices = once(notices.collect());
-    let deliveries = all(variants.into_iter().map(|Variant { recipients, manifests }| {
+    let notices = without_repeats(notices.collect());
+    let deliveries = collect_all(variants.into_iter().map(|Variant { recipients, manifests }| {
         let templates = templates(manifests, rules, &options, settings)?;
         Ok(Delivery { recipients, templates })
     }))?;
@@ -113,7 +114,7 @@ fn templates(
 }
 
 /// Returns all results, or each problem once: a problem of a shared source would be there once per variant.
-fn all<T>(results: impl Iterator<Item = Result<T, Problems>>) -> Result<Vec<T>, Problems> {
+fn collect_all<T>(results: impl Iterator<Item = Result<T, Problems>>) -> Result<Vec<T>, Problems> {
     let mut values = Vec::new();
     let mut problems = Vec::new();
     for result in results {
@@ -122,11 +123,11 @@ fn all<T>(results: impl Iterator<Item = Result<T, Problems>>) -> Result<Vec<T>, 
             Err(found) => problems.extend(found.into_lines()),
         }
     }
-    Problems::or(once(problems), values)
+    Problems::or(without_repeats(problems), values)
 }
 
 /// Removes repeated lines, keeping the first of each.
-fn once(mut lines: Vec<String>) -> Vec<String> {
+fn without_repeats(mut lines: Vec<String>) -> Vec<String> {
     let mut seen = HashSet::new();
     lines.retain(|line| seen.insert(line.clone()));
     lines

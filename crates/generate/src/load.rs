@@ -73,7 +73,7 @@ pub fn files(mut found: impl Iterator<Item = ManifestFile> + Send, max_size: Opt
     }
     loaded.sort_unstable_by_key(|loaded| loaded.at);
     let (names, objects): (Vec<_>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.name, loaded.objects)).unzip();
-    let objects = together(objects)?;
+    let objects = combined(objects)?;
     Ok(Files { names, objects })
 }
 
@@ -83,7 +83,7 @@ pub fn files(mut found: impl Iterator<Item = ManifestFile> + Send, max_size: Opt
 /// Returns an error with all problems of all texts.
 pub fn texts(texts: &[(String, &[u8])]) -> Result<Vec<Box<Object>>, Problems> {
     let texts = texts.iter().enumerate();
-    together(texts.map(|(at, (name, bytes))| decoded(at, name, bytes, documents::rendered)))
+    combined(texts.map(|(at, (name, bytes))| decoded(at, name, bytes, documents::rendered)))
 }
 
 /// Returns the message about manifests of more than `max` bytes.
@@ -95,7 +95,7 @@ pub fn too_large(max: u64) -> String {
     )
 }
 
-fn together(
+fn combined(
     loaded: impl IntoIterator<Item = Result<Vec<Box<Object>>, Vec<String>>>,
 ) -> Result<Vec<Box<Object>>, Problems> {
     let mut objects = Vec::new();

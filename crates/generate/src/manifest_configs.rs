@@ -111,9 +111,9 @@ pub fn fields(objects: &[Embedded], plurals: &Plurals, options: &WorkOptions, de
 /// Returns true if the object stays on the cluster when it leaves Git or the Application is deleted. Deleting a Namespace deletes
 /// its contents, deleting a CRD deletes all objects of its kind, and both may have existed before.
 fn is_kept(object: &Object, options: &WorkOptions) -> bool {
-    let asked = object.annotations.as_ref().is_some_and(|annotations| annotations.keep);
+    let is_requested = object.annotations.as_ref().is_some_and(|annotations| annotations.keep);
     let is_crd = &*object.key.kind.group == "apiextensions.k8s.io";
-    asked || is_crd && !options.delete_crds || order::is_namespace(object) && !options.delete_namespaces
+    is_requested || is_crd && !options.delete_crds || order::is_namespace(object) && !options.delete_namespaces
 }
 
 /// An entry of `manifestConfigs`.
@@ -135,8 +135,8 @@ struct Entry<'a> {
 fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, options: &WorkOptions) -> Vec<Entry<'a>> {
     let mut kinds: BTreeMap<&GroupKind, Vec<&Embedded>> = BTreeMap::new();
     // Nearly all objects of a kind are adjacent.
-    for alike in objects.chunk_by(|one, other| one.kind() == other.kind()) {
-        kinds.entry(alike[0].kind()).or_default().extend(alike);
+    for of_kind in objects.chunk_by(|one, other| one.kind() == other.kind()) {
+        kinds.entry(of_kind[0].kind()).or_default().extend(of_kind);
     }
     let mut entries = Vec::new();
     let mut of_kinds = Vec::new();
@@ -264,6 +264,6 @@ fn identify(group: &str, name: &str, namespace: &str, resource: &str) -> Value<'
         ("namespace", namespace),
         ("resource", resource),
     ];
-    let said = fields.into_iter().filter(|(_, said)| !said.is_empty());
-    Value::map(said.map(|(field, said)| (field, Value::text(said))).collect::<Vec<_>>())
+    let fields = fields.into_iter().filter(|(_, text)| !text.is_empty());
+    Value::map(fields.map(|(name, text)| (name, Value::text(text))))
 }

@@ -7,8 +7,9 @@ use super::partition::{self, Partition, SyncStep};
 use super::settings::Recipient;
 use manifest::json;
 use manifest::value::{Map, Value};
+use manifest::yaml;
 use ocm::names::{WorkName, application_label};
-use ocm::work::{API_VERSION, APPLICATION_LABEL, KIND, MANAGED_BY, OURS, SET_KIND, TEMPLATE};
+use ocm::work::{API_VERSION, APPLICATION_LABEL, KIND, MANAGED_BY, OURS, SET_KIND, TEMPLATE, WORKLOAD};
 
 /// A ManifestWork without its name and recipient.
 #[derive(Debug)]
@@ -17,10 +18,10 @@ pub struct Template {
     suffix: String,
     /// The step of a sync that applies it.
     pub step: SyncStep,
-    /// The annotations, as a JSON object.
-    annotations: String,
-    /// The part of `spec` before the workload: JSON without its end.
-    fields: String,
+    /// The annotations.
+    annotations: Map<'static>,
+    /// The fields of `spec` besides the workload, as a JSON object.
+    spec: String,
     /// Its objects, in the order of application.
     pub objects: Vec<Embedded>,
     /// The number of bytes of its objects, with those that their configuration adds.
@@ -33,6 +34,10 @@ const SET_API_VERSION: &str = "work.open-cluster-management.io/v1alpha1";
 /// The maximum size of a ManifestWork that Argo CD can apply client-side, with a copy of it in an annotation: Kubernetes limits
 /// annotations to 262,144 bytes, including others.
 const CLIENT_SIDE_MAX: u64 = 250_000;
+
+/// The deletion of a ManifestWorkReplicaSet: after that of its ManifestWorks, as a ManifestWork is deleted after its objects, so
+/// that others can wait for it.
+const CASCADE: &str = "Foreground";
 
 /// Creates the ManifestWork of each partition.
 #[must_use]
@@ -54,21 +59,17 @@ impl Template {
         let bytes: u64 = objects.iter().map(|placed| placed.object.size() as u64).sum();
         let objects = content_hash::embedded(objects, content_hash::is_needed(step, last, options), options);
         let weight = size + objects.iter().map(Embedded::size).sum::<u64>() - bytes;
-        let spec = |defaults| {
-            let mut spec = json_of(&manifest_configs::fields(&objects, plurals, options, defaults));
-            spec.pop();
-            spec
-        };
-        let mut fields = spec(false);
-        let server_side = weight + json::passage(&fields).length as u64 > CLIENT_SIDE_MAX;
+        let spec_of = |defaults| json_of(&manifest_configs::fields(&objects, plurals, options, defaults));
+        let mut spec = spec_of(false);
+        let server_side = weight + json::passage(without_end(&spec)).length as u64 > CLIENT_SIDE_MAX;
         if server_side {
-            fields = spec(true);
+            spec = spec_of(true);
         }
         Self {
             annotations: annotations(step, server_side),
             suffix,
             step,
-            fields,
+            spec,
             objects,
             weight,
         }
@@ -81,7 +82,7 @@ impl Template {
     }
 }
 
-fn annotations(step: SyncStep, server_side: bool) -> String {
+fn annotations(step: SyncStep, server_side: bool) -> Map<'static> {
     let mut all = Vec::new();
     let mut add = |name: &'static str, text: String| all.push((name.into(), Value::String(text.into())));
     if let Some(hook) = step.hook() {
@@ -104,13 +105,18 @@ fn annotations(step: SyncStep, server_side: bool) -> String {
     if step.hub_wave() != 0 {
         add("argocd.argoproj.io/sync-wave", step.hub_wave().to_string());
     }
-    json_of(&Map::from_entries(all))
+    Map::from_entries(all)
 }
 
 fn json_of(map: &Map<'_>) -> String {
     let mut out = String::new();
     json::write_map(map, &mut out).expect("nothing in it is long or deep");
     out
+}
+
+/// Returns a JSON object without its closing brace, so that further fields can follow.
+fn without_end(object: &str) -> &str {
+    object.strip_suffix('}').expect("an object ends with a brace")
 }
 
 /// A `ManifestWork`, or the `ManifestWorkReplicaSet` for a placement for which
@@ -127,7 +133,7 @@ pub struct ManifestWork<'a> {
     pub application: &'a WorkName,
 }
 
-impl ManifestWork<'_> {
+impl<'a> ManifestWork<'a> {
     /// Returns its name.
     #[must_use]
     pub fn name(&self) -> String {
@@ -159,29 +165,75 @@ impl ManifestWork<'_> {
 
     /// Returns the JSON before and after the objects, which follow the other fields of the spec.
     fn around(&self) -> [String; 2] {
-        let Template {
-            annotations, fields, ..
-        } = self.template;
-        let (api_version, kind, namespace) = match self.recipient {
-            Recipient::Cluster { name, .. } => (API_VERSION, KIND, name.to_string()),
-            Recipient::Placement(placement) => (SET_API_VERSION, SET_KIND, placement.namespace.clone()),
-        };
-        let application = application_label(self.application.application());
-        let labels = format!(r#"{{"{MANAGED_BY}":"{OURS}","{APPLICATION_LABEL}":"{application}"}}"#);
-        let name = self.name();
-        // None of these contains characters that JSON escapes.
-        let start = format!(
-            r#"{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"annotations":{annotations},"labels":{labels},"name":"{name}","namespace":"{namespace}"}},"spec":"#
-        );
-        let fields = format!(r#"{fields},"workload":{{"manifests":["#);
+        let (api_version, kind) = self.kind();
+        let metadata = json_of(&self.metadata());
+        let start = format!(r#"{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{metadata},"spec":"#);
+        let spec = format!(r#"{},"{WORKLOAD}":{{"manifests":["#, without_end(&self.template.spec));
         match self.recipient {
-            Recipient::Cluster { .. } => [start + &fields, "]}}}".to_owned()],
-            // It is deleted after its ManifestWorks, as a ManifestWork is deleted after its objects, so others can wait for its
-            // deletion.
+            Recipient::Cluster { .. } => [start + &spec, "]}}}".to_owned()],
             Recipient::Placement(placement) => [
-                format!(r#"{start}{{"cascadeDeletionPolicy":"Foreground","{TEMPLATE}":{fields}"#),
+                format!(r#"{start}{{"cascadeDeletionPolicy":"{CASCADE}","{TEMPLATE}":{spec}"#),
                 format!(r#"]}}}},"placementRefs":[{}]}}}}"#, json_of(&placement.reference())),
             ],
         }
+    }
+
+    /// Returns the ManifestWork as a value. Parses the canonical JSON of one object after the other.
+    #[must_use]
+    pub fn value(&self) -> Value<'a> {
+        self.with_manifests(self.template.objects.iter().map(Embedded::value).collect())
+    }
+
+    /// Returns the ManifestWork as a value with an empty workload.
+    #[must_use]
+    pub fn without_objects(&self) -> Value<'a> {
+        self.with_manifests(Vec::new())
+    }
+
+    fn with_manifests(&self, manifests: Vec<Value<'a>>) -> Value<'a> {
+        let mut spec = yaml::json(&self.template.spec).expect("the spec is JSON");
+        let workload = Value::map([("manifests", Value::List(manifests))]);
+        spec.as_map_mut()
+            .expect("the spec is an object")
+            .insert(WORKLOAD, workload);
+        if let Recipient::Placement(placement) = self.recipient {
+            spec = Value::map([
+                ("cascadeDeletionPolicy", Value::String(CASCADE.into())),
+                (TEMPLATE, spec),
+                ("placementRefs", Value::List(vec![Value::Map(placement.reference())])),
+            ]);
+        }
+        let (api_version, kind) = self.kind();
+        Value::map([
+            ("apiVersion", Value::String(api_version.into())),
+            ("kind", Value::String(kind.into())),
+            ("metadata", Value::Map(self.metadata())),
+            ("spec", spec),
+        ])
+    }
+
+    fn kind(&self) -> (&'static str, &'static str) {
+        match self.recipient {
+            Recipient::Cluster { .. } => (API_VERSION, KIND),
+            Recipient::Placement(_) => (SET_API_VERSION, SET_KIND),
+        }
+    }
+
+    fn metadata(&self) -> Map<'static> {
+        let namespace = match self.recipient {
+            Recipient::Cluster { name, .. } => name.to_string(),
+            Recipient::Placement(placement) => placement.namespace.clone(),
+        };
+        let application = application_label(self.application.application());
+        let labels = Value::map([
+            (MANAGED_BY, Value::String(OURS.into())),
+            (APPLICATION_LABEL, Value::text(application)),
+        ]);
+        Map::of([
+            ("annotations", Value::Map(self.template.annotations.clone())),
+            ("labels", labels),
+            ("name", Value::text(self.name())),
+            ("namespace", Value::text(namespace)),
+        ])
     }
 }

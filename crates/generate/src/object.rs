@@ -13,6 +13,7 @@ use manifest::key::ObjectKey;
 use manifest::kinds::{GroupKind, Scope};
 use manifest::problem::Location;
 use manifest::value::{Map, Value};
+use manifest::yaml;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::num::NonZeroU32;
@@ -102,13 +103,13 @@ pub struct Object {
     length: u32,
     /// The JSON without the namespace.
     text: Box<str>,
-    /// The place in the JSON of the annotation with a content hash: before the name.
+    /// The insertion point of the annotation with a content hash; it precedes the name.
     hash_insertion: InsertionPoint,
     /// The offset in the JSON at which the namespace is inserted: after the name.
     namespace_at: u32,
 }
 
-/// A place in the JSON of an object at which the annotation [`CONTENT`] is inserted.
+/// A position in the JSON of an object at which the annotation [`CONTENT`] is inserted.
 #[derive(Clone, Copy, Debug)]
 struct InsertionPoint {
     /// The offset.
@@ -283,8 +284,10 @@ impl Object {
             ocm::names::namespace(&name).map_err(Fault::NameOfNamespace)?;
         }
         let wave = annotations::wave(&metadata);
-        let near = i32::try_from(wave).ok().filter(|near| near.abs() <= order::WAVE_MAX);
-        let wave = near.ok_or(Fault::Wave(wave))?;
+        let wave = i32::try_from(wave)
+            .ok()
+            .filter(|wave| wave.abs() <= order::WAVE_MAX)
+            .ok_or(Fault::Wave(wave))?;
         let defines = defines(&kind, &fields);
         let Text {
             json,
@@ -341,6 +344,28 @@ impl Object {
             namespace,
             after,
         ]
+    }
+
+    /// Parses the canonical JSON, and adds the namespace, and the annotation [`CONTENT`] if `hash` is given.
+    #[must_use]
+    pub fn value<'a>(&'a self, hash: Option<&'a str>) -> Value<'a> {
+        let mut object = yaml::json(&self.text).expect("the text is JSON");
+        let metadata = object
+            .as_map_mut()
+            .and_then(|fields| fields.get_mut("metadata")?.as_map_mut())
+            .expect("every object has metadata");
+        if let Some(namespace) = self.key.namespace.as_deref() {
+            metadata.insert("namespace", Value::String(namespace.into()));
+        }
+        if let Some(hash) = hash {
+            let mut annotations = match metadata.remove("annotations") {
+                Some(Value::Map(annotations)) => annotations,
+                _ => Map::default(),
+            };
+            annotations.insert(CONTENT, Value::String(hash.into()));
+            metadata.insert("annotations", Value::Map(annotations));
+        }
+        object
     }
 
     /// Renames the object.
@@ -452,7 +477,7 @@ fn defines(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
     }))
 }
 
-/// The JSON of an object without the namespace, and the places in it.
+/// The JSON of an object without the namespace, and the positions in it.
 struct Text {
     json: String,
     hash_insertion: InsertionPoint,
@@ -462,21 +487,21 @@ struct Text {
 /// Writes the JSON of an object whose `metadata` was removed from `fields`.
 fn text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<Text, Fault> {
     let mut out = String::with_capacity(1024);
-    let mut places = None;
+    let mut insertion_points = None;
     out.push('{');
     for (key, value) in fields.iter() {
-        if places.is_none() && key > "metadata" {
-            places = Some(write_metadata(metadata, &mut out)?);
+        if insertion_points.is_none() && key > "metadata" {
+            insertion_points = Some(write_metadata(metadata, &mut out)?);
             out.push(',');
         }
         json::write_key(key, &mut out)?;
         json::write(value, &mut out)?;
         out.push(',');
     }
-    let (hash_insertion, namespace_at) = match places {
-        Some(places) => {
+    let (hash_insertion, namespace_at) = match insertion_points {
+        Some(insertion_points) => {
             out.pop();
-            places
+            insertion_points
         }
         None => write_metadata(metadata, &mut out)?,
     };
@@ -488,7 +513,7 @@ fn text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<Text, Fault> {
     })
 }
 
-/// Writes `metadata`. Returns the places at which to insert the content hash and the namespace.
+/// Writes `metadata`. Returns the insertion points of the content hash and the namespace.
 fn write_metadata(metadata: &Map<'_>, out: &mut String) -> Result<(InsertionPoint, usize), Fault> {
     out.push_str("\"metadata\":{");
     // Annotations come first among the fields of metadata that the API server keeps, and a name always follows.
@@ -511,7 +536,7 @@ fn write_metadata(metadata: &Map<'_>, out: &mut String) -> Result<(InsertionPoin
     Ok((hash_insertion, namespace_at))
 }
 
-/// Writes annotations, at least one. Returns the place at which to insert the content hash.
+/// Writes annotations, at least one. Returns the insertion point of the content hash.
 fn write_annotations(annotations: &Map<'_>, out: &mut String) -> Result<InsertionPoint, Fault> {
     out.push('{');
     let mut hash_insertion = None;
@@ -598,6 +623,7 @@ pub(crate) mod tests {
             object.pieces().concat(),
             r#"{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"},"name":"web","namespace":"shop","ownerReferences":[{"name":"x"}]},"spec":{}}"#
         );
+        assert_eq!(object.value(None), yaml::json(&object.pieces().concat()).expect("JSON"));
     }
 
     #[test]
@@ -625,6 +651,7 @@ pub(crate) mod tests {
                 r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"annotations":{{{expected}}},"labels":{{"c":"d"}},"name":"web","namespace":"shop"}}}}"#
             );
             assert_eq!(object.pieces_with_hash("0123456789").concat(), expected);
+            assert_eq!(object.value(Some("0123456789")), yaml::json(&expected).expect("JSON"));
             let size = json::webhook_size(json::passage(&expected).length);
             assert_eq!(object.size_with_hash("0123456789"), size, "{annotations}");
         }

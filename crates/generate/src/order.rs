@@ -66,13 +66,19 @@ pub fn duplicates(objects: &[Placed]) -> Vec<(&Object, &Object)> {
         .collect();
     hashes.sort_unstable();
     let mut pairs = Vec::new();
-    for alike in hashes
+    for same_hash in hashes
         .chunk_by(|one, other| one.0 == other.0)
-        .filter(|alike| alike.len() > 1)
+        .filter(|same_hash| same_hash.len() > 1)
     {
-        for (count, &(_, later)) in alike.iter().enumerate() {
-            let same = |&&(_, earlier): &&(u64, usize)| objects[earlier].object.key == objects[later].object.key;
-            pairs.extend(alike[..count].iter().find(same).map(|&(_, earlier)| (earlier, later)));
+        for (count, &(_, later)) in same_hash.iter().enumerate() {
+            let has_same_key =
+                |&&(_, earlier): &&(u64, usize)| objects[earlier].object.key == objects[later].object.key;
+            pairs.extend(
+                same_hash[..count]
+                    .iter()
+                    .find(has_same_key)
+                    .map(|&(_, earlier)| (earlier, later)),
+            );
         }
     }
     pairs.sort_unstable_by_key(|&(_, later)| later);
@@ -87,8 +93,8 @@ pub fn duplicates(objects: &[Placed]) -> Vec<(&Object, &Object)> {
 pub fn for_apply(objects: &mut [Placed]) {
     // The sort key decides nearly all comparisons, so that few strings are compared.
     objects.sort_by_cached_key(sort_key);
-    for alike in objects.chunk_by_mut(|one, other| sort_key(one) == sort_key(other)) {
-        alike.sort_unstable_by(|one, other| compare_works(one, other).then_with(|| compare_within_work(one, other)));
+    for tied in objects.chunk_by_mut(|one, other| sort_key(one) == sort_key(other)) {
+        tied.sort_unstable_by(|one, other| compare_works(one, other).then_with(|| compare_within_work(one, other)));
     }
 }
 

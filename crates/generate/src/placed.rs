@@ -1,4 +1,4 @@
-//! Places objects: decides in which phase, wave and role a sync applies each of them, and in which namespace.
+//! Assigns each object its phase, wave and role in a sync, and its namespace on the cluster.
 
 use super::annotations::Phase;
 use super::hooks::{self, Role};
@@ -8,7 +8,7 @@ use super::order;
 use manifest::kinds::{GroupKind, Scope};
 use std::collections::HashMap;
 
-/// An object with its place in the sync and on the cluster.
+/// An object with its phase, wave and role in a sync, and with its namespace on the cluster.
 #[derive(Clone, Debug)]
 pub struct Placed {
     /// The object, without a namespace if its kind is cluster-scoped.
@@ -43,7 +43,7 @@ impl Placed {
     }
 }
 
-/// Places the objects of a folder: `cluster_scoped` are kinds besides the built-in ones and those whose CRD is in the folder,
+/// Assigns phases and namespaces to the objects of a folder: `cluster_scoped` are kinds besides the built-in ones and those whose CRD is in the folder,
 /// `namespace` is the default.
 #[must_use]
 pub fn placed(objects: Vec<Box<Object>>, cluster_scoped: &[GroupKind], namespace: Option<&str>) -> Vec<Placed> {
@@ -102,7 +102,7 @@ fn creators_first(all: &mut [Placed]) {
 pub(crate) mod tests {
     use super::*;
 
-    /// Parses objects from YAML and places them without a default namespace, for the tests of later stages.
+    /// Parses objects from YAML and assigns phases and namespaces, without a default namespace, for the tests of later stages.
     pub(crate) fn placed(yaml: &[&str]) -> Vec<Placed> {
         let objects = yaml.iter().map(|yaml| Box::new(object::tests::object(yaml)));
         super::placed(objects.collect(), &[], None)

@@ -1,8 +1,8 @@
-//! Prints ManifestWorks: JSON lines for Argo CD, YAML for people.
+//! Prints ManifestWorks: JSON lines for Argo CD, from the JSON that the objects are kept as; YAML for people, from the values of one
+//! ManifestWork at a time.
 
 use super::manifestwork::ManifestWork;
 use manifest::yaml;
-use std::convert::Infallible;
 use std::io::{self, Write};
 
 /// The output format.
@@ -34,27 +34,9 @@ pub fn works<'a>(
                 if at > 0 {
                     out.write_all(b"---\n")?;
                 }
-                out.write_all(as_yaml(&work).as_bytes())?;
+                out.write_all(yaml::write(&work.value()).as_bytes())?;
             }
         }
     }
     out.flush()
-}
-
-/// Returns the JSON of a ManifestWork.
-#[must_use]
-pub fn json(work: &ManifestWork<'_>) -> String {
-    let mut json = String::new();
-    let all: Result<(), Infallible> = work.each_piece(|piece| {
-        json.push_str(piece);
-        Ok(())
-    });
-    all.expect("a String takes all");
-    json
-}
-
-fn as_yaml(work: &ManifestWork<'_>) -> String {
-    let json = json(work);
-    let value = yaml::json(&json).expect("what was written is JSON");
-    yaml::write(&value)
 }

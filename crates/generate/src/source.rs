@@ -143,12 +143,13 @@ impl Manifests {
     /// Adds the manifests of an overlay. Each replaces the object with the same identity. `namespace` is the default for objects
     /// without one.
     fn apply_overlay(&mut self, over: Self, namespace: Option<&str>) {
-        let home = |key: &ObjectKey| ObjectKey {
+        let with_default = |key: &ObjectKey| ObjectKey {
             namespace: key.namespace.clone().or_else(|| namespace.map(Arc::from)),
             ..key.clone()
         };
-        let replaced: HashSet<ObjectKey> = over.objects.iter().map(|object| home(&object.key)).collect();
-        self.objects.retain(|object| !replaced.contains(&home(&object.key)));
+        let replaced: HashSet<ObjectKey> = over.objects.iter().map(|object| with_default(&object.key)).collect();
+        self.objects
+            .retain(|object| !replaced.contains(&with_default(&object.key)));
         let files = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
         self.objects.extend(over.objects.into_iter().map(|mut object| {
             object.source.file = object.source.file.saturating_add(files);
@@ -179,8 +180,8 @@ pub fn variants(settings: &Settings) -> Result<Vec<Variant<'_>>, Problems> {
     let mut problems = Vec::new();
     let mut read: Vec<Arc<Manifests>> = Vec::with_capacity(reads.len());
     let mut size = 0;
-    for some in reads.chunks(at_a_time(reads.len())) {
-        for found in side_by_side(some, |read| read.manifests(source)) {
+    for some in reads.chunks(concurrency(reads.len())) {
+        for found in in_parallel(some, |read| read.manifests(source)) {
             match found {
                 Ok(manifests) => {
                     size += manifests.size();
@@ -197,7 +198,7 @@ pub fn variants(settings: &Settings) -> Result<Vec<Variant<'_>>, Problems> {
         .into_iter()
         .map(|(recipients, layers)| (recipients, layers_of(layers)))
         .collect();
-    // The last variant of several takes what they share, without a copy.
+    // The last of several variants moves the shared manifests instead of copying them.
     drop(read);
     let mut done = Vec::with_capacity(variants.len());
     let mut size = 0;
@@ -408,7 +409,7 @@ const AT_A_TIME: usize = 4;
 
 /// Returns the number of sources to read concurrently, out of `count`. Counting the cores reads cgroup files, so a single source
 /// skips it.
-fn at_a_time(count: usize) -> usize {
+fn concurrency(count: usize) -> usize {
     match count {
         0 | 1 => 1,
         _ => thread::available_parallelism().map_or(1, usize::from).min(AT_A_TIME),
@@ -416,12 +417,12 @@ fn at_a_time(count: usize) -> usize {
 }
 
 /// Applies `work` to each item, on a few threads at a time, and returns the results in the order of the items.
-fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     if let [item] = items {
         return vec![work(item)];
     }
     let mut done = Vec::with_capacity(items.len());
-    for some in items.chunks(at_a_time(items.len())) {
+    for some in items.chunks(concurrency(items.len())) {
         let some = thread::scope(|scope| {
             let start = |item| {
                 let work = &work;
@@ -436,7 +437,10 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) ->
                 .map(thread::ScopedJoinHandle::join)
                 .collect::<Vec<_>>()
         });
-        done.extend(some.into_iter().map(|result| result.expect("it does not panic")));
+        done.extend(
+            some.into_iter()
+                .map(|result| result.expect("the thread does not panic")),
+        );
     }
     done
 }

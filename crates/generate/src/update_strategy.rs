@@ -43,8 +43,8 @@ impl Strategy {
     #[must_use]
     pub fn of(placed: &Placed, setting: Option<Self>) -> Self {
         let object = &placed.object;
-        let asked = object.annotations.as_ref().and_then(|annotations| annotations.strategy);
-        asked.unwrap_or_else(|| match Self::of_kind(placed, setting) {
+        let annotation = object.annotations.as_ref().and_then(|annotations| annotations.strategy);
+        annotation.unwrap_or_else(|| match Self::of_kind(placed, setting) {
             Self::ServerSideApply if object.unsafe_for_apply && setting.is_none() => Self::Update,
             usual => usual,
         })

@@ -69,9 +69,9 @@ mod tests {
     #[test]
     fn parses_an_empty_list() {
         for text in [r#"{"items": null}"#, r#"{"items": [], "metadata": {}}"#] {
-            let list: List<Value> = from_str(text).expect("it is one");
+            let list: List<Value> = from_str(text).expect("a list");
             assert!(list.items.is_empty());
         }
-        assert!(from_str::<List<Value>>("{}").is_err(), "that is no list");
+        assert!(from_str::<List<Value>>("{}").is_err(), "not a list");
     }
 }

@@ -51,7 +51,7 @@ fn without_version(uri: &Uri) -> Option<Uri> {
 mod tests {
     use super::*;
 
-    fn asked(uri: &str) -> String {
+    fn changed(uri: &str) -> String {
         let request = http::Request::get(uri).body(Body::empty()).unwrap();
         as_it_is_now(request).uri().to_string()
     }
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn watch_with_initial_events_omits_the_resource_version() {
         assert_eq!(
-            asked(
+            changed(
                 "https://hub/apis/a/v1/works?watch=true&sendInitialEvents=true&resourceVersion=0&allowWatchBookmarks=true"
             ),
             "https://hub/apis/a/v1/works?watch=true&sendInitialEvents=true&allowWatchBookmarks=true"
@@ -69,7 +69,7 @@ mod tests {
             "https://hub/apis/a/v1/works?watch=true&sendInitialEvents=true&resourceVersion=01",
             "https://hub/apis/a/v1/works",
         ] {
-            assert_eq!(asked(other), other);
+            assert_eq!(changed(other), other);
         }
     }
 }

@@ -47,7 +47,7 @@ fn write_at(value: &Value<'_>, depth: usize, out: &mut String) -> Result<(), Err
         Value::Null => out.push_str("null"),
         Value::Bool(true) => out.push_str("true"),
         Value::Bool(false) => out.push_str("false"),
-        Value::Int(int) => write!(out, "{int}").expect("a String takes all"),
+        Value::Int(int) => write!(out, "{int}").expect("writing to a String never fails"),
         Value::Float(float) => write_float(*float, out),
         Value::String(text) => write_text(text, out),
         Value::List(items) => {
@@ -158,7 +158,7 @@ fn write_escape(char: char, out: &mut String) {
         '\t' => out.push_str("\\t"),
         '\u{8}' => out.push_str("\\b"),
         '\u{c}' => out.push_str("\\f"),
-        other => write!(out, "\\u{:04x}", u32::from(other)).expect("a String takes all"),
+        other => write!(out, "\\u{:04x}", u32::from(other)).expect("writing to a String never fails"),
     }
 }
 
@@ -191,14 +191,14 @@ pub fn write_float(float: f64, out: &mut String) {
     if !(-5..=21).contains(&point) {
         let (first, rest) = digits.split_at(1);
         let dot = if rest.is_empty() { "" } else { "." };
-        write!(out, "{first}{dot}{rest}e{:+}", point - 1).expect("a String takes all");
+        write!(out, "{first}{dot}{rest}e{:+}", point - 1).expect("writing to a String never fails");
     } else if point <= 0 {
-        write!(out, "0.{}{digits}", zeros(-point)).expect("a String takes all");
+        write!(out, "0.{}{digits}", zeros(-point)).expect("writing to a String never fails");
     } else if count <= point {
-        write!(out, "{digits}{}", zeros(point - count)).expect("a String takes all");
+        write!(out, "{digits}{}", zeros(point - count)).expect("writing to a String never fails");
     } else {
         let (whole, fraction) = digits.split_at(usize::try_from(point).expect("positive"));
-        write!(out, "{whole}.{fraction}").expect("a String takes all");
+        write!(out, "{whole}.{fraction}").expect("writing to a String never fails");
     }
 }
 

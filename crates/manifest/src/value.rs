@@ -54,6 +54,15 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Returns the mutable mapping, if the value is one.
+    #[must_use]
+    pub fn as_map_mut(&mut self) -> Option<&mut Map<'a>> {
+        match self {
+            Self::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
     /// Returns true for an empty list or mapping.
     #[must_use]
     pub fn is_empty_collection(&self) -> bool {
@@ -161,6 +170,6 @@ impl<'a> Map<'a> {
     }
 
     fn position(&self, key: &str) -> Result<usize, usize> {
-        self.entries.binary_search_by(|(held, _)| held.as_ref().cmp(key))
+        self.entries.binary_search_by(|(entry, _)| entry.as_ref().cmp(key))
     }
 }

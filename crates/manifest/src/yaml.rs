@@ -237,14 +237,14 @@ fn without_mark<'a>(chunk: &Chunk<'a>) -> (&'a str, usize) {
 /// Reads a document. Returns its value and the position of its root node.
 fn read_chunk(chunk: Chunk<'_>) -> Result<Option<(usize, Value<'_>)>, Fault> {
     let (text, offset) = without_mark(&chunk);
-    let place = |mut fault: Fault| {
+    let in_file = |mut fault: Fault| {
         fault.at += offset;
         fault
     };
     if let Some(at) = text::refused_character(text) {
-        return Err(place(Fault::new(at, "the text contains a control character")));
+        return Err(in_file(Fault::new(at, "the text contains a control character")));
     }
-    let read = read_text(text).map_err(place)?;
+    let read = read_text(text).map_err(in_file)?;
     Ok(read.map(|(start, value)| (offset + start, value)))
 }
 

@@ -64,7 +64,7 @@ impl ApplicationWorks {
     /// Selects the works of this Application in all namespaces; `tracking` is Argo CD's tracking method, `listed` are the works
     /// in the Application's resource list, and `sets` are the namespaces and names of its ManifestWorkReplicaSets.
     #[must_use]
-    pub fn by(
+    pub fn new(
         application: &Application,
         tracking: &Tracking,
         listed: &HashSet<ListedWork>,
@@ -125,7 +125,7 @@ mod tests {
         let set = application.works.set_part("", "fleet", 60);
         let has = |sets: &[(String, String)], kind: &str, metadata: &str| {
             let document = yaml::documents(metadata).next().expect("a document").expect("YAML");
-            ApplicationWorks::by(&application, &Tracking::unknown(), &HashSet::new(), sets)
+            ApplicationWorks::new(&application, &Tracking::unknown(), &HashSet::new(), sets)
                 .has(kind, document.value.as_map().expect("a mapping"))
         };
         let of_set = |set: &str| format!("{{name: x, namespace: eu1, labels: {{{OF_REPLICA_SET}: {set}}}}}");

@@ -293,7 +293,7 @@ mod tests {
             template(("argocd", "fleet"), "01234567"),
             "argocd-agent-addon-argocd-fleet-01234567"
         );
-        // As in argocd-pull-integration: `sha256sum` of the whole name.
+        // As in argocd-pull-integration: `sha256sum` of the complete name.
         assert_eq!(argocd_work("argocd", "fleet"), "argocd-agent-cr-argocd-fleet");
         assert_eq!(
             argocd_work("argocd", &"n".repeat(50)),

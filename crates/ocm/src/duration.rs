@@ -29,8 +29,8 @@ mod tests {
     fn requires_a_unit_for_durations() {
         assert_eq!(parse("90s"), Ok(Duration::from_secs(90)));
         assert_eq!(parse("2h"), Ok(Duration::from_secs(7200)));
-        for bad in ["", "90", "s", "1m30s", "-1s", "1.5h", "99999999999999999999h"] {
-            assert!(parse(bad).is_err(), "{bad}");
+        for invalid in ["", "90", "s", "1m30s", "-1s", "1.5h", "99999999999999999999h"] {
+            assert!(parse(invalid).is_err(), "{invalid}");
         }
     }
 }

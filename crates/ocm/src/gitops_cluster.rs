@@ -189,8 +189,8 @@ pub struct PlacementRef {
 #[cfg(test)]
 #[derive(schemars::JsonSchema)]
 struct GitOpsCluster {
-    #[expect(dead_code, reason = "it is there for its schema")]
+    #[expect(dead_code, reason = "only its schema is used")]
     spec: Spec,
-    #[expect(dead_code, reason = "it is there for its schema")]
+    #[expect(dead_code, reason = "only its schema is used")]
     status: Option<Status>,
 }

@@ -1,7 +1,7 @@
 //! Matches globs as Argo CD reads `directory.include` and `directory.exclude`: the syntax of `gobwas/glob`, without separators.
 //!
 //! `*` and `**` match any text, including `/`; `?` matches one character; `[abc]` one of these, `[a-c]` one of a single range,
-//! `[!…]` any other; `{a,b}` one of several patterns; `\` escapes the next character. The whole path must match.
+//! `[!…]` any other; `{a,b}` one of several patterns; `\` escapes the next character. The pattern must match the complete path.
 
 #[cfg(test)]
 pub(crate) mod properties;
@@ -64,7 +64,7 @@ impl Glob {
         })
     }
 
-    /// Returns true if the whole of `text` matches.
+    /// Returns true if the pattern matches all of `text`.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         let mut now = Threads::new(self.program.len());
@@ -72,13 +72,13 @@ impl Glob {
         now.start(&self.program, 0);
         for char in text.chars() {
             for &at in &now.steps {
-                let goes_on = match &self.program[at] {
-                    Step::Char(wanted) => *wanted == char,
+                let continues = match &self.program[at] {
+                    Step::Char(expected) => *expected == char,
                     Step::Any => true,
                     Step::Class { negated, class } => class.contains(char) != *negated,
                     Step::Fork(..) | Step::Jump(_) | Step::Match => false,
                 };
-                if goes_on {
+                if continues {
                     next.start(&self.program, at + 1);
                 }
             }
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn glob_must_match_the_whole_path() {
+    fn glob_must_match_the_complete_path() {
         assert!(!matches("web", "web.yaml"));
         assert!(matches("web*", "web.yaml"));
         assert!(matches("", ""));

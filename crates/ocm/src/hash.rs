@@ -25,7 +25,7 @@ pub fn hash<T: AsRef<str>>(texts: impl IntoIterator<Item = T>, digits: usize) ->
 pub fn hex(bytes: &[u8]) -> String {
     let mut hex = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        write!(hex, "{byte:02x}").expect("a String takes all");
+        write!(hex, "{byte:02x}").expect("writing to a String never fails");
     }
     hex
 }

@@ -167,7 +167,7 @@ impl WorkStatus {
         let class = self.health.in_argo_cd();
         let alike = |object: &&ObjectStatus| object.health.in_argo_cd() == class;
         if self.health == HealthStatus::Healthy {
-            return work::all_is_well(self.objects.iter().filter(alike).count(), &self.namespace);
+            return work::healthy_message(self.objects.iter().filter(alike).count(), &self.namespace);
         }
         self.listed(ObjectStatus::short_name, alike).unwrap_or_default()
     }
@@ -377,8 +377,8 @@ impl Report {
             works.filter_map(WorkStatus::cluster).map(str::to_owned).collect()
         };
         let all = of(&mut self.works.iter());
-        let ill = of(&mut self.works.iter().filter(|work| work.health != HealthStatus::Healthy));
-        (all.len(), all.len().saturating_sub(ill.len()))
+        let unhealthy = of(&mut self.works.iter().filter(|work| work.health != HealthStatus::Healthy));
+        (all.len(), all.len().saturating_sub(unhealthy.len()))
     }
 
     /// Returns the number of objects with this health.
@@ -400,14 +400,14 @@ mod tests {
         Clock::at(NOW.parse().expect("a time"))
     }
 
-    fn judged(text: &str) -> WorkStatus {
+    fn evaluated(text: &str) -> WorkStatus {
         evaluate(text, &clock()).expect("a work")
     }
 
     /// An object's name, its `applied` and `available`, its health, and the reason.
-    type Told<'w> = (String, [Option<bool>; 2], HealthStatus, &'w str);
+    type ObjectSummary<'w> = (String, [Option<bool>; 2], HealthStatus, &'w str);
 
-    fn messages(work: &WorkStatus) -> Vec<Told<'_>> {
+    fn messages(work: &WorkStatus) -> Vec<ObjectSummary<'_>> {
         let objects = work.objects.iter();
         objects
             .map(|it| (it.full_name(), [it.applied, it.available], it.health, &*it.message))
@@ -437,7 +437,7 @@ mod tests {
             manifest("e", &unlooked),
         ];
         let objects = ["a", "b", "c", "d", "e", "f"].map(object).join(",");
-        let work = judged(&work("eu1", &objects, &status("False", 2, &manifests)));
+        let work = evaluated(&work("eu1", &objects, &status("False", 2, &manifests)));
         let (yes, no) = (Some(true), Some(false));
         let name = |name: &str| format!("Deployment.apps shop/{name}");
         let waits = "waiting for the agent of managed cluster eu1 to look at it";
@@ -499,7 +499,7 @@ mod tests {
 
     #[test]
     fn ignores_status_of_an_earlier_generation() {
-        let stale = judged(&work("eu1", &object("a"), &status("True", 1, &[fine("a")])));
+        let stale = evaluated(&work("eu1", &object("a"), &status("True", 1, &[fine("a")])));
         assert_eq!(stale.health, HealthStatus::Waiting);
         assert_eq!(
             stale.message,
@@ -507,10 +507,10 @@ mod tests {
         );
         assert_eq!(stale.objects[0].health, HealthStatus::Waiting);
         assert_eq!(stale.objects[0].applied, None);
-        let new = judged(&work("eu1", &object("a"), "{}"));
+        let new = evaluated(&work("eu1", &object("a"), "{}"));
         assert_eq!(new.health, HealthStatus::Waiting);
         assert_eq!(
-            judged(&work("eu1", &object("a"), &status("True", 2, &[fine("a")]))).health,
+            evaluated(&work("eu1", &object("a"), &status("True", 2, &[fine("a")]))).health,
             HealthStatus::Healthy
         );
     }
@@ -518,7 +518,7 @@ mod tests {
     #[test]
     fn malformed_status_is_unknown_with_a_reason() {
         let unknown = |status: &str, why: &str| {
-            let work = judged(&work("eu1", "", status));
+            let work = evaluated(&work("eu1", "", status));
             assert_eq!(work.health, HealthStatus::Unknown, "{status}");
             assert!(work.summary().contains(why), "{status}: {}", work.summary());
         };
@@ -544,7 +544,7 @@ mod tests {
             "conditions is true or false",
         );
         let set = r#"{"kind":"ManifestWorkReplicaSet","status":{"conditions":[1]}}"#;
-        assert_eq!(judged(set).health, HealthStatus::Unknown);
+        assert_eq!(evaluated(set).health, HealthStatus::Unknown);
         for nonsense in ["", "[]", "7", r#"{"kind":"Pod"}"#, r#"{"kind":["ManifestWork"]}"#] {
             evaluate(nonsense, &clock()).expect_err(nonsense);
         }
@@ -577,7 +577,7 @@ mod tests {
                     text.replace(":D", ":\"x\"").replace(":N", ":1"),
                 ];
                 for text in texts.map(|text| text.replace(",N]", &format!(",{value}]")).replace("[N]", "[1]")) {
-                    let status = judged(&text);
+                    let status = evaluated(&text);
                     assert!(
                         status.health == HealthStatus::Healthy || !status.summary().is_empty(),
                         "{text}"
@@ -592,7 +592,7 @@ mod tests {
         let names: Vec<String> = (0..5000).map(|at| format!("web-{at}")).collect();
         let objects: Vec<String> = names.iter().map(|name| object(name)).collect();
         let manifests: Vec<String> = names.iter().map(|name| broken(name)).collect();
-        let work = judged(&work("eu1", &objects.join(","), &status("True", 2, &manifests)));
+        let work = evaluated(&work("eu1", &objects.join(","), &status("True", 2, &manifests)));
         assert_eq!((work.health, work.objects.len()), (HealthStatus::Degraded, 5000));
         assert!(work.summary().ends_with("; and 4997 more"), "{}", work.summary());
         let report = Report::new("shop", vec![work], &BTreeSet::new(), None);
@@ -601,7 +601,7 @@ mod tests {
 
     #[test]
     fn application_is_progressing_while_argo_cd_syncs() {
-        let works = || vec![judged(&work("eu1", &object("a"), &status("True", 2, &[fine("a")])))];
+        let works = || vec![evaluated(&work("eu1", &object("a"), &status("True", 2, &[fine("a")])))];
         let health = |syncing| Report::new("shop", works(), &BTreeSet::new(), syncing).health();
         assert_eq!(health(None), HealthStatus::Healthy);
         assert_eq!(health(Some(String::new())), HealthStatus::Progressing);

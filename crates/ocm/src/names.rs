@@ -108,8 +108,8 @@ mod tests {
 
     #[test]
     fn refuses_cluster_names_that_are_not_dns_labels() {
-        for bad in ["", "a.b", "Cluster1", "-", &"a".repeat(64)] {
-            assert!(bad.parse::<ClusterName>().is_err(), "{bad:?}");
+        for invalid in ["", "a.b", "Cluster1", "-", &"a".repeat(64)] {
+            assert!(invalid.parse::<ClusterName>().is_err(), "{invalid:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::names::{ClusterName, WorkName};
 use crate::tracking::{INSTALLATION_ID, ObjectIdentity, Owner, TRACKING_ID, Tracking, TrackingMarks};
-use crate::work::{GROUP, SET_KIND, Work};
+use crate::work::{GROUP, KIND, SET_KIND, Work};
 use manifest::value::{Map, Value};
 use std::collections::{BTreeSet, HashSet};
 
@@ -35,14 +35,20 @@ impl Ownership {
     /// Identifies the works called `name`, and their parts, on a hub: those in the namespaces of `clusters` and of `works`, which
     /// would be generated, and all with tracking marks of Argo CD.
     #[must_use]
-    pub fn on_hub(name: &WorkName, clusters: &[ClusterName], works: &[Work<'_>]) -> Self {
+    pub fn on_hub<'w, 'a: 'w>(
+        name: &WorkName,
+        clusters: &[ClusterName],
+        works: impl IntoIterator<Item = &'w Work<'a>>,
+    ) -> Self {
+        let mut works = works.into_iter().peekable();
+        let kind = works.peek().map_or(KIND, |work| work.kind());
         let key = |work: &Work<'_>| (work.namespace.clone(), work.name.clone());
-        let generated: HashSet<_> = works.iter().map(key).collect();
+        let generated: HashSet<_> = works.map(key).collect();
         let of_works = generated.iter().map(|(namespace, _)| namespace.clone());
         let namespaces: BTreeSet<String> = clusters.iter().map(ToString::to_string).chain(of_works).collect();
         Self {
             name: name.clone(),
-            kind: works.first().map_or("ManifestWork", Work::kind),
+            kind,
             namespaces: namespaces.into_iter().collect(),
             generated,
             in_any_namespace: false,
@@ -199,7 +205,7 @@ mod tests {
         let label = |instance: &str| format!("{{name: x, namespace: eu2, labels: {{{INSTANCE}: {instance}}}}}");
         assert!(owns(&shop, kind, &label("shop")));
         assert!(!owns(&shop, kind, &label("other")));
-        // In a file as well, a work of another Application is not its own.
+        // Works of other Applications in a file do not belong to this Application.
         let in_file = of("shop").in_file();
         assert!(!owns(&in_file, kind, &tracked("eu2", "shop", &id("other", "shop"))));
         // For an Application outside Argo CD's namespace, the names in work and mark differ.
@@ -266,7 +272,7 @@ mod tests {
     #[test]
     fn tracking_configuration_decides_ownership() {
         let with = |key: &str, value: &'static str| {
-            let tracking = Tracking::configured(|asked| (asked == key).then_some(value));
+            let tracking = Tracking::configured(|name| (name == key).then_some(value));
             of("shop").in_file().tracked_by(tracking)
         };
         let id = "shop:work.open-cluster-management.io/ManifestWork:eu1/shop";

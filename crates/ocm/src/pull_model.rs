@@ -79,13 +79,13 @@ pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration
 /// The annotation in which Argo CD's notifications store their state.
 pub const NOTIFIED: &str = "notified.notifications.argoproj.io";
 
-/// The annotation by which Argo CD 3.6 and later distinguish refresh requests.
+/// The annotation with which Argo CD 3.6 and later distinguish refresh requests.
 pub const REFRESH_TIMESTAMP: &str = "argocd.argoproj.io/refresh-timestamp";
 
 /// A label that Argo CD is often configured to use for tracking instead of `app.kubernetes.io/instance`.
 pub const ARGO_CD_INSTANCE: &str = "argocd.argoproj.io/instance";
 
-/// The label that tells the OpenShift GitOps operator which Argo CD may use a namespace.
+/// The label from which the OpenShift GitOps operator reads the Argo CD that may use a namespace.
 pub const MANAGED_BY: &str = "argocd.argoproj.io/managed-by";
 
 /// The annotation that configures how Argo CD applies an object, and if it deletes it.

@@ -50,14 +50,14 @@ pub fn later(instant: Instant, duration: Duration) -> Instant {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "an origin to count from")]
+#[expect(clippy::disallowed_methods, reason = "the tests need an instant to add to")]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     fn times() -> impl Strategy<Value = Timestamp> {
         let seconds = Timestamp::MIN.as_second()..=Timestamp::MAX.as_second();
-        let any = seconds.prop_map(|seconds| Timestamp::from_second(seconds).expect("it is in range"));
+        let any = seconds.prop_map(|seconds| Timestamp::from_second(seconds).expect("seconds in range"));
         prop_oneof![
             any,
             Just(Timestamp::MIN),
@@ -68,7 +68,7 @@ mod tests {
 
     fn durations() -> impl Strategy<Value = SignedDuration> {
         let any = (any::<i64>(), -999_999_999..=999_999_999_i32);
-        let any = any.prop_filter_map("it is no duration", |(seconds, nanos)| {
+        let any = any.prop_filter_map("not a duration", |(seconds, nanos)| {
             (seconds.checked_abs()? < i64::MAX).then(|| SignedDuration::new(seconds, nanos))
         });
         prop_oneof![

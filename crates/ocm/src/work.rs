@@ -3,7 +3,6 @@
 use manifest::key::ObjectKey;
 use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
-use manifest::yaml;
 use std::fmt;
 use std::sync::Arc;
 
@@ -122,11 +121,19 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Returns the objects in the work.
+    /// Removes the objects from the work and returns them.
     #[must_use]
-    pub fn manifests(&self) -> &[Value<'a>] {
-        let workload = self.for_agent().and_then(|spec| spec.get(WORKLOAD)?.as_map());
-        workload.map_or(&[], |workload| items(workload, "manifests"))
+    pub fn take_manifests(&mut self) -> Vec<Value<'a>> {
+        let spec = self.fields.get_mut("spec").and_then(Value::as_map_mut);
+        let for_agent = match self.target {
+            Target::Cluster(_) => spec,
+            Target::Placement(_) => spec.and_then(|spec| spec.get_mut(TEMPLATE)?.as_map_mut()),
+        };
+        let workload = for_agent.and_then(|spec| spec.get_mut(WORKLOAD)?.as_map_mut());
+        match workload.and_then(|workload| workload.remove("manifests")) {
+            Some(Value::List(manifests)) => manifests,
+            _ => Vec::new(),
+        }
     }
 
     /// Returns true if an object stays on the cluster when it is removed from this work.
@@ -145,16 +152,6 @@ impl<'a> Work<'a> {
         rules.iter().filter_map(Value::as_map).any(is_of_it)
             || option.get("propagationPolicy").and_then(Value::as_str) == Some("Orphan")
     }
-}
-
-/// Parses works that this program has written.
-#[must_use]
-pub fn read_back(texts: &[String]) -> Vec<Work<'_>> {
-    texts
-        .iter()
-        .map(|text| yaml::json(text).expect("what was written is JSON"))
-        .map(|value| Work::new(value).expect("what was written is a work"))
-        .collect()
 }
 
 /// The API group of works.

@@ -65,5 +65,5 @@ pub(super) fn write(certificate: Vec<u8>, key: Vec<u8>, bundle: &[u8]) -> Vec<u8
         key_data: ByteString(key),
         ca_data: ByteString(bundle.to_vec()),
     };
-    serde_json::to_vec(&Config { tls_client_config }).expect("it is texts in known places")
+    serde_json::to_vec(&Config { tls_client_config }).expect("the configuration contains only strings and booleans")
 }

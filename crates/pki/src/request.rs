@@ -82,11 +82,11 @@ pub fn read_request(pem: &[u8]) -> Result<Request, Error> {
 
 fn names(body: &Body<'_>) -> der::Result<BTreeSet<Box<str>>> {
     let mut names = BTreeSet::new();
-    let asked = body
+    let extension_requests = body
         .attributes
         .iter()
         .filter(|attribute| attribute.oid == ExtensionReq::OID);
-    for value in asked.flat_map(|attribute| attribute.values.iter()) {
+    for value in extension_requests.flat_map(|attribute| attribute.values.iter()) {
         names.extend(signed::names(&value.decode_as::<ExtensionReq>()?.0)?);
     }
     Ok(names)

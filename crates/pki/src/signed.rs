@@ -40,9 +40,9 @@ impl Signed<'_> {
         let (Ok(key), Ok(body)) = (key.decode_as::<PublicKey<'_>>(), self.body.to_der()) else {
             return false;
         };
-        let ways = default_provider().signature_verification_algorithms.all;
-        let mut fitting = ways.iter().filter(|way| {
-            let (signature, public) = (way.signature_alg_id(), way.public_key_alg_id());
+        let algorithms = default_provider().signature_verification_algorithms.all;
+        let mut matching = algorithms.iter().filter(|algorithm| {
+            let (signature, public) = (algorithm.signature_alg_id(), algorithm.public_key_alg_id());
             signature.as_ref() == self.algorithm.value() && public.as_ref() == key.algorithm.value()
         });
         // Go accepts no other bit counts and no other types.
@@ -53,7 +53,7 @@ impl Signed<'_> {
         else {
             return false;
         };
-        fitting.any(|way| way.verify_signature(key.bits(), &body, signature).is_ok())
+        matching.any(|algorithm| algorithm.verify_signature(key.bits(), &body, signature).is_ok())
     }
 }
 

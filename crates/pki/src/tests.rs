@@ -107,7 +107,7 @@ fn try_openssl(arguments: &str, input: &[u8]) -> Result<Vec<u8>, String> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the openssl command is there");
+    let mut child = command.spawn().expect("the openssl command is installed");
     // The command may not read its input.
     let _ = child.stdin.take().unwrap().write_all(input);
     let output = child.wait_with_output().unwrap();

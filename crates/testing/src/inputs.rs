@@ -134,7 +134,7 @@ pub fn tampered(values: Vec<Value>) -> impl Strategy<Value = Value> {
             collect_paths(&value, String::new(), &mut paths);
             let path = &paths[at.index(paths.len())];
             match (other, path.rsplit_once('/')) {
-                (Some(other), _) => *value.pointer_mut(path).expect("it is there") = other,
+                (Some(other), _) => *value.pointer_mut(path).expect("the path of a value") = other,
                 (None, Some((parent, last))) => match value.pointer_mut(parent) {
                     Some(Value::Object(fields)) => {
                         fields.remove(&last.replace("~1", "/").replace("~0", "~"));
@@ -207,16 +207,16 @@ pub fn mutated(files: Vec<impl Into<Vec<u8>>>) -> impl Strategy<Value = Vec<u8>>
 
 fn apply(edit: Edit, bytes: &mut Vec<u8>) {
     // The end is a valid position too.
-    let place = |at: Index| at.index(bytes.len() + 1);
-    let range = |at: Index, length: usize| place(at)..(place(at) + length).min(bytes.len());
+    let position = |at: Index| at.index(bytes.len() + 1);
+    let range = |at: Index, length: usize| position(at)..(position(at) + length).min(bytes.len());
     match edit {
-        Edit::Flip(at, mask) if place(at) < bytes.len() => {
-            let at = place(at);
+        Edit::Flip(at, mask) if position(at) < bytes.len() => {
+            let at = position(at);
             bytes[at] ^= mask;
         }
         Edit::Flip(..) => {}
         Edit::Insert(at, text) => {
-            let at = place(at);
+            let at = position(at);
             bytes.splice(at..at, text.into_bytes());
         }
         Edit::Remove(at, length) => {
@@ -224,12 +224,12 @@ fn apply(edit: Edit, bytes: &mut Vec<u8>) {
             bytes.drain(range);
         }
         Edit::Repeat(at, length, to) => {
-            let (range, to) = (range(at, length), place(to));
+            let (range, to) = (range(at, length), position(to));
             let copy = bytes[range].to_vec();
             bytes.splice(to..to, copy);
         }
         Edit::Cut(at) => {
-            let at = place(at);
+            let at = position(at);
             bytes.truncate(at);
         }
     }

@@ -65,9 +65,14 @@ macro_rules! numbers {
 }
 
 /// The reasons and messages of the conditions that match the filter.
-macro_rules! said {
+macro_rules! reasons {
     ($filter:expr) => {
-        concat!(conditions!(), ".filter(", $filter, ").map(c,[?c.?reason,?c.?message].join(': '))")
+        concat!(
+            conditions!(),
+            ".filter(",
+            $filter,
+            ").map(c,[?c.?reason,?c.?message].join(': '))"
+        )
     };
 }
 
@@ -119,14 +124,32 @@ macro_rules! past_deadline {
 pub(super) const DEPLOYMENT: [Rule; 2] = rules(
     (
         concat!(
-            deleted!(), "||", paused!(), "||", stale!(),
-            "||[", deployment_numbers!(),
-            "].exists(n,n[0]<", want!(), "||n[1]>n[0]||n[2]<n[0])",
-            "||", conditions!(), ".exists(", past_deadline!(), ")"
+            deleted!(),
+            "||",
+            paused!(),
+            "||",
+            stale!(),
+            "||[",
+            deployment_numbers!(),
+            "].exists(n,n[0]<",
+            want!(),
+            "||n[1]>n[0]||n[2]<n[0])",
+            "||",
+            conditions!(),
+            ".exists(",
+            past_deadline!(),
+            ")"
         ),
         deleted_or_else!(
-            paused!(), "?'it is paused':", stale!(), "?'waiting for its new spec to be observed':",
-            "[", deployment_numbers!(), "+[", want!(), "]].map(n,(result?'waiting for rollout to finish: ':'')+(",
+            paused!(),
+            "?'it is paused':",
+            stale!(),
+            "?'waiting for its new spec to be observed':",
+            "[",
+            deployment_numbers!(),
+            "+[",
+            want!(),
+            "]].map(n,(result?'waiting for rollout to finish: ':'')+(",
             "n[0]<n[3]?'%d of %d replicas are updated'.format([n[0],n[3]])",
             ":n[1]>n[0]?'%d old replicas are pending termination'.format([n[1]-n[0]])",
             ":'%d of %d updated replicas are available'.format([n[2],n[0]])))[0]"
@@ -134,11 +157,18 @@ pub(super) const DEPLOYMENT: [Rule; 2] = rules(
     ),
     (
         concat!(
-            deleted!(), "||", paused!(), "||", stale!(), "||!", conditions!(), ".exists(", past_deadline!(), ")"
+            deleted!(),
+            "||",
+            paused!(),
+            "||",
+            stale!(),
+            "||!",
+            conditions!(),
+            ".exists(",
+            past_deadline!(),
+            ")"
         ),
-        ok_or_else!(
-            first_of!(said!("c,c.type=='Progressing'"), or "''")
-        ),
+        ok_or_else!(first_of!(reasons!("c,c.type=='Progressing'"), or "''")),
     ),
 );
 
@@ -152,17 +182,35 @@ macro_rules! stateful_set_numbers {
 pub(super) const STATEFUL_SET: [Rule; 2] = rules(
     (
         concat!(
-            deleted!(), "||[", stateful_set_numbers!(), "].exists(n,n[0]==0||n[0]<", generation!(), "||n[1]<", want!(),
+            deleted!(),
+            "||[",
+            stateful_set_numbers!(),
+            "].exists(n,n[0]==0||n[0]<",
+            generation!(),
+            "||n[1]<",
+            want!(),
             "||[object.?spec.?updateStrategy.orValue({})].exists(u,",
-            "u.?type.orValue('')=='RollingUpdate'&&has(u.rollingUpdate)?n[2]<", want!(), "-u.rollingUpdate.?partition.orValue(", want!(), ")",
+            "u.?type.orValue('')=='RollingUpdate'&&has(u.rollingUpdate)?n[2]<",
+            want!(),
+            "-u.rollingUpdate.?partition.orValue(",
+            want!(),
+            ")",
             ":u.?type.orValue('')!='OnDelete'&&object.?status.?updateRevision!=object.?status.?currentRevision))"
         ),
         deleted_or_else!(
-            "[", stateful_set_numbers!(), "].map(n,n[0]==0||n[0]<", generation!(),
+            "[",
+            stateful_set_numbers!(),
+            "].map(n,n[0]==0||n[0]<",
+            generation!(),
             "?'waiting for its new spec to be observed':(result?'waiting for rollout to finish: ':'')+(",
-            "result&&n[1]>=", want!(), "?'%d of %d pods are updated'.format([n[2],", want!(),
+            "result&&n[1]>=",
+            want!(),
+            "?'%d of %d pods are updated'.format([n[2],",
+            want!(),
             "-object.?spec.?updateStrategy.?rollingUpdate.?partition.orValue(0)])",
-            ":'%d of %d pods are ready'.format([n[1],", want!(), "])))[0]"
+            ":'%d of %d pods are ready'.format([n[1],",
+            want!(),
+            "])))[0]"
         ),
     ),
     NEVER_BROKEN,
@@ -178,11 +226,17 @@ macro_rules! daemon_set_numbers {
 pub(super) const DAEMON_SET: [Rule; 2] = rules(
     (
         concat!(
-            deleted!(), "||", stale!(), "||object.?spec.?updateStrategy.?type.orValue('')!='OnDelete'&&[",
-            daemon_set_numbers!(), "].exists(n,n[1]<n[0]||n[2]<n[0])"
+            deleted!(),
+            "||",
+            stale!(),
+            "||object.?spec.?updateStrategy.?type.orValue('')!='OnDelete'&&[",
+            daemon_set_numbers!(),
+            "].exists(n,n[1]<n[0]||n[2]<n[0])"
         ),
         deleted_or_else!(
-            stale!(), "?'waiting for its new spec to be observed':[", daemon_set_numbers!(),
+            stale!(),
+            "?'waiting for its new spec to be observed':[",
+            daemon_set_numbers!(),
             "].map(n,(result?'waiting for rollout to finish: ':'')+(",
             "n[1]<n[0]?'%d of %d pods are updated'.format([n[1],n[0]]):'%d of %d pods are available'.format([n[2],n[0]])))[0]"
         ),
@@ -200,17 +254,37 @@ macro_rules! replica_failure {
 pub(super) const REPLICA_SET: [Rule; 2] = rules(
     (
         concat!(
-            deleted!(), "||", stale!(), "||object.?status.?availableReplicas.orValue(0)<", want!(),
-            "||", conditions!(), ".exists(", replica_failure!(), ")"
+            deleted!(),
+            "||",
+            stale!(),
+            "||object.?status.?availableReplicas.orValue(0)<",
+            want!(),
+            "||",
+            conditions!(),
+            ".exists(",
+            replica_failure!(),
+            ")"
         ),
         deleted_or_else!(
-            stale!(), "?'waiting for its new spec to be observed':(result?'waiting for rollout to finish: ':'')+",
-            "'%d of %d replicas are available'.format([object.?status.?availableReplicas.orValue(0),", want!(), "])"
+            stale!(),
+            "?'waiting for its new spec to be observed':(result?'waiting for rollout to finish: ':'')+",
+            "'%d of %d replicas are available'.format([object.?status.?availableReplicas.orValue(0),",
+            want!(),
+            "])"
         ),
     ),
     (
-        concat!(deleted!(), "||", stale!(), "||!", conditions!(), ".exists(", replica_failure!(), ")"),
-        ok_or_else!(first_of!(said!("c,c.type=='ReplicaFailure'"), or "'its pods cannot be created'")),
+        concat!(
+            deleted!(),
+            "||",
+            stale!(),
+            "||!",
+            conditions!(),
+            ".exists(",
+            replica_failure!(),
+            ")"
+        ),
+        ok_or_else!(first_of!(reasons!("c,c.type=='ReplicaFailure'"), or "'its pods cannot be created'")),
     ),
 );
 
@@ -218,18 +292,25 @@ pub(super) const REPLICA_SET: [Rule; 2] = rules(
 pub(super) const JOB: [Rule; 2] = rules(
     (
         concat!(
-            deleted!(), "||[", conditions!(), "].exists(l,!l.exists(c,c.type in ['Complete','Suspended'])",
+            deleted!(),
+            "||[",
+            conditions!(),
+            "].exists(l,!l.exists(c,c.type in ['Complete','Suspended'])",
             "||l.exists(c,c.type=='Failed'||c.type=='Suspended'&&c.status=='True'))"
         ),
         deleted_or_else!(
-            "(!result?'':", conditions!(), ".exists(c,c.type=='Failed')?'it failed: '",
+            "(!result?'':",
+            conditions!(),
+            ".exists(c,c.type=='Failed')?'it failed: '",
             ":object.?spec.?suspend.orValue(false)?'it is suspended: ':'waiting for its completion: ')",
-            "+'pods: %d active, %d succeeded, %d failed'.format(", numbers!("'active','succeeded','failed'"), ")"
+            "+'pods: %d active, %d succeeded, %d failed'.format(",
+            numbers!("'active','succeeded','failed'"),
+            ")"
         ),
     ),
     (
         concat!(deleted!(), "||!", conditions!(), ".exists(c,c.type=='Failed')"),
-        ok_or_else!(first_of!(said!("c,c.type=='Failed'"), or "'it failed'")),
+        ok_or_else!(first_of!(reasons!("c,c.type=='Failed'"), or "'it failed'")),
     ),
 );
 
@@ -244,7 +325,9 @@ macro_rules! last_run_failed {
 pub(super) const CRON_JOB: [Rule; 2] = rules(
     (
         concat!(
-            deleted!(), "||!object.?spec.?suspend.orValue(false)&&!has(object.status)||", last_run_failed!()
+            deleted!(),
+            "||!object.?spec.?suspend.orValue(false)&&!has(object.status)||",
+            last_run_failed!()
         ),
         deleted_or_else!(
             "!result?(object.?spec.?suspend.orValue(false)?'it is suspended':'last run: '+",
@@ -292,9 +375,12 @@ macro_rules! ready {
 macro_rules! pod_troubles {
     () => {
         concat!(
-            "[?object.?status.?message]+(object.?status.?initContainerStatuses.orValue([])+", containers!(), ").map(c,",
+            "[?object.?status.?message]+(object.?status.?initContainerStatuses.orValue([])+",
+            containers!(),
+            ").map(c,",
             "[?c.?state.?waiting,?c.?state.?terminated].filter(s,s.?reason.orValue('Completed')!='Completed')",
-            ".map(s,'container '+c.name+': '+[?s.?reason,?s.?message].join(': ')).join())+", said!("c,c.status=='False'")
+            ".map(s,'container '+c.name+': '+[?s.?reason,?s.?message].join(': ')).join())+",
+            reasons!("c,c.status=='False'")
         )
     };
 }
@@ -303,17 +389,43 @@ macro_rules! pod_troubles {
 pub(super) const POD: [Rule; 2] = rules(
     (
         concat!(
-            deleted!(), "||[", phase!(), "].exists(p,", always!(), "?", containers!(), ".exists(", cannot_start!(),
-            ")||p!='Succeeded'&&!(p=='Running'&&", ready!(), "):p!='Succeeded')"
+            deleted!(),
+            "||[",
+            phase!(),
+            "].exists(p,",
+            always!(),
+            "?",
+            containers!(),
+            ".exists(",
+            cannot_start!(),
+            ")||p!='Succeeded'&&!(p=='Running'&&",
+            ready!(),
+            "):p!='Succeeded')"
         ),
         deleted_or_else!(
-            "!result?'it is '+", phase!(), ":", first_of!(pod_troubles!(), or "'waiting for its containers'")
+            "!result?'it is '+",
+            phase!(),
+            ":",
+            first_of!(pod_troubles!(), or "'waiting for its containers'")
         ),
     ),
     (
         concat!(
-            deleted!(), "||", phase!(), "!='Failed'&&!(", always!(), "&&[", containers!(), "].exists(l,",
-            "l.exists(", cannot_start!(), ")||", phase!(), "=='Running'&&!", ready!(), "&&l.exists(c,has(c.lastState)&&has(c.lastState.terminated))))"
+            deleted!(),
+            "||",
+            phase!(),
+            "!='Failed'&&!(",
+            always!(),
+            "&&[",
+            containers!(),
+            "].exists(l,",
+            "l.exists(",
+            cannot_start!(),
+            ")||",
+            phase!(),
+            "=='Running'&&!",
+            ready!(),
+            "&&l.exists(c,has(c.lastState)&&has(c.lastState.terminated))))"
         ),
         ok_or_else!(first_of!(pod_troubles!(), or "'it failed'")),
     ),
@@ -324,7 +436,8 @@ pub(super) const CLAIM: [Rule; 2] = rules(
     (
         concat!(deleted!(), "||", phase!(), "!='Bound'"),
         deleted_or_else!(
-            phase!(), "=='Lost'?'it lost its volume':(result?'waiting to be bound to a volume':'it is bound to '",
+            phase!(),
+            "=='Lost'?'it lost its volume':(result?'waiting to be bound to a volume':'it is bound to '",
             "+object.?spec.?volumeName.orValue('a volume'))"
         ),
     ),
@@ -343,7 +456,12 @@ macro_rules! addresses {
 /// Mirrors gitops-engine's `health_service.go`.
 pub(super) const SERVICE: [Rule; 2] = rules(
     (
-        concat!(deleted!(), "||object.?spec.?type.orValue('')=='LoadBalancer'&&", addresses!(), "==[]"),
+        concat!(
+            deleted!(),
+            "||object.?spec.?type.orValue('')=='LoadBalancer'&&",
+            addresses!(),
+            "==[]"
+        ),
         deleted_or_else!("result?'waiting for the address of its load balancer':'nothing to wait for'"),
     ),
     NEVER_BROKEN,
@@ -382,7 +500,7 @@ macro_rules! autoscaler_broken {
 macro_rules! autoscaler_troubles {
     () => {
         concat!(
-            said!("c,c.?reason.orValue('').matches('^(Failed|Invalid)')"),
+            reasons!("c,c.?reason.orValue('').matches('^(Failed|Invalid)')"),
             "+object.metadata.?annotations[?'autoscaling.alpha.kubernetes.io/conditions'].orValue('')",
             ".findAll('(Failed|Invalid)\\\\w+\",\"message\":\"[^\"]*').map(t,t.replace('\",\"message\":\"',': '))"
         )
@@ -394,7 +512,8 @@ pub(super) const AUTOSCALER: [Rule; 2] = rules(
     (
         concat!(deleted!(), "||", autoscaler_verdicts!(), "[?0].orValue(true)"),
         deleted_or_else!(
-            "!result?'it is able to scale':", first_of!(autoscaler_troubles!(), or "'waiting to autoscale'")
+            "!result?'it is able to scale':",
+            first_of!(autoscaler_troubles!(), or "'waiting to autoscale'")
         ),
     ),
     (
@@ -412,19 +531,35 @@ macro_rules! disrupted {
 /// Mirrors Argo CD's `resource_customizations/policy/PodDisruptionBudget`.
 pub(super) const DISRUPTION_BUDGET: [Rule; 2] = rules(
     (
-        concat!(deleted!(), "||", conditions!(), "==[]||", conditions!(), ".exists(", disrupted!(), ")"),
+        concat!(
+            deleted!(),
+            "||",
+            conditions!(),
+            "==[]||",
+            conditions!(),
+            ".exists(",
+            disrupted!(),
+            ")"
+        ),
         deleted_or_else!(
-            "!result?'nothing to wait for':", conditions!(), "==[]?'waiting for its status':'its pods cannot be counted'"
+            "!result?'nothing to wait for':",
+            conditions!(),
+            "==[]?'waiting for its status':'its pods cannot be counted'"
         ),
     ),
     (
         concat!(deleted!(), "||!", conditions!(), ".exists(", disrupted!(), ")"),
-        ok_or_else!(conditions!(), ".filter(", disrupted!(), ")[0].?reason.orValue('it failed')"),
+        ok_or_else!(
+            conditions!(),
+            ".filter(",
+            disrupted!(),
+            ")[0].?reason.orValue('it failed')"
+        ),
     ),
 );
 
 /// The conditions that prevent a CRD from being served.
-macro_rules! definition_troubles {
+macro_rules! definition_faults {
     () => {
         "c,c.type+c.status in ['TerminatingTrue','NamesAcceptedFalse','NonStructuralSchemaTrue']"
     };
@@ -436,27 +571,45 @@ macro_rules! definition_troubles {
 pub(super) const DEFINITION: [Rule; 2] = rules(
     (
         concat!(
-            deleted!(), "||", conditions!(), ".exists(", definition_troubles!(), ")||!", conditions!(),
+            deleted!(),
+            "||",
+            conditions!(),
+            ".exists(",
+            definition_faults!(),
+            ")||!",
+            conditions!(),
             ".exists(c,c.type=='Established'&&c.status=='True')"
         ),
         deleted_or_else!(
-            "!result?'it is established':", first_of!(said!(definition_troubles!()), or "'waiting to be established'")
+            "!result?'it is established':",
+            first_of!(reasons!(definition_faults!()), or "'waiting to be established'")
         ),
     ),
     (
         concat!(
-            deleted!(), "||!", conditions!(), ".map(", definition_troubles!(), ",c.type!='Terminating')[?0].orValue(false)"
+            deleted!(),
+            "||!",
+            conditions!(),
+            ".map(",
+            definition_faults!(),
+            ",c.type!='Terminating')[?0].orValue(false)"
         ),
-        ok_or_else!(first_of!(said!(definition_troubles!()), or "'it cannot be served'")),
+        ok_or_else!(first_of!(reasons!(definition_faults!()), or "'it cannot be served'")),
     ),
 );
 
 /// Mirrors gitops-engine's `health_apiservice.go`.
 pub(super) const API_SERVICE: [Rule; 2] = rules(
     (
-        concat!(deleted!(), "||!", conditions!(), ".exists(c,c.type=='Available'&&c.status=='True')"),
+        concat!(
+            deleted!(),
+            "||!",
+            conditions!(),
+            ".exists(c,c.type=='Available'&&c.status=='True')"
+        ),
         deleted_or_else!(
-            "!result?'it is available':", first_of!(said!("c,c.type=='Available'"), or "'waiting to be processed'")
+            "!result?'it is available':",
+            first_of!(reasons!("c,c.type=='Available'"), or "'waiting to be processed'")
         ),
     ),
     NEVER_BROKEN,
@@ -473,13 +626,24 @@ macro_rules! custom_conditions {
 /// string: it is ignored.
 macro_rules! custom_stale {
     ($of:literal) => {
-        concat!("type(", $of, ".?observedGeneration.orValue(''))==int&&", $of, ".observedGeneration<", generation!())
+        concat!(
+            "type(",
+            $of,
+            ".?observedGeneration.orValue(''))==int&&",
+            $of,
+            ".observedGeneration<",
+            generation!()
+        )
     };
 }
 
 macro_rules! custom_status_stale {
     () => {
-        concat!("[object.?status.orValue('')].exists(s,type(s)==map&&", custom_stale!("s"), ")")
+        concat!(
+            "[object.?status.orValue('')].exists(s,type(s)==map&&",
+            custom_stale!("s"),
+            ")"
+        )
     };
 }
 
@@ -503,9 +667,17 @@ pub(super) const CUSTOM: [Rule; 2] = rules(
     (
         // The type is looked up once, because the agent's CEL budget per object is limited.
         concat!(
-            deleted!(), "||", custom_status_stale!(), "||[", custom_conditions!(), "].exists(l,",
-            "[l.exists(c,c.?type.orValue('')=='Ready')?'Ready':'Available'].exists(r,l.exists(c,", custom_broken!(),
-            "||c.?type.orValue('')==r&&(c.?status.orValue('')!='True'||", custom_stale!("c"), "))))"
+            deleted!(),
+            "||",
+            custom_status_stale!(),
+            "||[",
+            custom_conditions!(),
+            "].exists(l,",
+            "[l.exists(c,c.?type.orValue('')=='Ready')?'Ready':'Available'].exists(r,l.exists(c,",
+            custom_broken!(),
+            "||c.?type.orValue('')==r&&(c.?status.orValue('')!='True'||",
+            custom_stale!("c"),
+            "))))"
         ),
         deleted_or_else!(
             "!result?'nothing to wait for':",
@@ -520,9 +692,24 @@ pub(super) const CUSTOM: [Rule; 2] = rules(
     ),
     (
         concat!(
-            deleted!(), "||", custom_status_stale!(), "||!", custom_conditions!(), ".exists(c,", custom_broken!(), "&&!(",
-            custom_stale!("c"), "))"
+            deleted!(),
+            "||",
+            custom_status_stale!(),
+            "||!",
+            custom_conditions!(),
+            ".exists(c,",
+            custom_broken!(),
+            "&&!(",
+            custom_stale!("c"),
+            "))"
         ),
-        ok_or_else!(custom_conditions!(), ".filter(c,", custom_broken!(), ")", custom_said!(), "[0].find('(?s)^.{0,300}')"),
+        ok_or_else!(
+            custom_conditions!(),
+            ".filter(c,",
+            custom_broken!(),
+            ")",
+            custom_said!(),
+            "[0].find('(?s)^.{0,300}')"
+        ),
     ),
 );

@@ -53,12 +53,12 @@ impl Reader<'_> {
     }
 
     fn wrong_type(&mut self, path: &str, value: &Value<'_>, wanted: &str) {
-        let way_out = match (wanted, value) {
+        let remedy = match (wanted, value) {
             ("text", Value::Bool(_) | Value::Int(_) | Value::Float(_)) => ": put it in quotes",
             (_, Value::Null) => ": give it a value or leave it out",
             _ => "",
         };
-        self.refuse(&format!("{path} is {}, not {wanted}{way_out}", value.type_name()));
+        self.refuse(&format!("{path} is {}, not {wanted}{remedy}", value.type_name()));
     }
 
     fn entries(&mut self, value: &Value<'_>) -> Vec<Entry> {
@@ -283,14 +283,14 @@ fn namespace(pattern: &Pattern) -> Result<(), String> {
 /// Checks the spelling of a denied kind: a resource name or a version would deny nothing.
 fn kind(pattern: &Pattern) -> Result<(), String> {
     let text = &pattern.text;
-    let way_out = "write it as Kind.group, like Deployment.apps, and a core kind alone, like ConfigMap";
+    let remedy = "write it as Kind.group, like Deployment.apps, and a core kind alone, like ConfigMap";
     let is_kind = text.starts_with(|first: char| first.is_ascii_uppercase() || "*?[{\\".contains(first));
     if !is_kind || text.contains('/') {
-        return Err(format!("{text:?} is not a kind: {way_out}"));
+        return Err(format!("{text:?} is not a kind: {remedy}"));
     }
     let group = text.split_once('.').map(|(_, group)| group);
     if group.is_some_and(|group| matches!(group, "" | "core") || starts_with_version(group)) {
-        return Err(format!("{text:?} has no API group after the dot: {way_out}"));
+        return Err(format!("{text:?} has no API group after the dot: {remedy}"));
     }
     Ok(())
 }
@@ -311,7 +311,7 @@ mod tests {
         policy(text, "policy.yaml").expect_err(text).to_string()
     }
 
-    fn told_about(projects: &str) -> String {
+    fn error_of(projects: &str) -> String {
         message(&format!(
             "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects: {projects}\n"
         ))
@@ -367,7 +367,7 @@ mod tests {
                 "project is not a field of a policy: the fields are apiVersion, kind, projects",
             ),
         ] {
-            assert_eq!(told_about(projects), format!("error: policy.yaml: {expected}\n"));
+            assert_eq!(error_of(projects), format!("error: policy.yaml: {expected}\n"));
         }
         assert_eq!(
             message("apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\n"),
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn reports_every_error_with_its_path() {
-        let message = told_about(
+        let message = error_of(
             "[{names: [team-a, 12, '', Team, 'shop-[', 'a, b'], cluster: [eu1], clusters: eu1, namespaces: [], kinds: }, \
              {names: [b], namespaces: [Shop], clusters: [eu_1], secrets: 'true', clusterScoped: 1, executor: {namspace: shop, name: A_}}, \
              {names: [c], executor: shop/deployer}, {names: [d], executor: {namespace: true, name: x}}, \
@@ -410,7 +410,7 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
 
     #[test]
     fn refuses_invalid_kinds() {
-        let way_out = "write it as Kind.group, like Deployment.apps, and a core kind alone, like ConfigMap";
+        let remedy = "write it as Kind.group, like Deployment.apps, and a core kind alone, like ConfigMap";
         for (kind, what) in [
             ("configmaps", "is not a kind"),
             ("apps/Deployment", "is not a kind"),
@@ -422,12 +422,12 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
         ] {
             for list in ["kinds", "deniedKinds"] {
                 assert_eq!(
-                    told_about(&format!("[{{names: [a], {list}: ['{kind}']}}]")),
-                    format!("error: policy.yaml: projects[0].{list}[0]: {kind:?} {what}: {way_out}\n")
+                    error_of(&format!("[{{names: [a], {list}: ['{kind}']}}]")),
+                    format!("error: policy.yaml: projects[0].{list}[0]: {kind:?} {what}: {remedy}\n")
                 );
             }
         }
-        for fine in [
+        for valid in [
             "ConfigMap",
             "*",
             "*.apps",
@@ -436,16 +436,16 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
             "Volume.vmware.example.com",
         ] {
             let text = format!(
-                "{{apiVersion: argocd-ocm-cmp.github.io/v1alpha1, kind: Policy, projects: [{{names: [a], kinds: ['{fine}']}}]}}"
+                "{{apiVersion: argocd-ocm-cmp.github.io/v1alpha1, kind: Policy, projects: [{{names: [a], kinds: ['{valid}']}}]}}"
             );
-            assert!(policy(&text, "policy.yaml").is_ok(), "{fine}");
+            assert!(policy(&text, "policy.yaml").is_ok(), "{valid}");
         }
     }
 
     #[test]
     fn refuses_unreachable_entries() {
         assert_eq!(
-            told_about(
+            error_of(
                 "[{names: ['team-*']}, {names: [x, team-a]}, {names: ['team-*']}, {names: ['*']}, {names: ['z?']}]"
             ),
             "error: policy.yaml: projects[1].names[1] \"team-a\" has no effect: projects[0] comes first and matches it\n\

@@ -81,7 +81,7 @@ fn questions() -> impl Strategy<Value = Question> {
     );
     let kinds =
         prop_oneof![3 => kinds, 1 => select(&["Widget.example.com", "Secret.example.com", "Gadget.example.com"][..])];
-    let places = &["shop", "shop-x", "kube-system", "default"][..];
+    let namespaces = &["shop", "shop-x", "kube-system", "default"][..];
     let works = (
         text(&["eu1", "eu2", "us1"]),
         text(&["fleet/eu", "fleet/us", "ops/all"]),
@@ -91,8 +91,8 @@ fn questions() -> impl Strategy<Value = Question> {
         text(EXACT),
         works,
         kinds,
-        weighted(0.8, text(places)),
-        text(places),
+        weighted(0.8, text(namespaces)),
+        text(namespaces),
         any::<bool>(),
     )
         .prop_map(
@@ -183,9 +183,9 @@ fn answer(policy: &Policy, question: &Question) -> Answer {
         location: "a.yaml",
     }];
     let none: [DeliveredObject<'_, &str>; 0] = [];
-    let asked = question.executor.as_ref();
-    let asked = asked.map(|(namespace, name)| Executor::new(namespace, name).expect("a ServiceAccount"));
-    let executor = rules.executor(asked).map_err(|_| ());
+    let requested = question.executor.as_ref();
+    let requested = requested.map(|(namespace, name)| Executor::new(namespace, name).expect("a ServiceAccount"));
+    let executor = rules.executor(requested).map_err(|_| ());
     Answer {
         allowed: [
             violations(Some(rules), question.allow_secrets, [&question.cluster], none).is_empty(),
@@ -209,7 +209,8 @@ fn any_matches(list: &[&str], text: &str) -> bool {
 
 /// Returns the decisions according to the documentation.
 fn model(entries: &[Value], question: &Question) -> Answer {
-    let is_of_project = |entry: &&Value| any_matches(&list(entry, "names").expect("it is valid"), &question.project);
+    let is_of_project =
+        |entry: &&Value| any_matches(&list(entry, "names").expect("the names of an entry"), &question.project);
     let Some(entry) = entries
         .iter()
         .find(is_of_project)
@@ -244,9 +245,9 @@ fn model(entries: &[Value], question: &Question) -> Answer {
     };
     let own = |field| entry["executor"][field].as_str().map(str::to_owned);
     let executor = match (own("namespace").zip(own("name")), question.executor.clone()) {
-        (Some(forced), Some(asked)) if forced != asked => Err(()),
+        (Some(forced), Some(requested)) if forced != requested => Err(()),
         (Some(forced), _) => Ok(Some(forced)),
-        (None, asked) => Ok(asked),
+        (None, requested) => Ok(requested),
     };
     Answer {
         allowed: [
@@ -290,7 +291,7 @@ fn random_policy_agrees_with_the_model() {
             let policy = parse(&entries);
             assert_eq!(policy.is_some(), is_valid(&entries), "{}", text(&entries));
             for question in policy.iter().flat_map(|_| &questions) {
-                let policy = policy.as_ref().expect("it is there");
+                let policy = policy.as_ref().expect("a valid policy");
                 assert_eq!(
                     answer(policy, question),
                     model(&entries, question),
@@ -343,18 +344,18 @@ fn narrowed_policy_never_allows_more() {
         let mut narrowed = entries.clone();
         let entry = at.index(narrowed.len());
         narrow(&mut narrowed[entry], how, at);
-        let after = parse(&narrowed).expect("it is valid");
+        let after = parse(&narrowed).expect("a valid policy");
         for question in &questions {
             let [before, after] = [&before, &after].map(|policy| answer(policy, question).allowed);
-            let is_no_more = before.iter().zip(&after).all(|(before, after)| before >= after);
-            assert!(is_no_more, "{before:?} {after:?} {question:?}\n{}", text(&narrowed));
+            let is_not_wider = before.iter().zip(&after).all(|(before, after)| before >= after);
+            assert!(is_not_wider, "{before:?} {after:?} {question:?}\n{}", text(&narrowed));
         }
     });
 }
 
 /// Misspells a field or changes its type.
-fn spoil(fields: &mut Map<String, Value>, field: &str, how: usize) {
-    let value = fields.remove(field).expect("it is there");
+fn corrupt(fields: &mut Map<String, Value>, field: &str, how: usize) {
+    let value = fields.remove(field).expect("the field");
     let name = match how {
         0 => field.to_uppercase(),
         1 => format!("{field}s"),
@@ -392,7 +393,7 @@ fn refuses_misspelled_limits() {
         let entry = at.index(entries.len());
         let fields = entries[entry].as_object_mut().expect("a mapping");
         let names: Vec<String> = fields.keys().cloned().collect();
-        spoil(fields, &names[at.index(names.len())], how);
+        corrupt(fields, &names[at.index(names.len())], how);
         assert!(parse(&entries).is_none(), "{}", text(&entries));
     });
 }

@@ -116,7 +116,7 @@ impl Rules<'_> {
 
 /// Returns the message that no entry of the policy in `file` matches the project.
 pub(super) fn no_entry(project: &str, file: &str) -> String {
-    let place = if file == MOUNTED {
+    let location = if file == MOUNTED {
         format!("ConfigMap {CONFIG_MAP} in Argo CD's namespace")
     } else {
         file.to_owned()
@@ -124,7 +124,7 @@ pub(super) fn no_entry(project: &str, file: &str) -> String {
     let project = item(project);
     format!(
         "the policy has no entry for project {project}, so it may deliver nothing: add `- names: [{project}]`, with its clusters, \
-         namespaces and kinds, to `projects` in {place}"
+         namespaces and kinds, to `projects` in {location}"
     )
 }
 

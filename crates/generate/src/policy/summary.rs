@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 pub(super) fn of_policy(policy: &Policy) -> String {
     let mut text = String::new();
     for entry in &policy.entries {
-        writeln!(text, "projects {}", entry.names).expect("a String takes all");
+        writeln!(text, "projects {}", entry.names).expect("writing to a String never fails");
         describe(entry, &mut text);
     }
     if !policy.entries.iter().any(|entry| entry.names.are_all()) {
@@ -25,7 +25,7 @@ fn describe(entry: &Entry, out: &mut String) {
     let list = |list: &Option<super::Patterns>| list.as_ref().map_or("all".to_owned(), ToString::to_string);
     let mut kinds = list(&entry.kinds);
     if let Some(denied) = &entry.denied_kinds {
-        write!(kinds, "; not {denied}").expect("a String takes all");
+        write!(kinds, "; not {denied}").expect("writing to a String never fails");
     }
     let cluster_scoped = if entry.cluster_scoped {
         "yes"
@@ -54,6 +54,6 @@ fn describe(entry: &Entry, out: &mut String) {
         ("plain Secrets", secrets.to_owned()),
         ("executor", executor),
     ] {
-        writeln!(out, "  {what:<16}{value}").expect("a String takes all");
+        writeln!(out, "  {what:<16}{value}").expect("writing to a String never fails");
     }
 }

@@ -4,6 +4,7 @@ use super::Arguments;
 use super::{Env, Setting, Settings, announcements, table};
 use crate::generate;
 use crate::manifestwork::ManifestWork;
+use manifest::yaml;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
 use proptest::sample::{select, subsequence};
@@ -132,7 +133,8 @@ fn assert_plain(message: &str) {
     }
 }
 
-/// Returns the namespace on the hub of a ManifestWork.
+/// Returns the namespace on the hub of a ManifestWork, whose JSON has the same content as its value.
+#[track_caller]
 fn namespace(work: &ManifestWork<'_>) -> String {
     let mut text = String::new();
     let written = work.each_piece(|piece| {
@@ -140,7 +142,8 @@ fn namespace(work: &ManifestWork<'_>) -> String {
         Ok::<_, ()>(())
     });
     assert_eq!(written, Ok(()));
-    let work: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(yaml::json(&text).expect("JSON"), work.value());
+    let work: Value = serde_json::from_str(&text).expect("JSON");
     work["metadata"]["namespace"].as_str().expect("a namespace").to_owned()
 }
 
@@ -164,11 +167,11 @@ fn random_settings_give_works_for_each_target_or_plain_errors() {
             Ok(generated) => {
                 let works: BTreeSet<String> = generated.works(&settings.name).map(|work| namespace(&work)).collect();
                 let clusters = settings.target.clusters().iter().map(ToString::to_string);
-                let asked: BTreeSet<String> = match &settings.target {
+                let expected: BTreeSet<String> = match &settings.target {
                     super::Target::Clusters(_) => clusters.collect(),
                     super::Target::Placement(placement) => [placement.namespace.clone()].into(),
                 };
-                assert_eq!(works, asked);
+                assert_eq!(works, expected);
             }
         }
     });

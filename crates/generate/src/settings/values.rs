@@ -56,7 +56,7 @@ fn number_and_unit(text: &str) -> (&str, &str) {
 /// Replaces `$NAME` and `${NAME}` by Argo CD's variables of the Application, and `$$` by `$`; unknown variables are empty.
 /// Mirrors Argo CD's handling of Helm parameters and the paths of value files.
 pub(super) fn expanded(text: &str, env: &Env) -> String {
-    let said = |name: &str| {
+    let value_of = |name: &str| {
         let is_of_argo_cd = name.starts_with("ARGOCD_APP_") || name.starts_with("KUBE_");
         let value = env
             .get(name)
@@ -76,7 +76,7 @@ pub(super) fn expanded(text: &str, env: &Env) -> String {
             whole.push('$');
             rest = behind.strip_prefix('$').unwrap_or(behind);
         } else {
-            whole.push_str(said(name));
+            whole.push_str(value_of(name));
             rest = after;
         }
     }

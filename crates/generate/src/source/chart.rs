@@ -91,7 +91,7 @@ impl Walk<'_> {
             Err(error) => {
                 let why = plain(&error);
                 self.problems
-                    .push(format!("{}: the folder cannot be read: {why}", here(shown)));
+                    .push(format!("{}: the folder cannot be read: {why}", displayed(shown)));
                 return;
             }
         };
@@ -210,7 +210,7 @@ impl Walk<'_> {
     }
 }
 
-fn here(shown: &str) -> &str {
+fn displayed(shown: &str) -> &str {
     if shown.is_empty() { "." } else { shown }
 }
 
@@ -295,14 +295,14 @@ fn check_extensions<R: Read>(entry: &mut tar::Entry<'_, R>) -> Result<(), ()> {
     let Some(extensions) = entry.pax_extensions().map_err(drop)? else {
         return Ok(());
     };
-    let mut seen: Vec<String> = Vec::new();
+    let mut keys: Vec<String> = Vec::new();
     for extension in extensions {
         let extension = extension.map_err(drop)?;
         let key = extension.key().map_err(drop)?.to_owned();
-        if key.starts_with("GNU.") || seen.contains(&key) {
+        if key.starts_with("GNU.") || keys.contains(&key) {
             return Err(());
         }
-        seen.push(key);
+        keys.push(key);
     }
     Ok(())
 }
@@ -447,7 +447,7 @@ mod tests {
         }
     }
 
-    fn packed(tar: &[u8]) -> Vec<u8> {
+    fn gzip(tar: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(tar).expect("bytes");
         encoder.finish().expect("bytes")
@@ -463,7 +463,7 @@ mod tests {
             header.set_cksum();
             builder.append(&header, *bytes).expect("an entry");
         }
-        packed(&builder.into_inner().expect("an archive"))
+        gzip(&builder.into_inner().expect("an archive"))
     }
 
     fn with_link(kind: tar::EntryType) -> Vec<u8> {
@@ -474,11 +474,11 @@ mod tests {
         builder
             .append_link(&mut header, "db/files/passwd", "/etc/passwd")
             .expect("an entry");
-        packed(&builder.into_inner().expect("an archive"))
+        gzip(&builder.into_inner().expect("an archive"))
     }
 
     #[test]
-    fn links_within_the_repository_are_fine() {
+    fn accepts_links_within_the_repository() {
         let case = Case::new();
         case.link("a.txt", "../shared/a.txt");
         case.link("charts/db/files", "../../../shared");
@@ -578,7 +578,7 @@ mod tests {
 
     #[test]
     fn schema_may_reference_only_itself() {
-        for (schema, is_fine) in [
+        for (schema, is_valid) in [
             (
                 r##"{"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/a"}"##,
                 true,
@@ -603,7 +603,7 @@ mod tests {
             for name in ["values.schema.json", "charts/db/values.schema.json"] {
                 let case = Case::new();
                 case.write(name, schema);
-                assert_eq!(case.problems().is_empty(), is_fine, "{schema}: {:?}", case.problems());
+                assert_eq!(case.problems().is_empty(), is_valid, "{schema}: {:?}", case.problems());
             }
             // Helm does not read it there.
             let case = Case::new();

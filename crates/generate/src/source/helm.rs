@@ -65,7 +65,7 @@ pub(super) fn render(
     let values = source.helm.values.as_deref();
     let needs = ToolAccess::of_helm(repository.root(), &source.remotes);
     let written = source.tools.run("helm", arguments, &chart, values, &needs)?;
-    let written = written.map_err(|error| Problems::one(explained(&error)))?;
+    let written = written.map_err(|error| Problems::one(error_message(&error)))?;
     let mut manifests = rendered(by_template(&written.manifests), written.manifests.len(), source)?;
     manifests.notices = written.notices("helm template");
     Ok(manifests)
@@ -209,7 +209,7 @@ pub(super) fn plain_version(version: &str) -> &str {
 }
 
 /// Returns helm's error message, with a remedy if known.
-fn explained(ToolError(error_output): &ToolError) -> String {
+fn error_message(ToolError(error_output): &ToolError) -> String {
     let dependencies = error_output.split_once("missing in charts/ directory: ");
     if let Some((_, names)) = dependencies {
         return format!(

@@ -60,7 +60,7 @@ pub(super) fn problems(folder: &Path, repository: &Repository, remotes: &Remotes
     let mut walk = Walk {
         repository,
         remotes,
-        seen: HashSet::new(),
+        visited: HashSet::new(),
         depth: 0,
         problems: Vec::new(),
     };
@@ -85,7 +85,7 @@ enum Purpose {
 struct Walk<'a> {
     repository: &'a Repository,
     remotes: &'a Remotes,
-    seen: HashSet<(PathBuf, Purpose)>,
+    visited: HashSet<(PathBuf, Purpose)>,
     /// The number of kustomizations that lead to the current one.
     depth: usize,
     problems: Vec<String>,
@@ -109,7 +109,7 @@ impl Walk<'_> {
 
     /// Checks the kustomization in a folder.
     fn folder(&mut self, folder: &Path, purpose: Purpose) {
-        if !self.seen.insert((folder.to_owned(), purpose)) {
+        if !self.visited.insert((folder.to_owned(), purpose)) {
             return;
         }
         if self.depth == DEPTH {
@@ -379,7 +379,7 @@ impl Walk<'_> {
 
     fn plugin_file(&mut self, file: &Path, location: Location<'_>) {
         let shown = self.repository.shown(file);
-        if self.seen.insert((file.to_owned(), Purpose::Plugins))
+        if self.visited.insert((file.to_owned(), Purpose::Plugins))
             && let Some(text) = self.read(file, &shown)
         {
             let folder = location.folder;
@@ -495,9 +495,9 @@ impl Walk<'_> {
     fn helm_chart(&mut self, fields: &[Field<'_>], home: &str, location: Location<'_>) {
         let text = |names: &[&str]| names.iter().find_map(|name| find(fields, name)).unwrap_or_default();
         let known = self.problems.len();
-        let mut word = |names: &[&str], is_fine: fn(&str) -> bool, rule: &str| {
+        let mut word = |names: &[&str], is_valid: fn(&str) -> bool, rule: &str| {
             let given = text(names);
-            if !given.is_empty() && !is_fine(given) {
+            if !given.is_empty() && !is_valid(given) {
                 self.refuse(&format!("{}.{}", location.shown, names[0]), rule);
             }
             given

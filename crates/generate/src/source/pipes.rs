@@ -45,10 +45,7 @@ impl Pipe {
 ///
 /// # Errors
 /// Returns an error if a pipe cannot be read.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how long another program takes is not a matter of values"
-)]
+#[expect(clippy::disallowed_methods, reason = "the run time of another program is measured")]
 pub(super) fn read_all(pipes: &mut [Pipe], time: Duration) -> io::Result<bool> {
     let start = Instant::now();
     let mut buffer = vec![0; 1 << 16];

@@ -412,16 +412,16 @@ fn plain_lines(error_output: &str, folder: &Path) -> Vec<String> {
 fn in_order(mut lines: Vec<&str>) -> Vec<&str> {
     for violations in lines.chunk_by_mut(|a, b| is_violation(a) && is_violation(b)) {
         let mut above: Vec<&str> = Vec::new();
-        let mut places = Vec::new();
+        let mut locations = Vec::new();
         for line in &*violations {
             let indent = |line: &str| line.len() - line.trim_start().len();
             above.retain(|other| indent(other) < indent(line));
             above.push(line);
-            places.push(above.clone());
+            locations.push(above.clone());
         }
-        places.sort();
-        for (line, place) in violations.iter_mut().zip(places) {
-            *line = place.last().expect("it ends in the line itself");
+        locations.sort();
+        for (line, location) in violations.iter_mut().zip(locations) {
+            *line = location.last().expect("each location ends in its line");
         }
     }
     lines

@@ -259,7 +259,7 @@ fn finish(mut entries: Vec<Entry<'_>>) -> Decoded<'_> {
     });
     let mut flaw: Option<Fault> = None;
     let mut texts = Vec::with_capacity(entries.len());
-    let mut places = Vec::with_capacity(entries.len());
+    let mut positions = Vec::with_capacity(entries.len());
     for (key, at, decoded) in entries {
         let text = match key {
             Key::Text(text) => text,
@@ -277,11 +277,11 @@ fn finish(mut entries: Vec<Entry<'_>>) -> Decoded<'_> {
             }
         };
         flaw = flaw.or(decoded.flaw);
-        places.push((text.clone(), at));
+        positions.push((text.clone(), at));
         texts.push((text, decoded.value));
     }
-    places.sort_unstable();
-    if let Some(pair) = places.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+    positions.sort_unstable();
+    if let Some(pair) = positions.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         // Go would choose one of the two at random.
         let message = format!("duplicate key \"{}\", once as text and once as another type", pair[0].0);
         flaw = Some(Fault::new(pair[1].1, message.replace(['\n', '\r'], " ")));

@@ -60,22 +60,22 @@ pub(super) fn document<'a>(scanner: Scanner<'a>, sink: &mut impl Sink<'a>) -> Re
 
 /// The collections that are allowed at a position.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Context {
     /// Indented lists and mappings.
     block: bool,
     /// A list that is not indented further than its key.
     indentless: bool,
 }
 
-const FLOW: Place = Place {
+const FLOW: Context = Context {
     block: false,
     indentless: false,
 };
-const IN_LIST: Place = Place {
+const IN_LIST: Context = Context {
     block: true,
     indentless: false,
 };
-const IN_MAP: Place = Place {
+const IN_MAP: Context = Context {
     block: true,
     indentless: true,
 };
@@ -176,7 +176,7 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
         }
     }
 
-    fn node(&mut self, place: Place, depth: usize) -> Result<(), Stop> {
+    fn node(&mut self, context: Context, depth: usize) -> Result<(), Stop> {
         let mut properties = None;
         if matches!(self.scanner.peek()?, Kind::Anchor(_) | Kind::Tag(..)) {
             properties = self.properties()?;
@@ -199,9 +199,9 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
             }
             Kind::FlowList => Found::FlowList,
             Kind::FlowMap => Found::FlowMap,
-            Kind::Dash if place.indentless => Found::IndentlessList,
-            Kind::BlockList if place.block => Found::BlockList,
-            Kind::BlockMap if place.block => Found::BlockMap,
+            Kind::Dash if context.indentless => Found::IndentlessList,
+            Kind::BlockList if context.block => Found::BlockList,
+            Kind::BlockMap if context.block => Found::BlockMap,
             _ => match properties {
                 None => return self.fault("a value is missing or cannot start like this"),
                 Some(properties) => {

@@ -77,7 +77,7 @@ fn parses_generated_documents() {
 fn written_yaml_and_json_parse_to_the_same_value() {
     holds(3000, texts, |text| {
         for value in documents(&text).map_while(Result::ok).map(|document| document.value) {
-            let value = settled(value);
+            let value = with_whole_floats_as_integers(value);
             let printed = write(&value);
             let read = values(&printed).unwrap_or_else(|| panic!("refused: {printed}"));
             assert_eq!(read, std::slice::from_ref(&value), "{printed}");
@@ -95,17 +95,17 @@ fn written_yaml_and_json_parse_to_the_same_value() {
 }
 
 /// Converts whole floats to the integers that Go prints for them.
-fn settled(value: Value<'_>) -> Value<'_> {
+fn with_whole_floats_as_integers(value: Value<'_>) -> Value<'_> {
     match value {
         Value::Float(float) => {
             let mut text = String::new();
             crate::json::write_float(float, &mut text);
             text.parse().map_or(value, Value::Int)
         }
-        Value::List(items) => Value::List(items.into_iter().map(settled).collect()),
+        Value::List(items) => Value::List(items.into_iter().map(with_whole_floats_as_integers).collect()),
         Value::Map(mut map) => {
             map.retain(|_, value| {
-                *value = settled(std::mem::replace(value, Value::Null));
+                *value = with_whole_floats_as_integers(std::mem::replace(value, Value::Null));
                 true
             });
             Value::Map(map)
@@ -201,7 +201,8 @@ fn limits_alias_expansion() {
             });
             let items = items.collect::<Vec<_>>().join(", ");
             let brackets = if is_map { ["{", "}"] } else { ["[", "]"] };
-            writeln!(text, "a{level}: &a{level} {}{items}{}", brackets[0], brackets[1]).expect("a String takes all");
+            writeln!(text, "a{level}: &a{level} {}{items}{}", brackets[0], brackets[1])
+                .expect("writing to a String never fails");
         }
         let read = documents(&text).next().expect("a document");
         let expected: usize = (0..levels)

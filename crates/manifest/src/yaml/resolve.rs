@@ -133,7 +133,7 @@ pub(super) fn scalar(text: Cow<'_, str>, style: Style, tag: Option<Tag>) -> Resu
         (Tag::Int, Plain::Number(number @ (Number::Int(_) | Number::Large(_))))
         | (Tag::Float, Plain::Number(number @ Number::Float(_))) => Ok(Scalar::Number(number)),
         (Tag::Int, _) => Err("the text after \"!!int\" is not a whole number"),
-        #[expect(clippy::cast_precision_loss, reason = "a float was asked for")]
+        #[expect(clippy::cast_precision_loss, reason = "the tag requests a float")]
         (Tag::Float, Plain::Number(Number::Int(value))) => Ok(Scalar::Number(Number::Float(value as f64))),
         (Tag::Float, _) => Err("the text after \"!!float\" is not a number"),
     }

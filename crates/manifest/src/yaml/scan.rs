@@ -20,7 +20,7 @@ use key::Level;
 
 /// A scanner that reads a text token by token.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "they tell of different things")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate state")]
 pub(super) struct Scanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
@@ -348,7 +348,7 @@ impl<'a> Scanner<'a> {
 
     /// Opens a block at a column if it is indented further than the enclosing one. The token is inserted at the given position in
     /// the queue.
-    fn open_block(&mut self, column: usize, place: usize, at: usize, kind: Kind<'a>) -> Result<(), Fault> {
+    fn open_block(&mut self, column: usize, index: usize, at: usize, kind: Kind<'a>) -> Result<(), Fault> {
         if self.in_flow() || self.margin > column {
             return Ok(());
         }
@@ -357,7 +357,7 @@ impl<'a> Scanner<'a> {
         if self.margins.len() > DEPTH {
             return self.fault(TOO_DEEP);
         }
-        self.queue.insert(place, Token { at, kind, key_level: 0 });
+        self.queue.insert(index, Token { at, kind, key_level: 0 });
         Ok(())
     }
 

@@ -14,8 +14,8 @@ const HEAD: &str = "\
 #
 #   kubectl apply --server-side -f deploy/gitopscluster_crd.yaml
 #
-# One schema for both versions: what argocd-pull-integration has in v1alpha1 and what Red Hat ACM has in v1beta1. What is written
-# as one of them is read as the other without a loss. It replaces the CRD of either; the objects that are there stay.
+# Both versions have one schema, the union of argocd-pull-integration's v1alpha1 and Red Hat ACM's v1beta1, so an object written
+# in one version is read in the other without loss. It replaces the CRD of either integration; existing objects stay.
 #
 # It is generated from the types in crates/ocm/src/gitops_cluster.rs.
 ";
@@ -183,19 +183,22 @@ fn file() -> String {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "whoever runs the test says so")]
+#[expect(clippy::disallowed_methods, reason = "the caller of the test sets REWRITE")]
 fn crd_matches_the_types() {
-    let made = file();
+    let generated = file();
     if std::env::var_os(REWRITE).is_some() {
-        std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FILE), &made)
-            .expect("it can be written");
+        std::fs::write(
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FILE),
+            &generated,
+        )
+        .expect("the file is writable");
         return;
     }
     let shipped = include_str!("../../../../deploy/gitopscluster_crd.yaml");
-    let diff = similar::TextDiff::from_lines(shipped, &made);
+    let diff = similar::TextDiff::from_lines(shipped, &generated);
     let diff = diff.unified_diff().context_radius(2).to_string();
     assert!(
         diff.is_empty(),
-        "{FILE} is not what the types say:\n{diff}\nWrite it anew by\n\n    {REWRITE}=1 cargo test -p ocm crd_matches_the_types\n"
+        "{FILE} does not match the types:\n{diff}\nRegenerate it with\n\n    {REWRITE}=1 cargo test -p ocm crd_matches_the_types\n"
     );
 }

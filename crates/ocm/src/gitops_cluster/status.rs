@@ -16,7 +16,7 @@ pub struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(length(max = 63)))]
     pub argo_namespace: Option<String>,
-    /// The certificates on the hub by which agents and the principal authenticate each other, with their expiry.
+    /// The certificates on the hub that agents and the principal use to authenticate each other, with their expiry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, schemars(
         length(max = CERTIFICATES_MAX),

@@ -4,20 +4,20 @@ use super::*;
 use serde_json::json;
 
 /// Collects the paths to all values in a value.
-fn ways(value: &Value, at: &str, all: &mut Vec<String>) {
+fn paths(value: &Value, at: &str, all: &mut Vec<String>) {
     all.push(at.to_owned());
     let of_list = value.as_array().into_iter().flatten().enumerate();
     for (name, value) in of_list.map(|(number, value)| (number.to_string(), value)) {
-        ways(value, &format!("{at}/{name}"), all);
+        paths(value, &format!("{at}/{name}"), all);
     }
     for (name, value) in value.as_object().into_iter().flatten() {
-        ways(value, &format!("{at}/{name}"), all);
+        paths(value, &format!("{at}/{name}"), all);
     }
 }
 
 #[test]
 fn malformed_field_reads_as_missing_and_affects_no_other() {
-    let whole = json!({
+    let all_fields = json!({
         "placementRef": {"kind": "Placement", "name": "all"},
         "argoServer": {"argoNamespace": "argocd"},
         "createBlankClusterSecrets": true,
@@ -30,20 +30,20 @@ fn malformed_field_reads_as_missing_and_affects_no_other() {
         },
     });
     let mut all = Vec::new();
-    ways(&whole, "", &mut all);
+    paths(&all_fields, "", &mut all);
     assert!(all.len() > 20, "{all:?}");
-    for way in all.iter().filter(|way| !way.is_empty()) {
+    for path in all.iter().filter(|path| !path.is_empty()) {
         for other in [json!(null), json!(true), json!(7), json!("other"), json!([]), json!({})] {
-            let mut asked = whole.clone();
-            *asked.pointer_mut(way).expect("it is there") = other;
-            let read: Spec = serde_json::from_value(asked.clone()).expect("it is read");
-            if !way.starts_with("/placementRef") {
+            let mut spec = all_fields.clone();
+            *spec.pointer_mut(path).expect("the path of a field") = other;
+            let read: Spec = serde_json::from_value(spec.clone()).expect("invalid fields are ignored");
+            if !path.starts_with("/placementRef") {
                 let placement = read.placement_ref.as_ref().and_then(|it| it.name.as_deref());
-                assert_eq!(placement, Some("all"), "{asked}");
+                assert_eq!(placement, Some("all"), "{spec}");
             }
-            if !way.starts_with("/agent") {
-                let agent = read.agent.as_ref().expect("it is asked for");
-                assert_eq!(agent.revoked_clusters.as_deref(), Some(&["eu1".into()][..]), "{asked}");
+            if !path.starts_with("/agent") {
+                let agent = read.agent.as_ref().expect("the spec requests an agent");
+                assert_eq!(agent.revoked_clusters.as_deref(), Some(&["eu1".into()][..]), "{spec}");
             }
         }
     }

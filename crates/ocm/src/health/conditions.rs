@@ -20,7 +20,7 @@ impl Condition<'_> {
 
     /// Returns true if a condition rule evaluated to this status. A rule that could not be evaluated also has status False, which
     /// says nothing about the object.
-    pub(super) fn says(&self, status: &str) -> bool {
+    pub(super) fn evaluated_to(&self, status: &str) -> bool {
         self.is(status) && self.reason == "ConditionRuleEvaluated"
     }
 

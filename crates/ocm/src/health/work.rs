@@ -6,7 +6,7 @@ use crate::work as works;
 use manifest::value::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
-const NOT_WORD: &str = "the agent has not reported on it";
+const NOT_REPORTED: &str = "the agent has not reported on it";
 
 /// The agent's status of a work.
 struct Work<'m, 'a> {
@@ -15,10 +15,10 @@ struct Work<'m, 'a> {
     conditions: Conditions<'m>,
     /// The message for an object that waits to be applied.
     not_applied: String,
-    not_looked_at: String,
+    not_checked: String,
     clock: &'m Clock,
     /// True if the work is complete, so that the agent does not process it again.
-    frozen: bool,
+    is_complete: bool,
 }
 
 pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
@@ -32,9 +32,9 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         generation: number(metadata, "generation"),
         conditions: Conditions::of(status),
         not_applied: format!("waiting for the agent of {cluster} to apply it"),
-        not_looked_at: format!("waiting for the agent of {cluster} to look at it"),
+        not_checked: format!("waiting for the agent of {cluster} to look at it"),
         clock,
-        frozen: false,
+        is_complete: false,
     };
     let fault = fault(fields, status, &work.conditions, manifests.1);
     let manifests = manifests.0;
@@ -65,9 +65,9 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
 
     let applied = work.conditions.get("Applied");
     let is_behind = applied.is_some_and(|applied| applied.is_behind(work.generation));
-    work.frozen = is_behind && has_run(&work, manifests);
+    work.is_complete = is_behind && has_run(&work, manifests);
     let applied = applied.filter(|applied| applied.is("True") || applied.is("False"));
-    let Some(applied) = applied.filter(|_| !is_behind || work.frozen) else {
+    let Some(applied) = applied.filter(|_| !is_behind || work.is_complete) else {
         let complete = work
             .conditions
             .get("Complete")
@@ -88,7 +88,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         .collect();
     let seen: HashSet<_> = objects.iter().map(ObjectStatus::key).collect();
     let more: Vec<_> = manifests_of(spec)
-        .map(|object| without_status(object, HealthStatus::Unknown, NOT_WORD))
+        .map(|object| without_status(object, HealthStatus::Unknown, NOT_REPORTED))
         .filter(|object| !seen.contains(&object.key()))
         .collect();
     objects.extend(more);
@@ -100,8 +100,8 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         .unwrap_or(HealthStatus::Healthy);
     let mut message = String::new();
     if applied.is("False") && matches!(health, HealthStatus::Suspended | HealthStatus::Healthy) {
-        let fresh = clock.is_in_grace(applied.since);
-        health = if fresh {
+        let is_in_grace = clock.is_in_grace(applied.since);
+        health = if is_in_grace {
             HealthStatus::Progressing
         } else {
             HealthStatus::Degraded
@@ -110,7 +110,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     } else if let Some(fault) = fault.filter(|_| health == HealthStatus::Healthy) {
         (health, message) = (HealthStatus::Unknown, unreadable(&fault));
     } else if health == HealthStatus::Healthy && without_rules > 0 {
-        let count = counted(objects.len());
+        let count = object_count(objects.len());
         message =
             format!("{count}applied on {cluster}, whose agent does not report health, which OCM 1.0 and newer does");
     }
@@ -133,11 +133,11 @@ fn cluster(namespace: &str) -> String {
 }
 
 /// Returns the message of a healthy work.
-pub(super) fn all_is_well(objects: usize, namespace: &str) -> String {
-    format!("{}healthy on {}", counted(objects), cluster(namespace))
+pub(super) fn healthy_message(objects: usize, namespace: &str) -> String {
+    format!("{}healthy on {}", object_count(objects), cluster(namespace))
 }
 
-fn counted(objects: usize) -> String {
+fn object_count(objects: usize) -> String {
     match objects {
         0 => String::new(),
         1 => "1 object is ".to_owned(),
@@ -151,13 +151,13 @@ fn unreadable(fault: &str) -> String {
 
 /// Returns a description of the part of the status that no agent writes.
 fn fault(fields: &Map<'_>, status: &Map<'_>, conditions: &Conditions<'_>, manifests: Option<String>) -> Option<String> {
-    let wrong = |owner: &Map<'_>, key: &str| match owner.get(key) {
+    let not_a_mapping = |owner: &Map<'_>, key: &str| match owner.get(key) {
         None | Some(Value::Null | Value::Map(_)) => None,
         Some(other) => Some(format!("{key} is {}", other.type_name())),
     };
-    wrong(fields, "status")
+    not_a_mapping(fields, "status")
         .or_else(|| conditions.fault.as_ref().map(|fault| format!("status.{fault}")))
-        .or_else(|| wrong(status, "resourceStatus").map(|fault| format!("status.{fault}")))
+        .or_else(|| not_a_mapping(status, "resourceStatus").map(|fault| format!("status.{fault}")))
         .or_else(|| manifests.map(|fault| format!("status.resourceStatus.{fault}")))
 }
 
@@ -276,42 +276,42 @@ impl Work<'_, '_> {
             conditions.get("Healthy"),
             conditions.get("Progressing"),
         );
-        let waiting = || Some((HealthStatus::Waiting, self.not_looked_at.clone()));
+        let waiting = || Some((HealthStatus::Waiting, self.not_checked.clone()));
         let degraded = |message: String| Some((HealthStatus::Degraded, message));
-        let well = || Some((HealthStatus::Healthy, String::new()));
+        let healthy_object = || Some((HealthStatus::Healthy, String::new()));
         let Some(applied) = conditions.get("Applied") else {
             return Some((HealthStatus::Waiting, self.not_applied.clone()));
         };
-        if applied.generation.is_some() && applied.is_behind(self.generation) && !self.frozen {
+        if applied.generation.is_some() && applied.is_behind(self.generation) && !self.is_complete {
             return None;
         }
-        let fresh = || self.clock.is_in_grace(applied.since);
+        let is_in_grace = || self.clock.is_in_grace(applied.since);
         if applied.is("False") {
-            let health = if fresh() {
+            let health = if is_in_grace() {
                 HealthStatus::Progressing
             } else {
                 HealthStatus::Degraded
             };
             return Some((health, applied.message_or("the agent cannot apply it")));
         }
-        let broken = healthy.filter(|healthy| healthy.says("False"));
+        let broken = healthy.filter(|healthy| healthy.evaluated_to("False"));
         // The agent ignores a complete object, which may even be deleted: its other conditions are outdated.
         if conditions.get("Complete").is_some_and(|complete| complete.is("True")) {
             return match broken {
                 Some(broken) => degraded(broken.message_or("it is broken")),
-                None => well(),
+                None => healthy_object(),
             };
         }
         match available {
             // Found missing, then applied, and not checked since.
-            Some(available) if available.is("False") && applied.since >= available.since && fresh() => {
+            Some(available) if available.is("False") && applied.since >= available.since && is_in_grace() => {
                 return waiting();
             }
             Some(available) if available.is("False") => {
                 return Some((HealthStatus::Missing, available.message_or("it is not on the cluster")));
             }
             Some(available) if !available.is("True") => {
-                return Some((HealthStatus::Unknown, available.message_or(&self.not_looked_at)));
+                return Some((HealthStatus::Unknown, available.message_or(&self.not_checked)));
             }
             _ => {}
         }
@@ -319,13 +319,13 @@ impl Work<'_, '_> {
         let rules = self.rules_of(manifest);
         let has_rule = |kind| rules.contains(kind);
         if healthy.is_none() && progressing.is_none() && (has_rule("Healthy") || has_rule("Progressing")) {
-            let looked = self.conditions.get("Available");
-            let has_looked = looked.is_some_and(|looked| !looked.is_behind(self.generation));
-            if available.is_none() || !has_looked || conditions.get("StatusFeedbackSynced").is_none() {
+            let work_available = self.conditions.get("Available");
+            let is_checked = work_available.is_some_and(|work_available| !work_available.is_behind(self.generation));
+            if available.is_none() || !is_checked || conditions.get("StatusFeedbackSynced").is_none() {
                 return waiting();
             }
             *without_rules = without_rules.saturating_add(1);
-            return well();
+            return healthy_object();
         }
         if has_rule("Healthy") && healthy.is_none() || has_rule("Progressing") && progressing.is_none() {
             return waiting();
@@ -337,7 +337,7 @@ impl Work<'_, '_> {
         if let Some(broken) = broken {
             return degraded(broken.message_or("it is broken"));
         }
-        if let Some(progressing) = progressing.filter(|progressing| progressing.says("True")) {
+        if let Some(progressing) = progressing.filter(|progressing| progressing.evaluated_to("True")) {
             let health = if is_suspended(manifest) {
                 HealthStatus::Suspended
             } else {
@@ -345,12 +345,12 @@ impl Work<'_, '_> {
             };
             return Some((health, progressing.message_or("it is not ready yet")));
         }
-        match conditions_of_rules().find(|each| !each.says("True") && !each.says("False")) {
+        match conditions_of_rules().find(|each| !each.evaluated_to("True") && !each.evaluated_to("False")) {
             Some(silent) => {
                 let why = silent.message_or("the rule gives no answer");
                 Some((HealthStatus::Unknown, format!("its health is not known: {why}")))
             }
-            None => well(),
+            None => healthy_object(),
         }
     }
 

@@ -231,7 +231,7 @@ fn part(application: &str, base: &str, suffix: &str) -> String {
         return name;
     }
     if base.len() > PLAIN_BASE_MAX {
-        // The base must stay whole to identify the work's owner.
+        // The base must stay complete to identify the work's owner.
         return part(application, &policy_base(application), suffix);
     }
     let hash = hash([&name], HASH_DIGITS);

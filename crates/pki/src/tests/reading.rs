@@ -118,8 +118,8 @@ fn strips_keys_from_trust_bundles() {
 #[test]
 fn accepts_requests_only_with_valid_signature_and_subject() {
     let key = openssl("ecparam -genkey -noout -name prime256v1", b"");
-    let asked = request(&key, &format!("{AGENT} -addext subjectAltName=DNS:hub,email:a@b.c"));
-    let request_read = read_request(&asked).unwrap();
+    let csr = request(&key, &format!("{AGENT} -addext subjectAltName=DNS:hub,email:a@b.c"));
+    let request_read = read_request(&csr).unwrap();
     assert_eq!(&*request_read.common_name, "cluster1");
     assert_eq!(
         *request_read.organizations,
@@ -139,14 +139,11 @@ fn accepts_requests_only_with_valid_signature_and_subject() {
     ] {
         assert_eq!(read_request(&request(&key, subject)), Err(Error::Subject), "{subject}");
     }
-    assert_eq!(
-        read_request(&[asked.as_slice(), &asked].concat()),
-        Err(Error::NoRequest)
-    );
+    assert_eq!(read_request(&[csr.as_slice(), &csr].concat()), Err(Error::NoRequest));
     assert_eq!(read_request(&key), Err(Error::NoRequest));
 
     // The same request for another name, with the signature of the first.
-    let mut der = openssl("req -outform DER", &asked);
+    let mut der = openssl("req -outform DER", &csr);
     let name = der.windows(8).position(|bytes| bytes == b"cluster1").unwrap();
     der[name + 7] = b'2';
     let forged = pem_text("CERTIFICATE REQUEST", &der).unwrap();

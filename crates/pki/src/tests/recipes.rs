@@ -107,8 +107,8 @@ fn signed_request_is_a_client_certificate_without_its_extensions() {
     let key = openssl("genpkey -algorithm ED25519", b"");
     let extensions =
         "-addext basicConstraints=critical,CA:true -addext subjectAltName=DNS:hub -addext extendedKeyUsage=serverAuth";
-    let asked = request(&key, &format!("{AGENT} {extensions}"));
-    let made = make(&sign(asked), Some(&data_of(&AUTHORITY))).unwrap();
+    let csr = request(&key, &format!("{AGENT} {extensions}"));
+    let made = make(&sign(csr), Some(&data_of(&AUTHORITY))).unwrap();
     let certificate = only(part(&made, "certificate"));
     assert_eq!(&*certificate.common_name, "cluster1");
     assert_eq!(
@@ -238,7 +238,7 @@ fn rotation_trusts_old_certificates_until_the_old_ca_is_dropped() {
 #[test]
 fn error_names_the_invalid_part() {
     let (bundle, key) = (part(&AUTHORITY, TLS_CERTIFICATE), part(&AUTHORITY, TLS_KEY));
-    let said = |recipe: &Recipe, data: &AuthorityData| make(recipe, Some(data)).unwrap_err().to_string();
+    let error_of = |recipe: &Recipe, data: &AuthorityData| make(recipe, Some(data)).unwrap_err().to_string();
     let other = openssl("genpkey -algorithm ED25519", b"");
     let served = make(&server(), Some(&data_of(&AUTHORITY))).unwrap();
     let leaf = part(&served, TLS_CERTIFICATE);
@@ -258,7 +258,7 @@ fn error_names_the_invalid_part() {
         ),
     ] {
         assert_eq!(
-            said(&server(), &secret(&[(TLS_CERTIFICATE, certificate), (TLS_KEY, key)])),
+            error_of(&server(), &secret(&[(TLS_CERTIFICATE, certificate), (TLS_KEY, key)])),
             error
         );
     }
@@ -266,7 +266,7 @@ fn error_names_the_invalid_part() {
     for next in [&*other, key] {
         let data = secret(&[(TLS_CERTIFICATE, bundle), (TLS_KEY, key), (NEXT_KEY, next)]);
         assert_eq!(
-            said(&promote, &data),
+            error_of(&promote, &data),
             "next.key: no certificate of tls.crt matches this key"
         );
     }
@@ -278,7 +278,7 @@ fn error_names_the_invalid_part() {
         common_name, authority, ..
     } = server()
     else {
-        unreachable!("it is one");
+        unreachable!("server() returns Recipe::Server");
     };
     let with = |name: &str, from, to| Recipe::Server {
         common_name: common_name.clone(),
@@ -289,11 +289,11 @@ fn error_names_the_invalid_part() {
     };
     let data = data_of(&AUTHORITY);
     assert_eq!(
-        said(&with("a b", 1, 2), &data),
+        error_of(&with("a b", 1, 2), &data),
         "\"a b\" is neither a DNS name nor an IP address"
     );
     assert_eq!(
-        said(&with("a", 366, 400), &data),
+        error_of(&with("a", 366, 400), &data),
         "invalid validity period: a certificate must expire after it becomes valid, and no later than its CA"
     );
     assert_eq!(make(&with("a", 2, 2), Some(&data)), Err(Error::Times));

@@ -135,12 +135,12 @@ struct NodeStyle {
     is_flow: bool,
     has_anchor: bool,
     /// The content between two entries: nothing, a comment, blank lines.
-    noise: u8,
+    filler: u8,
 }
 
 pub(super) fn known_documents() -> impl Strategy<Value = Known> {
     let start = select(&["", "---\n", "# c: [\n", "\n\n---\n", "\u{feff}", "--- # c\n"][..]);
-    (start, nodes(), forms()).prop_map(|(start, node, node_style)| {
+    (start, nodes(), node_styles()).prop_map(|(start, node, node_style)| {
         // A mapping at the root allows every style below it.
         let mut writer = Writer::default();
         writer.out.push_str(start);
@@ -157,11 +157,11 @@ pub(super) fn known_documents() -> impl Strategy<Value = Known> {
     })
 }
 
-fn forms() -> impl Strategy<Value = NodeStyle> + Clone {
-    (any::<bool>(), any::<bool>(), 0..6_u8).prop_map(|(is_flow, has_anchor, noise)| NodeStyle {
+fn node_styles() -> impl Strategy<Value = NodeStyle> + Clone {
+    (any::<bool>(), any::<bool>(), 0..6_u8).prop_map(|(is_flow, has_anchor, filler)| NodeStyle {
         is_flow,
         has_anchor,
-        noise,
+        filler,
     })
 }
 
@@ -203,9 +203,9 @@ fn nodes() -> impl Strategy<Value = Node> {
     leaves.prop_recursive(4, 24, 5, |inner| {
         let fields = || vec((keys(), inner.clone()), 0..5);
         prop_oneof![
-            (vec(inner.clone(), 0..5), forms()).prop_map(|(items, node_style)| Node::List(items, node_style)),
-            (fields(), forms()).prop_map(|(fields, node_style)| Node::Map(fields, node_style)),
-            (any::<Index>(), fields(), forms())
+            (vec(inner.clone(), 0..5), node_styles()).prop_map(|(items, node_style)| Node::List(items, node_style)),
+            (fields(), node_styles()).prop_map(|(fields, node_style)| Node::Map(fields, node_style)),
+            (any::<Index>(), fields(), node_styles())
                 .prop_map(|(base, fields, node_style)| Node::Merge(base, fields, node_style)),
         ]
     })
@@ -229,7 +229,7 @@ impl Writer {
             // The index is reserved first, the value follows when complete; a name may be reused.
             let number = self.anchors.len();
             self.anchors.push(Value::Null);
-            write!(self.out, " &n{number}").expect("a String takes all");
+            write!(self.out, " &n{number}").expect("writing to a String never fails");
             number
         })
     }
@@ -256,11 +256,11 @@ impl Writer {
         (!all.is_empty()).then(|| all[index.index(all.len())])
     }
 
-    fn noise(&mut self, node_style: NodeStyle, indent: usize) {
-        match node_style.noise {
+    fn filler(&mut self, node_style: NodeStyle, indent: usize) {
+        match node_style.filler {
             0 => self.out.push('\n'),
             1 => self.out.push_str("# c: - [\"\n"),
-            2 => writeln!(self.out, "{:indent$}# é", "").expect("a String takes all"),
+            2 => writeln!(self.out, "{:indent$}# é", "").expect("writing to a String never fails"),
             _ => {}
         }
     }
@@ -288,12 +288,12 @@ impl Writer {
                     Some(body) if body.ends_with('\n') => (body, "+"),
                     Some(body) => (body, ""),
                 };
-                writeln!(self.out, " |{chomping}").expect("a String takes all");
+                writeln!(self.out, " |{chomping}").expect("writing to a String never fails");
                 for line in body.split('\n') {
                     if line.is_empty() {
                         self.out.push('\n');
                     } else {
-                        writeln!(self.out, "{:indent$} {line}", "").expect("a String takes all");
+                        writeln!(self.out, "{:indent$} {line}", "").expect("writing to a String never fails");
                     }
                 }
                 Value::text(text)
@@ -309,9 +309,9 @@ impl Writer {
     fn block_items(&mut self, items: &[Node], node_style: NodeStyle, indent: usize) -> Value<'static> {
         let mut values = Vec::new();
         for item in items {
-            self.noise(node_style, indent);
-            write!(self.out, "{:indent$}-", "").expect("a String takes all");
-            values.push(self.block(item, indent + 1 + usize::from(node_style.noise)));
+            self.filler(node_style, indent);
+            write!(self.out, "{:indent$}-", "").expect("writing to a String never fails");
+            values.push(self.block(item, indent + 1 + usize::from(node_style.filler)));
         }
         Value::List(values)
     }
@@ -323,22 +323,22 @@ impl Writer {
             _ => unreachable!("it is a mapping"),
         };
         if let Some(base) = base {
-            writeln!(self.out, "{:indent$}<<: *n{base}", "").expect("a String takes all");
+            writeln!(self.out, "{:indent$}<<: *n{base}", "").expect("writing to a String never fails");
         }
         let mut entries = self.base(base);
         for (key, value) in fields {
-            self.noise(node_style, indent);
-            write!(self.out, "{:indent$}", "").expect("a String takes all");
-            let explicit = node_style.noise == 4;
+            self.filler(node_style, indent);
+            write!(self.out, "{:indent$}", "").expect("writing to a String never fails");
+            let explicit = node_style.filler == 4;
             if explicit {
                 self.out.push_str("? ");
             }
             self.key(key);
             if explicit {
-                write!(self.out, "\n{:indent$}", "").expect("a String takes all");
+                write!(self.out, "\n{:indent$}", "").expect("writing to a String never fails");
             }
             self.out.push(':');
-            let value = self.block(value, indent + 1 + usize::from(node_style.noise));
+            let value = self.block(value, indent + 1 + usize::from(node_style.filler));
             entries.push((Cow::Owned(key.clone()), value));
         }
         Value::Map(Map::from_entries(entries))
@@ -367,17 +367,17 @@ impl Writer {
             Node::Plain(text, value) => {
                 // A comment would end the line in the middle of a collection.
                 let text = text.split(" #").next().unwrap_or_default();
-                write!(self.out, "{blank}{text}").expect("a String takes all");
+                write!(self.out, "{blank}{text}").expect("writing to a String never fails");
                 (None, value.clone())
             }
             Node::Text(text, Quotes::Single) if text.chars().all(is_printable) => {
-                write!(self.out, "{blank}'{}'", text.replace('\'', "''")).expect("a String takes all");
+                write!(self.out, "{blank}'{}'", text.replace('\'', "''")).expect("writing to a String never fails");
                 (None, Value::text(text))
             }
             Node::Text(text, Quotes::Tagged)
                 if text.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !text.is_empty() =>
             {
-                write!(self.out, "{blank}!!str {text}").expect("a String takes all");
+                write!(self.out, "{blank}!!str {text}").expect("writing to a String never fails");
                 (None, Value::text(text))
             }
             Node::Text(text, _) => {
@@ -388,10 +388,10 @@ impl Writer {
             Node::Alias(index) => {
                 if let Some(number) = self.earlier(*index, false) {
                     // Without a blank, the name could extend into the following text.
-                    write!(self.out, "{blank}*n{number} ").expect("a String takes all");
+                    write!(self.out, "{blank}*n{number} ").expect("writing to a String never fails");
                     (None, self.anchors[number].clone())
                 } else {
-                    write!(self.out, "{blank}null").expect("a String takes all");
+                    write!(self.out, "{blank}null").expect("writing to a String never fails");
                     (None, Value::Null)
                 }
             }
@@ -399,7 +399,7 @@ impl Writer {
                 let anchor = self.anchor(*node_style);
                 self.out.push_str(" [");
                 let values = items.iter().map(|item| {
-                    let value = self.flow(item, node_style.noise == 3);
+                    let value = self.flow(item, node_style.filler == 3);
                     self.out.push(',');
                     value
                 });
@@ -415,7 +415,7 @@ impl Writer {
                 let anchor = self.anchor(*node_style);
                 self.out.push_str(" {");
                 if let Some(base) = base {
-                    write!(self.out, "<<: *n{base} ,").expect("a String takes all");
+                    write!(self.out, "<<: *n{base} ,").expect("writing to a String never fails");
                 }
                 let mut entries = self.base(base);
                 for (key, value) in fields {

@@ -55,10 +55,10 @@ impl<'a> Scanner<'a> {
         };
         if let Some(candidate) = candidate {
             // A token that was not held back may have been taken.
-            let place = candidate.number.checked_sub(self.taken);
-            let place_or_end = |queue: &VecDeque<_>| place.unwrap_or(queue.len());
+            let index = candidate.number.checked_sub(self.taken);
+            let index_or_end = |queue: &VecDeque<_>| index.unwrap_or(queue.len());
             self.queue.insert(
-                place_or_end(&self.queue),
+                index_or_end(&self.queue),
                 Token {
                     at: candidate.at,
                     kind: Kind::Key,
@@ -67,7 +67,7 @@ impl<'a> Scanner<'a> {
             );
             self.open_block(
                 candidate.column,
-                place_or_end(&self.queue),
+                index_or_end(&self.queue),
                 candidate.at,
                 Kind::BlockMap,
             )?;

@@ -24,12 +24,16 @@ fn an_application_of_argo_cds_namespace_keeps_its_name() {
 }
 
 #[test]
-fn application_elsewhere_gets_a_derived_name() {
+fn application_in_another_namespace_gets_a_derived_name() {
     let derived = work("team-a_guestbook");
     assert_eq!(derived, "team-a.guestbook.x27ba1e1fd0836c3a0ee1");
     assert_ne!(derived, work("team-a.guestbook"));
     assert_ne!(work("a_b.c"), work("a-b_c"));
-    assert_ne!(work(&derived), derived, "nobody can take a derived name");
+    assert_ne!(
+        work(&derived),
+        derived,
+        "no Application has a derived name as its own base"
+    );
 }
 
 #[test]
@@ -140,7 +144,7 @@ fn no_two_applications_share_a_work_name() {
             }
         }
         let policy = policy.to_string();
-        // Names of others have a '-' after the last '.', if they have any, or begin differently.
+        // Names of other works have a '-' after the last '.', if any, or another prefix.
         let (_, end) = policy.rsplit_once('.').expect("a hash");
         assert!(end.len() == 33 && !end.contains('-') && policy != CA_WORK, "{policy}");
         assert!(!policy.starts_with(ARGOCD_WORK), "{policy}");
@@ -175,7 +179,10 @@ fn derives_names_that_ocm_add_ons_or_the_controller_use() {
         assert!(is_reserved(application), "{application}");
         assert!(derived.starts_with(&format!("{application}.x")), "{derived}");
         let name = name(application);
-        assert!(!name.is_of(application), "another's work is not {application}'s");
+        assert!(
+            !name.is_of(application),
+            "{application} does not own the work of another Application"
+        );
         assert!(name.is_of(&derived) && name.is_of(&name.part("wave5")));
         let policy = name.under_policy();
         assert!(!policy.is_of(application) && policy.is_of(&policy.part("wave5")));
@@ -263,7 +270,7 @@ fn set_names_have_no_dots_and_are_unique() {
     };
     let shop = set("shop", "", "argocd");
     assert_eq!(shop, "shop-xe1456f7724faae33d3d6");
-    assert_ne!(work(&shop), shop, "nobody can take a derived name");
+    assert_ne!(work(&shop), shop, "no Application has a derived name as its own base");
     assert_ne!(shop, set("shop", "", "other"));
     assert!(set("shop.eu", "", "argocd").starts_with("shop-eu-x"));
     assert_ne!(set("shop.eu", "", "argocd"), set("shop-eu", "", "argocd"));
@@ -294,7 +301,7 @@ fn recognizes_sets_by_name_of_any_length() {
         );
     }
     let elsewhere = shop.set_part("", "argocd", 56);
-    assert!(!shop.is_of_set(&elsewhere, "fleet"), "of another namespace");
+    assert!(!shop.is_of_set(&elsewhere, "fleet"), "a set in another namespace");
     assert!(!shop.is_of_set("shop", "argocd"));
 }
 
@@ -328,7 +335,7 @@ fn recognizes_works_by_name() {
 
 #[test]
 fn refuses_invalid_work_names() {
-    for bad in ["", "Guestbook", "a_b_c", "a b", "-a", "a.", "_a", "A_b", "a..b"] {
-        assert!(bad.parse::<WorkName>().is_err(), "{bad:?}");
+    for invalid in ["", "Guestbook", "a_b_c", "a b", "-a", "a.", "_a", "A_b", "a..b"] {
+        assert!(invalid.parse::<WorkName>().is_err(), "{invalid:?}");
     }
 }
