@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo bench --bench agents          # 1,000 managed clusters
-//! cargo bench --bench agents -- 300   # so many managed clusters
+//! cargo bench --bench agents -- 300   # this number of managed clusters
 //! ```
 //!
 //! Has the prerequisites of the testbed. argocd-pull-integration's controller for GitOpsClusters needs 30 s for each cluster, one
@@ -12,7 +12,7 @@
 #![allow(
     clippy::cast_precision_loss,
     clippy::disallowed_methods,
-    reason = "figures for people, and time is what this measures"
+    reason = "a benchmark measures time and prints figures"
 )]
 
 mod fleet;
@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 /// The numbers of units of work and of managed clusters: one unit for each cluster.
 const SIZES: [Size; 1] = [(1000, 1000)];
 
-/// The arguments. Without an image of ours, certificates would have to be renewed by hand, and nothing would be ready.
+/// The arguments. Without our image nothing would restart agents after a renewal, and the GitOpsCluster would not be ready.
 const ARGUMENTS: &[&str] = &[
     "--controllers=gitopscluster,argocd-agent",
     "--agent-supervisor-image=example.com/argocd-ocm-cmp:1",
@@ -51,8 +51,8 @@ const DECIDED: usize = 100;
 const KINDS: [(&str, &str); 4] = [
     ("secrets", "  writes of Secrets for each cluster"),
     ("manifestworks", "  writes of works"),
-    ("certificatesigningrequests", "  writes of requests for certificates"),
-    ("gitopsclusters", "  writes of the GitOpsCluster, in all"),
+    ("certificatesigningrequests", "  writes of certificate requests"),
+    ("gitopsclusters", "  writes of the GitOpsCluster, total"),
 ];
 
 #[tokio::main]
@@ -77,7 +77,7 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     // A Secret and a work for each, and the shared objects.
     let quiet = controller.quiet(written, 2.0 * load.applications()).await?;
     table.note(
-        "all is written for a new GitOpsCluster, s",
+        "all objects of a GitOpsCluster are written, s",
         seconds(quiet.since(&created)),
         NONE,
     );
@@ -90,7 +90,7 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     let quiet = controller.quiet(written, written(&before)).await?;
     table.note("OCM installs the add-on, s", seconds(installed.took), NONE);
     table.note(
-        "  the status has counted all after that, s",
+        "  the status counts all after that, s",
         seconds(quiet.since(&installed)),
         NONE,
     );
@@ -100,15 +100,21 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
 
     let before = quiet.metrics;
     let ask = |at: usize| vec![of_agent(&clusters[at], &requests[at])];
-    let asked = timed(load.of_each(ask)).await?;
+    let requested = timed(load.of_each(ask)).await?;
     let expected = written(&before) + 2.0 * load.applications();
     let quiet = controller.quiet(written, expected).await?;
     let has_certificate = |status: &Value| status["certificate"].is_string();
     load.all_have(REQUESTS, "a certificate", has_certificate).await?;
-    table.note("agents ask for certificates, s", seconds(asked.took), NONE);
-    table.note("  all have them after that, s", seconds(quiet.since(&asked)), NONE);
+    table.note("agents request certificates, s", seconds(requested.took), NONE);
+    table.note(
+        "  all certificates are issued after that, s",
+        seconds(quiet.since(&requested)),
+        NONE,
+    );
     note(table, load, &quiet.metrics, &before);
-    stage.rest(controller, load.applications(), table).await
+    stage
+        .measure_idle_and_restarts(controller, load.applications(), table)
+        .await
 }
 
 /// Adds the cost of a phase to the table.

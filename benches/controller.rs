@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo bench --bench controller               # 1,000, 3,000 and 10,000 Applications
-//! cargo bench --bench controller -- 2000 200   # so many Applications on so many managed clusters
+//! cargo bench --bench controller -- 2000 200   # 2,000 Applications on 200 managed clusters
 //! ```
 //!
 //! Has the prerequisites of the testbed. The works are those of `generate` for six objects.
@@ -11,7 +11,7 @@
 #![allow(
     clippy::cast_precision_loss,
     clippy::disallowed_methods,
-    reason = "figures for people, and time is what this measures"
+    reason = "a benchmark measures time and prints figures"
 )]
 
 mod fleet;
@@ -49,18 +49,18 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
         .await?;
     fleet.all_have("healthy on 0").await?;
     table.note("Applications and works are created, s", seconds(created.took), NONE);
-    table.note(THERE, seconds(quiet.since(&created)), NONE);
-    // The health that the agents report, the text in the conditions, and the figures of the Go controller: the load, the extra
+    table.note(CONDITIONS_WRITTEN, seconds(quiet.since(&created)), NONE);
+    // The health that the agents report, the text in the conditions, and the results of the Go controller: the load, the extra
     // time, writes.
     let phases = [
         (
-            "agents tell that all is well, s",
+            "agents report healthy objects, s",
             None,
             "healthy on 1",
             [["4.3", "10.0"], ["22.3", "41.2"], ["2 to 4", "2 to 4"]],
         ),
         (
-            "agents tell that one is broken, s",
+            "agents report a broken object, s",
             Some("0 of 2 updated replicas are available"),
             "Deployment shop/web: 0 of 2",
             [NONE; 3],
@@ -68,29 +68,31 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     ];
     for (name, state, shown, [load_go, done_go, writes_go]) in phases {
         let before = writes(&controller.metrics()?);
-        let told = timed(fleet.report(state)).await?;
+        let reported = timed(fleet.report(state)).await?;
         let expected = before[0] + load.applications();
         let quiet = controller.quiet(|metrics| writes(metrics)[0], expected).await?;
         fleet.all_have(shown).await?;
         let after = writes(&quiet.metrics);
         let each = |at: usize| format!("{:.2}", (after[at] - before[at]) / load.applications());
-        table.note(name, seconds(told.took), load_go);
-        table.note(THERE, seconds(quiet.since(&told)), done_go);
+        table.note(name, seconds(reported.took), load_go);
+        table.note(CONDITIONS_WRITTEN, seconds(quiet.since(&reported)), done_go);
         table.note("  writes of each Application", each(0), writes_go);
         table.note("  writes of Events on each", each(1), NONE);
     }
-    stage.rest(controller, load.applications(), table).await
+    stage
+        .measure_idle_and_restarts(controller, load.applications(), table)
+        .await
 }
 
 /// The row with the time after the load until the last condition is written.
-const THERE: &str = "  all conditions are there after that, s";
+const CONDITIONS_WRITTEN: &str = "  all conditions are written after that, s";
 
 /// Returns the name of an Application, and of its work: one that ends in `-` and five digits would be a name of the pull model.
 fn application(at: usize) -> String {
     format!("application{at}")
 }
 
-/// How many writes of Applications and of Events there have been.
+/// Returns the numbers of writes of Applications and of Events.
 fn writes(metrics: &Metrics) -> [f64; 2] {
     ["applications", "events"].map(|kind| fleet::writes(metrics, kind))
 }
@@ -273,7 +275,7 @@ impl Fleet<'_> {
             } else {
                 format!("{}s", kind.to_lowercase())
             };
-            let ill = broken.filter(|_| kind == "Deployment");
+            let broken_message = broken.filter(|_| kind == "Deployment");
             let mut conditions = vec![
                 condition("Applied", true, "Apply manifest complete"),
                 condition("Available", true, "Resource is available"),
@@ -284,7 +286,11 @@ impl Fleet<'_> {
             };
             if configured.into_iter().any(has_rules) {
                 conditions.push(condition("Progressing", false, "2 of 2 updated replicas are available"));
-                conditions.push(condition("Healthy", ill.is_none(), ill.unwrap_or("nothing is broken")));
+                conditions.push(condition(
+                    "Healthy",
+                    broken_message.is_none(),
+                    broken_message.unwrap_or("nothing is broken"),
+                ));
             }
             let value =
                 |name: &str, value: i64| json!({"name": name, "fieldValue": {"type": "Integer", "integer": value}});

@@ -4,7 +4,7 @@
 //! The load and the controller share the machine with etcd and the API server; the time of the load itself is measured while the
 //! controller runs beside it.
 
-#![allow(dead_code, unused_imports, reason = "no benchmark needs all of it")]
+#![allow(dead_code, unused_imports, reason = "each benchmark uses a part of it")]
 
 mod controller;
 mod load;
@@ -41,7 +41,7 @@ pub(crate) async fn run(
         [] => sizes.to_vec(),
         [all] if all > 0 && sizes.iter().all(|(all, clusters)| all == clusters) => vec![(all, all)],
         [applications, clusters] if (1..=applications).contains(&clusters) => vec![(applications, clusters)],
-        _ => bail!("give the number of Applications, and that of managed clusters, which is no greater"),
+        _ => bail!("pass the number of Applications and the number of managed clusters, which must not be greater"),
     };
     for size @ (applications, clusters) in sizes {
         table.begin(&format!("{applications}/{clusters}"));
@@ -77,7 +77,7 @@ impl Stage {
         &self.load
     }
 
-    /// Returns a folder for any use.
+    /// Returns the temporary folder.
     pub(crate) fn scratch(&self) -> &Path {
         self.scratch.path()
     }
@@ -89,15 +89,20 @@ impl Stage {
     }
 
     /// Measures the idle controller, the takeover by another replica, and a restart, which reconciles `all` objects.
-    pub(crate) async fn rest(&self, controller: Controller, all: f64, table: &mut Table) -> Result<()> {
+    pub(crate) async fn measure_idle_and_restarts(
+        &self,
+        controller: Controller,
+        all: f64,
+        table: &mut Table,
+    ) -> Result<()> {
         let brought = controller.metrics()?.sum("watch_bytes_total", &[]);
         table.note(
-            "kB that watches brought, for each",
+            "data of watches, for each, kB",
             format!("{:.1}", brought / 1000.0 / self.load.applications()),
             NONE,
         );
         table.note(
-            "CPU of the controller until here, s",
+            "CPU of the controller so far, s",
             format!("{:.1}", controller.cpu()?),
             NONE,
         );
@@ -105,21 +110,21 @@ impl Stage {
             table.note(row, format!("{:.1}", controller::cpu_of(program)?), NONE);
         }
         let client = self.load.client();
-        let looks = |metrics: &Metrics| metrics.sum("reconciles_total", &[]);
+        let reconciles = |metrics: &Metrics| metrics.sum("reconciles_total", &[]);
         let (requests, cpu) = (Requests::of(client).await?, controller.cpu()?);
         tokio::time::sleep(IDLE).await;
         let idle = Requests::of(client).await?.since(&requests);
-        table.note("nothing happens for a minute: lists", idle.lists.to_string(), NONE);
+        table.note("idle for a minute: lists", idle.lists.to_string(), NONE);
         table.note("  writes, without the Lease", idle.writes.to_string(), NONE);
         table.note("  CPU, s", format!("{:.2}", controller.cpu()? - cpu), NONE);
         let standby = self.controller("standby").await?;
         let requests = Requests::of(client).await?;
         let killed = Instant::now();
         let [memory, warnings] = controller.kill()?;
-        let took_over = standby.quiet(looks, all).await?;
+        let took_over = standby.quiet(reconciles, all).await?;
         let after = Requests::of(client).await?.since(&requests);
-        let looked = took_over.last.saturating_duration_since(killed);
-        table.note("killed, another has looked at all after, s", seconds(looked), NONE);
+        let duration = took_over.last.saturating_duration_since(killed);
+        table.note("killed: standby has reconciled all after, s", seconds(duration), NONE);
         table.note("  writes, without the Lease", after.writes.to_string(), NONE);
         table.note("  lists", after.lists.to_string(), NONE);
         let [_, warnings_of_standby] = standby.stop()?;
@@ -127,10 +132,10 @@ impl Stage {
         let requests = Requests::of(client).await?;
         let started = Instant::now();
         let controller = self.controller("restarted").await?;
-        let quiet = controller.quiet(looks, all).await?;
+        let quiet = controller.quiet(reconciles, all).await?;
         let after = Requests::of(client).await?.since(&requests);
-        let looked = quiet.last.saturating_duration_since(started);
-        table.note("restarted, it has looked at all after, s", seconds(looked), NONE);
+        let duration = quiet.last.saturating_duration_since(started);
+        table.note("restarted: has reconciled all after, s", seconds(duration), NONE);
         table.note(
             "  writes, without the Lease",
             after.writes.to_string(),
@@ -140,9 +145,9 @@ impl Stage {
         table.note("  CPU, s", format!("{:.1}", controller.cpu()?), NONE);
         let [memory_again, warnings_again] = controller.stop()?;
         table.note("peak memory, MiB", memory, ["106", "205"]);
-        table.note("  of the restarted, MiB", memory_again, NONE);
+        table.note("  after the restart, MiB", memory_again, NONE);
         table.note(
-            "warnings in its log",
+            "warnings in the log",
             format!("{warnings} + {warnings_of_standby} + {warnings_again}"),
             NONE,
         );

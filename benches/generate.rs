@@ -2,8 +2,8 @@
 //! bound: reading the files and printing them as they are.
 //!
 //! ```text
-//! cargo bench --bench generate                         # all of it
-//! cargo bench --bench generate -- 300 30000            # folders of so many files
+//! cargo bench --bench generate                         # all cases
+//! cargo bench --bench generate -- 300 30000            # folders with these numbers of files
 //! cargo bench --bench generate -- guestbook            # the example that comes with the project
 //! cargo bench --bench generate -- documents config-map # one file of 20 MB, and one object of 10 MB
 //! ```
@@ -14,7 +14,7 @@
 #![allow(
     clippy::cast_precision_loss,
     clippy::disallowed_methods,
-    reason = "figures for people, and time is what this measures"
+    reason = "a benchmark measures time and prints figures"
 )]
 
 mod contest;
@@ -32,7 +32,7 @@ fn main() {
         print(&format!("{wall} {cpu} {memory}\n"));
         return;
     }
-    // Cargo adds options of its own.
+    // Cargo adds options.
     let mut cases: Vec<&str> = arguments
         .iter()
         .map(String::as_str)
@@ -47,7 +47,7 @@ fn main() {
             "guestbook" => Corpus::guestbook(),
             "documents" => Corpus::documents_of(20_000_000),
             "config-map" => Corpus::config_map_of(10_000_000),
-            files => Corpus::folder_of(files.parse().expect("a number of files, or one of the names")),
+            files => Corpus::folder_of(files.parse().expect("a number of files, or a name of a case")),
         };
         let contenders = contenders(&corpus, &baseline);
         check(&contenders, &corpus);

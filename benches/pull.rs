@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo bench --bench pull              # 1,000, 3,000 and 10,000 Applications
-//! cargo bench --bench pull -- 2000 200  # so many Applications on so many managed clusters
+//! cargo bench --bench pull -- 2000 200  # 2,000 Applications on 200 managed clusters
 //! ```
 //!
 //! Has the prerequisites of the testbed.
@@ -11,7 +11,7 @@
 #![allow(
     clippy::cast_precision_loss,
     clippy::disallowed_methods,
-    reason = "figures for people, and time is what this measures"
+    reason = "a benchmark measures time and prints figures"
 )]
 
 mod fleet;
@@ -47,16 +47,12 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     let create = |at| vec![request("POST", APPLICATIONS, &application(load, at, &set))];
     let created = timed(load.of_each(create)).await?;
     let quiet = controller.quiet(written, load.applications()).await?;
-    load.all_have(
-        APPLICATIONS,
-        "that they wait",
-        is("Unknown", "Progressing", &Value::Null),
-    )
-    .await?;
+    load.all_have(APPLICATIONS, "waiting", is("Unknown", "Progressing", &Value::Null))
+        .await?;
     let each = |metrics: &Metrics, kind| format!("{:.2}", writes(metrics, kind) / load.applications());
     table.note("Applications are created, s", seconds(created.took), ["3.2", "4.2"]);
     table.note(
-        "  all works are there after that, s",
+        "  all works exist after that, s",
         seconds(quiet.since(&created)),
         ["9.3", "16.9"],
     );
@@ -70,11 +66,11 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
         each(&quiet.metrics, "applications"),
         NONE,
     );
-    // The status that the clusters report, and the figures of the Go controller: the load, the extra time, writes of Applications
+    // The status that the clusters report, and the results of the Go controller: the load, the extra time, writes of Applications
     // and of works.
     let phases = [
         (
-            "agents tell that all is out of sync, s",
+            "agents report OutOfSync, s",
             out_of_sync(),
             [
                 ["4.3", "10.0"],
@@ -83,34 +79,41 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
                 ["1.3 to 1.5", "1.3 to 1.5"],
             ],
         ),
-        ("agents tell that all is synced, s", synced(), [NONE; 4]),
+        ("agents report Synced, s", synced(), [NONE; 4]),
     ];
     for (name, status, [load_go, done_go, applications_go, works_go]) in phases {
         let works = load.read(&format!("{WORKS}/manifestworks"), Work::read).await?;
         let works: Vec<Work> = works.into_iter().collect::<Result<_>>()?;
         let before = controller.metrics()?;
         let report = |at: usize| vec![request("PATCH", &works[at].path, &works[at].report(&status))];
-        let told = timed(load.of_each(report)).await?;
+        let reported = timed(load.of_each(report)).await?;
         let expected = written(&before) + load.applications();
         let quiet = controller.quiet(written, expected).await?;
         let text = |path| status.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let phase = status.pointer("/operationState/phase").unwrap_or(&Value::Null);
         let shown = is(text("/sync/status"), text("/health/status"), phase);
-        load.all_have(APPLICATIONS, "what their clusters say", shown).await?;
+        load.all_have(APPLICATIONS, "the status of their clusters", shown)
+            .await?;
         let each = |kind| {
             let more = writes(&quiet.metrics, kind) - writes(&before, kind);
             format!("{:.2}", more / load.applications())
         };
-        table.note(name, seconds(told.took), load_go);
+        table.note(name, seconds(reported.took), load_go);
         table.note(
-            "  all statuses are back after that, s",
-            seconds(quiet.since(&told)),
+            "  all statuses are written after that, s",
+            seconds(quiet.since(&reported)),
             done_go,
         );
         table.note("  writes of each Application", each("applications"), applications_go);
-        table.note("  needless writes of works for each", each("manifestworks"), works_go);
+        table.note(
+            "  unnecessary writes of works for each",
+            each("manifestworks"),
+            works_go,
+        );
     }
-    stage.rest(controller, load.applications(), table).await
+    stage
+        .measure_idle_and_restarts(controller, load.applications(), table)
+        .await
 }
 
 /// Returns the number of writes of Applications and works.

@@ -1,5 +1,5 @@
-//! Measures the cost that `generate` adds to the rendering tool: the tool by itself, and `generate` over the same folder, which
-//! runs it.
+//! Measures the cost that `generate` adds to the rendering tool: it compares the tool alone with `generate` over the same folder,
+//! which runs the tool.
 //!
 //! ```text
 //! cargo bench --bench render        # 31 pairs a case
@@ -13,7 +13,7 @@
 #![allow(
     clippy::cast_precision_loss,
     clippy::disallowed_methods,
-    reason = "figures for people, and time is what this measures"
+    reason = "a benchmark measures time and prints figures"
 )]
 
 use std::fmt::Write as _;
@@ -36,8 +36,8 @@ fn main() {
         .find_map(|argument| argument.parse().ok())
         .unwrap_or(PAIRS);
     let parts = Parts::ensure().expect("the testbed's kustomize and Helm");
-    let made = TempDir::new().expect("a scratch folder");
-    let (overlay, chart) = (made.path().join("overlay"), made.path().join("chart"));
+    let scratch = TempDir::new().expect("a scratch folder");
+    let (overlay, chart) = (scratch.path().join("overlay"), scratch.path().join("chart"));
     make_overlay(&overlay);
     make_chart(&chart);
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/render");
@@ -62,7 +62,7 @@ fn main() {
             table,
             "{name:<16}{objects:>9}{alone:>10.1} ms{ours:>9.1} ms{ratio:>8.3}{least_alone:>11.1} ms{least:>9.1} ms{least_ratio:>8.3}",
         )
-        .expect("a String takes all");
+        .expect("writing to a String never fails");
     }
     io::Write::write_all(&mut io::stdout(), table.as_bytes()).expect("standard output");
 }
@@ -102,7 +102,7 @@ const GENERATE: Program = Program {
 
 impl Program {
     fn command(&self, parts: &Parts, folder: &Path) -> Command {
-        // A path stays as it is.
+        // An absolute path replaces the folder.
         let mut command = Command::new(parts.tools().join(self.name));
         command.args(self.arguments).current_dir(folder);
         command.env_clear().env("PATH", parts.tools()).env("HOME", folder);
@@ -110,7 +110,7 @@ impl Program {
     }
 }
 
-/// Returns milliseconds of the tool alone, of ours, and the ratio of the two: medians, and the minima.
+/// Returns the milliseconds of the tool alone and of `generate`, and their ratio: the medians, and the minima.
 fn compare(mut alone: Command, mut ours: Command, pairs: usize) -> [[f64; 3]; 2] {
     let (mut of_one, mut of_ours, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for pair in 0..=pairs {
@@ -142,12 +142,12 @@ fn measure(command: &mut Command) -> f64 {
     let start = Instant::now();
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
     let milliseconds = start.elapsed().as_secs_f64() * 1e3;
-    assert!(status.expect("it starts").success(), "{command:?} failed");
+    assert!(status.expect("the command starts").success(), "{command:?} failed");
     milliseconds
 }
 
 fn objects(mut command: Command) -> usize {
-    let output = command.output().expect("it runs");
+    let output = command.output().expect("the program runs");
     let text = String::from_utf8(output.stdout).expect("text");
     text.lines().filter(|line| line.starts_with("kind: ")).count()
 }
@@ -158,7 +158,7 @@ fn make_overlay(folder: &Path) {
     let mut resources = String::from("resources:\n");
     for n in 0..LARGE / 3 {
         write(&base.join(format!("app-{n}.yaml")), &app(&format!("app-{n}"), "info"));
-        writeln!(resources, "- app-{n}.yaml").expect("a String takes all");
+        writeln!(resources, "- app-{n}.yaml").expect("writing to a String never fails");
     }
     write(&base.join("kustomization.yaml"), &resources);
     let kustomization = "resources: [base]\nnamePrefix: prod-\nnamespace: shop\ncommonAnnotations: {example.com/stage: prod}\n\

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo bench --bench reports               # one ApplicationSet on 1,000 managed clusters, and ten of them
-//! cargo bench --bench reports -- 2000 500   # so many Applications, each set on so many managed clusters
+//! cargo bench --bench reports -- 2000 500   # 2,000 Applications, each set on 500 managed clusters
 //! ```
 //!
 //! Has the prerequisites of the testbed.
@@ -11,7 +11,7 @@
 #![allow(
     clippy::cast_precision_loss,
     clippy::disallowed_methods,
-    reason = "figures for people, and time is what this measures"
+    reason = "a benchmark measures time and prints figures"
 )]
 
 mod fleet;
@@ -80,7 +80,9 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     let sizes = load.read(REPORTS, |report| report.to_string().len()).await?;
     let largest = sizes.into_iter().max().context("a report")? as f64;
     table.note("the largest report, kB", format!("{:.0}", largest / 1000.0), NONE);
-    stage.rest(controller, fleet.sets.len() as f64, table).await
+    stage
+        .measure_idle_and_restarts(controller, fleet.sets.len() as f64, table)
+        .await
 }
 
 /// ApplicationSets that have an Application on each cluster.
@@ -140,16 +142,20 @@ impl<'s> Fleet<'s> {
         let done = timed(load).await?;
         let sets = self.sets.len() as f64;
         let quiet = controller.quiet(|metrics| writes(metrics, KIND), before + sets).await?;
-        self.all_say(is).await?;
+        self.check_reports(is).await?;
         let each = (writes(&quiet.metrics, KIND) - before) / sets;
         table.note(name, seconds(done.took), NONE);
-        table.note("  all reports say so after that, s", seconds(quiet.since(&done)), NONE);
+        table.note(
+            "  all reports are written after that, s",
+            seconds(quiet.since(&done)),
+            NONE,
+        );
         table.note("  writes of each report", format!("{each:.2}"), NONE);
         Ok(())
     }
 
     /// Asserts that each report counts all clusters with this status.
-    async fn all_say(&self, [synced, healthy]: [bool; 2]) -> Result<()> {
+    async fn check_reports(&self, [synced, healthy]: [bool; 2]) -> Result<()> {
         let count = |is: bool| if is { self.clusters } else { 0 }.to_string();
         let expected = [self.clusters.to_string(), count(synced), count(healthy)];
         let read = |report: &Value| {

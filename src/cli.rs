@@ -297,7 +297,7 @@ fn flag(setting: &Setting) -> Arg {
     };
     let flag = Arg::new(setting.name).long(setting.name).help(help);
     let flag = match setting.name {
-        // One is what most people give.
+        // Most users pass one cluster.
         "clusters" => flag.visible_alias("cluster"),
         // Its value consists of options.
         "kustomize-options" => flag.allow_hyphen_values(true),

@@ -9,7 +9,7 @@ pub fn script(shell: Shell, mut program: Command) -> String {
     let name = program.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut program, &name, &mut script);
-    let script = String::from_utf8(script).expect("it is made of text");
+    let script = String::from_utf8(script).expect("the script is UTF-8");
     // For bash, clap_complete writes a name with hyphens in one form where it sets the current command, and in another where it
     // reads it: https://github.com/clap-rs/clap/issues/6421.
     script.replace(&name.replace('-', "__subcmd__"), &name.replace('-', "__"))

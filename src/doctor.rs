@@ -1,7 +1,7 @@
 //! The problems of a hub and their remediation: pure checks of the state that was read.
 //!
 //! ```text
-//! hub ─▶ Seen ─▶ checks, a file each ─▶ Finding ─▶ a table, or JSON
+//! hub ─▶ HubState ─▶ checks, a file each ─▶ Finding ─▶ a table, or JSON
 //! ```
 //!
 //! Every possible finding of a check is a [`Message`], which docs/doctor.md explains. A state that cannot be read is a finding as
@@ -20,10 +20,10 @@ mod shipped;
 pub use checks::{CHECKS, Check};
 pub use controller::ControllerPod;
 pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN};
-pub use hub_state::{Application, Cluster, HubState, Lookup, Project, Refusal, ReplicaSet, Work};
+pub use hub_state::{Application, ApplyError, Cluster, HubState, Lookup, Project, ReplicaSet, Work};
 pub use message::{Finding, Level, Message};
 pub use print::{table, value};
-pub use rights::{Right, wanted};
+pub use rights::{Permission, required_permissions};
 
 use jiff::Timestamp;
 
@@ -58,7 +58,7 @@ pub enum CheckResult {
 pub fn overall_result(findings: &[Finding]) -> CheckResult {
     if findings.iter().any(|finding| finding.message.level == Level::Error) {
         CheckResult::Failed
-    } else if findings.iter().any(|finding| finding.message.blind) {
+    } else if findings.iter().any(|finding| finding.message.unreadable) {
         CheckResult::Unknown
     } else {
         CheckResult::Passed

@@ -28,7 +28,7 @@ use tokio::runtime::Runtime;
 
 /// The works on a hub.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FetchedWorks {
     /// The JSON of each work.
     pub works: Vec<String>,
     /// The reads that failed: one line each.
@@ -39,7 +39,7 @@ pub struct Found {
 ///
 /// # Errors
 /// One line, if the hub cannot be reached or does not permit the read.
-pub fn works(hub: &HubArgs, ownership: &Arc<Ownership>) -> Result<Found, String> {
+pub fn works(hub: &HubArgs, ownership: &Arc<Ownership>) -> Result<FetchedWorks, String> {
     runtime()?.block_on(async {
         let hub = Hub::connect(hub).await.map_err(|error| {
             let by_file = ", or compare with a file with --file";
@@ -100,8 +100,8 @@ impl Reader {
     /// One line, if the hub cannot be reached or does not permit the read.
     pub fn read(&mut self, application: &Application, clusters: &[String]) -> Result<ApplicationState, String> {
         let Self { runtime, hub, known } = self;
-        let seen = runtime.block_on(hub.read_state(application, clusters, known));
-        seen.map_err(|error| {
+        let state = runtime.block_on(hub.read_state(application, clusters, known));
+        state.map_err(|error| {
             let remediation = ": name managed clusters whose works you may read with --clusters";
             let hint = if status(&error) == Some(403) && clusters.is_empty() {
                 remediation
@@ -134,14 +134,14 @@ impl Hub {
         }
     }
 
-    async fn read(&self, ownership: &Arc<Ownership>) -> Result<Found, Error> {
-        let mut found = Found::default();
+    async fn read(&self, ownership: &Arc<Ownership>) -> Result<FetchedWorks, Error> {
+        let mut found = FetchedWorks::default();
         for resource in [&WORKS, &WORK_SETS] {
-            let wanted = {
+            let selects = {
                 let ownership = Arc::clone(ownership);
                 Arc::new(move |metadata: &Map<'_>| ownership.owns(resource.kind, metadata))
             };
-            let names = match list(self.client.clone(), resource, None, Arc::clone(&wanted)).await {
+            let names = match list(self.client.clone(), resource, None, Arc::clone(&selects)).await {
                 Ok(names) => names,
                 // OCM installs both kinds, but the second is newer.
                 Err(error) if status(&error) == Some(404) && resource.kind != WORKS.kind => continue,
@@ -157,7 +157,7 @@ impl Hub {
                             self.client.clone(),
                             resource,
                             Some(namespace.clone()),
-                            Arc::clone(&wanted),
+                            Arc::clone(&selects),
                         )
                     });
                     in_order(lists).await?.concat()
@@ -179,7 +179,7 @@ impl Hub {
         clusters: &[String],
         known: &mut HashMap<Version, Arc<str>>,
     ) -> Result<ApplicationState, Error> {
-        // First: the works of a sync that has completed are among the works that are read after it.
+        // Read first: then the works of a completed sync are among the works that are read afterwards.
         let (syncing, listed) = {
             let text = self.application(application).await?;
             match yaml::json(&text) {
@@ -187,21 +187,21 @@ impl Hub {
                 _ => (None, HashSet::new()),
             }
         };
-        let mut seen = ApplicationState {
+        let mut state = ApplicationState {
             syncing,
             ..ApplicationState::default()
         };
         let tracking = self.tracking(&application.argo_cd).await?;
         let mut sets = Vec::new();
         if clusters.is_empty() {
-            let application_works = ApplicationWorks::by(application, &tracking, &listed, &[]);
-            let wanted = Arc::new(move |metadata: &Map<'_>| application_works.has(WORK_SETS.kind, metadata));
-            match list(self.client.clone(), &WORK_SETS, None, wanted).await {
+            let application_works = ApplicationWorks::new(application, &tracking, &listed, &[]);
+            let selects = Arc::new(move |metadata: &Map<'_>| application_works.has(WORK_SETS.kind, metadata));
+            match list(self.client.clone(), &WORK_SETS, None, selects).await {
                 Ok(found) => sets = found,
                 Err(Error::Api(status)) if status.code == 404 => {}
                 Err(Error::Api(status)) if status.code == 403 => {
                     let notice = format!("manifestworkreplicasets are not read: {}", status.message);
-                    seen.notices.push(notice);
+                    state.notices.push(notice);
                 }
                 Err(error) => return Err(error),
             }
@@ -210,44 +210,44 @@ impl Hub {
             .iter()
             .map(|set| (set.namespace.clone(), set.name.clone()))
             .collect();
-        let application_works = ApplicationWorks::by(application, &tracking, &listed, &places);
-        let wanted = Arc::new(move |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata));
+        let application_works = ApplicationWorks::new(application, &tracking, &listed, &places);
+        let selects = Arc::new(move |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata));
         let namespaces: Vec<_> = match clusters {
             [] => vec![None],
             some => some.iter().cloned().map(Some).collect(),
         };
         let lists = namespaces
             .into_iter()
-            .map(|namespace| list(self.client.clone(), &WORKS, namespace, Arc::clone(&wanted)));
+            .map(|namespace| list(self.client.clone(), &WORKS, namespace, Arc::clone(&selects)));
         let works = in_order(lists).await?.concat();
         let listed = sets.into_iter().map(|set| (&WORK_SETS, set));
         let listed = listed.chain(works.into_iter().map(|work| (&WORKS, work)));
         let reads = listed.map(|(resource, work)| {
-            let place = (resource.kind, work.namespace, work.name, work.version);
-            let same = known.get(&place).map(Arc::clone);
+            let key = (resource.kind, work.namespace, work.name, work.version);
+            let same = known.get(&key).map(Arc::clone);
             let client = self.client.clone();
             async move {
                 let text = match same {
                     Some(text) => Some(text),
-                    None => get(client, resource, (place.1.clone(), place.2.clone()))
+                    None => get(client, resource, (key.1.clone(), key.2.clone()))
                         .await?
                         .map(Arc::from),
                 };
-                Ok::<_, Error>(text.map(|text| (place, text)))
+                Ok::<_, Error>(text.map(|text| (key, text)))
             }
         });
         *known = in_order(reads).await?.into_iter().flatten().collect();
-        seen.works = known.values().map(Arc::clone).collect();
-        if !seen.works.is_empty() {
-            seen.silent = self.silent().await?;
+        state.works = known.values().map(Arc::clone).collect();
+        if !state.works.is_empty() {
+            state.silent = self.silent().await?;
         }
-        Ok(seen)
+        Ok(state)
     }
 
     /// Returns the tracking method of the Argo CD in this namespace; unknown also if we are not permitted to read it.
     async fn tracking(&self, namespace: &str) -> Result<Tracking, Error> {
         let path = CONFIG_MAPS.path(&ObjectRef::new(namespace, ""));
-        let Some(answer) = self.granted(path, tracking::CONFIG_MAP).await? else {
+        let Some(answer) = self.get_if_permitted(path, tracking::CONFIG_MAP).await? else {
             return Ok(Tracking::unknown());
         };
         let Ok(Value::Map(answer)) = yaml::json(&answer) else {
@@ -260,11 +260,14 @@ impl Hub {
     /// Reads an Application; returns an empty text also if we are not permitted to read it.
     async fn application(&self, application: &Application) -> Result<String, Error> {
         let path = APPLICATIONS.path(&ObjectRef::new(&application.namespace, ""));
-        Ok(self.granted(path, &application.name).await?.unwrap_or_default())
+        Ok(self
+            .get_if_permitted(path, &application.name)
+            .await?
+            .unwrap_or_default())
     }
 
     /// Returns the JSON of an object; `None` if it does not exist, or we are not permitted to read it.
-    async fn granted(&self, path: String, name: &str) -> Result<Option<String>, Error> {
+    async fn get_if_permitted(&self, path: String, name: &str) -> Result<Option<String>, Error> {
         let request = Request::new(path).get(name, &GetParams::default());
         match self.client.request_text(request.map_err(Error::BuildRequest)?).await {
             Ok(answer) => Ok(Some(answer)),
@@ -334,7 +337,7 @@ async fn list<F>(
     client: Client,
     resource: &'static Resource,
     namespace: Option<String>,
-    wanted: Arc<F>,
+    selects: Arc<F>,
 ) -> Result<Vec<Listed>, Error>
 where
     F: Fn(&Map<'_>) -> bool + Send + Sync + 'static,
@@ -357,19 +360,19 @@ where
                     version: text(metadata, "resourceVersion").unwrap_or_default(),
                 })
             };
-            names.extend(metadata.filter(|metadata| wanted(metadata)).filter_map(listed));
+            names.extend(metadata.filter(|metadata| selects(metadata)).filter_map(listed));
         }
-        match more(&answer) {
-            Some(more) => page = page.continue_token(&more),
+        match next_page(&answer) {
+            Some(next_page) => page = page.continue_token(&next_page),
             None => return Ok(names),
         }
     }
 }
 
 /// Returns the query with which a list continues.
-fn more(list: &Map<'_>) -> Option<String> {
-    let more = text(list.get("metadata")?.as_map()?, "continue")?;
-    (!more.is_empty()).then_some(more)
+fn next_page(list: &Map<'_>) -> Option<String> {
+    let next_page = text(list.get("metadata")?.as_map()?, "continue")?;
+    (!next_page.is_empty()).then_some(next_page)
 }
 
 fn text(fields: &Map<'_>, key: &str) -> Option<String> {

@@ -18,9 +18,14 @@ mod tests;
 
 pub use features::{Feature, with_implied};
 pub use object::Object;
-pub use ownership::{EARLIER, conflicts, elsewhere, is_of_another, is_unchanged, owns_argocd_fields, taken_over};
+pub use ownership::{
+    POLICY_MANAGER, belongs_to_another_argocd, conflicts, is_unchanged, merged_managers, other_namespace,
+    owns_argocd_fields,
+};
 pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, is_open_project, is_sample, live_policy};
-pub use removal::{LABELS, PROJECT, is_helms, is_left, is_ours, names_project, of_managers, stuck_deletions};
+pub use removal::{
+    LABELS, PROJECT, has_additions, helm_release, is_ours, names_project, our_managers, stuck_deletions,
+};
 
 use controller::argocd_agent::shipped;
 use controller::pull::Dialect;
@@ -43,7 +48,7 @@ const SHIPPED_NAMESPACE: &str = "argocd";
 
 /// The options of an installation.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct InstallOptions {
     /// The namespace of Argo CD.
     pub namespace: String,
     /// The image of this program.
@@ -64,7 +69,7 @@ pub struct Wanted {
     pub additions_only: bool,
 }
 
-impl Wanted {
+impl InstallOptions {
     /// Returns the options that install everything as shipped, beside the Argo CD in this namespace.
     #[must_use]
     pub fn everything(namespace: &str) -> Self {
@@ -82,11 +87,11 @@ impl Wanted {
     }
 }
 
-/// Returns the objects in the order of their dependencies. Deterministic: the same `wanted` gives the same objects.
+/// Returns the objects in the order of their dependencies. Deterministic: the same `options` gives the same objects.
 #[must_use]
-pub fn objects(wanted: &Wanted) -> Vec<Object> {
-    let mut features = with_implied(wanted.features.iter().copied().chain(settings::features(wanted)));
-    if wanted.policy == PolicySource::None {
+pub fn objects(options: &InstallOptions) -> Vec<Object> {
+    let mut features = with_implied(options.features.iter().copied().chain(settings::features(options)));
+    if options.policy == PolicySource::None {
         features.remove(&Feature::Policy);
     }
     let mut objects: Vec<Object> = Vec::new();
@@ -104,18 +109,18 @@ pub fn objects(wanted: &Wanted) -> Vec<Object> {
         }
     }
     for object in &mut objects {
-        namespace::relocate(object, &wanted.namespace);
-        settings::set(object, wanted, &features);
+        namespace::relocate(object, &options.namespace);
+        settings::set(object, options, &features);
     }
-    let is_others = |it: &Object| matches!(wanted.policy, PolicySource::ConfigMap(_)) && it.name() == POLICY;
-    objects.retain(|object| (object.is_addition() || !wanted.additions_only) && !is_others(object));
+    let is_others = |it: &Object| matches!(options.policy, PolicySource::ConfigMap(_)) && it.name() == POLICY;
+    objects.retain(|object| (object.is_addition() || !options.additions_only) && !is_others(object));
     objects.sort_by_key(Object::rank);
     objects
 }
 
 /// Reads the objects of a shipped file.
 fn read(file: &'static str) -> impl Iterator<Item = Object> {
-    yaml::documents(file).map(|document| Object::new(document.expect("a test reads all of them").value))
+    yaml::documents(file).map(|document| Object::new(document.expect("the shipped files are valid YAML").value))
 }
 
 /// Formats the objects for kubectl: YAML documents, or one JSON object a line.
@@ -140,6 +145,6 @@ pub fn text(objects: &[Object], form: Output) -> String {
 /// Returns the canonical JSON of a value.
 fn json_of(value: &Value<'_>) -> String {
     let mut text = String::new();
-    json::write(value, &mut text).expect("a test prints all of them");
+    json::write(value, &mut text).expect("the shipped files are valid JSON");
     text
 }

@@ -1,11 +1,11 @@
-//! The manual page: one for the whole program, generated from its command line.
+//! The manual page: one page for all commands, generated from the command line.
 
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::io;
 
-/// Returns the page in roff, as `man` reads it. `program` is the whole command line.
+/// Returns the page in roff, as `man` reads it. `program` is the root command.
 #[must_use]
 pub fn page(mut program: Command) -> String {
     program.build();
@@ -43,7 +43,7 @@ fn describe(command: &Command, add: &mut impl FnMut(String)) {
         }));
         add(body(|out| man.render_options_section(out)));
         if let Some(more) = command.get_after_help() {
-            add(roff(|roff| as_it_is(&more.to_string(), roff)));
+            add(roff(|roff| verbatim(&more.to_string(), roff)));
         }
     }
 }
@@ -54,7 +54,7 @@ fn usage(command: &Command, roff: &mut Roff) {
 }
 
 /// Adds text whose lines are not wrapped.
-fn as_it_is(text: &str, roff: &mut Roff) {
+fn verbatim(text: &str, roff: &mut Roff) {
     roff.control("PP", []).control("nf", []);
     for line in text.lines() {
         roff.text([roman(line)]);
@@ -79,6 +79,6 @@ fn roff(write: impl FnOnce(&mut Roff)) -> String {
 
 fn text(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
     let mut out = Vec::new();
-    render(&mut out).expect("a Vec takes all");
-    String::from_utf8(out).expect("it is made of text")
+    render(&mut out).expect("writing to a Vec never fails");
+    String::from_utf8(out).expect("the page is UTF-8")
 }

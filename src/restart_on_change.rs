@@ -61,9 +61,9 @@ impl Watch {
     /// Processes a read of the files: their contents, or `None` if one is missing, empty or unreadable.
     ///
     /// If the result is to start or restart, the program counts as started with these contents.
-    pub fn observe(&mut self, seen: Option<Contents>) -> Reaction {
-        let is_twice = seen.is_some() && seen == self.last;
-        self.last = seen;
+    pub fn observe(&mut self, contents_read: Option<Contents>) -> Reaction {
+        let is_twice = contents_read.is_some() && contents_read == self.last;
+        self.last = contents_read;
         let Some(now) = &self.last else { return Reaction::None };
         if self.started.as_ref() == Some(now) {
             return Reaction::None;
@@ -142,9 +142,9 @@ mod tests {
     #[test]
     fn removed_and_restored_files_do_not_restart() {
         let mut watch = running(["a", "1"]);
-        for seen in [None, None, Some(["a", "1"]), Some(["b", "1"]), None] {
+        for contents_read in [None, None, Some(["a", "1"]), Some(["b", "1"]), None] {
             assert!(matches!(
-                watch.observe(seen.map(contents)),
+                watch.observe(contents_read.map(contents)),
                 Reaction::None | Reaction::ReadAgain
             ));
         }

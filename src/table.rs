@@ -22,7 +22,7 @@ pub fn line<const N: usize>(row: &[String; N], widths: &[usize; N], painted: Opt
     let mut line = String::new();
     for (at, cell) in row.iter().enumerate().take(last + 1) {
         match painted.filter(|(column, _)| *column == at) {
-            Some((_, [begin, end])) => write!(line, "{begin}{cell}{end}").expect("a String takes all"),
+            Some((_, [begin, end])) => write!(line, "{begin}{cell}{end}").expect("writing to a String never fails"),
             None => line.push_str(cell),
         }
         if at < last {

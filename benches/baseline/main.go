@@ -1,6 +1,6 @@
-// The same work as `argocd-ocm-cmp generate`, done the plain way with the libraries of the field: walk the folder, decode
-// every document with apimachinery's YAML decoder into an unstructured object, wrap all in a ManifestWork, print it with
-// encoding/json. It checks and orders nothing.
+// Command baseline does the work of `argocd-ocm-cmp generate` with Kubernetes' Go libraries: it walks the folder, decodes every
+// document with apimachinery's YAML decoder into an unstructured object, wraps all in a ManifestWork, and prints it with
+// encoding/json. It neither validates nor orders objects.
 package main
 
 import (

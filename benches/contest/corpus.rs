@@ -48,7 +48,7 @@ impl Corpus {
         }
     }
 
-    /// Creates so many files as teams write them: a Deployment, a Service and a ConfigMap in the folder of each app, of ten apps
+    /// Creates this number of files as teams write them: a Deployment, a Service and a ConfigMap in the folder of each app, of ten apps
     /// one in JSON, one in flow style, and one whose files have two documents each.
     pub(crate) fn folder_of(files: usize) -> Self {
         let mut corpus = Self::empty();
@@ -74,7 +74,7 @@ impl Corpus {
         corpus
     }
 
-    /// Creates one file of about so many bytes, with many documents.
+    /// Creates one file of about this size, with many documents.
     pub(crate) fn documents_of(bytes: usize) -> Self {
         let mut text = String::new();
         let mut documents = 0;
@@ -89,12 +89,12 @@ impl Corpus {
         corpus
     }
 
-    /// Creates one ConfigMap of about so many bytes: ten texts of many lines.
+    /// Creates one ConfigMap of about this size: ten texts of many lines.
     pub(crate) fn config_map_of(bytes: usize) -> Self {
         let mut text =
             String::from("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: large\n  namespace: team\ndata:\n");
         for part in 1..=10 {
-            writeln!(text, "  part-{part}.properties: |").expect("a String takes all");
+            writeln!(text, "  part-{part}.properties: |").expect("writing to a String never fails");
             for line in 0.. {
                 if text.len() >= bytes / 10 * part {
                     break;
@@ -103,7 +103,7 @@ impl Corpus {
                     text,
                     "    shop.item.{line}.title=A thing \"as shown\", number {line} of very many"
                 )
-                .expect("a String takes all");
+                .expect("writing to a String never fails");
             }
         }
         let mut corpus = Self::empty();

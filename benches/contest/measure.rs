@@ -34,7 +34,7 @@ fn by_itself(command: &[String]) -> Usage {
         .arg(MEASURE)
         .args(command)
         .output()
-        .expect("it runs");
+        .expect("the program runs");
     let failure = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {failure}");
     let figures = String::from_utf8_lossy(&output.stdout);
@@ -51,11 +51,11 @@ pub(crate) fn measure(command: &[String]) -> Usage {
         .args(&command[1..])
         .stdout(Stdio::piped())
         .spawn()
-        .expect("it starts");
+        .expect("the command starts");
     let mut stdout = child.stdout.take().expect("a pipe");
     let mut buffer = vec![0; 1 << 16];
     while stdout.read(&mut buffer).expect("its output") > 0 {}
-    assert!(child.wait().expect("it ends").success(), "{command:?} failed");
+    assert!(child.wait().expect("the command ends").success(), "{command:?} failed");
     let wall = start.elapsed().as_secs_f64();
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("its usage");
     let seconds =

@@ -17,7 +17,7 @@ pub(crate) struct Kind {
     flow: &'static str,
 }
 
-/// The kinds: together about 2.4 kB a time, in either style.
+/// The kinds: together about 2.4 kB for each app, in either style.
 pub(crate) const KINDS: [Kind; 3] = [
     Kind {
         name: "deployment",
@@ -55,7 +55,7 @@ impl Kind {
 fn as_json(text: &str) -> String {
     let manifest = yaml::documents(text).next().expect("a document").expect("YAML");
     let mut compact = String::new();
-    json::write(&manifest.value, &mut compact).expect("nothing in it is long or deep");
+    json::write(&manifest.value, &mut compact).expect("within the limits of the writer");
     let value: serde_json::Value = serde_json::from_str(&compact).expect("JSON");
-    serde_json::to_string_pretty(&value).expect("JSON can be written") + "\n"
+    serde_json::to_string_pretty(&value).expect("a JSON value") + "\n"
 }

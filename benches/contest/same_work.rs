@@ -16,7 +16,10 @@ pub(crate) fn check(contenders: &[Contender], corpus: &Corpus) {
     for contender in contenders {
         let Some(command) = &contender.command else { continue };
         let name = contender.name;
-        let output = Command::new(&command[0]).args(&command[1..]).output().expect("it runs");
+        let output = Command::new(&command[0])
+            .args(&command[1..])
+            .output()
+            .expect("the program runs");
         assert!(output.status.success(), "{name} failed");
         if !contender.wraps {
             assert_eq!(output.stdout.len(), corpus.bytes, "{name} does not print every byte");
@@ -41,7 +44,7 @@ fn manifests(text: &str) -> Vec<String> {
         let mut work = document.expect("a work").value;
         let spec = field(&mut work, "spec");
         let Value::List(items) = field(field(spec, "workload"), "manifests") else {
-            panic!("the manifests are no list");
+            panic!("manifests is not a list");
         };
         manifests.extend(items.iter_mut().map(canonical));
     }
@@ -56,7 +59,7 @@ fn field<'v, 'a>(value: &'v mut Value<'a>, name: &str) -> &'v mut Value<'a> {
 fn fields<'v, 'a>(value: &'v mut Value<'a>) -> &'v mut Map<'a> {
     match value {
         Value::Map(fields) => fields,
-        other => panic!("no mapping but {}", other.type_name()),
+        other => panic!("not a mapping: {}", other.type_name()),
     }
 }
 
@@ -67,6 +70,6 @@ fn canonical(manifest: &mut Value<'_>) -> String {
         metadata.remove("namespace");
     }
     let mut text = String::new();
-    json::write(manifest, &mut text).expect("nothing in it is long or deep");
+    json::write(manifest, &mut text).expect("within the limits of the writer");
     text
 }

@@ -11,7 +11,7 @@ pub(crate) fn table(contenders: &[Contender], usages: &[Vec<Usage>]) -> String {
         "", "wall", "ratio", "CPU", "ratio", "peak", "ratio"
     );
     for (contender, of_it) in contenders.iter().zip(usages) {
-        write!(table, "{:<24}", contender.name).expect("a String takes all");
+        write!(table, "{:<24}", contender.name).expect("writing to a String never fails");
         for (at, (width, scale, unit)) in [(9, 1e3, " ms"), (9, 1e3, " ms"), (9, 1.0 / 1024.0, " MiB")]
             .into_iter()
             .enumerate()
@@ -24,7 +24,7 @@ pub(crate) fn table(contenders: &[Contender], usages: &[Vec<Usage>]) -> String {
                 }
                 None => write!(table, "{:>1$}{2:>8}", "–", width + unit.len(), "–"),
             }
-            .expect("a String takes all");
+            .expect("writing to a String never fails");
         }
         table.push('\n');
     }

@@ -10,12 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The interval of reading the controller's metrics.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The time without another write after which it is done: longer than its delay between writes of a report.
+/// The time without a write after which the controller has finished: longer than its delay between writes of a report.
 const QUIET: Duration = Duration::from_secs(8);
 
-/// The time without another write after which it is stuck.
+/// The time without a write after which the controller is stuck.
 const STUCK: Duration = Duration::from_secs(120);
 
 /// Returns the number of writes of a kind.
@@ -64,16 +64,16 @@ impl Controller {
             address: String::new(),
             log,
         };
-        let begun = Instant::now();
-        while begun.elapsed() < STUCK {
+        let started = Instant::now();
+        while started.elapsed() < STUCK {
             controller.address = controller.logged("address").unwrap_or_default();
             if !controller.address.is_empty() && controller.get("/readyz").is_ok() {
                 return Ok(controller);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         bail!(
-            "the controller does not get ready:\n{}",
+            "the controller does not become ready:\n{}",
             fs::read_to_string(&controller.log)?
         )
     }
@@ -114,10 +114,10 @@ impl Controller {
             }
             ensure!(
                 last.elapsed() < STUCK,
-                "it does no more after {before} of {expected}:\n{}",
+                "the controller stopped after {before} of {expected}:\n{}",
                 metrics.0
             );
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -136,7 +136,7 @@ impl Controller {
         Ok([peak, warnings(&log)?])
     }
 
-    /// Kills it as on a lost node, and returns the same.
+    /// Kills it as on a lost node, and returns its peak memory and its number of warnings.
     pub(super) fn kill(mut self) -> Result<[String; 2]> {
         let peak = self.peak()?;
         self.process.kill()?;
@@ -177,7 +177,7 @@ pub(super) fn cpu_of(program: &str) -> Result<f64> {
     Ok(ticks / TICKS)
 }
 
-/// How often there is a warning in a log before it ends; they are told as they are.
+/// Counts the warnings in a log before the controller stops, and prints them.
 fn warnings(log: &str) -> Result<String> {
     let warns = |line: &&str| line.contains("\"WARN\"") || line.contains("\"ERROR\"");
     let lines = log.lines().take_while(|line| !line.contains("\"stopping\""));

@@ -138,7 +138,7 @@ impl Load {
         let have = others.iter().filter(|other| other.is_none()).count();
         ensure!(
             have == self.size.0 && have == others.len(),
-            "only {have} of {} say {what:?}, and one says {}",
+            "only {have} of {} have {what:?}; another has {}",
             self.size.0,
             others.into_iter().flatten().next().unwrap_or_default()
         );

@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Write as _};
 
-/// The cells if the other controller has no such figure.
+/// The cells of a row that the other controller has no measurement for.
 pub(crate) const NONE: [&str; 2] = [""; 2];
 
-/// A table with a row for each figure and a column for each size.
+/// A table with a row for each measurement and a column for each size.
 pub(crate) struct Table {
     columns: Vec<Vec<Row>>,
     beside_go: bool,
@@ -18,8 +18,8 @@ struct Row {
 }
 
 impl Table {
-    /// Creates a table with two more columns for the measurements of argocd-pull-integration, a controller in Go, on such a
-    /// set-up with 1,000 Applications on 100 managed clusters, and with 3,000 on 300.
+    /// Creates a table with two more columns for the measurements of argocd-pull-integration, a controller in Go, on the same
+    /// setup with 1,000 Applications on 100 managed clusters, and with 3,000 on 300.
     pub(crate) fn beside_go() -> Self {
         Self {
             columns: Vec::new(),
@@ -41,7 +41,7 @@ impl Table {
         self.note("", name.to_owned(), ["Go 1000/100", "Go 3000/300"]);
     }
 
-    /// Adds a figure to the column; all columns have the same figures.
+    /// Adds a measurement to the column; all columns have the same rows.
     pub(crate) fn note(&mut self, name: &'static str, figure: String, go: [&'static str; 2]) {
         let column = self.columns.last_mut().expect("a column has begun");
         column.push(Row { name, figure, go });

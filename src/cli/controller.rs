@@ -116,7 +116,7 @@ pub struct ControllerArgs {
 }
 
 const EXAMPLES: &str = "\
-What it does:
+Controllers:
   application-set-report  a MulticlusterApplicationSetReport for each ApplicationSet, with the health of its Applications by cluster
   application-status  conditions and Events on the plugin's Applications, about the health of their works
   pull  a work for each Application of the basic pull model, whose status it copies to the Application
@@ -125,7 +125,7 @@ What it does:
   argocd-agent  argocd-agent as an OCM add-on on each cluster that a GitOpsCluster's Placement selects, and its certificates
 
 Examples:
-  # See what it would write, from a workstation
+  # Log the writes without sending them, from a workstation
   argocd-ocm-cmp controller --dry-run --context hub
 
   # In a cluster
@@ -149,10 +149,7 @@ mod tests {
         let rows: Vec<String> = flags.map(row).collect();
         let table = rows.concat();
         let page = include_str!("../../docs/controller.md");
-        assert!(
-            page.contains(&table),
-            "docs/controller.md must have this table:\n{table}"
-        );
+        assert!(page.contains(&table), "docs/controller.md lacks this table:\n{table}");
     }
 
     /// Returns the row of the page's table for a flag.
@@ -165,7 +162,7 @@ mod tests {
             .map(|it| it.to_string_lossy())
             .collect();
         let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
-        // By kubectl's rules, which have a variable of their own.
+        // kubectl's rules have their own variable.
         let is_hub = ["kubeconfig", "context"].contains(&flag);
         let expected = format!("ARGOCD_OCM_CMP_{}", flag.replace('-', "_").to_uppercase());
         assert_eq!(variable, (!is_hub).then_some(expected), "--{flag}");
@@ -184,7 +181,7 @@ mod tests {
     fn the_help_names_every_controller() {
         for controller in CONTROLLERS {
             let line = format!("{}  {}", controller.name, controller.about);
-            assert!(EXAMPLES.contains(&line), "the help must have: {line}");
+            assert!(EXAMPLES.contains(&line), "the help lacks: {line}");
         }
     }
 }

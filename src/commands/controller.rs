@@ -28,7 +28,7 @@ pub(super) fn run(args: &ControllerArgs, env: &Env) -> Exit {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is where the controller is told the time")]
+#[expect(clippy::disallowed_methods, reason = "the clocks of the controller")]
 const CLOCKS: controller::Clocks = controller::Clocks {
     time: Timestamp::now,
     elapsed: Instant::now,
@@ -107,7 +107,7 @@ mod tests {
     fn resolve(arguments: &[&str], env: &[(&str, &str)]) -> Result<Options, String> {
         let all = ["argocd-ocm-cmp", "controller"].iter().chain(arguments);
         let Command::Controller(args) = Cli::parse_from(all).command else {
-            panic!("it is the controller");
+            panic!("not the command controller");
         };
         let env = env
             .iter()
@@ -125,20 +125,20 @@ mod tests {
         assert_eq!(
             chosen(&[]),
             ["application-status"],
-            "which needs no more than it was given before there were others"
+            "the default needs no permissions of the other controllers"
         );
         assert_eq!(chosen(&["--controllers", "*"]), all);
         assert_eq!(chosen(&["--controllers", "pull, *"]).len(), all.len(), "each once");
         assert_eq!(
             chosen(&["--controllers", "gitopscluster"]),
             ["gitopscluster"; 2],
-            "both of its parts"
+            "both kinds that it reconciles"
         );
         assert_eq!(
             chosen(&["--controllers", "pull,application-status"]),
             ["pull", "application-status"]
         );
-        let error = resolve(&["--controllers", "push"], &[]).expect_err("there is none");
+        let error = resolve(&["--controllers", "push"], &[]).expect_err("no such controller");
         assert_eq!(
             error,
             format!(
@@ -151,21 +151,25 @@ mod tests {
     #[test]
     fn dialect_sets_defaults_that_flags_override() {
         let pull = |arguments: &[&str]| resolve(arguments, &[]).expect("options").settings.pull;
-        let said = |it: &pull::Settings| (it.namespace, it.project, it.placement, it.read_only);
-        assert_eq!(said(&pull(&[])), (false, false, false, false));
+        let flags = |it: &pull::Settings| (it.namespace, it.project, it.placement, it.read_only);
+        assert_eq!(flags(&pull(&[])), (false, false, false, false));
         let acm = &["--pull-dialect", "acm", "--argocd-namespace", "gitops"];
-        assert_eq!(said(&pull(acm)), (true, true, true, false));
+        assert_eq!(flags(&pull(acm)), (true, true, true, false));
         assert_eq!(pull(acm).argocd, "gitops");
         let other = &["--pull-dialect=acm", "--pull-project=false", "--pull-read-only"];
-        assert_eq!(said(&pull(other)), (true, false, true, true));
-        assert_eq!(said(&pull(&["--pull-placement"])), (false, false, true, false));
+        assert_eq!(flags(&pull(other)), (true, false, true, true));
+        assert_eq!(flags(&pull(&["--pull-placement"])), (false, false, true, false));
     }
 
     #[test]
     fn watches_only_required_kinds() {
         let needs = |arguments: &[&str]| resolve(arguments, &[]).expect("options").needs();
         let has = |needs: &BTreeSet<Kind>| [Kind::Decisions, Kind::Projects].map(|kind| needs.contains(&kind));
-        assert_eq!(has(&needs(&["--pull-placement"])), [false, false], "it does not pull");
+        assert_eq!(
+            has(&needs(&["--pull-placement"])),
+            [false, false],
+            "the pull model is disabled"
+        );
         assert_eq!(has(&needs(&["--controllers=pull"])), [false, true]);
         assert_eq!(has(&needs(&["--controllers=pull", "--pull-placement"])), [true, true]);
     }
@@ -180,7 +184,7 @@ mod tests {
         assert_eq!(lease(&["--argocd-namespace", "gitops"], &[]).as_deref(), Some("gitops"));
         assert_eq!(lease(&["--leader-election-namespace", "a"], &pod).as_deref(), Some("a"));
         assert_eq!(lease(&["--leader-elect=false"], &pod), None);
-        assert_eq!(lease(&["--dry-run"], &pod), None, "nothing is written");
+        assert_eq!(lease(&["--dry-run"], &pod), None, "a dry run writes nothing");
         let identity = resolve(&[], &pod).expect("options").identity;
         assert!(identity.starts_with("one_"), "{identity}");
     }

@@ -29,11 +29,11 @@ pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Exit {
         let reports = fleet.gitops_clusters.iter().map(|it| Report::new(it, &fleet));
         let reports: Vec<_> = reports.collect();
         let text = text(&reports, args, colours(args.color, env))?;
-        Ok((text, reports.iter().all(Report::is_well)))
+        Ok((text, reports.iter().all(Report::is_healthy)))
     });
     match printed {
-        Ok((text, is_well)) => match show("status", &text) {
-            Exit::SUCCESS if is_well => Exit::SUCCESS,
+        Ok((text, is_healthy)) => match show("status", &text) {
+            Exit::SUCCESS if is_healthy => Exit::SUCCESS,
             Exit::SUCCESS => Exit::FAILURE,
             _ => Exit::CANNOT_TELL,
         },
@@ -46,7 +46,7 @@ pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Exit {
 
 /// Returns the output for all requested GitOpsClusters.
 fn text(reports: &[Report], args: &GitOpsClusterStatusArgs, colours: bool) -> Result<String, String> {
-    let whole = || match reports {
+    let all_reports = || match reports {
         [one] if args.name.is_some() => value(one),
         all => Value::map([("items", Value::List(all.iter().map(value).collect()))]),
     };
@@ -58,9 +58,9 @@ fn text(reports: &[Report], args: &GitOpsClusterStatusArgs, colours: bool) -> Re
         }
         FleetFormat::Json => {
             let mut text = String::new();
-            json::write(&whole(), &mut text).map_err(|error| error.to_string())?;
+            json::write(&all_reports(), &mut text).map_err(|error| error.to_string())?;
             Ok(text + "\n")
         }
-        FleetFormat::Yaml => Ok(yaml::write(&whole())),
+        FleetFormat::Yaml => Ok(yaml::write(&all_reports())),
     }
 }

@@ -7,7 +7,8 @@ use super::{Exit, fail, show};
 use crate::cli::HubInstallArgs;
 use crate::install;
 use crate::install::{
-    MANAGER, Object, PolicySource, Wanted, elsewhere, is_ours, is_unchanged, objects, owns_argocd_fields, taken_over,
+    InstallOptions, MANAGER, Object, PolicySource, is_ours, is_unchanged, merged_managers, objects, other_namespace,
+    owns_argocd_fields,
 };
 use crate::runtime::runtime;
 use controller::LEASE;
@@ -24,18 +25,20 @@ const ESTABLISH_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(super) fn run(args: &HubInstallArgs) -> Exit {
-    let done = policy::asked(args).and_then(|asked| {
-        let wanted = wanted(args, asked.clone().unwrap_or_default());
+    let done = policy::requested(args).and_then(|requested| {
+        let options = options(args, requested.clone().unwrap_or_default());
         if args.print {
-            return Ok(show("objects", &install::text(&objects(&wanted), args.output.into())));
+            return Ok(show("objects", &install::text(&objects(&options), args.output.into())));
         }
-        runtime().map_err(Problems::one)?.block_on(apply(args, wanted, asked))
+        runtime()
+            .map_err(Problems::one)?
+            .block_on(apply(args, options, requested))
     });
     done.unwrap_or_else(|problems| fail(&problems.to_string()))
 }
 
-fn wanted(args: &HubInstallArgs, policy: PolicySource) -> Wanted {
-    Wanted {
+fn options(args: &HubInstallArgs, policy: PolicySource) -> InstallOptions {
+    InstallOptions {
         namespace: args.namespace.clone(),
         image: args.image.clone(),
         argocd_image: args.argocd_image.clone(),
@@ -48,20 +51,26 @@ fn wanted(args: &HubInstallArgs, policy: PolicySource) -> Wanted {
     }
 }
 
-/// Applies all objects or none, and reports the result of each. `asked` is the policy from the flags.
-async fn apply(args: &HubInstallArgs, mut wanted: Wanted, asked: Option<PolicySource>) -> Result<Exit, Problems> {
+/// Applies all objects or none, and reports the result of each. `requested` is the policy from the flags.
+async fn apply(
+    args: &HubInstallArgs,
+    mut options: InstallOptions,
+    requested: Option<PolicySource>,
+) -> Result<Exit, Problems> {
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
-    let (source, about_policy) = policy::decided(&hub, &wanted, asked).await?;
-    wanted.policy = source;
-    let objects = &objects(&wanted);
+    let (source, about_policy) = policy::decided(&hub, &options, requested).await?;
+    options.policy = source;
+    let objects = &objects(&options);
     let (served, note) = served(&hub, objects).await?;
-    let (found, mut lines) = fetch_live(&hub, args, &wanted.policy, served).await?;
+    let (found, mut lines) = fetch_live(&hub, args, &options.policy, served).await?;
     lines.push_str(&note);
     for (object, live) in &found {
-        let Some(there) = live else { continue };
+        let Some(live_object) = live else { continue };
         // Otherwise kubectl's field manager would keep the fields for ever. This changes only their manager.
-        if let Some(managers) = taken_over(there, object.is_addition()) {
-            hub.manage(object, there, &managers).await.map_err(Problems::one)?;
+        if let Some(managers) = merged_managers(live_object, object.is_addition()) {
+            hub.manage(object, live_object, &managers)
+                .await
+                .map_err(Problems::one)?;
         }
     }
     let how = ApplyOptions {
@@ -89,7 +98,7 @@ async fn apply(args: &HubInstallArgs, mut wanted: Wanted, asked: Option<PolicySo
     }
     lines.push_str(&settings_left(&hub, &args.namespace, objects).await?);
     for (object, live) in &found {
-        lines.extend(policy::about_sample(&wanted.policy, object, live.as_ref()));
+        lines.extend(policy::about_sample(&options.policy, object, live.as_ref()));
     }
     lines.extend(about_policy.map(|line| line + "\n"));
     Ok(show("summary", &lines))
@@ -120,7 +129,7 @@ async fn fetch_live<'o>(
     let mut problems = Vec::new();
     for object in objects {
         let live = hub.get(&object.path(), object.name()).await.map_err(Problems::one)?;
-        let other = live.as_ref().and_then(|live| elsewhere(live, namespace));
+        let other = live.as_ref().and_then(|live| other_namespace(live, namespace));
         match (&live, other) {
             (None, _) if object.is_addition() => problems.push(format!(
                 "{} does not exist: install Argo CD first, or pass its namespace with --namespace",
@@ -134,13 +143,13 @@ async fn fetch_live<'o>(
             (Some(live), _) if owns_argocd_fields(live) && object.is_addition() => problems.extend(argocd_fields_error(object, live)),
             // This CRD belongs to Red Hat ACM. Our reports match its schema.
             (Some(live), _) if object.name() == REPORTS && !is_ours(object, live) => {
-                writeln!(lines, "{object} kept").expect("a String takes all");
+                writeln!(lines, "{object} kept").expect("writing to a String never fails");
                 continue;
             }
             (Some(live), _) => match policy::kept(args, source, object, live) {
                 Existing::Overwrite => {}
                 Existing::Keep(why) => {
-                    writeln!(lines, "{object} kept{why}").expect("a String takes all");
+                    writeln!(lines, "{object} kept{why}").expect("writing to a String never fails");
                     continue;
                 }
                 Existing::Reject(problem) => problems.push(problem),

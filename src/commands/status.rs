@@ -48,24 +48,24 @@ fn follow(args: &StatusArgs, env: &Env, application: &Application) -> Result<Hea
         colours: colours(args.color, env),
         printed: None,
         has_progress: false,
-        told: HashSet::new(),
+        warned: HashSet::new(),
     };
-    let begun = now();
-    let mut was_seen = false;
+    let started = now();
+    let mut has_answered = false;
     loop {
-        let asked = now();
-        let seen = read_status(&mut reader, args, application, &mut screen);
-        let rest = PAUSE.max(asked.elapsed() * PAUSE_FACTOR);
-        let left = args.timeout.saturating_sub(begun.elapsed());
-        let is_over = match &seen {
-            Ok(report) if args.wait => report.health() == HealthStatus::Healthy || left.is_zero(),
+        let read_at = now();
+        let result = read_status(&mut reader, args, application, &mut screen);
+        let rest = PAUSE.max(read_at.elapsed() * PAUSE_FACTOR);
+        let remaining = args.timeout.saturating_sub(started.elapsed());
+        let is_over = match &result {
+            Ok(report) if args.wait => report.health() == HealthStatus::Healthy || remaining.is_zero(),
             // A hub may be unreachable for a while, but a hub that has never answered is an error.
-            Err(NoStatus::NoHub(_)) if !was_seen => true,
-            Err(_) if args.wait => left.is_zero(),
+            Err(NoStatus::NoHub(_)) if !has_answered => true,
+            Err(_) if args.wait => remaining.is_zero(),
             _ => !args.watch,
         };
-        was_seen |= !matches!(seen, Err(NoStatus::NoHub(_)));
-        match seen {
+        has_answered |= !matches!(result, Err(NoStatus::NoHub(_)));
+        match result {
             Ok(report) if is_over || args.watch => {
                 screen.print(&report, args.watch)?;
                 if is_over {
@@ -73,18 +73,18 @@ fn follow(args: &StatusArgs, env: &Env, application: &Application) -> Result<Hea
                 }
             }
             Ok(report) => screen.progress(&status::progress(&report)),
-            Err(unseen) if is_over => {
+            Err(no_status) if is_over => {
                 screen.end_progress();
-                return Err(unseen.line());
+                return Err(no_status.line());
             }
-            Err(unseen) if args.watch => screen.warn(&unseen.line()),
-            Err(unseen) => screen.progress(&unseen.line()),
+            Err(no_status) if args.watch => screen.warn(&no_status.line()),
+            Err(no_status) => screen.progress(&no_status.line()),
         }
-        reader.pause(if args.wait { rest.min(left) } else { rest });
+        reader.pause(if args.wait { rest.min(remaining) } else { rest });
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is where the program waits")]
+#[expect(clippy::disallowed_methods, reason = "`status` measures how long it waits")]
 fn now() -> Instant {
     Instant::now()
 }
@@ -111,12 +111,12 @@ fn read_status(
     application: &Application,
     screen: &mut Screen,
 ) -> Result<Report, NoStatus> {
-    let seen = reader.read(application, &args.clusters).map_err(NoStatus::NoHub)?;
-    for notice in &seen.notices {
+    let state = reader.read(application, &args.clusters).map_err(NoStatus::NoHub)?;
+    for notice in &state.notices {
         screen.warn(notice);
     }
     let clock = Clock::at(Timestamp::now());
-    let works: Result<Vec<_>, _> = seen
+    let works: Result<Vec<_>, _> = state
         .works
         .iter()
         .map(|text| ocm::health::evaluate(text, &clock))
@@ -129,7 +129,7 @@ fn read_status(
             application.instance
         )));
     }
-    Ok(Report::new(&application.instance, works, &seen.silent, seen.syncing))
+    Ok(Report::new(&application.instance, works, &state.silent, state.syncing))
 }
 
 /// The output that the user sees.
@@ -141,7 +141,7 @@ struct Screen {
     /// True if the last line is a progress line.
     has_progress: bool,
     /// The warnings that were printed.
-    told: HashSet<String>,
+    warned: HashSet<String>,
 }
 
 impl Screen {
@@ -179,14 +179,14 @@ impl Screen {
         }
     }
 
-    /// Shows on a terminal what the command waits for, in place of the last progress line.
+    /// Replaces the progress line on a terminal, which names the state that the command waits for.
     fn progress(&mut self, line: &str) {
         /// The maximum width of a terminal.
         const WIDTH: usize = 500;
         if io::stderr().is_terminal() {
             let line: String = line.chars().take(WIDTH).collect();
-            let [cut, whole] = CUT;
-            say(&format!("{CLEAR_LINE}{cut}{line}{whole}"));
+            let [cut, uncut] = CUT;
+            say(&format!("{CLEAR_LINE}{cut}{line}{uncut}"));
             self.has_progress = true;
         }
     }
@@ -199,7 +199,7 @@ impl Screen {
 
     /// Prints a warning once.
     fn warn(&mut self, line: &str) {
-        if self.told.insert(line.to_owned()) {
+        if self.warned.insert(line.to_owned()) {
             self.end_progress();
             say(&format!("warning: {}\n", one_line(line)));
         }

@@ -4,8 +4,8 @@ use super::install::{ApplyOptions, Hub, WriteError, argocd_fields_error, qualifi
 use super::{Exit, fail, show};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
-    LABELS, Object, POLICY, PROJECT, Wanted, elsewhere, is_helms, is_left, is_of_another, is_ours, is_sample,
-    names_project, objects, of_managers, stuck_deletions,
+    InstallOptions, LABELS, Object, POLICY, PROJECT, belongs_to_another_argocd, has_additions, helm_release, is_ours,
+    is_sample, names_project, objects, other_namespace, our_managers, stuck_deletions,
 };
 use crate::runtime::runtime;
 use controller::LEASE;
@@ -23,22 +23,22 @@ pub(super) fn run(args: &HubUninstallArgs) -> Exit {
 }
 
 /// One of our objects on the hub.
-struct Found {
+struct InstalledObject {
     /// The path of its kind and namespace.
     path: String,
     /// An embedded object of the same kind.
-    like: Object,
+    shipped: Object,
     live: Value,
 }
 
-impl Found {
+impl InstalledObject {
     fn name(&self) -> &str {
         self.live["metadata"]["name"].as_str().unwrap_or_default()
     }
 
     /// Formats the object as kubectl does.
     fn shown(&self) -> String {
-        let kind = self.like.to_string();
+        let kind = self.shipped.to_string();
         let (kind, _) = kind.split_once('/').unwrap_or((&kind, ""));
         format!("{kind}/{}", self.name())
     }
@@ -57,12 +57,12 @@ async fn uninstall(args: &HubUninstallArgs) -> Result<Exit, Problems> {
 /// Removes all objects, and adds a line about each as soon as it is removed.
 async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), Problems> {
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
-    let ours = objects(&Wanted::everything(&args.namespace));
+    let ours = objects(&InstallOptions::everything(&args.namespace));
     let found = if args.additions_only {
         Vec::new()
     } else {
         let mut found = find(&hub, &ours).await.map_err(Problems::one)?;
-        found.retain(|it| !is_of_another(&it.like, &it.live, &args.namespace));
+        found.retain(|it| !belongs_to_another_argocd(&it.shipped, &it.live, &args.namespace));
         check(&hub, &found, args).await?;
         found
     };
@@ -81,23 +81,23 @@ async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), P
 }
 
 /// Finds all our objects, by labels or, where our files set none, by name, in the order in which they were applied.
-async fn find(hub: &Hub, ours: &[Object]) -> Result<Vec<Found>, String> {
-    let mut found: Vec<Found> = Vec::new();
-    for like in ours.iter().filter(|object| !object.is_addition()) {
-        let path = like.path();
-        let live = if like.label("app.kubernetes.io/name").is_none() {
-            let live = hub.get(&path, like.name()).await?;
-            live.filter(|live| is_ours(like, live)).into_iter().collect()
+async fn find(hub: &Hub, ours: &[Object]) -> Result<Vec<InstalledObject>, String> {
+    let mut found: Vec<InstalledObject> = Vec::new();
+    for shipped in ours.iter().filter(|object| !object.is_addition()) {
+        let path = shipped.path();
+        let live = if shipped.label("app.kubernetes.io/name").is_none() {
+            let live = hub.get(&path, shipped.name()).await?;
+            live.filter(|live| is_ours(shipped, live)).into_iter().collect()
         } else if found.iter().any(|it| it.path == path) {
             continue;
         } else {
             hub.list(&path, LABELS).await?.unwrap_or_default()
         };
         found.extend(live.into_iter().map(|mut live| {
-            live["kind"] = like.kind().into();
-            Found {
+            live["kind"] = shipped.kind().into();
+            InstalledObject {
                 path: path.clone(),
-                like: like.clone(),
+                shipped: shipped.clone(),
                 live,
             }
         }));
@@ -106,14 +106,14 @@ async fn find(hub: &Hub, ours: &[Object]) -> Result<Vec<Found>, String> {
 }
 
 /// Returns all reasons against removing the objects.
-async fn check(hub: &Hub, found: &[Found], args: &HubUninstallArgs) -> Result<(), Problems> {
+async fn check(hub: &Hub, found: &[InstalledObject], args: &HubUninstallArgs) -> Result<(), Problems> {
     let mut problems = Vec::new();
-    if let Some(release) = found.iter().find_map(|it| is_helms(&it.live)) {
+    if let Some(release) = found.iter().find_map(|it| helm_release(&it.live)) {
         problems.push(format!(
             "it was installed by Helm: remove the additions to Argo CD with --additions-only, then run helm uninstall {release}"
         ));
     }
-    if let Some(other) = found.iter().find_map(|it| elsewhere(&it.live, &args.namespace)) {
+    if let Some(other) = found.iter().find_map(|it| other_namespace(&it.live, &args.namespace)) {
         problems.push(format!(
             "it is installed in namespace {other}: pass --namespace {other}"
         ));
@@ -144,8 +144,8 @@ async fn additions<'o>(hub: &Hub, ours: &'o [Object]) -> Result<Vec<(&'o Object,
 
 /// Removes our fields from one of Argo CD's objects, and returns the result as text.
 async fn release_fields(hub: &Hub, object: &Object, mut live: Value, dry_run: bool) -> Result<String, Problems> {
-    let of_ours: Vec<_> = of_managers(&live).collect();
-    for manager in of_ours.iter().filter(|_| !dry_run) {
+    let managers: Vec<_> = our_managers(&live).collect();
+    for manager in managers.iter().filter(|_| !dry_run) {
         let how = ApplyOptions {
             manager,
             force: false,
@@ -154,16 +154,16 @@ async fn release_fields(hub: &Hub, object: &Object, mut live: Value, dry_run: bo
         let applied = hub.apply(&object.bare(), how).await;
         live = applied.map_err(|refused| refusal(object, refused))?;
     }
-    let told = if is_left(object, &live) && !dry_run {
+    let result = if has_additions(object, &live) && !dry_run {
         format!(
             "{object} keeps fields of ours that other field managers own too: see kubectl get --show-managed-fields\n"
         )
-    } else if of_ours.is_empty() {
+    } else if managers.is_empty() {
         String::new()
     } else {
-        format!("{object} restored{}\n", tried(dry_run))
+        format!("{object} restored{}\n", dry_run_note(dry_run))
     };
-    Ok(told)
+    Ok(result)
 }
 
 fn refusal(object: &Object, refused: WriteError) -> Problems {
@@ -174,9 +174,9 @@ fn refusal(object: &Object, refused: WriteError) -> Problems {
 }
 
 /// Deletes one of our objects, unless others need it, and returns a line about it.
-async fn remove(hub: &Hub, it: &Found, dry_run: bool) -> Result<String, String> {
+async fn remove(hub: &Hub, it: &InstalledObject, dry_run: bool) -> Result<String, String> {
     let shown = it.shown();
-    match it.like.kind() {
+    match it.shipped.kind() {
         "CustomResourceDefinition" => match objects_of(hub, &it.live).await? {
             Some(0) => {}
             Some(left) => return Ok(format!("{shown} kept: it has {left} objects\n")),
@@ -207,7 +207,7 @@ async fn remove(hub: &Hub, it: &Found, dry_run: bool) -> Result<String, String> 
     if !dry_run {
         hub.delete(&it.path, &it.live).await?;
     }
-    Ok(format!("{shown} deleted{}\n", tried(dry_run)))
+    Ok(format!("{shown} deleted{}\n", dry_run_note(dry_run)))
 }
 
 /// Counts the objects of the kind of a CRD, if the API server serves it.
@@ -234,10 +234,10 @@ async fn remove_lease(hub: &Hub, args: &HubUninstallArgs) -> Result<String, Stri
     }
     Ok(format!(
         "lease.coordination.k8s.io/{LEASE} deleted{}\n",
-        tried(args.dry_run)
+        dry_run_note(args.dry_run)
     ))
 }
 
-fn tried(dry_run: bool) -> &'static str {
+fn dry_run_note(dry_run: bool) -> &'static str {
     if dry_run { " (dry run)" } else { "" }
 }

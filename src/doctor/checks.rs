@@ -47,7 +47,7 @@ pub static CHECKS: &[&Check] = &[
 ];
 
 /// The message of every check about missing permissions.
-pub(super) static REFUSED: Message = Message::blind(
+pub(super) static REFUSED: Message = Message::unreadable(
     "could-not-look",
     "cannot read {what}: {why}",
     "ask for permission to get and list them, or ask an administrator to run this",
@@ -55,5 +55,5 @@ pub(super) static REFUSED: Message = Message::blind(
 
 /// Returns the finding that something cannot be read, with the reason.
 fn refused(what: &str, why: &str) -> Vec<Finding> {
-    vec![REFUSED.of(&[("what", &what), ("why", &why)])]
+    vec![REFUSED.finding(&[("what", &what), ("why", &why)])]
 }

@@ -22,7 +22,7 @@ pub struct ControllerPod {
 impl ControllerPod {
     /// Reads the Deployment and the ConfigMap with the settings; returns `None` if the controller is not installed.
     #[must_use]
-    pub fn of(hub_state: &HubState) -> Option<Self> {
+    pub fn from_state(hub_state: &HubState) -> Option<Self> {
         let deployment = hub_state.controller()?;
         let pod = &deployment["spec"]["template"]["spec"];
         let container = containers(deployment).iter().find(|it| it["name"] == "controller");
@@ -63,7 +63,7 @@ impl ControllerPod {
     }
 
     /// Returns true if this controller is enabled.
-    pub(super) fn does(&self, name: &str) -> bool {
+    pub(super) fn is_enabled(&self, name: &str) -> bool {
         self.controllers.iter().any(|controller| controller.name == name)
     }
 }
@@ -106,7 +106,7 @@ mod tests {
             settings,
             ..HubState::default()
         };
-        ControllerPod::of(&hub_state).expect("it is installed")
+        ControllerPod::from_state(&hub_state).expect("the controller is installed")
     }
 
     #[test]
@@ -121,17 +121,20 @@ mod tests {
         assert_eq!(pod(|_| (), settings()).names(), all);
 
         let env = json!([{"name": "ARGOCD_OCM_CMP_CONTROLLERS", "value": "pull, more"}]);
-        let told = pod(|it| it["env"] = env.clone(), settings());
-        assert_eq!((told.names(), told.unknown), (vec!["pull"], vec!["more".to_owned()]));
+        let parsed = pod(|it| it["env"] = env.clone(), settings());
+        assert_eq!(
+            (parsed.names(), parsed.unknown),
+            (vec!["pull"], vec!["more".to_owned()])
+        );
 
         let words = json!(["--leader-elect=false", "--controllers", "gitopscluster"]);
-        let told = pod(
+        let parsed = pod(
             |it| {
                 it["env"] = env;
                 it["args"] = words;
             },
             settings(),
         );
-        assert_eq!((told.names(), told.elects), (vec!["gitopscluster"], false));
+        assert_eq!((parsed.names(), parsed.elects), (vec!["gitopscluster"], false));
     }
 }

@@ -1,6 +1,6 @@
 //! The state of a hub as read: all of single objects, and the checked fields of kinds with many objects.
 
-use super::rights::Right;
+use super::rights::Permission;
 use jiff::{SignedDuration, Timestamp};
 use ocm::resources::Resource;
 use serde_json::Value;
@@ -58,7 +58,7 @@ pub struct HubState {
     /// The ConfigMap argocd-cm in that namespace.
     pub config: Lookup<Value>,
     /// The namespaces that have an argocd-cm, if this one has none.
-    pub elsewhere: Lookup<Vec<String>>,
+    pub argocd_namespaces: Lookup<Vec<String>>,
     /// The Deployments in that namespace.
     pub deployments: Lookup<Vec<Value>>,
     /// The StatefulSets in that namespace.
@@ -94,7 +94,7 @@ pub struct HubState {
     /// The managed clusters that have the add-on, with its availability.
     pub addons: Lookup<BTreeMap<String, bool>>,
     /// The needed permissions, with the result of their check; absent if none are needed.
-    pub rights: Lookup<Vec<(Right, bool)>>,
+    pub permissions: Lookup<Vec<(Permission, bool)>>,
 }
 
 /// An Application that uses the plugin.
@@ -142,9 +142,9 @@ pub struct Work {
     /// True if it is applied with the permissions of an executor.
     pub executor: bool,
     /// True if an agent has reported a status.
-    pub answered: bool,
+    pub has_status: bool,
     /// The object that the agent cannot apply, if it reported one.
-    pub refused: Option<Refusal>,
+    pub refused: Option<ApplyError>,
 }
 
 impl Work {
@@ -156,7 +156,7 @@ impl Work {
 
 /// The first object that an agent cannot apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ApplyError {
     /// The message of the agent.
     pub message: Box<str>,
 }
@@ -169,7 +169,7 @@ pub struct ReplicaSet {
     /// The creation time.
     pub created: Option<Timestamp>,
     /// True if OCM has written a status.
-    pub answered: bool,
+    pub has_status: bool,
 }
 
 /// Returns true if something that exists since then should have been processed by now.
@@ -183,10 +183,10 @@ impl HubState {
         !matches!((&self.config, self.repo_server()), (Lookup::NotFound, None))
     }
 
-    /// Returns the Deployment of Argo CD's repo-server, whatever its name is.
+    /// Returns the Deployment of Argo CD's repo-server, under any name.
     #[must_use]
     pub fn repo_server(&self) -> Option<&Value> {
-        part(self.deployments.found()?, "repo-server")
+        component_of(self.deployments.found()?, "repo-server")
     }
 
     /// Returns the StatefulSet, or Deployment, of Argo CD's application controller.
@@ -194,7 +194,7 @@ impl HubState {
     pub fn application_controller(&self) -> Option<&Value> {
         let of = |all: &'_ Lookup<Vec<Value>>| -> Option<usize> {
             let all = all.found()?;
-            let found = part(all, APPLICATION_CONTROLLER)?;
+            let found = component_of(all, APPLICATION_CONTROLLER)?;
             all.iter().position(|it| std::ptr::eq(it, found))
         };
         if let Some(at) = of(&self.stateful_sets) {
@@ -233,7 +233,7 @@ impl HubState {
 }
 
 /// Finds a component of Argo CD: by the name in its own manifests, by its labels, or by the names of operators and charts.
-fn part<'v>(all: &'v [Value], component: &str) -> Option<&'v Value> {
+fn component_of<'v>(all: &'v [Value], component: &str) -> Option<&'v Value> {
     let find = |is_it: &dyn Fn(&Value) -> bool| all.iter().find(|it| is_it(it));
     find(&|it| name(it) == format!("argocd-{component}"))
         .or_else(|| find(&|it| it["metadata"]["labels"]["app.kubernetes.io/component"] == component))

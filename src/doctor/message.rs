@@ -33,7 +33,7 @@ pub struct Message {
     /// The severity.
     pub level: Level,
     /// True if something could not be read.
-    pub blind: bool,
+    pub unreadable: bool,
     /// The text of the finding.
     pub text: &'static str,
     /// The remediation.
@@ -46,7 +46,7 @@ impl Message {
         Self {
             id,
             level: Level::Error,
-            blind: false,
+            unreadable: false,
             text,
             remediation,
         }
@@ -61,9 +61,9 @@ impl Message {
     }
 
     /// Creates a message about something that could not be read.
-    pub(super) const fn blind(id: &'static str, text: &'static str, remediation: &'static str) -> Self {
+    pub(super) const fn unreadable(id: &'static str, text: &'static str, remediation: &'static str) -> Self {
         Self {
-            blind: true,
+            unreadable: true,
             ..Self::warning(id, text, remediation)
         }
     }
@@ -77,7 +77,7 @@ impl Message {
     }
 
     /// Creates a finding with these values for the names in braces.
-    pub(super) fn of(&'static self, values: &[(&str, &dyn Display)]) -> Finding {
+    pub(super) fn finding(&'static self, values: &[(&str, &dyn Display)]) -> Finding {
         Finding {
             check: "",
             message: self,
@@ -130,7 +130,7 @@ fn filled(template: &str, values: &[(&str, &dyn Display)]) -> String {
 const LISTED: usize = 5;
 
 /// Lists the first names in order, and the number of the others.
-pub(super) fn some<T: AsRef<str>>(all: impl IntoIterator<Item = T>) -> String {
+pub(super) fn list_names<T: AsRef<str>>(all: impl IntoIterator<Item = T>) -> String {
     let mut all: Vec<_> = all.into_iter().collect();
     all.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
     all.dedup_by(|one, other| one.as_ref() == other.as_ref());
@@ -155,14 +155,17 @@ mod tests {
 
     #[test]
     fn fills_placeholders_once() {
-        let found = MESSAGE.of(&[("who", &"{what}"), ("what", &2)]);
+        let found = MESSAGE.finding(&[("who", &"{what}"), ("what", &2)]);
         assert_eq!(found.line(), "{what} has no 2: give {what} one");
     }
 
     #[test]
     fn truncates_long_lists() {
-        assert_eq!(some(["b", "a", "b"]), "a, b");
-        assert_eq!(some(["7", "6", "5", "4", "3", "2", "1"]), "1, 2, 3, 4, 5 and 2 more");
+        assert_eq!(list_names(["b", "a", "b"]), "a, b");
+        assert_eq!(
+            list_names(["7", "6", "5", "4", "3", "2", "1"]),
+            "1, 2, 3, 4, 5 and 2 more"
+        );
         assert_eq!(
             (count(1, "work"), count(0, "work")),
             ("1 work".to_owned(), "0 works".to_owned())

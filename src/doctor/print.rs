@@ -46,7 +46,7 @@ pub fn value(findings: &[Finding]) -> Value<'static> {
             ("id", Value::text(it.message.id)),
             ("message", Value::text(&it.text)),
             ("remediation", Value::text(&it.remediation)),
-            ("checked", Value::Bool(!it.message.blind)),
+            ("checked", Value::Bool(!it.message.unreadable)),
         ])
     };
     Value::map([

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// A permission of a ServiceAccount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Right {
+pub struct Permission {
     /// The ServiceAccount in Argo CD's namespace.
     pub account: String,
     /// The file that grants it.
@@ -25,7 +25,7 @@ pub struct Right {
     pub name: String,
 }
 
-impl fmt::Display for Right {
+impl fmt::Display for Permission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.resource)?;
         if !self.name.is_empty() {
@@ -35,7 +35,7 @@ impl fmt::Display for Right {
     }
 }
 
-impl Right {
+impl Permission {
     /// Creates the SubjectAccessReview for the permission; `argocd` is the namespace of the ServiceAccount.
     #[must_use]
     pub fn review(&self, argocd: &str) -> Value {
@@ -61,40 +61,40 @@ impl Right {
 
 /// Returns the permissions that the controller and Argo CD of this hub need.
 #[must_use]
-pub fn wanted(hub_state: &HubState) -> Vec<Right> {
-    let mut rights = Vec::new();
+pub fn required_permissions(hub_state: &HubState) -> Vec<Permission> {
+    let mut permissions = Vec::new();
     if let Some(controller) = hub_state.application_controller() {
         let account = &controller["spec"]["template"]["spec"]["serviceAccountName"];
         let with_executors = needs_execute_as(hub_state);
-        let of_argo_cd = given(
+        let of_argo_cd = permissions_of_file(
             &shipped::ARGO_CD,
             account.as_str().unwrap_or("default"),
             &hub_state.namespace,
         );
-        rights.extend(
+        permissions.extend(
             of_argo_cd
                 .into_iter()
                 .filter(|it| it.verb != "execute-as" || with_executors),
         );
     }
-    if let Some(pod) = ControllerPod::of(hub_state) {
+    if let Some(pod) = ControllerPod::from_state(hub_state) {
         for file in files(&pod) {
-            rights.extend(given(file, &pod.account, &hub_state.namespace));
+            permissions.extend(permissions_of_file(file, &pod.account, &hub_state.namespace));
         }
     }
-    rights
+    permissions
 }
 
 /// Returns the files with the permissions that the enabled controllers need.
 fn files(pod: &ControllerPod) -> Vec<&'static File> {
     let mut files = vec![&shipped::CONTROLLER];
-    let does = |names: &[&str]| names.iter().any(|name| pod.does(name));
+    let is_enabled = |names: &[&str]| names.iter().any(|name| pod.is_enabled(name));
     for (is_needed, file) in [
-        (does(&["pull"]), &shipped::PULL),
-        (does(&["cluster-secrets"]), &shipped::CLUSTER_SECRETS),
-        (does(&["application-set-report"]), &shipped::REPORT),
-        (does(&["gitopscluster", "argocd-agent"]), &shipped::GITOPS_CLUSTER),
-        (does(&["argocd-agent"]), &shipped::AGENT),
+        (is_enabled(&["pull"]), &shipped::PULL),
+        (is_enabled(&["cluster-secrets"]), &shipped::CLUSTER_SECRETS),
+        (is_enabled(&["application-set-report"]), &shipped::REPORT),
+        (is_enabled(&["gitopscluster", "argocd-agent"]), &shipped::GITOPS_CLUSTER),
+        (is_enabled(&["argocd-agent"]), &shipped::AGENT),
     ] {
         if is_needed {
             files.push(file);
@@ -123,8 +123,8 @@ pub(super) fn gate(hub_state: &HubState, gate: &str) -> Option<bool> {
 }
 
 /// Returns the permissions that a file grants, for an Argo CD in this namespace.
-fn given(file: &'static File, account: &str, argocd: &str) -> Vec<Right> {
-    let mut rights = Vec::new();
+fn permissions_of_file(file: &'static File, account: &str, argocd: &str) -> Vec<Permission> {
+    let mut permissions = Vec::new();
     for role in objects(file.text) {
         let namespace = match role["kind"].as_str() {
             Some("ClusterRole") => "",
@@ -140,7 +140,7 @@ fn given(file: &'static File, account: &str, argocd: &str) -> Vec<Right> {
             for (group, resource) in each(&texts("apiGroups"), &texts("resources")) {
                 for (verb, name) in each(&texts("verbs"), &names) {
                     let is_argocd = resource == "namespaces" && name == "argocd";
-                    rights.push(Right {
+                    permissions.push(Permission {
                         account: account.to_owned(),
                         file: file.name,
                         verb: verb.to_owned(),
@@ -153,7 +153,7 @@ fn given(file: &'static File, account: &str, argocd: &str) -> Vec<Right> {
             }
         }
     }
-    rights
+    permissions
 }
 
 /// Returns the Cartesian product.
@@ -169,22 +169,25 @@ mod tests {
     use super::*;
 
     fn lines(file: &'static File) -> Vec<String> {
-        let line = |it: &Right| format!("{}|{}|{it}", it.namespace, it.group);
-        given(file, "who", "gitops").iter().map(line).collect()
+        let line = |it: &Permission| format!("{}|{}|{it}", it.namespace, it.group);
+        permissions_of_file(file, "who", "gitops").iter().map(line).collect()
     }
 
     #[test]
     fn requests_a_review_for_every_rule() {
         let controller = lines(&shipped::CONTROLLER);
         assert_eq!(controller.len(), 3 + 4 + 2 + 3 + 2 + 1 + 2, "{controller:#?}");
-        for right in [
+        for permission in [
             "|argoproj.io|patch applications",
             "||get events",
             "gitops||watch configmaps argocd-cm",
             "gitops|coordination.k8s.io|create leases",
             "gitops|coordination.k8s.io|update leases argocd-ocm-cmp-controller",
         ] {
-            assert!(controller.iter().any(|it| it == right), "{right}: {controller:#?}");
+            assert!(
+                controller.iter().any(|it| it == permission),
+                "{permission}: {controller:#?}"
+            );
         }
         let gitops = lines(&shipped::GITOPS_CLUSTER);
         assert!(gitops.iter().any(|it| it == "||list namespaces gitops"), "{gitops:#?}");
@@ -200,13 +203,13 @@ mod tests {
 
     #[test]
     fn review_names_the_subresource() {
-        let right = Right {
+        let permission = Permission {
             account: "who".to_owned(),
             verb: "patch".to_owned(),
             resource: "placementdecisions/status".to_owned(),
-            ..Right::default()
+            ..Permission::default()
         };
-        let review = right.review("gitops");
+        let review = permission.review("gitops");
         assert_eq!(review["spec"]["user"], "system:serviceaccount:gitops:who");
         let asked = &review["spec"]["resourceAttributes"];
         assert_eq!(

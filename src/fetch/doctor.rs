@@ -4,7 +4,7 @@ mod read;
 
 use super::{Hub, Reader, describe_error};
 use crate::doctor;
-use crate::doctor::{CONTROLLER, HubState, Lookup, PLUGIN, ReplicaSet, Right, Work};
+use crate::doctor::{CONTROLLER, HubState, Lookup, PLUGIN, Permission, ReplicaSet, Work};
 use generate::confine;
 use http::Method;
 use hub::{each, in_order, reason, status};
@@ -46,32 +46,32 @@ impl Reader {
 
 impl Hub {
     async fn examine(&self, namespace: &str) -> Result<HubState, Error> {
-        let (here, everywhere) = (ObjectRef::new(namespace, ""), ObjectRef::new("", ""));
+        let (in_argocd, all_namespaces) = (ObjectRef::new(namespace, ""), ObjectRef::new("", ""));
         let in_namespace = |api: &str, plural: &str| format!("/{api}/namespaces/{namespace}/{plural}");
-        let config = self.one(&CONFIG_MAPS.path(&here), CONFIG_MAP).await?;
+        let config = self.get(&CONFIG_MAPS.path(&in_argocd), CONFIG_MAP).await?;
         let tracking = match config.found() {
             Some(config) => Tracking::configured(|key| config["data"][key].as_str()),
             None => Tracking::unknown(),
         };
         let of_argo_cd = async {
             Ok::<_, Error>((
-                self.many(&DEPLOYMENTS.path(&here)).await?,
-                self.many(&in_namespace("apis/apps/v1", "statefulsets")).await?,
-                self.many(&in_namespace("api/v1", "pods")).await?,
-                self.many(&in_namespace("apis/coordination.k8s.io/v1", "leases"))
+                self.list(&DEPLOYMENTS.path(&in_argocd)).await?,
+                self.list(&in_namespace("apis/apps/v1", "statefulsets")).await?,
+                self.list(&in_namespace("api/v1", "pods")).await?,
+                self.list(&in_namespace("apis/coordination.k8s.io/v1", "leases"))
                     .await?,
-                self.one(&CONFIG_MAPS.path(&here), PLUGIN).await?,
-                self.one(&CONFIG_MAPS.path(&here), CONTROLLER).await?,
-                self.projects(&here).await?,
+                self.get(&CONFIG_MAPS.path(&in_argocd), PLUGIN).await?,
+                self.get(&CONFIG_MAPS.path(&in_argocd), CONTROLLER).await?,
+                self.projects(&in_argocd).await?,
             ))
         };
         let of_ocm = async {
             let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-            let work_crd = self.one(crds, &format!("{}.{}", WORKS.plural, WORKS.group)).await?;
+            let work_crd = self.get(crds, &format!("{}.{}", WORKS.plural, WORKS.group)).await?;
             let managers = self
-                .many("/apis/operator.open-cluster-management.io/v1/clustermanagers")
+                .list("/apis/operator.open-cluster-management.io/v1/clustermanagers")
                 .await?;
-            let management = self.one(&MANAGEMENTS.path(&everywhere), ADDON).await?;
+            let management = self.get(&MANAGEMENTS.path(&all_namespaces), ADDON).await?;
             Ok::<_, Error>((self.apis().await?, work_crd, managers, management, self.addons().await?))
         };
         let (of_argo_cd, of_ocm, applications, clusters, works) = tokio::try_join!(
@@ -84,14 +84,14 @@ impl Hub {
         let (deployments, stateful_sets, pods, leases, plugin, settings, projects) = of_argo_cd;
         let (apis, work_crd, cluster_managers, management, addons) = of_ocm;
         let (sets, works) = works;
-        let elsewhere = match config {
-            Lookup::NotFound => self.elsewhere().await?,
+        let argocd_namespaces = match config {
+            Lookup::NotFound => self.argocd_namespaces().await?,
             _ => Lookup::NotFound,
         };
         let mut hub_state = HubState {
             namespace: namespace.to_owned(),
             config,
-            elsewhere,
+            argocd_namespaces,
             deployments,
             stateful_sets,
             pods,
@@ -109,27 +109,29 @@ impl Hub {
             management,
             addons,
             unconfined: Lookup::NotFound,
-            rights: Lookup::NotFound,
+            permissions: Lookup::NotFound,
         };
         hub_state.unconfined = self.unconfined(&hub_state).await?;
-        hub_state.rights = self.rights(doctor::wanted(&hub_state), namespace).await?;
+        hub_state.permissions = self
+            .permissions(doctor::required_permissions(&hub_state), namespace)
+            .await?;
         Ok(hub_state)
     }
 
     /// Reads an object.
-    async fn one(&self, path: &str, name: &str) -> Result<Lookup<Value>, Error> {
+    async fn get(&self, path: &str, name: &str) -> Result<Lookup<Value>, Error> {
         let request = Request::new(path).get(name, &GetParams::default());
         let answer = self.client.request(request.map_err(Error::BuildRequest)?).await;
         to_lookup(answer)
     }
 
     /// Lists all objects of a path.
-    async fn many(&self, path: &str) -> Result<Lookup<Vec<Value>>, Error> {
-        self.kept(path, ListParams::default(), Some).await
+    async fn list(&self, path: &str) -> Result<Lookup<Vec<Value>>, Error> {
+        self.list_reduced(path, ListParams::default(), Some).await
     }
 
     /// Lists all objects of a path, and keeps a part of each.
-    async fn kept<T: DeserializeOwned, K, C: Default + Extend<K>>(
+    async fn list_reduced<T: DeserializeOwned, K, C: Default + Extend<K>>(
         &self,
         path: &str,
         params: ListParams,
@@ -173,23 +175,23 @@ impl Hub {
     }
 
     /// Returns the namespaces that have an Argo CD.
-    async fn elsewhere(&self) -> Result<Lookup<Vec<String>>, Error> {
+    async fn argocd_namespaces(&self) -> Result<Lookup<Vec<String>>, Error> {
         let named = ListParams::default().fields(&format!("metadata.name={CONFIG_MAP}"));
         let namespace = |it: Value| it["metadata"]["namespace"].as_str().map(str::to_owned);
-        self.kept(&CONFIG_MAPS.path(&ObjectRef::new("", "")), named, namespace)
+        self.list_reduced(&CONFIG_MAPS.path(&ObjectRef::new("", "")), named, namespace)
             .await
     }
 
     async fn applications(&self, namespace: &str) -> Result<Lookup<Vec<doctor::Application>>, Error> {
         let path = APPLICATIONS.path(&ObjectRef::new("", ""));
-        self.kept(&path, ListParams::default(), |it: read::Application| {
+        self.list_reduced(&path, ListParams::default(), |it: read::Application| {
             it.of_argo_cd(namespace)
         })
         .await
     }
 
-    async fn projects(&self, here: &ObjectRef) -> Result<Lookup<BTreeMap<String, doctor::Project>>, Error> {
-        self.kept(&PROJECTS.path(here), ListParams::default(), |it: Value| {
+    async fn projects(&self, in_argocd: &ObjectRef) -> Result<Lookup<BTreeMap<String, doctor::Project>>, Error> {
+        self.list_reduced(&PROJECTS.path(in_argocd), ListParams::default(), |it: Value| {
             read::project(&it)
         })
         .await
@@ -197,23 +199,25 @@ impl Hub {
 
     async fn managed_clusters(&self) -> Result<Lookup<BTreeMap<String, doctor::Cluster>>, Error> {
         let path = CLUSTERS.path(&ObjectRef::new("", ""));
-        self.kept(&path, ListParams::default(), |it| Some(read::cluster(it)))
+        self.list_reduced(&path, ListParams::default(), |it| Some(read::cluster(it)))
             .await
     }
 
     /// Returns the managed clusters with argocd-agent, and its availability on each.
     async fn addons(&self) -> Result<Lookup<BTreeMap<String, bool>>, Error> {
         let named = ListParams::default().fields(&format!("metadata.name={ADDON}"));
-        self.kept(&ADDONS.path(&ObjectRef::new("", "")), named, |it| Some(read::addon(it)))
+        self.list_reduced(&ADDONS.path(&ObjectRef::new("", "")), named, |it| Some(read::addon(it)))
             .await
     }
 
     /// Returns the works of Applications: those for a Placement, and those for a cluster.
     async fn delivered(&self, tracking: &Tracking) -> Result<(Lookup<Vec<ReplicaSet>>, Lookup<Vec<Work>>), Error> {
-        let everywhere = ObjectRef::new("", "");
+        let all_namespaces = ObjectRef::new("", "");
         let all = ListParams::default;
         let sets: Lookup<Vec<ReplicaSet>> = self
-            .kept(&WORK_SETS.path(&everywhere), all(), |it: read::Work| it.set(tracking))
+            .list_reduced(&WORK_SETS.path(&all_namespaces), all(), |it: read::Work| {
+                it.set(tracking)
+            })
             .await?;
         // The label with which OCM names the set on its works.
         let labels = sets
@@ -223,7 +227,7 @@ impl Hub {
             .map(|set| set.qualified_name.replacen('/', ".", 1));
         let labels: BTreeSet<String> = labels.collect();
         let works = self
-            .kept(&WORKS.path(&everywhere), all(), |it: read::Work| {
+            .list_reduced(&WORKS.path(&all_namespaces), all(), |it: read::Work| {
                 it.work(tracking, &labels)
             })
             .await?;
@@ -264,26 +268,33 @@ impl Hub {
     }
 
     /// Checks if permissions are granted to ServiceAccounts of this namespace, by SubjectAccessReviews, which write nothing.
-    async fn rights(&self, rights: Vec<Right>, namespace: &str) -> Result<Lookup<Vec<(Right, bool)>>, Error> {
-        let reviews: Vec<_> = rights.iter().map(|right| right.review(namespace).to_string()).collect();
+    async fn permissions(
+        &self,
+        permissions: Vec<Permission>,
+        namespace: &str,
+    ) -> Result<Lookup<Vec<(Permission, bool)>>, Error> {
+        let reviews: Vec<_> = permissions
+            .iter()
+            .map(|permission| permission.review(namespace).to_string())
+            .collect();
         let mut reviews = reviews.into_iter();
         let Some(first) = reviews.next() else {
             return Ok(Lookup::NotFound);
         };
-        // If this one is refused, all are.
-        let mut given = match to_lookup(given(self.client.clone(), first).await)? {
-            Lookup::Found(given) => vec![given],
+        // If the first review is denied, so are all others.
+        let mut granted = match to_lookup(is_granted(self.client.clone(), first).await)? {
+            Lookup::Found(first) => vec![first],
             Lookup::NotFound => return Ok(Lookup::NotFound),
             Lookup::Refused(why) => return Ok(Lookup::Refused(why)),
         };
-        let others = reviews.map(|review| self::given(self.client.clone(), review));
-        given.extend(in_order(others).await?);
-        Ok(Lookup::Found(rights.into_iter().zip(given).collect()))
+        let others = reviews.map(|review| self::is_granted(self.client.clone(), review));
+        granted.extend(in_order(others).await?);
+        Ok(Lookup::Found(permissions.into_iter().zip(granted).collect()))
     }
 }
 
 /// Returns true if the requested permission is granted.
-async fn given(client: Client, review: String) -> Result<bool, Error> {
+async fn is_granted(client: Client, review: String) -> Result<bool, Error> {
     let request = http::Request::builder()
         .method(Method::POST)
         .uri("/apis/authorization.k8s.io/v1/subjectaccessreviews")
@@ -302,7 +313,7 @@ fn to_lookup<T>(answer: Result<T, Error>) -> Result<Lookup<T>, Error> {
             Some(404) => Ok(Lookup::NotFound),
             // The hub does not authenticate us.
             Some(401) | None => Err(error),
-            // It may also be broken, such as a kind whose conversion webhook fails.
+            // A kind may also be broken, for example by a failing conversion webhook.
             Some(_) => Ok(Lookup::Refused(reason(&error))),
         },
     }

@@ -106,9 +106,9 @@ impl Feature {
 
 /// Returns the features with all features that they imply.
 #[must_use]
-pub fn with_implied(asked: impl IntoIterator<Item = Feature>) -> BTreeSet<Feature> {
+pub fn with_implied(requested: impl IntoIterator<Item = Feature>) -> BTreeSet<Feature> {
     let mut all = BTreeSet::new();
-    let mut open: Vec<_> = asked.into_iter().collect();
+    let mut open: Vec<_> = requested.into_iter().collect();
     while let Some(feature) = open.pop() {
         if all.insert(feature) {
             open.extend(feature.implies());

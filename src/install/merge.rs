@@ -54,6 +54,6 @@ mod tests {
         assert_eq!(one, read(expected));
         let before = one.clone();
         merge(&mut one, before.clone());
-        assert_eq!(one, before, "what is there already is not there twice");
+        assert_eq!(one, before, "equal items are not duplicated");
     }
 }

@@ -8,7 +8,7 @@ use super::{MANAGER, Object};
 use serde_json::{Map, Value, json};
 
 /// The field manager for deploy/deploy_policy.yaml when it is applied with kubectl beside deploy_cmp.yaml.
-pub const EARLIER: &str = "argocd-ocm-cmp-policy";
+pub const POLICY_MANAGER: &str = "argocd-ocm-cmp-policy";
 
 /// The other field managers of our files, each with its operation: `kubectl apply`, and `kubectl apply --server-side` without
 /// `--field-manager`.
@@ -17,16 +17,16 @@ const KUBECTL: [(&str, &str); 2] = [("kubectl-client-side-apply", "Update"), ("k
 fn is_earlier(entry: &Value, is_addition: bool) -> bool {
     let is = |(name, operation): (&str, &str)| entry["manager"] == name && entry["operation"] == operation;
     let of_part = entry["subresource"].as_str().is_some_and(|part| !part.is_empty());
-    let is_one = is((EARLIER, "Apply")) || !is_addition && KUBECTL.into_iter().any(is);
+    let is_one = is((POLICY_MANAGER, "Apply")) || !is_addition && KUBECTL.into_iter().any(is);
     is_one && !of_part
 }
 
 /// Returns the `managedFields` of an object after its earlier managers' entries are merged into ours; `None` if they have no
 /// entries.
 #[must_use]
-pub fn taken_over(live: &Value, is_addition: bool) -> Option<Value> {
+pub fn merged_managers(live: &Value, is_addition: bool) -> Option<Value> {
     let entries = live["metadata"]["managedFields"].as_array()?;
-    let (earlier, mut kept): (Vec<&Value>, Vec<&Value>) =
+    let (earlier, mut others): (Vec<&Value>, Vec<&Value>) =
         entries.iter().partition(|entry| is_earlier(entry, is_addition));
     // Fields of another API version may have other names there.
     let version = &live["apiVersion"];
@@ -35,7 +35,10 @@ pub fn taken_over(live: &Value, is_addition: bool) -> Option<Value> {
         return None;
     }
     let is_ours = |entry: &Value| entry["manager"] == MANAGER && entry["operation"] == "Apply";
-    let ours = kept.iter().position(|entry| is_ours(entry)).map(|at| kept.remove(at));
+    let ours = others
+        .iter()
+        .position(|entry| is_ours(entry))
+        .map(|at| others.remove(at));
     let mut fields = json!({});
     for entry in earlier.iter().copied().chain(ours) {
         fields = union(&fields, &entry["fieldsV1"]);
@@ -44,7 +47,7 @@ pub fn taken_over(live: &Value, is_addition: bool) -> Option<Value> {
     entry["manager"] = MANAGER.into();
     entry["operation"] = "Apply".into();
     entry["fieldsV1"] = fields;
-    Some(kept.into_iter().cloned().chain([entry]).collect())
+    Some(others.into_iter().cloned().chain([entry]).collect())
 }
 
 /// Returns true if our field manager alone owns Argo CD's own fields of one of its objects, so that they would be removed with
@@ -55,7 +58,7 @@ pub fn owns_argocd_fields(live: &Value) -> bool {
     let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
     let of_labels = entries.filter(|entry| !entry["fieldsV1"]["f:metadata"]["f:labels"].is_null());
     let mut managers = of_labels.map(|entry| &entry["manager"]).peekable();
-    managers.peek().is_some() && managers.all(|manager| *manager == MANAGER || *manager == EARLIER)
+    managers.peek().is_some() && managers.all(|manager| *manager == MANAGER || *manager == POLICY_MANAGER)
 }
 
 /// Returns the union of two field sets. Each is a tree: a leaf is a field, and a node with branches is a field only if it
@@ -107,7 +110,7 @@ fn without_status(object: &Value) -> Value {
 
 /// Returns the other namespace that our cluster-wide binding is for: then its name is in use. A hub has one installation.
 #[must_use]
-pub fn elsewhere<'v>(live: &'v Value, namespace: &str) -> Option<&'v str> {
+pub fn other_namespace<'v>(live: &'v Value, namespace: &str) -> Option<&'v str> {
     if live["kind"] != "ClusterRoleBinding" {
         return None;
     }
@@ -117,7 +120,7 @@ pub fn elsewhere<'v>(live: &'v Value, namespace: &str) -> Option<&'v str> {
 
 /// Returns true if it is an admission policy, or the binding of one, for the controller beside an Argo CD in another namespace.
 #[must_use]
-pub fn is_of_another(object: &Object, live: &Value, namespace: &str) -> bool {
+pub fn belongs_to_another_argocd(object: &Object, live: &Value, namespace: &str) -> bool {
     let name = live["metadata"]["name"].as_str().unwrap_or_default();
     let end = name.rsplit_once('.').map(|(_, end)| end);
     object.is_admission_policy() && end != Some(namespace)
@@ -158,21 +161,28 @@ mod tests {
             "Apply",
             &json!({"f:spec": {"f:a": {".": {}, "f:d": {}}, "f:b": {}}}),
         );
-        let taken = taken_over(&live(&[applied.clone(), scaled.clone(), ours]), false).expect("something");
+        let merged = merged_managers(&live(&[applied.clone(), scaled.clone(), ours]), false)
+            .expect("earlier managers have entries");
         let fields = json!({"f:spec": {"f:a": {".": {}, "f:d": {}}, "f:b": {".": {}, "f:c": {}}}});
-        assert_eq!(taken, json!([scaled, entry(MANAGER, "Apply", &fields)]));
-        let taken = taken_over(&live(std::slice::from_ref(&applied)), false).expect("something");
-        assert_eq!(taken, json!([entry(MANAGER, "Apply", &applied["fieldsV1"])]));
-        assert_eq!(taken_over(&live(&[scaled]), false), None, "that was somebody's will");
+        assert_eq!(merged, json!([scaled, entry(MANAGER, "Apply", &fields)]));
+        let merged =
+            merged_managers(&live(std::slice::from_ref(&applied)), false).expect("earlier managers have entries");
+        assert_eq!(merged, json!([entry(MANAGER, "Apply", &applied["fieldsV1"])]));
+        assert_eq!(
+            merged_managers(&live(&[scaled]), false),
+            None,
+            "another manager set these fields on purpose"
+        );
     }
 
     #[test]
     fn takes_over_only_added_fields_of_argo_cds_objects() {
         let argo_cds = entry("kubectl-client-side-apply", "Update", &json!({"f:spec": {"f:a": {}}}));
-        assert_eq!(taken_over(&live(std::slice::from_ref(&argo_cds)), true), None);
-        let policy = entry(EARLIER, "Apply", &json!({"f:spec": {"f:b": {}}}));
-        let taken = taken_over(&live(&[argo_cds.clone(), policy.clone()]), true).expect("something");
-        assert_eq!(taken, json!([argo_cds, entry(MANAGER, "Apply", &policy["fieldsV1"])]));
+        assert_eq!(merged_managers(&live(std::slice::from_ref(&argo_cds)), true), None);
+        let policy = entry(POLICY_MANAGER, "Apply", &json!({"f:spec": {"f:b": {}}}));
+        let merged =
+            merged_managers(&live(&[argo_cds.clone(), policy.clone()]), true).expect("earlier managers have entries");
+        assert_eq!(merged, json!([argo_cds, entry(MANAGER, "Apply", &policy["fieldsV1"])]));
     }
 
     #[test]
@@ -180,7 +190,10 @@ mod tests {
         let labels = json!({"f:metadata": {"f:labels": {"f:app": {}}}});
         let [ours, theirs] = [entry(MANAGER, "Apply", &labels), entry("kubectl", "Apply", &labels)];
         assert!(owns_argocd_fields(&live(std::slice::from_ref(&ours))));
-        assert!(!owns_argocd_fields(&live(&[ours, theirs])), "both have it");
+        assert!(
+            !owns_argocd_fields(&live(&[ours, theirs])),
+            "another manager owns the fields too"
+        );
         assert!(!owns_argocd_fields(&live(&[entry(
             MANAGER,
             "Apply",
@@ -192,7 +205,7 @@ mod tests {
     fn leaves_fields_of_another_api_version_alone() {
         let mut applied = entry("kubectl-client-side-apply", "Update", &json!({"f:spec": {}}));
         applied["apiVersion"] = "apps/v1beta1".into();
-        assert_eq!(taken_over(&live(&[applied]), false), None);
+        assert_eq!(merged_managers(&live(&[applied]), false), None);
     }
 
     #[test]
@@ -221,9 +234,9 @@ mod tests {
     #[test]
     fn detects_an_installation_in_another_namespace() {
         let bound = |namespace: &str| json!({"kind": "ClusterRoleBinding", "subjects": [{"namespace": namespace}]});
-        assert_eq!(elsewhere(&bound("gitops"), "argocd"), Some("gitops"));
-        assert_eq!(elsewhere(&bound("argocd"), "argocd"), None);
-        assert_eq!(elsewhere(&json!({"kind": "ClusterRole"}), "argocd"), None);
+        assert_eq!(other_namespace(&bound("gitops"), "argocd"), Some("gitops"));
+        assert_eq!(other_namespace(&bound("argocd"), "argocd"), None);
+        assert_eq!(other_namespace(&json!({"kind": "ClusterRole"}), "argocd"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The policy of the sidecar: kept by an existing installation, and set by a new one.
 
-use super::{EARLIER, MANAGER, read};
+use super::{MANAGER, POLICY_MANAGER, read};
 use crate::embedded::POLICY_CM;
 use generate::policy;
 use serde_json::Value;
@@ -77,20 +77,20 @@ fn has_applied_variable(repo_server: &Value) -> bool {
         .as_array()
         .into_iter()
         .flatten();
-    let mut of_ours = entries.filter(|entry| entry["manager"] == MANAGER || entry["manager"] == EARLIER);
+    let mut of_ours = entries.filter(|entry| entry["manager"] == MANAGER || entry["manager"] == POLICY_MANAGER);
     of_ours.any(|entry| entry["fieldsV1"].to_string().contains(VARIABLE.0))
 }
 
 /// The policy of an installation, and a line for the user if the decision needs one.
 pub(crate) type PolicyDecision = (PolicySource, Option<String>);
 
-/// Decides the policy of the sidecar. `asked` is the policy from the flags, if any; `repo_server` names the Deployment for
+/// Decides the policy of the sidecar. `requested` is the policy from the flags, if any; `repo_server` names the Deployment for
 /// people. Without a flag, an installation without a policy stays without one, and an existing policy stays; no flag removes a
 /// policy.
 ///
 /// # Errors
 /// Returns an error if the flags request no policy, and the sidecar has one.
-pub fn decide(asked: Option<PolicySource>, live: &LivePolicy, repo_server: &str) -> Result<PolicyDecision, String> {
+pub fn decide(requested: Option<PolicySource>, live: &LivePolicy, repo_server: &str) -> Result<PolicyDecision, String> {
     let of_config_map = |name: &String| {
         if name == POLICY {
             PolicySource::Sample
@@ -98,7 +98,7 @@ pub fn decide(asked: Option<PolicySource>, live: &LivePolicy, repo_server: &str)
             PolicySource::ConfigMap(name.clone())
         }
     };
-    let decided = match (asked, live) {
+    let decided = match (requested, live) {
         (Some(PolicySource::None), LivePolicy::Mounted(_) | LivePolicy::Foreign { ours: true }) => {
             return Err(format!(
                 "{repo_server}: the sidecar has a policy, which --no-policy would remove: leave the flag out, or allow more in the policy"
@@ -116,7 +116,7 @@ pub fn decide(asked: Option<PolicySource>, live: &LivePolicy, repo_server: &str)
             let about = format!("{repo_server}: the sidecar keeps its own {}", VARIABLE.0);
             return Ok((PolicySource::None, Some(about)));
         }
-        (asked, _) => asked.unwrap_or_default(),
+        (requested, _) => requested.unwrap_or_default(),
     };
     Ok((decided, None))
 }
@@ -138,7 +138,7 @@ pub fn is_open_project(project: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{Wanted, objects};
+    use crate::install::{InstallOptions, objects};
     use serde_json::json;
 
     fn repo_server(env: &Value, volume: &str) -> Value {
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(mounted("theirs"), LivePolicy::Mounted("theirs".to_owned()));
         let mut other = repo_server(&set_to("/elsewhere"), POLICY);
         assert_eq!(live_policy(Some(&other)), LivePolicy::Foreign { ours: false });
-        for (manager, ours) in [("kubectl", false), (MANAGER, true), (EARLIER, true)] {
+        for (manager, ours) in [("kubectl", false), (MANAGER, true), (POLICY_MANAGER, true)] {
             let fields = json!({"f:env": {"k:{\"name\":\"ARGOCD_OCM_CMP_POLICY_FILE\"}": {}}});
             other["metadata"]["managedFields"] = json!([{"manager": manager, "fieldsV1": fields}]);
             assert_eq!(live_policy(Some(&other)), LivePolicy::Foreign { ours }, "{manager}");
@@ -183,7 +183,7 @@ mod tests {
         let (mounted, theirs) = (Mounted(POLICY.to_owned()), Mounted("theirs".to_owned()));
         let (text, named) = (Text("x".to_owned()), ConfigMap("theirs".to_owned()));
         let [foreign, half] = [false, true].map(|ours| Foreign { ours });
-        for (asked, live, expected) in [
+        for (requested, live, expected) in [
             (None, &NoSidecar, Ok(&Sample)),
             (None, &Open, Ok(&NoPolicy)),
             (None, &mounted, Ok(&Sample)),
@@ -204,29 +204,29 @@ mod tests {
             (Some(&NoPolicy), &theirs, Err(())),
             (Some(&NoPolicy), &half, Err(())),
         ] {
-            let decided = decide(asked.cloned(), live, "Deployment argocd/argocd-repo-server");
+            let decided = decide(requested.cloned(), live, "Deployment argocd/argocd-repo-server");
             let source = decided.as_ref().map(|(source, _)| source).map_err(|_| ());
-            assert_eq!(source, expected, "{asked:?} {live:?}");
-            let is_told = decided.is_ok_and(|(_, line)| line.is_some());
+            assert_eq!(source, expected, "{requested:?} {live:?}");
+            let has_line = decided.is_ok_and(|(_, line)| line.is_some());
             assert_eq!(
-                is_told,
-                asked.is_none() && (*live == Open || *live == foreign),
-                "{asked:?} {live:?}"
+                has_line,
+                requested.is_none() && (*live == Open || *live == foreign),
+                "{requested:?} {live:?}"
             );
         }
     }
 
     #[test]
     fn edited_policy_is_not_the_sample() {
-        let ours = objects(&Wanted::everything("gitops"));
+        let ours = objects(&InstallOptions::everything("gitops"));
         let ours = ours
             .iter()
             .find(|it| it.name() == POLICY && it.kind() == "ConfigMap")
-            .expect("it is shipped");
+            .expect("the sample ConfigMap");
         let mut live: Value = serde_json::from_str(&ours.json()).expect("JSON");
         assert!(is_sample(&live));
         live["metadata"]["labels"] = json!({});
-        assert!(is_sample(&live), "the text counts");
+        assert!(is_sample(&live), "only the text is compared");
         for (key, value) in [
             ("data", json!({})),
             ("data", json!({POLICY_KEY: "x"})),
@@ -237,7 +237,7 @@ mod tests {
             assert!(!is_sample(&changed), "{changed}");
         }
         live["data"]["more"] = json!("");
-        assert!(!is_sample(&live), "a key that the sample does not have");
+        assert!(!is_sample(&live), "the sample has no such key");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The selection of objects to remove on uninstall, and the reasons to keep some.
 
-use super::{EARLIER, MANAGER, Object};
+use super::{MANAGER, Object, POLICY_MANAGER};
 use controller::pull;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
 use serde_json::Value;
@@ -22,11 +22,11 @@ pub fn is_ours(object: &Object, live: &Value) -> bool {
     let spec = object.value().as_map().and_then(|it| it.get("spec")?.as_map());
     let described = spec.and_then(|spec| spec.get("description")?.as_str());
     let is_described = described.is_some() && live["spec"]["description"].as_str() == described;
-    is_described || of_managers(live).next().is_some()
+    is_described || our_managers(live).next().is_some()
 }
 
 /// Returns the field managers of ours that have applied an object, the one that adds to the other's fields first.
-pub fn of_managers(live: &Value) -> impl Iterator<Item = &'static str> {
+pub fn our_managers(live: &Value) -> impl Iterator<Item = &'static str> {
     let entries = live["metadata"]["managedFields"]
         .as_array()
         .cloned()
@@ -35,19 +35,19 @@ pub fn of_managers(live: &Value) -> impl Iterator<Item = &'static str> {
         let mut entries = entries.iter();
         entries.any(|entry| entry["manager"] == **manager && entry["operation"] == "Apply")
     };
-    [EARLIER, MANAGER].into_iter().filter(applies)
+    [POLICY_MANAGER, MANAGER].into_iter().filter(applies)
 }
 
 /// Returns the Helm release of an object.
 #[must_use]
-pub fn is_helms(live: &Value) -> Option<&str> {
+pub fn helm_release(live: &Value) -> Option<&str> {
     live["metadata"]["annotations"]["meta.helm.sh/release-name"].as_str()
 }
 
 /// Returns true if one of Argo CD's objects still has some of our additions after our managers released them: another manager
 /// owns them too.
 #[must_use]
-pub fn is_left(addition: &Object, live: &Value) -> bool {
+pub fn has_additions(addition: &Object, live: &Value) -> bool {
     let mut spec = live.clone();
     spec["metadata"] = Value::Null;
     let keys = addition.value().as_map().and_then(|it| it.get("data")?.as_map());
@@ -99,13 +99,13 @@ pub fn names_project(application: &Value, project: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{Wanted, objects};
+    use crate::install::{InstallOptions, objects};
     use controller::LEASE;
     use ocm::gitops_cluster::finalizer;
     use serde_json::json;
 
     fn ours(kind: &str, name: &str) -> Object {
-        let all = objects(&Wanted::everything("argocd"));
+        let all = objects(&InstallOptions::everything("argocd"));
         let found = all.into_iter().find(|it| (it.kind(), it.name()) == (kind, name));
         found.unwrap_or_else(|| panic!("{kind} {name}"))
     }
@@ -127,11 +127,17 @@ mod tests {
     fn detects_our_parts_left_in_argo_cds_objects() {
         let repo_server = ours("Deployment", "argocd-repo-server");
         let pod = |containers: Value| json!({"metadata": {"annotations": {"a": "argocd-ocm-cmp"}}, "spec": {"containers": containers}});
-        assert!(is_left(&repo_server, &pod(json!([{"name": "argocd-ocm-cmp"}]))));
-        assert!(!is_left(&repo_server, &pod(json!([{"name": "argocd-repo-server"}]))));
+        assert!(has_additions(&repo_server, &pod(json!([{"name": "argocd-ocm-cmp"}]))));
+        assert!(!has_additions(
+            &repo_server,
+            &pod(json!([{"name": "argocd-repo-server"}]))
+        ));
         let config = ours("ConfigMap", "argocd-cm");
         let key = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
-        assert!(is_left(&config, &json!({"data": {key: ""}})) && !is_left(&config, &json!({"data": {"url": ""}})));
+        assert!(
+            has_additions(&config, &json!({"data": {key: ""}}))
+                && !has_additions(&config, &json!({"data": {"url": ""}}))
+        );
     }
 
     #[test]
@@ -159,16 +165,16 @@ mod tests {
             "that is Argo CD's"
         );
         for ours in [finalizer("argocd"), SHARED_FINALIZER.to_owned()] {
-            let told = stuck_deletions("argocd", &[cluster(&ours)], &[application(now(), "true")]);
-            assert_eq!(told.len(), 2);
+            let lines = stuck_deletions("argocd", &[cluster(&ours)], &[application(now(), "true")]);
+            assert_eq!(lines.len(), 2);
             let start = format!("GitOpsCluster argocd/all has the controller's finalizer {ours}, ");
             assert!(
-                told[0].starts_with(&start) && told[0].contains("delete it first"),
-                "{told:?}"
+                lines[0].starts_with(&start) && lines[0].contains("delete it first"),
+                "{lines:?}"
             );
             assert!(
-                told[1].starts_with("Application argocd/shop is being deleted"),
-                "{told:?}"
+                lines[1].starts_with("Application argocd/shop is being deleted"),
+                "{lines:?}"
             );
         }
     }

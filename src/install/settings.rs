@@ -1,6 +1,8 @@
 //! Applies flags to our files.
 
-use super::{ARGOCD_IMAGE, Feature, IMAGE, Object, POLICY, POLICY_KEY, PolicySource, SHIPPED_NAMESPACE, Wanted};
+use super::{
+    ARGOCD_IMAGE, Feature, IMAGE, InstallOptions, Object, POLICY, POLICY_KEY, PolicySource, SHIPPED_NAMESPACE,
+};
 use clap::ValueEnum;
 use controller::LEASE;
 use controller::pull::Dialect;
@@ -20,38 +22,38 @@ const CONTROLLERS: &str = "ARGOCD_OCM_CMP_CONTROLLERS";
 const DIALECT: &str = "ARGOCD_OCM_CMP_PULL_DIALECT";
 
 /// Returns the features that the flags enable.
-pub(super) fn features(wanted: &Wanted) -> impl Iterator<Item = Feature> {
-    let has_policy = matches!(wanted.policy, PolicySource::Text(_) | PolicySource::ConfigMap(_));
+pub(super) fn features(options: &InstallOptions) -> impl Iterator<Item = Feature> {
+    let has_policy = matches!(options.policy, PolicySource::Text(_) | PolicySource::ConfigMap(_));
     has_policy.then_some(Feature::Policy).into_iter()
 }
 
 /// Applies the options to this object.
-pub(super) fn set(object: &mut Object, wanted: &Wanted, features: &BTreeSet<Feature>) {
+pub(super) fn set(object: &mut Object, options: &InstallOptions, features: &BTreeSet<Feature>) {
     let (kind, name) = (object.kind().to_owned(), object.name().to_owned());
     match (kind.as_str(), name.as_str()) {
         ("Deployment", CONTROLLER) => {
-            images(object.value_mut(), wanted);
-            if let Some(replicas) = wanted.replicas {
+            images(object.value_mut(), options);
+            if let Some(replicas) = options.replicas {
                 fields(object.value_mut(), &["spec"], |spec| {
                     spec.insert("replicas", Value::Int(replicas.into()));
                 });
             }
-            for (name, value) in env(wanted, features) {
+            for (name, value) in env(options, features) {
                 each_container(object.value_mut(), |container| add_env(container, name, &value));
             }
         }
         ("Deployment", _) => {
-            images(object.value_mut(), wanted);
-            if let PolicySource::ConfigMap(name) = &wanted.policy {
+            images(object.value_mut(), options);
+            if let PolicySource::ConfigMap(name) = &options.policy {
                 mount_policy(object.value_mut(), name);
             }
         }
         ("ConfigMap", CONTROLLER) => fields(object.value_mut(), &["data"], |data| {
             data.insert(CONTROLLERS, Value::text(controllers(features)));
-            data.insert(DIALECT, Value::text(name_of(wanted.pull_dialect)));
+            data.insert(DIALECT, Value::text(name_of(options.pull_dialect)));
         }),
         ("ConfigMap", POLICY) => {
-            if let PolicySource::Text(policy) = &wanted.policy {
+            if let PolicySource::Text(policy) = &options.policy {
                 fields(object.value_mut(), &["data"], |data| {
                     data.insert(POLICY_KEY, Value::text(policy.as_str()));
                 });
@@ -63,20 +65,20 @@ pub(super) fn set(object: &mut Object, wanted: &Wanted, features: &BTreeSet<Feat
 
 /// Returns the environment variables of the controller that differ from its defaults. They are in the Deployment, so that a
 /// change starts new Pods.
-fn env(wanted: &Wanted, features: &BTreeSet<Feature>) -> Vec<(&'static str, String)> {
+fn env(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec<(&'static str, String)> {
     let mut env = Vec::new();
     let controllers = controllers(features);
     if Feature::Controller.controller() != Some(controllers.as_str()) {
         env.push((CONTROLLERS, controllers));
     }
-    if wanted.namespace != SHIPPED_NAMESPACE {
-        env.push(("ARGOCD_OCM_CMP_ARGOCD_NAMESPACE", wanted.namespace.clone()));
+    if options.namespace != SHIPPED_NAMESPACE {
+        env.push(("ARGOCD_OCM_CMP_ARGOCD_NAMESPACE", options.namespace.clone()));
     }
     if features.contains(&Feature::ArgocdAgent) {
-        env.push(("ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE", wanted.image.clone()));
+        env.push(("ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE", options.image.clone()));
     }
-    if features.contains(&Feature::Pull) && wanted.pull_dialect != Dialect::default() {
-        env.push((DIALECT, name_of(wanted.pull_dialect)));
+    if features.contains(&Feature::Pull) && options.pull_dialect != Dialect::default() {
+        env.push((DIALECT, name_of(options.pull_dialect)));
     }
     env
 }
@@ -93,20 +95,20 @@ fn name_of(dialect: Dialect) -> String {
 }
 
 /// Sets the images of a Deployment, and its image pull secrets.
-fn images(deployment: &mut Value<'static>, wanted: &Wanted) {
+fn images(deployment: &mut Value<'static>, options: &InstallOptions) {
     let mut has_any = false;
     each_container(deployment, |container| {
         let image = match container.get("image").and_then(Value::as_str) {
-            Some(IMAGE) => &wanted.image,
-            Some(ARGOCD_IMAGE) => &wanted.argocd_image,
+            Some(IMAGE) => &options.image,
+            Some(ARGOCD_IMAGE) => &options.argocd_image,
             _ => return,
         };
         container.insert("image", Value::text(image.as_str()));
         has_any = true;
     });
-    if has_any && !wanted.image_pull_secrets.is_empty() {
+    if has_any && !options.image_pull_secrets.is_empty() {
         let secret = |name: &String| Value::map([("name", Value::text(name.as_str()))]);
-        let secrets = wanted.image_pull_secrets.iter().map(secret).collect();
+        let secrets = options.image_pull_secrets.iter().map(secret).collect();
         fields(deployment, POD, |pod| {
             pod.insert("imagePullSecrets", Value::List(secrets));
         });

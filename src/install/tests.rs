@@ -4,10 +4,10 @@ use clap::ValueEnum as _;
 use manifest::value::{Map, Value};
 use std::fmt::Write as _;
 
-fn expected(features: &[Feature]) -> Wanted {
-    Wanted {
+fn expected(features: &[Feature]) -> InstallOptions {
+    InstallOptions {
         features: features.iter().copied().collect(),
-        ..Wanted::everything("argocd")
+        ..InstallOptions::everything("argocd")
     }
 }
 
@@ -31,7 +31,7 @@ fn at<'v>(value: &'v Value<'v>, path: &str) -> Option<&'v Value<'v>> {
 const ENV: &str = "spec.template.spec.containers.controller.env";
 
 /// Returns the environment variables of the controller in its Deployment, without the fields of its Pod.
-fn settings(expected: &Wanted) -> Vec<(String, String)> {
+fn settings(expected: &InstallOptions) -> Vec<(String, String)> {
     let objects = objects(expected);
     let deployment = find(&objects, "Deployment", "argocd-ocm-cmp-controller");
     let Some(Value::List(env)) = at(deployment.value(), ENV) else {
@@ -43,18 +43,14 @@ fn settings(expected: &Wanted) -> Vec<(String, String)> {
         .collect()
 }
 
-fn setting(expected: &Wanted, name: &str) -> Option<String> {
+fn setting(expected: &InstallOptions, name: &str) -> Option<String> {
     let found = settings(expected).into_iter().find(|(key, _)| key == name);
     found.map(|(_, value)| value)
 }
 
 #[test]
 fn every_feature_has_a_name() {
-    assert_eq!(
-        Feature::ALL,
-        Feature::value_variants(),
-        "in the order in which they are applied"
-    );
+    assert_eq!(Feature::ALL, Feature::value_variants(), "the order of the applies");
     for other in ["application-status", "application-set-report"] {
         assert!(Feature::from_str(other, false).is_ok(), "{other}");
     }
@@ -62,9 +58,9 @@ fn every_feature_has_a_name() {
 
 #[test]
 fn feature_implies_its_dependencies() {
-    let all = |asked: &[Feature]| with_implied(asked.iter().copied()).into_iter().collect::<Vec<_>>();
+    let all = |requested: &[Feature]| with_implied(requested.iter().copied()).into_iter().collect::<Vec<_>>();
     assert_eq!(all(&[ArgocdAgent]), [Controller, GitOpsCluster, ArgocdAgent]);
-    assert_eq!(all(&[Pull]), [Controller, Pull, Report], "without a right on Secrets");
+    assert_eq!(all(&[Pull]), [Controller, Pull, Report], "no access to Secrets");
     assert_eq!(all(&[Policy]), [Plugin, Policy]);
     assert_eq!(all(&[Plugin]), [Plugin, Policy], "closed by default");
 }
@@ -82,16 +78,16 @@ fn every_controller_is_a_feature() {
 
 #[test]
 fn controller_runs_every_requested_feature() {
-    let done = |features: &[Feature]| setting(&expected(features), "ARGOCD_OCM_CMP_CONTROLLERS");
-    assert_eq!(done(&[Controller]), None, "so it does by itself");
+    let enabled = |features: &[Feature]| setting(&expected(features), "ARGOCD_OCM_CMP_CONTROLLERS");
+    assert_eq!(enabled(&[Controller]), None, "the default needs no setting");
     assert_eq!(
-        done(&[GitOpsCluster]).as_deref(),
+        enabled(&[GitOpsCluster]).as_deref(),
         Some("application-status,gitopscluster")
     );
     let all = "application-status,pull,cluster-secrets,application-set-report,gitopscluster,argocd-agent";
-    let asked = [Pull, ClusterSecrets, ArgocdAgent];
-    assert_eq!(done(&asked).as_deref(), Some(all));
-    let objects = objects(&expected(&asked));
+    let requested = [Pull, ClusterSecrets, ArgocdAgent];
+    assert_eq!(enabled(&requested).as_deref(), Some(all));
+    let objects = objects(&expected(&requested));
     let config = find(&objects, "ConfigMap", "argocd-ocm-cmp-controller");
     assert_eq!(
         at(config.value(), "data.ARGOCD_OCM_CMP_CONTROLLERS").and_then(Value::as_str),
@@ -144,7 +140,7 @@ fn flags_set_replicas_dialect_and_policy() {
 
 #[test]
 fn merges_features_into_one_object_each() {
-    let all = objects(&Wanted::everything("argocd"));
+    let all = objects(&InstallOptions::everything("argocd"));
     for (at, object) in all.iter().enumerate() {
         assert!(!all[..at].iter().any(|other| other.is_same(object)), "{object}");
     }
@@ -162,7 +158,7 @@ fn merges_features_into_one_object_each() {
 
 #[test]
 fn sidecar_mounts_the_configured_policy() {
-    let mounted = |expected: &Wanted| {
+    let mounted = |expected: &InstallOptions| {
         let all = objects(expected);
         let pod = at(
             find(&all, "Deployment", "argocd-repo-server").value(),
@@ -181,7 +177,7 @@ fn sidecar_mounts_the_configured_policy() {
     assert_eq!(
         mounted(&expected),
         (Some("theirs".to_owned()), false),
-        "it is not ours to write"
+        "the ConfigMap of another owner is not written"
     );
     expected.policy = PolicySource::None;
     assert_eq!(mounted(&expected), (None, false));
@@ -192,22 +188,22 @@ fn sidecar_mounts_the_configured_policy() {
 
 #[test]
 fn namespace_is_replaced_everywhere() {
-    let shipped = objects(&Wanted::everything("argocd"));
-    let moved = objects(&Wanted::everything("gitops"));
-    let mut told = String::new();
+    let shipped = objects(&InstallOptions::everything("argocd"));
+    let moved = objects(&InstallOptions::everything("gitops"));
+    let mut paths = String::new();
     for (shipped, moved) in shipped.iter().zip(&moved) {
         assert_eq!(moved.namespace().is_some(), shipped.namespace().is_some());
         assert_ne!(moved.namespace(), Some("argocd"), "{moved}");
-        left(moved.value(), &mut moved.to_string(), &mut told);
+        remaining(moved.value(), &mut moved.to_string(), &mut paths);
     }
     // The label names the component, not its namespace.
-    let labels = told
+    let labels = paths
         .lines()
         .filter(|line| !line.ends_with(".labels.app.kubernetes.io/part-of"));
     assert_eq!(labels.collect::<Vec<_>>(), [""; 0]);
-    assert!(told.lines().count() > 30, "it looks at all: {told}");
+    assert!(paths.lines().count() > 30, "labels of all objects: {paths}");
     assert_eq!(
-        setting(&Wanted::everything("gitops"), "ARGOCD_OCM_CMP_ARGOCD_NAMESPACE").as_deref(),
+        setting(&InstallOptions::everything("gitops"), "ARGOCD_OCM_CMP_ARGOCD_NAMESPACE").as_deref(),
         Some("gitops")
     );
     let project = find(&moved, "AppProject", PROJECT).json();
@@ -230,21 +226,23 @@ fn namespace_is_replaced_everywhere() {
 }
 
 /// Finds the remaining uses of the shipped namespace.
-fn left(value: &Value<'_>, path: &mut String, told: &mut String) {
+fn remaining(value: &Value<'_>, path: &mut String, paths: &mut String) {
     let length = path.len();
     match value {
-        Value::String(text) if text == SHIPPED_NAMESPACE => writeln!(told, "{path}").expect("a String takes all"),
+        Value::String(text) if text == SHIPPED_NAMESPACE => {
+            writeln!(paths, "{path}").expect("writing to a String never fails");
+        }
         Value::List(items) => {
             for (at, item) in items.iter().enumerate() {
-                write!(path, ".{at}").expect("a String takes all");
-                left(item, path, told);
+                write!(path, ".{at}").expect("writing to a String never fails");
+                remaining(item, path, paths);
                 path.truncate(length);
             }
         }
         Value::Map(map) => {
             for (key, value) in map.iter() {
-                write!(path, ".{key}").expect("a String takes all");
-                left(value, path, told);
+                write!(path, ".{key}").expect("writing to a String never fails");
+                remaining(value, path, paths);
                 path.truncate(length);
             }
         }
@@ -254,7 +252,7 @@ fn left(value: &Value<'_>, path: &mut String, told: &mut String) {
 
 #[test]
 fn each_admission_policy_matches_the_account_and_is_bound() {
-    let all = objects(&Wanted::everything("gitops"));
+    let all = objects(&InstallOptions::everything("gitops"));
     let (policies, bindings): (Vec<_>, Vec<_>) = all
         .iter()
         .filter(|it| it.is_admission_policy())
@@ -276,12 +274,12 @@ fn each_admission_policy_matches_the_account_and_is_bound() {
         );
         assert!(binding.json().contains(r#""validationActions":["Deny"]"#));
     }
-    assert!(is_of_another(
+    assert!(belongs_to_another_argocd(
         policies[0],
         &serde_json::json!({"metadata": {"name": "a.argocd"}}),
         "gitops"
     ));
-    assert!(!is_of_another(
+    assert!(!belongs_to_another_argocd(
         policies[0],
         &serde_json::json!({"metadata": {"name": "a.gitops"}}),
         "gitops"
@@ -342,7 +340,7 @@ fn only_features_that_write_secrets_may_read_them() {
 
 #[test]
 fn applies_objects_after_their_dependencies() {
-    let all = objects(&Wanted::everything("argocd"));
+    let all = objects(&InstallOptions::everything("argocd"));
     let kinds: Vec<_> = all.iter().map(Object::kind).collect();
     let last = |kind| kinds.iter().rposition(|it| *it == kind).expect(kind);
     let first = |kind| kinds.iter().position(|it| *it == kind).expect(kind);
@@ -354,7 +352,7 @@ fn applies_objects_after_their_dependencies() {
 
 #[test]
 fn additions_only_prints_additions_to_argo_cds_objects() {
-    let mut expected = Wanted::everything("argocd");
+    let mut expected = InstallOptions::everything("argocd");
     expected.additions_only = true;
     let shown: Vec<_> = objects(&expected).iter().map(Object::to_string).collect();
     assert_eq!(
@@ -372,7 +370,7 @@ fn additions_only_prints_additions_to_argo_cds_objects() {
 
 #[test]
 fn printed_text_parses_to_the_objects() {
-    let all = objects(&Wanted::everything("argocd"));
+    let all = objects(&InstallOptions::everything("argocd"));
     for form in [Output::Yaml, Output::Json] {
         let text = text(&all, form);
         let read: Vec<_> = yaml::documents(&text).map(|it| it.expect("YAML").value).collect();
@@ -383,7 +381,7 @@ fn printed_text_parses_to_the_objects() {
 
 #[test]
 fn every_object_has_a_path() {
-    let all = objects(&Wanted::everything("gitops"));
+    let all = objects(&InstallOptions::everything("gitops"));
     let mut paths: Vec<_> = all.iter().map(Object::path).collect();
     paths.sort();
     paths.dedup();

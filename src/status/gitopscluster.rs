@@ -102,7 +102,7 @@ pub struct Member {
     /// The cluster.
     pub name: String,
     /// The expiry of the agent's certificate (RFC 3339), if known.
-    pub until: Option<String>,
+    pub certificate_expiry: Option<String>,
     /// The message about the state; empty if there is none.
     pub message: String,
 }
@@ -153,7 +153,7 @@ impl Report {
         let [namespace, name] = ["namespace", "name"].map(|key| text(&metadata[key]));
         let mode = mode(spec);
         let is_agent = mode.is_some();
-        let (members, told) = match &fleet.agents {
+        let (members, agent_counts) = match &fleet.agents {
             _ if !is_agent => (Vec::new(), None),
             Some(agents) => {
                 let (members, counts) = live(agents, &format!("{namespace}/{name}"), fleet.certificates.as_ref());
@@ -162,8 +162,8 @@ impl Report {
             None => (listed(status), None),
         };
         let count = |key: &'static str| {
-            let told = told.and_then(|told| told.into_iter().find(|(state, _)| *state == key));
-            let count = told
+            let counted = agent_counts.and_then(|counts| counts.into_iter().find(|(state, _)| *state == key));
+            let count = counted
                 .map(|(_, count)| count)
                 .or_else(|| status["clusters"][key].as_u64());
             Some((key, count?))
@@ -214,10 +214,10 @@ impl Report {
 
     /// Returns true if everything is as desired and no agent is unhealthy. The state of a silent cluster is unknown.
     #[must_use]
-    pub fn is_well(&self) -> bool {
+    pub fn is_healthy(&self) -> bool {
         let is_ready = self.ready().is_some_and(|ready| ready.status == "True");
-        let is_well = |member: &Member| matches!(member.state, Some(State::Connected | State::Unreachable));
-        is_ready && self.is_current && self.members.iter().all(is_well)
+        let is_healthy = |member: &Member| matches!(member.state, Some(State::Connected | State::Unreachable));
+        is_ready && self.is_current && self.members.iter().all(is_healthy)
     }
 }
 
@@ -229,20 +229,20 @@ fn live(
 ) -> (Vec<Member>, [(&'static str, u64); 3]) {
     let (mut members, mut counts) = (Vec::new(), [("installed", 0), ("connected", 0), ("degraded", 0)]);
     for name in agents.members.get(owner).into_iter().flatten() {
-        let told = state::agent_status(agents.addons.get(name), agents.silent.contains(name));
+        let agent_status = state::agent_status(agents.addons.get(name), agents.silent.contains(name));
         let is = [
-            told.is_installed,
-            told.state == State::Connected,
-            told.state == State::Degraded,
+            agent_status.is_installed,
+            agent_status.state == State::Connected,
+            agent_status.state == State::Degraded,
         ];
         for ((_, count), is) in counts.iter_mut().zip(is) {
             *count = u64::saturating_add(*count, u64::from(is));
         }
         members.push(Member {
-            state: Some(told.state),
+            state: Some(agent_status.state),
             name: name.clone(),
-            until: certificates.and_then(|all| all.get(name)).cloned(),
-            message: told.message.to_owned(),
+            certificate_expiry: certificates.and_then(|all| all.get(name)).cloned(),
+            message: agent_status.message.to_owned(),
         });
     }
     members.sort();
@@ -254,7 +254,7 @@ fn listed(status: &Value) -> Vec<Member> {
     let member = |it: &Value| Member {
         state: it["state"].as_str().and_then(State::named),
         name: text(&it["name"]),
-        until: it["certificateNotAfter"].as_str().map(str::to_owned),
+        certificate_expiry: it["certificateNotAfter"].as_str().map(str::to_owned),
         message: text(&it["message"]),
     };
     let mut members: Vec<_> = items(&status["clusterStates"]).map(member).collect();

@@ -58,11 +58,11 @@ pub fn table(report: &Report, colours: bool) -> String {
         } else {
             format!(": {message}")
         };
-        writeln!(text, "Argo CD is syncing it{why}").expect("a String takes all");
+        writeln!(text, "Argo CD is syncing it{why}").expect("writing to a String never fails");
     }
     for cluster in &report.unreachable {
         let line = format!("{cluster} is unreachable: showing its last reported state");
-        writeln!(text, "{}", clean(&line)).expect("a String takes all");
+        writeln!(text, "{}", clean(&line)).expect("writing to a String never fails");
     }
     text
 }

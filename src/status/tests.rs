@@ -12,7 +12,7 @@ fn clock() -> Clock {
     Clock::at("2026-06-01T12:00:00Z".parse().expect("a time"))
 }
 
-fn judged(text: &str) -> WorkStatus {
+fn evaluated(text: &str) -> WorkStatus {
     evaluate(text, &clock()).expect("a work")
 }
 
@@ -23,7 +23,7 @@ fn report() -> Report {
         work("eu3", "", &status("True", 2, &[fine("a"), broken("b\\n\\u001b[31m")])),
         r#"{"kind":"ManifestWorkReplicaSet","metadata":{"name":"shop-x","namespace":"fleet"}}"#.to_owned(),
     ];
-    let works = works.iter().map(|text| judged(text)).collect();
+    let works = works.iter().map(|text| evaluated(text)).collect();
     let silent = ["eu2", "other"].map(str::to_owned).into();
     Report::new(
         "team_shop",
@@ -81,7 +81,7 @@ fn table_of_5000_objects_has_no_trailing_spaces() {
     let names: Vec<String> = (0..5000).map(|at| format!("web-{at}")).collect();
     let objects: Vec<String> = names.iter().map(|name| object(name)).collect();
     let manifests: Vec<String> = names.iter().map(|name| broken(name)).collect();
-    let work = judged(&work("eu1", &objects.join(","), &status("True", 2, &manifests)));
+    let work = evaluated(&work("eu1", &objects.join(","), &status("True", 2, &manifests)));
     let report = Report::new("shop", vec![work], &BTreeSet::new(), None);
     let text = table(&report, false);
     assert_eq!(text.lines().count(), 5003);
@@ -105,6 +105,6 @@ fn table_of_any_work_has_one_line_per_row() {
         let value = value(&report);
         let printed = yaml::write(&value);
         let read: Vec<_> = yaml::documents(&printed).map(|it| it.map(|it| it.value)).collect();
-        assert_eq!(read, [Ok(value)], "what -o yaml prints");
+        assert_eq!(read, [Ok(value)], "-o yaml prints the value");
     });
 }

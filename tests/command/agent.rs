@@ -17,7 +17,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The interval of reads in these tests, and the time without an action after which none is expected.
 const INTERVAL: &str = "--interval=1s";
-const LONG: Duration = Duration::from_secs(4);
+const QUIET_TIME: Duration = Duration::from_secs(4);
 
 /// A program that logs its start with the contents of the files, and the signal that stops it.
 const CHILD: &str = "\
@@ -25,10 +25,13 @@ trap 'echo stopped >> log; exit 7' TERM
 echo started $(cat tls/tls.crt tls/tls.key) >> log
 while :; do sleep 0.05; done";
 
-fn until(what: &str, mut is: impl FnMut() -> bool) {
-    let begun = Instant::now();
+fn wait_for(what: &str, mut is: impl FnMut() -> bool) {
+    let started = Instant::now();
     while !is() {
-        assert!(begun.elapsed() < DEADLINE, "{what}: not so after {DEADLINE:?}");
+        assert!(
+            started.elapsed() < DEADLINE,
+            "timed out after {DEADLINE:?} waiting until {what}"
+        );
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -59,7 +62,7 @@ impl Running {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
-            .expect("it runs");
+            .expect("the program runs");
         Self { folder, supervisor }
     }
 
@@ -76,13 +79,13 @@ impl Running {
         log.lines().map(str::to_owned).collect()
     }
 
-    fn until_logged(&self, lines: &[&str]) {
-        until(&format!("{lines:?}"), || self.log().len() >= lines.len());
+    fn wait_for_log(&self, lines: &[&str]) {
+        wait_for(&format!("{lines:?}"), || self.log().len() >= lines.len());
         assert_eq!(self.log(), lines);
     }
 
-    fn stays(&self, lines: &[&str]) {
-        thread::sleep(LONG);
+    fn check_log_stays(&self, lines: &[&str]) {
+        thread::sleep(QUIET_TIME);
         assert_eq!(self.log(), lines);
     }
 
@@ -90,26 +93,26 @@ impl Running {
         Pid::from_raw(i32::try_from(self.supervisor.id()).expect("an id"))
     }
 
-    fn ask(&self, signal: Signal) {
-        kill(self.id(), signal).expect("it runs");
+    fn send(&self, signal: Signal) {
+        kill(self.id(), signal).expect("the program runs");
     }
 
     /// Waits until it has ended, and returns its exit code and its output.
     fn ended(mut self) -> (Option<i32>, String) {
-        let mut said = String::new();
-        until("it has ended", || {
+        let mut output = String::new();
+        wait_for("the program has ended", || {
             self.supervisor.try_wait().expect("a child").is_some()
         });
         let status = self.supervisor.wait().expect("a child");
         assert_eq!(status.signal(), None);
         let stderr = self.supervisor.stderr.take();
-        stderr.expect("piped").read_to_string(&mut said).expect("text");
-        (status.code(), said)
+        stderr.expect("piped").read_to_string(&mut output).expect("text");
+        (status.code(), output)
     }
 
-    /// Sends this signal, and does the same.
+    /// Sends this signal, and waits for the end.
     fn end(self, signal: Signal) -> (Option<i32>, String) {
-        self.ask(signal);
+        self.send(signal);
         self.ended()
     }
 }
@@ -129,22 +132,22 @@ const BOTH: [(&str, &str); 2] = [("tls.crt", "a"), ("tls.key", "1")];
 #[test]
 fn changed_content_restarts_once_and_nothing_else_does() {
     let running = Running::start(&[("tls.crt", "a "), ("tls.key", "1")], &[], CHILD);
-    running.until_logged(&["started a 1"]);
-    // Written again with the same content, emptied, and missing for a while.
+    running.wait_for_log(&["started a 1"]);
+    // Writes the same content, an empty file, and then removes it for a while.
     running.write("tls/tls.crt", "a ");
-    running.stays(&["started a 1"]);
+    running.check_log_stays(&["started a 1"]);
     running.write("tls/tls.key", "");
     fs::remove_file(running.path("tls/tls.crt")).expect("a file");
-    running.stays(&["started a 1"]);
+    running.check_log_stays(&["started a 1"]);
     running.write("tls/tls.key", "1");
     running.write("tls/tls.crt", "a ");
-    running.stays(&["started a 1"]);
+    running.check_log_stays(&["started a 1"]);
     running.write("tls/tls.crt", "b ");
     let lines = ["started a 1", "stopped", "started b 1"];
-    running.until_logged(&lines);
-    running.stays(&lines);
-    let (code, said) = running.end(Signal::SIGTERM);
-    assert_eq!((code, &*said), (Some(7), "restarting /bin/sh: tls/tls.crt changed\n"));
+    running.wait_for_log(&lines);
+    running.check_log_stays(&lines);
+    let (code, output) = running.end(Signal::SIGTERM);
+    assert_eq!((code, &*output), (Some(7), "restarting /bin/sh: tls/tls.crt changed\n"));
 }
 
 /// Writes a folder as kubelet does: all files in a new folder, and then swaps a link to it.
@@ -172,33 +175,33 @@ fn kubelet_swap_restarts_once() {
     fs::create_dir(&tls).expect("a folder");
     publish(&tls, "1", &[("tls.crt", "a "), ("tls.key", "1")]);
     let running = Running::start_in(folder, &[], CHILD);
-    running.until_logged(&["started a 1"]);
+    running.wait_for_log(&["started a 1"]);
     publish(&tls, "2", &[("tls.crt", "b "), ("tls.key", "2")]);
     let lines = ["started a 1", "stopped", "started b 2"];
-    running.until_logged(&lines);
-    // The same contents in another folder, as when another key of the Secret has changed.
+    running.wait_for_log(&lines);
+    // The same contents in a new folder: another key of the Secret has changed.
     publish(&tls, "3", &[("tls.crt", "b "), ("tls.key", "2")]);
-    running.stays(&lines);
-    let (code, said) = running.end(Signal::SIGTERM);
+    running.check_log_stays(&lines);
+    let (code, output) = running.end(Signal::SIGTERM);
     let expected = "restarting /bin/sh: tls/tls.crt, tls/tls.key changed\n";
-    assert_eq!((code, &*said), (Some(7), expected));
+    assert_eq!((code, &*output), (Some(7), expected));
 }
 
 #[test]
 fn waits_for_missing_files_and_reports_each_once() {
     let running = Running::start(&[("tls.crt", "a ")], &[], CHILD);
-    running.stays(&[]);
+    running.check_log_stays(&[]);
     running.write("tls/tls.key", "");
-    running.stays(&[]);
+    running.check_log_stays(&[]);
     running.write("tls/tls.key", "1");
-    running.until_logged(&["started a 1"]);
-    let (code, said) = running.end(Signal::SIGTERM);
+    running.wait_for_log(&["started a 1"]);
+    let (code, output) = running.end(Signal::SIGTERM);
     let waited = "waiting for tls/tls.key: no such file or directory\nwaiting for tls/tls.key: empty\n";
-    assert_eq!((code, &*said), (Some(7), waited));
+    assert_eq!((code, &*output), (Some(7), waited));
 
     let waiting = Running::start(&[("tls.crt", "a")], &[], CHILD);
     fs::create_dir(waiting.path("tls/tls.key")).expect("a folder");
-    waiting.stays(&[]);
+    waiting.check_log_stays(&[]);
     assert_eq!(waiting.end(Signal::SIGTERM).0, Some(128 + 15));
 }
 
@@ -209,7 +212,7 @@ fn exits_with_the_programs_code_and_forwards_signals() {
     assert_eq!(code, Some(128 + 9));
     let script = "trap 'exit 5' INT; echo started >> log; while :; do sleep 0.05; done";
     let running = Running::start(&BOTH, &[], script);
-    running.until_logged(&["started"]);
+    running.wait_for_log(&["started"]);
     assert_eq!(running.end(Signal::SIGINT).0, Some(5));
 }
 
@@ -217,24 +220,24 @@ fn exits_with_the_programs_code_and_forwards_signals() {
 fn kills_a_program_that_ignores_sigterm() {
     let script = "trap 'echo asked >> log' TERM; echo started >> log; while :; do sleep 0.05; done";
     let running = Running::start(&BOTH, &["--grace-period=1s"], script);
-    running.until_logged(&["started"]);
+    running.wait_for_log(&["started"]);
     running.write("tls/tls.key", "2");
-    running.until_logged(&["started", "asked", "started"]);
-    let (code, said) = running.end(Signal::SIGTERM);
+    running.wait_for_log(&["started", "asked", "started"]);
+    let (code, output) = running.end(Signal::SIGTERM);
     let killed = "killed after 1s: it did not stop\n";
     let restarted = "restarting /bin/sh: tls/tls.key changed\n";
-    assert_eq!((code, said), (Some(128 + 9), format!("{restarted}{killed}{killed}")));
+    assert_eq!((code, output), (Some(128 + 9), format!("{restarted}{killed}{killed}")));
 }
 
 #[test]
 fn second_sigterm_during_a_restart_ends_the_program() {
     let script = "trap 'echo asked >> log' TERM; echo started >> log; while :; do sleep 0.05; done";
     let running = Running::start(&BOTH, &["--grace-period=3s"], script);
-    running.until_logged(&["started"]);
+    running.wait_for_log(&["started"]);
     running.write("tls/tls.key", "2");
-    running.until_logged(&["started", "asked"]);
-    running.ask(Signal::SIGTERM);
-    running.until_logged(&["started", "asked", "asked"]);
+    running.wait_for_log(&["started", "asked"]);
+    running.send(Signal::SIGTERM);
+    running.wait_for_log(&["started", "asked", "asked"]);
     assert_eq!(running.ended().0, Some(128 + 9));
 }
 
@@ -247,7 +250,7 @@ fn reports_programs_that_cannot_start_and_bad_arguments() {
             .args(["agent", "run"])
             .args(words)
             .output()
-            .expect("it runs");
+            .expect("the program runs");
         (
             output.status.code(),
             String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -261,8 +264,8 @@ fn reports_programs_that_cannot_start_and_bad_arguments() {
         &["--when-changed=file"],
         &["--when-changed=file", "--interval=0s", "--", "/bin/true"],
     ] {
-        let (code, said) = run(words);
-        assert!(code == Some(2) && said.starts_with("error: "), "{words:?}: {said}");
+        let (code, output) = run(words);
+        assert!(code == Some(2) && output.starts_with("error: "), "{words:?}: {output}");
     }
 }
 
@@ -274,7 +277,7 @@ fn agent_install_copies_the_program() {
         program(folder.path())
             .args(["agent", "install", "shared"])
             .output()
-            .expect("it runs")
+            .expect("the program runs")
     };
     insta::assert_snapshot!(transcript(&install()), @r"
     exit code: 1
@@ -283,7 +286,7 @@ fn agent_install_copies_the_program() {
     error: shared/argocd-ocm-cmp cannot be written: no such file or directory
     ");
     fs::create_dir(&shared).expect("a folder");
-    // Leftovers of an interrupted run do not matter, and neither does an older copy.
+    // Neither a file of an interrupted run nor an older copy matters.
     fs::write(shared.join(".argocd-ocm-cmp.unfinished"), "half").expect("a file");
     fs::write(shared.join("argocd-ocm-cmp"), "old").expect("a file");
     assert_eq!(
@@ -293,7 +296,7 @@ fn agent_install_copies_the_program() {
     let copy = shared.join("argocd-ocm-cmp");
     let mode = fs::metadata(&copy).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o755);
-    let version = Command::new(&copy).arg("--version").output().expect("it runs");
+    let version = Command::new(&copy).arg("--version").output().expect("the program runs");
     assert!(
         version.status.success() && version.stdout.starts_with(b"argocd-ocm-cmp "),
         "{version:?}"

@@ -28,7 +28,7 @@ fn run(helm: &Path, words: &[&str]) -> Output {
     command.args(words).output().expect("Helm runs")
 }
 
-fn done(helm: &Path, words: &[&str]) -> String {
+fn stdout_of(helm: &Path, words: &[&str]) -> String {
     let output = run(helm, words);
     assert!(output.status.success(), "{words:?}: {output:?}");
     String::from_utf8(output.stdout).expect("text")
@@ -38,24 +38,24 @@ fn done(helm: &Path, words: &[&str]) -> String {
 fn rendered(helm: &Path, chart: &str, namespace: &str, values: &[&str]) -> Vec<Value> {
     let mut words = vec!["template", "ours", chart, "--namespace", namespace];
     words.extend(values.iter().flat_map(|value| ["--set", value]));
-    let mut objects = objects(&done(helm, &words));
+    let mut objects = objects(&stdout_of(helm, &words));
     for object in &mut objects {
         if object["kind"] == "CustomResourceDefinition" {
             let metadata = object["metadata"].as_object_mut().expect("metadata");
-            let kept = metadata.remove("annotations");
+            let annotations = metadata.remove("annotations");
             assert_eq!(
-                kept,
+                annotations,
                 Some(json!({"helm.sh/resource-policy": "keep"})),
-                "it stays when the release goes"
+                "the CRD outlives the release"
             );
         }
         if object["metadata"]["name"] == "argocd-ocm-cmp-policy" {
             let metadata = object["metadata"].as_object_mut().expect("metadata");
-            let kept = metadata.remove("annotations");
+            let annotations = metadata.remove("annotations");
             assert_eq!(
-                kept,
+                annotations,
                 Some(json!({"helm.sh/resource-policy": "keep"})),
-                "somebody may have changed it"
+                "a user may have changed the policy"
             );
         }
     }
@@ -138,7 +138,7 @@ fn packaged_chart_renders_the_same_without_warnings() {
     let Some(helm) = helm() else { return };
     let folder = TempDir::new().expect("a scratch folder");
     let path = folder.path().to_str().expect("a plain path");
-    done(helm, &["package", "chart", "--destination", path]);
+    stdout_of(helm, &["package", "chart", "--destination", path]);
     let package = format!("{path}/argocd-ocm-cmp-{}.tgz", env!("CARGO_PKG_VERSION"));
     let all = &["features={plugin,policy,ui,pull,argocd-agent}", ADDITIONS];
     assert_same(
@@ -154,7 +154,7 @@ fn packaged_chart_renders_the_same_without_warnings() {
 #[test]
 fn chart_is_linted_and_refuses_unknown_values() {
     let Some(helm) = helm() else { return };
-    done(helm, &["lint", "--strict", "chart"]);
+    stdout_of(helm, &["lint", "--strict", "chart"]);
     for value in [
         "feature={plugin}",
         "features={push}",
@@ -169,10 +169,10 @@ fn chart_is_linted_and_refuses_unknown_values() {
         "policy.existingConfigMap=A/b",
     ] {
         let output = run(helm, &["template", "ours", "chart", "--set", value]);
-        let said = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(
-            !output.status.success() && said.contains("values don't meet the specifications"),
-            "{value}: {said}"
+            !output.status.success() && stderr.contains("values don't meet the specifications"),
+            "{value}: {stderr}"
         );
     }
 }
@@ -195,8 +195,11 @@ fn refuses_values_that_contradict_each_other() {
         ),
     ] {
         let output = run(helm, &["template", "ours", "chart", "--set", values]);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(expected), "{values}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && stderr.contains(expected),
+            "{values}: {stderr}"
+        );
     }
 }
 
@@ -222,7 +225,7 @@ fn values_configure_the_pods() {
     let file = folder.path().join("values.yaml");
     fs::write(&file, values.to_string()).expect("a file");
     let file = file.to_str().expect("a plain path");
-    let objects = objects(&done(
+    let objects = objects(&stdout_of(
         helm,
         &["template", "ours", "chart", "-n", "argocd", "--values", file],
     ));
@@ -237,11 +240,11 @@ fn values_configure_the_pods() {
         panic!("{deployments:?}");
     };
     let pod = &controller["spec"]["template"]["spec"];
-    let given = &values["controller"];
-    assert_eq!(pod["containers"][0]["resources"], given["resources"]);
+    let settings = &values["controller"];
+    assert_eq!(pod["containers"][0]["resources"], settings["resources"]);
     assert_eq!(pod["containers"][0]["imagePullPolicy"], "Always");
     for part in ["nodeSelector", "tolerations", "affinity", "priorityClassName"] {
-        assert_eq!(pod[part], given[part], "{part}");
+        assert_eq!(pod[part], settings[part], "{part}");
     }
     let repo_server = &repo_server["spec"]["template"]["spec"];
     assert_eq!(
@@ -274,7 +277,7 @@ fn chart_files_match_the_repository() {
         assert_eq!(
             fs::read_to_string(&file).expect(name),
             shipped(name),
-            "{name} is a link, or as good as one"
+            "{name} differs from the file in the repository"
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Checks the confinement of the tools: limits on resources, and isolation from files and the network.
 //!
-//! A script in the place of helm tests the isolation. It does what a vulnerability in Helm would let a chart do.
+//! A script that replaces helm tests the isolation: it does what a vulnerability in Helm would allow a chart.
 
 use crate::program::{program, transcript};
 use generate::confine::{AllowedPaths, Confinement, Isolation, Limits, Scratch};
@@ -124,7 +124,7 @@ fn tool_cannot_access_foreign_files_processes_or_network() {
         if !is_available(isolation) {
             continue;
         }
-        let works = printed(&stage.generate(&tools, isolation).output().expect("it runs"));
+        let works = printed(&stage.generate(&tools, isolation).output().expect("the program runs"));
         assert!(
             works.contains("x: \"\"") || works.contains("x: ''"),
             "{isolation}: {works}"
@@ -132,7 +132,7 @@ fn tool_cannot_access_foreign_files_processes_or_network() {
         assert!(!escaped.exists(), "{isolation}");
     }
     // Without isolation, the script can read all of it.
-    let works = printed(&stage.generate(&tools, "none").output().expect("it runs"));
+    let works = printed(&stage.generate(&tools, "none").output().expect("the program runs"));
     for found in ["outside", "environment", "network", "checkout"] {
         assert!(works.contains(&format!("canary-of-the-{found}")), "{found}: {works}");
     }
@@ -143,7 +143,7 @@ fn helm_cannot_follow_a_link_created_after_the_check() {
     let Some(real) = tools() else { return };
     let stage = Stage::new(&config_map("{{ .Files.Get \"link\" | trim }}"));
     let secret = stage.0.path().join("outside/secret");
-    // The effect of a race between the check and Helm, or of a gap in the check.
+    // Simulates a race between the check and Helm, or a gap in the check.
     let tools = stage.helm(&format!(
         "cp -r . \"$TMPDIR/chart\"\ncd \"$TMPDIR/chart\"\nln -s {} link\nexec {} \"$@\"\n",
         secret.display(),
@@ -155,7 +155,7 @@ fn helm_cannot_follow_a_link_created_after_the_check() {
             continue;
         }
         let output = stage.generate(&tools, isolation).env("PATH", &path).output();
-        let transcript = transcript(&output.expect("it runs"));
+        let transcript = transcript(&output.expect("the program runs"));
         assert!(!transcript.contains("canary"), "{isolation}: {transcript}");
         assert!(
             transcript.contains("error: helm template: "),
@@ -164,7 +164,7 @@ fn helm_cannot_follow_a_link_created_after_the_check() {
     }
     // Helm follows it without isolation.
     let output = stage.generate(&tools, "none").env("PATH", &path).output();
-    let works = printed(&output.expect("it runs"));
+    let works = printed(&output.expect("the program runs"));
     assert!(works.contains("x: canary-of-the-outside"), "{works}");
 }
 
@@ -177,7 +177,7 @@ fn log_reports_missing_confinement() {
         let output = stage
             .unshared(&tools, isolation, &["--user", "--map-root-user"], script)
             .output();
-        output.expect("it runs")
+        output.expect("the program runs")
     };
     let output = without_namespaces("namespaces");
     assert!(printed(&output).contains("x: rendered"));
@@ -211,8 +211,8 @@ fn tools_render_as_any_user_on_a_read_only_filesystem() {
     let stage = Stage::new(&config_map("rendered"));
     fs::set_permissions(stage.0.path(), Permissions::from_mode(0o755)).expect("permissions");
     for isolation in ["all", "landlock", "namespaces"] {
-        // As on OpenShift: a user that is in no file, of the group root, without a home. The copies are for folders that only
-        // root can enter.
+        // As on OpenShift: a user without an entry in /etc/passwd, in group root, without a home. The files are copied because
+        // only root may be able to enter the original folders.
         let script = "mount -t tmpfs -o mode=1777 tmpfs /mnt\n\
              cp \"$0\" /mnt/argocd-ocm-cmp\n\
              cp \"$1/helm\" /mnt\n\
@@ -223,7 +223,7 @@ fn tools_render_as_any_user_on_a_read_only_filesystem() {
         let mut command = stage.unshared(&tools, isolation, &["--mount"], script);
         command.env("PATH", "/mnt:/usr/bin:/bin");
         let output = command.env("HOME", "/").env("TMPDIR", "/mnt").output();
-        let works = printed(&output.expect("it runs"));
+        let works = printed(&output.expect("the program runs"));
         assert!(works.contains("x: rendered"), "{isolation}: {works}");
     }
 }
@@ -241,7 +241,7 @@ fn tools_render_under_every_isolation() {
             let output = command
                 .current_dir(stage.0.path().join("repository").join(folder))
                 .output();
-            let works = printed(&output.expect("it runs"));
+            let works = printed(&output.expect("the program runs"));
             assert!(works.contains("x: rendered"), "{isolation}, {folder}: {works}");
         }
     }
@@ -253,7 +253,7 @@ fn refuses_a_chart_that_takes_all_memory() {
     let stage = Stage::new(&config_map("{{ until 2000000000 | len }}"));
     for isolation in ["all", "none"] {
         let start = Instant::now();
-        let output = stage.generate(&tools, isolation).output().expect("it runs");
+        let output = stage.generate(&tools, isolation).output().expect("the program runs");
         assert!(start.elapsed() < Duration::from_secs(60), "{isolation}");
         assert!(
             output.stdout.is_empty() && output.status.code() == Some(1),
@@ -278,16 +278,16 @@ fn ending_a_tool_ends_its_children() {
             .generate(&tools, isolation)
             .args(["--exec-timeout", "1s"])
             .output();
-        let output = output.expect("it runs");
+        let output = output.expect("the program runs");
         let printed = String::from_utf8_lossy(&output.stderr);
         assert!(printed.contains("helm has not ended after 1 seconds"), "{printed}");
         until(&format!("{isolation}: the sleep ends"), || !is_running(nap));
 
         // Also when the program is killed from outside, as argocd-cmp-server does.
-        let mut child = stage.generate(&tools, isolation).spawn().expect("it starts");
+        let mut child = stage.generate(&tools, isolation).spawn().expect("the program starts");
         until(&format!("{isolation}: the sleep starts"), || is_running(nap));
-        child.kill().expect("it can be killed");
-        child.wait().expect("it ends");
+        child.kill().expect("the program is running");
+        child.wait().expect("the program ends");
         until(&format!("{isolation}: the sleep ends with the program"), || {
             !is_running(nap)
         });
@@ -309,7 +309,7 @@ fn refuses_output_and_clusters_beyond_the_limits() {
         command
             .env("ARGOCD_ENV_MAX_OUTPUT", "0")
             .env("ARGOCD_ENV_OCM_MAX_OUTPUT", "0");
-        let output = command.output().expect("it runs");
+        let output = command.output().expect("the program runs");
         assert!(
             output.stdout.is_empty() && output.status.code() == Some(1),
             "{}",
@@ -333,16 +333,16 @@ fn refuses_output_and_clusters_beyond_the_limits() {
     );
 }
 
-/// Returns true if a process sleeps for so long.
+/// Returns true if a `sleep` with this duration runs.
 fn is_running(nap: &str) -> bool {
     let processes = fs::read_dir("/proc").expect("/proc").flatten();
     let mut commands = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
     commands.any(|command| command == format!("sleep\0{nap}\0").into_bytes())
 }
 
-fn until(what: &str, is_so: impl Fn() -> bool) {
+fn until(what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
-    while !is_so() {
+    while !condition() {
         assert!(start.elapsed() < Duration::from_secs(120), "not so: {what}");
         thread::yield_now();
     }

@@ -46,7 +46,7 @@ fn run(folder: &TempDir, words: &[&str]) -> Output {
         .iter()
         .copied()
         .chain(["--name=shop", "--namespace=shop", "--allow-secrets"]);
-    program_with(folder.path(), words).output().expect("it runs")
+    program_with(folder.path(), words).output().expect("the program runs")
 }
 
 fn diff(folder: &TempDir, more: &[&str]) -> String {
@@ -66,10 +66,10 @@ const SILENT: &str = "exit code: 0\n----- stdout -----\n----- stderr -----\n";
 fn unchanged_works_print_nothing() {
     let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
     assert_eq!(diff(&folder, &[BOTH]), SILENT);
-    // Nor do the file, the order, and the format matter.
+    // The file of an object, the order and the format do not matter.
     let both = format!("# in one\n{SETTINGS}---\n{WEB}");
     write(&folder, "web.yaml", &both.replace("'web:1'", "\"web:1\""));
-    fs::remove_file(folder.path().join("shop/settings.yaml")).expect("it is there");
+    fs::remove_file(folder.path().join("shop/settings.yaml")).expect("the file exists");
     assert_eq!(diff(&folder, &[BOTH, "--color=always"]), SILENT);
 }
 
@@ -110,7 +110,7 @@ fn same_change_on_several_clusters_is_printed_once() {
 #[test]
 fn added_and_removed_objects_are_printed_in_full() {
     let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
-    fs::remove_file(folder.path().join("shop/settings.yaml")).expect("it is there");
+    fs::remove_file(folder.path().join("shop/settings.yaml")).expect("the file exists");
     write(
         &folder,
         "account.yaml",
@@ -171,7 +171,7 @@ fn added_and_removed_objects_are_printed_in_full() {
 #[test]
 fn object_moving_between_works_is_printed_as_a_move() {
     let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
-    // With a small limit, all objects are in other works.
+    // With a small limit, each object moves to another work.
     insta::assert_snapshot!(diff(&folder, &[BOTH, "--work-size=300"]), @r"
     exit code: 1
     ----- stdout -----
@@ -188,7 +188,7 @@ fn object_moving_between_works_is_printed_as_a_move() {
 fn marks_objects_that_stay_on_the_cluster() {
     let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}";
     let folder = shop(&[("web.yaml", WEB), ("namespace.yaml", namespace)]);
-    fs::remove_file(folder.path().join("shop/namespace.yaml")).expect("it is there");
+    fs::remove_file(folder.path().join("shop/namespace.yaml")).expect("the file exists");
     let header = |printed: &str| {
         printed
             .lines()
@@ -203,7 +203,7 @@ fn marks_objects_that_stay_on_the_cluster() {
     fs::write(folder.path().join("shop/namespace.yaml"), namespace).expect("a file");
     let works = run(&folder, &["generate", "shop", BOTH, "--delete-namespaces"]);
     fs::write(folder.path().join("works.yaml"), works.stdout).expect("a file");
-    fs::remove_file(folder.path().join("shop/namespace.yaml")).expect("it is there");
+    fs::remove_file(folder.path().join("shop/namespace.yaml")).expect("the file exists");
     let printed = diff(&folder, &[BOTH]);
     assert_eq!(header(&printed).as_deref(), Some("eu1,us1 Namespace shop"));
 }
@@ -250,7 +250,7 @@ fn secrets_are_masked() {
      metadata:
     ----- stderr -----
     "#);
-    fs::remove_file(folder.path().join("shop/db.yaml")).expect("it is there");
+    fs::remove_file(folder.path().join("shop/db.yaml")).expect("the file exists");
     let gone = diff(&folder, &[BOTH, "--allow-empty"]);
     assert!(
         gone.contains("-  password: \"***\"\n") && !gone.contains("aHVudGVy"),
@@ -269,7 +269,7 @@ fn compares_replica_sets_like_works() {
     let words: Vec<&str> = ["generate", "shop"].iter().chain(&placement).copied().collect();
     fs::write(folder.path().join("works.yaml"), run(&folder, &words).stdout).expect("a file");
     assert_eq!(diff(&folder, &placement), SILENT);
-    // The objects of such a rollout contain a hash of all of them, which is not shown for the others.
+    // The objects of such a rollout contain a hash of all objects, which is printed only for changed ones.
     change(&folder, "web.yaml", "web:1", "web:2");
     insta::assert_snapshot!(diff(&folder, &[&placement[..2], &["--rollout-max-concurrency=2"]].concat()), @r#"
     exit code: 1
@@ -300,7 +300,7 @@ fn compares_replica_sets_like_works() {
 }
 
 #[test]
-fn works_differing_only_in_the_content_hash_say_that() {
+fn reports_works_that_differ_only_in_the_content_hash() {
     let late =
         "{apiVersion: v1, kind: ConfigMap, metadata: {name: late, annotations: {argocd.argoproj.io/sync-wave: '1'}}}";
     let folder = shop(&[("web.yaml", WEB), ("late.yaml", late)]);
@@ -356,9 +356,9 @@ fn reads_works_in_every_printed_format() {
             fs::File::open(folder.path().join("works.yaml")).expect("a file"),
         ))
         .output()
-        .expect("it runs");
+        .expect("the program runs");
     assert_eq!(transcript(&piped), SILENT);
-    // Other works, which kubectl lists as well, do not count.
+    // Works of other Applications, which kubectl also lists, are ignored.
     let other = lines.replace(r#""name":"shop""#, r#""name":"other""#);
     fs::write(folder.path().join("works.yaml"), format!("{lines}{other}")).expect("a file");
     assert_eq!(diff(&folder, &[BOTH]), SILENT);
@@ -372,7 +372,7 @@ fn invalid_input_is_a_one_line_error() {
         let output = program_with(folder.path(), words)
             .envs(env.iter().copied())
             .output()
-            .expect("it runs");
+            .expect("the program runs");
         transcript(&output)
     };
     let error = |line: &str| format!("exit code: 2\n----- stdout -----\n----- stderr -----\nerror: {line}\n");
@@ -417,7 +417,7 @@ fn invalid_input_is_a_one_line_error() {
         "{no_cluster}"
     );
     let words = ["diff", "-", "--name=shop", one, "--file=-"];
-    let output = program_with(folder.path(), words).output().expect("it runs");
+    let output = program_with(folder.path(), words).output().expect("the program runs");
     let line = "standard input can be read only once: put the manifests or the works into a file";
     assert_eq!(transcript(&output), error(line));
     assert!(printed(&[one, "--file=works.yaml", "--context=hub"], &[]).starts_with("exit code: 2\n"));

@@ -22,7 +22,7 @@ fn fails_without_a_hub() {
 fn help_explains_exit_codes() {
     let output = program_with(Path::new("/"), ["doctor", "--help"])
         .output()
-        .expect("it runs");
+        .expect("the program runs");
     let help = String::from_utf8(output.stdout).expect("text");
     for part in [
         "Exit code: 0 without errors, 1 with errors, 2 without errors if",

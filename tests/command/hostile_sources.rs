@@ -1,7 +1,7 @@
 //! Tests of hostile input in a repository or an Application against the real kustomize and Helm.
 //!
-//! Each case is an attempt to read a file outside of the repository, the environment or the folder of another process, or to
-//! fetch an address. It must end with one line that names the input, print no works, and send no request. The table in
+//! Each case tries to read a file outside of the repository, the environment or the folder of another process, or to fetch an
+//! address. The program must print one error that names the input and no works, and send no request. The table in
 //! docs/security.md lists the same inputs.
 //!
 //! If the tools cannot be built, a local run prints that and skips the tests; with `CI=true` it fails.
@@ -34,7 +34,7 @@ struct Case {
     links: Vec<(String, String)>,
     parameters: Vec<(&'static str, Value)>,
     environment: Vec<(&'static str, String)>,
-    /// The name of the checkout, if it matters.
+    /// The name of the checkout folder; `None` for the default.
     checkout: Option<&'static str>,
     /// The text that the error has to name, or that the works have to contain.
     expected: String,
@@ -123,13 +123,13 @@ fn packed(entries: &[(tar::EntryType, &str, &str)]) -> Vec<u8> {
 }
 
 /// The environment of the cases: files outside the repository, a listening server, and another process.
-struct World {
+struct HostileEnvironment {
     scratch: TempDir,
     listener: TcpListener,
     other: Child,
 }
 
-impl World {
+impl HostileEnvironment {
     fn new() -> Self {
         let scratch = TempDir::new().expect("a scratch folder");
         let outside = scratch.path().join("outside");
@@ -222,11 +222,11 @@ impl World {
         for (name, value) in &case.environment {
             command.env(name, self.filled(value));
         }
-        command.output().expect("it runs")
+        command.output().expect("the program runs")
     }
 
     /// Returns true if the server has received a request since the last call.
-    fn was_asked(&self) -> bool {
+    fn received_a_request(&self) -> bool {
         match self.listener.accept() {
             Ok(_) => true,
             Err(error) => {
@@ -237,15 +237,15 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for HostileEnvironment {
     fn drop(&mut self) {
         drop(self.other.kill());
         drop(self.other.wait());
     }
 }
 
-/// Returns cases of values for Helm: files, single values, names and versions.
-fn of_helm() -> Vec<Case> {
+/// Returns cases of Helm values: files, single values, names and versions.
+fn helm_cases() -> Vec<Case> {
     let mut cases = Vec::new();
     // Value files, in every syntax that names one.
     for (what, name) in [
@@ -378,7 +378,7 @@ fn of_helm() -> Vec<Case> {
 }
 
 /// Returns cases of charts.
-fn of_charts() -> Vec<Case> {
+fn chart_cases() -> Vec<Case> {
     use tar::EntryType::{Char, Link, Regular, Symlink};
     const SUB: &str = "apiVersion: v2\nname: db\nversion: 0.1.0\n";
     let mut cases = Vec::new();
@@ -464,8 +464,8 @@ fn of_charts() -> Vec<Case> {
             (Symlink, "db/templates/leak.yaml", "../../../../../etc/passwd"),
         ),
         ("an absolute name", (Regular, "/etc/leak", "a")),
-        ("a name that leaves", (Regular, "db/../../leak", "a")),
-        ("a name of Windows", (Regular, r"db\..\..\leak", "a")),
+        ("a name with ..", (Regular, "db/../../leak", "a")),
+        ("a Windows path", (Regular, r"db\..\..\leak", "a")),
         (
             "a schema that reads a file",
             (Regular, "db/values.schema.json", r#"{"$ref": "file:///etc/passwd"}"#),
@@ -484,7 +484,7 @@ fn of_charts() -> Vec<Case> {
         ),
         ("an address", r#"{"$ref": "{url}/schema.json"}"#),
         (
-            "an address deep inside",
+            "a nested address",
             r#"{"properties": {"a": {"items": [{"$ref": "{url}/schema.json"}]}}}"#,
         ),
         ("a name below an address", r#"{"$id": "{url}/", "$ref": "schema.json"}"#),
@@ -570,9 +570,9 @@ const NAMES: [&str; 17] = [
     "link-to-link",
 ];
 
-const LAX: &str = "--load-restrictor=LoadRestrictionsNone --enable-helm";
+const UNRESTRICTED: &str = "--load-restrictor=LoadRestrictionsNone --enable-helm";
 
-fn of_kustomizations() -> Vec<Case> {
+fn kustomization_cases() -> Vec<Case> {
     let linked = |case: Case| {
         case.link("app/link", "{outside}")
             .link("app/link-to-link", "link")
@@ -583,7 +583,7 @@ fn of_kustomizations() -> Vec<Case> {
         for name in NAMES {
             cases.push(
                 linked(kustomization(format!("{field}: {name}"), &text.replace('@', name)))
-                    .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", LAX),
+                    .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", UNRESTRICTED),
             );
         }
     }
@@ -607,7 +607,7 @@ fn of_kustomizations() -> Vec<Case> {
             cases.push(linked(kustomization(format!("{field}: {name:?}"), &text)));
         }
     }
-    // Names of files with a second meaning, and texts that are also paths.
+    // File names with a special meaning, and texts that are also paths.
     let plugin = "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: a}\nfiles: ['leak={url}/a.yaml']\n";
     let patch =
         |path: &str| format!("apiVersion: builtin\nkind: PatchTransformer\nmetadata: {{name: a}}\npath: '{path}'\n");
@@ -668,27 +668,30 @@ fn of_kustomizations() -> Vec<Case> {
             .file("app/eu/kustomization.yaml", "resources: ['{url}/a']\n").parameter("overlays", json!({"cluster1": "eu"})),
     ];
     cases.extend(more.into_iter().map(|case| {
-        // The error names the file that contains the name, wherever it is.
+        // The error names the file that contains the name.
         let case = Case {
             expected: "error: ".to_owned(),
             ..case
         };
-        case.environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", LAX)
+        case.environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", UNRESTRICTED)
     }));
-    cases.extend(of_charts_in_kustomizations());
-    cases.extend(of_allowed_addresses());
+    cases.extend(cases_of_charts_in_kustomizations());
+    cases.extend(address_cases());
     cases
 }
 
-/// Returns cases of charts in kustomizations, where the administrator allows them.
-fn of_charts_in_kustomizations() -> Vec<Case> {
+/// Returns cases of charts in kustomizations, which the administrator allows.
+fn cases_of_charts_in_kustomizations() -> Vec<Case> {
     let mut cases = Vec::new();
     for (what, chart) in [
         ("a flag for a release name", "releaseName: --post-renderer=./run.sh"),
         ("a flag for a value file", "releaseName: '-f{outside}/secret.yaml'"),
         ("a template for a name", "nameTemplate: '{{ env \"HTTPS_PROXY\" }}'"),
         ("a value file outside", "valuesFile: ../../outside/secret.yaml"),
-        ("a value file by its whole path", "valuesFile: '{outside}/secret.yaml'"),
+        (
+            "a value file by its absolute path",
+            "valuesFile: '{outside}/secret.yaml'",
+        ),
         ("a value file on the network", "valuesFile: '{url}/secret.yaml'"),
         (
             "another value file outside",
@@ -705,7 +708,7 @@ fn of_charts_in_kustomizations() -> Vec<Case> {
         ("a version that is a path", "version: ../../../outside, repo: '{url}'"),
         ("a version that is a flag", "version: --values=x, repo: '{url}'"),
         ("an API version that is a list", "apiVersions: ['a,\"']"),
-        ("a Kubernetes version that is none", "kubeVersion: '--debug'"),
+        ("an invalid Kubernetes version", "kubeVersion: '--debug'"),
         ("a namespace that is a flag", "namespace: '--debug'"),
     ] {
         cases.push((
@@ -714,7 +717,7 @@ fn of_charts_in_kustomizations() -> Vec<Case> {
         ));
     }
     for (what, text) in [
-        ("a name that leaves", "helmCharts: [{name: ../../outside}]"),
+        ("a name with ..", "helmCharts: [{name: ../../outside}]"),
         (
             "a name with a comma",
             "helmCharts: [{name: 'x,{outside}/secret.yaml,'}]",
@@ -745,7 +748,7 @@ fn of_charts_in_kustomizations() -> Vec<Case> {
             "helmGlobals: {chartHome: ../../outside}\nhelmCharts: [{name: web}]",
         ),
         (
-            "charts outside by their whole path",
+            "charts outside by their absolute path",
             "helmGlobals: {chartHome: '{outside}'}\nhelmCharts: [{name: web}]",
         ),
         (
@@ -810,13 +813,13 @@ fn of_charts_in_kustomizations() -> Vec<Case> {
                 "app/charts/strict/values.schema.json",
                 r#"{"$ref": "{url}/schema.json"}"#,
             )
-            .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", LAX)
+            .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", UNRESTRICTED)
     };
     cases.into_iter().map(filled).collect()
 }
 
 /// Returns cases of addresses that resemble an allowed address.
-fn of_allowed_addresses() -> Vec<Case> {
+fn address_cases() -> Vec<Case> {
     let address = [
         "{url}/platform-evil/base",
         "{url}/platform/../evil",
@@ -840,42 +843,42 @@ fn tools() -> Option<std::path::PathBuf> {
 }
 
 #[test]
-fn no_hostile_source_leads_a_tool_elsewhere() {
+fn rejects_hostile_sources_without_requests_or_output() {
     let Some(tools) = tools() else { return };
-    let world = World::new();
+    let environment = HostileEnvironment::new();
     let mut through = Vec::new();
-    let cases: Vec<Case> = [of_helm(), of_charts(), of_kustomizations()]
+    let cases: Vec<Case> = [helm_cases(), chart_cases(), kustomization_cases()]
         .into_iter()
         .flatten()
         .collect();
     for case in &cases {
-        let output = world.run(case, &tools);
-        let said = String::from_utf8_lossy(&output.stderr);
-        let wrong = [
-            (world.was_asked(), "an address was asked"),
+        let output = environment.run(case, &tools);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let problems = [
+            (environment.received_a_request(), "a request was sent"),
             (output.status.code() == Some(0), "it succeeded"),
-            (!output.stdout.is_empty(), "something was printed"),
-            (format!("{output:?}").contains(CANARY), "the secret was told"),
+            (!output.stdout.is_empty(), "works were printed"),
+            (format!("{output:?}").contains(CANARY), "the secret was printed"),
             (
-                !said.lines().all(|line| line.starts_with("error: ")),
-                "it is not one line each",
+                !stderr.lines().all(|line| line.starts_with("error: ")),
+                "an error has several lines",
             ),
             (
-                !(1..=2).contains(&said.lines().count()),
-                "it is more than what is wrong",
+                !(1..=2).contains(&stderr.lines().count()),
+                "more than errors was printed",
             ),
-            (!said.contains(&case.expected), "the input is not named"),
+            (!stderr.contains(&case.expected), "the error does not name the input"),
             (
-                said.contains("kustomize build") || said.contains("helm template:"),
+                stderr.contains("kustomize build") || stderr.contains("helm template:"),
                 "the tool was started",
             ),
         ];
-        let wrong: Vec<&str> = wrong
+        let problems: Vec<&str> = problems
             .into_iter()
-            .filter_map(|(is_so, what)| is_so.then_some(what))
+            .filter_map(|(is_true, what)| is_true.then_some(what))
             .collect();
-        if !wrong.is_empty() {
-            through.push(format!("{}: {}\n  {}", case.name, wrong.join(", "), said.trim()));
+        if !problems.is_empty() {
+            through.push(format!("{}: {}\n  {}", case.name, problems.join(", "), stderr.trim()));
         }
     }
     assert!(
@@ -889,7 +892,7 @@ fn no_hostile_source_leads_a_tool_elsewhere() {
 }
 
 /// Returns common valid sources, which must still work.
-fn of_everybody() -> Vec<Case> {
+fn valid_charts() -> Vec<Case> {
     const SUB: &str = "apiVersion: v2\nname: db\nversion: 0.1.0\n";
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\ndata: {of: db-of-a-chart}\n";
     let regular = tar::EntryType::Regular;
@@ -972,11 +975,11 @@ fn of_everybody() -> Vec<Case> {
             cases.push(chart(format!("{setting}: {key} = {value:?}"), written).parameter(setting, json!({key: value})));
         }
     }
-    cases.extend(of_everybodys_kustomizations());
+    cases.extend(valid_kustomizations());
     cases
 }
 
-fn of_everybodys_kustomizations() -> Vec<Case> {
+fn valid_kustomizations() -> Vec<Case> {
     let patch = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {c: patched}\n";
     let one = |name: &str, text: &str, expected: &str| Case {
         expected: expected.to_owned(),
@@ -1014,47 +1017,47 @@ fn of_everybodys_kustomizations() -> Vec<Case> {
             .file("transformers/a.yaml", "apiVersion: builtin\nkind: PrefixTransformer\nmetadata: {name: a}\nprefix: eu-\nfieldSpecs: [{path: metadata/name}]\n"),
         one("replacements by a file", &format!("{web}replacements: [{{path: a.yaml}}]"), "c: web")
             .file("app/a.yaml", "source: {kind: ConfigMap, name: web}\ntargets: [{select: {kind: ConfigMap}, fieldPaths: [data.c], options: {create: true}}]\n"),
-        one("a file of another folder, where the administrator allows it", "resources: [../shared/map.yaml]", "of-a-base")
+        one("a file of another folder, if the administrator allows it", "resources: [../shared/map.yaml]", "of-a-base")
             .file("shared/map.yaml", CONFIG_MAP.replace("a: b", "a: of-a-base"))
-            .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", LAX),
+            .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", UNRESTRICTED),
         one("a chart", "helmCharts: [{name: web, releaseName: eu, valuesFile: a.yaml, additionalValuesFiles: [b.yaml]}]", "of-a-chart")
             .file("app/charts/web/Chart.yaml", CHART)
             .file("app/charts/web/templates/all.yaml", TEMPLATE)
             .file("app/a.yaml", "a: 1\n")
             .file("app/b.yaml", "b: of-a-chart\n")
-            .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", LAX),
-        one("a chart of a repository that is there", "helmCharts: [{name: web, releaseName: eu, version: 0.1.0, repo: 'oci://registry.example.com/charts'}]", "of-a-chart")
+            .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", UNRESTRICTED),
+        one("a chart of a repository that is already downloaded", "helmCharts: [{name: web, releaseName: eu, version: 0.1.0, repo: 'oci://registry.example.com/charts'}]", "of-a-chart")
             .file("app/charts/web-0.1.0/web/Chart.yaml", CHART)
             .file("app/charts/web-0.1.0/web/values.yaml", "a: of-a-chart\n")
             .file("app/charts/web-0.1.0/web/templates/all.yaml", TEMPLATE)
-            .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", LAX),
+            .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", UNRESTRICTED),
     ]
 }
 
 #[test]
 fn ordinary_sources_still_render() {
     let Some(tools) = tools() else { return };
-    let world = World::new();
-    for case in of_everybody() {
-        let output = world.run(&case, &tools);
-        let said = String::from_utf8_lossy(&output.stderr);
+    let environment = HostileEnvironment::new();
+    for case in valid_charts() {
+        let output = environment.run(&case, &tools);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         let printed = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{}: {said}", case.name);
+        assert!(output.status.success(), "{}: {stderr}", case.name);
         assert!(
             printed.contains(&case.expected),
             "{}: no {} in\n{printed}",
             case.name,
             case.expected
         );
-        assert!(!world.was_asked(), "{}", case.name);
+        assert!(!environment.received_a_request(), "{}", case.name);
     }
 }
 
 #[test]
 fn fetches_allowed_addresses_only() {
     let Some(tools) = tools() else { return };
-    let world = World::new();
-    let listener = world.listener.try_clone().expect("a socket");
+    let environment = HostileEnvironment::new();
+    let listener = environment.listener.try_clone().expect("a socket");
     listener.set_nonblocking(false).expect("a socket");
     let answer = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a connection");
@@ -1071,7 +1074,7 @@ fn fetches_allowed_addresses_only() {
     });
     let case = kustomization("allowed", "resources: ['{url}/platform/web.yaml']\n")
         .environment("ARGOCD_OCM_CMP_REMOTE_BASES", "https://example.com/, {url}/platform/");
-    let output = world.run(&case, &tools);
+    let output = environment.run(&case, &tools);
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(printed.contains("of-a-server"), "{output:?}");
     assert!(answer.join().expect("an answer").starts_with("GET /platform/web.yaml "));
@@ -1079,6 +1082,6 @@ fn fetches_allowed_addresses_only() {
     for name in ["ARGOCD_ENV_OCM_REMOTE_BASES", "ARGOCD_ENV_REMOTE_BASES"] {
         let case = kustomization("not allowed", "resources: ['{url}/platform/web.yaml']\n")
             .environment(name, "{url}/platform/");
-        assert_eq!(world.run(&case, &tools).status.code(), Some(1), "{name}");
+        assert_eq!(environment.run(&case, &tools).status.code(), Some(1), "{name}");
     }
 }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// Returns the output of `install --print` with these flags.
 pub(crate) fn printed(flags: &str) -> String {
     let words = ["install", "--print"].into_iter().chain(flags.split_whitespace());
-    let output = program_with(Path::new("/"), words).output().expect("it runs");
+    let output = program_with(Path::new("/"), words).output().expect("the program runs");
     assert!(
         output.status.success() && output.stderr.is_empty(),
         "{}",
@@ -80,7 +80,7 @@ fn default_prints_the_quick_start_and_the_controller() {
     assert_eq!(
         printed(""),
         printed("--features controller,project,plugin -o yaml"),
-        "in one order"
+        "the order of the objects"
     );
     assert_same(&objects(&printed("-o json")), &shipped(&files));
 }
@@ -156,7 +156,7 @@ fn policy_file_is_validated_and_printed_unchanged() {
         fs::write(folder.path().join("policy.yaml"), policy).expect("a file");
         let mut command = program(folder.path());
         command.args(["install", "--print", "--features=project", "--policy=policy.yaml"]);
-        command.output().expect("it runs")
+        command.output().expect("the program runs")
     };
     let policy = "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects:\n- names: [shop] # ours\n";
     let output = run(policy);
@@ -171,7 +171,7 @@ fn policy_file_is_validated_and_printed_unchanged() {
     assert_eq!(
         sidecar["command"],
         json!(["/var/run/argocd/argocd-cmp-server"]),
-        "it is all of the sidecar"
+        "all files of the sidecar"
     );
     insta::assert_snapshot!("install-error-policy", transcript(&run("kind: Policy\nprojects: {}\n")));
 }
@@ -195,10 +195,10 @@ fn mounts_a_config_map_of_the_user() {
 
 #[test]
 fn invalid_arguments_are_one_line_errors() {
-    let said = |words: &str| {
+    let error = |words: &str| {
         let output = program_with(Path::new("/"), words.split(' '))
             .output()
-            .expect("it runs");
+            .expect("the program runs");
         assert!(output.stdout.is_empty() && !output.status.success(), "{words}");
         transcript(&output)
     };
@@ -220,7 +220,7 @@ fn invalid_arguments_are_one_line_errors() {
         "uninstall --kubeconfig /nowhere/kubeconfig",
         "uninstall --features plugin",
     ] {
-        writeln!(all, "$ argocd-ocm-cmp {words}\n{}", said(words)).expect("a String takes all");
+        writeln!(all, "$ argocd-ocm-cmp {words}\n{}", error(words)).expect("writing to a String never fails");
     }
     insta::assert_snapshot!("install-errors", all);
 }
@@ -231,7 +231,7 @@ fn help_matches_the_snapshot() {
         let output = program(Path::new("/"))
             .args([command, "--help"])
             .output()
-            .expect("it runs");
+            .expect("the program runs");
         let help = transcript(&output).replace(env!("CARGO_PKG_VERSION"), "VERSION");
         insta::assert_snapshot!(format!("{command}-help"), help);
     }
@@ -242,7 +242,7 @@ fn documentation_lists_every_feature() {
     let help = program(Path::new("/"))
         .args(["install", "--help"])
         .output()
-        .expect("it runs");
+        .expect("the program runs");
     let help = String::from_utf8(help.stdout).expect("text");
     let (_, features) = help.split_once("Possible values:\n").expect("features");
     let features = features.split("\n\n").next().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! The layers of the crates: what each must not depend on.
+//! Checks the layers of the crates: the dependencies that each must not have.
 
 use std::process::Command;
 
-/// Returns the names of all packages that a crate is built with, the tests' own left out.
+/// Returns the names of all packages that a crate is built with, except dev-dependencies.
 fn dependencies(package: &str) -> Vec<String> {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--package", package, "--edges", "normal,build"])

@@ -34,7 +34,7 @@ fn document(name: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Returns true if these programs can run. Otherwise prints the missing one, and fails in CI.
+/// Returns true if these programs are installed. Otherwise prints the missing one, and fails in CI.
 fn can_run(programs: &[&str]) -> bool {
     let runs = |program: &&&str| {
         let mut version = Command::new(program);

@@ -19,7 +19,7 @@ fn check(folder: &Path, more: &[&str]) -> String {
     let words = ["policy", "check", "policy.yaml"]
         .into_iter()
         .chain(more.iter().copied());
-    transcript(&program_with(folder, words).output().expect("it runs"))
+    transcript(&program_with(folder, words).output().expect("the program runs"))
 }
 
 /// Returns the policy that is shipped in a ConfigMap.
@@ -92,7 +92,7 @@ fn guestbook(project: &str, cluster: &str, more: &str) -> String {
         ("ARGOCD_ENV_TARGET_CLUSTER", cluster),
     ];
     let output = program(&guestbook).args(["generate", "-o", "json"]).envs(env).output();
-    let output = output.expect("it runs");
+    let output = output.expect("the program runs");
     let errors = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.stdout.is_empty(), !errors.is_empty(), "{errors}");
     errors.replace(folder.path().to_str().expect("a plain path"), "")
@@ -141,7 +141,7 @@ fn sample_policy_permits_the_guestbook_and_explains_refusals() {
 }
 
 #[test]
-fn missing_namespace_asks_for_one_not_for_another_policy() {
+fn missing_namespace_error_names_the_setting() {
     let folder = folder(&sample());
     fs::create_dir(folder.path().join("shop")).expect("a folder");
     let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}";
@@ -151,8 +151,8 @@ fn missing_namespace_asks_for_one_not_for_another_policy() {
     command
         .env("ARGOCD_APP_NAME", "shop")
         .env("ARGOCD_APP_PROJECT_NAME", "managed-clusters");
-    let told = transcript(&command.output().expect("it runs"));
-    insta::assert_snapshot!(told, @"
+    let output = transcript(&command.output().expect("the program runs"));
+    insta::assert_snapshot!(output, @"
     exit code: 1
     ----- stdout -----
     ----- stderr -----
@@ -219,7 +219,7 @@ fn duplicate_list_is_an_error() {
     "#);
     let json = r#"{"apiVersion": "argocd-ocm-cmp.github.io/v1alpha1", "kind": "Policy", "projects": [], "projects": [{"names": ["*"]}]}"#;
     assert!(check(folder(json).path(), &[]).contains("duplicate key \"projects\""));
-    // The same key in another entry, and one that replaces a merged one.
+    // The same key in another entry, or in a mapping that merges another, is valid.
     let once = folder(&format!(
         "{start}  clusters: &eu [eu1]\n- names: [team-b]\n  clusters: *eu\n"
     ));
@@ -265,12 +265,14 @@ fn reads_a_policy_from_a_pipe() {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("it runs");
+        .expect("the program runs");
     let mut stdin = child.stdin.take().expect("a pipe");
-    stdin.write_all(sample().as_bytes()).expect("it reads");
+    stdin
+        .write_all(sample().as_bytes())
+        .expect("the program reads its input");
     drop(stdin);
-    let told = transcript(&child.wait_with_output().expect("it ends"));
-    assert_eq!(told, check(folder.path(), &[]));
+    let output = transcript(&child.wait_with_output().expect("the program ends"));
+    assert_eq!(output, check(folder.path(), &[]));
 }
 
 /// Runs the program with `words` under a policy that permits project `shop` everything.
@@ -280,7 +282,7 @@ fn under_policy(folder: &Path, words: &[&str]) -> Output {
         .args(["shop", "--cluster=eu1", "--namespace=shop"])
         .env("ARGOCD_APP_PROJECT_NAME", "shop")
         .output()
-        .expect("it runs")
+        .expect("the program runs")
 }
 
 /// Returns the namespaces and names of the printed works.
@@ -328,19 +330,19 @@ fn diff_recognizes_works_named_under_a_policy() {
         &["diff", "--name=shop", "--file=works.yaml", policy][..],
         &["diff", "--name=shop", "--file=works.yaml"],
     ] {
-        let told = transcript(&under_policy(folder.path(), words));
+        let output = transcript(&under_policy(folder.path(), words));
         assert_eq!(
-            told, "exit code: 0\n----- stdout -----\n----- stderr -----\n",
+            output, "exit code: 0\n----- stdout -----\n----- stderr -----\n",
             "{words:?}"
         );
     }
-    // With the policy, works from before it are renamed.
+    // With the policy, existing works are renamed.
     file("works.yaml", std::str::from_utf8(&plain.stdout).expect("text"));
-    let told = transcript(&under_policy(
+    let output = transcript(&under_policy(
         folder.path(),
         &["diff", "--name=shop", "--file=works.yaml", policy],
     ));
-    insta::assert_snapshot!(told, @r"
+    insta::assert_snapshot!(output, @r"
     exit code: 1
     ----- stdout -----
     eu1 ManifestWork shop.pzcipz5no3gazstnmhnzf24tefquuwqly is new, with 1 object

@@ -9,27 +9,29 @@ use std::path::Path;
 use std::process::Output;
 use tempfile::TempDir;
 
-/// Runs a command that cannot answer, checks its exit code, and returns its error.
+/// Runs a command that fails, checks its exit code, and returns its error.
 pub(crate) fn refused(folder: &Path, words: &[&str]) -> String {
-    let output = program_with(folder, words.iter().copied()).output().expect("it runs");
+    let output = program_with(folder, words.iter().copied())
+        .output()
+        .expect("the program runs");
     assert_eq!(output.status.code(), Some(2), "{}", transcript(&output));
     assert!(output.stdout.is_empty(), "{}", transcript(&output));
     String::from_utf8(output.stderr).expect("text")
 }
 
 /// A kubeconfig whose one context `a` has an address at which no server listens.
-pub(crate) const NOBODY: &str = "{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}], \
+pub(crate) const UNREACHABLE_KUBECONFIG: &str = "{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}], \
                                  users: [{name: a, user: {}}], contexts: [{name: a, context: {cluster: a, user: a}}]}";
 
-/// Asserts that the command with these `words` fails with one line where no kubeconfig exists, and where nothing answers at the
-/// address of the kubeconfig, each of `variants` appended.
+/// Asserts that the command `words`, with each of `variants` appended, fails with one line without a kubeconfig, and with a
+/// kubeconfig at whose address no server listens.
 pub(crate) fn assert_needs_a_hub(words: &[&str], variants: &[&[&str]]) {
     let folder = TempDir::new().expect("a scratch folder");
     assert_eq!(
         refused(folder.path(), &[words, &["--kubeconfig=none"]].concat()),
         "error: no hub to read from: none: no such file or directory: set --kubeconfig or --context\n"
     );
-    std::fs::write(folder.path().join("config"), NOBODY).expect("a file");
+    std::fs::write(folder.path().join("config"), UNREACHABLE_KUBECONFIG).expect("a file");
     for variant in variants {
         let words = [words, variant, &["--kubeconfig=config", "--context=a"]].concat();
         assert_eq!(
@@ -40,7 +42,7 @@ pub(crate) fn assert_needs_a_hub(words: &[&str], variants: &[&[&str]]) {
     }
 }
 
-/// Asserts that the command with these words fails with a line that has the text after them.
+/// Asserts that each command fails with a line that contains the text.
 pub(crate) fn assert_refused(cases: &[(&[&str], &str)]) {
     let folder = TempDir::new().expect("a scratch folder");
     for (words, text) in cases {
@@ -56,7 +58,8 @@ pub(crate) fn transcript(output: &Output) -> String {
         output.status.code().map_or("none".to_owned(), |code| code.to_string())
     );
     for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
-        write!(text, "----- {name} -----\n{}", String::from_utf8_lossy(bytes)).expect("a String takes all");
+        write!(text, "----- {name} -----\n{}", String::from_utf8_lossy(bytes))
+            .expect("writing to a String never fails");
     }
     text
 }

@@ -62,7 +62,7 @@ fn testbed_and_ui_match_version_rust_and_license() {
     }
     let ui: Value = serde_json::from_str(&text("ui/package.json")).expect("JSON");
     assert_eq!(ui["license"], LICENSE);
-    assert_eq!(ui["version"], Value::Null, "it is released with the program only");
+    assert_eq!(ui["version"], Value::Null, "the extension is released with the program");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn config_map(name: &str, data: &str) -> String {
 
 fn run(folder: &Path, more: &[&str]) -> String {
     let words = WORDS.into_iter().chain(more.iter().copied());
-    transcript(&program_with(folder, words).output().expect("it runs"))
+    transcript(&program_with(folder, words).output().expect("the program runs"))
 }
 
 fn refused(line: &str) -> String {
@@ -83,7 +83,7 @@ fn unreadable_file_or_folder_is_named() {
     let mut command = program_with(folder.path(), WORDS);
     // Permissions do not bind root, and tests may run as root in a container.
     let is_root = fs::read_dir(folder.path().join("closed")).is_ok();
-    let nobody = 65534;
+    let other_user = 65534;
     let binary = folder.path().join("program");
     if is_root {
         // Another user may not be able to enter the build folder.
@@ -93,17 +93,17 @@ fn unreadable_file_or_folder_is_named() {
             .args(WORDS)
             .current_dir(folder.path())
             .env_clear()
-            .uid(nobody)
-            .gid(nobody);
+            .uid(other_user)
+            .gid(other_user);
     }
     assert_eq!(
-        transcript(&command.output().expect("it runs")),
+        transcript(&command.output().expect("the program runs")),
         refused("closed: the folder cannot be read: permission denied")
     );
     fs::set_permissions(folder.path().join("closed"), open(0o755)).expect("chmod");
     fs::set_permissions(folder.path().join("b.yaml"), open(0o000)).expect("chmod");
     assert_eq!(
-        transcript(&command.output().expect("it runs")),
+        transcript(&command.output().expect("the program runs")),
         refused("b.yaml: the file cannot be read: permission denied")
     );
 }
@@ -116,16 +116,16 @@ fn closed_pipe_is_silent_and_full_disk_is_an_error() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("it runs");
+        .expect("the program runs");
     drop(child.stdout.take());
-    let output = child.wait_with_output().expect("it ends");
+    let output = child.wait_with_output().expect("the program ends");
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(1), &b""[..]));
 
     let full = File::options().write(true).open("/dev/full").expect("/dev/full");
     let output = program_with(folder.path(), WORDS)
         .stdout(full)
         .output()
-        .expect("it runs");
+        .expect("the program runs");
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
@@ -145,7 +145,10 @@ fn limits_nesting() {
                 folder.path(),
                 ["generate", "--cluster=cluster1", "--name=shop", "--manifest-limit=0"],
             );
-            assert!(readable.output().expect("it runs").status.success(), "{levels}");
+            assert!(
+                readable.output().expect("the program runs").status.success(),
+                "{levels}"
+            );
         } else {
             assert!(
                 printed.starts_with(&refused("a.yaml:")[..60]),
@@ -165,10 +168,10 @@ fn refuses_an_alias_bomb() {
     let mut bomb = String::from("  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..12 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
-        writeln!(bomb, "  a{level}: &a{level} [{aliases}]").expect("a String takes all");
+        writeln!(bomb, "  a{level}: &a{level} [{aliases}]").expect("writing to a String never fails");
     }
     let folder = folder(&[("a.yaml", config_map("a", &bomb).as_bytes())]);
-    // The limit of the address space, of which the threads' stacks use a part: far below what the bomb would need.
+    // A limit of the address space far below the size of the expanded aliases; the stacks of threads use a part of it.
     let output = Command::new("sh")
         .arg("-c")
         .arg(format!("ulimit -v 1000000; exec \"$0\" {}", WORDS.join(" ")))
@@ -176,7 +179,7 @@ fn refuses_an_alias_bomb() {
         .current_dir(folder.path())
         .env_clear()
         .output()
-        .expect("it runs");
+        .expect("the program runs");
     let printed = transcript(&output);
     assert!(printed.starts_with(&refused("a.yaml:")[..60]), "{printed}");
     assert_eq!(printed.lines().count(), 4);
@@ -190,7 +193,7 @@ fn memory_stays_below_four_times_the_input() {
     let line = config_map("line", &format!("  k: {}\n", "x".repeat(10 << 20)));
     let block = config_map(
         "block",
-        &format!("  k: |\n{}", "    some text that goes on and on\n".repeat(300_000)),
+        &format!("  k: |\n{}", "    some text that continues\n".repeat(300_000)),
     );
     let mut small = String::new();
     for n in 0..40_000 {
@@ -199,14 +202,14 @@ fn memory_stays_below_four_times_the_input() {
             "---\n{}",
             config_map(&format!("c{n}"), "  some: text\n  number: '1'\n")
         )
-        .expect("a String takes all");
+        .expect("writing to a String never fails");
     }
     for (name, content) in [("line", line), ("block", block), ("small", small)] {
         let folder = folder(&[("a.yaml", content.as_bytes())]);
         let mut child = program_with(folder.path(), WORDS.into_iter().chain(["--manifest-limit=1G"]))
             .stdout(Stdio::piped())
             .spawn()
-            .expect("it runs");
+            .expect("the program runs");
         let mut stdout = child.stdout.take().expect("a pipe");
         // The reader stops: all input has been read and processed, and the process blocks on its output.
         let mut start = [0; 1];
@@ -214,7 +217,7 @@ fn memory_stays_below_four_times_the_input() {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("its status");
         let mut rest = Vec::new();
         stdout.read_to_end(&mut rest).expect("output");
-        assert!(child.wait().expect("it ends").success(), "{name}");
+        assert!(child.wait().expect("the program ends").success(), "{name}");
         let figure = |name| {
             let figure = status.lines().find_map(|line| line.strip_prefix(name)).expect(name);
             figure.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 fn printed(words: &[&str]) -> String {
     let output = program_with(Path::new("/"), words.iter().copied())
         .output()
-        .expect("it runs");
+        .expect("the program runs");
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     String::from_utf8(output.stdout).expect("text")
 }
@@ -23,7 +23,7 @@ fn commands() -> Vec<(Vec<String>, Vec<String>)> {
             .args(&command)
             .arg("--help")
             .output()
-            .expect("it runs");
+            .expect("the program runs");
         let help = String::from_utf8(help.stdout).expect("text");
         let listed = help
             .split_once("Commands:\n")
@@ -82,9 +82,9 @@ fn bash_completes_every_command_and_flag() {
     for (command, flags) in &commands {
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
         let (last, before) = words.split_last().expect("a command");
-        let begun = &last[..last.len() - 1];
+        let typed = &last[..last.len() - 1];
         assert!(
-            completed(before, begun).lines().any(|line| line == *last),
+            completed(before, typed).lines().any(|line| line == *last),
             "{command:?}"
         );
         let offered = completed(&words, "--");

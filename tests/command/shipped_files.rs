@@ -26,7 +26,7 @@ pub(crate) fn text(name: &str) -> String {
 fn at<'v>(value: &'v Value<'v>, path: &str) -> &'v Value<'v> {
     path.split('.').fold(value, |value, step| match value {
         Value::Map(map) => map.get(step).unwrap_or(&Value::Null),
-        Value::List(items) => &items[step.parse::<usize>().expect("a place in a list")],
+        Value::List(items) => &items[step.parse::<usize>().expect("an index of a list")],
         _ => panic!("{path}: nothing at {step}"),
     })
 }
@@ -38,19 +38,19 @@ fn texts<'v>(value: &'v Value<'v>) -> Vec<&'v str> {
     }
 }
 
-/// Reads the only document of a file and passes it to `look`.
-fn with<T>(name: &str, look: impl FnOnce(&Value<'_>) -> T) -> T {
-    with_all(name, |[document]| look(document))
+/// Reads the only document of a file and passes it to `check`.
+fn with<T>(name: &str, check: impl FnOnce(&Value<'_>) -> T) -> T {
+    with_all(name, |[document]| check(document))
 }
 
-/// Reads all documents of a file and passes them to `look`.
-fn with_all<T, const N: usize>(name: &str, look: impl FnOnce(&[Value<'_>; N]) -> T) -> T {
+/// Reads all documents of a file and passes them to `check`.
+fn with_all<T, const N: usize>(name: &str, check: impl FnOnce(&[Value<'_>; N]) -> T) -> T {
     let text = text(name);
     let documents: Vec<_> = yaml::documents(&text)
         .map(|document| document.expect(name).value)
         .collect();
     let documents = documents.try_into();
-    look(&documents.unwrap_or_else(|documents: Vec<_>| panic!("{name} has {} documents", documents.len())))
+    check(&documents.unwrap_or_else(|documents: Vec<_>| panic!("{name} has {} documents", documents.len())))
 }
 
 /// Returns the documents of a file as JSON.
@@ -93,23 +93,23 @@ fn program_accepts_the_plugins_commands() {
         assert_eq!(at(plugin, "kind").as_str(), Some("ConfigManagementPlugin"));
         let command = texts(at(plugin, "spec.generate.command"));
         assert_eq!(command[0], env!("CARGO_PKG_NAME"));
-        let Command::Generate(args) = Cli::try_parse_from(command).expect("it parses").command else {
+        let Command::Generate(args) = Cli::try_parse_from(command).expect("valid arguments").command else {
             panic!("not generate");
         };
         assert_eq!(args.output, Output::Json);
         let command = texts(at(plugin, "spec.parameters.dynamic.command"));
         assert_eq!(command[0], env!("CARGO_PKG_NAME"));
-        let command = Cli::try_parse_from(command).expect("it parses").command;
+        let command = Cli::try_parse_from(command).expect("valid arguments").command;
         assert!(matches!(command, Command::Parameters));
         assert_eq!(
             at(plugin, "spec.discover"),
             &Value::Null,
-            "discovery sends every repository to the sidecar"
+            "discovery would send every repository to the sidecar"
         );
         assert_eq!(
             at(plugin, "spec.version"),
             &Value::Null,
-            "a version becomes part of the name"
+            "a version would become a part of the name"
         );
     });
 }
@@ -186,11 +186,11 @@ fn sidecar_mounts_the_plugin_with_minimal_permissions() {
     with("deploy_cmp.yaml", |deployment| {
         let spec = at(deployment, "spec.template.spec");
         let keys: Vec<&str> = spec.as_map().expect("a pod").iter().map(|(key, _)| key).collect();
-        assert_eq!(keys, ["containers", "initContainers", "volumes"], "only what is added");
+        assert_eq!(keys, ["containers", "initContainers", "volumes"], "only the additions");
         assert_eq!(
             at(deployment, "spec").as_map().expect("a spec").len(),
             1,
-            "only what is added"
+            "only the additions"
         );
         let sidecar = at(spec, "containers.0");
         let image = at(sidecar, "image").as_str().expect("an image");
@@ -231,7 +231,7 @@ fn sidecar_mounts_the_plugin_with_minimal_permissions() {
         assert_ne!(
             at(own_tmp, "name").as_str(),
             Some("tmp"),
-            "the repo-server's is not ours"
+            "the sidecar must not mount the repo-server's volume"
         );
     });
 }
@@ -322,13 +322,13 @@ fn argocd_cm_gets_only_two_health_checks() {
             let map = at(config_map, path).as_map().expect("a map");
             map.iter().map(|(key, _)| key.to_owned()).collect()
         };
-        assert_eq!(keys("metadata"), ["name", "namespace"], "only what is added");
+        assert_eq!(keys("metadata"), ["name", "namespace"], "only the additions");
         assert_eq!(at(config_map, "metadata.name").as_str(), Some("argocd-cm"));
         assert_eq!(
             keys("data"),
             ["ManifestWork", "ManifestWorkReplicaSet"]
                 .map(|kind| format!("resource.customizations.health.work.open-cluster-management.io_{kind}")),
-            "only what is added, and no open libraries for it"
+            "only the health checks, without useOpenLibs"
         );
     });
 }
@@ -395,7 +395,7 @@ fn controller_pod_meets_the_restricted_standard() {
         ] {
             assert!(at(container, path).as_str().is_some(), "{path}");
         }
-        assert_eq!(at(pod, "volumes"), &Value::Null, "it writes nothing and reads no files");
+        assert_eq!(at(pod, "volumes"), &Value::Null, "the controller needs no files");
     });
 }
 
@@ -405,15 +405,18 @@ fn program_accepts_the_controllers_command() {
         let container = at(deployment, "spec.template.spec.containers.0");
         let command = texts(at(container, "command"));
         assert_eq!(command[0], env!("CARGO_PKG_NAME"));
-        let Command::Controller(args) = Cli::try_parse_from(command).expect("it parses").command else {
+        let Command::Controller(args) = Cli::try_parse_from(command).expect("valid arguments").command else {
             panic!("not controller");
         };
         let port = Value::Int(args.bind_address.port().into());
         assert_eq!(at(container, "ports.0.containerPort"), &port);
-        assert!(args.bind_address.ip().is_unspecified(), "the kubelet is elsewhere");
+        assert!(
+            args.bind_address.ip().is_unspecified(),
+            "the kubelet connects from outside the Pod"
+        );
         let namespace = at(deployment, "metadata.namespace").as_str();
         assert_eq!(namespace, Some(args.argocd_namespace.as_str()));
-        assert!(args.leader_elect, "there are two of them");
+        assert!(args.leader_elect, "two replicas need leader election");
         assert_eq!(texts(at(role, "rules.0.resourceNames")), [CONFIG_MAP]);
         assert_eq!(texts(at(role, "rules.2.resourceNames")), [LEASE]);
     });
@@ -494,7 +497,10 @@ fn flow_schemas_match_the_controllers_requests() {
             Value::Int(precedence) => *precedence,
             other => panic!("{other:?}"),
         };
-        assert!(precedence(leases) < precedence(all), "the first that matches counts");
+        assert!(
+            precedence(leases) < precedence(all),
+            "the FlowSchema for Leases must match first"
+        );
         for schema in [all, leases] {
             let subject = at(schema, "spec.rules.0.subjects.0.serviceAccount");
             for part in ["name", "namespace"] {
@@ -506,8 +512,8 @@ fn flow_schemas_match_the_controllers_requests() {
 
 /// Passes the documents of deploy/deploy_controller.yaml: Deployment, PodDisruptionBudget, Service, ServiceAccount, ClusterRole,
 /// ClusterRoleBinding, Role, RoleBinding, PriorityLevelConfiguration, two FlowSchemas.
-fn with_controller(look: impl FnOnce(&[Value<'_>; 11])) {
-    with_all("deploy/deploy_controller.yaml", look);
+fn with_controller(check: impl FnOnce(&[Value<'_>; 11])) {
+    with_all("deploy/deploy_controller.yaml", check);
 }
 
 #[test]
@@ -604,7 +610,7 @@ fn report_crd_has_every_written_field() {
         assert_eq!(
             at(version, "subresources"),
             &Value::Null,
-            "others write all of it at once"
+            "other writers replace the complete statuses"
         );
         let schema = at(version, "schema.openAPIV3Schema");
         assert!(fits(&object["statuses"], at(schema, "properties.statuses")) > 20);
@@ -671,16 +677,17 @@ fn docs_settings_md_lists_every_setting() {
     for setting in SETTINGS {
         let (name, default, about) = (setting.name, setting.default, setting.about);
         if setting.parameter {
-            writeln!(of_applications, "| `{name}` | {default} | {about} |").expect("a String takes all");
+            writeln!(of_applications, "| `{name}` | {default} | {about} |").expect("writing to a String never fails");
         } else {
             let variables: Vec<String> = setting.variables().map(|variable| format!("`{variable}`")).collect();
             let variables = variables.join(", ");
-            writeln!(of_the_platform, "| `{name}` | {variables} | {default} | {about} |").expect("a String takes all");
+            writeln!(of_the_platform, "| `{name}` | {variables} | {default} | {about} |")
+                .expect("writing to a String never fails");
         }
     }
     let page = text("docs/settings.md");
     for table in [of_applications, of_the_platform] {
-        assert!(page.contains(&table), "docs/settings.md must hold this table:\n{table}");
+        assert!(page.contains(&table), "docs/settings.md lacks this table:\n{table}");
     }
 }
 
@@ -692,7 +699,7 @@ fn readme_shows_the_first_commands_output() {
     let (_, after) = after.split_once("```yaml\n").expect("its output");
     let (shown, _) = after.split_once("```").expect("the end of its output");
     let words = command.split(" -- ").nth(1).expect("arguments").split(' ');
-    let output = program_with(&root(), words).output().expect("it runs");
+    let output = program_with(&root(), words).output().expect("the program runs");
     assert_eq!(shown, without_configs(&String::from_utf8_lossy(&output.stdout)));
 }
 

@@ -1,6 +1,6 @@
 //! Tests of `status` without a hub: it prints the error in one line.
 
-use crate::program::{NOBODY, assert_needs_a_hub, assert_refused, refused};
+use crate::program::{UNREACHABLE_KUBECONFIG, assert_needs_a_hub, assert_refused, refused};
 use std::fs;
 use tempfile::TempDir;
 
@@ -27,7 +27,7 @@ fn fails_without_a_hub() {
 #[test]
 fn kubeconfig_variable_selects_the_hub() {
     let folder = TempDir::new().expect("a scratch folder");
-    fs::write(folder.path().join("config"), NOBODY).expect("a file");
+    fs::write(folder.path().join("config"), UNREACHABLE_KUBECONFIG).expect("a file");
     for (context, printed) in [
         (
             "a",

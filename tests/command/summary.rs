@@ -9,7 +9,7 @@ fn summary(folder: &Path, more: &[&str]) -> String {
     let words = ["generate", "--name=shop", "--summary"]
         .into_iter()
         .chain(more.iter().copied());
-    transcript(&program_with(folder, words).output().expect("it runs"))
+    transcript(&program_with(folder, words).output().expect("the program runs"))
 }
 
 fn case(name: &str) -> PathBuf {

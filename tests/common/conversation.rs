@@ -1,11 +1,11 @@
-//! Runs a program that answers every line with a line, to call the code of other projects.
+//! Runs a program that responds to each line of input with a line of output, to call the code of other projects.
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The running program, which ends when this is dropped.
+/// The running program, which is killed when this is dropped.
 pub(crate) struct Conversation {
     process: Child,
     questions: ChildStdin,

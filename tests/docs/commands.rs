@@ -1,4 +1,4 @@
-//! The commands of all pages, and where each runs: in the quick tests, on a hub of the testbed, or, for a reason, nowhere.
+//! The commands of all pages, and the test that runs each: a quick test, a test with a hub of the testbed, or, for a reason, none.
 
 use crate::page::{Page, pages};
 use argocd_ocm_cmp::cli::Cli;
@@ -21,24 +21,24 @@ pub(crate) struct Shown {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Runs {
     /// The quick tests, without a cluster.
-    Here,
+    Locally,
     /// The test with a hub.
     OnHub,
     /// No test of the documentation.
-    Nowhere,
+    Never,
 }
 
 /// The commands that the tests of the documentation do not run, with the reasons.
 const NOT_RUN: &[(&str, &str)] = &[
     (
         "cargo run --release -- generate guestbook --clusters cluster1 --name guestbook",
-        "tests/command runs what it builds and compares what the README shows; .ci/run runs it as it stands",
+        "tests/command runs the built program and compares its output with the README; .ci/run runs this command",
     ),
     ("cargo test --workspace", "these are the tests"),
     ("cargo build --release", "a test builds nothing"),
     (
         "cargo run -p testbed -- up --plugin-bin target/release/argocd-ocm-cmp",
-        "it runs until it is told to stop, and the testbed runs under all tests with a hub",
+        "it runs until a signal stops it; all tests with a hub use the testbed",
     ),
     ("cargo bench --bench generate", "it takes minutes"),
     ("cargo bench --bench render -- 101", "it takes minutes"),
@@ -49,64 +49,64 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("cargo bench --bench reports", "it takes minutes"),
     (
         "kubectl -n argocd rollout status deployment/argocd-repo-server",
-        "on the testbed's hub Argo CD's parts are processes: nobody rolls out Deployments",
+        "Argo CD runs as processes on the testbed's hub, so Deployments are not rolled out",
     ),
     (
         "argocd-ocm-cmp man | man -l -",
-        "man is not everywhere; tests/command/shell.rs runs the first half",
+        "man may not be installed; tests/command/shell.rs runs the first half",
     ),
     (
         "buildah build --build-arg VERSION=0.1.0 --tag argocd-ocm-cmp:0.1.0 .",
-        "it makes or copies an image: .ci/image does what can be done without a registry",
+        "it builds or copies an image; .ci/image does all that needs no registry",
     ),
     (
         "image/static cargo build --release --locked",
-        "it makes or copies an image: .ci/image does what can be done without a registry",
+        "it builds or copies an image; .ci/image does all that needs no registry",
     ),
     (
         "mkdir -p programs/amd64",
-        "it makes or copies an image: .ci/image does what can be done without a registry",
+        "it builds or copies an image; .ci/image does all that needs no registry",
     ),
     (
         "cp target/*/release/argocd-ocm-cmp programs/amd64/",
-        "it makes or copies an image: .ci/image does what can be done without a registry",
+        "it builds or copies an image; .ci/image does all that needs no registry",
     ),
     (
         "image/build programs layout",
-        "it makes or copies an image: .ci/image does what can be done without a registry",
+        "it builds or copies an image; .ci/image does all that needs no registry",
     ),
     (
         "ls programs/*",
-        "it makes or copies an image: .ci/image does what can be done without a registry",
+        "it builds or copies an image; .ci/image does all that needs no registry",
     ),
     (
         "skopeo copy --all --preserve-digests oci:layout:0.1.0 docker://ghcr.io/argocd-ocm-cmp/argocd-ocm-cmp:0.1.0",
-        "it makes or copies an image: .ci/image does what can be done without a registry",
+        "it builds or copies an image; .ci/image does all that needs no registry",
     ),
     ("image/reproduce", "it compiles a release, twice and for minutes"),
     (
         "cargo run -p xtask -- sbom > argocd-ocm-cmp.cdx.json",
-        "tests of the bill of materials are those of xtask, and .ci/image makes it",
+        "xtask has tests of the bill of materials, and .ci/image creates it",
     ),
     (
         "skopeo copy --all --preserve-digests docker://ghcr.io/argocd-ocm-cmp/argocd-ocm-cmp:0.1.0 docker://registry.example.com/argocd-ocm-cmp:0.1.0",
-        "it makes or copies an image: .ci/image does what can be done without a registry",
+        "it builds or copies an image; .ci/image does all that needs no registry",
     ),
     (
         "skopeo inspect docker://registry.example.com/argocd-ocm-cmp:0.1.0",
-        "it makes or copies an image: .ci/image does what can be done without a registry",
+        "it builds or copies an image; .ci/image does all that needs no registry",
     ),
     (
         "helm package chart",
-        "tests/with_faults/install/helm.rs packages the chart, and installs it on a hub of its own",
+        "tests/with_faults/install/helm.rs packages the chart, and installs it on a separate hub",
     ),
     (
         "helm install argocd-ocm-cmp argocd-ocm-cmp-0.1.0.tgz --namespace argocd --set 'features={plugin,project,pull}'",
-        "tests/with_faults/install/helm.rs packages the chart, and installs it on a hub of its own",
+        "tests/with_faults/install/helm.rs packages the chart, and installs it on a separate hub",
     ),
     (
         "helm template argocd-ocm-cmp-0.1.0.tgz --namespace argocd --set 'features={plugin,project,pull}' --set additions=true \\\n    --show-only templates/additions.yaml | kubectl apply --server-side --field-manager argocd-ocm-cmp -f -",
-        "tests/with_faults/install/helm.rs packages the chart, and installs it on a hub of its own",
+        "tests/with_faults/install/helm.rs packages the chart, and installs it on a separate hub",
     ),
     (
         "argocd-ocm-cmp install --namespace openshift-gitops",
@@ -114,15 +114,15 @@ const NOT_RUN: &[(&str, &str)] = &[
     ),
     (
         "argocd-ocm-cmp uninstall --dry-run",
-        "tests/with_faults/install.rs takes all away from a hub of its own",
+        "tests/with_faults/install.rs uninstalls from a separate hub",
     ),
     (
         "argocd-ocm-cmp uninstall",
-        "tests/with_faults/install.rs takes all away from a hub of its own",
+        "tests/with_faults/install.rs uninstalls from a separate hub",
     ),
     (
         "argocd-ocm-cmp doctor --context hub",
-        "this hub has other ills; tests/with_argocd/doctor.rs breaks one thing after the other",
+        "this hub has other problems; tests/with_argocd/doctor.rs breaks one part after the other",
     ),
     (
         "kubectl apply -f monitoring/servicemonitor.yaml -f monitoring/prometheusrule.yaml",
@@ -155,7 +155,7 @@ fn of_page(page: &Page) -> Vec<Shown> {
     let mut all: Vec<Shown> = Vec::new();
     for block in page.blocks.iter().filter(|block| block.language == "console") {
         let before = all.len();
-        let mut goes_on = false;
+        let mut continues = false;
         for (number, line) in (block.line + 1..).zip(block.text.lines()) {
             if let Some(text) = line.strip_prefix("$ ") {
                 all.push(Shown {
@@ -168,7 +168,7 @@ fn of_page(page: &Page) -> Vec<Shown> {
                 let last = all[before..]
                     .last_mut()
                     .unwrap_or_else(|| panic!("{}:{number}: a command is missing", page.path));
-                if goes_on {
+                if continues {
                     last.text.push('\n');
                     last.text.push_str(line);
                 } else {
@@ -176,7 +176,7 @@ fn of_page(page: &Page) -> Vec<Shown> {
                     continue;
                 }
             }
-            goes_on = line.ends_with('\\') || line.ends_with('|');
+            continues = line.ends_with('\\') || line.ends_with('|');
         }
         assert!(
             all.len() > before,
@@ -197,11 +197,11 @@ pub(crate) fn runs(text: &str) -> Option<Runs> {
         .collect();
     let needs_hub = of_program.iter().any(|word| NEEDS_HUB.contains(word)) && !text.contains(" --file ");
     if NOT_RUN.iter().any(|(it, _)| *it == text) {
-        Some(Runs::Nowhere)
+        Some(Runs::Never)
     } else if text.contains("kubectl ") || needs_hub {
         Some(Runs::OnHub)
     } else {
-        (!of_program.is_empty()).then_some(Runs::Here)
+        (!of_program.is_empty()).then_some(Runs::Locally)
     }
 }
 
@@ -215,13 +215,13 @@ fn every_command_is_run_or_excluded_with_a_reason() {
         .collect();
     assert!(
         unknown.is_empty(),
-        "no test knows what to do with:\n{}",
+        "commands that no test runs or excludes:\n{}",
         unknown.join("\n")
     );
     for (text, reason) in NOT_RUN {
         assert!(
             all.iter().any(|it| it.text == *text),
-            "no page has {text}, which is not run because {reason}"
+            "no page has {text}, which is excluded because {reason}"
         );
     }
 }
@@ -243,7 +243,7 @@ fn program_parses_every_documented_command() {
             else {
                 continue;
             };
-            if runs(&command.text) == Some(Runs::Nowhere) && !part.trim_start().starts_with("argocd-ocm-cmp") {
+            if runs(&command.text) == Some(Runs::Never) && !part.trim_start().starts_with("argocd-ocm-cmp") {
                 continue;
             }
             let words = words.split_whitespace().map(|word| word.trim_matches('\''));

@@ -13,7 +13,7 @@ fn every_page_names_its_audience() {
         let first = &page.lines[2];
         assert!(
             first.starts_with("For "),
-            "{} says first for whom it is: {first}",
+            "{} begins with its audience: {first}",
             page.path
         );
     }

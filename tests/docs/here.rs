@@ -7,9 +7,9 @@ use crate::shown::is_shown;
 #[test]
 fn local_commands_print_the_documented_output() {
     let shell = Shell::new("https://git.example.com/guestbook.git");
-    let mut held = 0;
+    let mut compared = 0;
     for command in commands() {
-        if runs(&command.text) != Some(Runs::Here) {
+        if runs(&command.text) != Some(Runs::Locally) {
             continue;
         }
         // Pipelines of these tests contain no program but this one.
@@ -20,13 +20,13 @@ fn local_commands_print_the_documented_output() {
         }
         let outcome = shell.run(&command.text);
         assert!(
-            outcome.is_fine(&command.text),
+            outcome.has_succeeded(&command.text),
             "{}: {}\n{outcome:?}",
             command.location,
             command.text
         );
         if !command.output.is_empty() {
-            held += 1;
+            compared += 1;
             let printed = &outcome.stdout;
             let shown = command.output.join("\n");
             assert!(
@@ -37,5 +37,5 @@ fn local_commands_print_the_documented_output() {
             );
         }
     }
-    assert!(held > 3, "only {held} outputs are shown");
+    assert!(compared > 3, "only {compared} outputs are shown");
 }

@@ -28,7 +28,7 @@ const SCENES: &[&str] = &[
     "docs/ui.md#installing",
     "docs/controller.md#the-state-of-the-works-in-applications",
     "docs/terminal.md#see-it-before-argo-cd-does",
-    "docs/terminal.md#how-an-application-fares",
+    "docs/terminal.md#the-state-of-an-application",
     "docs/sources.md#where-manifests-come-from",
     "docs/policies.md#what-a-project-may-deliver",
     "docs/clusters.md#a-placement-instead-of-clusters",
@@ -43,32 +43,35 @@ const SCENES: &[&str] = &[
 ];
 
 /// The outputs that are not compared with the page, with the reasons. The commands themselves are run.
-const OTHERWISE: &[(&str, &str)] = &[
+const NOT_COMPARED: &[(&str, &str)] = &[
     (
         "kubectl -n argocd describe application guestbook",
-        "no second cluster is broken here",
+        "this hub has no second, broken cluster",
     ),
-    ("argocd-ocm-cmp status guestbook", "no second cluster is broken here"),
+    (
+        "argocd-ocm-cmp status guestbook",
+        "this hub has no second, broken cluster",
+    ),
     (
         "kubectl -n argocd get applications",
-        "OCM decides nothing here; tests/with_argocd/applicationset.rs has that",
+        "OCM's placement controller does not run here; tests/with_argocd/applicationset.rs tests this",
     ),
     (
         "kubectl get appsetreports -n argocd",
-        "no ApplicationSet has Applications here; tests/with_argocd/report.rs has that",
+        "no ApplicationSet has Applications here; tests/with_argocd/report.rs tests this",
     ),
     (
         "kubectl -n argocd get goc",
-        "OCM decides nothing here; tests/with_agents has that",
+        "OCM's placement controller does not run here; tests/with_agents tests this",
     ),
     (
         "argocd-ocm-cmp gitopscluster status fleet -o wide",
-        "no agent runs here; tests/with_agents has that",
+        "no agent runs here; tests/with_agents tests this",
     ),
 ];
 
 /// The delay before a command is retried.
-const AGAIN: Duration = Duration::from_millis(500);
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 #[test]
 fn every_hub_command_belongs_to_a_scene() {
@@ -89,11 +92,11 @@ fn every_hub_command_belongs_to_a_scene() {
             "{scene} has no command for a hub"
         );
     }
-    for (text, reason) in OTHERWISE {
+    for (text, reason) in NOT_COMPARED {
         let has_output = |it: &&Shown| it.text == *text && !it.output.is_empty();
         assert!(
             for_hub().any(|it| has_output(&it)),
-            "no page shows an output of {text}, which is other because {reason}"
+            "no page shows an output of {text}, which is not compared because {reason}"
         );
     }
 }
@@ -119,7 +122,7 @@ async fn hub_commands_behave_as_documented() -> Result<()> {
     let programs = programs(shell.folder())?;
     let kubeconfig = kubeconfig(shell.folder(), &hub, &cluster1)?;
     let shell = shell.with_cluster(kubeconfig, &[&programs, Parts::ensure()?.tools()]);
-    // A common Argo CD, applied without --server-side: a setting, and the part of it that the testbed does not have. The works
+    // A typical Argo CD, applied without --server-side: one of its settings, and argocd-server, which the testbed lacks. The works
     // are those of an earlier state of the folder shop.
     let config_map = json!({
         "apiVersion": "v1",
@@ -142,52 +145,52 @@ async fn hub_commands_behave_as_documented() -> Result<()> {
     ensure!(prepared.code == Some(0), "{prepared:?}");
 
     let mut kubelet = Kubelet::default();
-    let mut wrong = Vec::new();
+    let mut errors = Vec::new();
     let all = commands();
     for scene in SCENES {
         for command in all
             .iter()
-            .filter(|it| it.section == *scene && runs(&it.text) != Some(Runs::Nowhere))
+            .filter(|it| it.section == *scene && runs(&it.text) != Some(Runs::Never))
         {
             // Reports all errors at once: a hub takes a while to start.
-            wrong.extend(run(&shell, command).await.err());
-            kubelet.look(&hub).await?;
+            errors.extend(run(&shell, command).await.err());
+            kubelet.sync(&hub).await?;
         }
     }
     let config_map = hub
         .get(&ObjectRef::config_map("argocd", "argocd-cm"))
         .await?
-        .context("it is Argo CD's")?;
+        .context("Argo CD has no such object")?;
     ensure!(
         config_map["data"]["help.chatText"] == "ask us",
-        "what was there is lost: {config_map}"
+        "an existing setting was removed: {config_map}"
     );
     ensure!(
         config_map["metadata"]["labels"]["app.kubernetes.io/part-of"] == "argocd",
-        "Argo CD finds it by that"
+        "Argo CD finds the ConfigMap by its label"
     );
-    let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
-    ensure!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    ensure!(errors.is_empty(), "{}", errors.join("\n\n"));
     Ok(())
 }
 
 /// Runs a command until its exit code and output match the page. Queries may have to wait for changes in progress; commands that
 /// change something succeed at once.
 async fn run(shell: &Shell, command: &Shown) -> Result<()> {
-    let asks = [" get ", " describe "].iter().any(|it| command.text.contains(it))
+    let is_query = [" get ", " describe "].iter().any(|it| command.text.contains(it))
         || command.text.starts_with("argocd-ocm-cmp ");
     let holds = |outcome: &Outcome| {
-        let is_other = OTHERWISE.iter().any(|(text, _)| *text == command.text);
-        outcome.is_fine(&command.text)
+        let is_other = NOT_COMPARED.iter().any(|(text, _)| *text == command.text);
+        outcome.has_succeeded(&command.text)
             && (command.output.is_empty() || is_other || is_shown(&command.output, &outcome.stdout))
     };
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let outcome = shell.run(&command.text);
         if holds(&outcome) {
             return Ok(());
         }
-        if !asks || begun.elapsed() > wait::DEADLINE {
+        if !is_query || started.elapsed() > wait::DEADLINE {
             let shown = command.output.join("\n");
             bail!(
                 "{}: {}\nexit code {:?}, {}\nprints\n{}\nand shows\n{shown}",
@@ -198,7 +201,7 @@ async fn run(shell: &Shell, command: &Shown) -> Result<()> {
                 outcome.stdout
             );
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }
 
@@ -209,7 +212,7 @@ fn argocd() -> Result<ArgoCd> {
     fs::copy(root().join("plugin.yaml"), config.join("plugin.yaml"))?;
     let programs = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
         .parent()
-        .context("it is in a folder")?;
+        .context("the program has no parent folder")?;
     // The policy that a new installation mounts.
     let shipped = fs::read_to_string(root().join("deploy/policy_cm.yaml"))?;
     let (_, policy) = shipped.split_once("  policy.yaml: |\n").context("a policy")?;

@@ -19,7 +19,7 @@ pub(crate) struct Kubelet {
 impl Kubelet {
     /// Ensures that the controller runs as the Deployment specifies. Settings are those of the ConfigMap at the start, as in a
     /// Pod.
-    pub(crate) async fn look(&mut self, hub: &Hub) -> Result<()> {
+    pub(crate) async fn sync(&mut self, hub: &Hub) -> Result<()> {
         let deployment = hub.get(&ObjectRef::deployment("argocd", NAME)).await?;
         let template = deployment.map(|it| it["spec"]["template"].clone());
         if self.running.as_ref().map(|(running, _)| running) == template.as_ref() {

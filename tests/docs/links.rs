@@ -8,8 +8,8 @@ use std::path::{Component, Path};
 #[test]
 fn every_link_target_exists() {
     let pages = pages();
-    let wrong: Vec<String> = pages.iter().flat_map(|page| broken(page, &pages)).collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let broken_links: Vec<String> = pages.iter().flat_map(|page| broken_links_of(page, &pages)).collect();
+    assert!(broken_links.is_empty(), "{}", broken_links.join("\n"));
 }
 
 #[test]
@@ -41,26 +41,26 @@ fn readme_links_every_page_and_every_picture_is_used() {
 }
 
 /// Returns the broken links of a page.
-fn broken(page: &Page, pages: &[Page]) -> Vec<String> {
-    let mut wrong = Vec::new();
+fn broken_links_of(page: &Page, pages: &[Page]) -> Vec<String> {
+    let mut broken_links = Vec::new();
     for (line, target) in &page.links {
         let Some(path) = file(page, target) else { continue };
         let location = format!("{}:{line}: {target}", page.path);
         if !root().join(&path).exists() {
-            wrong.push(format!("{location}: there is no {path}"));
+            broken_links.push(format!("{location}: {path} does not exist"));
         }
         let Some((_, anchor)) = target.split_once('#') else {
             continue;
         };
-        let Some(there) = pages.iter().find(|it| it.path == path) else {
-            wrong.push(format!("{location}: {path} is no page"));
+        let Some(target_page) = pages.iter().find(|it| it.path == path) else {
+            broken_links.push(format!("{location}: {path} is not a page"));
             continue;
         };
-        if !there.anchors.iter().any(|it| it == anchor) {
-            wrong.push(format!("{location}: {path} has no heading {anchor}"));
+        if !target_page.anchors.iter().any(|it| it == anchor) {
+            broken_links.push(format!("{location}: {path} has no heading {anchor}"));
         }
     }
-    wrong
+    broken_links
 }
 
 /// Returns the file in the repository that a link targets; `None` if the target is elsewhere.
@@ -91,12 +91,12 @@ fn reports_broken_links() {
         "# A\n[b](#a) [c](#c) [d](none.md) [e](../README.md#none) [f](https://example.com/#x)\n",
     );
     let pages = [pages().remove(0), page];
-    let problems = broken(&pages[1], &pages);
+    let problems = broken_links_of(&pages[1], &pages);
     assert_eq!(
         problems,
         [
             "docs/settings.md:2: #c: docs/settings.md has no heading c",
-            "docs/settings.md:2: none.md: there is no docs/none.md",
+            "docs/settings.md:2: none.md: docs/none.md does not exist",
             "docs/settings.md:2: ../README.md#none: README.md has no heading none",
         ]
     );

@@ -16,7 +16,7 @@ struct MessageSource {
     sources: &'static [&'static str],
 }
 
-/// The sections. The first with a matching source gets a message; the last gets the others.
+/// The sections. A message belongs to the first section with a matching source, or else to the last.
 const MESSAGE_SOURCES: &[MessageSource] = &[
     MessageSource {
         title: "On a work and the objects in it",
@@ -30,8 +30,8 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
     },
     MessageSource {
         title: "In the condition ComparisonError of an Application",
-        about: "`generate` and `diff` print the same. The file, the document in it and the object stand before it. Nothing is delivered until it \
-                is put right, and nothing is removed.",
+        about: "`generate` and `diff` print the same. The message begins with the file, the document in it and the object. Until the error is \
+                fixed, nothing is delivered and nothing is removed.",
         sources: &[
             "crates/generate",
             "crates/manifest",
@@ -73,18 +73,18 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
     },
     MessageSource {
         title: "In the log of a Pod on a managed cluster",
-        about: "Of `argocd-ocm-cmp agent …`, beside argocd-agent.",
+        about: "From `argocd-ocm-cmp agent …`, which runs beside argocd-agent.",
         sources: &["src/commands/agent"],
     },
     MessageSource {
         title: "On a terminal",
-        about: "Of the commands that people type.",
+        about: "Errors and notes of the commands.",
         sources: &["src", "crates"],
     },
 ];
 
 /// The sources whose messages are documented elsewhere, with the page.
-const ELSEWHERE: &[(&str, &str)] = &[
+const DOCUMENTED_ELSEWHERE: &[(&str, &str)] = &[
     (
         "crates/controller/src/argocd_agent/template/argocd.rs",
         "a setting of Argo CD's, in YAML",
@@ -106,29 +106,29 @@ const ELSEWHERE: &[(&str, &str)] = &[
 const HEAD: &str = "\
 # All messages
 
-For users who look for a message: every message of the program, by the place where it appears. `…` stands for the variable parts. Search this page
-for the words that you see. Most messages name the remedy; [troubleshooting](troubleshooting.md) explains the frequent ones.
+For users who search for a message: every message of the program, by the place where it appears. `…` replaces the variable parts. Search this page
+for the words of your message. Most messages name the remedy; [troubleshooting](troubleshooting.md) explains the frequent ones.
 
 This page is generated from the sources: `REWRITE=1 cargo test --test docs messages` writes it.
 ";
 
 #[test]
 fn page_lists_every_message() {
-    let page = written(&sources(ELSEWHERE));
+    let page = page_text(&sources(DOCUMENTED_ELSEWHERE));
     let path = root().join("docs/messages.md");
     if std::env::var_os("REWRITE").is_some() {
-        fs::write(&path, &page).expect("docs/messages.md can be written");
+        fs::write(&path, &page).expect("docs/messages.md is writable");
     }
-    let there = fs::read_to_string(&path).unwrap_or_default();
-    let differing = page.lines().zip(there.lines()).find(|(one, other)| one != other);
+    let current = fs::read_to_string(&path).unwrap_or_default();
+    let differing = page.lines().zip(current.lines()).find(|(one, other)| one != other);
     assert!(
-        page == there,
-        "docs/messages.md is not what the sources say, first in {differing:?}: write it anew by REWRITE=1 cargo test --test docs messages"
+        page == current,
+        "docs/messages.md differs from the sources, first in {differing:?}: regenerate it with REWRITE=1 cargo test --test docs messages"
     );
 }
 
 /// Returns the page: by section, and in each by source.
-fn written(sources: &[(String, Text)]) -> String {
+fn page_text(sources: &[(String, Text)]) -> String {
     for prefix in MESSAGE_SOURCES.iter().flat_map(|section| section.sources) {
         let is_used = sources.iter().any(|(path, _)| path.starts_with(prefix));
         assert!(is_used, "{prefix} has no messages: correct its path");
@@ -137,24 +137,27 @@ fn written(sources: &[(String, Text)]) -> String {
     let mut of_places: BTreeMap<usize, Vec<&(String, Text)>> = BTreeMap::new();
     for source in sources {
         let fits = |source_group: &MessageSource| source_group.sources.iter().any(|it| source.0.starts_with(it));
-        let source_group = MESSAGE_SOURCES.iter().position(fits).expect("the last takes all");
+        let source_group = MESSAGE_SOURCES
+            .iter()
+            .position(fits)
+            .expect("the last section matches every source");
         of_places.entry(source_group).or_default().push(source);
     }
     for (source_group, sources) in of_places {
         let MessageSource { title, about, .. } = &MESSAGE_SOURCES[source_group];
-        writeln!(page, "\n## {title}\n\n{about}").expect("a String takes all");
+        writeln!(page, "\n## {title}\n\n{about}").expect("writing to a String never fails");
         for (path, text) in sources {
             let about = &text.about;
-            writeln!(page, "\n**{about}** ([`{path}`](../{path}))\n").expect("a String takes all");
+            writeln!(page, "\n**{about}** ([`{path}`](../{path}))\n").expect("writing to a String never fails");
             for message in &text.messages {
-                writeln!(page, "- {}", code(message)).expect("a String takes all");
+                writeln!(page, "- {}", code(message)).expect("writing to a String never fails");
             }
         }
     }
     page
 }
 
-/// Formats a text as code, whatever its characters.
+/// Formats any text as code.
 fn code(text: &str) -> String {
     if text.contains('`') {
         format!("`` {text} ``")
@@ -194,6 +197,6 @@ fn every_condition_and_reason_is_documented() {
         .collect();
     assert!(
         missing.is_empty(),
-        "no page has {missing:?}: docs/troubleshooting.md has a table for them"
+        "no page has {missing:?}: add them to the table in docs/troubleshooting.md"
     );
 }

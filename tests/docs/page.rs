@@ -86,7 +86,7 @@ pub(crate) fn read(path: &str, text: &str) -> Page {
                 if let Some(heading) = heading(line) {
                     let anchor = anchor(heading);
                     let again = page.anchors.iter().filter(|it| **it == anchor).count();
-                    assert_eq!(again, 0, "{path}:{number}: a heading of this name is there already");
+                    assert_eq!(again, 0, "{path}:{number}: a heading with this anchor exists");
                     page.anchors.push(anchor);
                 }
                 page.links.extend(targets(line).map(|target| (number, target)));
@@ -104,12 +104,12 @@ fn heading(line: &str) -> Option<&str> {
 
 /// Returns the anchor that GitHub derives from a heading.
 fn anchor(heading: &str) -> String {
-    let kept = heading.chars().filter_map(|c| match c {
+    let anchor = heading.chars().filter_map(|c| match c {
         ' ' => Some('-'),
         '-' | '_' => Some(c),
         _ => c.is_alphanumeric().then(|| c.to_lowercase().next().unwrap_or(c)),
     });
-    kept.collect()
+    anchor.collect()
 }
 
 /// Returns the targets of links and pictures in a line, without those in code.

@@ -36,22 +36,22 @@ fn every_explained_message_exists() {
         page.lines.join("\n")
     };
     let (ways_out, messages) = (text("docs/troubleshooting.md"), text("docs/messages.md"));
-    let mut seen = Vec::new();
+    let mut found = Vec::new();
     let mut unknown = Vec::new();
     for piece in explained(&ways_out) {
         if OF_OTHERS.contains(&piece.as_str()) {
-            seen.push(piece);
+            found.push(piece);
         } else if !messages.contains(&piece) {
             unknown.push(piece);
         }
     }
-    assert!(unknown.is_empty(), "the program says none of {unknown:?}");
+    assert!(unknown.is_empty(), "the program has no message {unknown:?}");
     let stale: Vec<_> = OF_OTHERS
         .iter()
-        .filter(|it| !seen.iter().any(|seen| seen == *it))
+        .filter(|it| !found.iter().any(|found| found == *it))
         .collect();
-    assert!(stale.is_empty(), "docs/troubleshooting.md has none of {stale:?}");
-    assert!(seen.len() < 20, "the most are ours");
+    assert!(stale.is_empty(), "docs/troubleshooting.md does not explain {stale:?}");
+    assert!(found.len() < 20, "most explained messages are those of this program");
 }
 
 /// Returns the code in the first column of the tables of messages, without the variable parts.

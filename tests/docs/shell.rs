@@ -65,7 +65,7 @@ impl Shell {
         let program = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
         Self {
             folder,
-            path: vec![program.parent().expect("it is in a folder").to_owned()],
+            path: vec![program.parent().expect("a parent folder").to_owned()],
             kubeconfig: None,
         }
     }
@@ -107,16 +107,16 @@ impl Shell {
 }
 
 impl Outcome {
-    /// Returns true if the command has done its task: for comparisons and checks, exit code 1 means a difference or a problem.
-    pub(crate) fn is_fine(&self, text: &str) -> bool {
-        let judges = [
+    /// Returns true if the command has succeeded: for comparisons and checks, exit code 1 means a difference or a problem.
+    pub(crate) fn has_succeeded(&self, text: &str) -> bool {
+        let reports_findings = [
             "argocd-ocm-cmp diff ",
             "argocd-ocm-cmp status ",
             "argocd-ocm-cmp gitopscluster status ",
         ];
         match self.code {
             Some(0) => true,
-            Some(1) => judges.iter().any(|it| text.starts_with(it)) && self.stderr.is_empty(),
+            Some(1) => reports_findings.iter().any(|it| text.starts_with(it)) && self.stderr.is_empty(),
             _ => false,
         }
     }

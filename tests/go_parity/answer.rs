@@ -63,8 +63,8 @@ pub(crate) fn is_same(ours: &Value<'_>, theirs: &Json) -> bool {
     }
 }
 
-/// Returns true if a number of the answer equals ours. It is parsed as Kubernetes parses numbers: Go prints a whole float without
-/// a point, so ours must be converted through its text too.
+/// Returns true if a number of the answer equals ours. Both are parsed from text as Kubernetes parses numbers, because Go prints a
+/// float with an integral value without a decimal point.
 fn is_same_number(ours: &Value<'_>, theirs: &str) -> bool {
     let ours = match ours {
         Value::Float(float) if float.fract() == 0.0 && float.abs() < 1e21 => {
@@ -74,7 +74,7 @@ fn is_same_number(ours: &Value<'_>, theirs: &str) -> bool {
     };
     let theirs = match theirs.parse() {
         Ok(whole) => Value::Int(whole),
-        Err(_) => Value::Float(theirs.parse().expect("the number is one")),
+        Err(_) => Value::Float(theirs.parse().expect("a number")),
     };
     ours == theirs
 }

@@ -24,13 +24,10 @@ fn accepts_10000_levels_and_no_more() {
             let error = read(&nested(open, close, 10_001)).expect_err(open);
             assert!(error.contains("nested more than 10000 deep"), "{error}");
         }
-        // This one contains anchors, which are parsed in another way.
+        // Anchors use another code path.
         assert_eq!(read(&nested("&a [", "]", 10_000)), Ok(1));
         let text = nested("[", "]", 10_000);
-        let document = yaml::documents(&text)
-            .next()
-            .expect("there is one")
-            .expect("it is right");
+        let document = yaml::documents(&text).next().expect("a document").expect("valid YAML");
         assert_eq!(document.value.clone(), document.value);
     });
 }
@@ -84,7 +81,7 @@ fn parses_large_and_odd_texts_in_time() {
     for (name, text) in &texts {
         let start = Instant::now();
         let result = stack::with_stack(|| read(text));
-        // Far more than any of them needs, and far less than quadratic time.
+        // Far above the needed time, and far below quadratic time.
         assert!(
             start.elapsed() < Duration::from_secs(180),
             "{name}: {:?}",
@@ -100,18 +97,18 @@ fn limits_alias_expansion() {
     let mut text = "a0: &a0 [x, x]\n".to_owned();
     for level in 1..30 {
         let before = format!("*a{}, ", level - 1).repeat(9);
-        writeln!(text, "a{level}: &a{level} [{before}]").expect("a string takes it");
+        writeln!(text, "a{level}: &a{level} [{before}]").expect("writing to a String never fails");
     }
-    let error = stack::with_stack(|| read(&text)).expect_err("it is refused");
+    let error = stack::with_stack(|| read(&text)).expect_err("the limit is exceeded");
     assert!(error.contains("aliases"), "{error}");
 }
 
 #[test]
 fn random_bytes_cause_no_panic() {
-    let mut maker = make::Maker::new(7, vec![b"a: {b: [c, 'd', \"e\"]}\n- |\n  f\n".to_vec()], None);
+    let mut generator = make::Generator::new(7, vec![b"a: {b: [c, 'd', \"e\"]}\n- |\n  f\n".to_vec()], None);
     stack::with_stack(|| {
         for _ in 0..20_000 {
-            let bytes = maker.next();
+            let bytes = generator.next();
             let Ok(text) = yaml::decode(&bytes) else { continue };
             let _ = yaml::json(&text);
             for document in yaml::documents(&text) {
@@ -136,7 +133,7 @@ fn documents_and_errors_have_number_and_line() {
         .map(|document| (document.number, document.line))
         .collect();
     assert_eq!(places, [(2, 3), (4, 9)]);
-    let error = found[2].as_ref().expect_err("the last is not right");
+    let error = found[2].as_ref().expect_err("the last document is invalid");
     assert_eq!((error.document, error.line), (5, 13));
     assert_eq!(
         error.to_string(),

@@ -1,6 +1,6 @@
 //! Generates texts that are nearly YAML.
 
-/// A generator of numbers that are random enough (`SplitMix64`).
+/// A generator of pseudo-random numbers (`SplitMix64`).
 struct Random(u64);
 
 impl Random {
@@ -14,7 +14,7 @@ impl Random {
 
     /// Returns a number below `end`, which is not zero.
     fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end as u64).expect("it is below a usize")
+        usize::try_from(self.next() % end as u64).expect("a number below a usize")
     }
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
@@ -27,18 +27,18 @@ impl Random {
 }
 
 /// A generator of texts.
-pub(crate) struct Maker {
+pub(crate) struct Generator {
     random: Random,
     corpus: Vec<Vec<u8>>,
     only: Option<String>,
 }
 
-const WAYS: &[&str] = &[
+const GENERATORS: &[&str] = &[
     "scalar", "scalar", "soup", "soup", "lines", "flow", "flow", "mutate", "mutate", "splice", "anchors", "json",
     "bytes",
 ];
 
-impl Maker {
+impl Generator {
     pub(crate) fn new(seed: u64, corpus: Vec<Vec<u8>>, only: Option<String>) -> Self {
         Self {
             random: Random(seed),
@@ -48,15 +48,18 @@ impl Maker {
     }
 
     pub(crate) fn next(&mut self) -> Vec<u8> {
-        let way = self.only.clone().unwrap_or_else(|| self.random.pick(WAYS).to_owned());
+        let way = self
+            .only
+            .clone()
+            .unwrap_or_else(|| self.random.pick(GENERATORS).to_owned());
         let mut text = match way.as_str() {
             "scalar" => self.scalars().into_bytes(),
-            "soup" => self.soup(SOUP, 24).into_bytes(),
+            "soup" => self.tokens(TOKENS, 24).into_bytes(),
             "lines" => self.lines().into_bytes(),
             "flow" => self.flow().into_bytes(),
             "splice" => self.splice(),
-            "anchors" => self.soup(ANCHORS, 40).into_bytes(),
-            "json" => self.soup(JSON, 24).into_bytes(),
+            "anchors" => self.tokens(ANCHORS, 40).into_bytes(),
+            "json" => self.tokens(JSON, 24).into_bytes(),
             "bytes" => self.bytes(),
             _ => self.mutated(),
         };
@@ -131,7 +134,7 @@ impl Maker {
         text.splice(at..at, padding.into_bytes());
     }
 
-    fn soup(&mut self, words: &[&'static str], most: usize) -> String {
+    fn tokens(&mut self, words: &[&'static str], most: usize) -> String {
         let count = 1 + self.random.below(most);
         (0..count).map(|_| self.random.pick(words)).collect::<String>()
     }
@@ -139,12 +142,12 @@ impl Maker {
     /// Generates scalars that look like another type, as key, value and item, with and without tag and quotes.
     fn scalars(&mut self) -> String {
         let scalar = match self.random.below(4) {
-            0 => self.soup(NUMBER, 9),
+            0 => self.tokens(NUMBER, 9),
             1 => self.random.pick(WORDS).to_owned(),
-            2 => self.soup(DATE, 12),
+            2 => self.tokens(DATE, 12),
             _ => {
                 let word = self.random.pick(WORDS);
-                let extra = self.soup(NUMBER, 2);
+                let extra = self.tokens(NUMBER, 2);
                 if self.random.one_in(2) {
                     format!("{word}{extra}")
                 } else {
@@ -167,7 +170,7 @@ impl Maker {
             0 => format!("{scalar}: v\n"),
             1 => format!("- {scalar}\n"),
             2 => format!("v: [{scalar}, {scalar} ]\n"),
-            3 => format!("{scalar}: {}\n{}: b\n", scalar, self.soup(NUMBER, 4)),
+            3 => format!("{scalar}: {}\n{}: b\n", scalar, self.tokens(NUMBER, 4)),
             _ => format!("v: {scalar}\n"),
         }
     }
@@ -246,8 +249,8 @@ impl Maker {
             let end = (at + self.random.below(6)).min(text.len());
             match self.random.below(6) {
                 0 => drop(text.drain(at..end)),
-                1 => drop(text.splice(at..at, self.random.pick(SOUP).bytes())),
-                2 => drop(text.splice(at..end, self.random.pick(SOUP).bytes())),
+                1 => drop(text.splice(at..at, self.random.pick(TOKENS).bytes())),
+                2 => drop(text.splice(at..end, self.random.pick(TOKENS).bytes())),
                 3 => {
                     let part = text[at..end].to_vec();
                     let to = self.random.below(text.len() + 1);
@@ -282,7 +285,7 @@ impl Maker {
 }
 
 #[rustfmt::skip]
-const SOUP: &[&str] = &[
+const TOKENS: &[&str] = &[
     " ", " ", " ", "  ", "   ", "\t", "\n", "\n", "\n", "\n  ", "\n ", "\n\n", "\r\n", "\r", "a", "b", "a", "1",
     "0644", "y", "~", "null", "x y", ":", ": ", ": ", ":\n", "- ", "- ", "-", "-\n", "? ", "?", ",", ", ", "[", "]",
     "{", "}", "#", " #", "&a", "&a ", "*a", "*a ", "!", "!!str ", "!!int ", "!x ", "!<x> ", "!e!x ", "|", "|\n",

@@ -23,7 +23,7 @@ impl Oracle {
         Some(Self { process })
     }
 
-    /// Asks about many inputs; the answers are in the same order.
+    /// Sends many inputs, and returns the responses in the same order.
     pub(crate) fn ask<T: AsRef<[u8]> + Sync>(&mut self, inputs: &[T]) -> Vec<String> {
         let stdin = self.process.stdin.as_mut().expect("stdin is piped");
         let stdout = self.process.stdout.as_mut().expect("stdout is piped");
@@ -35,9 +35,9 @@ impl Oracle {
                     let sent = stdin
                         .write_all(&size.to_le_bytes())
                         .and_then(|()| stdin.write_all(input));
-                    sent.expect("the oracle takes the input");
+                    sent.expect("the oracle reads the input");
                 }
-                stdin.flush().expect("the oracle takes the input");
+                stdin.flush().expect("the oracle reads the input");
             });
             inputs
                 .iter()
@@ -61,7 +61,7 @@ impl Drop for Oracle {
 }
 
 /// Returns true if Go, which the tests need, is installed. Prints a line if not.
-pub(crate) fn go_is_there() -> bool {
+pub(crate) fn is_go_available() -> bool {
     let found = Command::new("go")
         .arg("version")
         .stdout(Stdio::null())
@@ -72,9 +72,9 @@ pub(crate) fn go_is_there() -> bool {
     }
     assert!(
         std::env::var("CI").as_deref() != Ok("true"),
-        "there is no Go, which the tests in CI need"
+        "Go is not installed, and the tests in CI need it"
     );
-    println!("skipped: there is no Go to compare with");
+    println!("skipped: Go is not installed");
     false
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn go_is_there() -> bool {
 fn program() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let build = || {
-        if !go_is_there() {
+        if !is_go_available() {
             return None;
         }
         let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("oracle");

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{answer, oracle, stack};
 
 #[test]
-fn printed_yaml_and_json_read_back_the_same_in_go() {
+fn go_parses_printed_yaml_and_json_to_the_same_values() {
     let (Some(mut as_kubectl), Some(mut as_argo_cd)) = (oracle::Oracle::start("yaml"), oracle::Oracle::start("cmp"))
     else {
         return;

@@ -1,10 +1,10 @@
-// Command oracle answers what Go's Kubernetes libraries make of an input, so that tests can compare.
+// Command oracle prints the results of Go's Kubernetes libraries for an input, for the comparison in tests.
 //
-// Every sub-command reads frames from standard input and writes one answer frame each to standard output.
+// Every subcommand reads frames from standard input and writes a response frame for each to standard output.
 // A frame is its length as a little-endian uint32, then that many bytes.
 //
 //	yaml  a file's bytes                 -> {"documents": [...], "error": null | "..."}
-//	cmp   what a plugin printed          -> the same, after both of Argo CD's passes
+//	cmp   the output of a plugin         -> the same, after both of Argo CD's passes
 //	glob  {"pattern": ..., "paths": [..]} -> {"error": null | "...", "matches": [...]}
 package main
 
@@ -28,8 +28,8 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// sniffed is how many bytes the decoder looks at to tell JSON from YAML; kubectl and Argo CD agree on it.
-const sniffed = 4096
+// sniffedBytes is the number of bytes from which the decoder detects JSON or YAML. kubectl and Argo CD use the same number.
+const sniffedBytes = 4096
 
 type answer struct {
 	Documents []any   `json:"documents"`
@@ -77,7 +77,7 @@ func serve(reply func([]byte) any) error {
 		if _, err := out.Write(text.Bytes()); err != nil {
 			return err
 		}
-		// Somebody who sent one frame waits for its answer; somebody who sent many need not be served one by one.
+		// Flush only when no further frame is buffered: a client that sends many frames reads the responses later.
 		if in.Buffered() == 0 {
 			if err := out.Flush(); err != nil {
 				return err
@@ -86,7 +86,7 @@ func serve(reply func([]byte) any) error {
 	}
 }
 
-func give(documents []any, err error) answer {
+func newAnswer(documents []any, err error) answer {
 	if documents == nil {
 		documents = []any{}
 	}
@@ -110,11 +110,11 @@ func readFile(input []byte) answer {
 		documents = append(documents, value)
 		return nil
 	})
-	return give(documents, err)
+	return newAnswer(documents, err)
 }
 
-// readPluginOutput does what happens to the output of a config management plugin: the cmp-server splits it into
-// JSON texts, the repo-server reads each of these as YAML again, into an object that must have a kind.
+// readPluginOutput reads the output of a config management plugin as Argo CD does: the cmp-server splits it into JSON texts, and
+// the repo-server parses each of these as YAML again, into an object that must have a kind.
 func readPluginOutput(input []byte) answer {
 	var texts [][]byte
 	err := eachDocument(bytes.NewReader(input), func(raw []byte) error {
@@ -122,7 +122,7 @@ func readPluginOutput(input []byte) answer {
 		return nil
 	})
 	if err != nil {
-		return give(nil, err)
+		return newAnswer(nil, err)
 	}
 	var documents []any
 	for _, text := range texts {
@@ -135,15 +135,15 @@ func readPluginOutput(input []byte) answer {
 			return nil
 		})
 		if err != nil {
-			return give(documents, err)
+			return newAnswer(documents, err)
 		}
 	}
-	return give(documents, nil)
+	return newAnswer(documents, nil)
 }
 
 // eachDocument calls use with the JSON text of every document that is not null.
 func eachDocument(text io.Reader, use func([]byte) error) error {
-	decoder := utilyaml.NewYAMLOrJSONDecoder(text, sniffed)
+	decoder := utilyaml.NewYAMLOrJSONDecoder(text, sniffedBytes)
 	for {
 		var extension runtime.RawExtension
 		if err := decoder.Decode(&extension); errors.Is(err, io.EOF) {
@@ -161,7 +161,7 @@ func eachDocument(text io.Reader, use func([]byte) error) error {
 	}
 }
 
-type question struct {
+type request struct {
 	Pattern string   `json:"pattern"`
 	Paths   []string `json:"paths"`
 }
@@ -171,7 +171,7 @@ type matches struct {
 	Matches []bool  `json:"matches"`
 }
 
-// panicked begins the error of a pattern that the library cannot cope with.
+// panicked is the prefix of the error for a pattern that makes the library panic.
 const panicked = "panicked"
 
 // matchPaths matches paths as Argo CD matches the include and exclude patterns of a directory source.
@@ -186,16 +186,16 @@ func matchPaths(input []byte) (result matches) {
 			result = fail(fmt.Errorf("%s: %v", panicked, cause))
 		}
 	}()
-	var asked question
-	if err := json.Unmarshal(input, &asked); err != nil {
+	var request request
+	if err := json.Unmarshal(input, &request); err != nil {
 		return fail(err)
 	}
-	pattern, err := glob.Compile(asked.Pattern)
+	pattern, err := glob.Compile(request.Pattern)
 	if err != nil {
 		return fail(err)
 	}
 	result = matches{Matches: []bool{}}
-	for _, path := range asked.Paths {
+	for _, path := range request.Paths {
 		result.Matches = append(result.Matches, pattern.Match(path))
 	}
 	return result

@@ -5,13 +5,13 @@
 //! repository `input`: by our parameters, and by the equivalent fields of an Application's source. The names of cases that both
 //! reject start with `error-`. `tests/data/README.md` describes the files of a case.
 //!
-//! The whole output is compared. The objects of Argo CD are written into a folder, one object per file, and the works of that
+//! The complete output is compared. The objects of Argo CD are written into a folder, one object per file, and the works of that
 //! folder of plain manifests must be the works of the source. So no difference is excepted: our changes of objects apply on both
 //! sides, and `with_argocd::directory_source` shows that we read plain manifests as Argo CD does.
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "the walls are around the program; tests read what they like"
+    reason = "clippy.toml restricts the program; tests may read files and the environment"
 )]
 
 #[path = "../common/application_source.rs"]
@@ -83,12 +83,12 @@ fn run_case(case: &Case) -> Result<()> {
         Some(argo_cd) => argo_cd,
         None => ApplicationSource::start(parts)?,
     };
-    let (agreement, said) = compare(case, &mut argo_cd, parts)?;
+    let (agreement, stderr) = compare(case, &mut argo_cd, parts)?;
     idle().push(argo_cd);
     if let Agreement::Objects(count) = agreement {
         OBJECTS.fetch_add(count, Ordering::Relaxed);
     }
-    expected::compare(&case.expected, &said)
+    expected::compare(&case.expected, &stderr)
 }
 
 #[derive(Deserialize)]
@@ -142,7 +142,7 @@ fn cases() -> Result<Vec<Case>> {
                     cases.push(case);
                 }
                 "err" if file.with_extension("json").exists() => {}
-                _ => ensure!(file == folder.join("input"), "{} belongs to no case", file.display()),
+                _ => ensure!(file == folder.join("input"), "no case uses {}", file.display()),
             }
         }
     }
@@ -159,9 +159,9 @@ fn case(folder: &Path, file: &Path) -> Result<Case> {
     })
 }
 
-/// The agreement of both sides.
+/// The agreed result of both sides.
 enum Agreement {
-    /// Both return so many objects.
+    /// Both return this number of objects.
     Objects(usize),
     /// Both reject the case.
     Refusal,
@@ -171,7 +171,7 @@ enum Agreement {
 #[derive(Debug, PartialEq)]
 struct Printed {
     works: Option<String>,
-    said: String,
+    stderr: String,
 }
 
 /// Compares both results of a case, and returns our messages.
@@ -193,28 +193,28 @@ fn compare(case: &Case, argo_cd: &mut ApplicationSource, parts: &Parts) -> Resul
     // As in argocd-cmp-server: another folder every time.
     let ours = our_works(case, &Checkout::new("a", &case.input)?, parts)?;
     let again = our_works(case, &Checkout::new("another-checkout", &case.input)?, parts)?;
-    ensure!(ours == again, "it depends on the run:\n{ours:?}\n{again:?}");
-    let said = ours.said;
+    ensure!(ours == again, "the output depends on the run:\n{ours:?}\n{again:?}");
+    let stderr = ours.stderr;
     let agreement = match (ours.works, theirs) {
         (Some(ours), Ok(theirs)) => {
             let expected = works_of_manifests(case, &theirs)?;
             let works = expected
                 .works
-                .with_context(|| format!("only we render it: {}", expected.said))?;
+                .with_context(|| format!("only we render it: {}", expected.stderr))?;
             ensure!(ours == works, "{}", difference(&ours, &works)?);
             Agreement::Objects(theirs.len())
         }
         (None, Err(_)) if case.is_error() => Agreement::Refusal,
-        (None, Ok(_)) if case.only_we_refuse.as_ref().is_some_and(|words| said.contains(words)) => Agreement::Refusal,
-        (None, Ok(_)) => bail!("only we refuse it: {said}"),
+        (None, Ok(_)) if case.only_we_refuse.as_ref().is_some_and(|words| stderr.contains(words)) => Agreement::Refusal,
+        (None, Ok(_)) => bail!("only we refuse it: {stderr}"),
         (Some(works), Err(error)) => bail!("only Argo CD refuses it: {error}\n{works}"),
-        (None, Err(error)) => bail!("both refuse it:\nours: {said}\nArgo CD: {error}"),
+        (None, Err(error)) => bail!("both refuse it:\nours: {stderr}\nArgo CD: {error}"),
     };
     ensure!(
         matches!(agreement, Agreement::Refusal) == (case.is_error() || case.only_we_refuse.is_some()),
-        "it is called an error, and is none"
+        "a case named error- has no error"
     );
-    Ok((agreement, said))
+    Ok((agreement, stderr))
 }
 
 /// Returns the manifests that only one of two lists of works has.
@@ -254,15 +254,15 @@ fn our_works(case: &Case, checkout: &Checkout, parts: &Parts) -> Result<Printed>
         .env("KUBE_VERSION", KUBE_VERSION)
         .env("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", &case.kustomize_build_options);
     let printed = run(command)?;
-    let left = entries(&temporary)?;
-    ensure!(left.is_empty(), "temporary files stay: {left:?}");
-    let as_it_was = contents(&checkout.root())? == contents(&case.input)?;
-    ensure!(as_it_was, "the checkout is no longer as it was");
-    let said = &printed.said;
+    let remaining = entries(&temporary)?;
+    ensure!(remaining.is_empty(), "temporary files remain: {remaining:?}");
+    let is_unchanged = contents(&checkout.root())? == contents(&case.input)?;
+    ensure!(is_unchanged, "the checkout has changed");
+    let stderr = &printed.stderr;
     let path = checkout.0.path().to_string_lossy();
-    ensure!(!said.contains(&*path), "a path of this run in: {said}");
+    ensure!(!stderr.contains(&*path), "a path of this run in: {stderr}");
     let is_line = |line: &str| line.starts_with("error: ") || line.starts_with("warning: ");
-    ensure!(said.lines().all(is_line), "not one line each: {said}");
+    ensure!(stderr.lines().all(is_line), "an error has several lines: {stderr}");
     Ok(printed)
 }
 
@@ -302,17 +302,17 @@ fn program(case: &Case, folder: &Path, parameters: &BTreeMap<String, Value>) -> 
 
 fn run(mut command: Command) -> Result<Printed> {
     let output = command.output()?;
-    let (stdout, said) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
+    let (stdout, stderr) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
     let works = output.status.success().then_some(stdout.clone());
     if works.is_none() {
         ensure!(
             output.status.code() == Some(1),
-            "it ended with {}: {said}",
+            "the program ended with {}: {stderr}",
             output.status
         );
-        ensure!(stdout.is_empty(), "an error, and still it prints {stdout}");
+        ensure!(stdout.is_empty(), "an error, but standard output has {stdout}");
     }
-    Ok(Printed { works, said })
+    Ok(Printed { works, stderr })
 }
 
 /// A copy of a repository in a new folder, and files outside of it that must not be read.

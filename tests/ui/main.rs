@@ -1,12 +1,12 @@
-//! Tests of the extension of Argo CD's UI: its own tests, in a real browser, and that it shows the health of a work that the
-//! program computes.
+//! Tests of the extension of Argo CD's UI: its own tests in a real browser, and a check that it shows the health of a work that
+//! the program computes.
 //!
-//! Where there is no browser, or no Node.js to build with, a local run prints that and skips; with `CI=true` it fails.
+//! Without a browser, or Node.js to build with, a local run prints that and skips the tests; with `CI=true` it fails.
 
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "the walls are around the program; tests read what they like, and say what is lacking"
+    reason = "clippy.toml restricts the program; tests may read the environment, and print"
 )]
 
 use anyhow::{Context, Result, ensure};
@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 /// The programs that its tests need.
 const PROGRAMS: [&str; 4] = ["node", "npm", "chromium", "chromedriver"];
 
-fn is_there(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     let mut version = Command::new(program);
     version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     version.status().is_ok_and(|status| status.success())
@@ -25,7 +25,7 @@ fn is_there(program: &str) -> bool {
 
 #[test]
 fn ui_tests_pass() -> Result<()> {
-    let missing: Vec<_> = PROGRAMS.into_iter().filter(|program| !is_there(program)).collect();
+    let missing: Vec<_> = PROGRAMS.into_iter().filter(|program| !is_installed(program)).collect();
     if !missing.is_empty() {
         let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
         ensure!(!is_ci, "missing: {}", missing.join(", "));
@@ -45,20 +45,20 @@ fn ui_tests_pass() -> Result<()> {
 
 #[test]
 fn ui_and_program_agree_on_health() -> Result<()> {
-    let said: Value = serde_json::from_str(include_str!("../../ui/test/verdicts.json"))?;
-    let at = said["at"].as_str().context("a time")?.parse()?;
-    let works = said["works"].as_array().context("works")?;
+    let case: Value = serde_json::from_str(include_str!("../../ui/test/verdicts.json"))?;
+    let at = case["at"].as_str().context("a time")?.parse()?;
+    let works = case["works"].as_array().context("works")?;
     assert!(works.len() >= 40);
-    for said in works {
-        let work = &said["work"];
-        let judged = evaluate(&work.to_string(), &Clock::at(at)).map_err(anyhow::Error::msg)?;
+    for case in works {
+        let work = &case["work"];
+        let evaluated = evaluate(&work.to_string(), &Clock::at(at)).map_err(anyhow::Error::msg)?;
         let name = &work["metadata"]["name"];
-        assert_eq!(judged.health.name(), said["health"], "{name}");
-        let objects = judged
+        assert_eq!(evaluated.health.name(), case["health"], "{name}");
+        let objects = evaluated
             .objects
             .iter()
             .map(|it| json!([it.kind, it.name, it.health.name(), it.message]));
-        assert_eq!(objects.collect::<Value>(), said["objects"], "{name}");
+        assert_eq!(objects.collect::<Value>(), case["objects"], "{name}");
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! Checks that an installation of argocd-agent by argocd-pull-integration is taken over: a real API server with the objects that
 //! its controller leaves behind, and the controller as shipped, with its own ServiceAccount. Only this test uses the hub.
 //!
-//! If the parts cannot run (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
+//! If the testbed is not available (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
 
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "the walls are around the program; tests read what they like, and say what they measure"
+    reason = "clippy.toml restricts the program; tests may read files and the clock, and print"
 )]
 
 #[path = "../with_agents/controller.rs"]
@@ -61,7 +61,7 @@ fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 2] {
 }
 
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "it is one story")]
+#[expect(clippy::too_many_lines, reason = "the steps depend on each other")]
 async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
     if !testbed::available() {
         return Ok(());
@@ -73,9 +73,9 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
     peer::install(&hub, &CLUSTERS).await?;
     select(&hub, &["eu1", "eu2"]).await?;
     let read = async |object: &ObjectRef| hub.get(object).await?.with_context(|| format!("{object:?} is there"));
-    let mut kept = Vec::new();
+    let mut kept_objects = Vec::new();
     for name in ["argocd-agent-ca", "argocd-agent-jwt"] {
-        kept.push((secret(name), read(&secret(name)).await?));
+        kept_objects.push((secret(name), read(&secret(name)).await?));
     }
     let mut theirs = vec![(peer::template(), read(&peer::template()).await?)];
     for cluster in CLUSTERS {
@@ -124,7 +124,7 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
         },
     });
     hub.create(&gitops).await?;
-    // A cluster that is not selected blocks it, and is named.
+    // A cluster that is not selected blocks the adoption, and the condition names it.
     let updated = hub
         .wait_for(&fleet(), |it| condition(it, "AddonConfigured")[1].contains("eu3"))
         .await?;
@@ -141,20 +141,24 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
 
     select(&hub, &CLUSTERS).await?;
     let is_ours = |it: &Value| it["spec"]["installStrategy"]["placements"][0]["name"] == "fleet-argocd-agent";
-    let taken = hub.wait_for(&management(), is_ours).await?;
-    assert_eq!(taken["metadata"]["uid"], waiting[0].1["metadata"]["uid"]);
+    let adopted = hub.wait_for(&management(), is_ours).await?;
+    assert_eq!(adopted["metadata"]["uid"], waiting[0].1["metadata"]["uid"]);
     for (cluster, (known, brought)) in CLUSTERS.into_iter().zip(&before) {
         let is_released = |it: &Value| it["spec"]["configs"].as_array().is_none_or(Vec::is_empty);
         let released = hub.wait_for(&addon(cluster), is_released).await?;
         let labels = &released["metadata"]["labels"];
-        assert_eq!(labels["app.kubernetes.io/managed-by"], Value::Null, "it is OCM's now");
+        assert_eq!(
+            labels["app.kubernetes.io/managed-by"],
+            Value::Null,
+            "OCM manages it now"
+        );
         let now = hub
             .wait_for(&secret(&format!("cluster-{cluster}")), is_proxy(cluster))
             .await?;
         assert_eq!(now["metadata"]["uid"], known["metadata"]["uid"]);
         assert_eq!(
             now["data"]["config"], known["data"]["config"],
-            "a certificate that is good is kept"
+            "a valid certificate is kept"
         );
         let owner = &now["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
         assert_eq!(owner, "argocd/fleet");
@@ -169,13 +173,13 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
     }
     hub.wait_for(&fleet(), |it| condition(it, "AddonConfigured")[0] == "True")
         .await?;
-    untouched(&kept).await?;
+    untouched(&kept_objects).await?;
     untouched(&theirs).await?;
     running.terminate().await?;
     let log = std::fs::read_to_string(hub.logs().join("controller.log"))?;
     ensure!(!log.contains("forbidden"), "{log}");
-    let asked = hub.asked_by(ACCOUNT)?;
-    let deleted: Vec<_> = asked
+    let requests = hub.requests_by(ACCOUNT)?;
+    let deleted: Vec<_> = requests
         .iter()
         .filter(|it| it["verb"] == "delete")
         .map(|it| &it["objectRef"])

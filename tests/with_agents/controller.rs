@@ -25,7 +25,7 @@ pub(crate) async fn start(hub: &Hub, arguments: &[&str]) -> Result<Process> {
         hub.kubectl(&["apply", "-f", &shipped(file)])?;
     }
     hub.wait_for_crds().await?;
-    let rights: [&[&str]; 3] = [
+    let permissions: [&[&str]; 3] = [
         &[
             "create",
             "addontemplates.addon.open-cluster-management.io",
@@ -34,7 +34,7 @@ pub(crate) async fn start(hub: &Hub, arguments: &[&str]) -> Result<Process> {
         &["get", "secrets/argocd-agent-ca", "--namespace=argocd"],
         &["create", "leases", "--namespace=argocd"],
     ];
-    hub.wait_until_it_may("argocd", ACCOUNT, &rights).await?;
+    hub.wait_for_permissions("argocd", ACCOUNT, &permissions).await?;
     let folder = env!("CARGO_TARGET_TMPDIR").as_ref();
     let fixed = [
         "--controllers=gitopscluster,argocd-agent",

@@ -1,4 +1,5 @@
-//! Checks that agents get the address of the principal from what exposes its Service, and a new one when that changes.
+//! Checks that agents get the address of the principal from the Route, node port or load balancer of its Service, and a new
+//! address after a change.
 
 use crate::handshake;
 use crate::stage::{self, ADDRESS, PORT, Stage, data};
@@ -29,20 +30,20 @@ pub(crate) fn routes() -> Value {
     })
 }
 
-/// Adds and removes a Route, then a node port; at the end the load balancer is back.
-pub(crate) async fn is_followed(stage: &Stage) -> Result<()> {
+/// Adds and removes a Route, then a node port; finally restores the load balancer.
+pub(crate) async fn check_exposures(stage: &Stage) -> Result<()> {
     let hub = &stage.hub;
-    let asked_for = hub.get(&stage::fleet()).await?.context("the GitOpsCluster")?;
+    let expected = hub.get(&stage::fleet()).await?.context("the GitOpsCluster")?;
 
     let route = hub.create(&route()).await?;
     let route = ObjectRef::of(&route);
     let admitted = json!({"status": {"ingress": [{"host": HOST}]}});
     hub.patch_status(&route, &admitted).await?;
-    is_told(stage, HOST, "443").await?;
-    is_certified(hub, HOST).await?;
-    handshake::all_meet(stage, HOST).await?;
+    wait_for_address(stage, HOST, "443").await?;
+    wait_for_certificate_name(hub, HOST).await?;
+    handshake::check_handshakes(stage, HOST).await?;
     hub.delete(&route).await?;
-    is_told(stage, ADDRESS, PORT).await?;
+    wait_for_address(stage, ADDRESS, PORT).await?;
 
     hub.create(&node()).await?;
     let ready = json!({"status": {
@@ -55,21 +56,21 @@ pub(crate) async fn is_followed(stage: &Stage) -> Result<()> {
         .patch(&stage::service(), &json!({"spec": {"type": "NodePort"}}))
         .await?;
     let port = service["spec"]["ports"][0]["nodePort"].to_string();
-    is_told(stage, NODE, &port).await?;
-    is_certified(hub, NODE).await?;
-    handshake::all_meet(stage, NODE).await?;
+    wait_for_address(stage, NODE, &port).await?;
+    wait_for_certificate_name(hub, NODE).await?;
+    handshake::check_handshakes(stage, NODE).await?;
 
     hub.patch(&stage::service(), &json!({"spec": {"type": "LoadBalancer"}}))
         .await?;
     stage::balance(hub).await?;
-    is_told(stage, ADDRESS, PORT).await?;
+    wait_for_address(stage, ADDRESS, PORT).await?;
     let now = hub.get(&stage::fleet()).await?.context("the GitOpsCluster")?;
-    assert_eq!(now["spec"], asked_for["spec"], "it is not rewritten");
+    assert_eq!(now["spec"], expected["spec"], "the spec is unchanged");
     Ok(())
 }
 
 /// Waits until the status has the address, and every agent has it.
-async fn is_told(stage: &Stage, address: &str, port: &str) -> Result<()> {
+async fn wait_for_address(stage: &Stage, address: &str, port: &str) -> Result<()> {
     let server = json!({"address": address, "port": port});
     let hub = &stage.hub;
     hub.wait_for(&stage::fleet(), |it| it["status"]["server"] == server)
@@ -94,7 +95,7 @@ async fn is_told(stage: &Stage, address: &str, port: &str) -> Result<()> {
 }
 
 /// Waits until the principal's certificate includes this name or address.
-async fn is_certified(hub: &Hub, name: &str) -> Result<()> {
+async fn wait_for_certificate_name(hub: &Hub, name: &str) -> Result<()> {
     let certificate = ObjectRef::secret("argocd", "argocd-agent-principal-tls");
     let names_it = |it: &Value| {
         let text = data(it, "tls.crt").unwrap_or_default();

@@ -29,7 +29,7 @@ fn trusted(bundle: &str) -> Result<Arc<RootCertStore>> {
 }
 
 /// Checks that a server of this name and a client trust each other, each with its certificate and its trusted authorities.
-fn meet(name: &str, server: (&Value, &str), client: (&Value, &str)) -> Result<()> {
+fn shake_hands(name: &str, server: (&Value, &str), client: (&Value, &str)) -> Result<()> {
     let provider = Arc::new(default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(trusted(server.1)?, Arc::clone(&provider)).build()?;
     let (chain, key) = identity(server.0)?;
@@ -59,7 +59,7 @@ fn meet(name: &str, server: (&Value, &str), client: (&Value, &str)) -> Result<()
 
 /// Checks that principal and agents trust each other at this address with their certificates, and Argo CD and the resource proxy
 /// likewise.
-pub(crate) async fn all_meet(stage: &Stage, address: &str) -> Result<()> {
+pub(crate) async fn check_handshakes(stage: &Stage, address: &str) -> Result<()> {
     let Stage { hub, cluster1, .. } = stage;
     let read = async |name: &str| {
         hub.get(&ObjectRef::secret("argocd", name))
@@ -75,7 +75,7 @@ pub(crate) async fn all_meet(stage: &Stage, address: &str) -> Result<()> {
         .get(&ObjectRef::secret("argocd", "argocd-agent-ca"))
         .await?
         .context("the agent's")?;
-    meet(
+    shake_hands(
         address,
         (
             &read("argocd-agent-principal-tls").await?,
@@ -87,7 +87,7 @@ pub(crate) async fn all_meet(stage: &Stage, address: &str) -> Result<()> {
     let config = &config["tlsClientConfig"];
     let known =
         json!({"data": {"tls.crt": config["certData"], "tls.key": config["keyData"], "ca.crt": config["caData"]}});
-    meet(
+    shake_hands(
         "argocd-agent-resource-proxy",
         (
             &read("argocd-agent-resource-proxy-tls").await?,

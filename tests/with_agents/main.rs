@@ -3,12 +3,12 @@
 //!
 //! There is one hub, and the tests run in sequence: a fleet gets agents, changes, and loses them again.
 //!
-//! If the parts cannot run (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
+//! If the testbed is not available (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
 
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "the walls are around the program; tests read what they like, and say what they measure"
+    reason = "clippy.toml restricts the program; tests may read files and the clock, and print"
 )]
 
 mod controller;
@@ -31,41 +31,41 @@ use testbed::{ObjectRef, is_applied, is_true, wait};
 const SIGNED: &str = "argocd-agent-addon-open-cluster-management.io-argocd-agent-addon-client-cert";
 
 #[tokio::test]
-async fn a_fleet_gets_agents_and_loses_them() -> Result<()> {
+async fn fleet_gets_updates_and_loses_agents() -> Result<()> {
     let Some(stage) = Stage::start().await? else {
         return Ok(());
     };
-    let story = Story {
+    let scenario = Scenario {
         stage,
         since: Instant::now(),
     };
-    story.installed().await?;
-    story.met().await?;
-    story.found().await?;
-    story.impersonated().await?;
-    story.rolled_out().await?;
-    rollout::is_gated(&story.stage).await?;
-    story.note("a version that does not start is stopped");
-    operator::is_chosen_and_given_up(&story.stage).await?;
-    story.note("an operator has come and gone");
-    story.renewed().await?;
-    story.changed_mode().await?;
-    story.revoked().await?;
-    story.left().await?;
-    operator::is_there_until_the_end(&story.stage).await?;
-    story.note("an operator has gone last");
-    story.deleted().await?;
-    story.stage.rights_are_as_used()?;
-    story.stage.stop().await
+    scenario.installed().await?;
+    scenario.handshakes_succeed().await?;
+    scenario.principal_is_found().await?;
+    scenario.impersonation_is_refused().await?;
+    scenario.rolled_out().await?;
+    rollout::rolls_out_one_cluster_at_a_time(&scenario.stage).await?;
+    scenario.log_step("the rollout of a version that does not start stops");
+    operator::check_selection_and_deselection(&scenario.stage).await?;
+    scenario.log_step("the operator was installed and removed");
+    scenario.renewed().await?;
+    scenario.changed_mode().await?;
+    scenario.revoked().await?;
+    scenario.deselected().await?;
+    operator::check_deletion_order(&scenario.stage).await?;
+    scenario.log_step("the operator was deleted last");
+    scenario.deleted().await?;
+    scenario.stage.check_permissions()?;
+    scenario.stage.stop().await
 }
 
-struct Story {
+struct Scenario {
     stage: Stage,
     since: Instant,
 }
 
-impl Story {
-    fn note(&self, what: &str) {
+impl Scenario {
+    fn log_step(&self, what: &str) {
         println!("{what} after {:.1?}", self.since.elapsed());
     }
 
@@ -86,7 +86,7 @@ impl Story {
             let authority = cluster.wait_for(&authority, |_| true).await?;
             ensure!(
                 authority["data"].as_object().is_some_and(|data| data.len() == 1),
-                "no key leaves the hub"
+                "the private key stays on the hub"
             );
             let known = hub
                 .wait_for(&ObjectRef::secret("argocd", &format!("cluster-{name}")), |_| true)
@@ -95,13 +95,13 @@ impl Story {
             assert_eq!(data(&known, "server")?, server);
             assert_eq!(
                 known["metadata"]["labels"]["env"], "test",
-                "the cluster's labels are there to select on"
+                "the Secret has the labels of the cluster"
             );
         }
         let it = hub
             .wait_for(&stage::fleet(), |it| condition(it, "Ready")[0] == "True")
             .await?;
-        self.note("all is ready");
+        self.log_step("every agent is ready");
         ensure!(started.elapsed().as_secs() < 120, "it takes {:?}", started.elapsed());
         assert_eq!(it["status"]["clusters"]["connected"], 2, "{:#}", it["status"]);
         assert_eq!(
@@ -121,28 +121,28 @@ impl Story {
             );
         }
         let placement = hub.get(&stage::placement()).await?.context("the user's Placement")?;
-        assert_eq!(placement["spec"], stage::placement_spec(), "it is not rewritten");
+        assert_eq!(placement["spec"], stage::placement_spec(), "the spec is unchanged");
         Ok(())
     }
 
     /// Checks that principal and agents trust each other, and Argo CD and the resource proxy likewise.
-    async fn met(&self) -> Result<()> {
-        handshake::all_meet(&self.stage, stage::ADDRESS).await?;
-        self.note("they have met");
+    async fn handshakes_succeed(&self) -> Result<()> {
+        handshake::check_handshakes(&self.stage, stage::ADDRESS).await?;
+        self.log_step("the handshakes succeed");
         Ok(())
     }
 
-    /// Checks that agents find the principal after its exposure changes.
-    async fn found(&self) -> Result<()> {
-        discovery::is_followed(&self.stage).await?;
-        self.note("a Route has come and gone, and a port of the nodes");
+    /// Checks that agents get the new address of the principal after its exposure changes.
+    async fn principal_is_found(&self) -> Result<()> {
+        discovery::check_exposures(&self.stage).await?;
+        self.log_step("the address follows a Route and a node port");
         Ok(())
     }
 
     /// Checks that no agent gets the certificate of another cluster.
-    async fn impersonated(&self) -> Result<()> {
-        requests::are_refused(&self.stage).await?;
-        self.note("another's name is refused");
+    async fn impersonation_is_refused(&self) -> Result<()> {
+        requests::check_foreign_requests(&self.stage).await?;
+        self.log_step("requests for another agent are denied");
         Ok(())
     }
 
@@ -165,7 +165,7 @@ impl Story {
         }
         hub.wait_gone(&stage::template(&before)).await?;
         assert_ne!(template().await?, before);
-        self.note("another version is everywhere");
+        self.log_step("the new version runs on every cluster");
         let before_that = json!({"images": {"agent": null}, "rolloutStrategy": null});
         self.stage.patch(&json!({"agent": before_that})).await?;
         for cluster in self.stage.clusters() {
@@ -175,12 +175,12 @@ impl Story {
         }
         hub.wait_for(&stage::fleet(), |it| condition(it, "Ready")[0] == "True")
             .await?;
-        assert_eq!(template().await?, before, "it is the same as before");
-        self.note("the version before is back");
+        assert_eq!(template().await?, before, "the template is recreated unchanged");
+        self.log_step("the previous version runs again");
         Ok(())
     }
 
-    /// Checks that an authority that nears its expiry is replaced by another, which all trust before it signs.
+    /// Checks that an authority close to its expiry is replaced by one that all trust before it signs.
     async fn renewed(&self) -> Result<()> {
         let Stage { hub, cluster1, .. } = &self.stage;
         let authority = ObjectRef::secret("argocd", "argocd-agent-ca");
@@ -205,7 +205,7 @@ impl Story {
             .into_iter()
             .map(|(key, value)| (key.to_owned(), json!(value.map(ByteString))))
             .collect();
-        // The agents' certificates are from the old authority, which is trusted as long as they may be in use.
+        // The old authority signed the agents' certificates, so it stays trusted while they may be in use.
         let before_that = hub.get(&authority).await?.context("the authority")?;
         let both = data(&json!({"data": old}), "tls.crt")? + &data(&before_that, "tls.crt")?;
         old.insert("tls.crt".to_owned(), json!(ByteString(both.into_bytes())));
@@ -240,11 +240,11 @@ impl Story {
             .await?;
         }
         let restarted = async || (started_with().await.ok()? != before).then_some(());
-        wait::eventually("the principal is started anew", wait::DEADLINE, restarted).await?;
-        self.met().await?;
+        wait::eventually("the principal is restarted", wait::DEADLINE, restarted).await?;
+        self.handshakes_succeed().await?;
         hub.wait_for(&stage::fleet(), |it| condition(it, "Ready")[0] == "True")
             .await?;
-        self.note("the authority is another");
+        self.log_step("the authority was replaced");
         Ok(())
     }
 
@@ -258,7 +258,7 @@ impl Story {
                 .wait_for(&stage::agent(), |it| it.to_string().contains("autonomous"))
                 .await?;
         }
-        self.note("they are autonomous");
+        self.log_step("the agents are autonomous");
         Ok(())
     }
 
@@ -267,7 +267,7 @@ impl Story {
     async fn revoked(&self) -> Result<()> {
         let Stage { hub, cluster2, .. } = &self.stage;
         requests::foreign_revocations_have_no_effect(&self.stage).await?;
-        self.note("a GitOpsCluster of another namespace has revoked nothing");
+        self.log_step("a GitOpsCluster of another namespace revokes nothing");
         let issued = requests::issued(&self.stage, "cluster2").await?;
         ensure!(!issued.is_empty(), "cluster2 has certificates");
         let forged = format!("{}=2126-01-01T00:00:00Z", "A".repeat(64));
@@ -296,7 +296,7 @@ impl Story {
         hub.wait_gone(&ObjectRef::manifest_work("cluster2", "argocd-agent-ca-mw"))
             .await?;
         cluster2.wait_gone(&stage::agent()).await?;
-        self.note("one is revoked");
+        self.log_step("one cluster is revoked");
         self.stage.patch(&json!({"agent": {"revokedClusters": null}})).await?;
         hub.wait_for(&stage::addon("cluster2"), |it| is_true(it, "Available"))
             .await?;
@@ -305,12 +305,12 @@ impl Story {
                 it["data"]["tls.crt"].is_string()
             })
             .await?;
-        self.note("it is back");
+        self.log_step("the cluster is admitted again");
         Ok(())
     }
 
     /// Checks that a cluster that leaves the Placement loses its agent, and no other does.
-    async fn left(&self) -> Result<()> {
+    async fn deselected(&self) -> Result<()> {
         let Stage {
             hub,
             cluster1,
@@ -335,10 +335,10 @@ impl Story {
         let crd = cluster2
             .get(&crd)
             .await?
-            .context("what takes Applications along stays")?;
+            .context("the CRD of Applications was deleted")?;
         assert_eq!(crd["metadata"]["deletionTimestamp"], Value::Null);
-        requests::are_few(&self.stage).await?;
-        self.note("one has left");
+        requests::check_request_count(&self.stage).await?;
+        self.log_step("one cluster was deselected");
         Ok(())
     }
 
@@ -346,7 +346,10 @@ impl Story {
     async fn deleted(&self) -> Result<()> {
         let Stage { hub, cluster1, .. } = &self.stage;
         hub.wait_gone(&stage::fleet()).await?;
-        assert!(cluster1.get(&stage::agent()).await?.is_none(), "it waits for that");
+        assert!(
+            cluster1.get(&stage::agent()).await?.is_none(),
+            "the GitOpsCluster waits for the agents"
+        );
         for (api_version, kind) in [
             ("addon.open-cluster-management.io/v1alpha1", "AddOnTemplate"),
             ("addon.open-cluster-management.io/v1alpha1", "AddOnDeploymentConfig"),
@@ -362,19 +365,19 @@ impl Story {
                 .ok()?;
             works.is_empty().then_some(())
         };
-        wait::eventually("the works of OCM's are gone too", wait::DEADLINE, no_works).await?;
+        wait::eventually("OCM's works are deleted", wait::DEADLINE, no_works).await?;
         let secrets = hub.list("v1", "Secret").await?;
-        let left: Vec<_> = secrets
+        let deselected: Vec<_> = secrets
             .iter()
             .filter(|it| it["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "argocd-ocm-cmp")
             .map(|it| &it["metadata"]["name"])
             .collect();
-        assert!(left.is_empty(), "{left:?}");
+        assert!(deselected.is_empty(), "{deselected:?}");
         let placements = hub
             .list("cluster.open-cluster-management.io/v1beta1", "Placement")
             .await?;
         assert_eq!(placements.len(), 1, "the user's");
-        self.note("nothing is left");
+        self.log_step("every object is deleted");
         Ok(())
     }
 }

@@ -15,7 +15,13 @@ fn agent_of(cluster: &str) -> String {
 }
 
 /// Creates a request as the registration agent of a cluster does, and waits for its result.
-async fn ask(stage: &Stage, name: &str, of: &str, by: &str, is_done: impl Fn(&Value) -> bool) -> Result<Value> {
+async fn request_certificate(
+    stage: &Stage,
+    name: &str,
+    of: &str,
+    by: &str,
+    is_done: impl Fn(&Value) -> bool,
+) -> Result<Value> {
     let labels = json!({
         "open-cluster-management.io/addon-name": "argocd-agent-addon",
         "open-cluster-management.io/cluster-name": by,
@@ -44,11 +50,11 @@ async fn ask(stage: &Stage, name: &str, of: &str, by: &str, is_done: impl Fn(&Va
     stage.hub.wait_for(&request, is_done).await
 }
 
-/// Checks that a cluster gets certificates for its own agent, and none for another's.
-pub(crate) async fn are_refused(stage: &Stage) -> Result<()> {
+/// Checks that a cluster gets certificates for its own agent only.
+pub(crate) async fn check_foreign_requests(stage: &Stage) -> Result<()> {
     let has_certificate = |it: &Value| it["status"]["certificate"].is_string();
     let over = |it: &Value| has_certificate(it) || is_true(it, "Denied") || is_true(it, "Failed");
-    let own = ask(
+    let own = request_certificate(
         stage,
         "addon-cluster2-argocd-agent-addon-own",
         "cluster2",
@@ -57,7 +63,7 @@ pub(crate) async fn are_refused(stage: &Stage) -> Result<()> {
     )
     .await?;
     ensure!(has_certificate(&own), "{:#}", own["status"]);
-    let others = ask(
+    let others = request_certificate(
         stage,
         "addon-cluster2-argocd-agent-addon-other",
         "cluster1",
@@ -67,7 +73,7 @@ pub(crate) async fn are_refused(stage: &Stage) -> Result<()> {
     .await?;
     ensure!(
         !has_certificate(&others),
-        "cluster2 passes for cluster1: {:#}",
+        "cluster2 got a certificate for cluster1: {:#}",
         others["status"]
     );
     let why = others["status"].to_string();
@@ -79,8 +85,8 @@ pub(crate) async fn are_refused(stage: &Stage) -> Result<()> {
 }
 
 /// Checks that agents get the certificates that they request: otherwise each would retry at once, until OCM throttles it.
-pub(crate) async fn are_few(stage: &Stage) -> Result<()> {
-    const MOST: usize = 10;
+pub(crate) async fn check_request_count(stage: &Stage) -> Result<()> {
+    const REQUESTS_MAX: usize = 10;
     let all = stage
         .hub
         .list("certificates.k8s.io/v1", "CertificateSigningRequest")
@@ -88,8 +94,8 @@ pub(crate) async fn are_few(stage: &Stage) -> Result<()> {
     for cluster in ["cluster1", "cluster2"] {
         let prefix = format!("addon-{cluster}-");
         let names = all.iter().filter_map(|it| it["metadata"]["name"].as_str());
-        let asked = names.filter(|name| name.starts_with(&prefix)).count();
-        ensure!(asked < MOST, "{cluster} has asked {asked} times");
+        let requests = names.filter(|name| name.starts_with(&prefix)).count();
+        ensure!(requests < REQUESTS_MAX, "{cluster} has asked {requests} times");
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ const PLACEMENTS: &str = "cluster.open-cluster-management.io/v1beta1";
 
 /// Rolls out a version whose agents do not start: it stops at the first cluster, and is withdrawn when the old one is requested.
 /// A better version reaches all clusters, one after the other. No cluster loses its agent meanwhile.
-pub(crate) async fn is_gated(stage: &Stage) -> Result<()> {
+pub(crate) async fn rolls_out_one_cluster_at_a_time(stage: &Stage) -> Result<()> {
     let Stage {
         hub,
         cluster1,
@@ -17,7 +17,7 @@ pub(crate) async fn is_gated(stage: &Stage) -> Result<()> {
         ..
     } = stage;
     let [before] = &entries(stage).await?[..] else {
-        anyhow::bail!("a rollout is not at its end");
+        anyhow::bail!("the previous rollout has not ended");
     };
     let strategy = json!({"type": "Progressive", "progressive": {"maxConcurrency": 1, "progressDeadline": "15s"}});
     let ask = async |image: Value| {
@@ -41,7 +41,10 @@ pub(crate) async fn is_gated(stage: &Stage) -> Result<()> {
     );
     assert_eq!(condition(&stopped, "Ready")[0], "False");
     assert!(image(cluster1).await?.ends_with(":v10"));
-    assert!(!image(cluster2).await?.ends_with(":v10"), "it keeps what works");
+    assert!(
+        !image(cluster2).await?.ends_with(":v10"),
+        "the second cluster keeps the working version"
+    );
     assert!(image_is_ready(cluster2).await?);
     let [first, next] = &entries(stage).await?[..] else {
         anyhow::bail!("a rollout has two entries");
@@ -55,28 +58,31 @@ pub(crate) async fn is_gated(stage: &Stage) -> Result<()> {
     let is_back = |it: &Value| !stage::image(it).ends_with(":v10");
     cluster1.wait_for(&stage::agent(), is_back).await?;
     schedule(cluster1, true).await?;
-    ended(stage, before).await?;
+    wait_for_end(stage, before).await?;
     hub.wait_gone(&stage::template(next)).await?;
 
     ask(json!("example.com/argocd-agent:v11")).await?;
     let is_new = |it: &Value| stage::image(it).ends_with(":v11");
     cluster1.wait_for(&stage::agent(), is_new).await?;
-    assert!(!image(cluster2).await?.ends_with(":v11"), "one after the other");
+    assert!(
+        !image(cluster2).await?.ends_with(":v11"),
+        "the second cluster waits for the first"
+    );
     cluster2.wait_for(&stage::agent(), is_new).await?;
     let works = generations(stage).await?;
     let [_, next] = &entries(stage).await?[..] else {
-        anyhow::bail!("it ends when all fare well");
+        anyhow::bail!("the rollout ends when all agents are healthy");
     };
-    ended(stage, next).await?;
-    assert_eq!(generations(stage).await?, works, "at the end nothing is applied again");
+    wait_for_end(stage, next).await?;
+    assert_eq!(generations(stage).await?, works, "the end of a rollout applies nothing");
     hub.wait_gone(&stage::template(before)).await?;
 
     ask(Value::Null).await?;
-    ended(stage, before).await
+    wait_for_end(stage, before).await
 }
 
 /// Waits until there is one entry, of that template, and nothing of the rollout is left.
-async fn ended(stage: &Stage, template: &str) -> Result<()> {
+async fn wait_for_end(stage: &Stage, template: &str) -> Result<()> {
     let Stage { hub, .. } = stage;
     hub.wait_for(&stage::management(), |it| templates(it) == [template])
         .await?;
@@ -118,12 +124,12 @@ async fn decided(stage: &Stage, placement: &str) -> Result<Vec<String>> {
 }
 
 /// Sets if new Pods run on a cluster.
-async fn schedule(cluster: &ManagedCluster, is_so: bool) -> Result<()> {
+async fn schedule(cluster: &ManagedCluster, schedulable: bool) -> Result<()> {
     for node in cluster.list("v1", "Node").await? {
         let name = node["metadata"]["name"].as_str().context("a node without a name")?;
         let node = ObjectRef::cluster("v1", "Node", name);
         cluster
-            .patch(&node, &json!({"spec": {"unschedulable": !is_so}}))
+            .patch(&node, &json!({"spec": {"unschedulable": !schedulable}}))
             .await?;
     }
     Ok(())

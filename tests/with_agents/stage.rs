@@ -24,7 +24,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Starts all; returns `None` where the parts cannot run.
+    /// Starts all; returns `None` if the testbed is not available.
     pub(crate) async fn start() -> Result<Option<Self>> {
         if !testbed::available() {
             return Ok(None);
@@ -91,12 +91,12 @@ impl Stage {
 
     /// Checks that no request of the controller was denied, and that it has used every kind of permission that
     /// deploy/deploy_argocd_agent.yaml grants.
-    pub(crate) fn rights_are_as_used(&self) -> Result<()> {
+    pub(crate) fn check_permissions(&self) -> Result<()> {
         let log = std::fs::read_to_string(self.controller.log())?;
         ensure!(!log.contains("forbidden"), "{log}");
-        let asked = self.hub.asked_by(ACCOUNT)?;
+        let requests = self.hub.requests_by(ACCOUNT)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let used: BTreeSet<(String, String)> = asked
+        let used: BTreeSet<(String, String)> = requests
             .iter()
             .map(|event| {
                 let object = &event["objectRef"];
@@ -120,8 +120,8 @@ impl Stage {
             for resource in list("resources").filter(|it| *it != "signers") {
                 // On API servers without streaming lists, the client lists instead.
                 for verb in list("verbs").filter(|verb| *verb != "list") {
-                    // Adoption, and the repair of changes by others, are not part of these tests; and OCM approves by itself what
-                    // it can, mostly before others do.
+                    // These tests neither adopt objects nor repair changes by others, and OCM approves most requests before the
+                    // controller does.
                     let put_right = [
                         "managedclusteraddons",
                         "placements",

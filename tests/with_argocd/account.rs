@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub(crate) fn account(stage: &Stage, name: &str, resources: &[&str], verbs: &[&str]) -> Result<PathBuf> {
     let api = "rbac.authorization.k8s.io/v1";
     let place = json!({"name": name, "namespace": "cluster1"});
-    let rights = json!({
+    let permissions = json!({
         "apiGroups": ["work.open-cluster-management.io"],
         "resources": resources,
         "verbs": verbs,
@@ -18,7 +18,7 @@ pub(crate) fn account(stage: &Stage, name: &str, resources: &[&str], verbs: &[&s
     let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name});
     let objects = [
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}),
-        json!({"apiVersion": api, "kind": "Role", "metadata": place, "rules": [rights]}),
+        json!({"apiVersion": api, "kind": "Role", "metadata": place, "rules": [permissions]}),
         json!({"apiVersion": api, "kind": "RoleBinding", "metadata": place, "subjects": [subject], "roleRef": role}),
     ];
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});

@@ -58,7 +58,7 @@ async fn built_in_kinds_match_the_api_server() -> Result<()> {
 #[tokio::test]
 async fn hub_accepts_argo_cds_own_manifests_as_one_application() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    // It exceeds OCM's limit, so the API server has the CRD and not the webhook.
+    // The work exceeds OCM's limit, so the API server has the CRD but not the webhook.
     let crd = ObjectRef::crd("manifestworks.work.open-cluster-management.io");
     let crd = stage.hub.get(&crd).await?.context("OCM's CRD is on the hub")?;
     let crd = json!({"apiVersion": crd["apiVersion"], "kind": crd["kind"], "spec": crd["spec"],
@@ -90,7 +90,7 @@ async fn hub_accepts_argo_cds_own_manifests_as_one_application() -> Result<()> {
         .kubectl_with_input(&["create", "--dry-run=server", "--validate=strict", "-f", "-"], &work)
         .context("the API server accepts the work")?;
 
-    // Complete, and in order.
+    // The works contain all objects in order.
     let work: Value = serde_json::from_str(&work)?;
     let manifests = work["spec"]["workload"]["manifests"].as_array().context("manifests")?;
     assert_eq!(manifests.len(), 63);

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use testbed::{GitRepository, Hub, ObjectRef, is_applied, is_synced};
 
-/// An Application that delivers the folder of its name, to `cluster1` unless its settings say otherwise.
+/// An Application that delivers the folder of its name, by default to `cluster1`.
 pub(crate) struct App {
     hub: &'static Hub,
     git: GitRepository,
@@ -24,7 +24,7 @@ impl App {
         Self::start_on(&stage.hub, name, settings, files, true).await
     }
 
-    /// Does the same on any hub; without the cluster of the shipped Application, unless `settings` name one.
+    /// Creates the Application on any hub, without the cluster of the shipped Application unless `settings` name one.
     pub(crate) async fn start_on(
         hub: &'static Hub,
         name: &str,
@@ -95,7 +95,7 @@ impl App {
     /// others on the cluster. A change of the work's labels triggers it at once.
     pub(crate) async fn reconcile(&self) -> Result<()> {
         let hub = self.hub;
-        let now = hub.get(&self.work()).await?.context("the work is there")?;
+        let now = hub.get(&self.work()).await?.context("the work does not exist")?;
         let label = json!({"metadata": {"labels": {"again": now["metadata"]["resourceVersion"]}}});
         hub.patch(&self.work(), &label).await.map(drop)
     }

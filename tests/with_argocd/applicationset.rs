@@ -71,15 +71,15 @@ impl Set {
         self.hub.wait_for(&self.decision(number), decided).await.map(drop)
     }
 
-    /// Makes the controller reconcile the ApplicationSet now, and not after a minute.
-    async fn ask(&self) -> Result<()> {
+    /// Makes the controller reconcile the ApplicationSet now instead of after a minute.
+    async fn request_refresh(&self) -> Result<()> {
         let refresh = json!({"metadata": {"annotations": {REFRESH: "true"}}});
         self.hub.patch(&self.set(), &refresh).await.map(drop)
     }
 
     /// Waits until the controller has reconciled it.
-    async fn look(&self) -> Result<()> {
-        self.ask().await?;
+    async fn wait_for_reconcile(&self) -> Result<()> {
+        self.request_refresh().await?;
         let done = |set: &Value| set["metadata"]["annotations"][REFRESH].is_null();
         self.hub.wait_for(&self.set(), done).await.map(drop)
     }
@@ -106,14 +106,14 @@ async fn identity(hub: &Hub, object: &ObjectRef) -> Result<Value> {
     let found = hub
         .get(object)
         .await?
-        .with_context(|| format!("{object} is not there"))?;
+        .with_context(|| format!("{object} does not exist"))?;
     let metadata = &found["metadata"];
     ensure!(metadata["deletionTimestamp"].is_null(), "{object} is going");
     Ok(metadata["uid"].clone())
 }
 
 /// Makes a cluster unreachable for OCM, which adds a taint.
-async fn lose(hub: &Hub, cluster: &str) -> Result<()> {
+async fn make_unreachable(hub: &Hub, cluster: &str) -> Result<()> {
     let cluster = ObjectRef::managed_cluster(cluster);
     let found = hub.get(&cluster).await?.context("the managed cluster")?;
     let mut conditions = found["status"]["conditions"].clone();
@@ -162,7 +162,7 @@ async fn cluster_gets_a_work_on_joining_and_loses_it_on_leaving() -> Result<()> 
         guestbook.select(cluster, true).await?;
     }
     guestbook.decided(1, &["cluster1", "cluster2", "unknown"]).await?;
-    // The one field that cannot be as shipped: the URL of the repository.
+    // Only the URL of the repository differs from the shipped file.
     set["spec"]["template"]["spec"]["source"]["repoURL"] = json!(git.url());
     hub.kubectl_with_input(&["apply", "-f", "-"], &set.to_string())?;
 
@@ -185,7 +185,7 @@ async fn cluster_gets_a_work_on_joining_and_loses_it_on_leaving() -> Result<()> 
     guestbook
         .decided(1, &["cluster1", "cluster2", "cluster3", "unknown"])
         .await?;
-    guestbook.look().await?;
+    guestbook.wait_for_reconcile().await?;
     hub.wait_for(&guestbook.application("cluster3"), is_synced).await?;
     hub.wait_for(&guestbook.work("cluster3"), |_| true).await?;
 
@@ -196,10 +196,10 @@ async fn cluster_gets_a_work_on_joining_and_loses_it_on_leaving() -> Result<()> 
             others.push((identity(hub, &object).await?, object));
         }
     }
-    lose(hub, "cluster2").await?;
+    make_unreachable(hub, "cluster2").await?;
     guestbook.select("cluster1", false).await?;
     guestbook.decided(1, &["cluster2", "cluster3", "unknown"]).await?;
-    guestbook.look().await?;
+    guestbook.wait_for_reconcile().await?;
     hub.wait_gone(&guestbook.application("cluster1")).await?;
     hub.wait_gone(&guestbook.work("cluster1")).await?;
     cluster1.wait_gone(&deployment).await?;
@@ -210,7 +210,7 @@ async fn cluster_gets_a_work_on_joining_and_loses_it_on_leaving() -> Result<()> 
     // A deleted Placement does not mean that no cluster is selected.
     hub.delete(&guestbook.placement()).await?;
     hub.wait_gone(&guestbook.decision(1)).await?;
-    guestbook.ask().await?;
+    guestbook.request_refresh().await?;
     let message = "no clusterDecisionResources found";
     hub.wait_for(&guestbook.set(), |set| {
         condition(set, "ErrorOccurred").is_some_and(|error| error["message"] == message && error["status"] == "True")
@@ -224,8 +224,11 @@ async fn cluster_gets_a_work_on_joining_and_loses_it_on_leaving() -> Result<()> 
     for (_, object) in &others {
         hub.wait_gone(object).await?;
     }
-    let heard = listener.accept();
-    assert!(heard.is_err(), "Argo CD has connected to a managed cluster: {heard:?}");
+    let connection = listener.accept();
+    assert!(
+        connection.is_err(),
+        "Argo CD has connected to a managed cluster: {connection:?}"
+    );
     Ok(())
 }
 
@@ -267,10 +270,10 @@ async fn reads_placements_of_more_than_100_clusters() -> Result<()> {
     policy("create-update").await?;
     many.select("many-001", false).await?;
     many.decided(1, &clusters[1..]).await?;
-    many.look().await?;
+    many.wait_for_reconcile().await?;
     assert_eq!(many.clusters().await?, clusters);
     policy("sync").await?;
-    many.look().await?;
+    many.wait_for_reconcile().await?;
     hub.wait_gone(&many.application("many-001")).await?;
     assert_eq!(many.clusters().await?, clusters[1..]);
     Ok(())

@@ -87,7 +87,7 @@ async fn cluster_generator_selects_by_managed_cluster_labels() -> Result<()> {
     let application = hub
         .get(&ObjectRef::application("guestbook-eu1"))
         .await?
-        .context("it is there")?;
+        .context("the object does not exist")?;
     let marks = &application["metadata"]["annotations"];
     assert_eq!(marks["apps.open-cluster-management.io/ocm-managed-cluster"], "eu1");
     assert_eq!(
@@ -98,7 +98,7 @@ async fn cluster_generator_selects_by_managed_cluster_labels() -> Result<()> {
     until(&hub, &["guestbook-eu1", "guestbook-eu2"]).await?;
     label(&hub, "eu1", &Value::Null).await?;
     until(&hub, &["guestbook-eu2"]).await?;
-    // One cluster that joins with it, and one that leaves.
+    // One cluster joins with the label, and one leaves.
     hub.declare_managed_cluster("us2").await?;
     label(&hub, "us2", &json!("prod")).await?;
     until(&hub, &["guestbook-eu2", "guestbook-us2"]).await?;
@@ -108,6 +108,6 @@ async fn cluster_generator_selects_by_managed_cluster_labels() -> Result<()> {
 
     let log = fs::read_to_string(controller.log())?;
     let is_refused = |line: &&str| line.contains("orbidden");
-    assert_eq!(log.lines().find(is_refused), None, "it has all rights that it needs");
+    assert_eq!(log.lines().find(is_refused), None, "no request is forbidden");
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Tests of the controller with its shipped permissions, between the real Argo CD and the real OCM: its conditions and Events on
 //! Applications.
 //!
-//! One controller runs on each shared hub from its start. So all other tests run with it too, as users' Applications do, and
-//! would detect unwanted writes to an Application.
+//! One controller runs on each shared hub from its start. So all other tests also run beside it, and detect unwanted writes to an
+//! Application.
 
 mod race;
 mod refresh;
@@ -40,7 +40,7 @@ impl Controller {
         Self::start_with(hub, &[], &[], &[]).await
     }
 
-    /// Does the same with more of the shipped files, which grant `more` permissions, and with these settings instead of theirs.
+    /// Starts it with `more` of the shipped files, and with these settings instead of those in the files.
     pub(crate) async fn start_with(
         hub: &Hub,
         files: &[&str],
@@ -59,11 +59,11 @@ impl Controller {
                 .await?;
         }
         // Otherwise it might be denied only because the API server has not processed its permissions yet.
-        let rights: [&[&str]; 2] = [
+        let permissions: [&[&str]; 2] = [
             &["patch", "applications.argoproj.io", "--all-namespaces"],
             &["create", "leases", "--namespace=argocd"],
         ];
-        hub.wait_until_it_may("argocd", ACCOUNT, &[&rights, more].concat())
+        hub.wait_for_permissions("argocd", ACCOUNT, &[&permissions, more].concat())
             .await?;
         let deployment = shipped_objects("deploy/deploy_controller.yaml")?.remove(0);
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
@@ -104,7 +104,7 @@ impl Controller {
     /// Stops it, as Kubernetes does.
     pub(crate) async fn stop(self) -> Result<()> {
         let status = self.process.terminate().await?;
-        ensure!(status.success(), "it ended with {status}");
+        ensure!(status.success(), "the controller ended with {status}");
         Ok(())
     }
 
@@ -166,7 +166,7 @@ fn events(hub: &Hub, application: &Value) -> Result<Vec<Value>> {
 }
 
 /// Waits for an Event of an Application with this type and reason, with `words` in its message, and with this count.
-pub(crate) async fn is_noted(
+pub(crate) async fn wait_for_event(
     hub: &Hub,
     application: &Value,
     (kind, reason): (&str, &str),
@@ -184,13 +184,16 @@ pub(crate) async fn is_noted(
             .into_iter()
             .find(|event| of_it(event) && counted(event))
     };
-    let noted = wait::eventually("it is noted", wait::DEADLINE, noted).await;
+    let noted = wait::eventually("the Event is recorded", wait::DEADLINE, noted).await;
     let all = events(hub, application)?;
     let noted = noted.with_context(|| format!("{count} {kind} {reason} with {words:?} in {all:#?}"))?;
     let same = all
         .iter()
         .filter(|event| of_it(event) && event["message"] == noted["message"]);
-    ensure!(same.count() == 1, "it is noted anew instead of counted: {all:#?}");
+    ensure!(
+        same.count() == 1,
+        "the Event is recorded again instead of counted: {all:#?}"
+    );
     Ok(())
 }
 
@@ -228,16 +231,16 @@ async fn broken_image_sets_a_condition_until_it_is_fixed() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, name) = (&stage.hub, "controller-image");
     stage.cluster1.create_namespace(name).await?;
-    let good = web("example.com/web:1", &Value::Null);
-    // No images are pulled here: the nodes decide that it never runs.
+    let runnable = web("example.com/web:1", &Value::Null);
+    // The testbed pulls no images: a node selector without a match keeps the Pod from running.
     let broken = web("example.com/web:none", &json!({"runs": "none"}));
-    let app = App::start(stage, name, &[], &[("web.json", &good)]).await?;
-    let well = |app: &Value| {
+    let app = App::start(stage, name, &[], &[("web.json", &runnable)]).await?;
+    let is_healthy_again = |app: &Value| {
         health(app) == "Healthy"
             && messages(app, DEGRADED).is_empty()
             && messages(app, INFO) == ["applied on 1 of 1 clusters, healthy on 1; 1 object in 1 work"]
     };
-    let application = hub.wait_for(&app.application(), well).await?;
+    let application = hub.wait_for(&app.application(), is_healthy_again).await?;
 
     let start = format!("cluster1: Deployment {name}/web: ");
     let warned = |app: &Value| {
@@ -256,11 +259,11 @@ async fn broken_image_sets_a_condition_until_it_is_fixed() -> Result<()> {
         let expected = ("Degraded".to_owned(), message.to_owned());
         let is_shown = async || (shown(hub, name)? == expected).then_some(());
         wait::eventually("Argo CD shows it", wait::DEADLINE, is_shown).await?;
-        is_noted(hub, &application, ("Warning", "ManifestWorkDegraded"), round, message).await?;
+        wait_for_event(hub, &application, ("Warning", "ManifestWorkDegraded"), round, message).await?;
 
-        app.commit(&[("web.json", &good)]).await?;
-        hub.wait_for(&app.application(), well).await?;
-        is_noted(
+        app.commit(&[("web.json", &runnable)]).await?;
+        hub.wait_for(&app.application(), is_healthy_again).await?;
+        wait_for_event(
             hub,
             &application,
             ("Normal", "ManifestWorkRecovered"),
@@ -286,21 +289,21 @@ async fn apply_error_sets_a_condition_until_it_is_fixed() -> Result<()> {
     let message =
         "ConfigMap controller-lost/settings: Failed to apply manifest: namespaces \"controller-lost\" not found";
     let expected = format!("cluster1: {message}");
-    let is_told = |app: &Value| messages(app, APPLY_ERROR) == [expected.as_str()];
-    let application = hub.wait_for(&app.application(), is_told).await?;
-    is_noted(hub, &application, ("Warning", "ManifestWorkApplyFailed"), 1, message).await?;
+    let is_reported = |app: &Value| messages(app, APPLY_ERROR) == [expected.as_str()];
+    let application = hub.wait_for(&app.application(), is_reported).await?;
+    wait_for_event(hub, &application, ("Warning", "ManifestWorkApplyFailed"), 1, message).await?;
 
     stage.cluster1.create_namespace("controller-lost").await?;
     app.reconcile().await?;
-    let well = |app: &Value| {
+    let is_healthy_again = |app: &Value| {
         health(app) == "Healthy"
             && [APPLY_ERROR, DEGRADED]
                 .iter()
                 .all(|kind| messages(app, kind).is_empty())
             && messages(app, INFO) == ["applied on 1 of 1 clusters, healthy on 1; 2 objects in 1 work"]
     };
-    hub.wait_for(&app.application(), well).await?;
-    is_noted(
+    hub.wait_for(&app.application(), is_healthy_again).await?;
+    wait_for_event(
         hub,
         &application,
         ("Normal", "ManifestWorkApplied"),
@@ -312,7 +315,7 @@ async fn apply_error_sets_a_condition_until_it_is_fixed() -> Result<()> {
 }
 
 /// Sets the availability of a managed cluster in OCM.
-async fn is_heard(hub: &Hub, cluster: &str, status: &str) -> Result<()> {
+async fn set_availability(hub: &Hub, cluster: &str, status: &str) -> Result<()> {
     let condition = json!({
         "type": "ManagedClusterConditionAvailable",
         "status": status,
@@ -336,12 +339,12 @@ async fn unreachable_cluster_sets_a_condition() -> Result<()> {
     let is_quiet = |app: &Value| messages(app, UNREACHABLE).is_empty() && messages(app, INFO).len() == 1;
     let application = hub.wait_for(&app.application(), is_quiet).await?;
 
-    is_heard(hub, cluster, "Unknown").await?;
+    set_availability(hub, cluster, "Unknown").await?;
     let message = format!("{cluster}: its agent does not report to the hub; showing the last reported state");
-    let is_told = |app: &Value| messages(app, UNREACHABLE) == [message.as_str()];
-    hub.wait_for(&app.application(), is_told).await?;
-    is_noted(hub, &application, ("Warning", "ManagedClusterUnreachable"), 1, cluster).await?;
-    is_heard(hub, cluster, "True").await?;
+    let is_reported = |app: &Value| messages(app, UNREACHABLE) == [message.as_str()];
+    hub.wait_for(&app.application(), is_reported).await?;
+    wait_for_event(hub, &application, ("Warning", "ManagedClusterUnreachable"), 1, cluster).await?;
+    set_availability(hub, cluster, "True").await?;
     hub.wait_for(&app.application(), is_quiet).await?;
     app.end().await
 }

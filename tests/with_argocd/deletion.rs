@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::{ControlPlane, ManagedClusterOptions, ObjectRef, is_applied};
 
-/// The objects of an Application in one file: a Namespace and a CRD that others use too, an object that is deleted, and some that
+/// The objects of an Application in one file: a Namespace and a CRD that others also use, an object that is deleted, and some that
 /// stay.
 struct Set {
     /// The namespace of the Application.
@@ -89,7 +89,7 @@ impl Set {
         ]
     }
 
-    async fn others_use_it(&self, cluster: &ControlPlane) -> Result<()> {
+    async fn create_objects_of_others(&self, cluster: &ControlPlane) -> Result<()> {
         for object in self.of_others() {
             let metadata = json!({"name": object.name, "namespace": object.namespace});
             cluster
@@ -100,7 +100,7 @@ impl Set {
     }
 
     /// Waits until the deletable objects are deleted, and checks that the others exist.
-    async fn is_left(&self, cluster: &ControlPlane, owned: bool) -> Result<()> {
+    async fn check_remaining(&self, cluster: &ControlPlane, owned: bool) -> Result<()> {
         for object in self.ordinary() {
             cluster.wait_gone(&object).await?;
         }
@@ -111,21 +111,21 @@ impl Set {
             }
         } else {
             for object in shared.into_iter().chain(self.of_others()) {
-                stays(cluster, &object).await?;
+                check_stays(cluster, &object).await?;
             }
         }
         for object in self.kept() {
-            stays(cluster, &object).await?;
+            check_stays(cluster, &object).await?;
         }
         Ok(())
     }
 }
 
-async fn stays(cluster: &ControlPlane, object: &ObjectRef) -> Result<()> {
+async fn check_stays(cluster: &ControlPlane, object: &ObjectRef) -> Result<()> {
     let found = cluster
         .get(object)
         .await?
-        .with_context(|| format!("{object} is not there"))?;
+        .with_context(|| format!("{object} does not exist"))?;
     ensure!(
         found["metadata"]["deletionTimestamp"].is_null(),
         "{object} is going: {found:#}"
@@ -134,7 +134,7 @@ async fn stays(cluster: &ControlPlane, object: &ObjectRef) -> Result<()> {
 }
 
 /// Delivers two sets, removes one from Git, and then deletes the Application.
-async fn what_is_left(name: &'static str, owned: bool) -> Result<()> {
+async fn check_deletion(name: &'static str, owned: bool) -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let cluster1 = &stage.cluster1;
     let [first, second] = ["tank", "pump"].map(|word| Set { app: name, word });
@@ -145,32 +145,32 @@ async fn what_is_left(name: &'static str, owned: bool) -> Result<()> {
     app.applied().await?;
     cluster1.wait_for_crds().await?;
     for set in [&first, &second] {
-        set.others_use_it(cluster1).await?;
+        set.create_objects_of_others(cluster1).await?;
     }
 
     app.remove(&["tank.json"]).await?;
     app.applied().await?;
-    first.is_left(cluster1, owned).await?;
+    first.check_remaining(cluster1, owned).await?;
     for object in second.ordinary() {
-        stays(cluster1, &object).await?;
+        check_stays(cluster1, &object).await?;
     }
 
     app.end().await?;
     for set in [first, second] {
-        set.is_left(cluster1, owned).await?;
+        set.check_remaining(cluster1, owned).await?;
     }
     // The namespace that was created for the Application, and is not in Git, must stay.
-    stays(cluster1, &ObjectRef::namespace(name)).await
+    check_stays(cluster1, &ObjectRef::namespace(name)).await
 }
 
 #[tokio::test]
 async fn shared_namespace_and_crd_outlive_the_application() -> Result<()> {
-    what_is_left("deletion-shared", false).await
+    check_deletion("deletion-shared", false).await
 }
 
 #[tokio::test]
 async fn owned_namespace_and_crd_are_deleted_with_the_application() -> Result<()> {
-    what_is_left("deletion-owned", true).await
+    check_deletion("deletion-owned", true).await
 }
 
 const CREATE_NAMESPACE: (&str, &[&str]) = ("create-namespace", &["true"]);
@@ -186,20 +186,20 @@ async fn created_namespace_precedes_its_objects_and_stays() -> Result<()> {
     let name = "deletion-created";
     let (namespace, config_map) = (ObjectRef::namespace(name), ObjectRef::config_map(name, "config"));
     let work = ObjectRef::manifest_work("cluster1", name);
-    let first_seen = async {
+    let created_first = async {
         // Argo CD writes the work when the one with the namespace is healthy.
         hub.wait_for(&work, |_| true).await?;
-        stays(cluster1, &namespace).await
+        check_stays(cluster1, &namespace).await
     };
     let text = config("green");
     let files = [("config.yaml", &*text)];
     let settings = [CREATE_NAMESPACE];
-    let (app, first_seen) = tokio::join!(App::start(stage, name, &settings, &files), first_seen);
-    first_seen?;
+    let (app, created_first) = tokio::join!(App::start(stage, name, &settings, &files), created_first);
+    created_first?;
     cluster1.wait_for(&config_map, |_| true).await?;
     app?.end().await?;
     cluster1.wait_gone(&config_map).await?;
-    stays(cluster1, &namespace).await
+    check_stays(cluster1, &namespace).await
 }
 
 #[tokio::test]
@@ -225,8 +225,8 @@ async fn existing_namespace_is_not_changed() -> Result<()> {
     cluster1.wait_for(&ours, |_| true).await?;
     app.end().await?;
     cluster1.wait_gone(&ours).await?;
-    stays(cluster1, &theirs).await?;
-    stays(cluster1, &namespace).await?;
+    check_stays(cluster1, &theirs).await?;
+    check_stays(cluster1, &namespace).await?;
     let found = cluster1.get(&namespace).await?.context("the Namespace stays")?;
     assert_eq!(found["metadata"]["labels"], labels);
     Ok(())
@@ -262,7 +262,7 @@ async fn unreachable_cluster_blocks_deletion_but_no_other_cluster() -> Result<()
     let message = format!("waiting for the agent of managed cluster {name} to apply it");
     assert_eq!(health_check::health(&waiting)?, ("Progressing".to_owned(), message));
 
-    // Nor does it block the removal of the cluster from the Application: its work is being deleted until the agent is back.
+    // The unreachable cluster does not block its removal from the Application: its work is being deleted until the agent is back.
     app.set(&[("clusters", &["cluster1"])]).await?;
     for colour in ["red", "yellow"] {
         let commit = app.push(&[("config.yaml", &config(colour))]).await?;
@@ -272,7 +272,7 @@ async fn unreachable_cluster_blocks_deletion_but_no_other_cluster() -> Result<()
             .await?;
     }
 
-    // The Application is deleted when all its works are.
+    // The Application is deleted after all its works.
     hub.delete(&object).await?;
     hub.holds_for(&object, Duration::from_secs(3), |_| true).await?;
     assert!(hub.get(&lost_work).await?.is_some());

@@ -13,7 +13,7 @@ pub(crate) async fn synced(hub: &Hub, application: &str, commit: &str) -> Result
     refreshed_until(hub, application, |app| is_synced_to(app, commit)).await
 }
 
-/// Does the same, and waits until all objects are healthy on the managed cluster.
+/// Waits like [`synced`], and until all objects are healthy on the managed cluster.
 pub(crate) async fn delivered(hub: &Hub, application: &str, commit: &str) -> Result<Value> {
     refreshed_until(hub, application, |app| {
         is_synced_to(app, commit) && app["status"]["health"]["status"] == "Healthy"

@@ -57,19 +57,19 @@ metadata: {name: sad, annotations: {argocd.argoproj.io/hook: SyncFail}}
 ];
 
 /// The result of a run: its exit code, standard output and standard error.
-type Told = (Option<i32>, String, String);
+type Outcome = (Option<i32>, String, String);
 
-fn silent() -> Told {
+fn no_output() -> Outcome {
     (Some(0), String::new(), String::new())
 }
 
 /// Runs `diff` over `folder` with the permissions of a kubeconfig.
-fn diff(folder: &Path, kubeconfig: &Path, cluster: &str) -> Result<Told> {
+fn diff(folder: &Path, kubeconfig: &Path, cluster: &str) -> Result<Outcome> {
     let kubeconfig = kubeconfig.to_str().context("a plain path")?;
     run(folder, &["--kubeconfig", kubeconfig], cluster)
 }
 
-fn run(folder: &Path, words: &[&str], cluster: &str) -> Result<Told> {
+fn run(folder: &Path, words: &[&str], cluster: &str) -> Result<Outcome> {
     let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
         .args(["diff", ".", "--allow-secrets", "--name", NAME, "--namespace", NAME])
         .args(["--cluster", cluster])
@@ -113,9 +113,9 @@ async fn predicts_the_next_sync() -> Result<()> {
         fs::write(folder.join(file), text)?;
     }
     let all = hub.kubeconfig_path();
-    assert_eq!(diff(folder, all, "cluster1")?, silent());
-    from_kubectl_it_is_the_same(stage, folder)?;
-    with_few_rights_it_is_told_what_is_not_looked_for(stage, folder).await?;
+    assert_eq!(diff(folder, all, "cluster1")?, no_output());
+    check_diff_of_kubectl_output(stage, folder)?;
+    check_warning_with_few_permissions(stage, folder).await?;
 
     let changed = change(folder)?;
     let (code, stdout, stderr) = diff(folder, all, "cluster1")?;
@@ -143,9 +143,9 @@ async fn predicts_the_next_sync() -> Result<()> {
     app.commit(&changed).await?;
     let replaced = ObjectRef::manifest_work("cluster1", "difference.part-wave3");
     hub.wait_gone(&replaced).await?;
-    assert_eq!(diff(folder, all, "cluster1")?, silent());
+    assert_eq!(diff(folder, all, "cluster1")?, no_output());
 
-    // A cluster that is no longer a target is found by Argo CD's tracking mark.
+    // Argo CD's tracking mark identifies the work of a cluster that is no longer a target.
     let (code, stdout, _) = diff(folder, all, "cluster2")?;
     assert_eq!(code, Some(1));
     for line in [
@@ -157,25 +157,25 @@ async fn predicts_the_next_sync() -> Result<()> {
     app.end().await
 }
 
-fn from_kubectl_it_is_the_same(stage: &Stage, folder: &Path) -> Result<()> {
+fn check_diff_of_kubectl_output(stage: &Stage, folder: &Path) -> Result<()> {
     let works = folder.with_extension("works");
     fs::write(
         &works,
         stage.hub.kubectl(&["get", "manifestworks", "-A", "-o", "yaml"])?,
     )?;
     let file = ["--file", works.to_str().context("a plain path")?];
-    assert_eq!(run(folder, &file, "cluster1")?, silent());
+    assert_eq!(run(folder, &file, "cluster1")?, no_output());
     Ok(fs::remove_file(works)?)
 }
 
-async fn with_few_rights_it_is_told_what_is_not_looked_for(stage: &Stage, folder: &Path) -> Result<()> {
+async fn check_warning_with_few_permissions(stage: &Stage, folder: &Path) -> Result<()> {
     let who = account(
         stage,
         "diff-reader",
         &["manifestworks", "manifestworkreplicasets"],
         &["get", "list"],
     )?;
-    let (code, stdout, stderr) = wait::eventually("the rights count", wait::DEADLINE, async || {
+    let (code, stdout, stderr) = wait::eventually("the permissions are effective", wait::DEADLINE, async || {
         diff(folder, &who, "cluster1")
             .ok()
             .filter(|printed| printed.0 != Some(2))
@@ -195,8 +195,8 @@ async fn with_few_rights_it_is_told_what_is_not_looked_for(stage: &Stage, folder
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     let refused = "User \"system:serviceaccount:default:diff-stranger\" cannot list resource \"manifestworks\" in API group \
                    \"work.open-cluster-management.io\" in the namespace \"cluster1\"";
-    let begun = "error: the hub at https://";
-    assert!(stderr.starts_with(begun) && stderr.contains(refused), "{stderr}");
+    let error_prefix = "error: the hub at https://";
+    assert!(stderr.starts_with(error_prefix) && stderr.contains(refused), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     Ok(())
 }
@@ -207,7 +207,7 @@ async fn compares_replica_sets_like_works() -> Result<()> {
     let folder = TempDir::new()?;
     let path = folder.path().join("web.yaml");
     fs::write(&path, FILES[0].1)?;
-    let run = |command: &str| -> Result<Told> {
+    let run = |command: &str| -> Result<Outcome> {
         let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
             .args([
                 command,
@@ -229,7 +229,7 @@ async fn compares_replica_sets_like_works() -> Result<()> {
         "{new}"
     );
     stage.hub.apply_yaml(&run("generate")?.1)?;
-    assert_eq!(run("diff")?, silent());
+    assert_eq!(run("diff")?, no_output());
     fs::write(&path, FILES[0].1.replace("web:1", "web:2"))?;
     let (code, stdout, stderr) = run("diff")?;
     assert_eq!((code, stderr.as_str()), (Some(1), ""));
@@ -237,7 +237,7 @@ async fn compares_replica_sets_like_works() -> Result<()> {
         stdout.starts_with("default/europe Deployment.apps shop/web\n--- hub: diff-set-x"),
         "{stdout}"
     );
-    // Sets that Argo CD has not applied are recognised by their names near the placement.
+    // Sets that Argo CD has not applied are identified by their names in the namespace of the Placement.
     let mut other = run("generate")?.1;
     let name = other
         .lines()

@@ -120,7 +120,7 @@ struct Compared {
 
 impl Compared {
     fn add(&mut self, argo_cd: &mut ApplicationSource, question: &Question<'_>) -> Result<()> {
-        let asked = format!("{question:?}");
+        let description = format!("{question:?}");
         let ours = our_objects(question);
         let theirs = argo_cd.manifests(&question.for_argo_cd())?;
         match (ours, theirs) {
@@ -129,13 +129,13 @@ impl Compared {
                     .iter()
                     .map(|manifest| canonical(manifest))
                     .collect::<Result<Vec<_>>>()
-                    .with_context(|| asked.clone())?;
+                    .with_context(|| description.clone())?;
                 theirs.sort();
-                // Left out here on purpose.
+                // The plugin ignores these files intentionally.
                 let hidden = holds_hidden(question.folder, question.recurse)?;
                 ensure!(
                     ours == theirs || (hidden && ours.len() < theirs.len()),
-                    "{asked}:\n{ours:#?}\n{theirs:#?}"
+                    "{description}:\n{ours:#?}\n{theirs:#?}"
                 );
                 self.objects += ours.len();
                 self.agree += 1;
@@ -144,14 +144,14 @@ impl Compared {
             (Err(error), Ok(theirs)) => {
                 let impossible = theirs.iter().any(|manifest| canonical(manifest).is_err());
                 let ours_alone = OURS_ALONE.iter().any(|why| error.contains(why));
-                ensure!(impossible || ours_alone, "{asked}: only we refuse it: {error}");
+                ensure!(impossible || ours_alone, "{description}: only we refuse it: {error}");
                 self.refused_with_reason += 1;
             }
             // Argo CD checks links before it applies patterns; here an excluded link does no harm.
             (Ok(_), Err(error)) if error.contains("symlink") => self.agree += 1,
             // A file about the source makes it a different source.
             (Ok(_), Err(error)) if error.contains("multiple application sources defined") => {}
-            (Ok(ours), Err(error)) => bail!("{asked}: only Argo CD refuses it: {error}\n{ours:#?}"),
+            (Ok(ours), Err(error)) => bail!("{description}: only Argo CD refuses it: {error}\n{ours:#?}"),
         }
         Ok(())
     }
@@ -160,8 +160,8 @@ impl Compared {
 /// Returns our objects of a folder, as sorted canonical JSON.
 fn our_objects(question: &Question<'_>) -> Result<Vec<String>, String> {
     let globs = |pattern: &str| -> Vec<Glob> {
-        let given = Some(pattern).filter(|pattern| !pattern.is_empty());
-        given
+        let selected = Some(pattern).filter(|pattern| !pattern.is_empty());
+        selected
             .map(|pattern| Glob::new(pattern).expect("a glob"))
             .into_iter()
             .collect()

@@ -1,5 +1,5 @@
-//! Tests of `doctor` against real hubs: a correct installation, and the same with one part after the other broken. No other tests
-//! share these hubs.
+//! Tests of `doctor` against real hubs: a correct installation, and one with each part broken in turn. No other tests use these
+//! hubs.
 
 use crate::controller::Controller;
 use crate::stage::{argocd, hub_with, shipped, shipped_object};
@@ -15,14 +15,14 @@ const WITHOUT_PODS: [&str; 2] = ["socket-no-pods", "controller-no-pods"];
 
 /// The result of a run: its exit code, and the ids of the findings.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct DoctorResult {
     code: Option<i32>,
     found: Vec<String>,
 }
 
-impl Told {
+impl DoctorResult {
     /// Returns the result on a hub without Pods with these findings.
-    fn wrong(found: &[&str]) -> Self {
+    fn with_findings(found: &[&str]) -> Self {
         Self {
             code: Some(i32::from(!found.is_empty())),
             found: found.iter().chain(&WITHOUT_PODS).map(ToString::to_string).collect(),
@@ -38,24 +38,24 @@ fn doctor(kubeconfig: &Path, words: &[&str]) -> Result<(Option<i32>, String)> {
     Ok((output.status.code(), String::from_utf8(output.stdout)?))
 }
 
-fn printed(kubeconfig: &Path, words: &[&str]) -> Result<(Told, String)> {
+fn printed(kubeconfig: &Path, words: &[&str]) -> Result<(DoctorResult, String)> {
     let (code, text) = doctor(kubeconfig, &[&["-o", "json"], words].concat())?;
     let report: Value = serde_json::from_str(&text)?;
     let findings = report["findings"].as_array().context("findings")?.iter();
-    let bad = findings.filter(|it| it["result"] != "ok");
-    let found = bad.filter_map(|it| it["id"].as_str().map(str::to_owned)).collect();
-    Ok((Told { code, found }, text))
+    let problems = findings.filter(|it| it["result"] != "ok");
+    let found = problems.filter_map(|it| it["id"].as_str().map(str::to_owned)).collect();
+    Ok((DoctorResult { code, found }, text))
 }
 
-fn of(hub: &Hub) -> Result<(Told, String)> {
+fn of(hub: &Hub) -> Result<(DoctorResult, String)> {
     printed(hub.kubeconfig_path(), &[])
 }
 
 /// Waits until there are exactly these findings, and returns the output.
-async fn is_wrong(hub: &Hub, found: &[&str]) -> Result<String> {
-    let expected = Told::wrong(found);
+async fn wait_for_findings(hub: &Hub, found: &[&str]) -> Result<String> {
+    let expected = DoctorResult::with_findings(found);
     let last = Mutex::new(String::new());
-    let found_it = wait::eventually("exactly this is found", wait::DEADLINE, async || {
+    let found_it = wait::eventually("exactly these findings are reported", wait::DEADLINE, async || {
         let (printed, text) = of(hub).ok()?;
         let is_it = printed == expected;
         last.lock().ok()?.clone_from(&text);
@@ -111,7 +111,7 @@ async fn answer(hub: &Hub, work: &Value) -> Result<()> {
     let condition = json!({
         "type": "Applied",
         "status": "True",
-        "reason": "Said",
+        "reason": "Test",
         "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
@@ -128,7 +128,7 @@ async fn finds_every_broken_part_and_nothing_else() -> Result<()> {
     }
     let (hub, controller) = installed().await?;
     hub.declare_managed_cluster("cluster1").await?;
-    is_wrong(&hub, &[]).await?;
+    wait_for_findings(&hub, &[]).await?;
     let (code, table) = doctor(hub.kubeconfig_path(), &[])?;
     assert_eq!(code, Some(0), "{table}");
     for line in ["ok        argo-cd ", "ok        rights ", "\n\n2 warnings\n"] {
@@ -136,33 +136,33 @@ async fn finds_every_broken_part_and_nothing_else() -> Result<()> {
     }
     assert_eq!(doctor(hub.kubeconfig_path(), &[])?.1, table, "the same on every run");
 
-    the_plugin(&hub).await?;
-    the_controller(&hub).await?;
-    let elsewhere = printed(hub.kubeconfig_path(), &["--namespace=default"])?.0;
+    break_the_plugin(&hub).await?;
+    break_the_controller(&hub).await?;
+    let other_namespace = printed(hub.kubeconfig_path(), &["--namespace=default"])?.0;
     assert_eq!(
-        (elsewhere.code, &*elsewhere.found),
+        (other_namespace.code, &*other_namespace.found),
         (Some(1), &["argo-cd-elsewhere".to_owned()][..])
     );
 
     controller.stop().await?;
-    is_wrong(&hub, &["controller-lease-missing"]).await.map(drop)
+    wait_for_findings(&hub, &["controller-lease-missing"]).await.map(drop)
 }
 
-async fn the_plugin(hub: &Hub) -> Result<()> {
+async fn break_the_plugin(hub: &Hub) -> Result<()> {
     let config = ObjectRef::config_map("argocd", "argocd-cm");
     let key = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
     hub.patch(&config, &json!({"data": {key: null}})).await?;
-    is_wrong(hub, &["argocd-cm-health-missing"]).await?;
+    wait_for_findings(hub, &["argocd-cm-health-missing"]).await?;
     apply_server_side(hub, "deploy/argocd_cm.yaml")?;
     let filter = "- {apiGroups: ['*.open-cluster-management.io'], kinds: ['*']}";
     hub.patch(&config, &json!({"data": {"resource.exclusions": filter}}))
         .await?;
-    is_wrong(hub, &["argocd-cm-hides"]).await?;
+    wait_for_findings(hub, &["argocd-cm-hides"]).await?;
     hub.patch(&config, &json!({"data": {"resource.exclusions": null}}))
         .await?;
 
     hub.delete(&ObjectRef::config_map("argocd", "argocd-ocm-cmp")).await?;
-    is_wrong(hub, &["plugin-config-missing"]).await?;
+    wait_for_findings(hub, &["plugin-config-missing"]).await?;
     apply(hub, "cm_plugin.yaml")?;
 
     // Its AppProject does not permit works; and Argo CD's error about an Application without its plugin.
@@ -175,9 +175,9 @@ async fn the_plugin(hub: &Hub) -> Result<()> {
         "metadata": {"name": "no-works", "namespace": "argocd"},
         "spec": {"namespaceResourceWhitelist": [{"group": "apps", "kind": "*"}]},
     });
-    is_wrong(hub, &["projects-missing"]).await?;
+    wait_for_findings(hub, &["projects-missing"]).await?;
     hub.create(&project).await?;
-    is_wrong(hub, &["projects-refuse-works"]).await?;
+    wait_for_findings(hub, &["projects-refuse-works"]).await?;
     let guestbook = ObjectRef::application("guestbook");
     hub.patch(&guestbook, &json!({"spec": {"project": "managed-clusters"}}))
         .await?;
@@ -186,41 +186,41 @@ async fn the_plugin(hub: &Hub) -> Result<()> {
     let condition = json!({"type": "ComparisonError", "message": message});
     hub.patch(&guestbook, &json!({"status": {"conditions": [condition]}}))
         .await?;
-    let text = is_wrong(hub, &["socket-not-found"]).await?;
+    let text = wait_for_findings(hub, &["socket-not-found"]).await?;
     assert!(text.contains("for 1 Application: argocd/guestbook"), "{text}");
     // Without its finalizer, as no Argo CD runs here.
     hub.patch(&guestbook, &json!({"metadata": {"finalizers": null}}))
         .await?;
     hub.delete(&guestbook).await?;
-    is_wrong(hub, &[]).await.map(drop)
+    wait_for_findings(hub, &[]).await.map(drop)
 }
 
-async fn the_controller(hub: &Hub) -> Result<()> {
+async fn break_the_controller(hub: &Hub) -> Result<()> {
     let role = ObjectRef::cluster(
         "rbac.authorization.k8s.io/v1",
         "ClusterRole",
         "argocd-ocm-cmp-controller",
     );
-    let mut rules = hub.get(&role).await?.context("it is there")?["rules"].clone();
+    let mut rules = hub.get(&role).await?.context("the object does not exist")?["rules"].clone();
     let events = |rule: &Value| rule["resources"] == json!(["events"]);
     rules.as_array_mut().context("rules")?.retain(|rule| !events(rule));
     hub.patch(&role, &json!({"rules": rules})).await?;
-    let text = is_wrong(hub, &["rights-missing"]).await?;
-    let rights = "ServiceAccount argocd/argocd-ocm-cmp-controller is missing permissions from deploy/deploy_controller.yaml: create \
+    let text = wait_for_findings(hub, &["rights-missing"]).await?;
+    let permissions = "ServiceAccount argocd/argocd-ocm-cmp-controller is missing permissions from deploy/deploy_controller.yaml: create \
                   events, get events, patch events";
-    assert!(text.contains(rights), "{text}");
+    assert!(text.contains(permissions), "{text}");
     apply(hub, "deploy/deploy_controller.yaml")?;
-    is_wrong(hub, &[]).await?;
+    wait_for_findings(hub, &[]).await?;
 
-    let tell = |what: &str| {
+    let describe = |what: &str| {
         let deployment = "deployment/argocd-ocm-cmp-controller";
         hub.kubectl(&["set", "env", "-n", "argocd", deployment, what]).map(drop)
     };
-    tell("ARGOCD_OCM_CMP_CONTROLLERS=application-status,gitopscluster")?;
-    is_wrong(hub, &["controller-crd-missing", "rights-missing"]).await?;
+    describe("ARGOCD_OCM_CMP_CONTROLLERS=application-status,gitopscluster")?;
+    wait_for_findings(hub, &["controller-crd-missing", "rights-missing"]).await?;
     apply_server_side(hub, "deploy/gitopscluster_crd.yaml")?;
     apply(hub, "deploy/deploy_gitopscluster.yaml")?;
-    is_wrong(hub, &[]).await?;
+    wait_for_findings(hub, &[]).await?;
 
     // All controllers, with the permissions that are shipped for them.
     for file in [
@@ -232,8 +232,8 @@ async fn the_controller(hub: &Hub) -> Result<()> {
     ] {
         apply(hub, file)?;
     }
-    tell("ARGOCD_OCM_CMP_CONTROLLERS=*")?;
-    let expected = Told {
+    describe("ARGOCD_OCM_CMP_CONTROLLERS=*")?;
+    let expected = DoctorResult {
         code: Some(0),
         found: WITHOUT_PODS
             .iter()
@@ -241,12 +241,12 @@ async fn the_controller(hub: &Hub) -> Result<()> {
             .map(ToString::to_string)
             .collect(),
     };
-    wait::eventually("it has all rights", wait::DEADLINE, async || {
+    wait::eventually("the account has all permissions", wait::DEADLINE, async || {
         (of(hub).ok()?.0 == expected).then_some(())
     })
     .await?;
-    tell("ARGOCD_OCM_CMP_CONTROLLERS=application-status")?;
-    is_wrong(hub, &[]).await.map(drop)
+    describe("ARGOCD_OCM_CMP_CONTROLLERS=application-status")?;
+    wait_for_findings(hub, &[]).await.map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -266,15 +266,15 @@ async fn finds_unhealthy_clusters_and_works() -> Result<()> {
     hub.create_namespace("nowhere").await?;
     let nowhere = work("nowhere", "shop", "b");
     hub.create(&nowhere).await?;
-    let text = is_wrong(&hub, &["clusters-unknown"]).await?;
+    let text = wait_for_findings(&hub, &["clusters-unknown"]).await?;
     assert!(
         text.contains("1 managed cluster not registered on the hub: nowhere"),
         "{text}"
     );
     hub.delete(&ObjectRef::of(&nowhere)).await?;
-    is_wrong(&hub, &["clusters-without-work-agent"]).await?;
+    wait_for_findings(&hub, &["clusters-without-work-agent"]).await?;
     answer(&hub, &shop).await?;
-    is_wrong(&hub, &[]).await?;
+    wait_for_findings(&hub, &[]).await?;
 
     let cluster = ObjectRef::managed_cluster("cluster1");
     let is_available = |status: &str| {
@@ -282,38 +282,42 @@ async fn finds_unhealthy_clusters_and_works() -> Result<()> {
             .into_iter()
             .zip(["True", status]);
         let conditions = kinds.map(|(kind, status)| {
-            json!({"type": kind, "status": status, "reason": "Said", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
+            json!({"type": kind, "status": status, "reason": "Test", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
         });
         json!({"status": {"conditions": conditions.collect::<Vec<_>>()}})
     };
     for (status, found) in [("Unknown", "clusters-silent"), ("False", "clusters-unwell")] {
         hub.patch_status(&cluster, &is_available(status)).await?;
-        is_wrong(&hub, &[found]).await?;
+        wait_for_findings(&hub, &[found]).await?;
     }
     hub.patch_status(&cluster, &is_available("True")).await?;
 
     // A work that OCM's webhook would reject.
     let large = work("cluster1", "large", &"<".repeat(90_000));
-    let refused = hub.create(&large).await.err().context("the webhook refuses it")?;
+    let refused = hub
+        .create(&large)
+        .await
+        .err()
+        .context("the webhook accepted the work")?;
     assert!(
         format!("{refused:#}").contains("exceeds the 512000 limit"),
         "{refused:#}"
     );
     hub.kubectl(&["delete", "validatingwebhookconfigurations", "--all"])?;
-    wait::eventually("the webhook is not asked", wait::DEADLINE, async || {
+    wait::eventually("the webhook is not called", wait::DEADLINE, async || {
         hub.create(&large).await.ok()
     })
     .await?;
-    let text = is_wrong(&hub, &["works-over-limit"]).await?;
+    let text = wait_for_findings(&hub, &["works-over-limit"]).await?;
     assert!(text.contains("more than 512000 bytes are in 1 work"), "{text}");
     hub.delete(&ObjectRef::of(&large)).await?;
-    is_wrong(&hub, &[]).await?;
+    wait_for_findings(&hub, &[]).await?;
 
-    somebody_with_few_rights(&hub).await
+    check_user_with_few_permissions(&hub).await
 }
 
 /// A user with few permissions gets findings about that, and about the readable objects.
-async fn somebody_with_few_rights(hub: &Hub) -> Result<()> {
+async fn check_user_with_few_permissions(hub: &Hub) -> Result<()> {
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "few", "namespace": "default"}});
     hub.create(&account).await?;
@@ -332,7 +336,7 @@ async fn somebody_with_few_rights(hub: &Hub) -> Result<()> {
         "--clusterrole=few",
         "--serviceaccount=default:few",
     ])?;
-    let (printed, text) = wait::eventually("the rights count", wait::DEADLINE, async || {
+    let (printed, text) = wait::eventually("the permissions are effective", wait::DEADLINE, async || {
         let (printed, text) = printed(&kubeconfig, &[]).ok()?;
         (!text.contains("cannot get resource \\\"configmaps")).then_some((printed, text))
     })
@@ -370,7 +374,7 @@ async fn classifies_apply_errors_by_reason() -> Result<()> {
     hub.create(&app).await?;
     hub.wait_for(&ObjectRef::manifest_work("cluster1", "guestbook"), is_applied)
         .await?;
-    let text = is_wrong(&hub, &[]).await?;
+    let text = wait_for_findings(&hub, &[]).await?;
     assert!(
         text.contains("works of Applications: 1, none rejected by agents"),
         "{text}"
@@ -407,7 +411,7 @@ async fn classifies_apply_errors_by_reason() -> Result<()> {
         "works-unknown-kind",
         "works-without-namespace",
     ];
-    let text = is_wrong(&hub, &found).await?;
+    let text = wait_for_findings(&hub, &found).await?;
     for name in ["by-executor", "class", "unknown", "lost"] {
         assert!(text.contains(&format!("cluster1/{name}: Failed to apply")), "{text}");
     }

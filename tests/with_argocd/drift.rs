@@ -18,7 +18,7 @@ async fn stays_synced(name: &str, server_side_diff: bool) -> Result<()> {
     if server_side_diff {
         app["metadata"]["annotations"] = json!({"argocd.argoproj.io/compare-options": "ServerSideDiff=true"});
     }
-    // Not on the shared cluster: two works with the same objects would conflict.
+    // A separate cluster, because two works with the same objects would conflict.
     app["spec"]["source"]["plugin"]["env"] = json!([
         {"name": "TARGET_CLUSTER", "value": name},
         {"name": "ALLOW_SECRETS", "value": "true"},
@@ -39,9 +39,9 @@ async fn stays_synced(name: &str, server_side_diff: bool) -> Result<()> {
 
     // A minute of refreshes: a difference appears at the first comparison, or at one after the agent wrote its status.
     for refresh in 1..=12 {
-        let seen = hub.refresh_application(name, "hard").await?;
-        assert!(is_synced(&seen), "refresh {refresh}: {:#}", seen["status"]);
-        assert!(of_argocd(&seen).is_empty(), "{:#?}", of_argocd(&seen));
+        let refreshed = hub.refresh_application(name, "hard").await?;
+        assert!(is_synced(&refreshed), "refresh {refresh}: {:#}", refreshed["status"]);
+        assert!(of_argocd(&refreshed).is_empty(), "{:#?}", of_argocd(&refreshed));
         hub.holds_for(&app, Duration::from_secs(5), is_synced).await?;
     }
     let generations = |works: &[Value]| -> Vec<(Value, Value)> {
@@ -51,12 +51,12 @@ async fn stays_synced(name: &str, server_side_diff: bool) -> Result<()> {
     assert_eq!(
         generations(&works_of(hub, name).await?),
         generations(&synced),
-        "nothing was written again"
+        "the work was written again"
     );
     hub.delete(&app).await
 }
 
-/// Plays an agent that applies everything at once, so that the sync waves follow each other.
+/// Simulates an agent that applies everything at once, so that the sync waves proceed.
 async fn apply_everything(hub: &Hub, cluster: &str) -> Result<()> {
     loop {
         for work in works_of(hub, cluster).await? {

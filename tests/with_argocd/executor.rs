@@ -27,7 +27,7 @@ async fn executor_decides_permissions_of_a_work() -> Result<()> {
             applied.is_some_and(|applied| applied["status"] == "False" && contains(&applied["message"], refusal))
         })
         .await?;
-    // Argo CD shows it too: for a progressing work, until the failure has lasted a minute.
+    // Argo CD also shows the failure: for a minute the work is Progressing.
     let (status, message) = health_check::health(&refused)?;
     assert!(["Progressing", "Degraded"].contains(&&*status), "{status}");
     assert!(message.contains(refusal), "{message}");

@@ -141,16 +141,16 @@ fn values(work: &Value, kind: &str, name: &str) -> Option<Value> {
         .find(|manifest| manifest["resourceMeta"]["kind"] == kind && manifest["resourceMeta"]["name"] == name)?;
     let mut values = Map::new();
     for value in manifest["statusFeedback"]["values"].as_array().into_iter().flatten() {
-        let mut given = value["fieldValue"]
+        let mut field_values = value["fieldValue"]
             .as_object()?
             .iter()
             .filter(|(field, _)| *field != "type");
-        values.insert(value["name"].as_str()?.to_owned(), given.next()?.1.clone());
+        values.insert(value["name"].as_str()?.to_owned(), field_values.next()?.1.clone());
     }
     Some(Value::Object(values))
 }
 
-async fn come_back(stage: &Stage, work: &str, kind: &str, name: &str, expected: &Value) -> Result<()> {
+async fn wait_for_feedback(stage: &Stage, work: &str, kind: &str, name: &str, expected: &Value) -> Result<()> {
     let work = ObjectRef::manifest_work("cluster1", work);
     let mut last = None;
     let has_come = |work: &Value| {
@@ -162,13 +162,13 @@ async fn come_back(stage: &Stage, work: &str, kind: &str, name: &str, expected: 
 }
 
 /// Writes a status that only a cloud, or a controller of custom resources, writes.
-async fn say(stage: &Stage, object: &ObjectRef, status: &Value) -> Result<()> {
+async fn write_status(stage: &Stage, object: &ObjectRef, status: &Value) -> Result<()> {
     stage.cluster1.wait_for(object, |_| true).await?;
     let status = json!({"status": status});
     stage.cluster1.patch_status(object, &status).await.map(drop)
 }
 
-fn named(api_version: &str, kind: &str, name: &str) -> ObjectRef {
+fn object_ref(api_version: &str, kind: &str, name: &str) -> ObjectRef {
     ObjectRef::namespaced(api_version, kind, NAME, name)
 }
 
@@ -188,13 +188,13 @@ async fn prepare(stage: &Stage) -> Result<()> {
         },
     });
     stage.cluster1.apply(&volume).await?;
-    let rights = json!({
+    let permissions = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": {"name": NAME, "labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
         "rules": [{"apiGroups": ["feedback.example.com"], "resources": ["*"], "verbs": ["*"]}],
     });
-    stage.cluster1.apply(&rights).await.map(drop)
+    stage.cluster1.apply(&permissions).await.map(drop)
 }
 
 /// Returns the expected values of all objects but the custom resource: the kind, the name, and the feedback.
@@ -251,17 +251,22 @@ async fn every_kind_has_feedback_and_no_rule_fails() -> Result<()> {
     stage.hub.create_application(&app).await?;
 
     let address = |kind: &str, address: &str| json!({"loadBalancer": {"ingress": [{kind: address}]}});
-    say(stage, &named("v1", "Service", "front"), &address("ip", "192.0.2.1")).await?;
-    let door = named("networking.k8s.io/v1", "Ingress", "door");
-    say(stage, &door, &address("hostname", "door.example.com")).await?;
+    write_status(
+        stage,
+        &object_ref("v1", "Service", "front"),
+        &address("ip", "192.0.2.1"),
+    )
+    .await?;
+    let door = object_ref("networking.k8s.io/v1", "Ingress", "door");
+    write_status(stage, &door, &address("hostname", "door.example.com")).await?;
     for (kind, name, expected) in expected() {
-        come_back(stage, NAME, kind, name, &expected).await?;
+        wait_for_feedback(stage, NAME, kind, name, &expected).await?;
     }
     a_custom_resource_becomes_ready(stage).await?;
 
     for work in [NAME, CUSTOM] {
         let work = stage.hub.get(&ObjectRef::manifest_work("cluster1", work)).await?;
-        let work = work.context("it is there")?;
+        let work = work.context("the object does not exist")?;
         let manifests = work["status"]["resourceStatus"]["manifests"].as_array();
         let manifests = manifests
             .filter(|manifests| !manifests.is_empty())
@@ -270,9 +275,10 @@ async fn every_kind_has_feedback_and_no_rule_fails() -> Result<()> {
             let of_manifest = json!({"status": manifest});
             assert!(is_true(&of_manifest, "StatusFeedbackSynced"), "{manifest:#}");
             for rule in ["Healthy", "Progressing"] {
-                let verdict = condition(&of_manifest, rule);
-                let is_verdict = verdict.is_none_or(|verdict| verdict["reason"] == "ConditionRuleEvaluated");
-                assert!(is_verdict, "{manifest:#}");
+                let rule_condition = condition(&of_manifest, rule);
+                let is_evaluated =
+                    rule_condition.is_none_or(|rule_condition| rule_condition["reason"] == "ConditionRuleEvaluated");
+                assert!(is_evaluated, "{manifest:#}");
             }
         }
     }
@@ -281,7 +287,7 @@ async fn every_kind_has_feedback_and_no_rule_fails() -> Result<()> {
 
 /// Sets it to not ready, with a reason, and then to ready: Argo CD waits for it.
 async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
-    let kettle = named("feedback.example.com/v1", "Kettle", "tea");
+    let kettle = object_ref("feedback.example.com/v1", "Kettle", "tea");
     let ready = |status: &str, reason: &str| {
         let ready = json!({"type": "Ready", "status": status, "reason": reason, "message": "80 degrees"});
         json!({"conditions": [ready]})
@@ -289,9 +295,9 @@ async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
     let health = |expected: &'static str| move |app: &Value| app["status"]["health"]["status"] == expected;
     let app = ObjectRef::application(NAME);
 
-    say(stage, &kettle, &ready("False", "Boiling")).await?;
+    write_status(stage, &kettle, &ready("False", "Boiling")).await?;
     let expected = json!({"Ready": "False", "ReadyReason": "Boiling"});
-    come_back(stage, CUSTOM, "Kettle", "tea", &expected).await?;
+    wait_for_feedback(stage, CUSTOM, "Kettle", "tea", &expected).await?;
     let custom = ObjectRef::manifest_work("cluster1", CUSTOM);
     let message = "Ready: False: Boiling: 80 degrees";
     let waits = |work: &Value| {
@@ -303,9 +309,9 @@ async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
     stage.hub.wait_for(&custom, waits).await?;
     stage.hub.wait_for(&app, health("Progressing")).await?;
 
-    say(stage, &kettle, &ready("True", "Boiled")).await?;
+    write_status(stage, &kettle, &ready("True", "Boiled")).await?;
     let expected = json!({"Ready": "True", "ReadyReason": "Boiled"});
-    come_back(stage, CUSTOM, "Kettle", "tea", &expected).await?;
-    // As are the paused Deployment and the CronJob all the time.
+    wait_for_feedback(stage, CUSTOM, "Kettle", "tea", &expected).await?;
+    // The paused Deployment and the CronJob are Suspended all the time.
     stage.hub.wait_for(&app, health("Suspended")).await.map(drop)
 }

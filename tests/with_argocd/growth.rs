@@ -70,13 +70,13 @@ async fn delivers_three_megabytes() -> Result<()> {
     texts_are(cluster1, name, &expected).await?;
 
     // A refresh without a change writes nothing, and a change of one object changes one work.
-    let seen = hub.refresh_application(name, "hard").await?;
-    assert!(is_synced(&seen), "{:#}", seen["status"]["sync"]);
+    let refreshed = hub.refresh_application(name, "hard").await?;
+    assert!(is_synced(&refreshed), "{:#}", refreshed["status"]["sync"]);
     let changed = text("other content", 50_000);
     let commit = git.commit(&[(&format!("{name}/filler-7.json"), &config_map("filler-7", &changed))])?;
     expected.insert("filler-7".to_owned(), changed);
     let app = delivered(hub, name, &commit).await?;
-    assert_eq!(syncs(&app), 2, "one for each commit");
+    assert_eq!(syncs(&app), 2, "one sync for each commit");
     texts_are(cluster1, name, &expected).await?;
     let after = works(hub, name).await?;
     let touched: Vec<&String> = after
@@ -111,7 +111,7 @@ async fn texts_are(cluster: &ManagedCluster, namespace: &str, expected: &BTreeMa
     .await
 }
 
-/// A database: it must not be deleted, not even to be recreated at once.
+/// A database, which must never be deleted and recreated.
 const DATABASE: &str = "
 apiVersion: v1
 kind: Namespace
@@ -217,7 +217,7 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
         let app = synced(hub, name, &commit).await?;
         assert_eq!(syncs(&app), syncs_before + 1, "round {round}: one sync for each commit");
         syncs_before = syncs(&app);
-        // At once: a deleted object may never become healthy again.
+        // Compare before the objects are healthy: a deleted object may never become healthy again.
         same_objects(
             round,
             &kept,
@@ -231,7 +231,7 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
             assert!(is_applied(work), "round {round}: {:#}", work["status"]);
         }
         let names: BTreeSet<String> = works.into_keys().collect();
-        assert_ne!(names, works_before, "round {round} cuts or joins works");
+        assert_ne!(names, works_before, "round {round} splits or joins works");
         if fillers < 3 {
             assert_eq!(names, BTreeSet::from([name.to_owned()]), "round {round}");
         }
@@ -243,12 +243,12 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
         let database = "StatefulSet database";
         assert_eq!(
             after[database]["metadata"]["generation"], before[database]["metadata"]["generation"],
-            "round {round}: it was left alone"
+            "round {round}: the database was not restarted"
         );
         texts_are(cluster1, name, &expected).await?;
         before = after;
     }
-    // The numbers of works depend on the hashes; that there were many different ones does not.
+    // The hashes decide the numbers of works, but there are always many different ones.
     assert!(
         counts.contains(&1) && counts.len() >= 5 && counts.last() >= Some(&7),
         "{counts:?}"
@@ -317,7 +317,7 @@ async fn a_large_object(name: &str, beside: bool) -> Result<()> {
         let large = before
             .values()
             .find(|work| objects_of(work).contains("ConfigMap large"))
-            .context("a work has it")?;
+            .context("no work has the object")?;
         let is_large = length > WORK_SIZE;
         let alone = objects_of(large).len() == 1;
         assert_eq!(alone, is_large || !beside, "{length}");
@@ -335,15 +335,19 @@ async fn a_large_object(name: &str, beside: bool) -> Result<()> {
         let object = cluster1
             .get(&ObjectRef::config_map(name, "large"))
             .await?
-            .context("it is there")?;
+            .context("the object does not exist")?;
         if uid.is_null() {
             uid = object["metadata"]["uid"].clone();
         }
-        assert_eq!(object["metadata"]["uid"], uid, "{length}: it is the same object");
+        assert_eq!(object["metadata"]["uid"], uid, "{length}: the object was recreated");
 
         for refresh in 1..=3 {
-            let seen = hub.refresh_application(name, "hard").await?;
-            assert!(is_synced(&seen), "{length}, refresh {refresh}: {:#}", seen["status"]);
+            let refreshed = hub.refresh_application(name, "hard").await?;
+            assert!(
+                is_synced(&refreshed),
+                "{length}, refresh {refresh}: {:#}",
+                refreshed["status"]
+            );
         }
         for (work, now) in works(hub, name).await? {
             assert_eq!(

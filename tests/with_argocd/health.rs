@@ -1,4 +1,4 @@
-//! Tests that the health of an Application on the hub follows from its objects on the managed cluster.
+//! Tests that the health of an Application on the hub follows its objects on the managed cluster.
 
 use crate::health_check;
 use crate::stage::{Stage, application, stage};
@@ -12,7 +12,7 @@ async fn deploy(stage: &Stage, name: &str, git: &GitRepository) -> Result<()> {
 }
 
 /// Waits until the Application at this commit has this health.
-async fn shows(stage: &Stage, name: &str, commit: &str, status: &str) -> Result<Value> {
+async fn wait_for_health(stage: &Stage, name: &str, commit: &str, status: &str) -> Result<Value> {
     let is_shown = |app: &Value| {
         app["status"]["sync"]["revision"] == commit
             && app["status"]["sync"]["status"] == "Synced"
@@ -31,24 +31,27 @@ fn of_manifest<'a>(work: &'a Value, kind: &str, name: &str) -> Value {
 }
 
 /// Waits until the agent reports this condition of an object, with `words` in its message, and returns the message.
-async fn says(
+async fn wait_for_rule(
     stage: &Stage,
     work: &str,
     (kind, name): (&str, &str),
-    (verdict, status): (&str, &str),
+    (condition_type, status): (&str, &str),
     words: &str,
 ) -> Result<String> {
     let message = |found: &Value| found["message"].as_str().unwrap_or_default().to_owned();
-    let said = |work: &Value| {
-        let found = condition(&of_manifest(work, kind, name), verdict)?.clone();
+    let rule_message = |work: &Value| {
+        let found = condition(&of_manifest(work, kind, name), condition_type)?.clone();
         let at_present = found["observedGeneration"] == work["metadata"]["generation"];
         let by_rule = found["reason"] == "ConditionRuleEvaluated";
         let so = at_present && by_rule && found["status"] == status && message(&found).contains(words);
         so.then(|| message(&found))
     };
     let work_ref = ObjectRef::manifest_work("cluster1", work);
-    let work = stage.hub.wait_for(&work_ref, |work| said(work).is_some()).await?;
-    said(&work).context("it was said")
+    let work = stage
+        .hub
+        .wait_for(&work_ref, |work| rule_message(work).is_some())
+        .await?;
+    rule_message(&work).context("no message")
 }
 
 fn deployment(name: &str, spec: &str, pod: &str) -> String {
@@ -60,7 +63,7 @@ fn deployment(name: &str, spec: &str, pod: &str) -> String {
 }
 
 /// A selector that matches no node.
-const NOWHERE: &str = "      nodeSelector: {disk: none}\n";
+const NO_NODE: &str = "      nodeSelector: {disk: none}\n";
 
 #[tokio::test]
 async fn rollout_is_progressing_until_complete() -> Result<()> {
@@ -68,10 +71,10 @@ async fn rollout_is_progressing_until_complete() -> Result<()> {
     let name = "health-rollout";
     let git = GitRepository::new()?;
     let file = format!("{name}/web.yaml");
-    let stuck = git.commit(&[(&file, &deployment(name, "", NOWHERE))])?;
+    let stuck = git.commit(&[(&file, &deployment(name, "", NO_NODE))])?;
     deploy(stage, name, &git).await?;
 
-    let message = says(
+    let message = wait_for_rule(
         stage,
         name,
         ("Deployment", name),
@@ -79,8 +82,8 @@ async fn rollout_is_progressing_until_complete() -> Result<()> {
         "waiting for rollout to finish: 0 of 2 updated replicas are available",
     )
     .await?;
-    says(stage, name, ("Deployment", name), ("Healthy", "True"), "").await?;
-    shows(stage, name, &stuck, "Progressing").await?;
+    wait_for_rule(stage, name, ("Deployment", name), ("Healthy", "True"), "").await?;
+    wait_for_health(stage, name, &stuck, "Progressing").await?;
     let work = ObjectRef::manifest_work("cluster1", name);
     let live = stage.hub.wait_for(&work, is_applied).await?;
     assert!(
@@ -98,9 +101,12 @@ async fn rollout_is_progressing_until_complete() -> Result<()> {
 
     let fixed = git.commit(&[(&file, &deployment(name, "", ""))])?;
     stage.hub.refresh_application(name, "normal").await?;
-    shows(stage, name, &fixed, "Healthy").await?;
+    wait_for_health(stage, name, &fixed, "Healthy").await?;
     let deployment = stage.cluster1.get(&ObjectRef::deployment("default", name)).await?;
-    assert_eq!(deployment.context("it is there")?["status"]["availableReplicas"], 2);
+    assert_eq!(
+        deployment.context("the object does not exist")?["status"]["availableReplicas"],
+        2
+    );
     stage.hub.delete(&ObjectRef::application(name)).await
 }
 
@@ -111,15 +117,15 @@ async fn failed_rollout_is_degraded_until_fixed() -> Result<()> {
     let git = GitRepository::new()?;
     let file = format!("{name}/web.yaml");
     let deadline = "  progressDeadlineSeconds: 2\n";
-    let failing = git.commit(&[(&file, &deployment(name, deadline, NOWHERE))])?;
+    let failing = git.commit(&[(&file, &deployment(name, deadline, NO_NODE))])?;
     deploy(stage, name, &git).await?;
     let web = ("Deployment", name);
-    says(stage, name, web, ("Healthy", "False"), "has timed out progressing").await?;
-    shows(stage, name, &failing, "Degraded").await?;
+    wait_for_rule(stage, name, web, ("Healthy", "False"), "has timed out progressing").await?;
+    wait_for_health(stage, name, &failing, "Degraded").await?;
 
-    let mended = git.commit(&[(&file, &deployment(name, deadline, ""))])?;
+    let fixed = git.commit(&[(&file, &deployment(name, deadline, ""))])?;
     stage.hub.refresh_application(name, "normal").await?;
-    shows(stage, name, &mended, "Healthy").await?;
+    wait_for_health(stage, name, &fixed, "Healthy").await?;
     stage.hub.delete(&ObjectRef::application(name)).await
 }
 
@@ -147,14 +153,14 @@ async fn crashing_pods_are_degraded_with_the_containers_message() -> Result<()> 
     deploy(stage, name, &git).await?;
     let failed = ("Healthy", "False");
     let of_container = "container web: containerFailed: container failed";
-    says(stage, name, ("Pod", name), failed, of_container).await?;
-    says(stage, name, ("Job", name), failed, "BackoffLimitExceeded").await?;
-    says(stage, name, ("Deployment", name), ("Progressing", "False"), "").await?;
-    shows(stage, name, &broken, "Degraded").await?;
+    wait_for_rule(stage, name, ("Pod", name), failed, of_container).await?;
+    wait_for_rule(stage, name, ("Job", name), failed, "BackoffLimitExceeded").await?;
+    wait_for_rule(stage, name, ("Deployment", name), ("Progressing", "False"), "").await?;
+    wait_for_health(stage, name, &broken, "Degraded").await?;
 
     // A failed Job stays failed, so new ones replace it.
     let again = format!("{name}-again");
-    let mended = git.commit(&[
+    let fixed = git.commit(&[
         (&format!("{name}/pod.yaml"), &pod(&again, "")),
         (
             &format!("{name}/job.yaml"),
@@ -162,9 +168,9 @@ async fn crashing_pods_are_degraded_with_the_containers_message() -> Result<()> 
         ),
     ])?;
     stage.hub.refresh_application(name, "normal").await?;
-    shows(stage, name, &mended, "Healthy").await?;
+    wait_for_health(stage, name, &fixed, "Healthy").await?;
     let job = ObjectRef::namespaced("batch/v1", "Job", "default", &again);
-    let job = stage.cluster1.get(&job).await?.context("it is there")?;
+    let job = stage.cluster1.get(&job).await?.context("the object does not exist")?;
     assert!(is_true(&job, "Complete"), "{:#}", job["status"]);
     stage
         .cluster1
@@ -197,10 +203,10 @@ async fn forbidden_objects_are_degraded_with_the_agents_message() -> Result<()> 
         .cluster1
         .wait_for(&web, |web| web["status"]["availableReplicas"] == 2)
         .await?;
-    // After a while in which it may recover.
-    shows(stage, name, &commit, "Degraded").await?;
+    // The health is Degraded only after the grace period.
+    wait_for_health(stage, name, &commit, "Degraded").await?;
     let work = ObjectRef::manifest_work("cluster1", name);
-    let live = stage.hub.get(&work).await?.context("it is there")?;
+    let live = stage.hub.get(&work).await?.context("the object does not exist")?;
     let (status, message) = health_check::health(&live)?;
     assert_eq!(status, "Degraded", "{message}");
     assert!(
@@ -214,7 +220,7 @@ async fn forbidden_objects_are_degraded_with_the_agents_message() -> Result<()> 
     git.remove(&[&format!("{name}/class.yaml")])?;
     let without = git.commit(&[])?;
     stage.hub.refresh_application(name, "normal").await?;
-    shows(stage, name, &without, "Healthy").await?;
+    wait_for_health(stage, name, &without, "Healthy").await?;
     stage.hub.delete(&ObjectRef::application(name)).await
 }
 
@@ -223,21 +229,21 @@ async fn without_condition_rules_applied_and_available_is_healthy() -> Result<()
     let Some(stage) = stage().await? else { return Ok(()) };
     let name = "health-without-rules";
     let git = GitRepository::new()?;
-    let commit = git.commit(&[(&format!("{name}/web.yaml"), &deployment(name, "", NOWHERE))])?;
+    let commit = git.commit(&[(&format!("{name}/web.yaml"), &deployment(name, "", NO_NODE))])?;
     let mut app = application(name, &git)?;
     app["spec"]["source"]["plugin"]["parameters"] = json!([{"name": "condition-rules", "string": "false"}]);
     stage.hub.create_application(&app).await?;
-    shows(stage, name, &commit, "Healthy").await?;
+    wait_for_health(stage, name, &commit, "Healthy").await?;
     let work = ObjectRef::manifest_work("cluster1", name);
-    let work = stage.hub.get(&work).await?.context("it is there")?;
+    let work = stage.hub.get(&work).await?.context("the object does not exist")?;
     assert!(is_applied(&work) && is_true(&work, "Available"), "{:#}", work["status"]);
     assert!(!work.to_string().contains("conditionRules"), "{:#}", work["spec"]);
     let manifest = of_manifest(&work, "Deployment", name);
     assert!(condition(&manifest, "Progressing").is_none() && condition(&manifest, "Healthy").is_none());
     let web = stage.cluster1.get(&ObjectRef::deployment("default", name)).await?;
     assert!(
-        !is_true(&web.context("it is there")?, "Available"),
-        "or this says nothing"
+        !is_true(&web.context("the object does not exist")?, "Available"),
+        "otherwise the test proves nothing"
     );
     stage.hub.delete(&ObjectRef::application(name)).await
 }

@@ -1,6 +1,6 @@
 //! Tests of the health checks of works in deploy/argocd_cm.yaml, with the real Argo CD, one object at a time, without a hub.
 
-#![allow(clippy::too_many_lines, reason = "a table is as long as what it holds")]
+#![allow(clippy::too_many_lines, reason = "the tables of cases are long")]
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
@@ -38,13 +38,13 @@ const GENERATION: u64 = 2;
 /// The transition time of conditions, unless it matters.
 const LONG_AGO: &str = "2026-01-01T00:00:00Z";
 /// Times inside and outside of the grace period of a failure; replaced by real times when Argo CD runs.
-const JUST_NOW: &str = "10 seconds ago";
-const BEFORE: &str = "20 seconds ago";
-const A_WHILE_AGO: &str = "80 seconds ago";
+const INSIDE_GRACE: &str = "10 seconds ago";
+const BEFORE_INSIDE_GRACE: &str = "20 seconds ago";
+const OUTSIDE_GRACE: &str = "80 seconds ago";
 
-const FINE: &str = "1 object is healthy on managed cluster cluster1";
+const HEALTHY_MESSAGE: &str = "1 object is healthy on managed cluster cluster1";
 const NOT_APPLIED: &str = "waiting for the agent of managed cluster cluster1 to apply it";
-const NOT_LOOKED_AT: &str = "Deployment shop/web: waiting for the agent of managed cluster cluster1 to look at it";
+const NOT_CHECKED: &str = "Deployment shop/web: waiting for the agent of managed cluster cluster1 to look at it";
 
 /// Returns a condition as the agent sets it, for the current generation if it has one.
 fn condition(kind: &str, status: &str, message: &str) -> Value {
@@ -85,7 +85,7 @@ fn manifest(kind: &str, name: &str, conditions: &[Value]) -> Value {
 }
 
 /// Returns the agent's conditions of an object that it has applied and found.
-fn found() -> Vec<Value> {
+fn found_conditions() -> Vec<Value> {
     vec![
         condition("Applied", "True", "Apply manifest complete"),
         condition("Available", "True", "Resource is available"),
@@ -95,13 +95,13 @@ fn found() -> Vec<Value> {
 
 /// Returns an available Deployment with these results of its rules.
 fn deployment(name: &str, healthy: (&str, &str), progressing: (&str, &str)) -> Value {
-    let mut conditions = found();
+    let mut conditions = found_conditions();
     conditions.push(condition("Healthy", healthy.0, healthy.1));
     conditions.push(condition("Progressing", progressing.0, progressing.1));
     manifest("Deployment", name, &conditions)
 }
 
-fn fine(name: &str) -> Value {
+fn healthy_deployment(name: &str) -> Value {
     deployment(
         name,
         ("True", "it is not broken"),
@@ -109,11 +109,11 @@ fn fine(name: &str) -> Value {
     )
 }
 
-fn rolling(name: &str) -> Value {
+fn rolling_deployment(name: &str) -> Value {
     deployment(name, ("True", ""), ("True", "1 of 2 replicas is ready"))
 }
 
-fn broken(name: &str) -> Value {
+fn broken_deployment(name: &str) -> Value {
     deployment(
         name,
         ("False", "back-off restarting failed container"),
@@ -121,7 +121,7 @@ fn broken(name: &str) -> Value {
     )
 }
 
-fn suspended(name: &str) -> Value {
+fn suspended_deployment(name: &str) -> Value {
     let paused = json!([
         {"name": "Image", "fieldValue": {"type": "String", "string": "nginx"}},
         {"name": "Suspended", "fieldValue": {"type": "Boolean", "boolean": true}},
@@ -131,7 +131,7 @@ fn suspended(name: &str) -> Value {
 }
 
 fn config_map() -> Value {
-    manifest("ConfigMap", "settings", &found())
+    manifest("ConfigMap", "settings", &found_conditions())
 }
 
 /// Returns the agent's status of an object that it cannot apply, since a time.
@@ -185,7 +185,7 @@ fn work(manifests: &[Value]) -> Value {
 
 /// Returns the object with another value at a path, whose parent exists.
 fn with(mut object: Value, pointer: &str, value: Value) -> Value {
-    let (parent, last) = pointer.rsplit_once('/').expect("a place starts with a slash");
+    let (parent, last) = pointer.rsplit_once('/').expect("a pointer starts with a slash");
     match object.pointer_mut(parent).expect(pointer) {
         Value::Array(items) => items[last.parse::<usize>().expect("a number")] = value,
         parent => parent[last] = value,
@@ -194,7 +194,7 @@ fn with(mut object: Value, pointer: &str, value: Value) -> Value {
 }
 
 fn without(mut object: Value, pointer: &str) -> Value {
-    let (parent, last) = pointer.rsplit_once('/').expect("a place starts with a slash");
+    let (parent, last) = pointer.rsplit_once('/').expect("a pointer starts with a slash");
     match object.pointer_mut(parent).expect(pointer) {
         Value::Array(items) => drop(items.remove(last.parse().expect("a number"))),
         parent => drop(parent.as_object_mut().expect("an object").remove(last)),
@@ -202,7 +202,7 @@ fn without(mut object: Value, pointer: &str) -> Value {
     object
 }
 
-/// Returns the time of so many seconds ago, in Kubernetes' format.
+/// Returns the time `seconds` ago, in Kubernetes' format.
 fn seconds_ago(seconds: u64) -> String {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -230,7 +230,7 @@ fn seconds_ago(seconds: u64) -> String {
 }
 
 /// Returns the object with its times relative to now.
-fn in_time(object: &Value) -> String {
+fn with_real_times(object: &Value) -> String {
     let mut text = object.to_string();
     for seconds in [10, 20, 80] {
         text = text.replace(&format!("{seconds} seconds ago"), &seconds_ago(seconds));
@@ -241,7 +241,11 @@ fn in_time(object: &Value) -> String {
 /// Returns cases before and while the agent applies the work.
 fn applying() -> Vec<Case> {
     let new = without(work(&[]), "/status");
-    let deleted = with(work(&[fine("web")]), "/metadata/deletionTimestamp", json!(LONG_AGO));
+    let deleted = with(
+        work(&[healthy_deployment("web")]),
+        "/metadata/deletionTimestamp",
+        json!(LONG_AGO),
+    );
     // Argo CD does not check objects that are being deleted, unless they are hooks.
     let deleted_hook = with(
         deleted.clone(),
@@ -250,7 +254,7 @@ fn applying() -> Vec<Case> {
     );
     let deleting = condition("Deleting", "True", "3 objects are left");
     vec![
-        case("nothing is said of a new work", new.clone(), "Progressing", NOT_APPLIED),
+        case("a new work has no status", new.clone(), "Progressing", NOT_APPLIED),
         case(
             "an empty status",
             with(new, "/status", json!({})),
@@ -264,9 +268,9 @@ fn applying() -> Vec<Case> {
             NOT_APPLIED,
         ),
         case(
-            "Applied is of the generation before",
+            "Applied is of an earlier generation",
             with(
-                work(&[fine("web")]),
+                work(&[healthy_deployment("web")]),
                 "/status/conditions/0/observedGeneration",
                 json!(1),
             ),
@@ -274,21 +278,28 @@ fn applying() -> Vec<Case> {
             NOT_APPLIED,
         ),
         case(
-            "Applied does not say its generation",
-            without(work(&[fine("web")]), "/status/conditions/0/observedGeneration"),
+            "Applied has no observedGeneration",
+            without(
+                work(&[healthy_deployment("web")]),
+                "/status/conditions/0/observedGeneration",
+            ),
             "Progressing",
             NOT_APPLIED,
         ),
         case(
             "Applied is unknown",
-            with(work(&[fine("web")]), "/status/conditions/0/status", json!("Unknown")),
+            with(
+                work(&[healthy_deployment("web")]),
+                "/status/conditions/0/status",
+                json!("Unknown"),
+            ),
             "Progressing",
             NOT_APPLIED,
         ),
         case(
-            "the work failed before, and its correction is not applied yet",
+            "the earlier generation failed, and its correction is not applied yet",
             with(
-                work(&[broken("web")]),
+                work(&[broken_deployment("web")]),
                 "/status/conditions/0/observedGeneration",
                 json!(1),
             ),
@@ -303,9 +314,9 @@ fn applying() -> Vec<Case> {
         ),
         case(
             "no generation",
-            without(work(&[fine("web")]), "/metadata/generation"),
+            without(work(&[healthy_deployment("web")]), "/metadata/generation"),
             "Healthy",
-            FINE,
+            HEALTHY_MESSAGE,
         ),
         case("the work is being deleted", deleted, "Progressing", "Pending deletion"),
         case(
@@ -315,20 +326,23 @@ fn applying() -> Vec<Case> {
             "the agent of managed cluster cluster1 is removing its objects",
         ),
         case(
-            "a hook is being deleted, and the agent says more",
+            "a hook is being deleted, with a message of the agent",
             with(deleted_hook, "/status/conditions/1", deleting),
             "Progressing",
             "the agent of managed cluster cluster1 is removing its objects: 3 objects are left",
         ),
         case(
             "an object cannot be applied yet",
-            work(&[refused("Deployment", "web", JUST_NOW)]),
+            work(&[refused("Deployment", "web", INSIDE_GRACE)]),
             "Progressing",
             "Deployment shop/web: Failed to apply manifest: namespaces \"shop\" not found",
         ),
         case(
             "an object cannot be applied",
-            work(&[fine("web"), refused("ConfigMap", "settings", A_WHILE_AGO)]),
+            work(&[
+                healthy_deployment("web"),
+                refused("ConfigMap", "settings", OUTSIDE_GRACE),
+            ]),
             "Degraded",
             "ConfigMap shop/settings: Failed to apply manifest: namespaces \"shop\" not found",
         ),
@@ -339,16 +353,19 @@ fn applying() -> Vec<Case> {
             "Namespace shop: Failed to apply manifest: namespaces \"shop\" not found",
         ),
         case(
-            "the work has failed for long, another object only since now",
-            work(&[fine("web"), refused("ConfigMap", "settings", JUST_NOW)]),
+            "the work failed long ago, an object just now",
+            work(&[
+                healthy_deployment("web"),
+                refused("ConfigMap", "settings", INSIDE_GRACE),
+            ]),
             "Progressing",
             "ConfigMap shop/settings: Failed to apply manifest: namespaces \"shop\" not found",
         ),
         case(
-            "one object failed for long, one only since now",
+            "one object failed long ago, one just now",
             work(&[
-                refused("ConfigMap", "new", JUST_NOW),
-                refused("ConfigMap", "old", A_WHILE_AGO),
+                refused("ConfigMap", "new", INSIDE_GRACE),
+                refused("ConfigMap", "old", OUTSIDE_GRACE),
             ]),
             "Degraded",
             "ConfigMap shop/old: Failed to apply manifest: namespaces \"shop\" not found",
@@ -366,13 +383,17 @@ fn applying() -> Vec<Case> {
             "ConfigMap shop/a: no; ConfigMap shop/b: no; ConfigMap shop/c: no",
         ),
         case(
-            "the work is not applied, and no manifest says why",
-            with(work(&[fine("web")]), "/status/conditions/0/status", json!("False")),
+            "the work is not applied, and no manifest has the reason",
+            with(
+                work(&[healthy_deployment("web")]),
+                "/status/conditions/0/status",
+                json!("False"),
+            ),
             "Degraded",
             "Apply manifest work complete",
         ),
         case(
-            "a kind that the cluster does not know",
+            "a kind that the cluster does not serve",
             work(&[with(
                 short(refused("Gadget", "g", LONG_AGO)),
                 "/resourceMeta/resource",
@@ -382,7 +403,7 @@ fn applying() -> Vec<Case> {
             "Gadget shop/g: no",
         ),
         case(
-            "a manifest of which nothing is known but its place",
+            "a manifest with only its ordinal",
             work(&[with(
                 short(refused("ConfigMap", "a", LONG_AGO)),
                 "/resourceMeta",
@@ -393,7 +414,7 @@ fn applying() -> Vec<Case> {
         ),
         case(
             "a broken object is worse than one that is not applied yet",
-            work(&[refused("ConfigMap", "settings", JUST_NOW), broken("web")]),
+            work(&[refused("ConfigMap", "settings", INSIDE_GRACE), broken_deployment("web")]),
             "Degraded",
             "Deployment shop/web: back-off restarting failed container",
         ),
@@ -410,67 +431,81 @@ fn available() -> Vec<Case> {
     let available =
         |status: &str, message: &str| with(config_map(), "/conditions/1", condition("Available", status, message));
     let gone = available("False", "Resource is not available");
-    let applied_since = with(gone.clone(), "/conditions/0/lastTransitionTime", json!(BEFORE));
+    let applied_since = with(
+        gone.clone(),
+        "/conditions/0/lastTransitionTime",
+        json!(BEFORE_INSIDE_GRACE),
+    );
     let missing_since = with(
         applied_since.clone(),
         "/conditions/1/lastTransitionTime",
-        json!(JUST_NOW),
+        json!(INSIDE_GRACE),
     );
-    let applied_long_since = with(gone.clone(), "/conditions/0/lastTransitionTime", json!(A_WHILE_AGO));
+    let applied_long_since = with(gone.clone(), "/conditions/0/lastTransitionTime", json!(OUTSIDE_GRACE));
     let leftover = with(gone.clone(), "/conditions/0/observedGeneration", json!(1));
     let lie = with(
         work(std::slice::from_ref(&gone)),
         "/status/conditions/1",
         condition("Available", "True", ""),
     );
-    let gone_says = "ConfigMap shop/settings: Resource is not available";
+    let gone_message = "ConfigMap shop/settings: Resource is not available";
     vec![
-        case("a kind without rules", work(&[config_map()]), "Healthy", FINE),
         case(
-            "a kind without rules that nobody looked at yet",
-            work(&[manifest("ConfigMap", "settings", &found()[..1])]),
+            "a kind without rules",
+            work(&[config_map()]),
             "Healthy",
-            FINE,
+            HEALTHY_MESSAGE,
         ),
         case(
-            "an object is gone from the cluster",
+            "a kind without rules that the agent has not checked yet",
+            work(&[manifest("ConfigMap", "settings", &found_conditions()[..1])]),
+            "Healthy",
+            HEALTHY_MESSAGE,
+        ),
+        case(
+            "an object was deleted on the cluster",
             work(&[gone]),
             "Degraded",
-            gone_says,
+            gone_message,
         ),
-        case("the work's own Available is not believed", lie, "Degraded", gone_says),
         case(
-            "an object was found missing and applied since",
+            "the condition Available of the work is ignored",
+            lie,
+            "Degraded",
+            gone_message,
+        ),
+        case(
+            "an object was missing and has been applied since",
             work(&[applied_since]),
             "Progressing",
             "ConfigMap shop/settings: waiting for the agent of managed cluster cluster1 to look at it",
         ),
         case(
-            "an object went missing right after it was applied",
+            "an object was deleted right after it was applied",
             work(&[missing_since]),
             "Degraded",
-            gone_says,
+            gone_message,
         ),
         case(
             "an object never appeared",
             work(&[applied_long_since]),
             "Degraded",
-            gone_says,
+            gone_message,
         ),
         case(
-            "an object cannot be looked at",
+            "an object cannot be read",
             work(&[available("Unknown", "Failed to fetch resource: forbidden")]),
             "Progressing",
             "ConfigMap shop/settings: Failed to fetch resource: forbidden",
         ),
         case(
-            "what is left of the generation before does not count",
-            work(&[leftover, fine("web")]),
+            "a status of an earlier generation is ignored",
+            work(&[leftover, healthy_deployment("web")]),
             "Healthy",
-            FINE,
+            HEALTHY_MESSAGE,
         ),
         case(
-            "nothing is counted",
+            "a work without objects",
             work(&[]),
             "Healthy",
             "healthy on managed cluster cluster1",
@@ -482,37 +517,37 @@ fn available() -> Vec<Case> {
 fn rules() -> Vec<Case> {
     let error = |pointer: &str, status: &str, reason: &str| {
         let broken_rule = with(
-            with(fine("web"), &format!("{pointer}/reason"), json!(reason)),
+            with(healthy_deployment("web"), &format!("{pointer}/reason"), json!(reason)),
             &format!("{pointer}/message"),
             json!("no such key: status"),
         );
         work(&[with(broken_rule, &format!("{pointer}/status"), json!(status))])
     };
     let unknown = "Deployment shop/web: its health is not known: no such key: status";
-    let without_rules = manifest("Deployment", "web", &found());
-    let not_looked_at = manifest("Deployment", "web", &found()[..1]);
+    let without_rules = manifest("Deployment", "web", &found_conditions());
+    let not_checked = manifest("Deployment", "web", &found_conditions()[..1]);
     let one_name = |name: &str| {
         let work = work(std::slice::from_ref(&without_rules));
         with(work, "/spec/manifestConfigs/1/resourceIdentifier/name", json!(name))
     };
     let old_agent = "1 object is applied on managed cluster cluster1, whose agent does not report health, which OCM 1.0 and newer does";
     vec![
-        case("fine", work(&[fine("web")]), "Healthy", FINE),
+        case("fine", work(&[healthy_deployment("web")]), "Healthy", HEALTHY_MESSAGE),
         case(
-            "several are fine",
-            work(&[fine("web"), fine("api"), config_map()]),
+            "several healthy objects",
+            work(&[healthy_deployment("web"), healthy_deployment("api"), config_map()]),
             "Healthy",
             "3 objects are healthy on managed cluster cluster1",
         ),
         case(
             "rolling out",
-            work(&[fine("api"), rolling("web")]),
+            work(&[healthy_deployment("api"), rolling_deployment("web")]),
             "Progressing",
             "Deployment shop/web: 1 of 2 replicas is ready",
         ),
         case(
-            "broken, which is Progressing too",
-            work(&[fine("api"), broken("web")]),
+            "broken and also Progressing",
+            work(&[healthy_deployment("api"), broken_deployment("web")]),
             "Degraded",
             "Deployment shop/web: back-off restarting failed container",
         ),
@@ -523,27 +558,32 @@ fn rules() -> Vec<Case> {
             "Deployment shop/web: it is broken",
         ),
         case(
-            "broken and rolling out: the worst wins, and only they are told",
-            work(&[rolling("api"), suspended("old"), broken("web"), fine("new")]),
+            "broken and rolling out: only the worst objects are in the message",
+            work(&[
+                rolling_deployment("api"),
+                suspended_deployment("old"),
+                broken_deployment("web"),
+                healthy_deployment("new"),
+            ]),
             "Degraded",
             "Deployment shop/web: back-off restarting failed container",
         ),
         case(
             "rolling out is worse than suspended",
-            work(&[suspended("old"), rolling("web")]),
+            work(&[suspended_deployment("old"), rolling_deployment("web")]),
             "Progressing",
             "Deployment shop/web: 1 of 2 replicas is ready",
         ),
         case(
             "suspended",
-            work(&[fine("web"), suspended("old")]),
+            work(&[healthy_deployment("web"), suspended_deployment("old")]),
             "Suspended",
             "Deployment shop/old: the rollout is paused",
         ),
         case(
-            "not suspended any more",
+            "no longer suspended",
             work(&[with(
-                suspended("web"),
+                suspended_deployment("web"),
                 "/statusFeedback/values/1/fieldValue/boolean",
                 json!(false),
             )]),
@@ -552,40 +592,52 @@ fn rules() -> Vec<Case> {
         ),
         case(
             "four are rolling out",
-            work(&["a", "b", "c", "d"].map(rolling)),
+            work(&["a", "b", "c", "d"].map(rolling_deployment)),
             "Progressing",
             "Deployment shop/a: 1 of 2 replicas is ready; Deployment shop/b: 1 of 2 replicas is ready; \
              Deployment shop/c: 1 of 2 replicas is ready; and 1 more",
         ),
         case(
-            "Healthy is of the generation before",
-            work(&[with(fine("web"), "/conditions/3/observedGeneration", json!(1))]),
+            "Healthy is of an earlier generation",
+            work(&[with(
+                healthy_deployment("web"),
+                "/conditions/3/observedGeneration",
+                json!(1),
+            )]),
             "Progressing",
-            NOT_LOOKED_AT,
+            NOT_CHECKED,
         ),
         case(
-            "Progressing is of the generation before",
-            work(&[with(fine("web"), "/conditions/4/observedGeneration", json!(1))]),
+            "Progressing is of an earlier generation",
+            work(&[with(
+                healthy_deployment("web"),
+                "/conditions/4/observedGeneration",
+                json!(1),
+            )]),
             "Progressing",
-            NOT_LOOKED_AT,
+            NOT_CHECKED,
         ),
         case(
-            "it was broken in the generation before",
-            work(&[with(broken("web"), "/conditions/3/observedGeneration", json!(1))]),
+            "broken in an earlier generation",
+            work(&[with(
+                broken_deployment("web"),
+                "/conditions/3/observedGeneration",
+                json!(1),
+            )]),
             "Progressing",
-            NOT_LOOKED_AT,
+            NOT_CHECKED,
         ),
         case(
-            "one of two conditions is not there yet",
-            work(&[without(fine("web"), "/conditions/4")]),
+            "one of two conditions is missing",
+            work(&[without(healthy_deployment("web"), "/conditions/4")]),
             "Progressing",
-            NOT_LOOKED_AT,
+            NOT_CHECKED,
         ),
         case(
-            "applied and not looked at",
-            work(&[not_looked_at]),
+            "applied and not checked",
+            work(&[not_checked]),
             "Progressing",
-            NOT_LOOKED_AT,
+            NOT_CHECKED,
         ),
         case(
             "an agent without condition rules",
@@ -594,21 +646,21 @@ fn rules() -> Vec<Case> {
             old_agent,
         ),
         case(
-            "the rules are new, and the agent looked only before",
+            "the rules are newer than the last check of the agent",
             with(
                 work(std::slice::from_ref(&without_rules)),
                 "/status/conditions/1/observedGeneration",
                 json!(1),
             ),
             "Progressing",
-            NOT_LOOKED_AT,
+            NOT_CHECKED,
         ),
         case("a rule for exactly this name", one_name("web"), "Healthy", old_agent),
-        case("a rule for another name", one_name("api"), "Healthy", FINE),
+        case("a rule for another name", one_name("api"), "Healthy", HEALTHY_MESSAGE),
         case(
-            "a rule for all names that start so",
+            "a rule for all names with a prefix",
             with(
-                work(&[rolling("web")]),
+                work(&[rolling_deployment("web")]),
                 "/spec/manifestConfigs/1/resourceIdentifier/name",
                 json!("w*"),
             ),
@@ -616,14 +668,14 @@ fn rules() -> Vec<Case> {
             "Deployment shop/web: 1 of 2 replicas is ready",
         ),
         case(
-            "the first entry with rules counts, as for the agent",
+            "the first matching entry with rules applies, as in the agent",
             with(
                 work(std::slice::from_ref(&without_rules)),
                 "/spec/manifestConfigs/1/conditionRules",
                 json!([{"condition": "Ready"}]),
             ),
             "Healthy",
-            FINE,
+            HEALTHY_MESSAGE,
         ),
         case(
             "the rule Healthy cannot be evaluated",
@@ -644,7 +696,7 @@ fn rules() -> Vec<Case> {
             unknown,
         ),
         case(
-            "the rule Progressing is of a type that the agent does not know",
+            "the rule Progressing has an unknown type",
             error("/conditions/4", "Unknown", "ConditionRuleInvalid"),
             "Progressing",
             unknown,
@@ -656,7 +708,7 @@ fn rules() -> Vec<Case> {
 /// change.
 fn complete_and_changed(name: &str) -> Value {
     let done = with(
-        manifest("Job", "migrate", &found()),
+        manifest("Job", "migrate", &found_conditions()),
         "/conditions/0/observedGeneration",
         json!(1),
     );
@@ -698,28 +750,28 @@ fn complete() -> Vec<Case> {
             "Job shop/migrate: it runs",
         ),
         case(
-            "a Job is done",
+            "a Job is complete",
             work(&[job("True", "True", "True", "False")]),
             "Healthy",
-            FINE,
+            HEALTHY_MESSAGE,
         ),
         case(
-            "a Job is done and gone",
+            "a Job is complete and deleted",
             work(&[job("True", "False", "True", "False")]),
             "Healthy",
-            FINE,
+            HEALTHY_MESSAGE,
         ),
         case(
-            "a Job was done and gone before the work changed",
+            "a Job was complete and deleted before the work changed",
             work(&[older(job("True", "False", "True", "False"))]),
             "Healthy",
-            FINE,
+            HEALTHY_MESSAGE,
         ),
         case(
-            "a Job is done, and only the rules of its work were changed",
+            "a Job is complete, and only the rules of its work were changed",
             complete_and_changed("migrate"),
             "Healthy",
-            FINE,
+            HEALTHY_MESSAGE,
         ),
         case(
             "a Job failed, and only the rules of its work were changed",
@@ -732,19 +784,19 @@ fn complete() -> Vec<Case> {
             "Job shop/migrate: BackoffLimitExceeded",
         ),
         case(
-            "a Job is gone before it was done",
+            "a Job was deleted before it was complete",
             work(&[job("False", "False", "True", "True")]),
             "Degraded",
             "Job shop/migrate: Resource is not available",
         ),
         case(
-            "a Job failed: it is complete, and the agent makes no other",
+            "a Job failed: it is complete, and the agent creates no other",
             work(&[job("True", "True", "False", "True")]),
             "Degraded",
             "Job shop/migrate: BackoffLimitExceeded",
         ),
         case(
-            "a Job failed before the work changed, and is gone",
+            "a Job failed before the work changed, and was deleted",
             work(&[older(job("True", "False", "False", "True"))]),
             "Degraded",
             "Job shop/migrate: BackoffLimitExceeded",
@@ -753,39 +805,43 @@ fn complete() -> Vec<Case> {
 }
 
 /// Returns objects that no agent writes: any answer is fine, but there must be one.
-fn half_written() -> Vec<Case> {
+fn malformed() -> Vec<Case> {
     let bare = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork", "metadata": {"name": "shop"}});
     let nonsense = json!([null, 1, "text", [], {}, {"type": 1}, {"type": "Healthy"}]);
-    let somewhere = "waiting for the agent of managed cluster without a name to apply it";
+    let unnamed_cluster = "waiting for the agent of managed cluster without a name to apply it";
     vec![
-        case("only a name", bare.clone(), "Progressing", somewhere),
+        case("only a name", bare.clone(), "Progressing", unnamed_cluster),
         case(
-            "texts for objects",
+            "strings instead of objects",
             with(with(bare.clone(), "/spec", json!("a")), "/status", json!("b")),
             "Progressing",
-            somewhere,
+            unnamed_cluster,
         ),
         case(
-            "conditions that are none",
+            "invalid conditions",
             with(work(&[]), "/status/conditions", nonsense.clone()),
             "Progressing",
             NOT_APPLIED,
         ),
         case(
-            "manifests that are none",
+            "invalid manifests",
             with(work(&[]), "/status/resourceStatus/manifests", json!([1, "a"])),
             "Progressing",
             "manifests[?]: waiting for the agent of managed cluster cluster1 to apply it; \
              manifests[?]: waiting for the agent of managed cluster cluster1 to apply it",
         ),
         case(
-            "a manifest with conditions that are none",
-            work(&[with(fine("web"), "/conditions", json!([1, "a", {}, {"type": []}]))]),
+            "a manifest with invalid conditions",
+            work(&[with(
+                healthy_deployment("web"),
+                "/conditions",
+                json!([1, "a", {}, {"type": []}]),
+            )]),
             "Progressing",
             "Deployment shop/web: waiting for the agent of managed cluster cluster1 to apply it",
         ),
         case(
-            "a verdict and nothing else",
+            "a rule condition and nothing else",
             work(&[json!({"conditions": [
                 {"type": "Applied", "status": "True"},
                 {"type": "Healthy", "observedGeneration": GENERATION},
@@ -795,7 +851,7 @@ fn half_written() -> Vec<Case> {
             "manifests[?]: its health is not known: the rule gives no answer",
         ),
         case(
-            "numbers for texts and texts for numbers",
+            "numbers instead of strings, and the reverse",
             with(
                 work(&[with(
                     with(refused("ConfigMap", "a", LONG_AGO), "/conditions/0/message", json!(1)),
@@ -809,7 +865,7 @@ fn half_written() -> Vec<Case> {
             "ConfigMap shop/a: the agent cannot apply it",
         ),
         case(
-            "times that are missing",
+            "missing times",
             work(&[with(
                 without(config_map(), "/conditions/0/lastTransitionTime"),
                 "/conditions/1",
@@ -819,19 +875,19 @@ fn half_written() -> Vec<Case> {
             "ConfigMap shop/settings: it is not on the cluster",
         ),
         case(
-            "rules that are none",
+            "invalid rules",
             with(
-                work(&[fine("web")]),
+                work(&[healthy_deployment("web")]),
                 "/spec/manifestConfigs",
                 json!([1, {}, {"conditionRules": [1, {}]}, {"conditionRules": "a"}]),
             ),
             "Healthy",
-            FINE,
+            HEALTHY_MESSAGE,
         ),
         case(
-            "feedback that is none",
+            "invalid feedback",
             work(&[with(
-                rolling("web"),
+                rolling_deployment("web"),
                 "/statusFeedback",
                 json!({"values": [1, {"name": "Suspended"}]}),
             )]),
@@ -868,7 +924,7 @@ fn replica_set(rollout: &str) -> Value {
 
 fn replica_sets() -> Vec<Case> {
     let all = || replica_set("All");
-    let said = |condition: usize, status: &str, reason: &str| {
+    let with_condition = |condition: usize, status: &str, reason: &str| {
         let object = with(all(), &format!("/status/conditions/{condition}/status"), json!(status));
         with(object, &format!("/status/conditions/{condition}/reason"), json!(reason))
     };
@@ -880,32 +936,27 @@ fn replica_sets() -> Vec<Case> {
     };
     let no_rules = |object| with(object, "/spec/manifestWorkTemplate/manifestConfigs", json!([]));
     let unfinished = |object| with(object, "/status/conditions/1/status", json!("False"));
-    let no_placement = said(0, "False", "PlacementDecisionNotFound");
+    let no_placement = with_condition(0, "False", "PlacementDecisionNotFound");
     let waiting = "waiting for OCM's work manager; it needs the feature gate ManifestWorkReplicaSet";
-    let processing = || said(2, "False", "Processing");
-    let not_as_expected = || said(2, "False", "NotAsExpected");
+    let processing = || with_condition(2, "False", "Processing");
+    let not_as_expected = || with_condition(2, "False", "NotAsExpected");
     vec![
+        case("set: no status yet", without(all(), "/status"), "Progressing", waiting),
         case(
-            "set: nothing is said yet",
-            without(all(), "/status"),
-            "Progressing",
-            waiting,
-        ),
-        case(
-            "set: conditions that are none",
+            "set: invalid conditions",
             with(all(), "/status/conditions", json!([1, {}, "a"])),
             "Progressing",
             waiting,
         ),
         case("set: everywhere", all(), "Healthy", "3 of 3 clusters applied"),
         case(
-            "set: without rules OCM never calls it complete",
+            "set: without rules OCM never reports it as complete",
             no_rules(unfinished(all())),
             "Healthy",
             "3 of 3 clusters applied",
         ),
         case(
-            "set: the rollout goes on",
+            "set: the rollout continues",
             unfinished(all()),
             "Progressing",
             "3 of 3 clusters applied, the rollout continues",
@@ -923,7 +974,7 @@ fn replica_sets() -> Vec<Case> {
             "2 of 3 clusters applied",
         ),
         case(
-            "set: works were just made, which OCM calls NotAsExpected",
+            "set: works were just created, which OCM reports as NotAsExpected",
             counts(not_as_expected(), 0, 0, 0, 0),
             "Progressing",
             "0 of 3 clusters applied, 3 without all objects",
@@ -941,20 +992,20 @@ fn replica_sets() -> Vec<Case> {
             "2 of 3 clusters applied, 1 progressing, 1 degraded",
         ),
         case(
-            "set: objects are gone on one",
+            "set: one cluster lacks objects",
             counts(not_as_expected(), 3, 2, 0, 0),
             "Progressing",
             "3 of 3 clusters applied, 1 without all objects",
         ),
         case(
-            "set: nothing is selected",
-            said(0, "False", "PlacementDecisionEmpty"),
+            "set: no cluster is selected",
+            with_condition(0, "False", "PlacementDecisionEmpty"),
             "Healthy",
             "no managed cluster is selected",
         ),
         case(
             "set: clusters are selected and have no works",
-            unfinished(said(0, "False", "PlacementDecisionEmpty")),
+            unfinished(with_condition(0, "False", "PlacementDecisionEmpty")),
             "Progressing",
             "managed clusters are selected, but none has its work yet",
         ),
@@ -966,20 +1017,24 @@ fn replica_sets() -> Vec<Case> {
         ),
         case(
             "set: no such placement yet",
-            with(no_placement, "/status/conditions/0/lastTransitionTime", json!(JUST_NOW)),
+            with(
+                no_placement,
+                "/status/conditions/0/lastTransitionTime",
+                json!(INSIDE_GRACE),
+            ),
             "Progressing",
             "no such Placement in namespace apps: shops",
         ),
         case(
             "set: the placements cannot be used",
-            said(0, "False", "NotAsExpected"),
+            with_condition(0, "False", "NotAsExpected"),
             "Degraded",
             "OCM cannot use its Placements: NotAsExpected",
         ),
         case(
             "set: no work can have that name",
             with(
-                said(2, "False", "InvalidManifestWorkName"),
+                with_condition(2, "False", "InvalidManifestWorkName"),
                 "/status/conditions/2/message",
                 json!("a name of 300 bytes"),
             ),
@@ -998,14 +1053,14 @@ fn rollouts() -> Vec<Case> {
     let changed = |object: Value, when: &str, fields: &str| {
         let entries = json!([
             {"manager": "argocd-controller", "time": when, "fieldsV1": {fields: {}}},
-            {"manager": "work", "subresource": "status", "time": JUST_NOW, "fieldsV1": {"f:status": {}}},
+            {"manager": "work", "subresource": "status", "time": INSIDE_GRACE, "fieldsV1": {"f:status": {}}},
             {"manager": "odd"},
         ]);
         with(object, "/metadata/managedFields", entries)
     };
-    // So many clusters have the change, and the last of them is not done.
+    // This number of clusters has the change, and the last one has not completed it.
     let at = |total: u64| {
-        let object = rolled_out(replica_set("Progressive"), "False", A_WHILE_AGO);
+        let object = rolled_out(replica_set("Progressive"), "False", OUTSIDE_GRACE);
         let object = with(object, "/status/conditions/2/status", json!("False"));
         let summary = json!({"total": total, "applied": total, "available": total, "progressing": 1, "degraded": 0});
         with(object, "/status/summary", summary)
@@ -1035,46 +1090,46 @@ fn rollouts() -> Vec<Case> {
             "1 of 3 clusters applied, 1 progressing",
         ),
         case(
-            "rollout: no word of how many are selected",
+            "rollout: the number of selected clusters is unknown",
             without(at(1), "/status/placementSummary"),
             "Progressing",
             "1 of 1 clusters applied, 1 progressing",
         ),
         case(
-            "rollout: a change that OCM has not seen",
+            "rollout: a change that OCM has not processed",
             changed(
-                rolled_out(replica_set("Progressive"), "True", BEFORE),
-                JUST_NOW,
+                rolled_out(replica_set("Progressive"), "True", BEFORE_INSIDE_GRACE),
+                INSIDE_GRACE,
                 "f:spec",
             ),
             "Progressing",
             waiting,
         ),
         case(
-            "rollout: a change that OCM has seen through",
+            "rollout: a change that OCM has completed",
             changed(
-                rolled_out(replica_set("Progressive"), "True", JUST_NOW),
-                BEFORE,
+                rolled_out(replica_set("Progressive"), "True", INSIDE_GRACE),
+                BEFORE_INSIDE_GRACE,
                 "f:spec",
             ),
             "Healthy",
             three,
         ),
         case(
-            "rollout: seen through within a second",
+            "rollout: completed within a second",
             changed(
-                rolled_out(replica_set("Progressive"), "True", JUST_NOW),
-                JUST_NOW,
+                rolled_out(replica_set("Progressive"), "True", INSIDE_GRACE),
+                INSIDE_GRACE,
                 "f:spec",
             ),
             "Healthy",
             three,
         ),
         case(
-            "rollout: a change that makes no rollout",
+            "rollout: a change without a rollout",
             changed(
                 rolled_out(replica_set("Progressive"), "True", LONG_AGO),
-                A_WHILE_AGO,
+                OUTSIDE_GRACE,
                 "f:spec",
             ),
             "Healthy",
@@ -1083,15 +1138,15 @@ fn rollouts() -> Vec<Case> {
         case(
             "rollout: a change of other fields",
             changed(
-                rolled_out(replica_set("Progressive"), "True", BEFORE),
-                JUST_NOW,
+                rolled_out(replica_set("Progressive"), "True", BEFORE_INSIDE_GRACE),
+                INSIDE_GRACE,
                 "f:metadata",
             ),
             "Healthy",
             three,
         ),
         case(
-            "rollout: the first is over its time",
+            "rollout: the first exceeded its deadline",
             one_by_one(at(1), "10s"),
             "Degraded",
             over(one),
@@ -1103,31 +1158,31 @@ fn rollouts() -> Vec<Case> {
             "1 of 3 clusters applied, 1 progressing",
         ),
         case(
-            "rollout: the first may have used up the time, and not the second",
+            "rollout: the first may have used its time, the second not",
             one_by_one(at(2), "10s"),
             "Progressing",
             "2 of 3 clusters applied, 1 progressing",
         ),
         case(
-            "rollout: the second is over its time",
+            "rollout: the second exceeded its deadline",
             one_by_one(at(2), "8s"),
             "Degraded",
             over(two),
         ),
         case(
             "rollout: the time runs from the last change",
-            changed(one_by_one(at(1), "10s"), BEFORE, "f:spec"),
+            changed(one_by_one(at(1), "10s"), BEFORE_INSIDE_GRACE, "f:spec"),
             "Progressing",
             "1 of 3 clusters applied, 1 progressing",
         ),
         case(
-            "rollout: what is done is not over its time",
+            "rollout: a complete one does not exceed its deadline",
             one_by_one(rolled_out(replica_set("Progressive"), "True", LONG_AGO), "1s"),
             "Healthy",
             three,
         ),
         case(
-            "rollout: over its time and nothing seems wrong, as when a cluster cannot be reached",
+            "rollout: deadline exceeded without a failure, as for an unreachable cluster",
             with(
                 with(one_by_one(at(2), "8s"), "/status/summary/progressing", json!(0)),
                 "/status/conditions/2/status",
@@ -1155,7 +1210,7 @@ fn rollouts() -> Vec<Case> {
             over(three),
         ),
         case(
-            "rollout: groups that come first go one by one at worst",
+            "rollout: mandatory groups one by one in the worst case",
             progressive(
                 at(3),
                 json!({"mandatoryDecisionGroups": [{"groupName": "canary"}], "progressDeadline": "15s"}),
@@ -1164,7 +1219,7 @@ fn rollouts() -> Vec<Case> {
             "3 of 3 clusters applied, 1 progressing",
         ),
         case(
-            "rollout: by groups, of which there is one",
+            "rollout: by groups, one group",
             strategy(
                 at(3),
                 "ProgressivePerGroup",
@@ -1175,7 +1230,7 @@ fn rollouts() -> Vec<Case> {
             over(three),
         ),
         case(
-            "rollout: by groups, of which there are two",
+            "rollout: by groups, two groups",
             with(
                 strategy(
                     at(3),
@@ -1190,7 +1245,7 @@ fn rollouts() -> Vec<Case> {
             "3 of 3 clusters applied, 1 progressing",
         ),
         case(
-            "rollout: times that are none",
+            "rollout: invalid durations",
             progressive(
                 at(1),
                 json!({"maxConcurrency": "x", "progressDeadline": "None", "minSuccessTime": 1}),
@@ -1199,7 +1254,7 @@ fn rollouts() -> Vec<Case> {
             "1 of 3 clusters applied, 1 progressing",
         ),
         case(
-            "rollout: a name that is too long for a label with the namespace",
+            "rollout: a name too long for a label with the namespace",
             with(replica_set("All"), "/metadata/name", json!("n".repeat(59))),
             "Degraded",
             no_label,
@@ -1234,7 +1289,7 @@ impl ArgoCd {
 
     fn health(&self, index: usize, object: &Value, zone: &str) -> Result<(String, String)> {
         let file = self.folder.path().join(format!("{index}.json"));
-        fs::write(&file, in_time(object))?;
+        fs::write(&file, with_real_times(object))?;
         let output = Command::new(self.parts.program(Part::ArgoCd))
             .args(["admin", "settings", "resource-overrides", "health"])
             .arg(&file)
@@ -1259,7 +1314,7 @@ impl ArgoCd {
     }
 
     /// Returns the error in the answer to a case, in one line.
-    fn mistake(&self, index: usize, case: &Case) -> Option<String> {
+    fn mismatch(&self, index: usize, case: &Case) -> Option<String> {
         // Argo CD's own time zone must not matter.
         let zone = ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"][index % 3];
         match self.health(index, &case.object, zone) {
@@ -1281,7 +1336,7 @@ fn lua_health_checks_handle_every_status() -> Result<()> {
         available(),
         rules(),
         complete(),
-        half_written(),
+        malformed(),
         replica_sets(),
         rollouts(),
     ]
@@ -1294,14 +1349,14 @@ fn lua_health_checks_handle_every_status() -> Result<()> {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(case) = cases.get(index) else { return mistakes };
-            mistakes.extend(argo_cd.mistake(index, case));
+            mistakes.extend(argo_cd.mismatch(index, case));
         }
     };
     let mistakes: Vec<String> = thread::scope(|scope| {
         let workers: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
         workers
             .into_iter()
-            .flat_map(|worker| worker.join().expect("it does not panic"))
+            .flat_map(|worker| worker.join().expect("the thread does not panic"))
             .collect()
     });
     assert!(
@@ -1317,20 +1372,20 @@ fn lua_health_checks_handle_every_status() -> Result<()> {
 fn status_command_agrees_with_argo_cd() {
     let evaluated = |case: &Case| {
         let now = health::Clock::at(Timestamp::now());
-        let work = health::evaluate(&in_time(&case.object), &now).expect("a work");
+        let work = health::evaluate(&with_real_times(&case.object), &now).expect("a work");
         (work.health.in_argo_cd(), work.summary())
     };
     let cases = [applying(), available(), rules(), complete(), replica_sets(), rollouts()];
     for case in cases.into_iter().flatten() {
-        let (verdict, message) = evaluated(&case);
-        assert_eq!(verdict, case.status, "{}: {message}", case.name);
+        let (health, message) = evaluated(&case);
+        assert_eq!(health, case.status, "{}: {message}", case.name);
         // Argo CD itself writes this message for deletions; and a malformed status is reported as such.
         if case.message != "Pending deletion" && !message.starts_with("its status cannot be understood: ") {
             assert_eq!(message, case.message, "{}", case.name);
         }
     }
-    for case in half_written() {
-        let (verdict, message) = evaluated(&case);
-        assert_eq!(verdict, case.status, "{}: {message}", case.name);
+    for case in malformed() {
+        let (health, message) = evaluated(&case);
+        assert_eq!(health, case.status, "{}: {message}", case.name);
     }
 }

@@ -17,31 +17,31 @@ use testbed::{Part, Parts};
 
 /// The agent's two conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Verdict {
+struct RuleConditions {
     progressing: bool,
     healthy: bool,
 }
 
-const FINE: Verdict = Verdict {
+const COMPLETE: RuleConditions = RuleConditions {
     progressing: false,
     healthy: true,
 };
-const WAITING: Verdict = Verdict {
+const WAITING: RuleConditions = RuleConditions {
     progressing: true,
     healthy: true,
 };
-const BROKEN: Verdict = Verdict {
+const BROKEN: RuleConditions = RuleConditions {
     progressing: true,
     healthy: false,
 };
 
 /// Returns the conditions that correspond to a health of Argo CD. An unknown health is neither done nor broken.
-fn verdict_of(health: &str) -> Result<Verdict> {
+fn conditions_of_health(health: &str) -> Result<RuleConditions> {
     Ok(match health {
-        "Healthy" => FINE,
+        "Healthy" => COMPLETE,
         "Progressing" | "Suspended" | "Unknown" => WAITING,
         "Degraded" => BROKEN,
-        other => anyhow::bail!("Argo CD has no verdict but {other:?}"),
+        other => anyhow::bail!("unknown health of Argo CD: {other:?}"),
     })
 }
 
@@ -56,25 +56,27 @@ fn agent_evaluates_built_in_kinds_like_argo_cd() -> Result<()> {
     let mut differences = Vec::new();
     let mut seen: BTreeMap<String, [usize; 3]> = BTreeMap::new();
     for object in objects::of_kubernetes() {
-        let evaluation = agent.judge(&object)?;
+        let evaluation = agent.evaluate(&object)?;
         let health = argo_cd.health(&object)?;
-        let theirs = verdict_of(&health)?;
+        let theirs = conditions_of_health(&health)?;
         assert!(
             evaluation.feedback_errors.is_empty(),
             "{:?}: {object}",
             evaluation.feedback_errors
         );
-        if evaluation.verdict != theirs {
-            differences.push(format!("{:?}, Argo CD {health}: {object}", evaluation.verdict));
+        if evaluation.rule_conditions != theirs {
+            differences.push(format!("{:?}, Argo CD {health}: {object}", evaluation.rule_conditions));
         }
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
-        let at = [FINE, WAITING, BROKEN].iter().position(|verdict| *verdict == theirs);
+        let at = [COMPLETE, WAITING, BROKEN]
+            .iter()
+            .position(|rule_conditions| *rule_conditions == theirs);
         seen.entry(kind).or_default()[at.context("one of the three")?] += 1;
     }
     let count = differences.len();
     differences.truncate(5);
     assert!(count == 0, "{count} differences:\n{}", differences.join("\n"));
-    // Every kind occurred in every state it has.
+    // Every kind occurred in every possible state.
     assert!(seen.values().flatten().sum::<usize>() > 1000, "{seen:?}");
     let never_broken = ["StatefulSet", "DaemonSet", "Service", "Ingress", "APIService"];
     for (kind, [fine, waiting, broken]) in &seen {
@@ -93,10 +95,10 @@ fn every_difference_from_argo_cd_has_a_reason() -> Result<()> {
     let parts = Parts::ensure()?;
     let mut agent = Agent::start(&parts)?;
     let mut argo_cd = ArgoCd::start(&parts)?;
-    for (reason, object, health, ours) in objects::judged_otherwise() {
+    for (reason, object, health, ours) in objects::differences() {
         assert_eq!(argo_cd.health(&object)?, health, "{reason}: {object}");
-        assert_eq!(agent.judge(&object)?.verdict, ours, "{reason}: {object}");
-        assert_ne!(verdict_of(health)?, ours, "{reason}: {object}");
+        assert_eq!(agent.evaluate(&object)?.rule_conditions, ours, "{reason}: {object}");
+        assert_ne!(conditions_of_health(health)?, ours, "{reason}: {object}");
     }
     Ok(())
 }
@@ -108,8 +110,8 @@ fn agent_evaluates_custom_resources_by_conditions() -> Result<()> {
     }
     let mut agent = Agent::start(&Parts::ensure()?)?;
     for (object, expected, message) in objects::custom() {
-        let evaluation = agent.judge(&object)?;
-        assert_eq!(evaluation.verdict, expected, "{object}");
+        let evaluation = agent.evaluate(&object)?;
+        assert_eq!(evaluation.rule_conditions, expected, "{object}");
         let decides = if expected == BROKEN {
             &evaluation.broken
         } else {
@@ -133,7 +135,7 @@ fn malformed_conditions_are_no_error() -> Result<()> {
     }
     let mut agent = Agent::start(&Parts::ensure()?)?;
     for (object, expected) in objects::malformed() {
-        assert_eq!(agent.judge(&object)?.verdict, expected, "{object}");
+        assert_eq!(agent.evaluate(&object)?.rule_conditions, expected, "{object}");
     }
     Ok(())
 }
@@ -145,7 +147,7 @@ fn waiting_and_broken_messages_name_the_cause() -> Result<()> {
     }
     let mut agent = Agent::start(&Parts::ensure()?)?;
     for (object, waiting, broken) in objects::with_messages() {
-        let evaluation = agent.judge(&object)?;
+        let evaluation = agent.evaluate(&object)?;
         assert_eq!(
             (evaluation.waiting.as_str(), evaluation.broken.as_str()),
             (waiting, broken),
@@ -162,7 +164,7 @@ fn feedback_has_the_expected_values() -> Result<()> {
     }
     let mut agent = Agent::start(&Parts::ensure()?)?;
     for (object, expected) in objects::with_feedback() {
-        assert_eq!(Value::Object(agent.judge(&object)?.feedback), expected, "{object}");
+        assert_eq!(Value::Object(agent.evaluate(&object)?.feedback), expected, "{object}");
     }
     Ok(())
 }
@@ -206,13 +208,13 @@ async fn hub_accepts_the_rules_of_every_kind() -> Result<()> {
         "-",
     ];
     let created: Value = serde_json::from_str(&stage.hub.kubectl_with_input(&create, &work.to_string())?)?;
-    let kept = created["spec"]["manifestConfigs"]
+    let stored = created["spec"]["manifestConfigs"]
         .as_array()
         .context("manifestConfigs")?;
-    assert!(kept.len() >= 15, "{}", kept.len());
-    for (kept, given) in kept.iter().zip(&configs) {
-        assert_eq!(kept["conditionRules"], given["conditionRules"]);
-        assert_eq!(kept["feedbackRules"], given["feedbackRules"]);
+    assert!(stored.len() >= 15, "{}", stored.len());
+    for (stored, printed) in stored.iter().zip(&configs) {
+        assert_eq!(stored["conditionRules"], printed["conditionRules"]);
+        assert_eq!(stored["feedbackRules"], printed["feedbackRules"]);
     }
     Ok(())
 }
@@ -275,7 +277,7 @@ fn later_wave_waits_for_the_change_to_be_applied() -> Result<()> {
         object["status"] = json!({"phase": phase});
         object
     };
-    let verdicts = |conditions: BTreeMap<String, (String, String)>| {
+    let results = |conditions: BTreeMap<String, (String, String)>| {
         let status = |name: &str| conditions[name].0.clone();
         (
             status("Progressing"),
@@ -300,7 +302,7 @@ fn later_wave_waits_for_the_change_to_be_applied() -> Result<()> {
         (on_the_cluster(&before, "Lost"), stale.clone()),
         (claim("2Gi"), stale),
     ] {
-        assert_eq!(verdicts(conditions(&mut agent, &after, &found)?), expected, "{found}");
+        assert_eq!(results(conditions(&mut agent, &after, &found)?), expected, "{found}");
     }
     Ok(())
 }
@@ -351,7 +353,7 @@ fn group_and_kind(object: &Value) -> (&str, &str) {
 
 fn kind_health_of(object: &Value) -> Result<&'static KindHealth> {
     let (group, kind) = group_and_kind(object);
-    health_rules::of(group, kind, CUSTOM_GROUPS.contains(&group)).with_context(|| format!("{kind} is not judged"))
+    health_rules::of(group, kind, CUSTOM_GROUPS.contains(&group)).with_context(|| format!("{kind} has no health rules"))
 }
 
 fn condition_rules(kind_health: &KindHealth) -> Value {
@@ -377,8 +379,8 @@ fn feedback_rules(kind_health: &KindHealth) -> Value {
 
 /// The agent's report on an object.
 #[derive(Debug)]
-struct Told {
-    verdict: Verdict,
+struct Evaluation {
+    rule_conditions: RuleConditions,
     /// The message of Progressing.
     waiting: String,
     /// The message of Healthy.
@@ -420,7 +422,7 @@ impl Agent {
 
     /// Evaluates an object by the rules of its kind. Checks that no rule fails for any object, and that both conditions have a
     /// message.
-    fn judge(&mut self, object: &Value) -> Result<Told> {
+    fn evaluate(&mut self, object: &Value) -> Result<Evaluation> {
         let kind_health = kind_health_of(object)?;
         let question = json!({
             "object": object,
@@ -449,8 +451,8 @@ impl Agent {
             let of_type = value.field_value.into_iter().find(|(name, _)| name != "type");
             Ok((value.name, of_type.context("a value")?.1))
         };
-        Ok(Told {
-            verdict: Verdict {
+        Ok(Evaluation {
+            rule_conditions: RuleConditions {
                 progressing: progressing.status == "True",
                 healthy: healthy.status == "True",
             },

@@ -74,7 +74,7 @@ async fn refused(stage: &Stage, work: &str) -> Result<String> {
     let work = ObjectRef::manifest_work("cluster1", work);
     let work = stage.hub.wait_for(&work, is_refused).await?;
     let manifest = json!({"status": work["status"]["resourceStatus"]["manifests"][0]});
-    let applied = condition(&manifest, "Applied").context("it is said of the manifest")?;
+    let applied = condition(&manifest, "Applied").context("no condition Applied")?;
     Ok(applied["message"].as_str().unwrap_or_default().to_owned())
 }
 
@@ -140,7 +140,10 @@ async fn missing_crds_block_no_other_object() -> Result<()> {
         let reason = format!("the server doesn't have a resource type {kind:?}");
         assert!(message.ends_with(&reason), "{message}");
     }
-    let main = works(hub, name).await?.remove(name).context("the others have a work")?;
+    let main = works(hub, name)
+        .await?
+        .remove(name)
+        .context("no work for the other objects")?;
     assert!(is_applied(&main), "{:#}", main["status"]);
     assert_eq!(
         objects_of(&main),
@@ -161,7 +164,7 @@ async fn missing_crds_block_no_other_object() -> Result<()> {
         (custom_named("Widget", "missing-too"), 1),
         (custom_named("Gizmo", "missing"), 1),
     ] {
-        let object = cluster1.get(&object).await?.context("it is there, as all is healthy")?;
+        let object = cluster1.get(&object).await?.context("the object does not exist")?;
         assert_eq!(object["spec"]["size"], size);
     }
     hub.delete(&app).await
@@ -214,7 +217,7 @@ async fn unserved_version_blocks_no_other_object_and_can_be_fixed() -> Result<()
     let nightly = ObjectRef::namespaced("batch/v1", "CronJob", name, "nightly");
     assert!(cluster1.get(&nightly).await?.is_some());
     let names: Vec<String> = works(hub, name).await?.into_keys().collect();
-    assert_eq!(names, [name], "the work of its own is gone");
+    assert_eq!(names, [name], "the separate work is deleted");
     hub.delete(&ObjectRef::application(name)).await
 }
 
@@ -234,8 +237,11 @@ async fn a_crd_and_its_custom_resources_arrive_together_in_one_sync() -> Result<
     let app = delivered(hub, name, &commit).await?;
     assert_eq!(syncs(&app), 1);
     let thing = ObjectRef::namespaced(&format!("{group}/v1"), "Thing", name, "first");
-    let there = cluster1.get(&thing).await?.context("it came with its CRD")?;
-    assert_eq!(there["spec"]["size"], 1);
+    let live = cluster1
+        .get(&thing)
+        .await?
+        .context("the custom resource does not exist")?;
+    assert_eq!(live["spec"]["size"], 1);
 
     let commit = git.commit(&[("isolation-crd/a-resource.json", &custom(group, "Thing", "second", 2))])?;
     delivered(hub, name, &commit).await?;

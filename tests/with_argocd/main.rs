@@ -1,10 +1,10 @@
 //! Tests of the program between the real Argo CD and the real OCM: all tests share a hub and a managed cluster.
 //!
-//! If the parts cannot run (no Go, no Redis …), a local run prints that and skips the tests; with `CI=true` it fails.
+//! If the testbed is not available (no Go, no Redis …), a local run prints that and skips the tests; with `CI=true` it fails.
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "the walls are around the program; tests read what they like"
+    reason = "clippy.toml restricts the program; tests may read files and the environment"
 )]
 
 mod account;

@@ -33,12 +33,12 @@ async fn a_mistake(
     assert!(!shown.contains("panicked"), "{shown}");
     for _ in 0..2 {
         let again = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
-        assert_eq!(again, shown, "the same on every refresh");
+        assert_eq!(again, shown, "every refresh reports the same");
     }
-    let kept = hub.get(&work).await?.context("the work stays")?;
+    let kept = hub.get(&work).await?.context("the work was deleted")?;
     assert_eq!(kept["metadata"]["generation"], deployed["metadata"]["generation"]);
     assert_eq!(kept["metadata"]["uid"], deployed["metadata"]["uid"]);
-    let kept = cluster1.get(&config_map).await?.context("its content stays")?;
+    let kept = cluster1.get(&config_map).await?.context("the ConfigMap was deleted")?;
     assert_eq!(kept["data"]["colour"], "green");
 
     // After the correction, Argo CD shows no error.

@@ -71,18 +71,18 @@ fn commit_blue(git: &GitRepository, name: &str) -> Result<()> {
 }
 
 /// Waits until the cluster has the change of [`commit_blue`], with the same objects as before, and deletes the Application.
-async fn until_blue_and_gone(
+async fn wait_for_change_and_delete(
     Stage { hub, cluster1, .. }: &Stage,
     app: &ObjectRef,
     name: &str,
     namespace: &str,
-    there: &BTreeMap<String, String>,
+    uids_before: &BTreeMap<String, String>,
 ) -> Result<()> {
     let settings = ObjectRef::config_map(namespace, name);
     cluster1
         .wait_for(&settings, |it| it["data"]["colour"] == "blue")
         .await?;
-    assert_eq!(&uids(cluster1, namespace, name).await?, there);
+    assert_eq!(&uids(cluster1, namespace, name).await?, uids_before);
     hub.delete(app).await?;
     cluster1.wait_gone(&settings).await
 }
@@ -160,8 +160,8 @@ async fn adding_a_policy_renames_works_and_keeps_objects() -> Result<()> {
             .keys()
             .all(|work| work == name || work.starts_with("names-renamed.part-"))
     );
-    let there = uids(cluster1, PROJECT, name).await?;
-    assert!(there.len() >= 6, "{there:?}");
+    let uids_before = uids(cluster1, PROJECT, name).await?;
+    assert!(uids_before.len() >= 6, "{uids_before:?}");
 
     hub.patch(&app, &with_policy()).await?;
     let base = under_policy(name)?;
@@ -170,16 +170,16 @@ async fn adding_a_policy_renames_works_and_keeps_objects() -> Result<()> {
     wait::eventually("only the works under the policy are left", wait::DEADLINE, async || {
         // No object on the cluster is ever deleted or replaced.
         let now = uids(cluster1, PROJECT, name).await.ok()?;
-        assert_eq!(now, there, "while the works are renamed");
+        assert_eq!(now, uids_before, "while the works are renamed");
         let works = works(hub, name).await.ok()?;
         both.set(both.get() || works.contains_key(name) && works.contains_key(&base));
         works.keys().eq(&renamed).then_some(())
     })
     .await?;
-    assert!(both.get(), "the old work stays until the new one is there");
-    let app_there = hub.wait_for(&app, is_healthy).await?;
+    assert!(both.get(), "the old work stays until the new one exists");
+    let app_before = hub.wait_for(&app, is_healthy).await?;
     assert_eq!(
-        app_there["status"]["operationState"]["syncResult"]["resources"]
+        app_before["status"]["operationState"]["syncResult"]["resources"]
             .as_array()
             .map(Vec::len),
         Some(6)
@@ -202,7 +202,7 @@ async fn adding_a_policy_renames_works_and_keeps_objects() -> Result<()> {
         },
     )
     .await?;
-    assert_eq!(uids(cluster1, PROJECT, name).await?, there);
+    assert_eq!(uids(cluster1, PROJECT, name).await?, uids_before);
 
     // The Application shows its works, also without the policy.
     let (code, text) = command(stage, &["status", name])?;
@@ -227,7 +227,7 @@ async fn adding_a_policy_renames_works_and_keeps_objects() -> Result<()> {
     // A later commit changes the existing objects.
     commit_blue(&git, name)?;
     hub.refresh_application(name, "hard").await?;
-    until_blue_and_gone(stage, &app, name, PROJECT, &there).await
+    wait_for_change_and_delete(stage, &app, name, PROJECT, &uids_before).await
 }
 
 /// The first sync under a policy fails because the policy's executor lacks a permission that the agent had before.
@@ -247,13 +247,13 @@ async fn refused_renamed_works_keep_objects_on_the_cluster() -> Result<()> {
     app["spec"]["project"] = json!(name);
     app["spec"]["destination"]["namespace"] = json!(name);
     app["spec"]["source"]["plugin"]["name"] = json!("argocd-ocm-cmp");
-    // By itself, Argo CD syncs again only resources that are out of sync: that must not be the old work alone.
+    // Argo CD's self-heal syncs only resources that are out of sync, which must not be the old work alone.
     app["spec"]["syncPolicy"] =
         json!({"automated": {"prune": true, "selfHeal": true}, "retry": {"limit": 1, "backoff": {"duration": "1s"}}});
     hub.create_application(&app).await?;
     let app = ObjectRef::application(name);
     hub.wait_for(&app, is_healthy).await?;
-    let there = uids(cluster1, name, name).await?;
+    let uids_before = uids(cluster1, name, name).await?;
     hub.patch(&app, &with_policy()).await?;
     let base = under_policy(name)?;
     // After a minute the new work is Degraded, and the sync fails with that before anything is pruned.
@@ -262,15 +262,15 @@ async fn refused_renamed_works_keep_objects_on_the_cluster() -> Result<()> {
     let message = failed["status"]["operationState"]["syncResult"]["resources"][0]["message"].to_string();
     assert!(message.contains("not allowed to apply the resource"), "{message}");
     for _ in 0..3 {
-        let looked = hub.refresh_application(name, "hard").await?;
+        let refreshed = hub.refresh_application(name, "hard").await?;
         assert!(
-            operation(&looked, "Failed"),
-            "Argo CD does not try again: {:#}",
-            looked["status"]
+            operation(&refreshed, "Failed"),
+            "Argo CD does not retry: {:#}",
+            refreshed["status"]
         );
         let both = works(hub, name).await?;
         assert!(both.keys().eq([name, &base]), "{:?}", both.keys());
-        assert_eq!(uids(cluster1, name, name).await?, there);
+        assert_eq!(uids(cluster1, name, name).await?, uids_before);
     }
 
     // The executor gets its permissions, and the next commit completes the change.
@@ -278,12 +278,12 @@ async fn refused_renamed_works_keep_objects_on_the_cluster() -> Result<()> {
     commit_blue(&git, name)?;
     hub.refresh_application(name, "hard").await?;
     wait::eventually("only the work under the policy is left", wait::DEADLINE, async || {
-        assert_eq!(uids(cluster1, name, name).await.ok()?, there);
+        assert_eq!(uids(cluster1, name, name).await.ok()?, uids_before);
         works(hub, name).await.ok()?.keys().eq([&base]).then_some(())
     })
     .await?;
     hub.wait_for(&app, is_healthy).await?;
-    until_blue_and_gone(stage, &app, name, name, &there).await
+    wait_for_change_and_delete(stage, &app, name, name, &uids_before).await
 }
 
 #[tokio::test]
@@ -320,7 +320,7 @@ async fn application_cannot_take_over_a_work_by_name() -> Result<()> {
     let targets = [others[0], others[1], &of_victim];
     let mut before = Vec::new();
     for target in targets {
-        before.push(as_asked(stage, target).await?);
+        before.push(desired_state(stage, target).await?);
     }
 
     for (plugin, in_git) in [(PLUGIN_WITH_POLICY, "a"), ("argocd-ocm-cmp", "b")] {
@@ -332,16 +332,20 @@ async fn application_cannot_take_over_a_work_by_name() -> Result<()> {
             hub.create_application(&attack).await?;
             let app = ObjectRef::application(target);
             hub.wait_for(&app, is_healthy).await?;
-            // It delivers with its own work, and the other is unchanged.
+            // The Application delivers with its own work, and the other work is unchanged.
             let config_map = ObjectRef::config_map(PROJECT, &object);
             cluster1
                 .wait_for(&config_map, |it| it["data"]["colour"] == "red")
                 .await?;
-            assert_eq!(as_asked(stage, target).await?, before[at], "{target} by {plugin}");
+            assert_eq!(desired_state(stage, target).await?, before[at], "{target} by {plugin}");
             hub.delete(&app).await?;
             hub.wait_gone(&app).await?;
             cluster1.wait_gone(&config_map).await?;
-            assert_eq!(as_asked(stage, target).await?, before[at], "{target} is still there");
+            assert_eq!(
+                desired_state(stage, target).await?,
+                before[at],
+                "{target} is still there"
+            );
         }
     }
     for held in ["argocd-agent-ca-mw-held", "payments-1a2b3-held", victim] {
@@ -355,12 +359,12 @@ async fn application_cannot_take_over_a_work_by_name() -> Result<()> {
 }
 
 /// Returns the desired state of a work: its identity, its `spec` and its annotations.
-async fn as_asked(stage: &Stage, work: &str) -> Result<Value> {
+async fn desired_state(stage: &Stage, work: &str) -> Result<Value> {
     let work = stage
         .hub
         .get(&ObjectRef::manifest_work("cluster1", work))
         .await?
-        .context("it is there")?;
+        .context("the object does not exist")?;
     let metadata = &work["metadata"];
     Ok(json!([
         metadata["uid"],

@@ -57,7 +57,7 @@ impl App {
     }
 
     /// Waits until the sync of a commit has completed, and asserts its `phase`.
-    async fn ends(&self, commit: &str, phase: &str) -> Result<Value> {
+    async fn wait_for_sync(&self, commit: &str, phase: &str) -> Result<Value> {
         let hub = &self.stage.hub;
         let ended = |app: &Value| {
             let operation = &app["status"]["operationState"];
@@ -80,7 +80,7 @@ impl App {
     }
 
     /// Waits until one unhealthy work blocks the sync of a commit, according to both the agent and Argo CD.
-    async fn waits_for(&self, commit: &str, work: &str) -> Result<()> {
+    async fn wait_for_blocking_work(&self, commit: &str, work: &str) -> Result<()> {
         let message = format!("waiting for healthy state of work.open-cluster-management.io/ManifestWork/{work}");
         let waits = |app: &Value| {
             let operation = &app["status"]["operationState"];
@@ -90,14 +90,14 @@ impl App {
         };
         let hub = &self.stage.hub;
         hub.wait_for(&self.reference(), waits).await?;
-        let judged = |work: &Value| {
+        let is_unhealthy = |work: &Value| {
             is_applied(work)
                 && condition(work, "Progressing").is_some_and(|progressing| {
                     progressing["status"] == "True"
                         && progressing["observedGeneration"] == work["metadata"]["generation"]
                 })
         };
-        hub.wait_for(&ObjectRef::manifest_work("cluster1", work), judged)
+        hub.wait_for(&ObjectRef::manifest_work("cluster1", work), is_unhealthy)
             .await?;
         let app = hub.refresh_application(self.name, "normal").await?;
         assert!(waits(&app), "{:#}", app["status"]);
@@ -205,9 +205,9 @@ fn gated(name: &str, annotations: &str, gate: &str) -> String {
     )
 }
 
-/// Returns a Job that runs `does`.
-fn job(name: &str, annotations: &str, does: &str) -> String {
-    let fails = if does == "fail" {
+/// Returns a Job that runs `command`.
+fn job(name: &str, annotations: &str, command: &str) -> String {
+    let fails = if command == "fail" {
         "\n    metadata: {labels: {pod-container-running-failed.stage.kwok.x-k8s.io: 'true'}}"
     } else {
         ""
@@ -215,7 +215,7 @@ fn job(name: &str, annotations: &str, does: &str) -> String {
     format!(
         "apiVersion: batch/v1\nkind: Job\nmetadata:\n  {name}\n  annotations: {{{annotations}}}\nspec:\n  backoffLimit: 0\n  \
          template:{fails}\n    spec:\n      restartPolicy: Never\n      \
-         containers: [{{name: main, image: example.com/main, args: [{does}]}}]\n"
+         containers: [{{name: main, image: example.com/main, args: [{command}]}}]\n"
     )
 }
 
@@ -235,7 +235,7 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
     let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
     let last = ObjectRef::manifest_work("cluster1", "waves.part-wave5");
 
-    app.waits_for(&commit, "waves.part-wave-1").await?;
+    app.wait_for_blocking_work(&commit, "waves.part-wave-1").await?;
     let works = app.works().await?;
     assert_eq!(works.len(), 1, "{works:#?}");
     assert_eq!(content(&works[0]), ["ConfigMap first", "Deployment first"]);
@@ -244,10 +244,10 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
     }
 
     app.open("waves-1").await?;
-    app.ends(&commit, "Succeeded").await?;
+    app.wait_for_sync(&commit, "Succeeded").await?;
     cluster1.wait_for(&app.config_map("last"), |_| true).await?;
     let works = app.works().await?;
-    let seen: Vec<_> = works
+    let order: Vec<_> = works
         .iter()
         .map(|work| {
             (
@@ -259,7 +259,7 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
         .collect();
     let config_map = |name: &str| vec![format!("ConfigMap {name}")];
     assert_eq!(
-        seen,
+        order,
         [
             (
                 "waves.part-wave-1",
@@ -281,7 +281,7 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
             ("c.yaml", &gated("first", &wave("-1"), "waves-2")),
         ])
         .await?;
-    app.waits_for(&commit, "waves.part-wave-1").await?;
+    app.wait_for_blocking_work(&commit, "waves.part-wave-1").await?;
     let held = hub.get(&last).await?.context("it stays")?;
     assert_eq!(held["spec"]["workload"]["manifests"][0]["data"]["colour"], "red");
 
@@ -289,10 +289,10 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
     let correction = app
         .commit(&[("c.yaml", &gated("first", &wave("-1"), "waves-1"))])
         .await?;
-    app.waits_for(&commit, "waves.part-wave-1").await?;
+    app.wait_for_blocking_work(&commit, "waves.part-wave-1").await?;
     let terminated = json!({"status": {"operationState": {"phase": "Terminating"}}});
     hub.patch(&app.reference(), &terminated).await?;
-    app.ends(&correction, "Succeeded").await?;
+    app.wait_for_sync(&correction, "Succeeded").await?;
     cluster1
         .wait_for(&app.config_map("last"), |it| it["data"]["colour"] == "green")
         .await?;
@@ -324,7 +324,7 @@ async fn hooks_run_before_during_and_after_the_sync() -> Result<()> {
     };
     let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
 
-    app.waits_for(&commit, "hooks").await?;
+    app.wait_for_blocking_work(&commit, "hooks").await?;
     let ran = [
         app.has_run("before").await?,
         app.has_run("helm").await?,
@@ -341,13 +341,13 @@ async fn hooks_run_before_during_and_after_the_sync() -> Result<()> {
     assert_eq!(app.works().await?.len(), 4);
 
     app.open("hooks").await?;
-    app.ends(&commit, "Succeeded").await?;
+    app.wait_for_sync(&commit, "Succeeded").await?;
     app.has_run("after").await?;
     hub.wait_for(&app.reference(), is_healthy).await?;
     let jobs = app.jobs().await?;
     let job = |name: &str| {
         let named = jobs.keys().find(|job| job.starts_with(name));
-        vec![format!("Job {}", named.expect("it ran"))]
+        vec![format!("Job {}", named.expect("a Job of the hook"))]
     };
     let works = app.works().await?;
     assert_eq!(
@@ -360,20 +360,20 @@ async fn hooks_run_before_during_and_after_the_sync() -> Result<()> {
             job("after-")
         ]
     );
-    for left_out in ["skipped", "tested"] {
-        assert_eq!(cluster1.get(&app.config_map(left_out)).await?, None);
+    for remaining_jobs in ["skipped", "tested"] {
+        assert_eq!(cluster1.get(&app.config_map(remaining_jobs)).await?, None);
     }
     hub.delete(&app.reference()).await
 }
 
 #[tokio::test]
 async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
-    let before = |does| {
+    let before = |command| {
         // Argo CD would delete such a hook on the hub; here the Job stays.
         let annotations = format!("{HOOK}: PreSync, argocd.argoproj.io/hook-delete-policy: HookSucceeded");
-        job("name: before", &annotations, does)
+        job("name: before", &annotations, command)
     };
-    let after = |does| job("generateName: after-", &format!("{HOOK}: PostSync"), does);
+    let after = |command| job("generateName: after-", &format!("{HOOK}: PostSync"), command);
     let files = [
         ("before.yaml", before("prepare")),
         ("after.yaml", after("tell")),
@@ -384,20 +384,20 @@ async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
         return Ok(());
     };
     let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
-    app.ends(&commit, "Succeeded").await?;
+    app.wait_for_sync(&commit, "Succeeded").await?;
     app.has_run("before").await?;
     app.has_run("after").await?;
     let first = app.jobs().await?;
 
     // Another commit, and a sync without a change.
     let commit = app.commit(&[("usual.yaml", &settings("usual", "", "green"))]).await?;
-    app.ends(&commit, "Succeeded").await?;
+    app.wait_for_sync(&commit, "Succeeded").await?;
     let green = |it: &Value| it["data"]["colour"] == "green";
     cluster1.wait_for(&app.config_map("usual"), green).await?;
     sync_again(&app).await?;
     assert_eq!(app.jobs().await?, first);
 
-    // A Job is deleted, and the agent applies all works again: it recreates what is needed.
+    // A Job is deleted, and the agent applies all works again: it recreates only the required Jobs.
     let mut works = app.works().await?;
     works.sort_by_key(|work| work["metadata"]["name"] == app.name);
     for run in &works[..2] {
@@ -416,14 +416,14 @@ async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
     cluster1.wait_for(&app.config_map("usual"), green).await?;
     sync_again(&app).await?;
     hub.wait_for(&app.reference(), is_healthy).await?;
-    let mut left = first.clone();
-    left.remove(cleaned_up);
-    assert_eq!(app.jobs().await?, left);
+    let mut remaining_jobs = first.clone();
+    remaining_jobs.remove(cleaned_up);
+    assert_eq!(app.jobs().await?, remaining_jobs);
 
-    // Other content of one of them.
+    // The content of one hook changes.
     let commit = app.commit(&[("before.yaml", &before("prepare-more"))]).await?;
-    app.ends(&commit, "Succeeded").await?;
-    let (former, _) = left.first_key_value().context("a Job")?;
+    app.wait_for_sync(&commit, "Succeeded").await?;
+    let (former, _) = remaining_jobs.first_key_value().context("a Job")?;
     cluster1.wait_gone(&app.job(former)).await?;
     let work = format!("again.part-presync-{former}");
     hub.wait_gone(&ObjectRef::manifest_work("cluster1", &work)).await?;
@@ -452,8 +452,8 @@ async fn sync_again(app: &App) -> Result<()> {
 
 #[tokio::test]
 async fn failed_hook_ends_the_sync_and_its_fix_continues() -> Result<()> {
-    let check = |does| job("name: check", &format!("{HOOK}: PreSync"), does);
-    let alarm = |does| job("name: alarm", &format!("{HOOK}: SyncFail"), does);
+    let check = |command| job("name: check", &format!("{HOOK}: PreSync"), command);
+    let alarm = |command| job("name: alarm", &format!("{HOOK}: SyncFail"), command);
     let files = [
         ("check.yaml", check("fail")),
         ("alarm.yaml", alarm("ring")),
@@ -465,7 +465,7 @@ async fn failed_hook_ends_the_sync_and_its_fix_continues() -> Result<()> {
     };
     let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
 
-    let failed = app.ends(&commit, "Failed").await?;
+    let failed = app.wait_for_sync(&commit, "Failed").await?;
     let operation = &failed["status"]["operationState"];
     assert_eq!(
         operation["message"],
@@ -473,7 +473,7 @@ async fn failed_hook_ends_the_sync_and_its_fix_continues() -> Result<()> {
     );
     let resources = operation["syncResult"]["resources"]
         .as_array()
-        .context("what was synced")?;
+        .context("no sync result")?;
     let failed_work = resources
         .iter()
         .find(|work| work["hookPhase"] == "Failed")
@@ -489,24 +489,27 @@ async fn failed_hook_ends_the_sync_and_its_fix_continues() -> Result<()> {
     assert_eq!(app.works().await?.len(), 2);
 
     let commit = app.commit(&[("check.yaml", &check("look"))]).await?;
-    app.ends(&commit, "Succeeded").await?;
+    app.wait_for_sync(&commit, "Succeeded").await?;
     cluster1.wait_for(&app.config_map("usual"), |_| true).await?;
-    let checked = first.keys().find(|job| job.starts_with("check-")).context("it ran")?;
+    let checked = first
+        .keys()
+        .find(|job| job.starts_with("check-"))
+        .context("the hook created no Job")?;
     cluster1.wait_gone(&app.job(checked)).await?;
     app.has_run("check").await?;
 
-    // The next failure runs the alarm again, and so does one with another alarm, which replaces it.
+    // The next failure runs the alarm again. A failure with a changed alarm replaces it.
     let alarm_of = |jobs: BTreeMap<String, String>| jobs.into_iter().find(|(name, _)| name.starts_with("alarm-"));
     let mut before = alarm_of(first);
     for (file, content) in [("check.yaml", check("fail")), ("alarm.yaml", alarm("shout"))] {
         let commit = app.commit(&[(file, &content)]).await?;
-        app.ends(&commit, "Failed").await?;
+        app.wait_for_sync(&commit, "Failed").await?;
         let job = app.has_run("alarm").await?;
         let now = alarm_of(app.jobs().await?);
         assert_ne!(now, before, "{file}");
         before = now;
-        let does = &job["spec"]["template"]["spec"]["containers"][0]["args"][0];
-        assert_eq!(does, if file == "alarm.yaml" { "shout" } else { "ring" });
+        let command = &job["spec"]["template"]["spec"]["containers"][0]["args"][0];
+        assert_eq!(command, if file == "alarm.yaml" { "shout" } else { "ring" });
     }
     hub.delete(&app.reference()).await
 }
@@ -525,7 +528,7 @@ async fn post_delete_hook_runs_last_and_is_deleted() -> Result<()> {
         return Ok(());
     };
     let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
-    app.ends(&commit, "Succeeded").await?;
+    app.wait_for_sync(&commit, "Succeeded").await?;
     let usual = app.config_map("usual");
     cluster1.wait_for(&usual, |_| true).await?;
     let works = app.works().await?;
@@ -542,7 +545,7 @@ async fn post_delete_hook_runs_last_and_is_deleted() -> Result<()> {
     hub.wait_gone(&app.reference()).await?;
 
     // The Job was deleted with its work, and its result stays for a while.
-    eventually("it has run", DEADLINE, async || {
+    eventually("the hook has run", DEADLINE, async || {
         let events = cluster1.list("v1", "Event").await.ok()?;
         events
             .iter()
@@ -555,9 +558,9 @@ async fn post_delete_hook_runs_last_and_is_deleted() -> Result<()> {
     })
     .await?;
     // Argo CD deletes the work, and the Application with it, without waiting for the agent.
-    eventually("all is gone", DEADLINE, async || {
-        let left = (app.works().await.ok()?.len(), app.jobs().await.ok()?.len());
-        (left == (0, 0)).then_some(())
+    eventually("every work and Job is deleted", DEADLINE, async || {
+        let counts = (app.works().await.ok()?.len(), app.jobs().await.ok()?.len());
+        (counts == (0, 0)).then_some(())
     })
     .await
 }

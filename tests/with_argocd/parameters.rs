@@ -16,12 +16,12 @@ fn announced(stage: &Stage, application: &Value) -> Result<Vec<Value>> {
     let question = json!({"repoServer": repo_server, "application": application}).to_string();
     let file = tempfile::NamedTempFile::new()?;
     fs::write(file.path(), question)?;
-    let asked = Command::new(Parts::ensure()?.program(Part::AppDetails))
+    let output = Command::new(Parts::ensure()?.program(Part::AppDetails))
         .stdin(file.reopen()?)
         .stderr(Stdio::inherit())
         .output()?;
-    ensure!(asked.status.success(), "{asked:?}");
-    let answer: Value = serde_json::from_slice(&asked.stdout)?;
+    ensure!(output.status.success(), "{output:?}");
+    let answer: Value = serde_json::from_slice(&output.stdout)?;
     ensure!(answer["error"] == "", "{}", answer["error"]);
     ensure!(answer["details"]["type"] == "Plugin", "{answer}");
     let parameters = answer["details"]["plugin"]["parametersAnnouncement"].as_array();
@@ -73,7 +73,7 @@ async fn each_source_type_announces_its_own_parameters() -> Result<()> {
     )?;
     has("chart", &of_charts, &of_files)?;
 
-    // The settings of the Application override the type detected in the folder.
+    // The settings of the Application override the source type detected in the folder.
     let mut forced = unset("chart", &git)?;
     forced["spec"]["source"]["plugin"]["parameters"] = json!([{"name": "source", "string": "directory"}]);
     let forced = announced(stage, &forced)?;
@@ -133,7 +133,7 @@ async fn announcement_describes_a_parameter_and_its_value() -> Result<()> {
         (&json!("map"), &json!("string"))
     );
     assert_eq!(map["map"], json!({"image.tag": "1.2", "greeting": "a=b, c"}));
-    // A list that the Application sets as one text is shown as text: then the UI reads only that.
+    // A list that the Application sets as one string is announced as a string, because the UI reads only that field then.
     let groups = parameter("rollout-groups")?;
     assert_eq!(
         (&groups["string"], &groups["collectionType"]),

@@ -12,7 +12,7 @@ use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_sy
 const CLUSTERS: [&str; 3] = ["cluster1", "second", "third"];
 
 /// An Application that is delivered by a Placement of its name, which selects the clusters with its name as a label.
-struct Placed {
+struct PlacedApplication {
     fleet: &'static Fleet,
     app: App,
 }
@@ -24,7 +24,7 @@ const ONE_BY_ONE: [(&str, &[&str]); 3] = [
     ("rollout-min-success-time", &["3s"]),
 ];
 
-impl Placed {
+impl PlacedApplication {
     /// Creates the Placement and the Application, and returns when Argo CD has synced it.
     async fn start(
         fleet: &'static Fleet,
@@ -55,8 +55,8 @@ impl Placed {
                 .is_some_and(|name| name.starts_with(&start))
         };
         let mut ours = all.iter().filter(ours);
-        let set = ours.next().context("it has made a set")?;
-        ensure!(ours.next().is_none(), "it has made two sets");
+        let set = ours.next().context("the Application has no set")?;
+        ensure!(ours.next().is_none(), "the Application has two sets");
         Ok(ObjectRef::of(&json!({
             "apiVersion": "work.open-cluster-management.io/v1alpha1", "kind": kind, "metadata": set["metadata"],
         })))
@@ -79,24 +79,24 @@ impl Placed {
     /// Waits until Argo CD shows this health and message of the set, and this health of the Application.
     async fn shows(&self, health: &str, message: &str) -> Result<()> {
         let expected = (health.to_owned(), message.to_owned());
-        // Evaluated only when the set changes: the real Argo CD is slow to answer.
-        let says = |set: &Value| health_check::health(set).is_ok_and(|health| health == expected);
+        // Evaluated only when the set changes, because Argo CD's command is slow.
+        let has_health = |set: &Value| health_check::health(set).is_ok_and(|health| health == expected);
         let set = self.set().await?;
-        let shown = self.fleet.hub.wait_for(&set, says).await;
-        let shown = shown.with_context(|| format!("{set} is to be {health}: {message}"));
-        self.or_all(shown).await?;
+        let shown = self.fleet.hub.wait_for(&set, has_health).await;
+        let shown = shown.with_context(|| format!("{set} did not become {health}: {message}"));
+        self.with_state(shown).await?;
         self.is(health).await
     }
 
     /// Waits until the Application has this health.
     async fn is(&self, health: &str) -> Result<()> {
         let is = |app: &Value| app["status"]["health"]["status"] == health;
-        self.becomes(is).await
+        self.set_becomes(is).await
     }
 
     /// Waits until Argo CD has completed the sync of this commit, has pruned the rest, and the Application is healthy. It is
     /// healthy in between too: between two waves all objects that were applied so far exist.
-    async fn has_delivered(&self, commit: &str) -> Result<()> {
+    async fn wait_for_delivery(&self, commit: &str) -> Result<()> {
         let delivered = |app: &Value| {
             let status = &app["status"];
             is_synced(app)
@@ -105,16 +105,16 @@ impl Placed {
                 && status["operationState"]["phase"] == "Succeeded"
                 && status["health"]["status"] == "Healthy"
         };
-        self.becomes(delivered).await
+        self.set_becomes(delivered).await
     }
 
-    async fn becomes(&self, condition: impl FnMut(&Value) -> bool) -> Result<()> {
+    async fn set_becomes(&self, condition: impl FnMut(&Value) -> bool) -> Result<()> {
         let became = self.fleet.hub.wait_for(&self.app.application(), condition).await;
-        self.or_all(became).await.map(drop)
+        self.with_state(became).await.map(drop)
     }
 
     /// Adds to an error the state of its sets, their health in Argo CD, and its works.
-    async fn or_all<T>(&self, outcome: Result<T>) -> Result<T> {
+    async fn with_state<T>(&self, outcome: Result<T>) -> Result<T> {
         let Err(error) = outcome else { return outcome };
         let start = format!("{}-", self.app.name);
         let ours = |it: &Value| it["metadata"]["name"].as_str().is_some_and(|it| it.starts_with(&start));
@@ -146,7 +146,7 @@ impl Placed {
     }
 
     /// Waits until the Application is healthy, and until the next change has a later time: times have whole seconds.
-    async fn is_settled(&self) -> Result<()> {
+    async fn wait_until_settled(&self) -> Result<()> {
         self.is("Healthy").await?;
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok(())
@@ -259,7 +259,7 @@ fn one_by_one(recording: &Recording, expected: &str) -> Result<()> {
         reached.push((cluster.to_owned(), false));
     }
     let order: Vec<&str> = reached.iter().map(|(cluster, _)| cluster.as_str()).collect();
-    ensure!(order == CLUSTERS, "not all, or in another order: {order:?}");
+    ensure!(order == CLUSTERS, "not all clusters, or another order: {order:?}");
     Ok(())
 }
 
@@ -269,7 +269,7 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
     let name = "at-once";
     let [cluster1, second, third] = fleet.clusters();
     let file = deployment("web", "1", Some(name));
-    let placed = Placed::start(fleet, name, &[], &[("web.json", &file)]).await?;
+    let placed = PlacedApplication::start(fleet, name, &[], &[("web.json", &file)]).await?;
     let web = ObjectRef::deployment(name, "web");
     for cluster in [third, cluster1] {
         open(cluster, name).await?;
@@ -309,8 +309,9 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
 async fn change_reaches_clusters_one_by_one() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
     let name = "one-by-one";
-    let placed = Placed::start(fleet, name, &ONE_BY_ONE, &[("web.json", &deployment("web", "1", None))]).await?;
-    placed.is_settled().await?;
+    let placed =
+        PlacedApplication::start(fleet, name, &ONE_BY_ONE, &[("web.json", &deployment("web", "1", None))]).await?;
+    placed.wait_until_settled().await?;
     assert_eq!(placed.versions().await?, some(["1"; 3]));
 
     let recording = placed.record().await?;
@@ -348,10 +349,10 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
     let name = "breaks";
     let first = ("a.json", &*deployment("a-web", "1", None));
-    let placed = Placed::start(fleet, name, &ONE_BY_ONE, &[first]).await?;
-    placed.is_settled().await?;
+    let placed = PlacedApplication::start(fleet, name, &ONE_BY_ONE, &[first]).await?;
+    placed.wait_until_settled().await?;
 
-    // Harder than a changed object: a new one is not evaluated at once, and all evaluated objects are healthy.
+    // A new object is harder than a changed one: the agent evaluates it later, and all other objects are healthy.
     let recording = placed.record().await?;
     let mut broken: Value = serde_json::from_str(&deployment("broken", "2", Some("no-such-node")))?;
     broken["spec"]["progressDeadlineSeconds"] = json!(1);
@@ -388,20 +389,23 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
 #[tokio::test]
 async fn objects_without_health_rules_roll_out_one_by_one() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
-    let placed = Placed::start(
+    let placed = PlacedApplication::start(
         fleet,
         "config-maps",
         &ONE_BY_ONE,
         &[("settings.json", &config_map("1"))],
     )
     .await?;
-    placed.is_settled().await?;
+    placed.wait_until_settled().await?;
     let recording = placed.record().await?;
     placed.app.commit(&[("settings.json", &config_map("2"))]).await?;
-    // Healthy does not refer to the earlier state.
+    // The health is that of the new commit.
     placed.is("Healthy").await?;
     for cluster in fleet.clusters() {
-        let settings = cluster.get(&placed.config_map()).await?.context("it is there")?;
+        let settings = cluster
+            .get(&placed.config_map())
+            .await?
+            .context("the object does not exist")?;
         assert_eq!(settings["data"]["version"], "2", "{}", cluster.name());
     }
     one_by_one(&recording, "2")?;
@@ -412,7 +416,7 @@ async fn objects_without_health_rules_roll_out_one_by_one() -> Result<()> {
 async fn decision_groups_change_one_after_the_other() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
     let name = "by-group";
-    // By name it would be the last.
+    // In the order of names it would be the last.
     fleet.label("third", "by-group-first", Some("true")).await?;
     let first = json!({"labelSelector": {"matchLabels": {"by-group-first": "true"}}});
     let groups = json!([{"groupName": "first", "groupClusterSelector": first}]);
@@ -424,7 +428,7 @@ async fn decision_groups_change_one_after_the_other() -> Result<()> {
     ];
     let file = deployment("web", "1", Some(name));
     let app = App::start_on(&fleet.hub, name, &settings, &[("web.json", &file)], false).await?;
-    let placed = Placed { fleet, app };
+    let placed = PlacedApplication { fleet, app };
     placed
         .shows("Progressing", "1 of 3 clusters applied, 1 progressing")
         .await?;
@@ -448,7 +452,7 @@ async fn moving_to_a_placement_and_back_keeps_objects() -> Result<()> {
     let by_name: [(&str, &[&str]); 1] = [("clusters", &["cluster1"])];
     let by_placement: [(&str, &[&str]); 1] = [("placement", &["argocd/moves"])];
     let app = App::start_on(hub, name, &by_name, &[("settings.json", &config_map("1"))], false).await?;
-    let placed = Placed { fleet, app };
+    let placed = PlacedApplication { fleet, app };
     let settings = placed.config_map();
     let at = async |cluster: &ManagedCluster, version: &str| {
         cluster.wait_for(&settings, |it| it["data"]["version"] == version).await
@@ -503,8 +507,8 @@ async fn waves_and_hooks_wait_for_every_cluster() -> Result<()> {
         ("web.json", &*deployment("web", "1", None)),
         ("settings.json", &*later("1")?),
     ];
-    let placed = Placed::start(fleet, name, &[], &files).await?;
-    placed.is_settled().await?;
+    let placed = PlacedApplication::start(fleet, name, &[], &files).await?;
+    placed.wait_until_settled().await?;
     let settings = placed.config_map();
     let has_run = async |cluster: &ManagedCluster, version: &str| -> Result<bool> {
         let jobs = cluster.list("batch/v1", "Job").await?;
@@ -522,7 +526,7 @@ async fn waves_and_hooks_wait_for_every_cluster() -> Result<()> {
         let message = format!("3 of 3 clusters applied, {} progressing", 3 - at);
         placed.shows("Progressing", &message).await?;
         for other in fleet.clusters() {
-            let settings = other.get(&settings).await?.context("it is there")?;
+            let settings = other.get(&settings).await?.context("the object does not exist")?;
             assert_eq!(settings["data"]["version"], "1", "{}", other.name());
             assert!(has_run(other, "2").await?, "{}", other.name());
         }
@@ -531,6 +535,6 @@ async fn waves_and_hooks_wait_for_every_cluster() -> Result<()> {
     for cluster in fleet.clusters() {
         cluster.wait_for(&settings, |it| it["data"]["version"] == "2").await?;
     }
-    placed.has_delivered(&commit).await?;
+    placed.wait_for_delivery(&commit).await?;
     placed.app.end().await
 }

@@ -1,4 +1,4 @@
-//! Tests that a platform's policy applies to every Application of a project, whatever the Application and its folder set.
+//! Tests that a platform's policy applies to every Application of a project, regardless of the settings of the Application and its folder.
 
 use crate::delivery::works_of;
 use crate::mistakes::comparison_error;
@@ -72,7 +72,7 @@ async fn delivered(stage: &Stage, name: &str, git: &GitRepository) -> Result<Val
 }
 
 /// Returns the desired state of an Application's works in all namespaces.
-pub(crate) async fn asked_for(stage: &Stage, application: &str) -> Result<Vec<(Value, Value)>> {
+pub(crate) async fn desired_works(stage: &Stage, application: &str) -> Result<Vec<(Value, Value)>> {
     let works = works_of(&stage.hub, application).await?;
     Ok(works
         .iter()
@@ -102,7 +102,7 @@ async fn one_error_lists_every_violation_and_nothing_changes() -> Result<()> {
     let name = "policy-violated";
     let git = GitRepository::new()?;
     delivered(stage, name, &git).await?;
-    let before = asked_for(stage, name).await?;
+    let before = desired_works(stage, name).await?;
     assert_eq!(before.len(), 1);
 
     let object = |kind: &str, namespace: &str| {
@@ -121,7 +121,7 @@ async fn one_error_lists_every_violation_and_nothing_changes() -> Result<()> {
             &format!("{name}/e.yaml"),
             &object("Namespace", "''").replace(name, "kube-system"),
         ),
-        // The policy permits this one, and it is not delivered alone either.
+        // The policy permits this object, but no object is delivered after an error.
         (
             &format!("{name}/config.yaml"),
             &GOOD.replace("NAME", name).replace("green", "red"),
@@ -165,8 +165,8 @@ async fn one_error_lists_every_violation_and_nothing_changes() -> Result<()> {
         ),
     ];
     assert_eq!(messages(stage, name).await?, expected);
-    assert_eq!(messages(stage, name).await?, expected, "the same on every refresh");
-    assert_eq!(asked_for(stage, name).await?, before, "nothing was written");
+    assert_eq!(messages(stage, name).await?, expected, "every refresh reports the same");
+    assert_eq!(desired_works(stage, name).await?, before, "no work was written");
     let kept = stage.cluster1.get(&ObjectRef::config_map("team-a", name)).await?;
     assert_eq!(kept.context("it stays")?["data"]["colour"], "green");
     stage.hub.delete(&ObjectRef::application(name)).await
@@ -182,7 +182,7 @@ async fn permitted_objects_use_the_policys_executor() -> Result<()> {
     assert_eq!(work["spec"]["executor"]["subject"], executor);
     let healthy = |app: &Value| app["status"]["health"]["status"] == "Healthy";
     stage.hub.wait_for(&ObjectRef::application(name), healthy).await?;
-    // Setting the same names again is not a difference.
+    // Setting the same values as the policy is permitted.
     let parameters = json!([{"name": "executor", "string": "team-a/deployer"}, {"name": "name", "string": name}]);
     let patch = json!({"spec": {"source": {"plugin": {"parameters": parameters}}}});
     stage.hub.patch(&ObjectRef::application(name), &patch).await?;
@@ -201,7 +201,7 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
     let name = "policy-evaded";
     let git = GitRepository::new()?;
     delivered(stage, name, &git).await?;
-    let before = asked_for(stage, name).await?;
+    let before = desired_works(stage, name).await?;
     let foreign = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: policy-evaded\n  namespace: kube-system\n";
     git.commit(&[(&format!("{name}/foreign.yaml"), foreign)])?;
     let refused = "foreign.yaml:1: document 1: ConfigMap kube-system/policy-evaded: the policy lets project team-a deliver nothing in \
@@ -231,7 +231,7 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
         let mut env = vec![json!({"name": "TARGET_CLUSTER", "value": "cluster1"})];
         env.extend(more.as_array().into_iter().flatten().cloned());
         let plugin = json!({"plugin": {"env": env, "parameters": parameters}});
-        // Once in the Application and once in its folder, where Argo CD merges it into the Application.
+        // In the Application, and in its folder, from which Argo CD merges it into the Application.
         for of_the_folder in [false, true] {
             let (in_application, of_folder) = if of_the_folder {
                 (
@@ -251,11 +251,11 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
             );
         }
     }
-    // Nor can the folder remove the plugin, so that Argo CD would apply its content directly.
+    // The folder cannot remove the plugin, which would make Argo CD apply its content directly.
     git.commit(&[(&in_folder, "plugin: null\n")])?;
     let messages = messages(stage, name).await?;
     assert!(messages.len() == 1 && messages[0] == refused, "{messages:?}");
-    assert_eq!(asked_for(stage, name).await?, before, "nothing was written");
+    assert_eq!(desired_works(stage, name).await?, before, "no work was written");
     stage.hub.delete(&ObjectRef::application(name)).await
 }
 
@@ -274,7 +274,7 @@ async fn without_a_policy_secrets_need_the_allow_secrets_setting() -> Result<()>
              ExternalSecret instead, or set allow-secrets"
         )]
     );
-    assert!(asked_for(stage, name).await?.is_empty());
+    assert!(desired_works(stage, name).await?.is_empty());
 
     let allowed =
         json!({"spec": {"source": {"plugin": {"parameters": [{"name": "allow-secrets", "string": "true"}]}}}});

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Recording, wait};
 use tokio::sync::OnceCell;
 
-/// The names of the other implementations.
+/// The labels and annotations of the other implementations.
 const PULL: &str = "apps.open-cluster-management.io/pull-to-ocm-managed-cluster";
 const CLUSTER: &str = "apps.open-cluster-management.io/ocm-managed-cluster";
 const CLUSTER_NAMESPACE: &str = "apps.open-cluster-management.io/ocm-managed-cluster-app-namespace";
@@ -106,7 +106,7 @@ async fn set_up() -> Result<Stage> {
 
 /// Starts the controller as shipped for the pull model and cluster Secrets, with these additional settings.
 async fn controller(hub: &Hub, settings: &[(&str, &str)]) -> Result<Controller> {
-    let rights: [&[&str]; 2] = [
+    let permissions: [&[&str]; 2] = [
         &[
             "create",
             "manifestworks.work.open-cluster-management.io",
@@ -122,7 +122,7 @@ async fn controller(hub: &Hub, settings: &[(&str, &str)]) -> Result<Controller> 
     ];
     let controllers = "application-status,pull,cluster-secrets,application-set-report";
     let settings = [&[("ARGOCD_OCM_CMP_CONTROLLERS", controllers)], settings].concat();
-    Controller::start_with(hub, &files, &settings, &rights).await
+    Controller::start_with(hub, &files, &settings, &permissions).await
 }
 
 /// Adds a managed cluster with an Argo CD that serves Applications in any namespace, and an agent that is permitted to create
@@ -158,7 +158,7 @@ async fn add_cluster(hub: &Hub, name: &str) -> Result<ManagedCluster> {
         agent,
     ];
     let may = async || cluster.kubectl(&question).ok();
-    wait::eventually("the agent may bring Applications", wait::DEADLINE, may).await?;
+    wait::eventually("the agent may create Applications", wait::DEADLINE, may).await?;
     let selected = json!({"metadata": {"labels": {"pull": "true"}}});
     hub.patch(&ObjectRef::managed_cluster(name), &selected).await?;
     Ok(cluster)
@@ -197,7 +197,7 @@ fn application(name: &str, git: &GitRepository) -> Value {
         "spec": {
             "project": "default",
             "source": {"repoURL": git.url(), "targetRevision": "main", "path": "guestbook"},
-            // The only cluster that the hub's Argo CD knows by itself. For others it would add a condition.
+            // The only cluster that the hub's Argo CD knows without a Secret. For others it would add a condition.
             "destination": {"server": "https://kubernetes.default.svc", "namespace": name},
             "syncPolicy": {"automated": {"prune": true}, "syncOptions": ["CreateNamespace=true"]},
         },
@@ -205,7 +205,7 @@ fn application(name: &str, git: &GitRepository) -> Value {
 }
 
 /// An Application of the hub with its own repository, which has the guestbook.
-struct Pulled {
+struct PulledApplication {
     stage: &'static Stage,
     git: GitRepository,
     /// The first commit.
@@ -215,7 +215,7 @@ struct Pulled {
     object: Value,
 }
 
-impl Pulled {
+impl PulledApplication {
     /// Returns the Application, to be created.
     fn new(stage: &'static Stage, name: &str) -> Result<Self> {
         let git = GitRepository::new()?;
@@ -253,7 +253,11 @@ impl Pulled {
     }
 
     async fn on_hub(&self) -> Result<Value> {
-        self.stage.hub.get(&self.application()).await?.context("it is there")
+        self.stage
+            .hub
+            .get(&self.application())
+            .await?
+            .context("the object does not exist")
     }
 
     /// Patches the Application of the hub.
@@ -284,7 +288,7 @@ impl Pulled {
         ObjectRef::deployment(&self.name, "guestbook-ui")
     }
 
-    /// Commits a guestbook with so many replicas.
+    /// Commits a guestbook with this number of replicas.
     fn scale(&self, replicas: u32) -> Result<String> {
         scale(&self.git, replicas)
     }
@@ -313,7 +317,7 @@ fn runs(application: &Value, commit: &str) -> bool {
         && status["operationState"]["syncResult"]["revision"] == commit
 }
 
-/// Commits the guestbook with so many replicas.
+/// Commits the guestbook with this number of replicas.
 fn scale(git: &GitRepository, replicas: u32) -> Result<String> {
     let manifest = std::fs::read_to_string(shipped("guestbook/deployment.yaml"))?;
     let scaled = manifest.replace("replicas: 1", &format!("replicas: {replicas}"));
@@ -331,7 +335,7 @@ async fn works_of(hub: &Hub, application: &ObjectRef) -> Result<Vec<Value>> {
     Ok(works)
 }
 
-/// Waits until the guestbook runs with so many replicas.
+/// Waits until the guestbook runs with this number of replicas.
 async fn serves(cluster: &ManagedCluster, guestbook: &ObjectRef, replicas: u32) -> Result<Value> {
     let serves = |it: &Value| it["status"]["availableReplicas"] == replicas && it["status"]["replicas"] == replicas;
     cluster.wait_for(guestbook, serves).await

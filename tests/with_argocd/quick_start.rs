@@ -2,7 +2,7 @@
 //! they deny.
 
 use crate::names::under_policy;
-use crate::policy::{asked_for, messages};
+use crate::policy::{desired_works, messages};
 use crate::stage::{PLUGIN_AS_SHIPPED, application, shipped, shipped_object, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ async fn delivers_and_removes_the_guestbook() -> Result<()> {
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let git = GitRepository::new()?;
     git.commit_folder(&shipped("guestbook"), "guestbook")?;
-    // The fields that cannot be as shipped: the repository, and the name of the plugin with the shipped policy beside the others.
+    // Only the repository and the name of the plugin differ from the shipped file.
     let mut app = shipped_object("app.yaml")?;
     app["spec"]["source"]["repoURL"] = json!(git.url());
     app["spec"]["source"]["plugin"]["name"] = json!(PLUGIN_AS_SHIPPED);
@@ -47,7 +47,7 @@ async fn delivers_and_removes_the_guestbook() -> Result<()> {
     git.remove(&["guestbook/service.yaml"])?;
     hub.refresh_application("guestbook", "hard").await?;
     cluster1.wait_gone(&service).await?;
-    let kept = cluster1.get(&deployment).await?.context("the Deployment stays")?;
+    let kept = cluster1.get(&deployment).await?.context("the Deployment was deleted")?;
     assert_eq!(kept["status"]["availableReplicas"], 3);
 
     hub.delete(&guestbook).await?;
@@ -86,7 +86,7 @@ async fn project_missing_in_the_shipped_policy_delivers_nothing() -> Result<()> 
              `drift-default` to `projects[0].clusters`"
         ]
     );
-    assert!(asked_for(stage, name).await?.is_empty(), "nothing was written");
+    assert!(desired_works(stage, name).await?.is_empty(), "no work was written");
     stage.hub.delete(&ObjectRef::application(name)).await
 }
 

@@ -58,7 +58,7 @@ fn as_account(hub: &Hub, who: &str, arguments: &[&str], input: &str) -> Result<S
 
 /// Creates a work after the account's permissions are effective, and returns the answer of OCM's webhook.
 async fn created(hub: &Hub, who: &str, work: &Value) -> Result<Result<(), String>> {
-    wait::eventually("the rights count", wait::DEADLINE, async || {
+    wait::eventually("the permissions are effective", wait::DEADLINE, async || {
         let created = as_account(hub, who, &["create", "-f", "-"], &work.to_string());
         let too_early = |error: &String| error.contains("(Forbidden)");
         (!created.as_ref().is_err_and(too_early)).then_some(created.map(drop))
@@ -123,10 +123,10 @@ async fn executor_needs_execute_as_for_its_name() -> Result<()> {
     hub.apply_yaml(&rules_for(who, |rules| rules.retain(|rule| !is_execute_as(rule)))?)?;
     assert_eq!(created(hub, who, &work(who, None)).await?, Ok(()));
     let result = created(hub, who, &work("with-executor", Some("deployer"))).await?;
-    let error = result.err().context("the webhook refuses it")?;
+    let error = result.err().context("the webhook accepted the work")?;
     assert!(error.contains(&refused(who, "deployer")), "{error}");
 
-    // As in the file's comment.
+    // The change that the comment in the file describes.
     let who = "one-executor";
     hub.apply_yaml(&rules_for(who, |rules| {
         for rule in rules.iter_mut().filter(|rule| is_execute_as(rule)) {
@@ -135,7 +135,7 @@ async fn executor_needs_execute_as_for_its_name() -> Result<()> {
     })?)?;
     assert_eq!(created(hub, who, &work(who, Some("deployer"))).await?, Ok(()));
     let result = created(hub, who, &work("other-executor", Some("admin"))).await?;
-    let error = result.err().context("the webhook refuses it")?;
+    let error = result.err().context("the webhook accepted the work")?;
     assert!(error.contains(&refused(who, "admin")), "{error}");
     Ok(())
 }

@@ -5,7 +5,7 @@ use crate::controller::ACCOUNT;
 use crate::fleet::{Fleet, fleet};
 use crate::stage::{shipped, shipped_objects};
 use anyhow::{Context, Result, ensure};
-use controller::application_set_report::{Condition, Found, Line, Report, Set, app};
+use controller::application_set_report::{Condition, ExistingReport, Line, Report, Set, app};
 use serde_json::{Value, json};
 use testbed::process::{self, Process};
 use testbed::{GitRepository, Hub, ObjectRef, is_applied, ports};
@@ -32,7 +32,7 @@ async fn apply(hub: &Hub) -> Result<()> {
     }
     hub.wait_for_crds().await?;
     let kind = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
-    hub.wait_until_it_may("argocd", ACCOUNT, &[&["create", kind, "--all-namespaces"]])
+    hub.wait_for_permissions("argocd", ACCOUNT, &[&["create", kind, "--all-namespaces"]])
         .await
 }
 
@@ -84,7 +84,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     let name = "reported";
     let (object, git) = (report(name), GitRepository::new()?);
     git.commit_folder(&shipped("guestbook"), name)?;
-    // Another writer has created one.
+    // Another writer has created the report.
     let mut other = serde_json::to_value(json!({"statuses": {"summary": {"clusters": "7"}}}))?;
     other["apiVersion"] = json!(object.api_version);
     other["kind"] = json!(object.kind);
@@ -95,9 +95,9 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     hub.kubectl_with_input(&["apply", "-f", "-"], &set.to_string())?;
     let set = ObjectRef::of(&set);
 
-    // Both become healthy, with their resources.
-    let well = |it: &Value| summary(it) == Some([2, 2, 0, 2, 0, 0]);
-    let written = hub.wait_for(&object, well).await?;
+    // Both Applications become healthy.
+    let both_healthy = |it: &Value| summary(it) == Some([2, 2, 0, 2, 0, 0]);
+    let written = hub.wait_for(&object, both_healthy).await?;
     let owner = hub.get(&set).await?.context("the set")?["metadata"]["uid"].clone();
     assert_eq!(written["metadata"]["ownerReferences"][0]["uid"], owner);
     let label = "apps.open-cluster-management.io/hosting-applicationset";
@@ -113,13 +113,13 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     let kinds: Vec<_> = resources.iter().map(|it| [&it["apiVersion"], &it["kind"]]).collect();
     assert_eq!(kinds, [["apps/v1", "Deployment"], ["v1", "Service"]]);
 
-    // As kubectl shows it.
+    // The columns of kubectl get.
     let shown = hub.kubectl(&["get", "appsetreport", "-n", "argocd", name])?;
     let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0].join(" "), "NAME CLUSTERS HEALTHY IN PROGRESS SYNCED AGE");
     assert_eq!(lines[1][..5], [name, "2", "2", "0", "2"]);
 
-    // An up-to-date report is not written again, nor after a restart.
+    // An up-to-date report is not written again, also after a restart.
     let version = |it: &Value| it["metadata"]["resourceVersion"].clone();
     drop(reporter);
     let reporter = self::reporter(hub)?;
@@ -134,7 +134,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     assert_eq!(
         version(&after),
         version(&before),
-        "the other was written by the one that was restarted"
+        "the restarted controller has written the other report"
     );
 
     // An object that a cluster rejects is reported for that cluster.
@@ -163,7 +163,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     let last = hub.wait_for(&object, |it| summary(it) == Some([0; 6])).await?;
     assert_eq!(last["statuses"]["clusterConditions"], Value::Null);
 
-    // It is deleted with its set, and no work is deleted that the set must leave.
+    // The report is deleted with its set, and the works that the set must keep are not.
     let keep = json!({"spec": {
         "generators": generators(&["cluster1"]),
         "syncPolicy": {"preserveResourcesOnDeletion": true},
@@ -177,8 +177,11 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
         .await?;
     hub.delete(&set).await?;
     hub.wait_gone(&object).await?;
-    let kept = hub.get(&work).await?.context("the work stays")?;
-    ensure!(kept["metadata"]["deletionTimestamp"].is_null(), "the work is going");
+    let kept = hub.get(&work).await?.context("the work was deleted")?;
+    ensure!(
+        kept["metadata"]["deletionTimestamp"].is_null(),
+        "the work is being deleted"
+    );
     hub.delete(&work).await?;
     hub.delete(&ObjectRef {
         name: "empty".to_owned(),
@@ -234,21 +237,21 @@ async fn api_server_accepts_a_report_of_20000_clusters() -> Result<()> {
     };
     let object = report(set.name);
     let few = lines(5_000, "Healthy");
-    // Of a set that does not exist; with an owner it would be deleted.
+    // The report of a set that does not exist, without an owner that would cause its deletion.
     let mut small = Report::new(set, &few).object();
     small["metadata"]["ownerReferences"] = json!([]);
     let mut stored = hub.create(&small).await?;
     for (count, health) in [(5_000, "Degraded"), (20_000, "Degraded"), (20_000, "Healthy")] {
         let lines = lines(count, health);
         let expected = Report::new(set, &lines);
-        let found = Found::read(&stored.to_string()).map_err(anyhow::Error::msg)?;
-        let mut patch = expected.patch(&found).context("another")?;
+        let existing = ExistingReport::read(&stored.to_string()).map_err(anyhow::Error::msg)?;
+        let mut patch = expected.patch(&existing).context("another")?;
         patch["metadata"]["ownerReferences"] = json!([]);
         stored = hub.patch(&object, &patch).await?;
-        let found = Found::read(&stored.to_string()).map_err(anyhow::Error::msg)?;
+        let existing = ExistingReport::read(&stored.to_string()).map_err(anyhow::Error::msg)?;
         ensure!(
-            found.fingerprint == Some(expected.fingerprint()),
-            "it comes back as it was written"
+            existing.fingerprint == Some(expected.fingerprint()),
+            "the API server returns the written report"
         );
         let raw = hub.kubectl(&[
             "get",

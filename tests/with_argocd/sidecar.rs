@@ -19,7 +19,7 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
     let before = hub
         .get(&repo_server)
         .await?
-        .context("core-install brings the repo-server")?;
+        .context("core-install has no repo-server")?;
     let file = shipped("deploy_cmp.yaml");
     let apply = [
         "apply",
@@ -30,7 +30,7 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
         file.to_str().context("a plain path")?,
     ];
     hub.kubectl(&apply)?;
-    let after = hub.get(&repo_server).await?.context("it is still there")?;
+    let after = hub.get(&repo_server).await?.context("the Deployment was deleted")?;
 
     let (added, kept) = split(&after, "containers");
     assert_eq!(added.len(), 1);
@@ -38,7 +38,7 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
     assert_eq!(
         kept,
         list(&before, "containers"),
-        "the original containers are as they were"
+        "the original containers are unchanged"
     );
     let (added, kept) = split(&after, "initContainers");
     assert_eq!(added.len(), 1);
@@ -50,13 +50,13 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
     for part in ["containers", "initContainers", "volumes"] {
         reduced["spec"]["template"]["spec"][part] = before["spec"]["template"]["spec"][part].clone();
     }
-    assert_eq!(reduced["spec"], before["spec"], "and so is everything else");
+    assert_eq!(reduced["spec"], before["spec"], "the rest is unchanged");
 
     hub.kubectl(&apply)?;
-    let again = hub.get(&repo_server).await?.context("it is still there")?;
+    let again = hub.get(&repo_server).await?.context("the Deployment was deleted")?;
     assert_eq!(
         again["metadata"]["generation"], after["metadata"]["generation"],
-        "a second time changes nothing"
+        "a second apply changes nothing"
     );
 
     // The volumes that the sidecar mounts exist: Argo CD's own, and our ConfigMap.
@@ -65,7 +65,7 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
         assert!(volumes.iter().any(|volume| volume["name"] == mount["name"]), "{mount}");
     }
 
-    // The policy is added to the sidecar alone, and either file can be applied again without harm to the other.
+    // The policy changes only the sidecar, and applying either file again keeps the fields of the other.
     let file = shipped("deploy/deploy_policy.yaml");
     let policy = [
         "apply",
@@ -77,7 +77,7 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
     ];
     hub.kubectl(&policy)?;
     hub.kubectl(&apply)?;
-    let bound = hub.get(&repo_server).await?.context("it is still there")?;
+    let bound = hub.get(&repo_server).await?.context("the Deployment was deleted")?;
     let mut expected = sidecar(&after);
     let bound_sidecar = sidecar(&bound);
     let mount = json!({"name": "argocd-ocm-cmp-policy", "mountPath": "/etc/argocd-ocm-cmp"});
@@ -175,7 +175,7 @@ fn sidecars_permissions_suffice_to_render() -> Result<()> {
             assert!(works.contains(name), "{name}: {works}");
         }
     }
-    assert_eq!(files(folder.path()), before, "nothing is left behind");
+    assert_eq!(files(folder.path()), before, "no file is left behind");
     Ok(())
 }
 

@@ -57,10 +57,10 @@ async fn computed_size_matches_the_webhook() -> Result<()> {
         let ours: Option<u64> = of_kind.map(|line| number_before(line, " bytes, and OCM accepts")).sum();
         let refused = hub
             .kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], work)
-            .expect_err("the webhook refuses it");
+            .expect_err("the webhook rejects the work");
         let refused = format!("{refused:#}");
         let theirs = number_before(&refused, " bytes which exceeds").with_context(|| refused.clone())?;
-        // We count each object, and it counts all of a work.
+        // The program counts each object, the webhook the complete work.
         assert_eq!(ours, Some(theirs), "{kind}");
         refusals += 1;
     }

@@ -99,7 +99,7 @@ async fn an_overlay_is_delivered_as_kustomize_renders_it() -> Result<()> {
         (&json!(first), &json!("green"))
     );
 
-    // Other content gives another ConfigMap, and the old one is deleted.
+    // Changed content creates another ConfigMap, and the old one is deleted.
     let commit = git.commit(&[("shop/base/kustomization.yaml", &base("blue"))])?;
     delivered(&stage.hub, name, &commit).await?;
     let deployed = stage
@@ -178,7 +178,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
             "rules": [{"apiGroups": ["sources.example.com"], "resources": ["lamps"], "verbs": ["*"]}],
         }))
         .await?;
-    // A later source sets each of these too, down to the last.
+    // A later source overrides each of these values.
     let parameters = json!([
         {"name": "helm-release-name", "string": "shop"},
         {"name": "helm-value-files", "array": ["values-eu.yaml", "/common.yaml"]},
@@ -218,7 +218,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
             "count": 8,
             "service": "Helm",
             "namespace": name,
-            // Argo CD passes no more of the hub's version.
+            // Argo CD passes only this part of the hub's version.
             "kubernetes": format!("v{}.{}", version["major"].as_str().context("1")?, version["minor"].as_str().context("36")?),
         })
     );
@@ -237,7 +237,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
     );
     assert!(
         is_true(&ran[0], "Complete"),
-        "it had run before all else was said to be healthy"
+        "the hook ran before the other objects were healthy"
     );
     let delivered_objects: Vec<String> = works(&stage.hub, name).await?.values().flat_map(objects_of).collect();
     assert!(
@@ -262,10 +262,10 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
 const COLOUR: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colour}\ndata: {colour: COLOUR}\n";
 
 /// Deploys a folder, breaks it, and compares Argo CD's error with `expected`.
-async fn spoilt(
+async fn check_broken_source(
     name: &str,
     files: &[(&str, &str)],
-    (file, spoilt, mended): (&str, &str, &str),
+    (file, check_broken_source, fixed): (&str, &str, &str),
     expected: &str,
 ) -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
@@ -278,19 +278,23 @@ async fn spoilt(
     );
     let deployed = hub.wait_for(&work, is_applied).await?;
 
-    git.commit(&[(file, spoilt)])?;
+    git.commit(&[(file, check_broken_source)])?;
     let shown = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
     assert!(shown.ends_with(&format!("error: {expected}")), "{shown}");
     assert!(!shown.contains('\n'), "{shown}");
     let again = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
-    assert_eq!(again, shown, "the same on every refresh");
-    let kept = hub.get(&work).await?.context("the work stays")?;
+    assert_eq!(again, shown, "every refresh reports the same");
+    let kept = hub.get(&work).await?.context("the work was deleted")?;
     assert_eq!(kept["metadata"]["generation"], deployed["metadata"]["generation"]);
     assert_eq!(kept["metadata"]["uid"], deployed["metadata"]["uid"]);
-    let kept = stage.cluster1.get(&config_map).await?.context("its content stays")?;
+    let kept = stage
+        .cluster1
+        .get(&config_map)
+        .await?
+        .context("the ConfigMap was deleted")?;
     assert_eq!(kept["data"]["colour"], "green");
 
-    let commit = git.commit(&[(file, mended)])?;
+    let commit = git.commit(&[(file, fixed)])?;
     synced(hub, name, &commit).await?;
     wait::eventually("the Application recovers", wait::DEADLINE, async || {
         let app = hub.get(&ObjectRef::application(name)).await.ok()??;
@@ -305,7 +309,7 @@ async fn spoilt(
 #[tokio::test]
 async fn broken_template_is_a_one_line_error_and_deletes_nothing() -> Result<()> {
     let (green, blue) = (COLOUR.replace("COLOUR", "green"), COLOUR.replace("COLOUR", "blue"));
-    spoilt(
+    check_broken_source(
         "sources-template",
         &[
             (
@@ -327,7 +331,7 @@ async fn broken_template_is_a_one_line_error_and_deletes_nothing() -> Result<()>
 #[tokio::test]
 async fn broken_kustomization_is_a_one_line_error_and_deletes_nothing() -> Result<()> {
     let green = "configMapGenerator: [{name: colour, literals: [colour=green]}]\ngeneratorOptions: {disableNameSuffixHash: true}\n";
-    spoilt(
+    check_broken_source(
         "sources-resource",
         &[("sources-resource/kustomization.yaml", green)],
         (
@@ -386,10 +390,16 @@ async fn each_cluster_uses_its_own_value_files() -> Result<()> {
     let (git, commit) = start(stage, name, "chart", parameters, &files).await?;
     synced(&stage.hub, name, &commit).await?;
     let region = |region: &str| json!({"all": "yes", "region": region});
-    let given = by_cluster(stage, name).await?;
-    assert_eq!(given.len(), 2);
-    assert_eq!(data(given.get("cluster1")), BTreeMap::from([("config", &region("eu"))]));
-    assert_eq!(data(given.get(name)), BTreeMap::from([("config", &region("us"))]));
+    let works_by_cluster = by_cluster(stage, name).await?;
+    assert_eq!(works_by_cluster.len(), 2);
+    assert_eq!(
+        data(works_by_cluster.get("cluster1")),
+        BTreeMap::from([("config", &region("eu"))])
+    );
+    assert_eq!(
+        data(works_by_cluster.get(name)),
+        BTreeMap::from([("config", &region("us"))])
+    );
     let config_map = ObjectRef::config_map(name, "config");
     stage
         .cluster1
@@ -404,8 +414,11 @@ async fn each_cluster_uses_its_own_value_files() -> Result<()> {
         .context("a work")?;
     let commit = git.commit(&[("chart/values-us.yaml", "region: usa\n")])?;
     synced(&stage.hub, name, &commit).await?;
-    let given = by_cluster(stage, name).await?;
-    assert_eq!(data(given.get(name)), BTreeMap::from([("config", &region("usa"))]));
+    let works_by_cluster = by_cluster(stage, name).await?;
+    assert_eq!(
+        data(works_by_cluster.get(name)),
+        BTreeMap::from([("config", &region("usa"))])
+    );
     let after = stage
         .hub
         .get(&ObjectRef::manifest_work("cluster1", name))
@@ -444,9 +457,9 @@ async fn each_cluster_uses_its_own_sub_folder_and_shared_objects() -> Result<()>
     let (_git, commit) = start(stage, name, "shop", parameters, &files).await?;
     synced(&stage.hub, name, &commit).await?;
     let text = |text: &str| json!({"text": text});
-    let given = by_cluster(stage, name).await?;
+    let works_by_cluster = by_cluster(stage, name).await?;
     assert_eq!(
-        data(given.get("cluster1")),
+        data(works_by_cluster.get("cluster1")),
         BTreeMap::from([
             ("shared", &text("same")),
             ("differs", &text("special")),
@@ -454,10 +467,13 @@ async fn each_cluster_uses_its_own_sub_folder_and_shared_objects() -> Result<()>
         ])
     );
     assert_eq!(
-        data(given.get(name)),
+        data(works_by_cluster.get(name)),
         BTreeMap::from([("shared", &text("same")), ("differs", &text("usual"))])
     );
-    assert_eq!(data(given.get(third)), BTreeMap::from([("only-us", &text("rendered"))]));
+    assert_eq!(
+        data(works_by_cluster.get(third)),
+        BTreeMap::from([("only-us", &text("rendered"))])
+    );
     for (config_map, expected) in [("shared", "same"), ("differs", "special"), ("added", "new")] {
         let config_map = ObjectRef::config_map(name, config_map);
         stage

@@ -11,10 +11,10 @@ use tokio::sync::OnceCell;
 use crate::controller::Controller;
 use crate::policy::POLICY;
 
-/// The plugin again, as a sidecar with a policy, for Applications that name it.
+/// The plugin as a second sidecar with a policy, for Applications that name it.
 pub(crate) const PLUGIN_WITH_POLICY: &str = "argocd-ocm-cmp-with-policy";
 
-/// The plugin again, as a sidecar with the shipped policy, for the quick start.
+/// The plugin as a third sidecar with the shipped policy, for the quick start.
 pub(crate) const PLUGIN_AS_SHIPPED: &str = "argocd-ocm-cmp-as-shipped";
 
 /// The hub, its cluster `cluster1` and the controller.
@@ -43,10 +43,8 @@ async fn set_up() -> Result<Stage> {
     let shipped = hub
         .get(&ObjectRef::config_map("argocd", "argocd-ocm-cmp-policy"))
         .await?;
-    let shipped = shipped.context("deploy/policy_cm.yaml brings its ConfigMap")?;
-    let shipped = shipped["data"]["policy.yaml"]
-        .as_str()
-        .context("it carries policy.yaml")?;
+    let shipped = shipped.context("deploy/policy_cm.yaml has no ConfigMap")?;
+    let shipped = shipped["data"]["policy.yaml"].as_str().context("no key policy.yaml")?;
     argocd
         .plugins
         .push(with_policy(&argocd.plugins[0], PLUGIN_AS_SHIPPED, shipped)?);
@@ -81,16 +79,16 @@ pub(crate) async fn argocd(hub: &Hub, folder: &str) -> Result<ArgoCd> {
     let config_map = hub
         .get(&ObjectRef::config_map("argocd", "argocd-ocm-cmp"))
         .await?
-        .context("cm_plugin.yaml brings its ConfigMap")?;
+        .context("cm_plugin.yaml has no ConfigMap")?;
     let config = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder);
     fs::create_dir_all(&config)?;
     let plugin = config_map["data"]["plugin.yaml"]
         .as_str()
-        .context("it carries plugin.yaml")?;
+        .context("no key plugin.yaml")?;
     fs::write(config.join("plugin.yaml"), plugin)?;
 
     let program = program();
-    let programs = program.parent().context("it is in a folder")?;
+    let programs = program.parent().context("the program has no parent folder")?;
     Ok(ArgoCd {
         // An error is shown at the first refresh, not after three minutes.
         environment: vec![("ARGOCD_REPO_ERROR_GRACE_PERIOD_SECONDS".to_owned(), "0".to_owned())],

@@ -22,7 +22,7 @@ const LOST: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lost, namespace: well-or-not-else}\ndata: {a: b}\n";
 
 /// The result of a run: its exit code, standard output and standard error.
-pub(crate) type Told = (Option<i32>, String, String);
+pub(crate) type Outcome = (Option<i32>, String, String);
 
 pub(crate) fn command(kubeconfig: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
@@ -31,11 +31,11 @@ pub(crate) fn command(kubeconfig: &Path, words: &[&str]) -> Command {
     command
 }
 
-pub(crate) fn printed(kubeconfig: &Path, words: &[&str]) -> Result<Told> {
+pub(crate) fn printed(kubeconfig: &Path, words: &[&str]) -> Result<Outcome> {
     ended(command(kubeconfig, words).spawn()?)
 }
 
-fn ended(child: Child) -> Result<Told> {
+fn ended(child: Child) -> Result<Outcome> {
     let output = child.wait_with_output()?;
     let stdout = String::from_utf8(output.stdout)?;
     Ok((output.status.code(), stdout, String::from_utf8(output.stderr)?))
@@ -79,19 +79,19 @@ async fn shows_problems_until_everything_is_healthy() -> Result<()> {
     let first = "cluster1|well-or-not|ConfigMap well-or-not-else/lost|no|no|";
     let message = "Failed to apply manifest: namespaces \"well-or-not-else\" not found";
     // The agent applies it, and checks it later.
-    wait::eventually("it is told what is wrong", wait::DEADLINE, async || {
+    wait::eventually("the failure is reported", wait::DEADLINE, async || {
         let (code, stdout, _) = printed(all, &[NAME]).ok()?;
         let worst = cells(&stdout).get(1)?.join("|");
         (code == Some(1) && worst.starts_with(first) && worst.ends_with(message)).then_some(())
     })
     .await?;
-    json_tells_the_same(all)?;
+    check_json(all)?;
 
     // The wait has a limit.
     let (code, stdout, stderr) = printed(all, &[NAME, "--wait", "--timeout=1s"])?;
     assert_eq!((code, stderr.as_str()), (Some(1), ""), "{stdout}");
     assert!(stdout.contains(message), "{stdout}");
-    // Until it is repaired; each change is printed.
+    // Waits until the Application is repaired, and prints each change.
     let watching = command(all, &[NAME, "--wait", "--watch", "--timeout=5m", "-o", "json"]).spawn()?;
     stage.cluster1.create_namespace("well-or-not-else").await?;
     app.reconcile().await?;
@@ -105,12 +105,12 @@ async fn shows_problems_until_everything_is_healthy() -> Result<()> {
         (&json!("Healthy"), &json!({"Healthy": 3}))
     );
 
-    few_rights_are_enough(stage).await?;
-    nothing_can_be_told(stage)?;
+    check_few_permissions(stage).await?;
+    check_errors(stage)?;
     app.end().await
 }
 
-fn json_tells_the_same(all: &Path) -> Result<()> {
+fn check_json(all: &Path) -> Result<()> {
     let (code, stdout, _) = printed(all, &[NAME, "-o", "json"])?;
     assert_eq!(code, Some(1));
     let report: Value = serde_json::from_str(&stdout)?;
@@ -118,16 +118,16 @@ fn json_tells_the_same(all: &Path) -> Result<()> {
     let lost = objects
         .iter()
         .find(|object| object["name"] == "lost")
-        .context("it is there")?;
+        .context("the object does not exist")?;
     assert_eq!((&lost["kind"], &lost["applied"]), (&json!("ConfigMap"), &json!(false)));
     assert_eq!(report["clusters"], json!({"healthy": 0, "total": 1}));
     assert_eq!(report["application"], NAME);
     Ok(())
 }
 
-async fn few_rights_are_enough(stage: &Stage) -> Result<()> {
+async fn check_few_permissions(stage: &Stage) -> Result<()> {
     let who = account(stage, "status-reader", &["manifestworks"], &["get", "list"])?;
-    let (code, stdout, stderr) = wait::eventually("the rights count", wait::DEADLINE, async || {
+    let (code, stdout, stderr) = wait::eventually("the permissions are effective", wait::DEADLINE, async || {
         let printed = printed(&who, &[NAME, "--cluster=cluster1"]).ok();
         printed.filter(|printed| printed.0 != Some(2))
     })
@@ -144,7 +144,7 @@ async fn few_rights_are_enough(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-fn nothing_can_be_told(stage: &Stage) -> Result<()> {
+fn check_errors(stage: &Stage) -> Result<()> {
     let who = account(stage, "status-stranger", &["manifestworks"], &["get"])?;
     let (code, stdout, stderr) = printed(&who, &[NAME, "--clusters=cluster1"])?;
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
@@ -223,7 +223,7 @@ async fn shows_works_that_ocm_creates_from_a_replica_set() -> Result<()> {
     let set: Value = serde_json::from_slice(&output.stdout)?;
     hub.apply(&set).await?;
     let set_name = set["metadata"]["name"].as_str().context("a name")?;
-    // As OCM's work manager does, which does not run here.
+    // OCM's work manager, which does not run here, sets this label.
     let label = json!({"work.open-cluster-management.io/manifestworkreplicaset": format!("default.{set_name}")});
     let work = json!({
         "apiVersion": "work.open-cluster-management.io/v1",
@@ -246,7 +246,7 @@ async fn shows_works_that_ocm_creates_from_a_replica_set() -> Result<()> {
         stdout.ends_with("0 of 1 cluster healthy; objects: 1 Waiting\n"),
         "{stdout}"
     );
-    // And without it, for a user who sees one cluster only.
+    // Also without the set, for a user with access to one cluster only.
     let (_, stdout, _) = printed(hub.kubeconfig_path(), &[name, "--cluster", cluster])?;
     assert_eq!(cells(&stdout).len(), 2, "{stdout}");
     hub.delete(&ObjectRef::of(&work)).await?;

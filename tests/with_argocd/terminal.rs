@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use testbed::{ObjectRef, wait};
 
-/// A terminal of a few columns in which the program runs; created by `script` of util-linux, which every Debian has.
+/// A narrow terminal in which the program runs; created by `script` of util-linux, which every Debian has.
 struct Terminal {
     script: Child,
     keys: Option<ChildStdin>,
@@ -38,7 +38,7 @@ impl Terminal {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .context("script of util-linux makes the terminal")?;
+            .context("cannot run script of util-linux")?;
         let keys = script.stdin.take();
         let mut output = script.stdout.take().context("a pipe")?;
         let shown = Arc::new(Mutex::new(Vec::new()));
@@ -47,7 +47,7 @@ impl Terminal {
             let mut some = [0; 4096];
             while let Ok(read @ 1..) = output.read(&mut some) {
                 into.lock()
-                    .expect("nobody panics with it")
+                    .expect("no thread panics while it holds the lock")
                     .extend_from_slice(&some[..read]);
             }
         });
@@ -55,17 +55,18 @@ impl Terminal {
     }
 
     fn bytes(&self) -> String {
-        String::from_utf8_lossy(&self.shown.lock().expect("nobody panics with it")).into_owned()
+        String::from_utf8_lossy(&self.shown.lock().expect("no thread panics while it holds the lock")).into_owned()
     }
 
     /// Returns the lines on the screen when they contain these words.
     async fn shows(&self, words: &[&str]) -> Result<Vec<String>> {
-        let seen = wait::eventually("the screen shows it", wait::DEADLINE, async || {
+        let lines = wait::eventually("the screen shows the text", wait::DEADLINE, async || {
             let screen = screen(&self.bytes());
             let text = screen.join("\n");
             words.iter().all(|words| text.contains(words)).then_some(screen)
         });
-        seen.await
+        lines
+            .await
             .with_context(|| format!("{words:?} is not on the screen:\n{}", screen(&self.bytes()).join("\n")))
     }
 
@@ -174,7 +175,7 @@ impl<'h> Work<'h> {
             json!({
                 "type": kind,
                 "status": if message.is_some() { "False" } else { "True" },
-                "reason": "Told",
+                "reason": "Test",
                 "message": message.unwrap_or_default(),
                 "lastTransitionTime": "2026-01-01T00:00:00Z",
                 "observedGeneration": 1,
@@ -183,11 +184,11 @@ impl<'h> Work<'h> {
         let manifests: Vec<Value> = (0..)
             .zip(self.names)
             .map(|(at, name)| {
-                let wrong = but_for.filter(|_| at == 0);
+                let failure = but_for.filter(|_| at == 0);
                 json!({
                     "resourceMeta": {"ordinal": at, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
                         "name": name, "namespace": "default"},
-                    "conditions": [condition("Applied", wrong), condition("Available", wrong)],
+                    "conditions": [condition("Applied", failure), condition("Available", failure)],
                     "statusFeedback": {},
                 })
             })
@@ -222,17 +223,21 @@ async fn watched_table_is_redrawn_in_place() -> Result<()> {
     assert!(healthy[1].contains("ConfigMap default/first"), "{healthy:#?}");
 
     work.is_applied(Some("no room")).await?;
-    let ill = terminal.shows(&["no room", "1 Healthy"]).await?;
-    assert!(ill[0].starts_with(headings), "{ill:#?}");
-    assert!(!ill.join("\n").contains("2 Healthy"), "{ill:#?}");
+    let unhealthy = terminal.shows(&["no room", "1 Healthy"]).await?;
+    assert!(unhealthy[0].starts_with(headings), "{unhealthy:#?}");
+    assert!(!unhealthy.join("\n").contains("2 Healthy"), "{unhealthy:#?}");
 
     terminal.press_ctrl_c()?;
-    let (sent, left) = terminal.ended("ended with 130").await?;
-    let screen = left.join("\n");
+    let (sent, remaining) = terminal.ended("ended with 130").await?;
+    let screen = remaining.join("\n");
     // The last table, the echo of the key, and the next output of the shell.
-    assert!(screen.starts_with(&ill.join("\n")), "{screen}");
-    assert_eq!(left.last().map(String::as_str), Some("^Cended with 130"), "{screen}");
-    assert_terminal_is_as_it_was(&sent);
+    assert!(screen.starts_with(&unhealthy.join("\n")), "{screen}");
+    assert_eq!(
+        remaining.last().map(String::as_str),
+        Some("^Cended with 130"),
+        "{screen}"
+    );
+    assert_terminal_is_restored(&sent);
     work.end().await
 }
 
@@ -245,23 +250,27 @@ async fn progress_line_disappears_when_waiting_ends() -> Result<()> {
     let waiting = terminal.shows(&["0 of 1 cluster healthy"]).await?;
     assert_eq!((waiting.len(), waiting[0].as_str()), (2, "before"), "{waiting:#?}");
 
-    // A long line is cut, and nothing is left of the earlier text.
+    // A long line is cut off, and replaces all of the earlier text.
     work.is_applied(Some(&"no room ".repeat(30))).await?;
-    let ill = terminal.shows(&["objects: 1 Degraded"]).await?;
-    assert_eq!((ill.len(), ill[0].as_str()), (2, "before"), "{ill:#?}");
-    assert_eq!(ill[1].len(), COLUMNS, "{ill:#?}");
+    let unhealthy = terminal.shows(&["objects: 1 Degraded"]).await?;
+    assert_eq!(
+        (unhealthy.len(), unhealthy[0].as_str()),
+        (2, "before"),
+        "{unhealthy:#?}"
+    );
+    assert_eq!(unhealthy[1].len(), COLUMNS, "{unhealthy:#?}");
 
     work.is_applied(None).await?;
-    let (sent, left) = terminal.ended("ended with 0").await?;
-    assert_eq!(left[0], "before", "{left:#?}");
-    assert!(left[1].starts_with("CLUSTER"), "{left:#?}");
-    assert_eq!(left.len(), 7, "{left:#?}");
-    assert_terminal_is_as_it_was(&sent);
+    let (sent, remaining) = terminal.ended("ended with 0").await?;
+    assert_eq!(remaining[0], "before", "{remaining:#?}");
+    assert!(remaining[1].starts_with("CLUSTER"), "{remaining:#?}");
+    assert_eq!(remaining.len(), 7, "{remaining:#?}");
+    assert_terminal_is_restored(&sent);
     work.end().await
 }
 
 /// Asserts that each changed mode was changed back, and that nothing else was left changed.
-fn assert_terminal_is_as_it_was(sent: &str) {
+fn assert_terminal_is_restored(sent: &str) {
     assert_eq!(
         sent.matches("\x1b[?7l").count(),
         sent.matches("\x1b[?7h").count(),
@@ -272,10 +281,7 @@ fn assert_terminal_is_as_it_was(sent: &str) {
         2 * sent.matches("\x1b[?7l").count(),
         "{sent:?}"
     );
-    assert!(
-        !sent.contains("\x1b[3J"),
-        "what was scrolled away is the user's: {sent:?}"
-    );
+    assert!(!sent.contains("\x1b[3J"), "the scrollback was cleared: {sent:?}");
     let colours: Vec<&str> = sent
         .split("\x1b[")
         .skip(1)

@@ -90,7 +90,7 @@ async fn finds_works_by_the_configured_label() -> Result<()> {
         work("labelled-east", &label(app)),
         work("labelled-west", &label(app)),
         work("labelled-other", &label("another")),
-        // A name that the plugin would give to a part of it, with the mark of another.
+        // A name of a part of this Application, with the tracking mark of another.
         work("labelled.part-wave1", &label("another")),
         // A mark that this Argo CD does not use.
         work(
@@ -98,7 +98,7 @@ async fn finds_works_by_the_configured_label() -> Result<()> {
             &json!({"annotations": {"argocd.argoproj.io/tracking-id": tracking_id(app, "labelled-copy")}}),
         ),
     ];
-    // Names that the plugin would not give count because Argo CD lists them.
+    // Works with other names belong to the Application because Argo CD lists them.
     let applications = [
         application(argocd, app, &["labelled-east", "labelled-west"]),
         application("argocd", app, &["labelled-copy"]),
@@ -158,7 +158,7 @@ async fn hides_works_of_another_argo_cd() -> Result<()> {
     assert_eq!(works(&stdout), [of_none]);
     // A user who is not permitted to read Argo CD's settings sees all of them.
     let who = account(stage, "status-of-any", &["manifestworks"], &["get", "list"])?;
-    let stdout = wait::eventually("the rights count", wait::DEADLINE, async || {
+    let stdout = wait::eventually("the permissions are effective", wait::DEADLINE, async || {
         let printed = printed(&who, &[app, "-n", east, "--cluster=cluster1", "-o", "json"]).ok();
         printed.filter(|printed| printed.0 != Some(2)).map(|printed| printed.1)
     })

@@ -266,7 +266,7 @@ fn replaced() -> Case {
 }
 
 /// Returns an object that is read-only: it belongs to others.
-fn looked_at() -> Case {
+fn read_only() -> Case {
     Case {
         object: config_map("looked-at", &json!({STRATEGY: "ReadOnly"}), &json!({"kept": "a"})),
         by_hand: json!({"data": {"kept": "b"}}),
@@ -323,7 +323,7 @@ fn cases() -> Vec<Case> {
         crd(),
         created_only(),
         replaced(),
-        looked_at(),
+        read_only(),
         unsafe_for_apply(),
         last(),
     ]
@@ -331,7 +331,7 @@ fn cases() -> Vec<Case> {
 
 impl Case {
     /// Returns the identity of the object on the cluster.
-    fn there(&self) -> ObjectRef {
+    fn on_cluster(&self) -> ObjectRef {
         let mut object = ObjectRef::of(&self.object);
         if object.kind != "CustomResourceDefinition" {
             object.namespace = Some(NAMESPACE.to_owned());
@@ -341,7 +341,7 @@ impl Case {
 
     /// Returns the values that change when the object does; separate for its status if it has its own generation.
     async fn version(&self, cluster: &ManagedCluster) -> Result<(String, Value, Value)> {
-        let object = self.there();
+        let object = self.on_cluster();
         let found = cluster
             .get(&object)
             .await?
@@ -387,7 +387,7 @@ fn merge(into: &mut Value, patch: &Value) {
 }
 
 /// Returns true if the agent has applied all of a work.
-fn is_not_red(work: &Value) -> bool {
+fn is_applied_or_pending(work: &Value) -> bool {
     let manifests = work["status"]["resourceStatus"]["manifests"].as_array();
     let applied = |owner: &Value| {
         owner["conditions"]
@@ -403,7 +403,7 @@ async fn objects_follow_git_and_stay_healthy_while_updated() -> Result<()> {
     let cluster1 = &stage.cluster1;
     cluster1.create_namespace(NAMESPACE).await?;
     cluster1.create(&volume()).await?;
-    let mut theirs = looked_at().object;
+    let mut theirs = read_only().object;
     theirs["metadata"]["namespace"] = json!(NAMESPACE);
     cluster1.create(&theirs).await?;
 
@@ -414,7 +414,7 @@ async fn objects_follow_git_and_stay_healthy_while_updated() -> Result<()> {
     stage.hub.wait_for(&work, |_| true).await?;
     tokio::select! {
         // Longer than the rest of the test can take.
-        red = stage.hub.holds_for(&work, Duration::from_secs(3600), is_not_red) => red,
+        failure = stage.hub.holds_for(&work, Duration::from_secs(3600), is_applied_or_pending) => failure,
         done = follow(stage, &app, cases) => done,
     }?;
     app.end().await?;
@@ -425,13 +425,15 @@ async fn objects_follow_git_and_stay_healthy_while_updated() -> Result<()> {
 
 async fn follow(stage: &Stage, app: &App, mut cases: Vec<Case>) -> Result<()> {
     let cluster1 = &stage.cluster1;
-    strategies_are_as_chosen(&app.applied().await?)?;
+    check_strategies(&app.applied().await?)?;
     cluster1
-        .wait_for(&claim().there(), |it| it["status"]["phase"] == "Bound")
+        .wait_for(&claim().on_cluster(), |it| it["status"]["phase"] == "Bound")
         .await?;
-    cluster1.wait_for(&job().there(), |it| is_true(it, "Complete")).await?;
     cluster1
-        .wait_for(&scaled().there(), |it| {
+        .wait_for(&job().on_cluster(), |it| is_true(it, "Complete"))
+        .await?;
+    cluster1
+        .wait_for(&scaled().on_cluster(), |it| {
             it["spec"]["replicas"] == 2 && it["status"]["availableReplicas"] == 2
         })
         .await?;
@@ -440,7 +442,7 @@ async fn follow(stage: &Stage, app: &App, mut cases: Vec<Case>) -> Result<()> {
     let last = last();
     let quiet = || async {
         let mut versions = Vec::new();
-        for case in cases.iter().filter(|case| case.there() != last.there()) {
+        for case in cases.iter().filter(|case| case.on_cluster() != last.on_cluster()) {
             versions.push(case.version(cluster1).await?);
         }
         anyhow::Ok(versions)
@@ -452,16 +454,16 @@ async fn follow(stage: &Stage, app: &App, mut cases: Vec<Case>) -> Result<()> {
     assert_eq!(quiet().await?, before);
 
     for case in &cases {
-        cluster1.patch(&case.there(), &case.by_hand).await?;
+        cluster1.patch(&case.on_cluster(), &case.by_hand).await?;
     }
     again(cluster1, app, &last).await?;
     for case in &cases {
-        cluster1.wait_for(&case.there(), case.then).await?;
+        cluster1.wait_for(&case.on_cluster(), case.then).await?;
     }
-    // Manual changes that are to stay do so, also after all other objects were applied again.
+    // Permitted manual changes stay, also after all other objects were applied again.
     again(cluster1, app, &last).await?;
     for case in &cases {
-        holds(cluster1, case, case.then).await?;
+        check_stays(cluster1, case, case.then).await?;
     }
 
     for case in &mut cases {
@@ -470,30 +472,30 @@ async fn follow(stage: &Stage, app: &App, mut cases: Vec<Case>) -> Result<()> {
     app.commit(&[("all.json", &file(&cases))]).await?;
     app.applied().await?;
     for case in &cases {
-        holds(cluster1, case, case.at_last).await?;
+        check_stays(cluster1, case, case.at_last).await?;
     }
     Ok(())
 }
 
 /// Makes the agent apply everything again, and waits until it has.
 async fn again(cluster1: &ManagedCluster, app: &App, last: &Case) -> Result<()> {
-    cluster1.patch(&last.there(), &last.by_hand).await?;
+    cluster1.patch(&last.on_cluster(), &last.by_hand).await?;
     app.reconcile().await?;
-    cluster1.wait_for(&last.there(), last.then).await.map(drop)
+    cluster1.wait_for(&last.on_cluster(), last.then).await.map(drop)
 }
 
-async fn holds(cluster: &ManagedCluster, case: &Case, condition: fn(&Value) -> bool) -> Result<()> {
-    let object = case.there();
+async fn check_stays(cluster: &ManagedCluster, case: &Case, condition: fn(&Value) -> bool) -> Result<()> {
+    let object = case.on_cluster();
     let found = cluster
         .get(&object)
         .await?
         .with_context(|| format!("{object} is gone"))?;
-    ensure!(condition(&found), "{object} is not as it should be:\n{found:#}");
+    ensure!(condition(&found), "{object} does not meet the condition:\n{found:#}");
     Ok(())
 }
 
 /// Checks the update strategy of each kind and object in the work.
-fn strategies_are_as_chosen(work: &Value) -> Result<()> {
+fn check_strategies(work: &Value) -> Result<()> {
     let configs = work["spec"]["manifestConfigs"].as_array().context("manifestConfigs")?;
     for (resource, name, expected) in [
         ("configmaps", "created-only", "CreateOnly"),

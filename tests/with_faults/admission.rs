@@ -1,5 +1,5 @@
-//! Tests of the writes and reads that the controller's ServiceAccount is permitted on a real API server, by the roles and
-//! admission policies of the shipped files: the damage possible with its token.
+//! Tests of the requests that the shipped roles and admission policies permit the controller's ServiceAccount on a real API
+//! server. They limit the damage that its token allows.
 
 mod agents;
 
@@ -28,11 +28,11 @@ async fn account(hub: &Hub, files: &[&str]) -> Result<Account> {
         hub.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &file])?;
     }
     hub.wait_for_crds().await?;
-    let rights: [&[&str]; 2] = [
+    let permissions: [&[&str]; 2] = [
         &["patch", "applications.argoproj.io", "--all-namespaces"],
         &["create", "leases", "--namespace=argocd"],
     ];
-    hub.wait_until_it_may("argocd", ACCOUNT, &rights).await?;
+    hub.wait_for_permissions("argocd", ACCOUNT, &permissions).await?;
     let account = hub.account("argocd", ACCOUNT).await?;
     for policy in [
         "applications",
@@ -52,14 +52,16 @@ async fn account(hub: &Hub, files: &[&str]) -> Result<Account> {
         let refused = account.create(&lease).await.err()?;
         refused.to_string().contains("under the names").then_some(())
     };
-    wait::eventually("the policies count", wait::DEADLINE, counts).await?;
+    wait::eventually("the policies are effective", wait::DEADLINE, counts).await?;
     hub.delete(&ObjectRef::of(&lease)).await?;
     Ok(account)
 }
 
 /// Checks that a policy denies a write, with these words in the reason.
 fn is_refused(written: Result<()>, why: &str) -> Result<()> {
-    let refused = written.err().with_context(|| format!("it is not refused: {why}"))?;
+    let refused = written
+        .err()
+        .with_context(|| format!("the write was not denied: {why}"))?;
     let text = format!("{refused:#}");
     ensure!(
         text.contains("ValidatingAdmissionPolicy 'argocd-ocm-cmp-") && text.contains(why),
@@ -69,8 +71,8 @@ fn is_refused(written: Result<()>, why: &str) -> Result<()> {
 }
 
 /// Checks that the roles deny a request.
-fn is_forbidden(asked: Result<()>) -> Result<()> {
-    let text = format!("{:#}", asked.err().context("it is not refused")?);
+fn is_forbidden(result: Result<()>) -> Result<()> {
+    let text = format!("{:#}", result.err().context("the request was not denied")?);
     ensure!(
         text.contains("cannot") && !text.contains("ValidatingAdmissionPolicy"),
         "{text}"
@@ -157,7 +159,7 @@ async fn status_controller_may_write_only_conditions_and_refreshes() -> Result<(
     let subject = format!("--serviceaccount=admission-other:{ACCOUNT}");
     let role = format!("--clusterrole={ACCOUNT}");
     hub.kubectl(&["create", "clusterrolebinding", "admission-other", &role, &subject])?;
-    hub.wait_until_it_may(
+    hub.wait_for_permissions(
         "admission-other",
         ACCOUNT,
         &[&["patch", "applications.argoproj.io", "--all-namespaces"]],
@@ -196,12 +198,12 @@ async fn pull_controller_may_not_change_spec_or_operation() -> Result<()> {
     ] {
         is_refused(account.patch(&pulled, &patch).await, why).with_context(|| patch.to_string())?;
     }
-    let taken = json!({
+    let takeover = json!({
         "operation": null,
         "metadata": {"annotations": {"argocd.argoproj.io/refresh": null}},
         "status": {"health": {"status": "Healthy"}, "sync": {"status": "OutOfSync"}, "conditions": conditions()},
     });
-    account.patch(&pulled, &taken).await?;
+    account.patch(&pulled, &takeover).await?;
     let again = json!({"operation": {"sync": {"revision": "main"}}});
     is_refused(account.patch(&pulled, &again).await, "an operation of an Application")?;
 
@@ -262,7 +264,7 @@ async fn foreign_secrets_cannot_be_created_changed_or_deleted() -> Result<()> {
         is_refused(account.delete(&it).await, "delete no Secrets but").with_context(|| it.to_string())?;
         hub.delete(&it).await?;
     }
-    // With the token of another ServiceAccount it would have that one's permissions.
+    // A token Secret of another ServiceAccount would give the controller the permissions of that account.
     let mut token = secret(
         "admission-token",
         &cluster(json!(OURS)),
@@ -351,10 +353,10 @@ async fn works_may_only_contain_applications() -> Result<()> {
         "metadata": {"name": "root"},
         "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
     });
-    let good = carrying(cluster, "shop-1a2b3", &json!([namespace, application]));
-    let mut unlabelled = good.clone();
+    let allowed = carrying(cluster, "shop-1a2b3", &json!([namespace, application]));
+    let mut unlabelled = allowed.clone();
     unlabelled["metadata"]["labels"] = json!({});
-    let mut executed = good.clone();
+    let mut executed = allowed.clone();
     let executor = json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "a", "name": "b"}}});
     executed["spec"]["executor"] = executor.clone();
     let mut agents = carrying(cluster, "argocd-agent-ca-mw", &json!([root]));
@@ -378,8 +380,8 @@ async fn works_may_only_contain_applications() -> Result<()> {
     ] {
         is_refused(account.create(&work).await, why).with_context(|| work.to_string())?;
     }
-    account.create(&good).await?;
-    let ours = ObjectRef::of(&good);
+    account.create(&allowed).await?;
+    let ours = ObjectRef::of(&allowed);
     let delivers = json!({"spec": {"workload": {"manifests": [root]}}});
     is_refused(account.patch(&ours, &delivers).await, "change no ManifestWorks but")?;
     is_refused(
@@ -392,21 +394,21 @@ async fn works_may_only_contain_applications() -> Result<()> {
     // Possible damage by the cluster's agent is repaired.
     let broken = json!({"metadata": {"labels": {PULL: null}, "annotations": {HUB_NAME: "other"}}});
     hub.patch(&ours, &broken).await?;
-    let right = json!({"metadata": {"labels": {PULL: "true"}, "annotations": {HUB_NAME: "shop"}}});
-    account.patch(&ours, &right).await?;
+    let permission = json!({"metadata": {"labels": {PULL: "true"}, "annotations": {HUB_NAME: "shop"}}});
+    account.patch(&ours, &permission).await?;
     account.delete(&ours).await?;
 
     let mut theirs = carrying(cluster, "payments", &json!([application]));
     (theirs["metadata"]["labels"], theirs["metadata"]["annotations"]) = (json!({}), json!({}));
     let theirs = ObjectRef::of(&hub.create(&theirs).await?);
-    for patch in [delivers, right] {
+    for patch in [delivers, permission] {
         is_refused(account.patch(&theirs, &patch).await, "change no ManifestWorks but")?;
     }
     is_refused(account.delete(&theirs).await, "delete no ManifestWorks but")
 }
 
 #[tokio::test]
-async fn pull_model_alone_grants_no_access_to_secrets() -> Result<()> {
+async fn pull_model_grants_no_access_to_secrets() -> Result<()> {
     let Some(stage) = stage("admission-only-pull").await? else {
         return Ok(());
     };
@@ -421,11 +423,11 @@ async fn pull_model_alone_grants_no_access_to_secrets() -> Result<()> {
     account(hub, &["deploy/deploy_pull.yaml", "deploy/deploy_report.yaml"]).await?;
     let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
     let secrets = hub.kubectl(&["get", "secrets", "-n", "argocd", &who]);
-    let refused = secrets.err().context("it reads Secrets")?.to_string();
+    let refused = secrets.err().context("the account can read Secrets")?.to_string();
     assert!(refused.contains("cannot list resource \"secrets\""), "{refused}");
     for verb in ["get", "watch", "create", "update", "patch", "delete"] {
         let may = hub.kubectl(&["auth", "can-i", verb, "secrets", "-n", "argocd", &who]);
-        assert!(may.is_err(), "it may {verb} Secrets");
+        assert!(may.is_err(), "the account may {verb} Secrets");
     }
     hub.kubectl(&[
         "auth",

@@ -30,14 +30,14 @@ async fn operator_creates_an_agent_with_its_permissions() -> Result<()> {
             operator: true,
             ..DesiredAgent::default()
         };
-        is_made_and_goes(&stage, &expected)
+        operator_creates_and_deletes_it(&stage, &expected)
             .await
             .with_context(|| format!("{mode:?}"))?;
     }
     Ok(())
 }
 
-async fn is_made_and_goes(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
+async fn operator_creates_and_deletes_it(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
     let hub = stage.hub;
     hub.create_namespace(&expected.namespace).await?;
     let template = agent::template(GOC, expected, &ours(), "argocd");
@@ -45,18 +45,18 @@ async fn is_made_and_goes(stage: &Stage, expected: &DesiredAgent) -> Result<()> 
     let all = all.and_then(Value::as_array).context("no manifests")?;
     for manifest in all {
         // Existing objects are kept; only missing ones are created.
-        let is_there = manifest["kind"] == "CustomResourceDefinition" && {
+        let exists = manifest["kind"] == "CustomResourceDefinition" && {
             let name = manifest["metadata"]["name"].as_str().context("a name")?;
             hub.kubectl(&["get", "customresourcedefinition", name]).is_ok()
         };
-        if !is_there {
+        if !exists {
             apply(stage, manifest)?;
         }
     }
     hub.wait_for_crds().await?;
     let work = agent::argocd_work(GOC, &stage.cluster, expected, &server());
-    let given = work.pointer("/spec/workload/manifests").and_then(Value::as_array);
-    for manifest in given.context("no manifests")? {
+    let manifests = work.pointer("/spec/workload/manifests").and_then(Value::as_array);
+    for manifest in manifests.context("no manifests")? {
         apply(stage, manifest)?;
     }
     let deployment = all.iter().find(|it| it["kind"] == "Deployment");
@@ -68,38 +68,38 @@ async fn is_made_and_goes(stage: &Stage, expected: &DesiredAgent) -> Result<()> 
     };
 
     let operator = pod.operator()?;
-    let said = || fs::read_to_string(operator.log()).unwrap_or_default();
+    let log = || fs::read_to_string(operator.log()).unwrap_or_default();
     let argocd = ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", &expected.namespace, "argocd");
-    hub.wait_for(&argocd, is_reconciled).await.with_context(said)?;
-    is_as_wanted(&pod, expected).await?;
-    is_restarted_for_other_certificates(&pod).await.with_context(said)?;
+    hub.wait_for(&argocd, is_reconciled).await.with_context(log)?;
+    check_created_objects(&pod, expected).await?;
+    check_restart_on_new_certificates(&pod).await.with_context(log)?;
     hub.delete(&argocd).await?;
-    hub.wait_gone(&argocd).await.with_context(said)?;
-    ensure!(!said().contains("forbidden"), "{}", said());
+    hub.wait_gone(&argocd).await.with_context(log)?;
+    ensure!(!log().contains("forbidden"), "{}", log());
     Ok(())
 }
 
 /// Checks the objects that the operator has created.
-async fn is_as_wanted(pod: &Pod<'_>, expected: &DesiredAgent) -> Result<()> {
+async fn check_created_objects(pod: &Pod<'_>, expected: &DesiredAgent) -> Result<()> {
     for (kind, name, image) in [
         ("Deployment", AGENT, shipped::AGENT),
         ("Deployment", "argocd-repo-server", shipped::ARGOCD),
         ("StatefulSet", "argocd-application-controller", shipped::ARGOCD),
         ("Deployment", "argocd-redis", shipped::REDIS),
     ] {
-        let it = pod.made(kind, name).await?;
+        let it = pod.object(kind, name).await?;
         let container = it
             .as_ref()
             .and_then(|it| it.pointer("/spec/template/spec/containers/0"));
         ensure!(container.is_some_and(|it| it["image"] == image), "{name}: {it:?}");
     }
-    ensure!(pod.made("Deployment", "argocd-server").await?.is_none(), "a server");
-    let controller = pod.made("StatefulSet", "argocd-application-controller").await?;
+    ensure!(pod.object("Deployment", "argocd-server").await?.is_none(), "a server");
+    let controller = pod.object("StatefulSet", "argocd-application-controller").await?;
     let command =
         controller.context("no controller")?["spec"]["template"]["spec"]["containers"][0]["command"].to_string();
     let of_all = command.contains(r#""--application-namespaces","*""#);
     ensure!(of_all == (expected.mode == Mode::Managed), "{command}");
-    let agent = pod.made("Deployment", AGENT).await?.context("no agent")?;
+    let agent = pod.object("Deployment", AGENT).await?.context("no agent")?;
     ensure!(
         agent["spec"]["template"]["spec"]["containers"][0]["args"] == json!(["agent"]),
         "{agent}"
@@ -119,7 +119,7 @@ async fn is_as_wanted(pod: &Pod<'_>, expected: &DesiredAgent) -> Result<()> {
 
 /// Checks that our program beside the operator restarts the agent once for new certificates, and the operator does not revert
 /// that.
-async fn is_restarted_for_other_certificates(pod: &Pod<'_>) -> Result<()> {
+async fn check_restart_on_new_certificates(pod: &Pod<'_>) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let certificate = folder.path().join("tls.crt");
     fs::write(&certificate, "first")?;
@@ -131,7 +131,7 @@ async fn is_restarted_for_other_certificates(pod: &Pod<'_>) -> Result<()> {
     let second = pod.stage.hub.wait_for(&agent, is_other).await?;
     ensure!(
         second["metadata"]["generation"].as_i64() == first["metadata"]["generation"].as_i64().map(|it| it + 1),
-        "more than once: {second}"
+        "the agent restarted more than once: {second}"
     );
     let argocd = ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", pod.namespace, "argocd");
     let patch = json!({"spec": {"argoCDAgent": {"agent": {"logLevel": "debug"}}}});
@@ -160,8 +160,8 @@ fn server() -> Server {
 
 fn apply(stage: &Stage, manifest: &Value) -> Result<()> {
     let arguments = ["apply", "--server-side", "--force-conflicts", "--filename", "-"];
-    let taken = stage.hub.kubectl_with_input(&arguments, &manifest.to_string());
-    taken.map(drop).with_context(|| format!("{manifest}"))
+    let result = stage.hub.kubectl_with_input(&arguments, &manifest.to_string());
+    result.map(drop).with_context(|| format!("{manifest}"))
 }
 
 /// The Pod of the operator's Deployment.
@@ -173,7 +173,7 @@ struct Pod<'a> {
 
 impl Pod<'_> {
     /// Returns an object that the operator has created.
-    async fn made(&self, kind: &str, name: &str) -> Result<Option<Value>> {
+    async fn object(&self, kind: &str, name: &str) -> Result<Option<Value>> {
         let object_ref = ObjectRef::namespaced("apps/v1", kind, self.namespace, name);
         self.stage.hub.get(&object_ref).await
     }
@@ -205,10 +205,10 @@ impl Pod<'_> {
         Process::start("argocd-operator", command, &log)
     }
 
-    /// Runs the container beside it, for this file instead of the mounted ones.
+    /// Runs the second container of the Pod, with this file instead of the mounted files.
     fn restarter(&self, home: &Path, certificate: &Path) -> Result<Process> {
-        let there = self.spec["containers"][1]["command"].as_array();
-        let arguments: Vec<_> = there.context("nothing")?.iter().filter_map(Value::as_str).collect();
+        let command = self.spec["containers"][1]["command"].as_array();
+        let arguments: Vec<_> = command.context("nothing")?.iter().filter_map(Value::as_str).collect();
         let until = arguments.iter().position(|it| *it == "--when-changed");
         let arguments = &arguments[1..until.context("no files")?];
         let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home);

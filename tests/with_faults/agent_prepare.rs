@@ -20,10 +20,10 @@ fn run(namespace: &str, kubeconfig: &Path) -> Result<Output> {
     Ok(command.arg(kubeconfig).output()?)
 }
 
-fn prepared(namespace: &str, kubeconfig: &Path) -> Result<String> {
+fn stdout_of(namespace: &str, kubeconfig: &Path) -> Result<String> {
     let output = run(namespace, kubeconfig)?;
-    let said = String::from_utf8(output.stderr)?;
-    ensure!(output.status.success() && said.is_empty(), "{said}");
+    let error = String::from_utf8(output.stderr)?;
+    ensure!(output.status.success() && error.is_empty(), "{error}");
     Ok(String::from_utf8(output.stdout)?)
 }
 
@@ -31,7 +31,7 @@ fn prepared(namespace: &str, kubeconfig: &Path) -> Result<String> {
 async fn namespace(stage: &Stage, name: &str) -> Result<std::path::PathBuf> {
     let hub = stage.hub;
     hub.create_namespace(name).await?;
-    let rights = format!(
+    let permissions = format!(
         r#"
 apiVersion: v1
 kind: ServiceAccount
@@ -52,9 +52,9 @@ subjects:
 - {{kind: ServiceAccount, name: agent, namespace: {name}}}
 "#
     );
-    hub.kubectl_with_input(&["apply", "-f", "-"], &rights)?;
+    hub.kubectl_with_input(&["apply", "-f", "-"], &permissions)?;
     let namespace = format!("--namespace={name}");
-    hub.wait_until_it_may(name, "agent", &[&["create", "secrets", &namespace]])
+    hub.wait_for_permissions(name, "agent", &[&["create", "secrets", &namespace]])
         .await?;
     hub.service_account_kubeconfig(name, "agent")
 }
@@ -65,7 +65,7 @@ async fn secret(stage: &Stage, namespace: &str, name: &str) -> Result<Value> {
         .hub
         .get(&secret)
         .await?
-        .with_context(|| format!("{secret} is not there"))
+        .with_context(|| format!("{secret} does not exist"))
 }
 
 /// The length of a value of 32 bytes in base64, encoded in base64 again.
@@ -78,7 +78,7 @@ async fn creates_missing_secrets_of_argo_cd_once() -> Result<()> {
     };
     let kubeconfig = namespace(&stage, "prepare-anew").await?;
     assert_eq!(
-        prepared("prepare-anew", &kubeconfig)?,
+        stdout_of("prepare-anew", &kubeconfig)?,
         "Secret prepare-anew/argocd-secret: server.secretkey created\n\
          Secret prepare-anew/argocd-redis: auth created\n"
     );
@@ -96,9 +96,9 @@ async fn creates_missing_secrets_of_argo_cd_once() -> Result<()> {
     }
     assert_ne!(made[0]["data"]["server.secretkey"], made[1]["data"]["auth"]);
     assert_eq!(
-        prepared("prepare-anew", &kubeconfig)?,
-        "Secret prepare-anew/argocd-secret: server.secretkey is there\n\
-         Secret prepare-anew/argocd-redis: auth is there\n"
+        stdout_of("prepare-anew", &kubeconfig)?,
+        "Secret prepare-anew/argocd-secret: server.secretkey exists\n\
+         Secret prepare-anew/argocd-redis: auth exists\n"
     );
     for before in &made {
         let name = before["metadata"]["name"].as_str().context("a name")?;
@@ -128,16 +128,18 @@ async fn completes_existing_secrets_without_changing_keys() -> Result<()> {
             .await?;
     }
     let redis = secret(&stage, "prepare-half", "argocd-redis").await?;
-    // Simulates another writer at the same time, again and again.
+    // Simulates a concurrent writer repeatedly.
     let proxy = stage.proxy().await?;
-    proxy.fault(Fault::Status(409), Times::Next(2), |seen| seen.is("patch", "secrets"));
+    proxy.fault(Fault::Status(409), Times::Next(2), |request| {
+        request.is("patch", "secrets")
+    });
     assert_eq!(
-        prepared("prepare-half", &proxy.kubeconfig(&kubeconfig)?)?,
+        stdout_of("prepare-half", &proxy.kubeconfig(&kubeconfig)?)?,
         "Secret prepare-half/argocd-secret: server.secretkey completed\n\
-         Secret prepare-half/argocd-redis: auth is there\n"
+         Secret prepare-half/argocd-redis: auth exists\n"
     );
     let requests = proxy.requests();
-    let of = |verb: &str| requests.iter().filter(|seen| seen.is(verb, "secrets")).count();
+    let of = |verb: &str| requests.iter().filter(|request| request.is(verb, "secrets")).count();
     assert_eq!((of("get"), of("patch"), of("create")), (4, 3, 0));
     let completed = secret(&stage, "prepare-half", "argocd-secret").await?;
     assert_eq!(completed["metadata"]["labels"], json!({"team": "a", PART_OF: "argocd"}));
@@ -168,7 +170,9 @@ async fn errors_are_one_line() -> Result<()> {
     );
     let proxy = stage.proxy().await?;
     // Simulates another writer that is always faster, and whose object never appears.
-    proxy.fault(Fault::Status(409), Times::Always, |seen| seen.is("create", "secrets"));
+    proxy.fault(Fault::Status(409), Times::Always, |request| {
+        request.is("create", "secrets")
+    });
     let output = run("prepare-wrong", &proxy.kubeconfig(&kubeconfig)?)?;
     assert_eq!(
         (output.status.code(), &*String::from_utf8(output.stderr)?),

@@ -4,7 +4,7 @@
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, ensure};
 use controller::argocd_agent as agent;
-use controller::argocd_agent::decisions::Present;
+use controller::argocd_agent::decisions::DecidedClusters;
 use controller::argocd_agent::{DesiredAgent, Entry, Images, Mode, Server};
 use serde_json::{Value, json};
 
@@ -28,8 +28,8 @@ async fn managed_cluster_accepts_the_agent_template() -> Result<()> {
             namespace: NAMESPACE.into(),
             ..DesiredAgent::default()
         };
-        is_taken_by_a_managed_cluster(&stage, &expected).with_context(|| format!("{mode:?}"))?;
-        is_recognised_on_the_hub(&stage, &expected).with_context(|| format!("{mode:?}"))?;
+        accepted_by_a_managed_cluster(&stage, &expected).with_context(|| format!("{mode:?}"))?;
+        recognised_on_the_hub(&stage, &expected).with_context(|| format!("{mode:?}"))?;
     }
     Ok(())
 }
@@ -50,7 +50,7 @@ fn server() -> Server {
 }
 
 /// Checks every manifest of the template and of the work with the CA, and every resulting Pod.
-fn is_taken_by_a_managed_cluster(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
+fn accepted_by_a_managed_cluster(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
     let template = agent::template(GOC, expected, &ours(), "argocd");
     let manifests = template.pointer("/spec/agentSpec/workload/manifests");
     let manifests = manifests.and_then(Value::as_array).context("no manifests")?;
@@ -81,12 +81,12 @@ fn dry_run(stage: &Stage, manifest: &Value) -> Result<()> {
         "--filename",
         "-",
     ];
-    let taken = stage.hub.kubectl_with_input(&arguments, &manifest.to_string());
-    taken.map(drop).with_context(|| format!("{manifest}"))
+    let result = stage.hub.kubectl_with_input(&arguments, &manifest.to_string());
+    result.map(drop).with_context(|| format!("{manifest}"))
 }
 
 /// Checks that all objects on the hub, read back, need no further write.
-fn is_recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
+fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
     let template = agent::template(GOC, expected, &ours(), "argocd");
     let entries = [
         Entry {
@@ -109,9 +109,9 @@ fn is_recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()
         })]),
         ..expected.clone()
     };
-    let mut objects = agent::decisions(GOC, &[&*stage.cluster].into(), &Present::new());
+    let mut objects = agent::decisions(GOC, &[&*stage.cluster].into(), &DecidedClusters::new());
     for decision in &mut objects {
-        // A separate resource.
+        // The status of a decision is a separate resource.
         decision.as_object_mut().context("no object")?.remove("status");
     }
     objects.extend([
@@ -127,21 +127,21 @@ fn is_recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()
             .hub
             .apply_yaml(&object.to_string())
             .with_context(|| format!("{object}"))?;
-        let there = read(stage, object)?;
-        let left = agent::difference(object, &there);
-        ensure!(left.is_none(), "{left:?} is left to be done to {there}");
+        let live = read(stage, object)?;
+        let difference = agent::difference(object, &live);
+        ensure!(difference.is_none(), "{difference:?} differs in {live}");
         if object["kind"] == "ClusterManagementAddOn" {
-            let left = agent::difference(&agent::management(&entries, Some(&there)), &there);
-            ensure!(left.is_none(), "{left:?} is left to be done to {there}");
+            let difference = agent::difference(&agent::management(&entries, Some(&live)), &live);
+            ensure!(difference.is_none(), "{difference:?} differs in {live}");
         }
     }
-    // For this one the name is enough: it is never changed, and OCM's CRDs add defaults to its list of configurations.
+    // The name identifies the template, which is never changed. OCM's CRDs add defaults to its list of configurations.
     stage.hub.apply_yaml(&template.to_string())?;
     let manifests = "/spec/agentSpec/workload/manifests";
-    let there = read(stage, &template)?;
+    let live = read(stage, &template)?;
     ensure!(
-        there.pointer(manifests) == template.pointer(manifests),
-        "{there} has other manifests"
+        live.pointer(manifests) == template.pointer(manifests),
+        "{live} has other manifests"
     );
     Ok(())
 }
@@ -151,8 +151,8 @@ fn read(stage: &Stage, object: &Value) -> Result<Value> {
     let namespace = format!("--namespace={}", text("/metadata/namespace"));
     let (group, version) = text("/apiVersion").split_once('/').context("a core kind")?;
     let kind = format!("{}.{version}.{group}", text("/kind"));
-    let there = stage
+    let live = stage
         .hub
         .kubectl(&["get", &kind, text("/metadata/name"), &namespace, "--output=json"])?;
-    Ok(serde_json::from_str(&there)?)
+    Ok(serde_json::from_str(&live)?)
 }

@@ -4,12 +4,12 @@
 use crate::stage::{Replica, Stage, stage, writes};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testbed::proxy::{Proxy, Seen};
+use testbed::proxy::{Proxy, RecordedRequest};
 use testbed::{ObjectRef, wait};
 
-const PROMISE: &str = "cluster-secrets";
+const CONTROLLER: &str = "cluster-secrets";
 
-/// The text that must not be in a log: a credential that a user has put into a Secret, as text and in Kubernetes' encoding.
+/// A credential that a user stored in a Secret and that must not be logged: as text and in base64.
 const CREDENTIAL: [&str; 2] = ["hunter2", "aHVudGVyMg=="];
 
 /// Returns a hub without cluster Secrets, and with one managed cluster of this name.
@@ -53,7 +53,7 @@ fn decoded(secret: &Value, key: &str) -> String {
     String::from_utf8(bytes.unwrap_or_default().0).unwrap_or_default()
 }
 
-/// Labels a cluster and waits until its Secret has the label: then earlier work is done.
+/// Labels a cluster and waits until its Secret has the label: then earlier changes are reconciled.
 async fn change(stage: &Stage, cluster: &str, value: &str) -> Result<Value> {
     label(stage, cluster, &json!({"change": value})).await?;
     let is_there = |secret: &Value| secret["metadata"]["labels"]["change"] == value;
@@ -64,13 +64,17 @@ async fn change(stage: &Stage, cluster: &str, value: &str) -> Result<Value> {
 }
 
 async fn controller(stage: &Stage, proxy: &Proxy) -> Result<Replica> {
-    stage.controller_for(PROMISE, proxy).await
+    stage.controller_for(CONTROLLER, proxy).await
 }
 
 /// Returns the writes except those of Leases, after all requests were answered.
 async fn written(proxy: &Proxy) -> Result<Vec<String>> {
-    let answered = |requests: &[Seen]| requests.iter().all(|seen| !seen.is_write() || seen.answer.is_some());
-    proxy.until("all is answered", answered).await?;
+    let answered = |requests: &[RecordedRequest]| {
+        requests
+            .iter()
+            .all(|request| !request.is_write() || request.answer.is_some())
+    };
+    proxy.until("every request is answered", answered).await?;
     Ok(writes(&proxy.requests()))
 }
 
@@ -93,7 +97,7 @@ fn events(stage: &Stage, cluster: &str) -> Result<Vec<(String, String, u64)>> {
     Ok(events.collect())
 }
 
-async fn until_told(stage: &Stage, cluster: &str, words: &str) -> Result<()> {
+async fn wait_for_condition(stage: &Stage, cluster: &str, words: &str) -> Result<()> {
     let event_exists = async || {
         events(stage, cluster)
             .ok()?
@@ -153,11 +157,11 @@ async fn secret_follows_its_cluster_until_deletion() -> Result<()> {
     hub.wait_for(&secret("secret-other-secret"), |_| true).await?;
     let log = running.log()?;
     running.stop().await?;
-    let again = stage.proxy().await?;
-    let running = controller(&stage, &again).await?;
+    let second_replica = stage.proxy().await?;
+    let running = controller(&stage, &second_replica).await?;
     change(&stage, "secret-other", "1").await?;
     assert_eq!(
-        written(&again).await?,
+        written(&second_replica).await?,
         ["patch /api/v1/namespaces/argocd/secrets/secret-other-secret: 200"]
     );
     for word in CREDENTIAL {
@@ -168,12 +172,12 @@ async fn secret_follows_its_cluster_until_deletion() -> Result<()> {
     }
     assert!(
         log.contains("(not shown)"),
-        "what is written is told without what it says"
+        "the log has the writes without their content"
     );
 
     hub.delete(&ObjectRef::managed_cluster("secret-life")).await?;
     hub.wait_gone(&own).await?;
-    // The last one as well.
+    // The last Secret is deleted too.
     hub.delete(&ObjectRef::managed_cluster("secret-other")).await?;
     hub.wait_gone(&secret("secret-other-secret")).await?;
     assert_eq!(running.metric("argocd_ocm_cmp_reconcile_errors_total").await?, 0);
@@ -194,17 +198,19 @@ async fn deletes_a_missing_clusters_secret_except_on_an_empty_list() -> Result<(
     let proxy = stage.proxy().await?;
     let running = controller(&stage, &proxy).await?;
     running
-        .until_metric("argocd_ocm_cmp_reconciles_total", |looks| looks > 0)
+        .until_metric("argocd_ocm_cmp_reconciles_total", |reconciles| reconciles > 0)
         .await?;
     assert_eq!(written(&proxy).await?, [""; 0]);
     assert!(hub.get(&own).await?.is_some());
 
-    // One returns, and the controller reads the other from the API server before it deletes its Secret.
+    // One cluster returns. The controller reads the other from the API server before it deletes its Secret.
     hub.declare_managed_cluster("secret-back").await?;
     hub.wait_for(&secret("secret-back-secret"), |_| true).await?;
     hub.wait_gone(&own).await?;
-    let asked = |seen: &Seen| seen.is("get", "managedclusters") && seen.name.as_deref() == Some("secret-gone");
-    assert!(proxy.requests().iter().any(asked));
+    let reads_cluster = |request: &RecordedRequest| {
+        request.is("get", "managedclusters") && request.name.as_deref() == Some("secret-gone")
+    };
+    assert!(proxy.requests().iter().any(reads_cluster));
     Ok(())
 }
 
@@ -245,13 +251,13 @@ async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
         "argocd-ocm-cmp"
     );
     let by_acm = "Secret argocd/secret-acm-application-manager-cluster-secret, which stays unchanged";
-    until_told(&stage, "secret-acm", by_acm).await?;
-    let taken = "Secret argocd/secret-taken-secret cannot be created: another object has that name";
-    until_told(&stage, "secret-taken", taken).await?;
+    wait_for_condition(&stage, "secret-acm", by_acm).await?;
+    let name_conflict = "Secret argocd/secret-taken-secret cannot be created: another object has that name";
+    wait_for_condition(&stage, "secret-taken", name_conflict).await?;
     let described = hub.kubectl(&["describe", "managedcluster", "secret-acm"])?;
     assert!(described.contains("ClusterSecretConflict"), "{described}");
 
-    // Each is reported once, however often it is reconciled and by which replica.
+    // Each conflict is reported once, for any number of reconciliations and replicas.
     for value in ["1", "2"] {
         label(&stage, "secret-acm", &json!({"change": value})).await?;
     }
@@ -259,43 +265,45 @@ async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
     let log = running.log()?;
     running.stop().await?;
     assert_eq!(log.matches(by_acm).count(), 1, "{log}");
-    let again = stage.proxy().await?;
-    let running = controller(&stage, &again).await?;
+    let second_replica = stage.proxy().await?;
+    let running = controller(&stage, &second_replica).await?;
     label(&stage, "secret-acm", &json!({"change": "3"})).await?;
     change(&stage, "secret-peer", "3").await?;
-    let looked = |requests: &[Seen]| {
-        let asked = |seen: &&Seen| seen.is("get", "events") && seen.answer == Some(200);
-        requests.iter().filter(asked).count() >= 2
+    let both_reconciled = |requests: &[RecordedRequest]| {
+        let reads_cluster = |request: &&RecordedRequest| request.is("get", "events") && request.answer == Some(200);
+        requests.iter().filter(reads_cluster).count() >= 2
     };
-    again.until("both have been looked at", looked).await?;
+    second_replica
+        .until("both clusters are reconciled", both_reconciled)
+        .await?;
     for cluster in clusters {
         let events = events(&stage, cluster)?;
         assert!(matches!(&events[..], [(_, _, 1)]), "{events:?}");
     }
-    let mut written = written(&again).await?;
+    let mut written = written(&second_replica).await?;
     written.retain(|written| written != "create /api/v1/namespaces/argocd/secrets: 409");
     assert_eq!(
         written,
         ["patch /api/v1/namespaces/argocd/secrets/secret-peer-secret: 200"]
     );
-    let read = |seen: &&Seen| seen.resource == "secrets" && seen.verb == "list";
-    let all_ours = |seen: &Seen| seen.query.contains("labelSelector=");
+    let read = |request: &&RecordedRequest| request.resource == "secrets" && request.verb == "list";
+    let all_ours = |request: &RecordedRequest| request.query.contains("labelSelector=");
     assert!(
-        again.requests().iter().filter(read).all(all_ours),
-        "no other Secret is read"
+        second_replica.requests().iter().filter(read).all(all_ours),
+        "the controller read another Secret"
     );
     for (before, name) in [
         (&acms, "secret-acm-application-manager-cluster-secret"),
         (&other, "secret-taken-secret"),
     ] {
-        let now = hub.get(&secret(name)).await?.context("it is there")?;
+        let now = hub.get(&secret(name)).await?.context("the object does not exist")?;
         assert_eq!(
             now["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"],
             "{name}"
         );
     }
 
-    // When they are deleted, ours are created.
+    // The controller creates its Secrets after the others are deleted.
     hub.delete(&secret("secret-acm-application-manager-cluster-secret"))
         .await?;
     hub.delete(&secret("secret-taken-secret")).await?;

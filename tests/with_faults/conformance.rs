@@ -20,7 +20,7 @@ async fn the_api_server_answers_as_recorded() -> Result<()> {
     stage.hub.apply_yaml(include_str!("../../deploy/report_crd.yaml"))?;
     stage.hub.wait_for_crds().await?;
     let client = stage.hub.client().await?;
-    let is_recorded_anew = std::env::var_os("REWRITE").is_some();
+    let rewrite = std::env::var_os("REWRITE").is_some();
     let mut different = Vec::new();
     for mut transcript in Transcript::read_all(Path::new(FOLDER))? {
         while let Some(request) = transcript.next_request()? {
@@ -29,7 +29,7 @@ async fn the_api_server_answers_as_recorded() -> Result<()> {
             let body = answer.into_body().collect().await?.to_bytes();
             transcript.answered(code, std::str::from_utf8(&body)?)?;
         }
-        different.extend(transcript.finish(is_recorded_anew).err());
+        different.extend(transcript.finish(rewrite).err());
     }
     ensure!(different.is_empty(), "{different:?}");
     Ok(())

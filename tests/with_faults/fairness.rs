@@ -1,29 +1,29 @@
-//! Tests that two hundred Applications whose writes hang do not delay other work.
+//! Tests that hanging writes of two hundred Applications do not delay other writes.
 
 use crate::gitopscluster::{hub, select};
 use crate::gitopscluster_crd::{named, object};
-use crate::stage::{DEGRADED, Fares, Stage};
+use crate::stage::{DEGRADED, Stage, WorkHealth};
 use anyhow::{Result, ensure};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use std::time::Instant;
-use testbed::proxy::{Fault, Proxy, Seen, Times};
+use testbed::proxy::{Fault, Proxy, RecordedRequest, Times};
 use testbed::{ObjectRef, certificate_request, wait};
 
 const CLUSTER: &str = "fair";
-const HANGING: usize = 200;
+const HANGING_WRITES: usize = 200;
 /// The name of the agent of the cluster.
 const AGENT: &str =
     "system:open-cluster-management:cluster:fair:addon:argocd-agent-addon:agent:argocd-agent-addon-agent";
 const REQUEST: &str = "addon-fair-argocd-agent-addon-1";
 
-fn is_hanging(seen: &Seen) -> bool {
-    seen.is("patch", "applications") && seen.name.as_ref().is_some_and(|name| name.starts_with("hang-"))
+fn is_hanging(request: &RecordedRequest) -> bool {
+    request.is("patch", "applications") && request.name.as_ref().is_some_and(|name| name.starts_with("hang-"))
 }
 
 /// Requests the certificate of the cluster's agent, as its registration agent does.
-fn ask(stage: &Stage) -> Result<ObjectRef> {
+fn request_certificate(stage: &Stage) -> Result<ObjectRef> {
     let request = json!({
         "apiVersion": "certificates.k8s.io/v1",
         "kind": "CertificateSigningRequest",
@@ -47,7 +47,7 @@ fn ask(stage: &Stage) -> Result<ObjectRef> {
         "-",
     ];
     // The permissions of a registration agent are not part of this test.
-    let rights = json!({
+    let permissions = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
         "metadata": {"name": "fair-agent"},
@@ -56,7 +56,7 @@ fn ask(stage: &Stage) -> Result<ObjectRef> {
     });
     stage
         .hub
-        .kubectl_with_input(&["create", "-f", "-"], &rights.to_string())?;
+        .kubectl_with_input(&["create", "-f", "-"], &permissions.to_string())?;
     stage.hub.kubectl_with_input(&arguments, &request.to_string())?;
     Ok(ObjectRef::cluster(
         "certificates.k8s.io/v1",
@@ -66,7 +66,7 @@ fn ask(stage: &Stage) -> Result<ObjectRef> {
 }
 
 /// Installs argocd-agent on the cluster, so that its agent gets certificates.
-async fn bring_agents(stage: &Stage) -> Result<()> {
+async fn install_agents(stage: &Stage) -> Result<()> {
     select(stage, "fair", &[CLUSTER]).await?;
     let spec = json!({
         "placementRef": {"kind": "Placement", "name": "fair"},
@@ -77,7 +77,7 @@ async fn bring_agents(stage: &Stage) -> Result<()> {
 }
 
 /// Waits until an Event with this reason is recorded for an Application.
-async fn until_recorded(stage: &Stage, application: &str, reason: &str) -> Result<()> {
+async fn wait_for_recorded_event(stage: &Stage, application: &str, reason: &str) -> Result<()> {
     let fields = format!("--field-selector=involvedObject.name={application},reason={reason}");
     let recorded = async || {
         let events = stage
@@ -89,28 +89,28 @@ async fn until_recorded(stage: &Stage, application: &str, reason: &str) -> Resul
     wait::eventually("the Event is recorded", wait::DEADLINE, recorded).await
 }
 
-async fn other_writes_go_on(stage: &Stage, proxy: &Proxy) -> Result<()> {
-    // A certificate is signed: its writes are from another controller.
-    let asked = Instant::now();
-    let request = ask(stage)?;
+async fn check_other_writes(stage: &Stage, proxy: &Proxy) -> Result<()> {
+    // Another controller signs a certificate and writes it.
+    let started = Instant::now();
+    let request = request_certificate(stage)?;
     let is_signed = |it: &Value| it["status"]["certificate"].is_string();
     stage.hub.wait_for(&request, is_signed).await?;
     println!(
-        "the certificate was signed after {:.1} s with {HANGING} hanging writes",
-        asked.elapsed().as_secs_f64()
+        "the certificate was signed after {:.1} s with {HANGING_WRITES} hanging writes",
+        started.elapsed().as_secs_f64()
     );
-    // A status is written, and an Event recorded: by the same controller, for the same namespace and cluster.
+    // The same controller writes a status and an Event for the same namespace and cluster.
     let written = Instant::now();
-    let fine = stage.application("fine", Fares::Badly("it is broken")).await?;
-    stage.until_told(&fine, DEGRADED, "it is broken").await?;
-    until_recorded(stage, "fine", "ManifestWorkDegraded").await?;
+    let fine = stage.application("fine", WorkHealth::Degraded("it is broken")).await?;
+    stage.wait_for_condition(&fine, DEGRADED, "it is broken").await?;
+    wait_for_recorded_event(stage, "fine", "ManifestWorkDegraded").await?;
     println!(
         "the status and its Event were written after {:.1} s",
         written.elapsed().as_secs_f64()
     );
     let requests = proxy.requests();
-    let hanging: Vec<_> = requests.iter().filter(|seen| is_hanging(seen)).collect();
-    let answered = hanging.iter().filter(|seen| seen.answer.is_some()).count();
+    let hanging: Vec<_> = requests.iter().filter(|request| is_hanging(request)).collect();
+    let answered = hanging.iter().filter(|request| request.answer.is_some()).count();
     ensure!(
         hanging.len() >= 24 && answered == 0,
         "{} hang, {answered} were answered",
@@ -124,7 +124,7 @@ async fn hanging_writes_of_200_applications_delay_nothing_else() -> Result<()> {
     let Some(stage) = hub(&[CLUSTER]).await? else {
         return Ok(());
     };
-    bring_agents(&stage).await?;
+    install_agents(&stage).await?;
     let proxy = stage.proxy().await?;
     let controllers = "application-status,gitopscluster,argocd-agent";
     let controller = stage.controller_for(controllers, &proxy).await?;
@@ -145,20 +145,20 @@ async fn hanging_writes_of_200_applications_delay_nothing_else() -> Result<()> {
         .await?;
 
     proxy.fault(Fault::Hang, Times::Always, is_hanging);
-    let names = (0..HANGING).map(|number| format!("hang-{number}"));
+    let names = (0..HANGING_WRITES).map(|number| format!("hang-{number}"));
     stream::iter(names)
         .map(|name| {
             let stage = &stage;
-            async move { stage.application(&name, Fares::Well).await }
+            async move { stage.application(&name, WorkHealth::Healthy).await }
         })
         .buffer_unordered(16)
         .try_collect::<Vec<_>>()
         .await?;
-    let hang = |requests: &[Seen]| requests.iter().filter(|seen| is_hanging(seen)).count() >= 24;
+    let hang = |requests: &[RecordedRequest]| requests.iter().filter(|request| is_hanging(request)).count() >= 24;
     proxy.until("many writes hang", hang).await?;
-    let gone_on = other_writes_go_on(&stage, &proxy).await;
+    let gone_on = check_other_writes(&stage, &proxy).await;
 
-    // In any case: other tests use the hub.
+    // Also after a failure: other tests use the hub.
     proxy.heal();
     stage.hub.delete(&named("v1alpha1", "fair")).await?;
     stage.hub.wait_gone(&named("v1alpha1", "fair")).await?;

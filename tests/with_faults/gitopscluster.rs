@@ -7,10 +7,10 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use testbed::process::{self, Process};
-use testbed::proxy::{Proxy, Seen};
+use testbed::proxy::{Proxy, RecordedRequest};
 use testbed::{ObjectRef, wait};
 
-const PROMISE: &str = "gitopscluster";
+const CONTROLLER: &str = "gitopscluster";
 
 /// Returns a hub with the kind, without cluster Secrets, and with these managed clusters.
 pub(crate) async fn hub(clusters: &[&str]) -> Result<Option<Stage>> {
@@ -100,16 +100,16 @@ pub(crate) fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 3] {
 }
 
 pub(crate) async fn until(stage: &Stage, name: &str, kind: &str, status: &str, words: &str) -> Result<Value> {
-    let says = |it: &Value| {
+    let has_condition = |it: &Value| {
         let [is, _, message] = condition(it, kind);
         let is_observed = it["status"]["conditions"][0]["observedGeneration"] == it["metadata"]["generation"];
         is == status && message.contains(words) && is_observed
     };
-    stage.hub.wait_for(&goc(name), says).await
+    stage.hub.wait_for(&goc(name), has_condition).await
 }
 
 async fn controller(stage: &Stage, proxy: &Proxy) -> Result<Replica> {
-    stage.controller_for(PROMISE, proxy).await
+    stage.controller_for(CONTROLLER, proxy).await
 }
 
 async fn label(stage: &Stage, cluster: &str, value: &str) -> Result<Value> {
@@ -152,7 +152,7 @@ fn push() -> Value {
 
 /// Checks that a cluster that leaves loses its Secret, after the Placement has changed as well, and that a Placement without
 /// decisions deletes nothing.
-async fn leaves_and_empties(stage: &Stage) -> Result<()> {
+async fn check_leaving_and_empty_decisions(stage: &Stage) -> Result<()> {
     let hub = stage.hub;
     decide(stage, "goc", &["goc-one", "goc-two"]).await?;
     until(stage, "goc", "PlacementResolved", "Unknown", "no cluster is removed").await?;
@@ -175,8 +175,8 @@ async fn leaves_and_empties(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a deletion deletes its own objects, and then the finalizer is removed.
-async fn is_deleted_beside_another(stage: &Stage) -> Result<()> {
+/// Checks that a deleted GitOpsCluster removes its own objects and then its finalizer.
+async fn check_deletion_beside_another(stage: &Stage) -> Result<()> {
     let hub = stage.hub;
     select(stage, "goc-other", &["goc-three"]).await?;
     hub.create(&object("v1beta1", "goc-other", &spec("goc-other"))).await?;
@@ -200,7 +200,7 @@ async fn registers_selected_clusters_until_deletion() -> Result<()> {
         return Ok(());
     };
     let hub = stage.hub;
-    // ACM's own for the first cluster, and another writer's for the third.
+    // Red Hat ACM wrote the Secret of the first cluster, another writer that of the third.
     let acms = hub.create(&of_acm()).await?;
     let push = hub.create(&push()).await?;
     select(&stage, "goc", &clusters).await?;
@@ -220,7 +220,10 @@ async fn registers_selected_clusters_until_deletion() -> Result<()> {
         updated["metadata"]["finalizers"],
         json!(["gitopscluster.argocd-ocm-cmp.github.io/argocd"])
     );
-    let adopted = hub.get(&secret("goc-one")).await?.context("it is there")?;
+    let adopted = hub
+        .get(&secret("goc-one"))
+        .await?
+        .context("the object does not exist")?;
     assert_eq!(adopted["metadata"]["uid"], acms["metadata"]["uid"]);
     for cluster in ["goc-one", "goc-two"] {
         let made = hub.get(&secret(cluster)).await?.context(cluster)?;
@@ -239,17 +242,17 @@ async fn registers_selected_clusters_until_deletion() -> Result<()> {
     let first = proxy.requests();
     let finalizer = first
         .iter()
-        .position(|seen| seen.is_write() && seen.resource == "gitopsclusters");
+        .position(|request| request.is_write() && request.resource == "gitopsclusters");
     let made = first
         .iter()
-        .position(|seen| seen.is_write() && seen.resource == "secrets");
+        .position(|request| request.is_write() && request.resource == "secrets");
     assert!(finalizer.context("a finalizer")? < made.context("a Secret")?);
-    until_event(&stage, "goc-three: Argo CD knows this cluster by Secret argocd/push").await?;
+    wait_for_event(&stage, "goc-three: Argo CD knows this cluster by Secret argocd/push").await?;
 
-    // The other writer's is deleted: the conflict is resolved. Only the new Secret is written.
+    // The conflict ends when the other writer's Secret is deleted. Only the new Secret is written.
     hub.delete(&ObjectRef::of(&push)).await?;
-    let well = until(&stage, "goc", "Ready", "True", "").await?;
-    assert_eq!(well["status"]["phase"], "successful");
+    let healthy = until(&stage, "goc", "Ready", "True", "").await?;
+    assert_eq!(healthy["status"]["phase"], "successful");
     let shown = hub.kubectl(&["-n", "argocd", "get", "goc", "goc", "--no-headers"])?;
     let shown: Vec<_> = shown.split_whitespace().take(4).collect();
     assert_eq!(shown, ["goc", "True", "3", "3"]);
@@ -262,19 +265,20 @@ async fn registers_selected_clusters_until_deletion() -> Result<()> {
     let running = controller(&stage, &again).await?;
     label(&stage, "goc-two", "1").await?;
     running
-        .until_metric("argocd_ocm_cmp_reconciles_total", |looks| looks >= 4)
+        .until_metric("argocd_ocm_cmp_reconciles_total", |reconciles| reconciles >= 4)
         .await?;
     let one = "patch /api/v1/namespaces/argocd/secrets/goc-two-application-manager-cluster-secret: 200";
     assert_eq!(writes(&again.requests()), [one]);
-    let asks = |seen: &&Seen| seen.resource == "secrets" && seen.name.is_some() && !seen.is_write();
+    let reads_application =
+        |request: &&RecordedRequest| request.resource == "secrets" && request.name.is_some() && !request.is_write();
     assert_eq!(
-        again.requests().iter().filter(asks).count(),
+        again.requests().iter().filter(reads_application).count(),
         0,
-        "no request for each cluster"
+        "a request for each cluster"
     );
 
-    leaves_and_empties(&stage).await?;
-    is_deleted_beside_another(&stage).await?;
+    check_leaving_and_empty_decisions(&stage).await?;
+    check_deletion_beside_another(&stage).await?;
     running.stop().await
 }
 
@@ -285,9 +289,9 @@ async fn unserved_or_unsupported_spec_is_reported_once_without_writes() -> Resul
     };
     let hub = stage.hub;
     select(&stage, "goc", &["goc-refuse"]).await?;
-    let mut elsewhere = spec("goc");
-    elsewhere["argoServer"]["argoNamespace"] = json!("openshift-gitops");
-    hub.create(&object("v1beta1", "goc-elsewhere", &elsewhere)).await?;
+    let mut other_argocd = spec("goc");
+    other_argocd["argoServer"]["argoNamespace"] = json!("openshift-gitops");
+    hub.create(&object("v1beta1", "goc-elsewhere", &other_argocd)).await?;
     let agent = json!({
         "placementRef": {"kind": "Placement", "name": "goc"},
         "argoCDAgentAddon": {"mode": "managed", "operatorNamespace": "operators"},
@@ -318,10 +322,10 @@ async fn unserved_or_unsupported_spec_is_reported_once_without_writes() -> Resul
     assert_eq!(condition(&updated, "Ready")[0], "False");
     let refused = |it: &Value| condition(it, "ArgoServerVerified")[2].contains("Namespace goc-tenant have no effect");
     hub.wait_for(&tenant, refused).await?;
-    let is_answered = |all: &[Seen]| {
+    let is_answered = |all: &[RecordedRequest]| {
         all.iter()
-            .filter(|seen| is_ours(seen))
-            .all(|seen| seen.answer.is_some())
+            .filter(|request| is_ours(request))
+            .all(|request| request.answer.is_some())
     };
     proxy.until("every write is answered", is_answered).await?;
     let written = writes(&proxy.requests());
@@ -350,13 +354,13 @@ async fn unserved_or_unsupported_spec_is_reported_once_without_writes() -> Resul
     let again = stage.proxy().await?;
     let running = controller(&stage, &again).await?;
     running
-        .until_metric("argocd_ocm_cmp_reconciles_total", |looks| looks >= 4)
+        .until_metric("argocd_ocm_cmp_reconciles_total", |reconciles| reconciles >= 4)
         .await?;
     let written: Vec<_> = again
         .requests()
         .iter()
-        .filter(|seen| is_ours(seen))
-        .map(Seen::to_string)
+        .filter(|request| is_ours(request))
+        .map(RecordedRequest::to_string)
         .collect();
     assert_eq!(written, [""; 0]);
     hub.delete(&tenant).await?;
@@ -380,12 +384,12 @@ async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     }
     let account = "argocd-ocm-cmp-controller";
     // Tests before this one on the same hub have used the account too.
-    let earlier = hub.asked_by(account)?.len();
-    let rights: [&[&str]; 2] = [
+    let earlier = hub.requests_by(account)?.len();
+    let permissions: [&[&str]; 2] = [
         &["list", "secrets", "--namespace=argocd"],
         &["list", "gitopsclusters", "--namespace=default"],
     ];
-    hub.wait_until_it_may("argocd", account, &rights).await?;
+    hub.wait_for_permissions("argocd", account, &permissions).await?;
     let port = testbed::ports::free()?;
     let home = tempfile::tempdir()?;
     let command = process::controller(
@@ -411,9 +415,9 @@ async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     running.terminate().await?;
     let log = std::fs::read_to_string(log)?;
     assert!(!log.contains("forbidden"), "{log}");
-    let asked = hub.asked_by(account)?.split_off(earlier);
+    let requests = hub.requests_by(account)?.split_off(earlier);
     let verbs = |kind: &str| -> BTreeSet<String> {
-        let of_kind = asked.iter().filter(|event| {
+        let of_kind = requests.iter().filter(|event| {
             let object = &event["objectRef"];
             let below = object["subresource"]
                 .as_str()
@@ -445,8 +449,8 @@ async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     Ok(())
 }
 
-fn is_ours(seen: &Seen) -> bool {
-    seen.is_write() && seen.resource != "leases"
+fn is_ours(request: &RecordedRequest) -> bool {
+    request.is_write() && request.resource != "leases"
 }
 
 fn encoded(text: &str) -> Value {
@@ -454,7 +458,7 @@ fn encoded(text: &str) -> Value {
 }
 
 /// Waits for an Event on the GitOpsCluster `goc` with these words.
-pub(crate) async fn until_event(stage: &Stage, words: &str) -> Result<()> {
+pub(crate) async fn wait_for_event(stage: &Stage, words: &str) -> Result<()> {
     let event_exists = async || {
         let fields = "involvedObject.kind=GitOpsCluster,involvedObject.name=goc";
         let events = stage

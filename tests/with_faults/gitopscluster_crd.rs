@@ -6,7 +6,7 @@ mod examples;
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use controller::model::GitOpsCluster;
-use examples::{of_the_peers, status, wrong_of_ours, wrong_of_the_peers};
+use examples::{invalid_own_fields, invalid_peer_fields, peer_specs, status};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -65,13 +65,13 @@ fn used(value: &Value, at: &str, all: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns true if a merge patch with `part` would not change `whole`.
-fn has(whole: &Value, part: &Value) -> bool {
-    match (whole, part) {
-        (Value::Object(whole), Value::Object(part)) => part
+/// Returns true if a merge patch with `part` would not change `object`.
+fn has(object: &Value, part: &Value) -> bool {
+    match (object, part) {
+        (Value::Object(object), Value::Object(part)) => part
             .iter()
-            .all(|(key, part)| whole.get(key).is_some_and(|whole| has(whole, part))),
-        (whole, part) => whole == part,
+            .all(|(key, part)| object.get(key).is_some_and(|object| has(object, part))),
+        (object, part) => object == part,
     }
 }
 
@@ -81,7 +81,7 @@ async fn accepts_objects_of_either_peer_in_both_versions() -> Result<()> {
         return Ok(());
     };
     install(&stage).await?;
-    for (version, name, spec) in of_the_peers() {
+    for (version, name, spec) in peer_specs() {
         // kubectl rejects a field that is not in the CRD.
         stage
             .hub
@@ -92,16 +92,20 @@ async fn accepts_objects_of_either_peer_in_both_versions() -> Result<()> {
             let read = stage.hub.get(&named(version, name)).await?.context(name)?;
             assert_eq!(read["spec"], written["spec"], "{name} as {version}");
             assert!(has(&read["spec"], &spec), "{name} loses something: {}", read["spec"]);
-            let seen = GitOpsCluster::read(&read.to_string()).expect(name).spec;
+            let request = GitOpsCluster::read(&read.to_string()).expect(name).spec;
             let wants = !name.starts_with("acm") || name == "acm-agent";
-            assert_eq!((seen.agent.is_some(), seen.is_agent_invalid), (wants, false), "{name}");
+            assert_eq!(
+                (request.agent.is_some(), request.is_agent_invalid),
+                (wants, false),
+                "{name}"
+            );
         }
     }
     let empty = stage
         .hub
         .get(&named("v1beta1", "pull-empty"))
         .await?
-        .context("it is there")?;
+        .context("the object does not exist")?;
     assert_eq!(empty["spec"]["argoCDAgentAddon"]["mode"], "managed");
     let status = json!({"status": status()}).to_string();
     let patch = [
@@ -116,7 +120,11 @@ async fn accepts_objects_of_either_peer_in_both_versions() -> Result<()> {
         &status,
     ];
     stage.hub.kubectl(&patch)?;
-    let read = stage.hub.get(&named("v1alpha1", "acm")).await?.context("it is there")?;
+    let read = stage
+        .hub
+        .get(&named("v1alpha1", "acm"))
+        .await?
+        .context("the object does not exist")?;
     assert_eq!(json!({"status": read["status"]}).to_string(), status);
     let shown = stage
         .hub
@@ -150,13 +158,13 @@ async fn every_field_has_an_example() -> Result<()> {
     install(&stage).await?;
     let name = format!("gitopsclusters.{GROUP}");
     let crd = ObjectRef::crd(&name);
-    let crd = stage.hub.get(&crd).await?.context("it is there")?;
+    let crd = stage.hub.get(&crd).await?.context("the object does not exist")?;
     for version in crd["spec"]["versions"].as_array().context("a list")? {
         let schema = &version["schema"]["openAPIV3Schema"]["properties"];
         let (mut all, mut shown) = (BTreeSet::new(), BTreeSet::new());
         fields(&schema["spec"], "spec", &mut all);
         fields(&schema["status"], "status", &mut all);
-        for (_, _, spec) in of_the_peers() {
+        for (_, _, spec) in peer_specs() {
             used(&spec, "spec", &mut shown);
         }
         used(&json!(status()), "status", &mut shown);
@@ -172,13 +180,13 @@ async fn invalid_specs_are_refused_with_the_reason() -> Result<()> {
         return Ok(());
     };
     install(&stage).await?;
-    for (spec, reason) in wrong_of_the_peers().into_iter().chain(wrong_of_ours()) {
+    for (spec, reason) in invalid_peer_fields().into_iter().chain(invalid_own_fields()) {
         for version in ["v1alpha1", "v1beta1"] {
             let Err(refused) = stage.hub.create(&object(version, "refused", &spec)).await else {
                 panic!("{version} is taken: {spec}");
             };
-            let said = format!("{refused:#}");
-            assert!(said.contains(reason), "{version} {spec}: {said}");
+            let message = format!("{refused:#}");
+            assert!(message.contains(reason), "{version} {spec}: {message}");
         }
     }
     Ok(())

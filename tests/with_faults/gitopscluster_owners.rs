@@ -5,7 +5,7 @@ use crate::gitopscluster_crd::object;
 use crate::stage::{Replica, Stage};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use testbed::proxy::{Proxy, Seen};
+use testbed::proxy::{Proxy, RecordedRequest};
 use testbed::{ObjectRef, wait};
 
 const CLUSTERS: [&str; 2] = ["own-one", "own-two"];
@@ -47,17 +47,17 @@ fn finalizers(object: &Value) -> Vec<&str> {
 }
 
 /// Returns the writes to a GitOpsCluster, and to the Secrets of a namespace.
-fn writes_to(requests: &[Seen], name: &str, secrets_of: &str) -> Vec<String> {
-    let is_of_it = |seen: &&Seen| {
-        let of_goc = seen.resource.starts_with("gitopsclusters") && seen.name.as_deref() == Some(name);
-        let of_secret = seen.resource == "secrets" && seen.path.contains(&format!("/namespaces/{secrets_of}/"));
-        seen.is_write() && (of_goc || of_secret)
+fn writes_to(requests: &[RecordedRequest], name: &str, secrets_of: &str) -> Vec<String> {
+    let is_of_it = |request: &&RecordedRequest| {
+        let of_goc = request.resource.starts_with("gitopsclusters") && request.name.as_deref() == Some(name);
+        let of_secret = request.resource == "secrets" && request.path.contains(&format!("/namespaces/{secrets_of}/"));
+        request.is_write() && (of_goc || of_secret)
     };
     requests.iter().filter(is_of_it).map(ToString::to_string).collect()
 }
 
 /// Waits until the second controller has handled all earlier watch events of GitOpsClusters: it writes for a later change.
-async fn until_second_has_seen(stage: &Stage, round: u32) -> Result<()> {
+async fn wait_for_second_controller(stage: &Stage, round: u32) -> Result<()> {
     let change = json!({"spec": {"managedServiceAccountRef": format!("round-{round}")}});
     let changed = stage.hub.patch(&goc("second"), &change).await?;
     let is_seen = |it: &Value| it["status"]["conditions"][0]["observedGeneration"] == changed["metadata"]["generation"];
@@ -87,20 +87,20 @@ async fn two_controllers_keep_and_remove_only_their_own_objects() -> Result<()> 
     assert!(hub.get(&secret("own-one")).await?.is_some() && hub.get(&of_second("own-two")).await?.is_some());
 
     // Changes of the spec: the controller that does not serve it writes nothing, not even temporarily.
-    until_second_has_seen(&stage, 0).await?;
+    wait_for_second_controller(&stage, 0).await?;
     let [first_mark, mark] = [proxy.mark(), second_proxy.mark()];
     for round in 1..=3 {
         let change = json!({"spec": {"createPolicyTemplate": round % 2 == 1}});
         hub.patch(&goc("first"), &change).await?;
         let not_implemented = if round % 2 == 1 { "False" } else { "True" };
         until(&stage, "first", "SpecImplemented", not_implemented, "").await?;
-        until_second_has_seen(&stage, round).await?;
+        wait_for_second_controller(&stage, round).await?;
     }
     assert_eq!(writes_to(&second_proxy.requests()[mark..], "first", "argocd"), [""; 0]);
-    // Nor does the first controller for the second's, whose spec has changed as often.
+    // The first controller also writes nothing for the GitOpsCluster of the second.
     assert_eq!(writes_to(&proxy.requests()[first_mark..], "second", SECOND), [""; 0]);
 
-    is_deleted_by_its_own_controller(&stage, first, (&second_proxy, mark)).await?;
+    check_deletion_by_its_controller(&stage, first, (&second_proxy, mark)).await?;
     let first = controller(&stage, "argocd", &proxy).await?;
     hub.wait_gone(&goc("first")).await?;
     assert!(
@@ -110,14 +110,14 @@ async fn two_controllers_keep_and_remove_only_their_own_objects() -> Result<()> 
     assert_eq!(writes_to(&second_proxy.requests()[mark..], "first", "argocd"), [""; 0]);
     assert!(hub.get(&of_second("own-two")).await?.is_some());
 
-    moves(&stage).await?;
-    is_migrated(&stage, first, &proxy).await?;
+    check_handover(&stage).await?;
+    check_migration(&stage, first, &proxy).await?;
     second.stop().await?;
     hub.kubectl(&["delete", "namespace", SECOND, "--wait=false"]).map(drop)
 }
 
 /// Checks that a GitOpsCluster stays while its controller is stopped, with its Secret.
-async fn is_deleted_by_its_own_controller(
+async fn check_deletion_by_its_controller(
     stage: &Stage,
     first: Replica,
     (second, mark): (&Proxy, usize),
@@ -125,7 +125,7 @@ async fn is_deleted_by_its_own_controller(
     let hub = stage.hub;
     first.stop().await?;
     hub.delete(&goc("first")).await?;
-    until_second_has_seen(stage, 4).await?;
+    wait_for_second_controller(stage, 4).await?;
     let stays = hub.get(&goc("first")).await?.unwrap_or_default();
     ensure!(stays["metadata"]["deletionTimestamp"].is_string(), "{stays:#}");
     assert_eq!(finalizers(&stays), [OURS[0]]);
@@ -136,7 +136,7 @@ async fn is_deleted_by_its_own_controller(
 }
 
 /// Checks that a GitOpsCluster that moves between the two is handed over, with its Secret.
-async fn moves(stage: &Stage) -> Result<()> {
+async fn check_handover(stage: &Stage) -> Result<()> {
     let hub = stage.hub;
     hub.create(&object("v1beta1", "moving", &spec("first"))).await?;
     until(stage, "moving", "Ready", "True", "").await?;
@@ -153,7 +153,7 @@ async fn moves(stage: &Stage) -> Result<()> {
 }
 
 /// Checks that only the controller whose Argo CD the GitOpsCluster names replaces the finalizer of earlier versions.
-async fn is_migrated(stage: &Stage, first: Replica, proxy: &Proxy) -> Result<()> {
+async fn check_migration(stage: &Stage, first: Replica, proxy: &Proxy) -> Result<()> {
     let hub = stage.hub;
     first.stop().await?;
     let shared = json!({"metadata": {"finalizers": [SHARED]}});
@@ -162,7 +162,7 @@ async fn is_migrated(stage: &Stage, first: Replica, proxy: &Proxy) -> Result<()>
         hub.patch(&goc(name), &shared).await?;
     }
     hub.delete(&goc("deleted")).await?;
-    until_second_has_seen(stage, 5).await?;
+    wait_for_second_controller(stage, 5).await?;
     for name in ["migrated", "deleted"] {
         let now = hub.get(&goc(name)).await?.unwrap_or_default();
         assert_eq!(finalizers(&now), [SHARED], "{name}");

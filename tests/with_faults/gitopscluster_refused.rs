@@ -43,7 +43,7 @@ spec:
 const POLICIES: &str = "validatingadmissionpolicybinding,validatingadmissionpolicy";
 
 /// Waits until the policy is effective.
-async fn until_denied(stage: &Stage) -> Result<()> {
+async fn wait_until_denied(stage: &Stage) -> Result<()> {
     let probe = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "argocd", "name": "refused-one-probe"},
     });
@@ -69,7 +69,7 @@ async fn events(stage: &Stage, name: &str, reason: &str) -> Result<Vec<String>> 
         .collect())
 }
 
-async fn until_event(stage: &Stage, name: &str, reason: &str, message: &str) -> Result<()> {
+async fn wait_for_event(stage: &Stage, name: &str, reason: &str, message: &str) -> Result<()> {
     let event_exists = async || {
         let all = events(stage, name, reason).await.ok()?;
         all.iter().any(|it| it == message).then_some(())
@@ -84,7 +84,7 @@ async fn refused_writes_set_a_condition_until_they_are_accepted() -> Result<()> 
     };
     let hub = stage.hub;
     hub.apply_yaml(DENY)?;
-    until_denied(&stage).await?;
+    wait_until_denied(&stage).await?;
     select(&stage, "both", &["refused-one", "refused-two"]).await?;
     select(&stage, "two", &["refused-two"]).await?;
     hub.create(&object("v1beta1", "both", &spec("both"))).await?;
@@ -96,10 +96,10 @@ async fn refused_writes_set_a_condition_until_they_are_accepted() -> Result<()> 
         .metric(r#"argocd_ocm_cmp_warnings_total{controller="gitopscluster",reason="WriteRefused"}"#)
         .await;
 
-    // In any case: other tests use the hub.
+    // Also after a failure: other tests use the hub.
     hub.kubectl(&["delete", POLICIES, "goc-refused"])?;
     refused?;
-    ensure!(counted? >= 2, "the Events are counted");
+    ensure!(counted? >= 2, "the metric does not count the Events");
     for name in ["both", "bare"] {
         let accepted = |it: &Value| condition(it, "WritesAccepted") == [""; 3] && !condition(it, "Ready")[0].is_empty();
         hub.wait_for(&goc(name), accepted).await?;
@@ -114,7 +114,7 @@ async fn refused_writes_set_a_condition_until_they_are_accepted() -> Result<()> 
 }
 
 async fn refused(stage: &Stage) -> Result<()> {
-    // A Secret: the API server's message may quote it.
+    // The message about a denied Secret omits the API server's text, which may quote the Secret.
     let words = "Secret argocd/refused-one-application-manager-cluster-secret cannot be created: ";
     let now = until(stage, "both", "WritesAccepted", "False", words).await?;
     let [_, reason, message] = condition(&now, "WritesAccepted");
@@ -123,23 +123,23 @@ async fn refused(stage: &Stage) -> Result<()> {
         "{message}"
     );
     ensure!(condition(&now, "Ready")[2].contains(message), "{now:#}");
-    until_event(stage, "both", "WriteRefused", message).await?;
+    wait_for_event(stage, "both", "WriteRefused", message).await?;
     ensure!(
         stage.hub.get(&secret("refused-two")).await?.is_some(),
-        "the other is written"
+        "the Secret of the other cluster is written"
     );
-    // The GitOpsCluster itself: its finalizer is written before its first Secret, and its status before its finalizer.
+    // The finalizer of a GitOpsCluster is written before its first Secret, and its status before the finalizer.
     let now = until(stage, "bare", "WritesAccepted", "False", "not on this hub").await?;
     let [_, _, message] = condition(&now, "WritesAccepted");
     ensure!(
         message.starts_with("GitOpsCluster argocd/bare cannot be changed: "),
         "{message}"
     );
-    until_event(stage, "bare", "WriteRefused", message).await?;
+    wait_for_event(stage, "bare", "WriteRefused", message).await?;
     ensure!(now["metadata"]["finalizers"].is_null(), "{now:#}");
     ensure!(
         events(stage, "bare", "WriteRefused").await?.len() == 1,
-        "it is one Event"
+        "retries are counted in one Event"
     );
     Ok(())
 }
@@ -174,7 +174,7 @@ async fn refused_tenant_fields_set_a_condition_an_event_and_a_metric() -> Result
         (status, reason) == ("False", "NotPermitted") && message.contains("can set agent.images")
     };
     let now = hub.wait_for(&tenant, refused).await?;
-    until_event(&stage, "fields", "FieldRefused", condition(&now, "SpecPermitted")[2]).await?;
+    wait_for_event(&stage, "fields", "FieldRefused", condition(&now, "SpecPermitted")[2]).await?;
     let counted = r#"argocd_ocm_cmp_warnings_total{controller="gitopscluster",reason="FieldRefused"}"#;
     assert_eq!(controller.metric(counted).await?, 1);
     hub.delete(&tenant).await?;

@@ -16,27 +16,27 @@ const OCM: &str = "cluster.open-cluster-management.io";
 const CLUSTERS: [&str; 3] = ["gs-eu", "gs-new", "gs-us"];
 
 /// The output and the exit code.
-struct Said {
+struct CommandResult {
     code: Option<i32>,
     out: String,
     err: String,
 }
 
-impl Said {
+impl CommandResult {
     fn json(&self) -> Result<Value> {
         serde_json::from_str(&self.out).with_context(|| format!("{:?} {}", self.code, self.err))
     }
 }
 
 /// Runs `gitopscluster status` with a kubeconfig.
-fn status(kubeconfig: &Path, words: &str) -> Result<Said> {
+fn status(kubeconfig: &Path, words: &str) -> Result<CommandResult> {
     let home = tempfile::tempdir()?;
     let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home.path());
     command
         .args(["gitopscluster", "status", "--kubeconfig"])
         .arg(kubeconfig);
     let output = command.args(words.split_whitespace()).output()?;
-    Ok(Said {
+    Ok(CommandResult {
         code: output.status.code(),
         out: String::from_utf8(output.stdout)?,
         err: String::from_utf8(output.stderr)?,
@@ -197,13 +197,13 @@ async fn lists_every_cluster_with_few_requests() -> Result<()> {
     let proxy = Proxy::start(stage.hub).await?;
     let kubeconfig = proxy.kubeconfig(stage.hub.kubeconfig_path())?;
 
-    let said = status(&kubeconfig, "fleet -o json")?;
-    let report = said.json()?;
+    let result = status(&kubeconfig, "fleet -o json")?;
+    let report = result.json()?;
     ensure!(
-        said.code == Some(1) && said.err.is_empty(),
+        result.code == Some(1) && result.err.is_empty(),
         "{:?} {}",
-        said.code,
-        said.err
+        result.code,
+        result.err
     );
     let expected = [
         ["gs-eu", "Disconnected", "the principal refuses it"],
@@ -220,27 +220,27 @@ async fn lists_every_cluster_with_few_requests() -> Result<()> {
     );
 
     let mark = proxy.mark();
-    let said = status(&kubeconfig, "fleet")?;
-    assert_eq!(said.code, Some(1), "{}", said.err);
+    let result = status(&kubeconfig, "fleet")?;
+    assert_eq!(result.code, Some(1), "{}", result.err);
     let clusters = "\nCLUSTER   STATE          MESSAGE\n\
                     gs-eu     Disconnected   the principal refuses it\n\
                     gs-new    Pending\n\
                     gs-us     Connected\n";
-    assert!(said.out.ends_with(clusters), "{}", said.out);
-    let asked: Vec<_> = proxy.requests()[mark..].iter().map(ToString::to_string).collect();
-    assert_eq!(asked.len(), 4, "{asked:#?}");
-    assert!(!asked.iter().any(|it| it.contains("secrets")), "{asked:#?}");
+    assert!(result.out.ends_with(clusters), "{}", result.out);
+    let requests: Vec<_> = proxy.requests()[mark..].iter().map(ToString::to_string).collect();
+    assert_eq!(requests.len(), 4, "{requests:#?}");
+    assert!(!requests.iter().any(|it| it.contains("secrets")), "{requests:#?}");
 
     // The hub no longer hears from one.
     let managed = ObjectRef::cluster(&format!("{OCM}/v1"), "ManagedCluster", "gs-eu");
     let silent = condition("ManagedClusterConditionAvailable", "Unknown", "");
     let silent = json!({"status": {"conditions": [silent]}});
     stage.hub.patch_status(&managed, &silent).await?;
-    let said = status(&kubeconfig, "fleet -o wide")?;
-    assert!(said.out.contains("gs-eu     Unreachable   -\n"), "{}", said.out);
-    assert!(said.out.contains("(2049-06-01T00:00:00Z)\n"), "{}", said.out);
+    let result = status(&kubeconfig, "fleet -o wide")?;
+    assert!(result.out.contains("gs-eu     Unreachable   -\n"), "{}", result.out);
+    assert!(result.out.contains("(2049-06-01T00:00:00Z)\n"), "{}", result.out);
 
-    // All of a namespace, and of all, and one without agents.
+    // All of one namespace, all of every namespace, and one without agents.
     for words in ["-o json", "-A -o json"] {
         let report = status(&kubeconfig, words)?.json()?;
         let items = report["items"].as_array().context("a list")?;
@@ -248,12 +248,12 @@ async fn lists_every_cluster_with_few_requests() -> Result<()> {
         assert_eq!(names, [(&json!("fleet"), 3), (&json!("plain"), 0)]);
     }
     let mark = proxy.mark();
-    let said = status(&kubeconfig, "plain -o wide")?;
-    assert_eq!(said.code, Some(0), "{} {}", said.out, said.err);
+    let result = status(&kubeconfig, "plain -o wide")?;
+    assert_eq!(result.code, Some(0), "{} {}", result.out, result.err);
     assert!(
-        said.out.contains("CLUSTERS        3 selected, 3 registered\n"),
+        result.out.contains("CLUSTERS        3 selected, 3 registered\n"),
         "{}",
-        said.out
+        result.out
     );
     assert_eq!(proxy.requests().len() - mark, 1);
     clean(&stage)
@@ -268,14 +268,14 @@ async fn forbidden_reads_are_reported_beside_known_data() -> Result<()> {
     let account = "gs-reader";
     hub.kubectl(&["-n", "argocd", "create", "serviceaccount", account])?;
     let kubeconfig = hub.service_account_kubeconfig("argocd", account)?;
-    let said = status(&kubeconfig, "fleet")?;
-    assert_eq!((said.code, &*said.out), (Some(2), ""));
+    let result = status(&kubeconfig, "fleet")?;
+    assert_eq!((result.code, &*result.out), (Some(2), ""));
     assert!(
-        said.err.contains("does not let you read GitOpsClusters: "),
+        result.err.contains("does not let you read GitOpsClusters: "),
         "{}",
-        said.err
+        result.err
     );
-    assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    assert_eq!(result.err.lines().count(), 1, "{}", result.err);
 
     let resource = "--resource=gitopsclusters.apps.open-cluster-management.io";
     hub.kubectl(&["-n", "argocd", "create", "role", account, "--verb=get", resource])?;
@@ -283,34 +283,34 @@ async fn forbidden_reads_are_reported_beside_known_data() -> Result<()> {
     let role = format!("--role={account}");
     hub.kubectl(&["-n", "argocd", "create", "rolebinding", account, &role, &who])?;
     let may = async || {
-        let said = status(&kubeconfig, "fleet -o json").ok()?;
-        (said.code != Some(2)).then_some(said)
+        let result = status(&kubeconfig, "fleet -o json").ok()?;
+        (result.code != Some(2)).then_some(result)
     };
-    let said = wait::eventually("the rights count", wait::DEADLINE, may).await?;
-    let report = said.json()?;
-    assert_eq!(said.code, Some(1));
+    let result = wait::eventually("the permissions are effective", wait::DEADLINE, may).await?;
+    let report = result.json()?;
+    assert_eq!(result.code, Some(1));
     assert_eq!(agents(&report), [["gs-eu", "Disconnected", "as it was"]]);
-    assert_eq!(report["untold"], 2);
+    assert_eq!(report["unlisted"], 2);
     assert_eq!(report["agents"][0]["certificateNotAfter"], "2125-01-01T00:00:00Z");
-    let warnings: Vec<_> = said.err.lines().collect();
-    assert_eq!(warnings.len(), 2, "{}", said.err);
+    let warnings: Vec<_> = result.err.lines().collect();
+    assert_eq!(warnings.len(), 2, "{}", result.err);
     let printed = "warning: showing the state of agents that the controller last wrote: placementdecisions";
-    assert!(warnings[0].starts_with(printed), "{}", said.err);
-    assert!(warnings[1].contains("secrets"), "{}", said.err);
-    let said = status(&kubeconfig, "fleet")?;
+    assert!(warnings[0].starts_with(printed), "{}", result.err);
+    assert!(warnings[1].contains("secrets"), "{}", result.err);
+    let result = status(&kubeconfig, "fleet")?;
     assert!(
-        said.out.ends_with("\n2 more clusters are not listed in the status\n"),
+        result.out.ends_with("\n2 more clusters are not listed in the status\n"),
         "{}",
-        said.out
+        result.out
     );
 
     // A missing GitOpsCluster.
-    let said = status(hub.kubeconfig_path(), "shop")?;
+    let result = status(hub.kubeconfig_path(), "shop")?;
     let line = "has no GitOpsCluster shop in the namespace argocd: pass another one with --namespace\n";
-    assert!(said.code == Some(2) && said.err.ends_with(line), "{}", said.err);
-    let said = status(hub.kubeconfig_path(), "-n gs-eu")?;
+    assert!(result.code == Some(2) && result.err.ends_with(line), "{}", result.err);
+    let result = status(hub.kubeconfig_path(), "-n gs-eu")?;
     let line = "has no GitOpsClusters in the namespace gs-eu: pass --all-namespaces to read all\n";
-    assert!(said.code == Some(2) && said.err.ends_with(line), "{}", said.err);
+    assert!(result.code == Some(2) && result.err.ends_with(line), "{}", result.err);
     clean(&stage)
 }
 

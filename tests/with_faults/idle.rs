@@ -1,46 +1,49 @@
 //! Tests that an unchanged state costs no requests, and a change costs one write.
 
-use crate::stage::{APPLY_ERROR, DEGRADED, Fares, Stage, lists, stage, writes, writes_of};
+use crate::stage::{APPLY_ERROR, DEGRADED, Stage, WorkHealth, lists, stage, writes, writes_of};
 use anyhow::Result;
 use serde_json::json;
 use testbed::ObjectRef;
-use testbed::proxy::Seen;
+use testbed::proxy::RecordedRequest;
 
 /// Creates Applications in every state.
 async fn fleet(stage: &Stage) -> Result<Vec<ObjectRef>> {
     let mut applications = Vec::new();
     for at in 0..10 {
-        for (name, fares) in [
-            ("well", Fares::Well),
-            ("badly", Fares::Badly("it is broken")),
-            ("refused", Fares::Refused("it is refused")),
+        for (name, health) in [
+            ("well", WorkHealth::Healthy),
+            ("badly", WorkHealth::Degraded("it is broken")),
+            ("refused", WorkHealth::ApplyFailed("it is refused")),
         ] {
-            applications.push(stage.application(&format!("{name}-{at}"), fares).await?);
+            applications.push(stage.application(&format!("{name}-{at}"), health).await?);
         }
     }
     Ok(applications)
 }
 
-/// Changes one Application and waits for its condition: then earlier work is done.
+/// Changes one Application and waits for its condition: then earlier changes are reconciled.
 async fn change(stage: &Stage, application: &ObjectRef, why: &'static str) -> Result<()> {
-    stage.says(&application.name, Fares::Badly(why)).await?;
-    stage.until_told(application, DEGRADED, why).await.map(drop)
+    stage
+        .report_health(&application.name, WorkHealth::Degraded(why))
+        .await?;
+    stage.wait_for_condition(application, DEGRADED, why).await.map(drop)
 }
 
 /// Asserts that only this Application was written, once, and nothing was listed.
-fn assert_only(requests: &[Seen], application: &ObjectRef) {
+fn assert_only(requests: &[RecordedRequest], application: &ObjectRef) {
     let of_it = writes_of(requests, application).len();
     let of_all = requests
         .iter()
-        .filter(|seen| seen.is_write() && seen.resource.starts_with("applications"))
+        .filter(|request| request.is_write() && request.resource.starts_with("applications"))
         .count();
     assert_eq!([of_it, of_all], [1, 1], "{:#?}", writes(requests));
-    let others = |seen: &&Seen| !["applications", "events", "leases"].contains(&seen.resource.as_str());
+    let others =
+        |request: &&RecordedRequest| !["applications", "events", "leases"].contains(&request.resource.as_str());
     let others: Vec<_> = requests
         .iter()
-        .filter(|seen| seen.is_write())
+        .filter(|request| request.is_write())
         .filter(others)
-        .map(Seen::to_string)
+        .map(RecordedRequest::to_string)
         .collect();
     assert_eq!(others, [""; 0]);
 }
@@ -59,7 +62,7 @@ async fn change_costs_one_write_and_a_restart_none() -> Result<()> {
             name if name.starts_with("refused") => (APPLY_ERROR, "it is refused"),
             _ => (crate::stage::INFO, "healthy on 1"),
         };
-        stage.until_told(application, kind, text).await?;
+        stage.wait_for_condition(application, kind, text).await?;
     }
     let requests = proxy.requests();
     for application in &applications {
@@ -95,7 +98,7 @@ async fn change_costs_one_write_and_a_restart_none() -> Result<()> {
     let requests = proxy.requests();
     assert_only(&requests, &applications[0]);
     let listed = lists(&requests);
-    assert_eq!(listed.len(), 5, "each kind once: {listed:#?}");
+    assert_eq!(listed.len(), 5, "each kind is listed once: {listed:#?}");
     Ok(())
 }
 

@@ -1,6 +1,6 @@
-//! Tests of unusual objects that the API server accepts: they are processed as they are, and do not block others.
+//! Tests of unusual objects that the API server accepts: the controller processes them, and they do not block others.
 
-use crate::stage::{DEGRADED, Fares, INFO, config_map, messages, stage, writes_of};
+use crate::stage::{DEGRADED, INFO, WorkHealth, config_map, messages, stage, writes_of};
 use anyhow::ensure;
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
@@ -36,18 +36,18 @@ async fn works_with_a_malformed_status_affect_no_others() -> anyhow::Result<()> 
     let Some(stage) = stage("odd-works").await? else {
         return Ok(());
     };
-    let mut odd = Vec::new();
+    let mut unusual = Vec::new();
     for (at, status) in odd_statuses().iter().enumerate() {
         let name = format!("odd-{at}");
-        odd.push(stage.application(&name, Fares::Well).await?);
-        stage.writes(&name, status).await?;
+        unusual.push(stage.application(&name, WorkHealth::Healthy).await?);
+        stage.write_status(&name, status).await?;
     }
     let proxy = stage.proxy().await?;
     let controller = stage.controller(&proxy).await?;
-    let fine = stage.application("fine", Fares::Well).await?;
-    stage.until_well(&fine).await?;
-    for application in &odd {
-        let updated = stage.until_told(application, INFO, "of 1 clusters").await?;
+    let fine = stage.application("fine", WorkHealth::Healthy).await?;
+    stage.wait_until_healthy(&fine).await?;
+    for application in &unusual {
+        let updated = stage.wait_for_condition(application, INFO, "of 1 clusters").await?;
         for condition in updated["status"]["conditions"].as_array().into_iter().flatten() {
             let message = condition["message"].as_str().unwrap_or_default();
             assert!(
@@ -57,9 +57,9 @@ async fn works_with_a_malformed_status_affect_no_others() -> anyhow::Result<()> 
         }
     }
     // A later valid status of the agent is used.
-    for application in &odd {
-        stage.says(&application.name, Fares::Well).await?;
-        stage.until_well(application).await?;
+    for application in &unusual {
+        stage.report_health(&application.name, WorkHealth::Healthy).await?;
+        stage.wait_until_healthy(application).await?;
     }
     assert_eq!(controller.metric("argocd_ocm_cmp_reconcile_errors_total").await?, 0);
     assert_eq!(controller.metric("argocd_ocm_cmp_watch_errors_total").await?, 0);
@@ -74,7 +74,7 @@ async fn application_with_odd_conditions_keeps_foreign_ones() -> anyhow::Result<
     let foreign = [
         json!({"type": "", "message": ""}),
         json!({"type": "", "message": ""}),
-        json!({"type": "ManifestWork", "message": "of somebody else", "lastTransitionTime": "2020-01-01T01:00:00.5+02:00"}),
+        json!({"type": "ManifestWork", "message": "of another controller", "lastTransitionTime": "2020-01-01T01:00:00.5+02:00"}),
         json!({"type": "SyncError", "message": "a\nb\u{7f}", "lastTransitionTime": "2020-01-01T00:00:00Z"}),
     ];
     let ours = [
@@ -82,7 +82,7 @@ async fn application_with_odd_conditions_keeps_foreign_ones() -> anyhow::Result<
         json!({"type": INFO, "message": "applied on x of y clusters, healthy on "}),
         json!({"type": INFO, "message": "twice"}),
     ];
-    let application = stage.application("odd", Fares::Well).await?;
+    let application = stage.application("odd", WorkHealth::Healthy).await?;
     let conditions: Vec<_> = ours.iter().chain(&foreign).collect();
     stage
         .hub
@@ -90,18 +90,18 @@ async fn application_with_odd_conditions_keeps_foreign_ones() -> anyhow::Result<
         .await?;
     let proxy = stage.proxy().await?;
     let _controller = stage.controller(&proxy).await?;
-    let odd = stage.until_well(&application).await?;
-    let conditions = odd["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let unusual = stage.wait_until_healthy(&application).await?;
+    let conditions = unusual["status"]["conditions"].as_array().cloned().unwrap_or_default();
     for condition in &foreign {
         let count = |all: &[Value]| all.iter().filter(|other| *other == condition).count();
         assert_eq!(count(&conditions), count(&foreign), "{condition}");
     }
     assert_eq!(conditions.len(), foreign.len() + 1, "{conditions:?}");
-    assert_eq!(messages(&odd, INFO).len(), 1);
-    assert_eq!(messages(&odd, DEGRADED), [""; 0]);
+    assert_eq!(messages(&unusual, INFO).len(), 1);
+    assert_eq!(messages(&unusual, DEGRADED), [""; 0]);
 
-    let fine = stage.application("fine", Fares::Well).await?;
-    stage.until_well(&fine).await?;
+    let fine = stage.application("fine", WorkHealth::Healthy).await?;
+    stage.wait_until_healthy(&fine).await?;
     assert_eq!(writes_of(&proxy.requests(), &application).len(), 1);
     Ok(())
 }
@@ -134,12 +134,12 @@ async fn works_naming_no_existing_application_are_ignored() -> anyhow::Result<()
     }
     let proxy = stage.proxy().await?;
     let _controller = stage.controller(&proxy).await?;
-    let fine = stage.application("fine", Fares::Well).await?;
-    stage.until_well(&fine).await?;
+    let fine = stage.application("fine", WorkHealth::Healthy).await?;
+    stage.wait_until_healthy(&fine).await?;
     let requests = proxy.requests();
     let others = requests
         .iter()
-        .filter(|seen| seen.resource == "applications" && seen.is_write());
+        .filter(|request| request.resource == "applications" && request.is_write());
     assert_eq!(others.count(), writes_of(&requests, &fine).len());
     assert_eq!(stage.hub.get(&ObjectRef::application("gone")).await?, None);
     Ok(())
@@ -161,29 +161,35 @@ async fn unparsable_application_is_counted_and_others_are_served() -> anyhow::Re
     };
     allow(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))?;
     let proxy = stage.proxy().await?;
-    let odd = stage.application("odd", Fares::Well).await?;
+    let unusual = stage.application("odd", WorkHealth::Healthy).await?;
     let served = async {
         let conditions = json!({"status": {"conditions": 7}});
         let is_odd = async || {
             stage
                 .hub
-                .patch(&odd, &conditions)
+                .patch(&unusual, &conditions)
                 .await
                 .ok()
                 .filter(|it| it["status"] == conditions["status"])
         };
-        wait::eventually("the API server allows anything", wait::DEADLINE, is_odd).await?;
+        wait::eventually("the CRD accepts any field", wait::DEADLINE, is_odd).await?;
         let controller = stage.controller(&proxy).await?;
-        let fine = stage.application("fine", Fares::Well).await?;
-        stage.until_well(&fine).await?;
+        let fine = stage.application("fine", WorkHealth::Healthy).await?;
+        stage.wait_until_healthy(&fine).await?;
         let unreadable = "argocd_ocm_cmp_watch_errors_total{kind=\"applications\",reason=\"unreadable\"}";
-        ensure!(controller.metric(unreadable).await? >= 1, "it is not counted");
-        ensure!(writes_of(&proxy.requests(), &odd).is_empty(), "it is written");
-        stage.hub.patch(&odd, &json!({"status": null})).await?;
-        stage.until_well(&odd).await
+        ensure!(
+            controller.metric(unreadable).await? >= 1,
+            "the unreadable object is not counted"
+        );
+        ensure!(
+            writes_of(&proxy.requests(), &unusual).is_empty(),
+            "an unreadable Application was written"
+        );
+        stage.hub.patch(&unusual, &json!({"status": null})).await?;
+        stage.wait_until_healthy(&unusual).await
     };
     let served = served.await;
-    // In any case: other tests need it.
+    // Also after a failure: other tests need the CRD.
     allow(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])?;
     served.map(drop)
 }

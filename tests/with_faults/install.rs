@@ -19,14 +19,14 @@ use tokio::sync::{Mutex, MutexGuard, OnceCell};
 const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,pull,cluster-secrets,report,\
                    gitopscluster,argocd-agent,ui";
 
-/// A separate hub, for one test at a time: an installation affects the whole hub.
-pub(crate) struct Ground {
+/// A separate hub, for one test at a time, because an installation affects all of it.
+pub(crate) struct Installation {
     pub(crate) hub: &'static Hub,
     _turn: MutexGuard<'static, ()>,
 }
 
 /// Returns the hub, if available, with an Argo CD that has an argocd-server; prints missing parts, and fails then in CI.
-async fn ground() -> Result<Option<Ground>> {
+async fn installation() -> Result<Option<Installation>> {
     static HUB: OnceCell<Hub> = OnceCell::const_new();
     static TURN: Mutex<()> = Mutex::const_new(());
     if !testbed::available() {
@@ -34,7 +34,7 @@ async fn ground() -> Result<Option<Ground>> {
     }
     let turn = TURN.lock().await;
     let hub = HUB.get_or_try_init(start).await?;
-    Ok(Some(Ground { hub, _turn: turn }))
+    Ok(Some(Installation { hub, _turn: turn }))
 }
 
 async fn start() -> Result<Hub> {
@@ -48,7 +48,7 @@ async fn start() -> Result<Hub> {
     Ok(hub)
 }
 
-impl Ground {
+impl Installation {
     /// Runs the program with these words, as the administrator of the hub.
     fn run(&self, words: &[&str]) -> Result<Output> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
@@ -57,7 +57,7 @@ impl Ground {
     }
 
     /// Returns the output of a successful run.
-    fn done(&self, words: &[&str]) -> Result<String> {
+    fn run_ok(&self, words: &[&str]) -> Result<String> {
         let output = self.run(words)?;
         let errors = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success() && errors.is_empty(), "{words:?}: {errors}");
@@ -65,7 +65,7 @@ impl Ground {
     }
 
     /// Returns the error of a run that changes nothing.
-    fn refused(&self, words: &[&str]) -> Result<String> {
+    fn run_err(&self, words: &[&str]) -> Result<String> {
         let output = self.run(words)?;
         ensure!(
             output.status.code() == Some(1) && output.stdout.is_empty(),
@@ -101,7 +101,7 @@ impl Ground {
         let mut found: Value = serde_json::from_str(&found)?;
         let items = found["items"].as_array_mut().context("items")?;
         let mut all: Vec<_> = items.iter_mut().map(|it| (name(it), it.take())).collect();
-        // The API server renews these.
+        // The API server renews these Leases.
         all.retain(|(name, _)| !name.starts_with("Lease kube-system/"));
         all.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(all)
@@ -112,7 +112,7 @@ impl Ground {
         let names = |all: &[(String, Value)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         let expected = names(before);
         let same = async || (names(&self.all().ok()?) == expected).then_some(());
-        let same = wait::eventually("all is as it was", wait::DEADLINE, same).await;
+        let same = wait::eventually("the hub has exactly the earlier objects", wait::DEADLINE, same).await;
         let differs = || {
             let (is, mut difference) = (self.all().map(|all| names(&all)).unwrap_or_default(), String::new());
             for more in is.iter().filter(|name| !expected.contains(name)) {
@@ -165,9 +165,11 @@ fn shipped(file: &str) -> PathBuf {
 
 #[tokio::test]
 async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let before = ground.all()?;
-    let lines = ground.done(&["install", ALL])?;
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let before = installation.all()?;
+    let lines = installation.run_ok(&["install", ALL])?;
     for line in [
         "customresourcedefinition.apiextensions.k8s.io/gitopsclusters.apps.open-cluster-management.io created",
         "configmap/argocd-cm configured",
@@ -180,29 +182,29 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
     }
     assert!(!lines.contains("unchanged"), "{lines}");
     let sidecar = ["get", "deployment", "argocd-repo-server", "-n", "argocd", "-o"];
-    let names = ground
+    let names = installation
         .hub
         .kubectl(&[&sidecar[..], &["jsonpath={.spec.template.spec.containers[*].name}"]].concat())?;
     assert_eq!(names.split(' ').collect::<Vec<_>>().len(), 2, "{names}");
 
-    let installed = ground.all()?;
-    let lines = ground.done(&["install", ALL])?;
+    let installed = installation.all()?;
+    let lines = installation.run_ok(&["install", ALL])?;
     let is_unchanged = |line: &str| line.ends_with(" unchanged") || line == "configmap/argocd-ocm-cmp-policy kept";
     assert!(lines.lines().all(is_unchanged), "{lines}");
-    for ((name, was), (_, is)) in installed.iter().zip(ground.all()?) {
+    for ((name, was), (_, is)) in installed.iter().zip(installation.all()?) {
         assert_eq!(version(was), version(&is), "{name}");
     }
 
-    let tried = ground.done(&["uninstall", "--dry-run"])?;
+    let tried = installation.run_ok(&["uninstall", "--dry-run"])?;
     assert!(tried.lines().all(|line| line.ends_with(" (dry run)")), "{tried}");
-    for ((name, was), (_, is)) in installed.iter().zip(ground.all()?) {
+    for ((name, was), (_, is)) in installed.iter().zip(installation.all()?) {
         assert_eq!(version(was), version(&is), "{name}");
     }
-    let lines = ground.done(&["uninstall"])?;
+    let lines = installation.run_ok(&["uninstall"])?;
     assert_eq!(lines, tried.replace(" (dry run)", ""));
-    ground.until(&before).await?;
+    installation.until(&before).await?;
     assert_eq!(
-        ground.done(&["uninstall"])?,
+        installation.run_ok(&["uninstall"])?,
         "argocd-ocm-cmp is not installed in namespace argocd\n"
     );
     Ok(())
@@ -210,8 +212,10 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
 
 #[tokio::test]
 async fn fields_set_by_others_are_not_overwritten_without_force() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    ground.done(&["install"])?;
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    installation.run_ok(&["install"])?;
     let scale = [
         "scale",
         "deployment",
@@ -220,45 +224,51 @@ async fn fields_set_by_others_are_not_overwritten_without_force() -> Result<()> 
         "argocd",
         "--replicas=5",
     ];
-    ground.hub.kubectl(&scale)?;
-    let before = ground.all()?;
-    let said = ground.refused(&["install", "--image=example.com/other:1"])?;
+    installation.hub.kubectl(&scale)?;
+    let before = installation.all()?;
+    let error = installation.run_err(&["install", "--image=example.com/other:1"])?;
     assert_eq!(
-        said,
+        error,
         "error: Deployment argocd/argocd-ocm-cmp-controller: .spec.replicas is managed by \"kubectl\" with another value: keep that value \
          with a flag, or pass --force-conflicts to take it over\n"
     );
-    for ((name, was), (_, is)) in before.iter().zip(ground.all()?) {
-        assert_eq!(version(was), version(&is), "{name}: all or nothing");
+    for ((name, was), (_, is)) in before.iter().zip(installation.all()?) {
+        assert_eq!(
+            version(was),
+            version(&is),
+            "{name} was written although the installation failed"
+        );
     }
-    ground.done(&["install", "--replicas=5"])?;
-    let lines = ground.done(&["install", "--force-conflicts"])?;
+    installation.run_ok(&["install", "--replicas=5"])?;
+    let lines = installation.run_ok(&["install", "--force-conflicts"])?;
     assert_eq!(
         lines.lines().filter(|line| line.ends_with(" configured")).count(),
         1,
         "{lines}"
     );
-    ground.done(&["uninstall"]).map(drop)
+    installation.run_ok(&["uninstall"]).map(drop)
 }
 
 #[tokio::test]
 async fn install_without_argo_cd_names_the_missing_parts() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let before = ground.all()?;
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let before = installation.all()?;
     let missing = "install Argo CD first, or pass its namespace with --namespace\n";
     assert_eq!(
-        ground.refused(&["install", "-n", "nowhere"])?,
+        installation.run_err(&["install", "-n", "nowhere"])?,
         format!("error: Namespace nowhere does not exist on the hub: {missing}")
     );
-    let said = ground.refused(&["install", "-n", "cluster1", "--features=plugin,ui"])?;
-    let lacks = |what: &str| format!("error: {what} does not exist: {missing}");
+    let error = installation.run_err(&["install", "-n", "cluster1", "--features=plugin,ui"])?;
+    let missing_object = |what: &str| format!("error: {what} does not exist: {missing}");
     let all = [
         "ConfigMap cluster1/argocd-cm",
         "Deployment cluster1/argocd-repo-server",
         "Deployment cluster1/argocd-server",
     ];
-    assert_eq!(said, all.map(lacks).concat());
-    ground.until(&before).await
+    assert_eq!(error, all.map(missing_object).concat());
+    installation.until(&before).await
 }
 
 /// Returns an Application, as a user writes it.

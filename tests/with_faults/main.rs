@@ -1,12 +1,12 @@
-//! Tests of the controller on a real API server that fails: a proxy between the two counts requests and injects faults. The tests
-//! play Argo CD and the agents: they write the Applications, the works, and their status.
+//! Tests of the controller on a real API server with faults: a proxy between the two counts requests and injects faults. The tests
+//! simulate Argo CD and the agents: they write the Applications, the works, and their status.
 //!
-//! If the parts cannot run (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
+//! If the testbed is not available (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
 
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "the walls are around the program; tests read what they like, and say what they measure"
+    reason = "clippy.toml restricts the program; tests may read files and the clock, and print"
 )]
 
 mod admission;

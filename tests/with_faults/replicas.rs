@@ -1,9 +1,9 @@
 //! Tests of two replicas: one writes, and the other takes over when it ends; nothing is written twice.
 
-use crate::stage::{DEGRADED, Fares, Replica, Stage, stage, writes, writes_of};
+use crate::stage::{DEGRADED, Replica, Stage, WorkHealth, stage, writes, writes_of};
 use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
-use testbed::proxy::{Proxy, Seen};
+use testbed::proxy::{Proxy, RecordedRequest};
 
 const LEADER: &str = "argocd_ocm_cmp_leader";
 
@@ -25,21 +25,23 @@ async fn second_replica_takes_over_from_a_killed_leader() -> Result<()> {
     };
     let mut applications = Vec::new();
     for at in 0..20 {
-        applications.push(stage.application(&format!("shop-{at}"), Fares::Well).await?);
+        applications.push(stage.application(&format!("shop-{at}"), WorkHealth::Healthy).await?);
     }
     let [(first, leader), (second, follower)] = pair(&stage).await?;
     for application in &applications {
-        stage.until_well(application).await?;
+        stage.wait_until_healthy(application).await?;
     }
     assert_eq!(writes(&second.requests()), [""; 0]);
 
-    // It is killed in the middle of its work.
+    // The leader is killed while it writes.
     let mark = first.mark();
     for application in &applications {
-        stage.says(&application.name, Fares::Badly("it is broken")).await?;
+        stage
+            .report_health(&application.name, WorkHealth::Degraded("it is broken"))
+            .await?;
     }
     first
-        .until("it has begun", |requests| {
+        .until("the first replica writes", |requests| {
             requests[mark.min(requests.len())..].iter().any(is_write_of_some)
         })
         .await?;
@@ -52,14 +54,14 @@ async fn second_replica_takes_over_from_a_killed_leader() -> Result<()> {
     println!("the second took over {took:?} after the first was killed");
     assert!(took < Duration::from_secs(60), "{took:?}");
     for application in &applications {
-        let updated = stage.until_told(application, DEGRADED, "it is broken").await?;
-        // It is created, and written once for each state.
+        let updated = stage.wait_for_condition(application, DEGRADED, "it is broken").await?;
+        // Each Application is created, and written once for each state.
         assert_eq!(updated["metadata"]["generation"], 3, "{updated:#}");
     }
     let requests = second.requests();
     let refused: Vec<_> = requests
         .iter()
-        .filter(|seen| is_write_of_some(seen) && seen.answer.is_some_and(|code| code != 200))
+        .filter(|request| is_write_of_some(request) && request.answer.is_some_and(|code| code != 200))
         .collect();
     assert!(refused.is_empty(), "{refused:#?}");
     for event in stage.hub.list("v1", "Event").await? {
@@ -68,8 +70,8 @@ async fn second_replica_takes_over_from_a_killed_leader() -> Result<()> {
     Ok(())
 }
 
-fn is_write_of_some(seen: &Seen) -> bool {
-    seen.is_write() && seen.resource == "applications"
+fn is_write_of_some(request: &RecordedRequest) -> bool {
+    request.is_write() && request.resource == "applications"
 }
 
 #[tokio::test]
@@ -77,22 +79,24 @@ async fn second_replica_takes_over_immediately_after_a_graceful_stop() -> Result
     let Some(stage) = stage("stopped-leader").await? else {
         return Ok(());
     };
-    let application = stage.application("shop", Fares::Well).await?;
+    let application = stage.application("shop", WorkHealth::Healthy).await?;
     let [(first, leader), (second, follower)] = pair(&stage).await?;
-    stage.until_well(&application).await?;
+    stage.wait_until_healthy(&application).await?;
     leader.stop().await?;
     let requests = first.requests();
     let mut renewals = requests
         .iter()
         .rev()
-        .filter(|seen| seen.resource == "leases" && seen.is_write());
-    let last = renewals.next().and_then(|seen| seen.body.as_ref());
+        .filter(|request| request.resource == "leases" && request.is_write());
+    let last = renewals.next().and_then(|request| request.body.as_ref());
     let last = last.context("the Lease was written")?;
-    // So that the next holder need not wait for it to expire.
+    // An empty holder lets the next replica acquire the Lease before it expires.
     assert_eq!(last["spec"]["holderIdentity"], "", "{last}");
     follower.until_metric(LEADER, |leads| leads > 0).await?;
-    stage.says("shop", Fares::Badly("it is broken")).await?;
-    stage.until_told(&application, DEGRADED, "it is broken").await?;
+    stage
+        .report_health("shop", WorkHealth::Degraded("it is broken"))
+        .await?;
+    stage.wait_for_condition(&application, DEGRADED, "it is broken").await?;
     let written = [&first, &second].map(|proxy| writes_of(&proxy.requests(), &application).len());
     assert_eq!(written, [1, 1]);
     Ok(())

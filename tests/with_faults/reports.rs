@@ -1,16 +1,16 @@
 //! Tests of the reports of ApplicationSets with a real API server, which may not serve the kind; the reports are large objects.
 
-use crate::stage::{Fares, Stage, stage, writes};
+use crate::stage::{Stage, WorkHealth, stage, writes};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
-use testbed::proxy::Seen;
+use testbed::proxy::RecordedRequest;
 use testbed::{ObjectRef, wait};
 
-const PROMISE: &str = "application-set-report";
+const CONTROLLER: &str = "application-set-report";
 const RESOURCE: &str = "multiclusterapplicationsetreports";
 /// The messages of an agent about the same object, in order.
-const MESSAGES: [&str; 6] = ["one", "two", "three", "four", "five", "the last"];
+const AGENT_MESSAGES: [&str; 6] = ["one", "two", "three", "four", "five", "the last"];
 
 /// The delay before the next write of a report, minus the time that the proxy needs to see it.
 const PAUSE: Duration = Duration::from_millis(4_500);
@@ -66,23 +66,23 @@ async fn report_is_written_once_the_crd_exists() -> Result<()> {
     let name = "without-reports";
     let Some(stage) = hub(name).await? else { return Ok(()) };
     let proxy = stage.proxy().await?;
-    let controller = stage.controller_for(PROMISE, &proxy).await?;
-    let application = stage.application("shop", Fares::Well).await?;
+    let controller = stage.controller_for(CONTROLLER, &proxy).await?;
+    let application = stage.application("shop", WorkHealth::Healthy).await?;
     own(&stage, name, &application).await?;
     let errors = format!("argocd_ocm_cmp_watch_errors_total{{kind=\"{RESOURCE}\"");
     controller.until_metric(&errors, |errors| errors >= 3).await?;
-    let said = controller
+    let log_lines = controller
         .log()?
         .matches("not served by the hub; continuing without it")
         .count();
-    ensure!(said == 1, "it is said {said} times:\n{}", controller.log()?);
+    ensure!(log_lines == 1, "logged {log_lines} times:\n{}", controller.log()?);
     assert_eq!(writes(&proxy.requests()), [""; 0]);
 
     stage.hub.kubectl(&["apply", "-f", &crd()])?;
     let counts =
         |it: &Value| it["statuses"]["summary"]["clusters"] == "1" && it["statuses"]["summary"]["healthy"] == "1";
     let has_it = async || stage.hub.get(&report(name)).await.ok()?.filter(counts);
-    wait::eventually("the report is there", wait::DEADLINE, has_it).await?;
+    wait::eventually("the report exists", wait::DEADLINE, has_it).await?;
     controller.stop().await
 }
 
@@ -92,50 +92,50 @@ async fn changes_are_coalesced_and_no_change_causes_no_write() -> Result<()> {
     let Some(stage) = hub(name).await? else { return Ok(()) };
     stage.hub.kubectl(&["apply", "-f", &crd()])?;
     stage.hub.wait_for_crds().await?;
-    let application = stage.application("shop", Fares::Well).await?;
+    let application = stage.application("shop", WorkHealth::Healthy).await?;
     own(&stage, name, &application).await?;
     let proxy = stage.proxy().await?;
-    let controller = stage.controller_for(PROMISE, &proxy).await?;
+    let controller = stage.controller_for(CONTROLLER, &proxy).await?;
     stage
         .hub
         .wait_for(&report(name), |it| it["statuses"]["summary"]["healthy"] == "1")
         .await?;
-    for message in MESSAGES {
-        stage.says("shop", Fares::Badly(message)).await?;
+    for message in AGENT_MESSAGES {
+        stage.report_health("shop", WorkHealth::Degraded(message)).await?;
     }
     stage
         .hub
         .wait_for(&report(name), |it| has_message(it, "the last"))
         .await?;
-    let seen = proxy.requests();
-    let times: Vec<_> = seen
+    let requests = proxy.requests();
+    let times: Vec<_> = requests
         .iter()
         .filter(|it| it.is_write() && it.resource == RESOURCE)
         .map(|it| it.at)
         .collect();
     let pauses: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     ensure!(pauses.iter().all(|pause| *pause >= PAUSE), "the pauses are {pauses:?}");
-    ensure!(times.len() < MESSAGES.len(), "{} writes", times.len());
+    ensure!(times.len() < AGENT_MESSAGES.len(), "{} writes", times.len());
     controller.stop().await?;
 
     // Another replica finds it up to date, and writes only later changes.
     let proxy = stage.proxy().await?;
-    let controller = stage.controller_for(PROMISE, &proxy).await?;
-    stage.says("shop", Fares::Well).await?;
+    let controller = stage.controller_for(CONTROLLER, &proxy).await?;
+    stage.report_health("shop", WorkHealth::Healthy).await?;
     stage
         .hub
         .wait_for(&report(name), |it| it["statuses"]["summary"]["healthy"] == "1")
         .await?;
-    let seen = proxy.requests();
-    let of_reports: Vec<&Seen> = seen
+    let requests = proxy.requests();
+    let of_reports: Vec<&RecordedRequest> = requests
         .iter()
         .filter(|it| it.is_write() && it.resource == RESOURCE)
         .collect();
-    ensure!(of_reports.len() == 1, "{:?}", writes(&seen));
+    ensure!(of_reports.len() == 1, "{:?}", writes(&requests));
     controller.stop().await
 }
 
-/// Creates an Application of the set, with this status from Argo CD, or from the test that plays it.
+/// Creates an Application of the set, with this status of Argo CD.
 async fn delivered(stage: &Stage, set: &str, mut application: Value, status: Value) -> Result<()> {
     application["apiVersion"] = json!("argoproj.io/v1alpha1");
     application["kind"] = json!("Application");
@@ -154,13 +154,13 @@ async fn report_counts_applications_of_every_delivery() -> Result<()> {
     stage.hub.wait_for_crds().await?;
     stage.hub.declare_managed_cluster("with-agent").await?;
 
-    let plugin = stage.application("by-plugin", Fares::Well).await?;
+    let plugin = stage.application("by-plugin", WorkHealth::Healthy).await?;
     own(&stage, name, &plugin).await?;
-    let well =
+    let healthy =
         |revision: &str| json!({"health": {"status": "Healthy"}, "sync": {"status": "Synced", "revision": revision}});
-    let synced = json!({"status": {"sync": well("a1")["sync"]}});
+    let synced = json!({"status": {"sync": healthy("a1")["sync"]}});
     stage.hub.patch(&plugin, &synced).await?;
-    let mut badly = well("b2");
+    let mut badly = healthy("b2");
     badly["health"]["status"] = json!("Degraded");
     badly["conditions"] = json!([{"type": "SyncError", "message": "models: it does not fit"}]);
     let pulled = json!({
@@ -176,10 +176,10 @@ async fn report_counts_applications_of_every_delivery() -> Result<()> {
     });
     delivered(&stage, name, pulled, badly).await?;
     let by_agent = json!({"metadata": {"name": "by-agent"}, "spec": {"destination": {"name": "with-agent"}}});
-    delivered(&stage, name, by_agent, well("c3")).await?;
+    delivered(&stage, name, by_agent, healthy("c3")).await?;
 
     let proxy = stage.proxy().await?;
-    let controller = stage.controller_for(PROMISE, &proxy).await?;
+    let controller = stage.controller_for(CONTROLLER, &proxy).await?;
     let three = |it: &Value| {
         it["statuses"]["clusterConditions"]
             .as_array()

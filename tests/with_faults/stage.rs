@@ -1,4 +1,4 @@
-//! The shared environment: two hubs that the tests use in turns, Applications with works, and replicas of the controller.
+//! The shared environment: two hubs that the tests take turns to use, Applications with works, and replicas of the controller.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -6,14 +6,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 use testbed::process::{self, Process};
-use testbed::proxy::{Proxy, Seen};
+use testbed::proxy::{Proxy, RecordedRequest};
 use testbed::{Hub, ObjectRef, wait};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-/// The kinds of objects that tests leave.
-const KINDS: &str = "applications.argoproj.io,manifestworks.work.open-cluster-management.io,\
+/// The kinds of the objects that tests leave behind.
+const TEST_KINDS: &str = "applications.argoproj.io,manifestworks.work.open-cluster-management.io,\
                      manifestworkreplicasets.work.open-cluster-management.io,events";
 
 /// A hub, for one test at a time: a controller processes all its objects.
@@ -27,7 +27,7 @@ pub(crate) struct Stage {
 
 /// Returns a hub, if available, with only a managed cluster of that name; prints missing parts, and fails then in CI.
 pub(crate) async fn stage(cluster: &str) -> Result<Option<Stage>> {
-    // Tests mostly wait for time to pass. More than two would compete for processors as well.
+    // Tests mostly wait. More than two hubs would compete for processors.
     static HUBS: [OnceCell<Hub>; 2] = [const { OnceCell::const_new() }; 2];
     static TURNS: [Mutex<()>; 2] = [const { Mutex::const_new(()) }; 2];
     if !testbed::available() {
@@ -38,7 +38,7 @@ pub(crate) async fn stage(cluster: &str) -> Result<Option<Stage>> {
         turn = TURNS[1].lock() => (turn, &HUBS[1]),
     };
     let hub = hub.get_or_try_init(Hub::start).await?;
-    hub.kubectl(&["delete", "--all", "--all-namespaces", KINDS])?;
+    hub.kubectl(&["delete", "--all", "--all-namespaces", TEST_KINDS])?;
     hub.kubectl(&["delete", "--all", "managedclusters"])?;
     hub.declare_managed_cluster(cluster).await?;
     Ok(Some(Stage {
@@ -51,12 +51,12 @@ pub(crate) async fn stage(cluster: &str) -> Result<Option<Stage>> {
 
 /// The health of a work, as an agent reports it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Fares {
-    Well,
+pub(crate) enum WorkHealth {
+    Healthy,
     /// Degraded, with this message of its condition rule.
-    Badly(&'static str),
+    Degraded(&'static str),
     /// Not applied, with this message of the API server of its cluster.
-    Refused(&'static str),
+    ApplyFailed(&'static str),
 }
 
 impl Stage {
@@ -65,7 +65,7 @@ impl Stage {
     }
 
     /// Creates an Application that Argo CD has synced to one work, of the same name.
-    pub(crate) async fn application(&self, name: &str, fares: Fares) -> Result<ObjectRef> {
+    pub(crate) async fn application(&self, name: &str, health: WorkHealth) -> Result<ObjectRef> {
         let application = json!({
             "apiVersion": "argoproj.io/v1alpha1",
             "kind": "Application",
@@ -73,11 +73,11 @@ impl Stage {
             "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git"}},
         });
         let application = ObjectRef::of(&self.hub.create_application(&application).await?);
-        self.work(name, fares).await?;
+        self.work(name, health).await?;
         Ok(application)
     }
 
-    async fn work(&self, application: &str, fares: Fares) -> Result<()> {
+    async fn work(&self, application: &str, health: WorkHealth) -> Result<()> {
         let tracking = format!(
             "{application}:work.open-cluster-management.io/ManifestWork:{}/{application}",
             self.cluster
@@ -93,15 +93,15 @@ impl Stage {
             "spec": {"workload": {"manifests": [config_map()]}},
         });
         self.hub.create(&work).await?;
-        self.says(application, fares).await
+        self.report_health(application, health).await
     }
 
     /// Writes the health of an Application's work as the agent does.
-    pub(crate) async fn says(&self, application: &str, fares: Fares) -> Result<()> {
-        let [applied, healthy] = match fares {
-            Fares::Well => [("True", ""), ("True", "")],
-            Fares::Badly(why) => [("True", ""), ("False", why)],
-            Fares::Refused(why) => [("False", why), ("True", "")],
+    pub(crate) async fn report_health(&self, application: &str, health: WorkHealth) -> Result<()> {
+        let [applied, healthy] = match health {
+            WorkHealth::Healthy => [("True", ""), ("True", "")],
+            WorkHealth::Degraded(why) => [("True", ""), ("False", why)],
+            WorkHealth::ApplyFailed(why) => [("False", why), ("True", "")],
         };
         let status = json!({
             "conditions": [condition("Applied", applied), condition("Available", ("True", ""))],
@@ -117,27 +117,30 @@ impl Stage {
                 ],
             }]},
         });
-        self.writes(application, &status).await
+        self.write_status(application, &status).await
     }
 
     /// Writes this status as the agent does, at once.
-    pub(crate) async fn writes(&self, work: &str, status: &Value) -> Result<()> {
-        let mut whole = json!({"conditions": null, "resourceStatus": null});
+    pub(crate) async fn write_status(&self, work: &str, status: &Value) -> Result<()> {
+        let mut full_status = json!({"conditions": null, "resourceStatus": null});
         for (key, value) in status.as_object().into_iter().flatten() {
-            whole[key] = value.clone();
+            full_status[key] = value.clone();
         }
         let work = ObjectRef::manifest_work(&self.cluster, work);
-        self.hub.patch_status(&work, &json!({"status": whole})).await.map(drop)
+        self.hub
+            .patch_status(&work, &json!({"status": full_status}))
+            .await
+            .map(drop)
     }
 
     /// Waits until the Application has a condition of that type whose message contains that text.
-    pub(crate) async fn until_told(&self, application: &ObjectRef, kind: &str, text: &str) -> Result<Value> {
+    pub(crate) async fn wait_for_condition(&self, application: &ObjectRef, kind: &str, text: &str) -> Result<Value> {
         let has_message = |it: &Value| messages(it, kind).iter().any(|message| message.contains(text));
         self.hub.wait_for(application, has_message).await
     }
 
-    pub(crate) async fn until_well(&self, application: &ObjectRef) -> Result<Value> {
-        self.until_told(application, INFO, "healthy on 1").await
+    pub(crate) async fn wait_until_healthy(&self, application: &ObjectRef) -> Result<Value> {
+        self.wait_for_condition(application, INFO, "healthy on 1").await
     }
 
     /// Starts a replica of the controller behind a proxy.
@@ -211,30 +214,36 @@ pub(crate) fn messages<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
 }
 
 /// Returns the requests that write an Application.
-pub(crate) fn writes_of<'s>(requests: &'s [Seen], application: &ObjectRef) -> Vec<&'s Seen> {
-    let of_it = |seen: &&Seen| seen.resource == "applications" && seen.name.as_ref() == Some(&application.name);
-    requests.iter().filter(|seen| seen.is_write()).filter(of_it).collect()
+pub(crate) fn writes_of<'s>(requests: &'s [RecordedRequest], application: &ObjectRef) -> Vec<&'s RecordedRequest> {
+    let of_it = |request: &&RecordedRequest| {
+        request.resource == "applications" && request.name.as_ref() == Some(&application.name)
+    };
+    requests
+        .iter()
+        .filter(|request| request.is_write())
+        .filter(of_it)
+        .collect()
 }
 
 /// Returns the requests that write anything but a Lease.
-pub(crate) fn writes(requests: &[Seen]) -> Vec<String> {
-    let writes = requests
+pub(crate) fn writes(requests: &[RecordedRequest]) -> Vec<String> {
+    let write_status = requests
         .iter()
-        .filter(|seen| seen.is_write() && seen.resource != "leases");
-    writes.map(Seen::to_string).collect()
+        .filter(|request| request.is_write() && request.resource != "leases");
+    write_status.map(RecordedRequest::to_string).collect()
 }
 
 /// Returns the requests for all objects of a kind.
-pub(crate) fn lists(requests: &[Seen]) -> Vec<String> {
-    let lists = requests.iter().filter(|seen| seen.brings_all());
-    lists.map(Seen::to_string).collect()
+pub(crate) fn lists(requests: &[RecordedRequest]) -> Vec<String> {
+    let lists = requests.iter().filter(|request| request.is_initial_list());
+    lists.map(RecordedRequest::to_string).collect()
 }
 
 /// Checks that the pauses between requests grow: long failures are retried seldom.
-pub(crate) fn backs_off<'s>(requests: impl IntoIterator<Item = &'s Seen>) -> Result<()> {
+pub(crate) fn backs_off<'s>(requests: impl IntoIterator<Item = &'s RecordedRequest>) -> Result<()> {
     /// The minimum pause before the fifth attempt: four times the maximum pause before the second.
     const FOURTH: Duration = Duration::from_secs(2);
-    let times: Vec<_> = requests.into_iter().map(|seen| seen.at).collect();
+    let times: Vec<_> = requests.into_iter().map(|request| request.at).collect();
     let pauses: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let grows = pauses.len() >= 4 && pauses[3..].iter().all(|pause| *pause >= FOURTH);
     ensure!(grows, "the pauses are {pauses:?}");
@@ -242,7 +251,7 @@ pub(crate) fn backs_off<'s>(requests: impl IntoIterator<Item = &'s Seen>) -> Res
 }
 
 /// The number of attempts that [`backs_off`] needs.
-pub(crate) const TRIES: usize = 5;
+pub(crate) const RETRIES: usize = 5;
 
 /// A running controller.
 pub(crate) struct Replica {

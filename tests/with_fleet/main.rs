@@ -1,13 +1,13 @@
 //! Tests of argocd-agent for a fleet with one GitOpsCluster, on a real API server: the cost of a cluster is its own writes, and
-//! an unchanged state costs nothing, not even when the controller restarts. The test plays OCM. Only this test uses the hub: the
+//! an unchanged state costs nothing, also after a restart of the controller. The test simulates OCM. Only this test uses the hub: the
 //! objects of others would be counted too.
 //!
-//! If the parts cannot run (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
+//! If the testbed is not available (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
 
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "the walls are around the program; tests read what they like, and say what they measure"
+    reason = "clippy.toml restricts the program; tests may read files and the clock, and print"
 )]
 
 mod stage;
@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use stage::{Controller, change, decided, each, goc, install, management, secret};
 use std::time::Instant;
-use testbed::proxy::Seen;
+use testbed::proxy::RecordedRequest;
 
 /// The number of clusters in three decisions.
 const CLUSTERS: usize = 300;
@@ -26,40 +26,43 @@ const LISTS: usize = 40;
 
 /// Returns the requests with this verb and resource; Secrets of the hub have that name. On a slow machine the watch event of a
 /// creation may arrive after a second attempt to create, which is rejected.
-fn counted(requests: &[Seen], what: &str) -> Vec<String> {
-    let is_it = |seen: &&Seen| {
-        let name = seen
+fn counted(requests: &[RecordedRequest], what: &str) -> Vec<String> {
+    let is_it = |request: &&RecordedRequest| {
+        let name = request
             .body
             .as_ref()
             .map_or(&Value::Null, |body| &body["metadata"]["name"]);
         let is_of_hub = name.as_str().is_some_and(|name| name.starts_with("argocd-agent-"));
-        let is_secret = seen.resource == "secrets";
+        let is_secret = request.resource == "secrets";
         let of = if is_secret && is_of_hub { " of the hub" } else { "" };
-        seen.answer != Some(409) && format!("{} {}{of}", seen.verb, seen.resource) == what
+        request.answer != Some(409) && format!("{} {}{of}", request.verb, request.resource) == what
     };
-    requests.iter().filter(is_it).map(Seen::to_string).collect()
+    requests.iter().filter(is_it).map(RecordedRequest::to_string).collect()
 }
 
 /// Returns the requests for one object; recording an Event reads it.
-fn asked(requests: &[Seen]) -> Vec<String> {
-    let is_one = |seen: &&Seen| seen.verb == "get" && !["", "events"].contains(&seen.resource.as_str());
-    requests.iter().filter(is_one).map(Seen::to_string).collect()
+fn single_reads(requests: &[RecordedRequest]) -> Vec<String> {
+    let is_one =
+        |request: &&RecordedRequest| request.verb == "get" && !["", "events"].contains(&request.resource.as_str());
+    requests.iter().filter(is_one).map(RecordedRequest::to_string).collect()
 }
 
 /// Returns the requests for all objects of a kind.
-fn lists(requests: &[Seen]) -> Vec<String> {
+fn lists(requests: &[RecordedRequest]) -> Vec<String> {
     // A kind that the hub does not serve is retried every minute.
-    let is_there = |seen: &Seen| seen.answer != Some(404);
-    let lists = requests.iter().filter(|seen| seen.brings_all() && is_there(seen));
-    lists.map(Seen::to_string).collect()
+    let is_served = |request: &RecordedRequest| request.answer != Some(404);
+    let lists = requests
+        .iter()
+        .filter(|request| request.is_initial_list() && is_served(request));
+    lists.map(RecordedRequest::to_string).collect()
 }
 
 /// Asserts that only the Secret of this cluster was written, once.
-fn assert_only(cluster: &str, requests: &[Seen]) {
+fn assert_only(cluster: &str, requests: &[RecordedRequest]) {
     let written: Vec<_> = requests
         .iter()
-        .filter(|seen| seen.is_write())
-        .map(Seen::to_string)
+        .filter(|request| request.is_write())
+        .map(RecordedRequest::to_string)
         .collect();
     // The watch event may arrive before the answer.
     let paths: Vec<_> = written.iter().filter_map(|it| Some(it.rsplit_once(": ")?.0)).collect();
@@ -94,7 +97,7 @@ async fn large_fleet_costs_one_write_per_object_and_none_afterwards() -> Result<
     };
     hub.wait_for(&goc(), is_ready).await?;
     assert_eq!(decided(&hub).await?, clusters.iter().cloned().collect());
-    note("all is ready");
+    note("every agent is ready");
 
     let decisions = CLUSTERS.div_ceil(100);
     for (what, times) in [
@@ -113,10 +116,14 @@ async fn large_fleet_costs_one_write_per_object_and_none_afterwards() -> Result<
         assert_eq!(done.len(), times, "{what}: {done:#?}");
     }
     // Certificates are created in bursts, each of which reads the authority.
-    let (signing, others): (Vec<_>, Vec<_>) = asked(&running.proxy.requests())
+    let (signing, others): (Vec<_>, Vec<_>) = single_reads(&running.proxy.requests())
         .into_iter()
         .partition(|it| it.contains("/secrets/argocd-agent-ca:"));
-    assert!(signing.len() <= CLUSTERS / 2, "it is asked for {} times", signing.len());
+    assert!(
+        signing.len() <= CLUSTERS / 2,
+        "the authority was read {} times",
+        signing.len()
+    );
     assert_eq!(others, [""; 0]);
 
     // Without changes there are no requests, and a change of one cluster is a write.
@@ -125,11 +132,11 @@ async fn large_fleet_costs_one_write_per_object_and_none_afterwards() -> Result<
     change(&hub, "fleet-007", "2").await?;
     let requests = running.proxy.requests().split_off(mark);
     assert_eq!(
-        requests.iter().filter(|seen| seen.is_write()).count(),
+        requests.iter().filter(|request| request.is_write()).count(),
         2,
         "{requests:#?}"
     );
-    assert_eq!((lists(&requests), asked(&requests)), (vec![], vec![]));
+    assert_eq!((lists(&requests), single_reads(&requests)), (vec![], vec![]));
     running.stop().await?;
 
     let again = Controller::start(&hub, "second").await?;
@@ -137,13 +144,13 @@ async fn large_fleet_costs_one_write_per_object_and_none_afterwards() -> Result<
     // The Secrets of all others follow by name, and the GitOpsCluster is reconciled after its clusters.
     change(&hub, "fleet-299", "1").await?;
     let mut requests = again.stop().await?;
-    let of_last = |seen: &Seen| seen.is_write() && seen.to_string().contains("cluster-fleet-299");
-    requests.retain(|seen| !of_last(seen));
+    let of_last = |request: &RecordedRequest| request.is_write() && request.to_string().contains("cluster-fleet-299");
+    requests.retain(|request| !of_last(request));
     assert_only("fleet-008", &requests);
-    assert_eq!(asked(&requests), [""; 0]);
+    assert_eq!(single_reads(&requests), [""; 0]);
     let listed = lists(&requests);
-    assert!(listed.len() < LISTS, "each kind once or twice: {listed:#?}");
-    note("a restart has cost nothing");
+    assert!(listed.len() < LISTS, "each kind is listed once or twice: {listed:#?}");
+    note("a restart wrote nothing");
 
     // All objects are deleted with the GitOpsCluster, after OCM has removed the add-on.
     let running = Controller::start(&hub, "third").await?;
@@ -151,10 +158,14 @@ async fn large_fleet_costs_one_write_per_object_and_none_afterwards() -> Result<
     hub.wait_gone(&management()).await?;
     each(&clusters, async |cluster| hub.delete(&stage::addon(cluster)).await).await?;
     hub.wait_gone(&goc()).await?;
-    stage::until_nothing_is_decided(&hub).await?;
+    stage::wait_until_nothing_is_decided(&hub).await?;
     assert_eq!(hub.get(&secret("fleet-007")).await?, None);
     let requests = running.stop().await?;
-    assert_eq!(counted(&requests, "delete secrets").len(), CLUSTERS + 4, "one for each");
-    note("all of it is gone");
+    assert_eq!(
+        counted(&requests, "delete secrets").len(),
+        CLUSTERS + 4,
+        "one deletion for each Secret"
+    );
+    note("every object is deleted");
     Ok(())
 }

@@ -5,7 +5,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use testbed::process::{self, Process};
-use testbed::proxy::{Proxy, Seen};
+use testbed::proxy::{Proxy, RecordedRequest};
 use testbed::{Hub, ObjectRef, wait};
 
 pub(crate) const GOC: &str = "fleet";
@@ -93,7 +93,7 @@ fn condition(kind: &str, generation: &Value) -> Value {
     })
 }
 
-/// Plays OCM's installation of the add-on on a cluster, and its agents.
+/// Simulates OCM's installation of the add-on on a cluster, and its agents.
 pub(crate) async fn install(hub: &Hub, cluster: &str, template: &str) -> Result<()> {
     let work = ObjectRef::manifest_work(cluster, CA_WORK);
     let generation = hub.wait_for(&work, |_| true).await?["metadata"]["generation"].clone();
@@ -132,7 +132,7 @@ pub(crate) async fn decided(hub: &Hub) -> Result<BTreeSet<String>> {
         .collect())
 }
 
-/// Changes a label of a cluster and waits until its Secret has it: then earlier work is done.
+/// Changes a label of a cluster and waits until its Secret has it: then earlier changes are reconciled.
 pub(crate) async fn change(hub: &Hub, cluster: &str, value: &str) -> Result<()> {
     let managed = ObjectRef::managed_cluster(cluster);
     let labels = json!({"metadata": {"labels": {"change": value}}});
@@ -165,7 +165,7 @@ impl Controller {
     }
 
     /// Stops it, and returns its requests.
-    pub(crate) async fn stop(self) -> Result<Vec<Seen>> {
+    pub(crate) async fn stop(self) -> Result<Vec<RecordedRequest>> {
         let status = self.process.terminate().await?;
         ensure!(status.success(), "the controller ended with {status}");
         Ok(self.proxy.requests())
@@ -173,7 +173,7 @@ impl Controller {
 }
 
 /// Waits until no decision of the add-on names a cluster.
-pub(crate) async fn until_nothing_is_decided(hub: &Hub) -> Result<()> {
-    let left = async || decided(hub).await.ok()?.is_empty().then_some(());
-    wait::eventually("no decision is left", wait::DEADLINE, left).await
+pub(crate) async fn wait_until_nothing_is_decided(hub: &Hub) -> Result<()> {
+    let no_decisions = async || decided(hub).await.ok()?.is_empty().then_some(());
+    wait::eventually("no decision is left", wait::DEADLINE, no_decisions).await
 }

@@ -1,12 +1,12 @@
 //! Tests of the program from the image, in a folder with only the files that Kubernetes adds to a container: it resolves the name
 //! of a hub.
 //!
-//! `.ci/image` runs these tests, as root and with `TESTBED_PROGRAM`: a program that needs files of its machine cannot be tested
-//! so.
+//! `.ci/image` runs these tests, as root and with `TESTBED_PROGRAM`: a program that needs files of its machine cannot be
+//! tested here.
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "the walls are around the program; tests read what they like"
+    reason = "clippy.toml restricts the program; tests may read files and the environment"
 )]
 
 mod container;
@@ -26,7 +26,7 @@ use testbed::{Hub, ports};
 const SERVICE: &str = "hub.argocd.svc.cluster.local";
 
 #[tokio::test]
-#[ignore = "it takes the image, which .ci/image builds"]
+#[ignore = "needs the image that .ci/image builds"]
 async fn resolves_the_hub_by_dns_name() -> Result<()> {
     let hub = Hub::start().await?;
     let server = NameServer::start(SERVICE, Ipv4Addr::LOCALHOST)?;
@@ -45,24 +45,27 @@ async fn resolves_the_hub_by_dns_name() -> Result<()> {
 
     let by_hosts = ["127.0.0.1", "localhost", "hub.example.com", "hub-by-hosts"];
     for name in by_hosts.into_iter().chain([SERVICE, "hub.argocd", "hub"]) {
-        let said = status(&container, &hub, name)?;
-        assert!(said.contains("has no works of Application shop"), "{name}: {said}");
+        let error = status(&container, &hub, name)?;
+        assert!(error.contains("has no works of Application shop"), "{name}: {error}");
     }
-    let asked = server.questions();
-    assert!(asked.contains(SERVICE), "{asked:?}");
+    let questions = server.questions();
+    assert!(questions.contains(SERVICE), "{questions:?}");
     assert!(
-        !asked.iter().any(|name| name.contains("example.com")),
-        "/etc/hosts comes first: {asked:?}"
+        !questions.iter().any(|name| name.contains("example.com")),
+        "/etc/hosts comes first: {questions:?}"
     );
 
-    let said = status(&container, &hub, "nowhere.example.com")?;
-    assert!(said.contains("cannot be reached") && said.contains("lookup"), "{said}");
+    let error = status(&container, &hub, "nowhere.example.com")?;
+    assert!(
+        error.contains("cannot be reached") && error.contains("lookup"),
+        "{error}"
+    );
     assert!(server.questions().contains("nowhere.example.com"));
     Ok(())
 }
 
 #[tokio::test]
-#[ignore = "it takes the image, which .ci/image builds"]
+#[ignore = "needs the image that .ci/image builds"]
 async fn the_controller_runs_as_in_a_pod() -> Result<()> {
     let hub = Hub::start().await?;
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/deploy_controller.yaml");

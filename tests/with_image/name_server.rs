@@ -27,7 +27,7 @@ impl NameServer {
         let bound = |address: Ipv4Addr| Some((address, UdpSocket::bind((address, PORT)).ok()?));
         let (address, socket) = addresses.clone().find_map(bound).context("port 53 takes root")?;
         let questions = Arc::new(Mutex::new(BTreeSet::new()));
-        let asked = Arc::clone(&questions);
+        let recorded = Arc::clone(&questions);
         thread::spawn(move || {
             let mut packet = [0; 512];
             loop {
@@ -37,7 +37,7 @@ impl NameServer {
                 let Some((question, answer)) = answer(&packet[..length], name, target) else {
                     continue;
                 };
-                asked.lock().unwrap_or_else(PoisonError::into_inner).insert(question);
+                recorded.lock().unwrap_or_else(PoisonError::into_inner).insert(question);
                 let _: Result<usize, _> = socket.send_to(&answer, from as SocketAddr);
             }
         });

@@ -10,7 +10,7 @@ mod sbom;
 const USAGE: &str = "\
 usage: xtask sbom [--target TRIPLE]
 
-sbom   prints a bill of what is linked into the program, as CycloneDX 1.5 JSON
+sbom   prints the bill of materials of the program, as CycloneDX 1.5 JSON
 
   --target TRIPLE   for which the program is built (default: x86_64-unknown-linux-gnu)
 ";
@@ -33,13 +33,13 @@ fn run() -> Result<()> {
             while let Some(option) = arguments.next() {
                 match option.as_str() {
                     "--target" => target = arguments.next().context("--target needs a triple")?,
-                    _ => bail!("{option} is not known\n{USAGE}"),
+                    _ => bail!("unknown option {option}\n{USAGE}"),
                 }
             }
             let text = serde_json::to_string_pretty(&sbom::of(&target)?)?;
             Ok(writeln!(io::stdout(), "{text}")?)
         }
         Some("help" | "--help" | "-h") => Ok(write!(io::stdout(), "{USAGE}")?),
-        _ => bail!("what to do?\n{USAGE}"),
+        _ => bail!("no command\n{USAGE}"),
     }
 }

@@ -41,8 +41,8 @@ pub(crate) fn of(target: &str) -> Result<Value> {
 /// Returns the components that the compilers here add. The C library and the C compiler are those of the machine, so the bill
 /// must be created on the machine that builds the program.
 fn added() -> Result<Vec<Added>> {
-    let rustc = said("rustc", &["--version"])?;
-    let glibc = said("getconf", &["GNU_LIBC_VERSION"])?;
+    let rustc = output_of("rustc", &["--version"])?;
+    let glibc = output_of("getconf", &["GNU_LIBC_VERSION"])?;
     let second = |text: &str| text.split(' ').nth(1).map(str::to_owned).context("a version");
     Ok(vec![
         Added {
@@ -57,13 +57,13 @@ fn added() -> Result<Vec<Added>> {
         },
         Added {
             name: "libgcc",
-            version: said("cc", &["-dumpfullversion"])?,
+            version: output_of("cc", &["-dumpfullversion"])?,
             licence: "GPL-3.0-or-later WITH GCC-exception-3.1",
         },
     ])
 }
 
-fn said(program: &str, arguments: &[&str]) -> Result<String> {
+fn output_of(program: &str, arguments: &[&str]) -> Result<String> {
     let output = Command::new(program).args(arguments).output();
     let output = output.with_context(|| format!("{program} cannot be run"))?;
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -77,7 +77,7 @@ fn bill(tree: &tree::Tree, checksums: &BTreeMap<Package, String>, added: &[Added
     let mut dependencies = Vec::new();
     for (package, needed) in &tree.needs {
         let licence = tree.licences.get(package).map(String::as_str).unwrap_or_default();
-        ensure!(!licence.is_empty(), "{package} names no licence");
+        ensure!(!licence.is_empty(), "{package} has no licence");
         let mut component = component(&purl(package), &package.name, &package.version, licence);
         if let Some(checksum) = checksums.get(package) {
             component["hashes"] = json!([{"alg": "SHA-256", "content": checksum}]);
@@ -90,7 +90,10 @@ fn bill(tree: &tree::Tree, checksums: &BTreeMap<Package, String>, added: &[Added
         dependencies.push(json!({"ref": purl(package), "dependsOn": needed}));
     }
     let is_program = |component: &Value| component["bom-ref"] == purl(&tree.root);
-    let program = components.iter().position(is_program).context("the program itself")?;
+    let program = components
+        .iter()
+        .position(is_program)
+        .context("the program is not in the bill")?;
     let mut program = components.remove(program);
     program["type"] = json!("application");
     for each in added {

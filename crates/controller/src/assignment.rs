@@ -3,14 +3,14 @@
 //! selects it: missing, empty or contradictory input never removes anything.
 //!
 //! [`of()`] computes the assignment of a cluster from the cache, which keeps it until one of its inputs changes. Cluster Secrets,
-//! the add-on, its ManifestWorks, certificate requests and the status of GitOpsClusters all read it. [`GitOps`] is one
+//! the add-on, its ManifestWorks, certificate requests and the status of GitOpsClusters all read it. [`GitOpsClusterRef`] is one
 //! GitOpsCluster, with the rules that decide what it selects and has released.
 
 pub(crate) mod certificates;
 mod gitops;
 pub(crate) mod mappers;
 
-pub(crate) use gitops::{GitOps, Ownership, object_ref_of, owned_secret};
+pub(crate) use gitops::{GitOpsClusterRef, ServingState, object_ref_of, owned_secret};
 
 use crate::cache::Cache;
 use crate::cluster_secrets::is_hub;
@@ -23,39 +23,48 @@ pub(crate) fn of(cache: &Cache, cluster: &str) -> Arc<Assignment> {
     cache.assignment(cluster, compute)
 }
 
-/// Computes the assignment of a managed cluster. The cache must forget the result when something that this function reads
-/// changes.
+/// Computes the assignment of a managed cluster.
+///
+/// The cache must forget the result when an input changes. It forgets that of one cluster with the ManagedCluster, its cluster
+/// Secrets, our PlacementDecisions that name it, its add-on and the record of its certificates. It forgets all with the settings,
+/// deletion and finalizers of a GitOpsCluster, with Placements and their decisions, and with the label of Argo CD's Namespace.
 pub(crate) fn compute(cache: &Cache, cluster: &str) -> Assignment {
-    let all: Vec<_> = GitOps::all(cache).collect();
-    let running = running(cache, &all, cluster);
-    let is_served = running.is_some_and(|gitops| gitops.agent().is_some());
-    let registering = SecretKind::ALL.map(|secret_kind| {
+    let all: Vec<_> = GitOpsClusterRef::all(cache).collect();
+    let agent_owner = agent_owner(cache, &all, cluster);
+    let is_served = agent_owner.is_some_and(|gitops| gitops.served_agent().is_some());
+    let registrars = SecretKind::ALL.map(|secret_kind| {
         let first = all.iter().find(|gitops| gitops.registers(secret_kind, cluster));
         first.map(|gitops| gitops.object_ref.clone())
     });
     let record = certificates::record(cache, cluster);
-    let revoking = record.and_then(|record| certificates::revoked_by_owner(cache, record, cluster));
-    let revoking = revoking.or_else(|| {
-        let revokes = |gitops: &&GitOps<'_>| gitops.agent().is_some_and(|agent| agent.revoked.contains(cluster));
+    let revoked_by = record.and_then(|record| certificates::revoked_by_owner(cache, record, cluster));
+    let revoked_by = revoked_by.or_else(|| {
+        let revokes = |gitops: &&GitOpsClusterRef<'_>| {
+            gitops
+                .served_agent()
+                .is_some_and(|agent| agent.revoked.contains(cluster))
+        };
         let first = all.iter().filter(revokes).find(|gitops| gitops.is_selected(cluster));
-        // One with invalid settings, or one that is currently not served, keeps its agents, and no other one can revoke them.
+        // An owner keeps its agents while its settings are invalid or it is not served: others cannot revoke them.
         first
-            .filter(|_| running.is_none())
+            .filter(|_| agent_owner.is_none())
             .map(|gitops| gitops.object_ref.clone())
     });
     Assignment {
-        registering,
-        running: running.map(|gitops| gitops.object_ref.clone()),
+        registrars,
+        agent_owner: agent_owner.map(|gitops| gitops.object_ref.clone()),
         is_served,
-        revoking,
+        revoked_by,
         blocked: record.and_then(|record| certificates::blocked(cache, cluster, record, is_served)),
     }
 }
 
-/// Returns the GitOpsCluster that runs argocd-agent on a managed cluster: it selects the cluster, or a PlacementDecision that was
-/// written for it names the cluster and it has not certainly released it. Among several, the one that registered the cluster wins,
-/// then the one that already has its agent, then the first by name. No GitOpsCluster runs an agent on the hub itself.
-fn running<'c>(cache: &'c Cache, all: &[GitOps<'c>], cluster: &str) -> Option<GitOps<'c>> {
+/// Returns the GitOpsCluster that runs argocd-agent on a managed cluster.
+///
+/// The GitOpsCluster that owns the cluster's Secret runs the agent, if it wants or has one there. If it does neither, only a
+/// GitOpsCluster that already has the agent there may keep it. Without such an owner, the first GitOpsCluster that has the agent
+/// wins, then the first that wants it, by namespace and name. No GitOpsCluster runs an agent on the hub itself.
+fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str) -> Option<GitOpsClusterRef<'c>> {
     let is_excluded = match cache.cluster(cluster) {
         Some(existing) => existing.deleting || is_hub(cluster, &existing.labels),
         None => cache.is_deleted(cluster),
@@ -63,25 +72,26 @@ fn running<'c>(cache: &'c Cache, all: &[GitOps<'c>], cluster: &str) -> Option<Gi
     if is_excluded || names::check_agent(cluster, cache.argocd()).is_err() {
         return None;
     }
-    let takes = |gitops: &&GitOps<'c>| gitops.object.spec.agent.is_some() && gitops.selects(cluster);
-    let keeps =
-        |gitops: &&GitOps<'c>| !gitops.has_given_up(cluster) && cache.has_written_decision(gitops.object_ref, cluster);
-    let first_keeper = || all.iter().find(keeps).copied();
+    let wants_agent = |gitops: &&GitOpsClusterRef<'c>| gitops.object.spec.agent.is_some() && gitops.selects(cluster);
+    let has_agent = |gitops: &&GitOpsClusterRef<'c>| {
+        !gitops.has_released_agent(cluster) && cache.has_written_decision(gitops.object_ref, cluster)
+    };
+    let first_with_agent = || all.iter().find(has_agent).copied();
     let registrar = SecretKind::ALL.iter().find_map(|secret_kind| {
         let owner = object_ref_of(owned_secret(*secret_kind, cache, cluster)?.owner()?)?;
-        GitOps::get(cache, &owner).filter(|gitops| !gitops.has_released_as(*secret_kind, cluster))
+        GitOpsClusterRef::get(cache, &owner).filter(|gitops| !gitops.has_released_as(*secret_kind, cluster))
     });
     match registrar {
-        Some(registrar) if takes(&&registrar) || keeps(&&registrar) => Some(registrar),
-        Some(_) => first_keeper(),
-        None => first_keeper().or_else(|| all.iter().find(takes).copied()),
+        Some(registrar) if wants_agent(&&registrar) || has_agent(&&registrar) => Some(registrar),
+        Some(_) => first_with_agent(),
+        None => first_with_agent().or_else(|| all.iter().find(wants_agent).copied()),
     }
 }
 
 /// The owner that the Secret of a managed cluster has or gets.
 pub(crate) enum SecretOwner<'c> {
     /// This GitOpsCluster owns it, after the given previous owner.
-    GitOpsCluster(GitOps<'c>, Option<&'c str>),
+    GitOpsCluster(GitOpsClusterRef<'c>, Option<&'c str>),
     /// The previous owner has released it, and there is no new one.
     Released,
     /// The Secret stays unchanged.
@@ -95,7 +105,7 @@ pub(crate) fn secret_owner<'c>(
     cluster: &str,
     owner: Option<&'c str>,
 ) -> SecretOwner<'c> {
-    let current = owner.and_then(|owner| GitOps::get(cache, &object_ref_of(owner)?));
+    let current = owner.and_then(|owner| GitOpsClusterRef::get(cache, &object_ref_of(owner)?));
     if let Some(gitops) = current.filter(|gitops| gitops.maintains(secret_kind, cluster)) {
         return SecretOwner::GitOpsCluster(gitops, None);
     }
@@ -104,7 +114,10 @@ pub(crate) fn secret_owner<'c>(
         return SecretOwner::Unchanged;
     }
     let next = of(cache, cluster);
-    match next.registering(secret_kind).and_then(|next| GitOps::get(cache, next)) {
+    match next
+        .registrar(secret_kind)
+        .and_then(|next| GitOpsClusterRef::get(cache, next))
+    {
         Some(gitops) => SecretOwner::GitOpsCluster(gitops, owner),
         None if is_released => SecretOwner::Released,
         None => SecretOwner::Unchanged,
@@ -116,7 +129,7 @@ pub(crate) fn is_released(secret_kind: SecretKind, cache: &Cache, cluster: &str,
     let Some(object_ref) = object_ref_of(owner) else {
         return false;
     };
-    match GitOps::get(cache, &object_ref) {
+    match GitOpsClusterRef::get(cache, &object_ref) {
         Some(gitops) => gitops.has_released_as(secret_kind, cluster),
         None => cache.is_gitops_cluster_deleted(&object_ref),
     }
@@ -124,5 +137,5 @@ pub(crate) fn is_released(secret_kind: SecretKind, cache: &Cache, cluster: &str,
 
 /// Returns true if a GitOpsCluster registers a managed cluster.
 pub(crate) fn is_registered(cache: &Cache, cluster: &str) -> bool {
-    GitOps::all(cache).any(|gitops| SecretKind::of(gitops.object).is_some() && gitops.selects(cluster))
+    GitOpsClusterRef::all(cache).any(|gitops| SecretKind::of(gitops.object).is_some() && gitops.selects(cluster))
 }

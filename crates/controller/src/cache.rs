@@ -153,17 +153,17 @@ impl Cache {
     }
 
     /// Returns the Applications of the basic pull model in a namespace.
-    pub fn pulled_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = &ObjectRef> {
+    pub fn pull_applications_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = &ObjectRef> {
         self.pull_applications.of(namespace)
     }
 
     /// Returns the Applications of the basic pull model whose destination is a managed cluster.
-    pub fn pulled_to(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> {
+    pub fn pull_applications_to(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> {
         self.pull_applications.to(cluster)
     }
 
     /// Returns the Applications of the basic pull model whose works have this name.
-    pub fn pulled_by_work_name(&self, work: &str) -> impl Iterator<Item = &ObjectRef> {
+    pub fn pull_applications_by_work_name(&self, work: &str) -> impl Iterator<Item = &ObjectRef> {
         self.pull_applications.named(work)
     }
 
@@ -194,7 +194,7 @@ impl Cache {
     }
 
     /// Returns all Applications of the basic pull model.
-    pub fn pulled(&self) -> impl Iterator<Item = &ObjectRef> {
+    pub fn all_pull_applications(&self) -> impl Iterator<Item = &ObjectRef> {
         self.pull_applications.all()
     }
 
@@ -426,7 +426,7 @@ impl Cache {
 
     /// Returns the GitOpsClusters with a decision, written by the controller, that contains a managed cluster.
     pub fn gitops_with_decision(&self, cluster: &str) -> impl Iterator<Item = ObjectRef> + use<'_> {
-        let decisions = self.agents.by_cluster(AgentResource::Decisions, cluster);
+        let decisions = self.agents.by_cluster(AgentResource::OwnDecisions, cluster);
         decisions.filter_map(|(_, it)| it.owner())
     }
 

@@ -97,7 +97,7 @@ pub struct ClusterSecret {
     /// True if the Secret has [`SKIP_RECONCILE`] with the value that the controller writes.
     skips: bool,
     /// True if the Secret has the annotation [`WRITTEN_BY`].
-    is_signed: bool,
+    has_writer_annotation: bool,
     /// The value of [`OWNER`].
     owner: Box<str>,
 }
@@ -173,7 +173,7 @@ impl ClusterSecret {
             labels,
             copied: annotations.copied.unwrap_or_default(),
             skips: annotations.skip.as_deref() == Some("true"),
-            is_signed: annotations.written_by.is_some(),
+            has_writer_annotation: annotations.written_by.is_some(),
             owner: annotations.owner.unwrap_or_default(),
         })
     }
@@ -253,9 +253,9 @@ impl ClusterSecret {
             // Secrets of argocd-agentctl look alike but have no user name: they are maintained by hand.
             SecretManager::Agent { .. } => {
                 let has_user = self.credential.as_ref().is_some_and(|is| is.has_user);
-                let is_of_pull = self.labels.get(CLUSTER_NAME) == Some(cluster);
+                let is_pull_integration = self.labels.get(CLUSTER_NAME) == Some(cluster);
                 let is_of_acm = manager::agent_of(self.server()) == Some(cluster);
-                self.labels.get(AGENT_NAME) == Some(cluster) && has_user && (is_of_pull || is_of_acm)
+                self.labels.get(AGENT_NAME) == Some(cluster) && has_user && (is_pull_integration || is_of_acm)
             }
             SecretManager::Hub { .. } => {
                 self.config_content != ConfigContent::Other && self.server() == manager.server(cluster)

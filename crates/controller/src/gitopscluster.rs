@@ -15,7 +15,7 @@ pub(super) use secrets::AGENTS as AGENT_SECRETS;
 pub(super) use secrets::CONTROLLER as SECRETS;
 
 use crate::argocd_agent::reconcile as argocd_agent;
-use crate::assignment::{GitOps, Ownership, mappers, owned_secret};
+use crate::assignment::{GitOpsClusterRef, ServingState, mappers, owned_secret};
 use crate::cache::{Cache, ReconcileKind, Selection};
 use crate::cluster_secrets::{ClusterSecret, mappers as cluster_secrets};
 use crate::model::SecretKind;
@@ -50,11 +50,11 @@ pub(super) const CONTROLLER: Controller = Controller {
     // The counts in the status change often while a fleet is registered.
     min_write_interval: Duration::from_secs(2),
     reconcile,
-    requeue_after: argocd_agent::rollout_again,
+    requeue_after: argocd_agent::rollout_requeue_after,
 };
 
 /// Returns the finalizers of a GitOpsCluster plus that of the controller of this Argo CD, which also replaces the shared one.
-fn with_own_finalizer(gitops: GitOps<'_>) -> Vec<String> {
+fn with_own_finalizer(gitops: GitOpsClusterRef<'_>) -> Vec<String> {
     let argocd = gitops.cache.argocd();
     let others = gitops.object.finalizers.iter().filter(|it| *it != SHARED_FINALIZER);
     let own = (!gitops.has_finalizer_of(argocd)).then(|| finalizer(argocd));
@@ -62,7 +62,7 @@ fn with_own_finalizer(gitops: GitOps<'_>) -> Vec<String> {
 }
 
 /// Returns the finalizers of a GitOpsCluster that this controller must not remove.
-fn others_finalizers(gitops: GitOps<'_>) -> Vec<String> {
+fn others_finalizers(gitops: GitOpsClusterRef<'_>) -> Vec<String> {
     let argocd = &**gitops.cache.argocd();
     let is_for_this = gitops.argocd() == argocd;
     let is_ours = |it: &&String| namespace_of_finalizer(it) == Some(argocd) || is_for_this && *it == SHARED_FINALIZER;
@@ -72,7 +72,7 @@ fn others_finalizers(gitops: GitOps<'_>) -> Vec<String> {
 
 /// Returns descriptions of the objects that delay the deletion of a GitOpsCluster. Counts only Secrets with the names under which
 /// the controller deletes them: a copy of such a Secret has the annotation too, and the controller never deletes it.
-fn left(gitops: GitOps<'_>, context: &Context<'_>) -> Vec<String> {
+fn left(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Vec<String> {
     let (cache, owner) = (gitops.cache, gitops.object_ref.to_string());
     let clusters: BTreeSet<&str> = cache.secrets_owned_by(&owner).map(ClusterSecret::cluster).collect();
     let secrets = clusters.into_iter().flat_map(|cluster| {
@@ -90,13 +90,13 @@ fn left(gitops: GitOps<'_>, context: &Context<'_>) -> Vec<String> {
 }
 
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
-    let gitops = GitOps::get(cache, object_ref)?;
+    let gitops = GitOpsClusterRef::get(cache, object_ref)?;
     let it = gitops.object;
-    let ownership = gitops.ownership();
+    let serving_state = gitops.serving_state();
     // Report refused writes in the status before writing finalizers: the API server may refuse that write again.
     let names_refusals = status::names_refusals(gitops, context);
     if it.deleting {
-        if !gitops.is_held() {
+        if !gitops.has_finalizer() {
             return None;
         }
         let left = left(gitops, context);
@@ -106,32 +106,36 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         let status = status::deleting(gitops, &left, context)?;
         return write_status(gitops, &status, Vec::new());
     }
-    if let Ownership::Elsewhere(other) = &ownership {
-        if gitops.is_held() && left(gitops, context).is_empty() {
+    if let ServingState::Elsewhere(other) = &serving_state {
+        if gitops.has_finalizer() && left(gitops, context).is_empty() {
             return write_finalizers(gitops, &others_finalizers(gitops));
         }
         // The controller of the other Argo CD writes the status.
         if gitops.has_finalizer_of(other) || status::is_status_of(it, other) {
             return None;
         }
-        return write_desired_status(gitops, &ownership, context);
+        return write_desired_status(gitops, &serving_state, context);
     }
     let selects = !matches!(
         cache.selection(&gitops.placement()),
         Selection::NoPlacement | Selection::Empty
     );
     // Without the argocd-agent controller there are no agents to wait for.
-    let registers = it.spec.registers || it.spec.agent.is_some() && context.settings.agents;
-    let needs_finalizer = ownership == Ownership::Served && registers && selects && !gitops.is_held();
+    let registers = it.spec.creates_blank_secrets || it.spec.agent.is_some() && context.settings.agents;
+    let needs_finalizer = serving_state == ServingState::Served && registers && selects && !gitops.has_finalizer();
     if names_refusals && (needs_finalizer || gitops.has_shared_finalizer()) {
         return write_finalizers(gitops, &with_own_finalizer(gitops));
     }
-    write_desired_status(gitops, &ownership, context)
+    write_desired_status(gitops, &serving_state, context)
 }
 
 /// Returns the write of the status, with Events about new problems, if the status differs from the desired one.
-fn write_desired_status(gitops: GitOps<'_>, ownership: &Ownership, context: &Context<'_>) -> Option<Action> {
-    let (status, conflicts, refused) = status::desired(gitops, ownership, context)?;
+fn write_desired_status(
+    gitops: GitOpsClusterRef<'_>,
+    serving_state: &ServingState,
+    context: &Context<'_>,
+) -> Option<Action> {
+    let (status, conflicts, refused) = status::desired(gitops, serving_state, context)?;
     let warnings = [("ClusterSecretConflict", conflicts), ("FieldRefused", refused)];
     let events = warnings.into_iter().filter_map(|(reason, message)| {
         Some(Event {
@@ -143,7 +147,7 @@ fn write_desired_status(gitops: GitOps<'_>, ownership: &Ownership, context: &Con
     write_status(gitops, &status, events.collect())
 }
 
-fn write_status(gitops: GitOps<'_>, status: &Value, events: Vec<Event>) -> Option<Action> {
+fn write_status(gitops: GitOpsClusterRef<'_>, status: &Value, events: Vec<Event>) -> Option<Action> {
     let write = Write::Patch {
         resource: &GITOPS_CLUSTER_STATUSES,
         object_ref: gitops.object_ref.clone(),
@@ -153,7 +157,7 @@ fn write_status(gitops: GitOps<'_>, status: &Value, events: Vec<Event>) -> Optio
     Some(Action { events, ..action })
 }
 
-fn write_finalizers(gitops: GitOps<'_>, finalizers: &[String]) -> Option<Action> {
+fn write_finalizers(gitops: GitOpsClusterRef<'_>, finalizers: &[String]) -> Option<Action> {
     gitops.action(vec![Write::Patch {
         resource: &GITOPS_CLUSTERS,
         object_ref: gitops.object_ref.clone(),

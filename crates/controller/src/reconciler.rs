@@ -197,14 +197,14 @@ impl Reconciler {
     /// Runs the loop until it is dropped. Writes in progress survive that, so that shutdown can await them.
     pub(super) async fn run(&mut self) {
         let mut elected = true;
-        let mut rested = (self.clocks.elapsed)();
+        let mut last_yield = (self.clocks.elapsed)();
         loop {
             let leads = *self.leads.borrow_and_update();
             let since = (self.clocks.elapsed)();
-            let is_more = self.work(leads);
-            if is_more || (self.clocks.elapsed)().saturating_duration_since(rested) >= YIELD_AFTER {
+            let has_more_work = self.work(leads);
+            if has_more_work || (self.clocks.elapsed)().saturating_duration_since(last_yield) >= YIELD_AFTER {
                 task::yield_now().await;
-                rested = (self.clocks.elapsed)();
+                last_yield = (self.clocks.elapsed)();
             }
             let next = self.next(leads, since);
             let health_deadline = self.next_health_deadline();
@@ -215,7 +215,7 @@ impl Reconciler {
                 },
                 Some(done) = self.writes.join_next_with_id(), if !self.writes.is_empty() => self.finish_write(done),
                 changed = self.leads.changed(), if elected => elected = changed.is_ok(),
-                () = future::ready(()), if is_more => {}
+                () = future::ready(()), if has_more_work => {}
                 () = sleep_until(next) => {}
                 () = sleep_until(health_deadline) => self.tick(),
             }
@@ -227,14 +227,14 @@ impl Reconciler {
         self.record_work_metrics(leads);
         let is_ready = self.ready.check().is_ok();
         let may_write = leads && is_ready;
-        let mut is_more = may_write && self.start_writes();
+        let mut has_more_work = may_write && self.start_writes();
         if may_write {
             self.abort_slow_writes();
         }
-        self.start_event_writes(!is_more);
-        is_more |= !leads && is_ready && self.sweep_standby();
+        self.start_event_writes(!has_more_work);
+        has_more_work |= !leads && is_ready && self.sweep_standby();
         self.record_queue_metrics(may_write);
-        is_more
+        has_more_work
     }
 
     /// Awaits the writes in progress, and records their Events.
@@ -374,7 +374,7 @@ impl Reconciler {
         };
         let affected = self
             .cache
-            .apply(Change::WriteRefused(controller.name, workqueue, affected, noted));
+            .apply(Change::WriteOutcome(controller.name, workqueue, affected, noted));
         self.enqueue(affected);
     }
 

@@ -188,7 +188,7 @@ impl Hub {
             && let Some(agent) = self.agents.get(object_ref)
         {
             it.spec.agent = Some(agent.clone());
-            it.spec.registers = false;
+            it.spec.creates_blank_secrets = false;
         }
         self.apply(change);
     }

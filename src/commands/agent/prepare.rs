@@ -34,7 +34,8 @@ async fn prepare(args: &TargetArgs) -> Result<String, String> {
     for required_key in REQUIRED_KEYS {
         let qualified_name = format!("{}/{}", args.namespace, required_key.secret);
         let done = ensure_key(&client, &args.namespace, required_key, &url).await?;
-        writeln!(lines, "Secret {qualified_name}: {} {done}", required_key.key).expect("a String takes all");
+        writeln!(lines, "Secret {qualified_name}: {} {done}", required_key.key)
+            .expect("writing to a String never fails");
     }
     Ok(lines)
 }
@@ -72,7 +73,7 @@ async fn ensure_key(
             Err(error) => return Err(cannot("read", &error)),
         };
         let (done, request) = match required_key.missing_write(found.as_ref(), namespace, &random()?) {
-            None => return Ok("is there"),
+            None => return Ok("exists"),
             Some(Write::Create(secret)) => {
                 let params = PostParams {
                     field_manager: Some(MANAGER.to_owned()),

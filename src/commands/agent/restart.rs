@@ -28,11 +28,11 @@ pub(super) fn run(args: &RestartArgs) -> Result<Exit, String> {
         let (client, _) = connect(&args.at).await?;
         let (mut watch, mut reported) = (Watch::default(), None);
         loop {
-            let seen = contents(&args.files);
-            let lacks = seen.as_ref().err().map(|lack| format!("waiting for {lack}"));
-            let (pause, line) = match watch.observe(seen.ok()) {
-                Reaction::None => (args.interval, lacks),
-                Reaction::ReadAgain => (args.interval.min(REREAD_DELAY), lacks),
+            let result = contents(&args.files);
+            let waiting = result.as_ref().err().map(|problem| format!("waiting for {problem}"));
+            let (pause, line) = match watch.observe(result.ok()) {
+                Reaction::None => (args.interval, waiting),
+                Reaction::ReadAgain => (args.interval.min(REREAD_DELAY), waiting),
                 Reaction::Start | Reaction::Restart(_) => {
                     let digest = restart_on_change::digest(watch.started().map_or(&[], Vec::as_slice));
                     let done = write(&client, args, &digest).await;

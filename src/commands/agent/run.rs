@@ -22,7 +22,7 @@ use tokio::select;
 use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 
-/// The maximum delay before files are read again after a change was first seen.
+/// The maximum delay before files are read again after a change was first read.
 pub(super) const REREAD_DELAY: Duration = Duration::from_secs(1);
 
 /// The maximum size of a file. No Secret and no ConfigMap is larger.
@@ -51,10 +51,10 @@ pub(super) struct Signals {
 
 impl Signals {
     pub(super) fn listen() -> Result<Self, String> {
-        let hear = |kind| signal(kind).map_err(|error| format!("cannot install signal handlers: {error}"));
+        let install_handler = |kind| signal(kind).map_err(|error| format!("cannot install signal handlers: {error}"));
         Ok(Self {
-            terminated: hear(SignalKind::terminate())?,
-            interrupted: hear(SignalKind::interrupt())?,
+            terminated: install_handler(SignalKind::terminate())?,
+            interrupted: install_handler(SignalKind::interrupt())?,
         })
     }
 
@@ -86,11 +86,11 @@ enum Stopped {
 impl Supervisor<'_> {
     async fn run(&mut self) -> Result<Exit, String> {
         loop {
-            if let Some(signal) = self.until_files_are_there().await {
+            if let Some(signal) = self.wait_for_files().await {
                 return Ok(exit(ENDED_BY + signal as i32));
             }
             let mut program = self.start()?;
-            match self.until_it_ends(&mut program).await {
+            match self.wait_for_end(&mut program).await {
                 Ok(Stopped::ForRestart) => self.watch.stopped(),
                 Ok(Stopped::ForGood(status)) => return Ok(exit_of(status)),
                 Err(error) => return Err(format!("cannot wait for {}: {}", self.name(), plain(&error))),
@@ -103,22 +103,22 @@ impl Supervisor<'_> {
     }
 
     fn start(&self) -> Result<Child, String> {
-        let (program, arguments) = self.args.command.split_first().expect("clap demands one");
+        let (program, arguments) = self.args.command.split_first().expect("clap requires a command");
         let started = Command::new(program).args(arguments).spawn();
         started.map_err(|error| format!("{} cannot be started: {}", self.name(), plain(&error)))
     }
 
     /// Waits until the program is to be started, or a signal arrives.
-    async fn until_files_are_there(&mut self) -> Option<Signal> {
+    async fn wait_for_files(&mut self) -> Option<Signal> {
         loop {
-            let seen = contents(&self.args.files);
-            if let Err(lack) = &seen
-                && self.reported.as_ref() != Some(lack)
+            let result = contents(&self.args.files);
+            if let Err(problem) = &result
+                && self.reported.as_ref() != Some(problem)
             {
-                say(&format!("waiting for {lack}\n"));
-                self.reported = Some(lack.clone());
+                say(&format!("waiting for {problem}\n"));
+                self.reported = Some(problem.clone());
             }
-            let pause = match self.watch.observe(seen.ok()) {
+            let pause = match self.watch.observe(result.ok()) {
                 Reaction::Start | Reaction::Restart(_) => return None,
                 Reaction::ReadAgain => self.reread_delay(),
                 Reaction::None => self.args.interval,
@@ -131,7 +131,7 @@ impl Supervisor<'_> {
     }
 
     /// Waits until the program has ended, or was stopped for a restart.
-    async fn until_it_ends(&mut self, program: &mut Child) -> io::Result<Stopped> {
+    async fn wait_for_end(&mut self, program: &mut Child) -> io::Result<Stopped> {
         let mut pause = self.args.interval;
         loop {
             select! {
@@ -173,7 +173,7 @@ impl Supervisor<'_> {
 
 /// Sends a signal, and kills the program if it does not end within the grace period.
 async fn stop(program: &mut Child, signal: Signal, grace_period: Duration) -> io::Result<ExitStatus> {
-    // The id exists until the program was waited for; waiting detects that the program has just ended.
+    // The id is valid until the program is reaped; a signal to a program that has just ended has no effect.
     if let Some(id) = program.id().and_then(|id| i32::try_from(id).ok()) {
         let _ = kill(Pid::from_raw(id), signal);
     }
@@ -191,7 +191,7 @@ pub(super) fn contents(files: &[impl AsRef<Path>]) -> Result<Contents, String> {
 }
 
 fn content(file: &Path) -> Result<Content, String> {
-    let lacks = |why: &str| format!("{}: {why}", file.display());
+    let problem = |why: &str| format!("{}: {why}", file.display());
     let read = || {
         // Reads of other file types may never end, or never begin.
         if !file.metadata()?.is_file() {
@@ -202,10 +202,10 @@ fn content(file: &Path) -> Result<Content, String> {
         Ok(Some(bytes))
     };
     match read() {
-        Err(error) => Err(lacks(&plain(&error))),
-        Ok(None) => Err(lacks("not a file")),
-        Ok(Some(bytes)) if bytes.is_empty() => Err(lacks("empty")),
-        Ok(Some(bytes)) if bytes.len() as u64 > MAX => Err(lacks("larger than 4 MiB")),
+        Err(error) => Err(problem(&plain(&error))),
+        Ok(None) => Err(problem("not a file")),
+        Ok(Some(bytes)) if bytes.is_empty() => Err(problem("empty")),
+        Ok(Some(bytes)) if bytes.len() as u64 > MAX => Err(problem("larger than 4 MiB")),
         Ok(Some(bytes)) => Ok(Content::of(&bytes)),
     }
 }

@@ -70,7 +70,7 @@ impl Hub {
             dry_run: how.dry_run,
             ..PatchParams::default()
         };
-        let body: Value = serde_json::from_str(&object.json()).expect("it was written as JSON");
+        let body: Value = serde_json::from_str(&object.json()).expect("the object is JSON");
         let request = Request::new(object.path()).patch(object.name(), &params, &Patch::Apply(body));
         self.send(request).await.map_err(|error| match &error {
             Error::Api(status) if status.code == 409 && status.reason == "Conflict" => {
@@ -92,8 +92,9 @@ impl Hub {
         let patch =
             json!({"metadata": {"managedFields": managers, "resourceVersion": live["metadata"]["resourceVersion"]}});
         let request = Request::new(object.path()).patch(object.name(), &PatchParams::default(), &Patch::Merge(patch));
-        let done = self.send(request).await;
-        done.map(drop)
+        let result = self.send(request).await;
+        result
+            .map(drop)
             .map_err(|error| self.describe(&qualified_name(object), "taken over", &error))
     }
 
@@ -117,13 +118,13 @@ impl Hub {
     }
 
     /// Formats an error as one line.
-    fn describe(&self, what: &str, done: &str, error: &Error) -> String {
+    fn describe(&self, what: &str, action: &str, error: &Error) -> String {
         let (url, reason) = (&self.url, hub::reason(error));
         match error {
             Error::Api(status) if status.code == 401 => {
                 format!("the hub at {url} does not accept the credentials of the kubeconfig: {reason}")
             }
-            Error::Api(_) => format!("{what} cannot be {done}: {reason}"),
+            Error::Api(_) => format!("{what} cannot be {action}: {reason}"),
             _ => format!("the hub at {url} cannot be reached: {reason}"),
         }
     }

@@ -3,7 +3,7 @@
 use super::{Hub, qualified_name};
 use crate::cli::HubInstallArgs;
 use crate::install::{
-    Feature, Object, POLICY, POLICY_KEY, PolicySource, Wanted, decide, is_open_project, live_policy, objects,
+    Feature, InstallOptions, Object, POLICY, POLICY_KEY, PolicySource, decide, is_open_project, live_policy, objects,
     with_implied,
 };
 use generate::policy;
@@ -12,7 +12,7 @@ use manifest::problem::Problems;
 use serde_json::Value;
 
 /// Returns the policy from the flags, if any. Checks the file as `policy check` does.
-pub(super) fn asked(args: &HubInstallArgs) -> Result<Option<PolicySource>, Problems> {
+pub(super) fn requested(args: &HubInstallArgs) -> Result<Option<PolicySource>, Problems> {
     let is_named = args.features.contains(&Feature::Policy);
     if args.no_policy && is_named {
         return Err(Problems::one(
@@ -30,30 +30,30 @@ pub(super) fn asked(args: &HubInstallArgs) -> Result<Option<PolicySource>, Probl
 /// Decides the policy of the sidecar from its current one, with a line for the user where needed.
 pub(super) async fn decided(
     hub: &Hub,
-    wanted: &Wanted,
-    asked: Option<PolicySource>,
+    options: &InstallOptions,
+    requested: Option<PolicySource>,
 ) -> Result<(PolicySource, Option<String>), Problems> {
-    let everything = objects(&Wanted::everything(&wanted.namespace));
+    let everything = objects(&InstallOptions::everything(&options.namespace));
     let is_repo_server = |it: &&Object| it.is_addition() && it.name() == "argocd-repo-server";
-    let has_sidecar = with_implied(wanted.features.iter().copied()).contains(&Feature::Plugin);
+    let has_sidecar = with_implied(options.features.iter().copied()).contains(&Feature::Plugin);
     let repo_server = everything
         .iter()
         .find(is_repo_server)
-        .filter(|_| has_sidecar || asked.is_some());
+        .filter(|_| has_sidecar || requested.is_some());
     let Some(repo_server) = repo_server else {
         return Ok((PolicySource::Sample, None));
     };
     let live = hub.get(&repo_server.path(), repo_server.name()).await;
     let live = live_policy(live.map_err(Problems::one)?.as_ref());
-    let is_asked = asked.is_some();
-    let (source, about) = decide(asked, &live, &qualified_name(repo_server)).map_err(Problems::one)?;
+    let is_requested = requested.is_some();
+    let (source, about) = decide(requested, &live, &qualified_name(repo_server)).map_err(Problems::one)?;
     let to_mount = match &source {
-        PolicySource::ConfigMap(name) if is_asked => Some(name.as_str()),
-        PolicySource::Sample | PolicySource::Text(_) if wanted.additions_only => Some(POLICY),
+        PolicySource::ConfigMap(name) if is_requested => Some(name.as_str()),
+        PolicySource::Sample | PolicySource::Text(_) if options.additions_only => Some(POLICY),
         _ => None,
     };
     if let Some(name) = to_mount {
-        check_mounted(hub, &wanted.namespace, name).await?;
+        check_mounted(hub, &options.namespace, name).await?;
     }
     Ok((source, about))
 }
@@ -81,7 +81,7 @@ pub(super) enum Existing {
     Reject(String),
 }
 
-/// Decides if an existing policy or AppProject stays. Neither is overwritten, whoever wrote it.
+/// Decides if an existing policy or AppProject stays. Neither is overwritten.
 pub(super) fn kept(args: &HubInstallArgs, source: &PolicySource, object: &Object, live: &Value) -> Existing {
     match (object.kind(), object.name()) {
         ("ConfigMap", POLICY) => match source {

@@ -3,7 +3,7 @@
 use super::{Check, refused};
 use crate::doctor::controller::ControllerPod;
 use crate::doctor::hub_state::{HubState, Lookup};
-use crate::doctor::message::{Finding, Message, count, some};
+use crate::doctor::message::{Finding, Message, count, list_names};
 use controller::controllers::AGENTS;
 use jiff::Timestamp;
 
@@ -26,12 +26,12 @@ static NOT_AVAILABLE: Message = Message::error(
 static OK: Message = Message::ok("argocd-agent", "argocd-agent is available on {all}");
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
-    if !ControllerPod::of(hub_state).is_some_and(|it| it.does(AGENTS)) {
+    if !ControllerPod::from_state(hub_state).is_some_and(|it| it.is_enabled(AGENTS)) {
         return Vec::new();
     }
     match &hub_state.management {
         // Another check reports that add-ons are not served.
-        Lookup::NotFound => return vec![NO_ADDON.of(&[])],
+        Lookup::NotFound => return vec![NO_ADDON.finding(&[])],
         Lookup::Refused(why) => return refused("ClusterManagementAddOns", why),
         Lookup::Found(_) => {}
     }
@@ -41,13 +41,17 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         Lookup::Found(addons) => addons,
     };
     let all = count(addons.len(), "managed cluster");
-    let bad: Vec<_> = addons
+    let unavailable: Vec<_> = addons
         .iter()
         .filter(|(_, is_available)| !**is_available)
         .map(|(name, _)| name)
         .collect();
-    if bad.is_empty() {
-        return vec![OK.of(&[("all", &all)])];
+    if unavailable.is_empty() {
+        return vec![OK.finding(&[("all", &all)])];
     }
-    vec![NOT_AVAILABLE.of(&[("clusters", &bad.len()), ("all", &all), ("names", &some(bad))])]
+    vec![NOT_AVAILABLE.finding(&[
+        ("clusters", &unavailable.len()),
+        ("all", &all),
+        ("names", &list_names(unavailable)),
+    ])]
 }

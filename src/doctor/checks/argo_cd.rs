@@ -2,22 +2,30 @@
 
 use super::{Check, refused};
 use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, tag};
-use crate::doctor::message::{Finding, Message, some};
+use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
 use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
     name: "argo-cd",
-    messages: &[&NOWHERE, &ELSEWHERE, &NO_REPO_SERVER, &TOO_OLD, &OLD, &NO_VERSION, &OK],
+    messages: &[
+        &NO_ARGO_CD,
+        &OTHER_NAMESPACE,
+        &NO_REPO_SERVER,
+        &TOO_OLD,
+        &OLD,
+        &NO_VERSION,
+        &OK,
+    ],
     run,
 };
 
-static NOWHERE: Message = Message::error(
+static NO_ARGO_CD: Message = Message::error(
     "argo-cd-nowhere",
     "no namespace of the hub has Argo CD",
     "install it, or choose another hub with --context",
 );
-static ELSEWHERE: Message = Message::error(
+static OTHER_NAMESPACE: Message = Message::error(
     "argo-cd-elsewhere",
     "namespace {namespace} has no Argo CD: it has no ConfigMap argocd-cm",
     "pass the namespace of Argo CD with --namespace: {others}",
@@ -45,20 +53,20 @@ static NO_VERSION: Message = Message::warning(
 static OK: Message = Message::ok("argo-cd", "Argo CD {version} runs in namespace {namespace}");
 
 /// The first version of Argo CD with sidecars, and with all output that the program reads.
-const SIDECARS: (u32, u32) = (2, 4);
-const PROJECTS: (u32, u32) = (3, 0);
+const MIN_VERSION: (u32, u32) = (2, 4);
+const MIN_TESTED_VERSION: (u32, u32) = (3, 0);
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let namespace = &hub_state.namespace;
     match &hub_state.config {
         Lookup::Refused(why) => return refused(&format!("ConfigMap argocd-cm in namespace {namespace}"), why),
         Lookup::NotFound => {
-            return match &hub_state.elsewhere {
+            return match &hub_state.argocd_namespaces {
                 Lookup::Found(others) if !others.is_empty() => {
-                    vec![ELSEWHERE.of(&[("namespace", namespace), ("others", &some(others))])]
+                    vec![OTHER_NAMESPACE.finding(&[("namespace", namespace), ("others", &list_names(others))])]
                 }
                 Lookup::Refused(why) => refused("the ConfigMaps argocd-cm of all namespaces", why),
-                _ => vec![NOWHERE.of(&[])],
+                _ => vec![NO_ARGO_CD.finding(&[])],
             };
         }
         Lookup::Found(_) => {}
@@ -67,17 +75,17 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         return refused(&format!("the Deployments in namespace {namespace}"), why);
     }
     let Some(repo_server) = hub_state.repo_server() else {
-        return vec![NO_REPO_SERVER.of(&[("namespace", namespace)])];
+        return vec![NO_REPO_SERVER.finding(&[("namespace", namespace)])];
     };
     let image = image(repo_server);
     vec![match version(repo_server, image) {
-        None => NO_VERSION.of(&[("image", &image)]),
+        None => NO_VERSION.finding(&[("image", &image)]),
         Some((text, number)) => {
             let values: [(&str, &dyn std::fmt::Display); 2] = [("version", &text), ("namespace", namespace)];
             match number {
-                old if old < SIDECARS => TOO_OLD.of(&values),
-                old if old < PROJECTS => OLD.of(&values),
-                _ => OK.of(&values),
+                old if old < MIN_VERSION => TOO_OLD.finding(&values),
+                old if old < MIN_TESTED_VERSION => OLD.finding(&values),
+                _ => OK.finding(&values),
             }
         }
     }]

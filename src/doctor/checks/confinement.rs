@@ -2,7 +2,7 @@
 
 use super::{Check, refused};
 use crate::doctor::hub_state::{HubState, Lookup};
-use crate::doctor::message::{Finding, Message, some};
+use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         Lookup::Found(pods) if pods.is_empty() => Vec::new(),
         Lookup::Found(pods) => {
             let reached: BTreeSet<&String> = pods.values().collect();
-            vec![UNCONFINED.of(&[("pods", &some(pods.keys())), ("reached", &some(reached))])]
+            vec![UNCONFINED.finding(&[("pods", &list_names(pods.keys())), ("reached", &list_names(reached))])]
         }
     }
 }

@@ -4,7 +4,7 @@ use super::plugin::is_of;
 use super::{Check, refused};
 use crate::doctor::controller::ControllerPod;
 use crate::doctor::hub_state::{GRACE, HubState, Lookup, name};
-use crate::doctor::message::{Finding, Message, some};
+use crate::doctor::message::{Finding, Message, list_names};
 use controller::LEASE;
 use jiff::{SignedDuration, Timestamp};
 use ocm::resources::{GITOPS_CLUSTERS, REPORTS};
@@ -13,7 +13,7 @@ use serde_json::Value;
 pub(super) static CHECK: Check = Check {
     name: "controller",
     messages: &[
-        &NOT_THERE,
+        &NOT_INSTALLED,
         &UNKNOWN,
         &NO_CRD,
         &NO_PODS,
@@ -27,7 +27,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-static NOT_THERE: Message = Message::warning(
+static NOT_INSTALLED: Message = Message::warning(
     "controller-missing",
     "Deployment {namespace}/argocd-ocm-cmp-controller does not exist, so Applications do not show what is wrong with their works",
     "install it with argocd-ocm-cmp install --features controller; the plugin also works without it",
@@ -83,11 +83,11 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     let Some(deployment) = hub_state.controller() else {
         let is_missing = hub_state.deployments.found().is_some();
         return is_missing
-            .then(|| NOT_THERE.of(&[("namespace", namespace)]))
+            .then(|| NOT_INSTALLED.finding(&[("namespace", namespace)]))
             .into_iter()
             .collect();
     };
-    let Some(pod) = ControllerPod::of(hub_state) else {
+    let Some(pod) = ControllerPod::from_state(hub_state) else {
         return Vec::new();
     };
     let mut findings = Vec::new();
@@ -98,17 +98,17 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
         ));
     }
     if !pod.unknown.is_empty() {
-        findings.push(UNKNOWN.of(&[("names", &some(&pod.unknown))]));
+        findings.push(UNKNOWN.finding(&[("names", &list_names(&pod.unknown))]));
     }
     for (controller, resource, file) in [
         ("application-set-report", &REPORTS, "deploy/report_crd.yaml"),
         ("gitopscluster", &GITOPS_CLUSTERS, "deploy/gitopscluster_crd.yaml"),
         ("argocd-agent", &GITOPS_CLUSTERS, "deploy/gitopscluster_crd.yaml"),
     ] {
-        if pod.does(controller) && hub_state.serves(resource) == Some(false) {
+        if pod.is_enabled(controller) && hub_state.serves(resource) == Some(false) {
             let values: [(&str, &dyn std::fmt::Display); 3] =
                 [("controller", &controller), ("kind", &resource.kind), ("file", &file)];
-            findings.push(NO_CRD.of(&values));
+            findings.push(NO_CRD.finding(&values));
         }
     }
     findings.extend(pods(hub_state, deployment));
@@ -117,10 +117,10 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     }
     let version = env!("CARGO_PKG_VERSION");
     if !is_of(&pod.image, version) {
-        findings.push(OTHER_VERSION.of(&[("image", &pod.image), ("version", &version)]));
+        findings.push(OTHER_VERSION.finding(&[("image", &pod.image), ("version", &version)]));
     }
     if findings.is_empty() {
-        findings.push(OK.of(&[("names", &pod.names().join(", "))]));
+        findings.push(OK.finding(&[("names", &pod.names().join(", "))]));
     }
     findings
 }
@@ -135,10 +135,10 @@ fn pods(hub_state: &HubState, deployment: &Value) -> Vec<Finding> {
     let wanted = deployment["spec"]["replicas"].as_u64().unwrap_or(1);
     let ready = deployment["status"]["readyReplicas"].as_u64().unwrap_or_default();
     let found = match (pods.len(), ready) {
-        (0, _) => NO_PODS.of(&[("namespace", namespace)]),
-        (_, 0) => NOT_READY.of(&[("namespace", namespace)]),
+        (0, _) => NO_PODS.finding(&[("namespace", namespace)]),
+        (_, 0) => NOT_READY.finding(&[("namespace", namespace)]),
         (_, ready) if ready < wanted => {
-            SOME_READY.of(&[("ready", &ready), ("wanted", &wanted), ("namespace", namespace)])
+            SOME_READY.finding(&[("ready", &ready), ("wanted", &wanted), ("namespace", namespace)])
         }
         _ => return Vec::new(),
     };
@@ -156,8 +156,8 @@ fn lease(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     let is_held = |lease: &&Value| !lease["spec"]["holderIdentity"].as_str().unwrap_or_default().is_empty();
     let lease = leases.iter().find(|it| name(it) == LEASE).filter(is_held);
     match lease {
-        None => vec![NO_LEASE.of(&[("namespace", namespace)])],
-        Some(lease) if !is_renewed(lease, now) => vec![NOT_RENEWED.of(&[("namespace", namespace)])],
+        None => vec![NO_LEASE.finding(&[("namespace", namespace)])],
+        Some(lease) if !is_renewed(lease, now) => vec![NOT_RENEWED.finding(&[("namespace", namespace)])],
         Some(_) => Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Check;
 use crate::doctor::hub_state::{HubState, Lookup, items};
-use crate::doctor::message::{Finding, Message, some};
+use crate::doctor::message::{Finding, Message, list_names};
 use crate::doctor::shipped::objects;
 use crate::embedded;
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
     name: "argocd-cm",
-    messages: &[&NO_HEALTH, &OTHER_HEALTH, &HIDDEN, &BY_LABEL, &OK],
+    messages: &[&NO_HEALTH, &OTHER_HEALTH, &EXCLUDED, &BY_LABEL, &OK],
     run,
 };
 
@@ -26,7 +26,7 @@ static OTHER_HEALTH: Message = Message::warning(
     "the health check for {kind} in argocd-cm differs from version {version}",
     "restore it with argocd-ocm-cmp install --features plugin of that version",
 );
-static HIDDEN: Message = Message::error(
+static EXCLUDED: Message = Message::error(
     "argocd-cm-hides",
     "Argo CD ignores {kind} because of {key} in argocd-cm",
     "change {key} so that Argo CD watches work.open-cluster-management.io",
@@ -59,9 +59,9 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
             continue;
         };
         match data(key) {
-            None => findings.push(NO_HEALTH.of(&[("kind", &kind)])),
+            None => findings.push(NO_HEALTH.finding(&[("kind", &kind)])),
             Some(theirs) if Some(theirs) == check.as_str().map(str::trim) => {}
-            Some(_) => findings.push(OTHER_HEALTH.of(&[("kind", &kind), ("version", &version)])),
+            Some(_) => findings.push(OTHER_HEALTH.finding(&[("kind", &kind), ("version", &version)])),
         }
     }
     for (key, is_hidden) in [
@@ -70,14 +70,14 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     ] {
         let kinds = is_hidden.unwrap_or_default();
         if !kinds.is_empty() {
-            findings.push(HIDDEN.of(&[("kind", &some(kinds)), ("key", &key)]));
+            findings.push(EXCLUDED.finding(&[("kind", &list_names(kinds)), ("key", &key)]));
         }
     }
     if data("application.resourceTrackingMethod") == Some("label") {
-        findings.push(BY_LABEL.of(&[]));
+        findings.push(BY_LABEL.finding(&[]));
     }
     if findings.is_empty() {
-        findings.push(OK.of(&[("version", &version)]));
+        findings.push(OK.finding(&[("version", &version)]));
     }
     findings
 }
@@ -90,7 +90,7 @@ fn matched(filter: &str) -> Vec<&'static str> {
     let rules = rules.first().map_or(&[][..], items);
     KINDS
         .into_iter()
-        .filter(|kind| rules.iter().any(|rule| has(rule, kind)))
+        .filter(|kind| rules.iter().any(|rule| rule_matches(rule, kind)))
         .collect()
 }
 
@@ -98,21 +98,25 @@ fn matched(filter: &str) -> Vec<&'static str> {
 fn unmatched(filter: &str) -> Vec<&'static str> {
     let rules = objects(filter);
     let rules = rules.first().map_or(&[][..], items);
-    let is_out = |kind: &&str| !rules.is_empty() && !rules.iter().any(|rule| has(rule, kind));
+    let is_out = |kind: &&str| !rules.is_empty() && !rules.iter().any(|rule| rule_matches(rule, kind));
     KINDS.into_iter().filter(is_out).collect()
 }
 
 /// Mirrors `Match` of Argo CD's `FilteredResource`: a missing field of a rule matches everything. Rules for single clusters apply
 /// to the hub if they name its address.
-fn has(rule: &Value, kind: &str) -> bool {
+fn rule_matches(rule: &Value, kind: &str) -> bool {
     let field = |name: &str, text: &str| {
         let patterns = items(&rule[name]);
-        patterns.is_empty() || patterns.iter().filter_map(Value::as_str).any(|it| is_like(it, text))
+        patterns.is_empty()
+            || patterns
+                .iter()
+                .filter_map(Value::as_str)
+                .any(|it| matches_pattern(it, text))
     };
     field("apiGroups", GROUP) && field("kinds", kind) && field("clusters", "https://kubernetes.default.svc")
 }
 
 /// Returns true if a text matches a pattern of Argo CD; a malformed pattern matches nothing.
-pub(super) fn is_like(pattern: &str, text: &str) -> bool {
+pub(super) fn matches_pattern(pattern: &str, text: &str) -> bool {
     Glob::new(pattern).is_ok_and(|glob| glob.matches(text))
 }

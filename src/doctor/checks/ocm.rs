@@ -3,15 +3,16 @@
 use super::{Check, refused};
 use crate::doctor::controller::ControllerPod;
 use crate::doctor::hub_state::{HubState, Lookup, is_late, items};
-use crate::doctor::message::{Finding, Message, count, some};
+use crate::doctor::message::{Finding, Message, count, list_names};
 use crate::doctor::rights::gate;
+use controller::reconcile::Settings;
 use jiff::Timestamp;
 use ocm::resources::{CLUSTERS, DECISIONS, Resource, WORK_SETS, WORKS};
 use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
     name: "ocm",
-    messages: &[&NO_API, &NO_RULES, &NO_GATE, &IDLE_SETS, &OK],
+    messages: &[&NO_API, &NO_RULES, &NO_GATE, &SETS_NOT_PROCESSED, &OK],
     run,
 };
 
@@ -30,7 +31,7 @@ static NO_GATE: Message = Message::error(
     "OCM does not process {sets}, because feature gate ManifestWorkReplicaSet is not enabled in the ClusterManager: {names}",
     "enable it in spec.workConfiguration.featureGates of the ClusterManager",
 );
-static IDLE_SETS: Message = Message::error(
+static SETS_NOT_PROCESSED: Message = Message::error(
     "ocm-sets-idle",
     "OCM does not process {sets}: {names}",
     "check that its work manager runs with --feature-gates=ManifestWorkReplicaSet=true",
@@ -47,11 +48,11 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
         match hub_state.apis.get(&api) {
             Some(Lookup::Refused(why)) => findings.extend(refused(&format!("the API {api}"), why)),
             _ if hub_state.serves(resource) == Some(true) => {}
-            _ => findings.push(NO_API.of(&[("kind", &resource.kind), ("api", &api)])),
+            _ => findings.push(NO_API.finding(&[("kind", &resource.kind), ("api", &api)])),
         }
     }
     match &hub_state.work_crd {
-        Lookup::Found(crd) if !has_rules(crd) => findings.push(NO_RULES.of(&[])),
+        Lookup::Found(crd) if !has_rules(crd) => findings.push(NO_RULES.finding(&[])),
         Lookup::Refused(why) => findings.extend(refused("the CustomResourceDefinition of ManifestWorks", why)),
         _ => {}
     }
@@ -63,17 +64,17 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
         Lookup::Refused(why) => findings.extend(refused("ManifestWorkReplicaSets", why)),
         Lookup::NotFound => {}
         Lookup::Found(sets) => {
-            let idle = sets.iter().filter(|it| !it.answered && is_late(it.created, now));
+            let idle = sets.iter().filter(|it| !it.has_status && is_late(it.created, now));
             let idle: Vec<_> = idle.map(|it| &it.qualified_name).collect();
             if !idle.is_empty() {
-                let is_told = hub_state.cluster_managers.found().is_some_and(|it| !it.is_empty());
-                let message = if is_told && enabled != Some(true) {
+                let has_cluster_manager = hub_state.cluster_managers.found().is_some_and(|it| !it.is_empty());
+                let message = if has_cluster_manager && enabled != Some(true) {
                     &NO_GATE
                 } else {
-                    &IDLE_SETS
+                    &SETS_NOT_PROCESSED
                 };
                 let number = count(idle.len(), "ManifestWorkReplicaSet");
-                findings.push(message.of(&[("sets", &number), ("names", &some(idle))]));
+                findings.push(message.finding(&[("sets", &number), ("names", &list_names(idle))]));
             }
         }
     }
@@ -84,7 +85,7 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
                 "; there is no ClusterManager: see the flags --feature-gates of OCM's controllers for enabled feature gates"
             }
         };
-        findings.push(OK.of(&[("gates", &unknown)]));
+        findings.push(OK.finding(&[("gates", &unknown)]));
     }
     findings
 }
@@ -102,10 +103,11 @@ fn needed(hub_state: &HubState) -> Vec<&'static Resource> {
     {
         needed.extend([&WORK_SETS, &DECISIONS]);
     }
-    let controllers = ControllerPod::of(hub_state)
+    let controllers = ControllerPod::from_state(hub_state)
         .map(|it| it.controllers)
         .unwrap_or_default();
-    for kind in controllers.iter().flat_map(|it| it.kinds()) {
+    let settings = Settings::default();
+    for kind in controllers.iter().flat_map(|it| it.kinds(&settings)) {
         let resource = kind.resource();
         let is_ocm = resource.group.ends_with("open-cluster-management.io") && !kind.may_be_missing();
         if is_ocm && !needed.contains(&resource) {

@@ -2,7 +2,7 @@
 
 use super::{Check, refused};
 use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, items, name, tag};
-use crate::doctor::message::{Finding, Message, some};
+use crate::doctor::message::{Finding, Message, list_names};
 use crate::doctor::shipped::objects;
 use crate::embedded;
 use jiff::Timestamp;
@@ -73,9 +73,9 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let (namespace, version) = (&hub_state.namespace, env!("CARGO_PKG_VERSION"));
     let mut findings = match &hub_state.plugin {
         Lookup::Refused(why) => refused(&format!("ConfigMap {namespace}/{PLUGIN}"), why),
-        Lookup::NotFound => vec![NO_CONFIG.of(&[("namespace", namespace)])],
+        Lookup::NotFound => vec![NO_CONFIG.finding(&[("namespace", namespace)])],
         Lookup::Found(it) if is_ours(it) => Vec::new(),
-        Lookup::Found(_) => vec![OTHER_CONFIG.of(&[("namespace", namespace), ("version", &version)])],
+        Lookup::Found(_) => vec![OTHER_CONFIG.finding(&[("namespace", namespace), ("version", &version)])],
     };
     // Another check reports a missing repo-server.
     let Some(repo_server) = hub_state.repo_server() else {
@@ -83,28 +83,28 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     };
     let deployment = format!("{namespace}/{}", name(repo_server));
     let Some(sidecar) = containers(repo_server).iter().find(|it| it["name"] == PLUGIN) else {
-        findings.push(NO_SIDECAR.of(&[("deployment", &deployment)]));
+        findings.push(NO_SIDECAR.finding(&[("deployment", &deployment)]));
         return findings;
     };
     let missing = missing_mounts(sidecar);
     if !missing.is_empty() {
-        findings.push(NO_MOUNT.of(&[("deployment", &deployment), ("paths", &some(missing))]));
+        findings.push(NO_MOUNT.finding(&[("deployment", &deployment), ("paths", &list_names(missing))]));
     }
     if sidecar["resources"]["limits"]["memory"].is_null() {
-        findings.push(NO_LIMIT.of(&[("deployment", &deployment)]));
+        findings.push(NO_LIMIT.finding(&[("deployment", &deployment)]));
     }
     if !items(&sidecar["env"])
         .iter()
         .any(|it| it["name"] == "ARGOCD_OCM_CMP_POLICY_FILE")
     {
-        findings.push(NO_POLICY.of(&[("deployment", &deployment)]));
+        findings.push(NO_POLICY.finding(&[("deployment", &deployment)]));
     }
     let image = sidecar["image"].as_str().unwrap_or_default();
     if !is_of(image, version) {
-        findings.push(OTHER_VERSION.of(&[("deployment", &deployment), ("image", &image), ("version", &version)]));
+        findings.push(OTHER_VERSION.finding(&[("deployment", &deployment), ("image", &image), ("version", &version)]));
     }
     if findings.is_empty() {
-        findings.push(OK.of(&[("deployment", &deployment), ("version", &version)]));
+        findings.push(OK.finding(&[("deployment", &deployment), ("version", &version)]));
     }
     findings
 }

@@ -3,7 +3,7 @@
 
 use super::{Check, refused};
 use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, items, name};
-use crate::doctor::message::{Finding, Message, count, some};
+use crate::doctor::message::{Finding, Message, count, list_names};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let lost: Vec<_> = lost.map(|it| &it.qualified_name).collect();
     if !lost.is_empty() {
         let number = count(lost.len(), "Application");
-        findings.push(NOT_FOUND.of(&[("applications", &number), ("names", &some(lost))]));
+        findings.push(NOT_FOUND.finding(&[("applications", &number), ("names", &list_names(lost))]));
     }
     // Another check reports a missing sidecar.
     let sidecar = |it: &&Value| containers(it).iter().any(|it| it["name"] == PLUGIN);
@@ -78,15 +78,15 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     }
     let pods = hub_state.pods_of(repo_server).unwrap_or_default();
     if pods.is_empty() {
-        findings.push(NO_PODS.of(&[("deployment", &deployment)]));
+        findings.push(NO_PODS.finding(&[("deployment", &deployment)]));
         return findings;
     }
     let (with, without): (Vec<_>, Vec<_>) = pods
         .iter()
         .partition(|pod| items(&pod["spec"]["containers"]).iter().any(|it| it["name"] == PLUGIN));
     if !without.is_empty() {
-        let names = some(without.into_iter().copied().map(name));
-        findings.push(NOT_IN_PODS.of(&[("deployment", &deployment), ("names", &names)]));
+        let names = list_names(without.into_iter().copied().map(name));
+        findings.push(NOT_IN_PODS.finding(&[("deployment", &deployment), ("names", &names)]));
     }
     let status = |pod: &Value| {
         let mut containers = items(&pod["status"]["containerStatuses"]).iter();
@@ -95,20 +95,20 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let unready: Vec<_> = with.iter().filter(|pod| status(pod)["ready"] != true).collect();
     if let Some(first) = unready.first() {
         let why = reason(&status(first));
-        let names = some(unready.iter().map(|pod| name(pod)));
-        findings.push(NOT_READY.of(&[("names", &names), ("why", &why)]));
+        let names = list_names(unready.iter().map(|pod| name(pod)));
+        findings.push(NOT_READY.finding(&[("names", &names), ("why", &why)]));
     }
     let restarted = with
         .iter()
         .filter(|pod| status(pod)["restartCount"].as_u64() >= Some(RESTARTS));
     let restarted: Vec<_> = restarted.map(|pod| name(pod)).collect();
     if !restarted.is_empty() {
-        findings.push(RESTARTED.of(&[("names", &some(restarted))]));
+        findings.push(RESTARTED.finding(&[("names", &list_names(restarted))]));
     }
     if findings.is_empty() {
         let applications = applications.map_or(0, Vec::len);
         let (pods, applications) = (count(with.len(), "pod"), count(applications, "Application"));
-        findings.push(OK.of(&[("pods", &pods), ("applications", &applications)]));
+        findings.push(OK.finding(&[("pods", &pods), ("applications", &applications)]));
     }
     findings
 }

@@ -1,9 +1,9 @@
 //! Checks that the AppProjects of Applications with the plugin permit works.
 
-use super::health::is_like;
+use super::health::matches_pattern;
 use super::{Check, refused};
 use crate::doctor::hub_state::{HubState, Lookup, Project};
-use crate::doctor::message::{Finding, Message, count, some};
+use crate::doctor::message::{Finding, Message, count, list_names};
 use jiff::Timestamp;
 use ocm::work::{GROUP, KIND};
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
             .push(&application.qualified_name);
     }
     if by_project.is_empty() {
-        return vec![NO_APPLICATIONS.of(&[])];
+        return vec![NO_APPLICATIONS.finding(&[])];
     }
     let projects = match &hub_state.projects {
         Lookup::Found(projects) => projects,
@@ -58,23 +58,27 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     for (name, users) in &by_project {
         let message = match projects.get(*name) {
             None => &NO_PROJECT,
-            Some(project) if !lets_in(project) => &NOT_ALLOWED,
+            Some(project) if !permits_works(project) => &NOT_ALLOWED,
             Some(_) => continue,
         };
         let number = count(users.len(), "Application");
-        findings.push(message.of(&[("project", name), ("applications", &number), ("names", &some(users))]));
+        findings.push(message.finding(&[
+            ("project", name),
+            ("applications", &number),
+            ("names", &list_names(users)),
+        ]));
     }
     if findings.is_empty() {
-        findings.push(OK.of(&[("names", &some(by_project.keys()))]));
+        findings.push(OK.finding(&[("names", &list_names(by_project.keys()))]));
     }
     findings
 }
 
 /// Returns true if an AppProject permits works, by Argo CD's rules for namespaced kinds.
-fn lets_in(project: &Project) -> bool {
+fn permits_works(project: &Project) -> bool {
     let has = |list: &[(String, String)]| {
         list.iter()
-            .any(|(group, kind)| is_like(group, GROUP) && is_like(kind, KIND))
+            .any(|(group, kind)| matches_pattern(group, GROUP) && matches_pattern(kind, KIND))
     };
     project.allowed.as_deref().is_none_or(has) && !has(&project.refused)
 }

@@ -3,13 +3,13 @@
 use super::Check;
 use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, Message};
-use crate::doctor::rights::Right;
+use crate::doctor::rights::Permission;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
 pub(super) static CHECK: Check = Check {
     name: "rights",
-    messages: &[&MISSING, &NOT_ASKED, &OK],
+    messages: &[&MISSING, &CANNOT_CHECK, &OK],
     run,
 };
 
@@ -18,7 +18,7 @@ static MISSING: Message = Message::error(
     "ServiceAccount {namespace}/{account} is missing permissions from {file}: {rights}",
     "apply {file}, and check that its bindings name this ServiceAccount",
 );
-static NOT_ASKED: Message = Message::blind(
+static CANNOT_CHECK: Message = Message::unreadable(
     "rights-not-asked",
     "cannot check the permissions of ServiceAccounts: {why}",
     "ask for permission to create subjectaccessreviews of authorization.k8s.io, or ask an administrator to run this",
@@ -29,43 +29,49 @@ static OK: Message = Message::ok("rights", "all permissions from {files} are gra
 const LISTED: usize = 5;
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
-    let rights = match &hub_state.rights {
-        Lookup::Found(rights) => rights,
+    let permissions = match &hub_state.permissions {
+        Lookup::Found(permissions) => permissions,
         Lookup::NotFound => return Vec::new(),
-        Lookup::Refused(why) => return vec![NOT_ASKED.of(&[("why", why)])],
+        Lookup::Refused(why) => return vec![CANNOT_CHECK.finding(&[("why", why)])],
     };
     let mut findings = Vec::new();
     let mut files: Vec<(&str, &str)> = Vec::new();
-    for (right, _) in rights {
-        if !files.contains(&(right.file, &right.account)) {
-            files.push((right.file, &right.account));
+    for (permission, _) in permissions {
+        if !files.contains(&(permission.file, &permission.account)) {
+            files.push((permission.file, &permission.account));
         }
     }
     for (file, account) in &files {
-        let is_missing = |(right, given): &&(Right, bool)| !given && right.file == *file && right.account == *account;
-        let missing: Vec<_> = rights.iter().filter(is_missing).map(|(right, _)| right).collect();
+        let is_missing = |(permission, granted): &&(Permission, bool)| {
+            !granted && permission.file == *file && permission.account == *account
+        };
+        let missing: Vec<_> = permissions
+            .iter()
+            .filter(is_missing)
+            .map(|(permission, _)| permission)
+            .collect();
         if !missing.is_empty() {
-            let rights = listed(&missing);
+            let permissions = listed(&missing);
             let values: [(&str, &dyn std::fmt::Display); 4] = [
                 ("namespace", &hub_state.namespace),
                 ("account", account),
                 ("file", file),
-                ("rights", &rights),
+                ("rights", &permissions),
             ];
-            findings.push(MISSING.of(&values));
+            findings.push(MISSING.finding(&values));
         }
     }
     if findings.is_empty() && !files.is_empty() {
         let files: BTreeSet<_> = files.iter().map(|(file, _)| *file).collect();
         let files: Vec<_> = files.into_iter().collect();
-        findings.push(OK.of(&[("files", &files.join(", "))]));
+        findings.push(OK.finding(&[("files", &files.join(", "))]));
     }
     findings
 }
 
 /// Returns the first permissions, in the order of the file.
-fn listed(rights: &[&Right]) -> String {
-    let mut lines: Vec<String> = rights.iter().map(ToString::to_string).collect();
+fn listed(permissions: &[&Permission]) -> String {
+    let mut lines: Vec<String> = permissions.iter().map(ToString::to_string).collect();
     lines.dedup();
     let listed = lines.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
     match lines.len().saturating_sub(LISTED) {

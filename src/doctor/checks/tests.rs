@@ -2,8 +2,8 @@ use super::{CHECKS, REFUSED};
 use crate::doctor::shipped;
 use crate::doctor::shipped::objects;
 use crate::doctor::{
-    Application, CheckResult, Cluster, Finding, HubState, Level, Lookup, Message, Project, Refusal, ReplicaSet, Right,
-    Work, examine, overall_result, table, value, wanted,
+    Application, ApplyError, CheckResult, Cluster, Finding, HubState, Level, Lookup, Message, Permission, Project,
+    ReplicaSet, Work, examine, overall_result, required_permissions, table, value,
 };
 use crate::embedded;
 use controller::controllers::CONTROLLERS;
@@ -41,13 +41,13 @@ fn work(cluster: &str, name: &str) -> Work {
         name: name.into(),
         created: Some(ago(3600)),
         size: 1000,
-        answered: true,
+        has_status: true,
         ..Work::default()
     }
 }
 
 /// Returns a complete hub without problems.
-fn well() -> HubState {
+fn healthy_hub() -> HubState {
     let [server, controller] = ["argocd-repo-server", "argocd-ocm-cmp-controller"];
     let labels = |name: &str| json!({"app.kubernetes.io/name": name});
     let mut repo_server = deployment(embedded::DEPLOY_CMP, &labels(server));
@@ -63,9 +63,10 @@ fn well() -> HubState {
         "spec": {"template": {"spec": {"serviceAccountName": "argocd-application-controller"}}},
     });
     let mut apis: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let settings = controller::reconcile::Settings::default();
     let used = CONTROLLERS
         .iter()
-        .flat_map(controller::controllers::Controller::kinds)
+        .flat_map(|it| it.kinds(&settings))
         .map(controller::model::Kind::resource);
     for resource in used {
         apis.entry(resource.api_version())
@@ -115,43 +116,48 @@ fn well() -> HubState {
 
 /// Grants all permissions.
 fn grant(hub_state: &mut HubState) {
-    hub_state.rights = Lookup::Found(wanted(hub_state).into_iter().map(|right| (right, true)).collect());
+    hub_state.permissions = Lookup::Found(
+        required_permissions(hub_state)
+            .into_iter()
+            .map(|permission| (permission, true))
+            .collect(),
+    );
 }
 
-fn found<T>(look: &mut Lookup<T>) -> &mut T {
-    match look {
+fn value_of<T>(lookup: &mut Lookup<T>) -> &mut T {
+    match lookup {
         Lookup::Found(it) => it,
-        _ => panic!("it is not there"),
+        _ => panic!("the object does not exist"),
     }
 }
 
 /// Returns the Pod template of a Deployment.
 fn template<'s>(hub_state: &'s mut HubState, name: &str) -> &'s mut Value {
-    let mut all = found(&mut hub_state.deployments).iter_mut();
-    let found = all.find(|it| it["metadata"]["name"] == name).expect("it is there");
-    &mut found["spec"]["template"]["spec"]
+    let mut all = value_of(&mut hub_state.deployments).iter_mut();
+    let deployment = all.find(|it| it["metadata"]["name"] == name).expect("the Deployment");
+    &mut deployment["spec"]["template"]["spec"]
 }
 
 /// Sets the enabled controllers.
-fn told(hub_state: &mut HubState, controllers: &str) {
+fn enable_controllers(hub_state: &mut HubState, controllers: &str) {
     let container = &mut template(hub_state, "argocd-ocm-cmp-controller")["containers"][0];
     container["env"] = json!([{"name": "ARGOCD_OCM_CMP_CONTROLLERS", "value": controllers}]);
 }
 
 fn withhold(hub_state: &mut HubState, resource: &Resource) {
-    found(hub_state.apis.get_mut(&resource.api_version()).expect("the API")).remove(resource.plural);
+    value_of(hub_state.apis.get_mut(&resource.api_version()).expect("the API")).remove(resource.plural);
 }
 
 /// Returns the ids of the findings after this change to a hub without problems.
-fn broken(break_it: impl FnOnce(&mut HubState)) -> Vec<&'static str> {
-    let mut hub_state = well();
+fn problems_after(break_it: impl FnOnce(&mut HubState)) -> Vec<&'static str> {
+    let mut hub_state = healthy_hub();
     break_it(&mut hub_state);
-    bad(&examine(&hub_state, now()))
+    problem_ids(&examine(&hub_state, now()))
 }
 
-fn bad(findings: &[Finding]) -> Vec<&'static str> {
-    let bad = findings.iter().filter(|it| it.message.level != Level::Ok);
-    bad.map(|it| it.message.id).collect()
+fn problem_ids(findings: &[Finding]) -> Vec<&'static str> {
+    let problems = findings.iter().filter(|it| it.message.level != Level::Ok);
+    problems.map(|it| it.message.id).collect()
 }
 
 fn messages() -> impl Iterator<Item = &'static Message> {
@@ -161,18 +167,18 @@ fn messages() -> impl Iterator<Item = &'static Message> {
 
 #[test]
 fn healthy_hub_has_no_errors() {
-    let findings = examine(&well(), now());
+    let findings = examine(&healthy_hub(), now());
     assert_eq!(overall_result(&findings), CheckResult::Passed);
     insta::assert_snapshot!(table(&findings, false));
 }
 
 #[test]
 fn errors_come_first_with_remediation() {
-    let mut hub_state = well();
-    found(&mut hub_state.config)["data"] = json!({});
+    let mut hub_state = healthy_hub();
+    value_of(&mut hub_state.config)["data"] = json!({});
     hub_state.plugin = Lookup::NotFound;
     hub_state.pods = Lookup::Refused("pods is forbidden".to_owned());
-    found(&mut hub_state.clusters).clear();
+    value_of(&mut hub_state.clusters).clear();
     let findings = examine(&hub_state, now());
     assert_eq!(overall_result(&findings), CheckResult::Failed);
     insta::assert_snapshot!(table(&findings, false));
@@ -191,7 +197,7 @@ fn errors_come_first_with_remediation() {
 
 #[test]
 fn forbidden_reads_are_findings() {
-    let why = || "it is forbidden".to_owned();
+    let why = || "forbidden".to_owned();
     let refusals: [fn(&mut HubState, String); 13] = [
         |hub_state, why| hub_state.config = Lookup::Refused(why),
         |hub_state, why| hub_state.deployments = Lookup::Refused(why),
@@ -208,17 +214,17 @@ fn forbidden_reads_are_findings() {
         |hub_state, why| hub_state.sets = Lookup::Refused(why),
     ];
     for (at, refuse) in refusals.into_iter().enumerate() {
-        let mut hub_state = well();
+        let mut hub_state = healthy_hub();
         refuse(&mut hub_state, why());
         let findings = examine(&hub_state, now());
         assert_eq!(overall_result(&findings), CheckResult::Unknown, "{at}: {findings:#?}");
         assert!(
-            bad(&findings).iter().all(|it| *it == "could-not-look"),
+            problem_ids(&findings).iter().all(|it| *it == "could-not-look"),
             "{at}: {findings:#?}"
         );
     }
     assert_eq!(
-        broken(|hub_state| hub_state.rights = Lookup::Refused(why())),
+        problems_after(|hub_state| hub_state.permissions = Lookup::Refused(why())),
         ["rights-not-asked"]
     );
 }
@@ -226,31 +232,31 @@ fn forbidden_reads_are_findings() {
 #[test]
 fn finds_problems_of_argo_cd() {
     let image = |image: &'static str| {
-        broken(|hub_state| template(hub_state, "argocd-repo-server")["containers"][0]["image"] = image.into())
+        problems_after(|hub_state| template(hub_state, "argocd-repo-server")["containers"][0]["image"] = image.into())
     };
     assert_eq!(image("argocd:v2.3.1"), ["argo-cd-too-old"]);
     assert_eq!(image("argocd:v2.14.0"), ["argo-cd-old"]);
     assert_eq!(image("argocd:latest"), ["argo-cd-version-unknown"]);
-    let gone = |elsewhere: &[&str]| {
-        broken(|hub_state| {
+    let gone = |argocd_namespaces: &[&str]| {
+        problems_after(|hub_state| {
             hub_state.config = Lookup::NotFound;
-            hub_state.elsewhere = Lookup::Found(elsewhere.iter().map(ToString::to_string).collect());
+            hub_state.argocd_namespaces = Lookup::Found(argocd_namespaces.iter().map(ToString::to_string).collect());
             hub_state.deployments = Lookup::Found(Vec::new());
-            hub_state.rights = Lookup::NotFound;
+            hub_state.permissions = Lookup::NotFound;
         })
     };
     assert_eq!(gone(&[]), ["argo-cd-nowhere"]);
     assert_eq!(
         gone(&["gitops"]),
         ["argo-cd-elsewhere"],
-        "and nothing else of it is missed"
+        "other parts of Argo CD are not reported"
     );
-    let only_config = broken(|hub_state| {
-        found(&mut hub_state.deployments).remove(0);
+    let only_config = problems_after(|hub_state| {
+        value_of(&mut hub_state.deployments).remove(0);
     });
     assert_eq!(only_config, ["argo-cd-without-repo-server"]);
-    let by_operator = broken(|hub_state| {
-        let server = &mut found(&mut hub_state.deployments)[0]["metadata"];
+    let by_operator = problems_after(|hub_state| {
+        let server = &mut value_of(&mut hub_state.deployments)[0]["metadata"];
         server["name"] = json!("openshift-gitops-repo-server");
     });
     assert!(by_operator.is_empty(), "{by_operator:?}");
@@ -258,29 +264,32 @@ fn finds_problems_of_argo_cd() {
 
 #[test]
 fn finds_problems_of_ocm() {
-    assert_eq!(broken(|hub_state| hub_state.apis.clear()), ["ocm-api-missing"; 2]);
+    assert_eq!(
+        problems_after(|hub_state| hub_state.apis.clear()),
+        ["ocm-api-missing"; 2]
+    );
     for (placement, expected) in [(false, &[][..]), (true, &["ocm-api-missing"])] {
-        let told = broken(|hub_state| {
-            found(&mut hub_state.applications)[0].placement = placement;
+        let ids = problems_after(|hub_state| {
+            value_of(&mut hub_state.applications)[0].placement = placement;
             withhold(hub_state, &WORK_SETS);
         });
-        assert_eq!(told, expected);
+        assert_eq!(ids, expected);
     }
     assert_eq!(
-        broken(|hub_state| hub_state.work_crd = Lookup::Found(json!({}))),
+        problems_after(|hub_state| hub_state.work_crd = Lookup::Found(json!({}))),
         ["ocm-without-condition-rules"]
     );
     let set = |created| ReplicaSet {
         qualified_name: "argocd/shop".to_owned(),
         created: Some(created),
-        answered: false,
+        has_status: false,
     };
     assert!(
-        broken(|hub_state| found(&mut hub_state.sets).push(set(ago(10)))).is_empty(),
-        "it is too early"
+        problems_after(|hub_state| value_of(&mut hub_state.sets).push(set(ago(10)))).is_empty(),
+        "reported only after the grace period"
     );
     assert_eq!(
-        broken(|hub_state| found(&mut hub_state.sets).push(set(ago(100)))),
+        problems_after(|hub_state| value_of(&mut hub_state.sets).push(set(ago(100)))),
         ["ocm-sets-idle"]
     );
     let manager = |mode: &str| {
@@ -288,32 +297,32 @@ fn finds_problems_of_ocm() {
         Lookup::Found(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})])
     };
     for (mode, expected) in [("Disable", "ocm-gate-off"), ("Enable", "ocm-sets-idle")] {
-        let told = broken(|hub_state| {
-            found(&mut hub_state.sets).push(set(ago(100)));
+        let ids = problems_after(|hub_state| {
+            value_of(&mut hub_state.sets).push(set(ago(100)));
             hub_state.cluster_managers = manager(mode);
         });
-        assert_eq!(told, [expected]);
+        assert_eq!(ids, [expected]);
     }
 }
 
 #[test]
 fn finds_problems_of_the_plugin() {
     assert_eq!(
-        broken(|hub_state| hub_state.plugin = Lookup::NotFound),
+        problems_after(|hub_state| hub_state.plugin = Lookup::NotFound),
         ["plugin-config-missing"]
     );
     let other = json!({"data": {"plugin.yaml": "kind: ConfigManagementPlugin"}});
     assert_eq!(
-        broken(|hub_state| hub_state.plugin = Lookup::Found(other)),
+        problems_after(|hub_state| hub_state.plugin = Lookup::Found(other)),
         ["plugin-config-differs"]
     );
     let same = json!({"data": {"plugin.yaml": format!("# ours\n{}", embedded::PLUGIN)}});
     assert!(
-        broken(|hub_state| hub_state.plugin = Lookup::Found(same)).is_empty(),
-        "comments mean nothing"
+        problems_after(|hub_state| hub_state.plugin = Lookup::Found(same)).is_empty(),
+        "comments do not count"
     );
     let sidecar = |change: fn(&mut Value)| {
-        broken(|hub_state| change(&mut template(hub_state, "argocd-repo-server")["containers"]))
+        problems_after(|hub_state| change(&mut template(hub_state, "argocd-repo-server")["containers"]))
     };
     assert_eq!(
         sidecar(|all| all[1] = json!({"name": "other"})),
@@ -339,7 +348,7 @@ fn finds_problems_of_the_plugin() {
     let folder =
         json!([{"mountPath": "/home/argocd/cmp-server/"}, {"mountPath": "/var/run/argocd"}, {"mountPath": "/tmp"}]);
     let in_a_folder =
-        broken(|hub_state| template(hub_state, "argocd-repo-server")["containers"][1]["volumeMounts"] = folder);
+        problems_after(|hub_state| template(hub_state, "argocd-repo-server")["containers"][1]["volumeMounts"] = folder);
     assert!(in_a_folder.is_empty(), "{in_a_folder:?}");
 }
 
@@ -350,7 +359,7 @@ fn finds_pods_without_confinement() {
             .iter()
             .map(|(pod, reached)| ((*pod).to_owned(), (*reached).to_owned()));
         let pods = Lookup::Found(pods.collect());
-        broken(|hub_state| hub_state.unconfined = pods)
+        problems_after(|hub_state| hub_state.unconfined = pods)
     };
     assert!(reached(&[]).is_empty());
     assert_eq!(
@@ -361,7 +370,7 @@ fn finds_pods_without_confinement() {
 
 #[test]
 fn finds_problems_of_the_plugins_pods() {
-    let pod = |change: fn(&mut Value)| broken(|hub_state| change(&mut found(&mut hub_state.pods)[0]));
+    let pod = |change: fn(&mut Value)| problems_after(|hub_state| change(&mut value_of(&mut hub_state.pods)[0]));
     assert_eq!(pod(|it| it["metadata"]["labels"] = json!({})), ["socket-no-pods"]);
     assert_eq!(
         pod(|it| it["spec"]["containers"] = json!([])),
@@ -373,18 +382,20 @@ fn finds_problems_of_the_plugins_pods() {
         ["socket-restarts"]
     );
     let error = "Failed to load target state: could not find plugin supporting the given repository";
-    let lost = broken(|hub_state| found(&mut hub_state.applications)[0].errors.push(error.to_owned()));
+    let lost = problems_after(|hub_state| value_of(&mut hub_state.applications)[0].errors.push(error.to_owned()));
     assert_eq!(lost, ["socket-not-found"]);
 }
 
 #[test]
 fn finds_problems_of_argocd_cm() {
     let data = |key: &'static str, value: Value| {
-        broken(|hub_state| match found(&mut hub_state.config)["data"].as_object_mut() {
-            Some(data) if value.is_null() => drop(data.remove(key)),
-            Some(data) => drop(data.insert(key.to_owned(), value)),
-            None => panic!("no data"),
-        })
+        problems_after(
+            |hub_state| match value_of(&mut hub_state.config)["data"].as_object_mut() {
+                Some(data) if value.is_null() => drop(data.remove(key)),
+                Some(data) => drop(data.insert(key.to_owned(), value)),
+                None => panic!("no data"),
+            },
+        )
     };
     let health = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
     assert_eq!(data(health, Value::Null), ["argocd-cm-health-missing"]);
@@ -414,7 +425,9 @@ fn finds_problems_of_argocd_cm() {
 #[test]
 fn finds_problems_of_projects() {
     let project = |project: Project| {
-        broken(|hub_state| hub_state.projects = Lookup::Found([("managed-clusters".to_owned(), project)].into()))
+        problems_after(|hub_state| {
+            hub_state.projects = Lookup::Found([("managed-clusters".to_owned(), project)].into());
+        })
     };
     let kinds = |group: &str, kind: &str| vec![(group.to_owned(), kind.to_owned())];
     let only = |group, kind| Project {
@@ -430,71 +443,72 @@ fn finds_problems_of_projects() {
     };
     assert_eq!(project(refused), ["projects-refuse-works"]);
     assert_eq!(
-        broken(|hub_state| found(&mut hub_state.projects).clear()),
+        problems_after(|hub_state| value_of(&mut hub_state.projects).clear()),
         ["projects-missing"]
     );
-    assert!(broken(|hub_state| found(&mut hub_state.applications).clear()).is_empty());
+    assert!(problems_after(|hub_state| value_of(&mut hub_state.applications).clear()).is_empty());
 }
 
 #[test]
 fn finds_problems_of_the_controller() {
-    let gone = broken(|hub_state| {
-        found(&mut hub_state.deployments).pop();
+    let gone = problems_after(|hub_state| {
+        value_of(&mut hub_state.deployments).pop();
         grant(hub_state);
     });
     assert_eq!(gone, ["controller-missing"]);
     assert_eq!(
-        broken(|hub_state| told(hub_state, "push")),
+        problems_after(|hub_state| enable_controllers(hub_state, "push")),
         ["controller-unknown-controllers"]
     );
     assert_eq!(
-        broken(|hub_state| found(&mut hub_state.leases).clear()),
+        problems_after(|hub_state| value_of(&mut hub_state.leases).clear()),
         ["controller-lease-missing"]
     );
-    let old =
-        |hub_state: &mut HubState| found(&mut hub_state.leases)[0]["spec"]["renewTime"] = json!(ago(200).to_string());
-    assert_eq!(broken(old), ["controller-lease-not-renewed"]);
+    let old = |hub_state: &mut HubState| {
+        value_of(&mut hub_state.leases)[0]["spec"]["renewTime"] = json!(ago(200).to_string());
+    };
+    assert_eq!(problems_after(old), ["controller-lease-not-renewed"]);
     let ready = |ready: u64| {
-        broken(|hub_state| found(&mut hub_state.deployments)[1]["status"] = json!({"readyReplicas": ready}))
+        problems_after(|hub_state| value_of(&mut hub_state.deployments)[1]["status"] = json!({"readyReplicas": ready}))
     };
     assert_eq!(
         (ready(0), ready(1)),
         (vec!["controller-not-ready"], vec!["controller-some-not-ready"])
     );
-    let no_pods = broken(|hub_state| {
-        found(&mut hub_state.pods).pop();
+    let no_pods = problems_after(|hub_state| {
+        value_of(&mut hub_state.pods).pop();
     });
     assert_eq!(no_pods, ["controller-no-pods"]);
     let image = |hub_state: &mut HubState| {
         template(hub_state, "argocd-ocm-cmp-controller")["containers"][0]["image"] = json!("x:9.9");
     };
-    assert_eq!(broken(image), ["controller-version-differs"]);
-    for (controllers, resource, found) in [
+    assert_eq!(problems_after(image), ["controller-version-differs"]);
+    for (controllers, resource, expected) in [
         ("gitopscluster", &GITOPS_CLUSTERS, &["controller-crd-missing"][..]),
         ("application-set-report", &REPORTS, &["controller-crd-missing"]),
         ("application-status", &REPORTS, &[]),
     ] {
-        let told = broken(|hub_state| {
-            told(hub_state, controllers);
+        let ids = problems_after(|hub_state| {
+            enable_controllers(hub_state, controllers);
             withhold(hub_state, resource);
         });
-        assert_eq!(told, found, "{controllers}");
+        assert_eq!(ids, expected, "{controllers}");
     }
 }
 
 #[test]
 fn finds_missing_permissions() {
-    let without = |which: fn(&Right) -> bool| {
-        let mut hub_state = well();
-        told(&mut hub_state, "*");
+    let without = |which: fn(&Permission) -> bool| {
+        let mut hub_state = healthy_hub();
+        enable_controllers(&mut hub_state, "*");
         hub_state.management = Lookup::Found(json!({}));
         grant(&mut hub_state);
-        for (right, is_given) in found(&mut hub_state.rights) {
-            *is_given = !which(right);
+        for (permission, is_granted) in value_of(&mut hub_state.permissions) {
+            *is_granted = !which(permission);
         }
         let findings = examine(&hub_state, now());
-        let wrong = findings.iter().filter(|it| it.message.level == Level::Error);
-        wrong.map(Finding::line).collect::<Vec<_>>().join("\n")
+        let errors = findings.iter().filter(|it| it.message.level == Level::Error);
+        errors.map(Finding::line).collect::<Vec<_>>().join("\n")
     };
     assert_eq!(without(|_| false), "");
     let lines = [
@@ -507,22 +521,23 @@ fn finds_missing_permissions() {
 
 #[test]
 fn execute_as_is_checked_only_where_needed() {
-    let asked = |hub_state: &HubState| wanted(hub_state).iter().any(|it| it.verb == "execute-as");
-    let mut hub_state = well();
-    assert!(!asked(&hub_state));
-    found(&mut hub_state.works)[0].executor = true;
-    assert!(asked(&hub_state));
-    let mut hub_state = well();
+    let needs_execute_as =
+        |hub_state: &HubState| required_permissions(hub_state).iter().any(|it| it.verb == "execute-as");
+    let mut hub_state = healthy_hub();
+    assert!(!needs_execute_as(&hub_state));
+    value_of(&mut hub_state.works)[0].executor = true;
+    assert!(needs_execute_as(&hub_state));
+    let mut hub_state = healthy_hub();
     let gates = json!([{"feature": "NilExecutorValidating", "mode": "Enable"}]);
     hub_state.cluster_managers = Lookup::Found(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})]);
-    assert!(asked(&hub_state));
+    assert!(needs_execute_as(&hub_state));
 }
 
 #[test]
 fn finds_problems_of_clusters() {
     let cluster = |name: &'static str, joined, available| {
-        broken(|hub_state| {
-            found(&mut hub_state.clusters).insert(name.to_owned(), Cluster { joined, available });
+        problems_after(|hub_state| {
+            value_of(&mut hub_state.clusters).insert(name.to_owned(), Cluster { joined, available });
         })
     };
     assert_eq!(cluster("eu1", false, None), ["clusters-not-joined"]);
@@ -532,32 +547,35 @@ fn finds_problems_of_clusters() {
         assert_eq!(cluster("us1", state.0, state.1), ["clusters-idle"]);
     }
     assert_eq!(
-        broken(|hub_state| found(&mut hub_state.works).push(work("ap1", "shop"))),
+        problems_after(|hub_state| value_of(&mut hub_state.works).push(work("ap1", "shop"))),
         ["clusters-unknown"]
     );
     let unanswered = |created| {
-        broken(|hub_state| {
+        problems_after(|hub_state| {
             let work = Work {
-                answered: false,
+                has_status: false,
                 created: Some(created),
                 ..work("us1", "shop")
             };
-            found(&mut hub_state.works).push(work);
+            value_of(&mut hub_state.works).push(work);
         })
     };
     assert_eq!(unanswered(ago(100)), ["clusters-without-work-agent"]);
-    assert!(unanswered(ago(10)).is_empty(), "it is too early");
-    let one_of_two = broken(|hub_state| {
+    assert!(unanswered(ago(10)).is_empty(), "reported only after the grace period");
+    let one_of_two = problems_after(|hub_state| {
         let unanswered = Work {
-            answered: false,
+            has_status: false,
             ..work("eu1", "other")
         };
-        found(&mut hub_state.works).push(unanswered);
+        value_of(&mut hub_state.works).push(unanswered);
     });
-    assert!(one_of_two.is_empty(), "its agent is there: {one_of_two:?}");
-    let none = broken(|hub_state| {
-        found(&mut hub_state.clusters).clear();
-        found(&mut hub_state.works).clear();
+    assert!(
+        one_of_two.is_empty(),
+        "one work with a status proves that the agent runs: {one_of_two:?}"
+    );
+    let none = problems_after(|hub_state| {
+        value_of(&mut hub_state.clusters).clear();
+        value_of(&mut hub_state.works).clear();
     });
     assert_eq!(none, ["clusters-none"]);
 }
@@ -565,12 +583,12 @@ fn finds_problems_of_clusters() {
 #[test]
 fn finds_problems_of_works() {
     let refused = |message: &str| {
-        broken(|hub_state| {
+        problems_after(|hub_state| {
             let message = message.into();
-            found(&mut hub_state.works)[0].refused = Some(Refusal { message });
+            value_of(&mut hub_state.works)[0].refused = Some(ApplyError { message });
         })
     };
-    for (message, found) in [
+    for (message, expected) in [
         (
             "not allowed to apply the resource  configmaps, executor config",
             "works-refused-by-executor",
@@ -584,23 +602,23 @@ fn finds_problems_of_works() {
         ("spec.selector: field is immutable", "works-not-applied"),
         ("pods \"a\" is forbidden: exceeded quota: few", "works-not-applied"),
     ] {
-        assert_eq!(refused(&format!("Failed to apply manifest: {message}")), [found]);
+        assert_eq!(refused(&format!("Failed to apply manifest: {message}")), [expected]);
     }
-    assert!(broken(|hub_state| found(&mut hub_state.works)[0].size = 512_000).is_empty());
+    assert!(problems_after(|hub_state| value_of(&mut hub_state.works)[0].size = 512_000).is_empty());
     assert_eq!(
-        broken(|hub_state| found(&mut hub_state.works)[0].size = 512_001),
+        problems_after(|hub_state| value_of(&mut hub_state.works)[0].size = 512_001),
         ["works-over-limit"]
     );
     let error = "the size of manifests is 600103 bytes which exceeds the 512000 limit";
-    let too_large = broken(|hub_state| found(&mut hub_state.applications)[0].errors.push(error.to_owned()));
+    let too_large = problems_after(|hub_state| value_of(&mut hub_state.applications)[0].errors.push(error.to_owned()));
     assert_eq!(too_large, ["works-refused-for-size"]);
 }
 
 #[test]
 fn finds_problems_of_argocd_agent() {
     let agents = |management: Lookup<Value>, addons: &[(&str, bool)]| {
-        broken(|hub_state| {
-            told(hub_state, "argocd-agent");
+        problems_after(|hub_state| {
+            enable_controllers(hub_state, "argocd-agent");
             hub_state.management = management;
             hub_state.addons = Lookup::Found(addons.iter().map(|(name, is)| ((*name).to_owned(), *is)).collect());
         })
@@ -616,16 +634,16 @@ fn finds_problems_of_argocd_agent() {
 
 #[test]
 fn findings_of_a_large_fleet_are_short() {
-    let mut hub_state = well();
+    let mut hub_state = healthy_hub();
     let refused = |at: usize| Work {
-        refused: Some(Refusal {
+        refused: Some(ApplyError {
             message: format!("namespaces \"n{at}\" not found").into(),
         }),
         ..work(&format!("c{}", at / 5), &format!("w{at}"))
     };
-    found(&mut hub_state.works).extend((0..10_000).map(refused));
+    value_of(&mut hub_state.works).extend((0..10_000).map(refused));
     let findings = examine(&hub_state, now());
-    assert_eq!(bad(&findings), ["clusters-unknown", "works-without-namespace"]);
+    assert_eq!(problem_ids(&findings), ["clusters-unknown", "works-without-namespace"]);
     assert!(findings.iter().all(|it| it.line().len() < 500), "{findings:#?}");
 }
 
@@ -660,6 +678,10 @@ fn docs_doctor_md_lists_exactly_the_findings() {
         )
     };
     let missing: Vec<_> = messages().map(entry).filter(|entry| !page.contains(entry)).collect();
-    assert!(missing.is_empty(), "docs/doctor.md must have:\n{}", missing.join("\n"));
-    assert_eq!(page.matches("): **").count(), messages().count(), "and no others");
+    assert!(missing.is_empty(), "docs/doctor.md lacks:\n{}", missing.join("\n"));
+    assert_eq!(
+        page.matches("): **").count(),
+        messages().count(),
+        "docs/doctor.md has findings that no check reports"
+    );
 }

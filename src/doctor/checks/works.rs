@@ -2,14 +2,14 @@
 
 use super::{Check, refused};
 use crate::doctor::hub_state::{HubState, Lookup};
-use crate::doctor::message::{Finding, Message, count, some};
+use crate::doctor::message::{Finding, Message, count, list_names};
 use jiff::Timestamp;
 use manifest::text::shortened;
 
 pub(super) static CHECK: Check = Check {
     name: "works",
     messages: &[
-        &OVER,
+        &OVER_LIMIT,
         &TOO_LARGE,
         &BY_EXECUTOR,
         &BY_AGENT,
@@ -21,7 +21,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-static OVER: Message = Message::error(
+static OVER_LIMIT: Message = Message::error(
     "works-over-limit",
     "more than {limit} bytes are in {works}, so OCM's webhook rejects every change: {names}",
     "split the works of these Applications with a smaller work-size",
@@ -63,7 +63,7 @@ static OK: Message = Message::ok("works", "works of Applications: {works}, none 
 const LIMIT: usize = 500 * 1024;
 
 /// The maximum length of an agent's message in a finding, in bytes.
-const WHY: usize = 200;
+const MESSAGE_MAX: usize = 200;
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let works = match &hub_state.works {
@@ -79,7 +79,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         .collect();
     if !over.is_empty() {
         let number = count(over.len(), "work");
-        findings.push(OVER.of(&[("works", &number), ("limit", &LIMIT), ("names", &some(over))]));
+        findings.push(OVER_LIMIT.finding(&[("works", &number), ("limit", &LIMIT), ("names", &list_names(over))]));
     }
     let is_too_large =
         |error: &String| error.contains("the size of manifests is") && error.contains("which exceeds the");
@@ -90,7 +90,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         .collect();
     if !refused.is_empty() {
         let number = count(refused.len(), "Application");
-        findings.push(TOO_LARGE.of(&[("applications", &number), ("names", &some(refused))]));
+        findings.push(TOO_LARGE.finding(&[("applications", &number), ("names", &list_names(refused))]));
     }
     for message in [&BY_EXECUTOR, &BY_AGENT, &NO_KIND, &NO_NAMESPACE, &OTHER] {
         let refused = works
@@ -99,13 +99,13 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         let mut of_it: Vec<_> = refused.filter(|(_, why)| reason(why).id == message.id).collect();
         of_it.sort_unstable();
         let Some((_, why)) = of_it.first() else { continue };
-        let why = shortened(why, WHY);
+        let why = shortened(why, MESSAGE_MAX);
         let number = count(of_it.len(), "work");
-        let names = some(of_it.iter().map(|(qualified_name, _)| qualified_name));
-        findings.push(message.of(&[("works", &number), ("names", &names), ("why", &why)]));
+        let names = list_names(of_it.iter().map(|(qualified_name, _)| qualified_name));
+        findings.push(message.finding(&[("works", &number), ("names", &names), ("why", &why)]));
     }
     if findings.is_empty() {
-        findings.push(OK.of(&[("works", &works.len())]));
+        findings.push(OK.finding(&[("works", &works.len())]));
     }
     findings
 }

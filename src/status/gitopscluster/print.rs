@@ -4,7 +4,7 @@ use super::{Condition, Member, Report};
 use manifest::value::{Map, Value};
 use std::borrow::Cow;
 
-/// Returns a report as a value for `-o json` and `-o yaml`. Unknown fields are null; `untold` counts clusters of unknown state.
+/// Returns a report as a value for `-o json` and `-o yaml`. Unknown fields are null; `unlisted` counts clusters of unknown state.
 #[must_use]
 pub fn value(report: &Report) -> Value<'static> {
     let agent = report.agent.as_ref();
@@ -15,7 +15,7 @@ pub fn value(report: &Report) -> Value<'static> {
     Value::map([
         ("namespace", Value::text(&report.namespace)),
         ("name", Value::text(&report.name)),
-        ("healthy", Value::Bool(report.is_well())),
+        ("healthy", Value::Bool(report.is_healthy())),
         ("deleting", Value::Bool(report.deleting)),
         ("current", Value::Bool(report.is_current)),
         ("principal", optional(agent.and_then(|agent| agent.server.as_ref()))),
@@ -31,7 +31,7 @@ pub fn value(report: &Report) -> Value<'static> {
             Value::List(report.conditions.iter().map(condition).collect()),
         ),
         ("agents", Value::List(report.members.iter().map(member).collect())),
-        ("untold", number(report.unlisted)),
+        ("unlisted", number(report.unlisted)),
     ])
 }
 
@@ -48,7 +48,7 @@ fn member(it: &Member) -> Value<'static> {
     Value::map([
         ("cluster", Value::text(&it.name)),
         ("state", Value::text(it.state())),
-        ("certificateNotAfter", optional(it.until.as_ref())),
+        ("certificateNotAfter", optional(it.certificate_expiry.as_ref())),
         ("message", Value::text(&it.message)),
     ])
 }

@@ -23,27 +23,30 @@ pub fn table(report: &Report, now: Timestamp, wide: bool, colours: bool) -> Stri
         text.push('\n');
     }
     if !report.certificates.is_empty() {
-        let row = |(name, end): &(String, String)| [clean(name), until(end, now)];
+        let row = |(name, end): &(String, String)| [clean(name), format_expiry(end, now)];
         let certificates: Vec<_> = report.certificates.iter().map(row).collect();
         text.push('\n');
         text += &section(["CERTIFICATE", "UNTIL"], &certificates, colours, |_| None);
     }
-    let bad = report.conditions.iter();
-    let bad: Vec<_> = bad
+    let problems = report.conditions.iter();
+    let problems: Vec<_> = problems
         .filter(|it| it.status != "True" && it.kind != "Ready")
         .map(|it| [&it.kind, &it.status, &it.message].map(|cell| clean(cell)))
         .collect();
-    if !bad.is_empty() {
-        let colour = |at: usize| Some((1, colour_of(&bad[at][1])));
+    if !problems.is_empty() {
+        let colour = |at: usize| Some((1, colour_of(&problems[at][1])));
         text.push('\n');
-        text += &section(["CONDITION", "STATUS", "MESSAGE"], &bad, colours, colour);
+        text += &section(["CONDITION", "STATUS", "MESSAGE"], &problems, colours, colour);
     }
     if !report.members.is_empty() {
         let colour = |at: usize| Some((1, colour_of_state(report.members[at].state)));
         text.push('\n');
         text += &if wide {
             let row = |it: &Member| {
-                let end = it.until.as_ref().map_or("-".to_owned(), |end| until(end, now));
+                let end = it
+                    .certificate_expiry
+                    .as_ref()
+                    .map_or("-".to_owned(), |end| format_expiry(end, now));
                 [clean(&it.name), it.state().to_owned(), end, clean(&it.message)]
             };
             let members: Vec<_> = report.members.iter().map(row).collect();
@@ -57,7 +60,7 @@ pub fn table(report: &Report, now: Timestamp, wide: bool, colours: bool) -> Stri
     }
     if report.unlisted > 0 {
         let more = report.unlisted;
-        writeln!(text, "\n{more} more clusters are not listed in the status").expect("a String takes all");
+        writeln!(text, "\n{more} more clusters are not listed in the status").expect("writing to a String never fails");
     }
     text
 }
@@ -127,15 +130,15 @@ fn section<const N: usize>(
 }
 
 /// Formats a time as kubectl formats an AGE, with the time itself: `29d (2026-12-21T10:00:00Z)`. Returns other text as it is.
-fn until(end: &str, now: Timestamp) -> String {
+fn format_expiry(end: &str, now: Timestamp) -> String {
     let Ok(at) = end.parse::<Timestamp>() else {
         return clean(end);
     };
-    let left = at.duration_since(now);
-    if left.is_negative() {
-        format!("ended {} ago ({end})", human(left.abs()))
+    let remaining = at.duration_since(now);
+    if remaining.is_negative() {
+        format!("ended {} ago ({end})", human(remaining.abs()))
     } else {
-        format!("{} ({end})", human(left))
+        format!("{} ({end})", human(remaining))
     }
 }
 
@@ -209,8 +212,8 @@ mod tests {
 
     #[test]
     fn invalid_time_is_shown_unchanged() {
-        assert_eq!(until("soon\n", Timestamp::UNIX_EPOCH), "soon");
+        assert_eq!(format_expiry("soon\n", Timestamp::UNIX_EPOCH), "soon");
         let epoch = "1970-01-01T00:00:00Z";
-        assert_eq!(until(epoch, Timestamp::UNIX_EPOCH), format!("0s ({epoch})"));
+        assert_eq!(format_expiry(epoch, Timestamp::UNIX_EPOCH), format!("0s ({epoch})"));
     }
 }

@@ -86,13 +86,13 @@ fn agents() -> Agents {
     }
 }
 
-fn seen() -> Fleet {
-    let until = |name: &str, end: &str| (name.to_owned(), end.to_owned());
+fn fleet_state() -> Fleet {
+    let expiry = |name: &str, end: &str| (name.to_owned(), end.to_owned());
     Fleet {
         agents: Some(agents()),
         certificates: Some(BTreeMap::from([
-            until("us1", "2026-12-21T12:00:00Z"),
-            until("eu1", "2026-11-20T12:00:00Z"),
+            expiry("us1", "2026-12-21T12:00:00Z"),
+            expiry("eu1", "2026-11-20T12:00:00Z"),
         ])),
         ..Fleet::default()
     }
@@ -104,7 +104,7 @@ fn shown(gitops_cluster: &Value, fleet: &Fleet, wide: bool) -> String {
 
 #[test]
 fn lists_unhealthy_agents_first_with_conditions() {
-    insta::assert_snapshot!(shown(&fleet(), &seen(), false), @r"
+    insta::assert_snapshot!(shown(&fleet(), &fleet_state(), false), @r"
     GITOPSCLUSTER   argocd/fleet
     READY           False: AgentsConnected: 1 of 6 agents are connected, not connected: eu1; eu2
     PRINCIPAL       hub.example.com:8443
@@ -133,7 +133,7 @@ fn lists_unhealthy_agents_first_with_conditions() {
 
 #[test]
 fn wide_table_shows_certificate_expiry() {
-    let text = shown(&fleet(), &seen(), true);
+    let text = shown(&fleet(), &fleet_state(), true);
     let (_, clusters) = text.rsplit_once("\n\n").expect("sections");
     insta::assert_snapshot!(clusters, @r"
     CLUSTER   STATE          CERTIFICATE-UNTIL                      MESSAGE
@@ -181,8 +181,8 @@ fn without_agents_shows_registered_clusters() {
             "conditions": [condition("Ready", "True", "all conditions are True")],
         },
     });
-    assert!(Report::new(&registers, &seen()).is_well());
-    insta::assert_snapshot!(shown(&registers, &seen(), true), @r"
+    assert!(Report::new(&registers, &fleet_state()).is_healthy());
+    insta::assert_snapshot!(shown(&registers, &fleet_state(), true), @r"
     GITOPSCLUSTER   team/fleet
     READY           True: all conditions are True
     PLACEMENT       some
@@ -195,7 +195,7 @@ fn outdated_or_missing_status_is_marked() {
     let mut one = fleet();
     one["metadata"]["generation"] = json!(3);
     let ready = |one: &Value| {
-        let text = shown(one, &seen(), false);
+        let text = shown(one, &fleet_state(), false);
         let (_, ready) = text.split_once("READY").expect("a head");
         ready.lines().next().expect("a line").trim().to_owned()
     };
@@ -216,19 +216,19 @@ fn healthy_only_if_ready_and_every_agent_is_healthy() {
     let with = |names: &[&str], generation: u8| {
         let mut one = one.clone();
         one["metadata"]["generation"] = json!(generation);
-        let mut fleet = seen();
+        let mut fleet = fleet_state();
         let agents = fleet.agents.as_mut().expect("agents");
         let names = names.iter().map(ToString::to_string).collect();
         agents.members.insert("argocd/fleet".to_owned(), names);
-        Report::new(&one, &fleet).is_well()
+        Report::new(&one, &fleet).is_healthy()
     };
     assert!(with(&["us1", "us2"], 2));
     assert!(with(&[], 2));
-    assert!(!with(&["us1", "us2"], 3), "it was changed since");
-    for bad in ["eu1", "eu2", "eu3", "new"] {
-        assert!(!with(&["us1", bad], 2), "{bad}");
+    assert!(!with(&["us1", "us2"], 3), "the status is about an earlier generation");
+    for unhealthy in ["eu1", "eu2", "eu3", "new"] {
+        assert!(!with(&["us1", unhealthy], 2), "{unhealthy}");
     }
-    assert!(!Report::new(&fleet(), &seen()).is_well());
+    assert!(!Report::new(&fleet(), &fleet_state()).is_healthy());
 }
 
 #[test]
@@ -250,13 +250,13 @@ fn both_dialects_request_an_agent() {
 
 #[test]
 fn json_output_is_complete() {
-    let report = Report::new(&fleet(), &seen());
+    let report = Report::new(&fleet(), &fleet_state());
     let mut text = String::new();
     manifest::json::write(&value(&report), &mut text).expect("JSON");
     let value: Value = serde_json::from_str(&text).expect("JSON");
     let head = json!({
         "namespace": "argocd", "name": "fleet", "healthy": false, "deleting": false, "current": true,
-        "principal": "hub.example.com:8443", "mode": "autonomous", "placement": "all", "untold": 0,
+        "principal": "hub.example.com:8443", "mode": "autonomous", "placement": "all", "unlisted": 0,
         "clusters": {"selected": 7, "registered": 6, "installed": 4, "connected": 1, "degraded": 1},
     });
     for (key, expected) in head.as_object().expect("fields") {
@@ -281,7 +281,7 @@ fn json_output_is_complete() {
 
 #[test]
 fn colours_change_nothing_but_colour() {
-    let report = Report::new(&fleet(), &seen());
+    let report = Report::new(&fleet(), &fleet_state());
     let coloured = table(&report, now(), true, true);
     for painted in [
         "\x1b[31mDegraded\x1b[0m",

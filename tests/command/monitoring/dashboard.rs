@@ -5,19 +5,19 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Returns the queries of its panels and variables, with the variables filled in.
-pub(super) fn asked() -> Vec<String> {
+pub(super) fn queries() -> Vec<String> {
     let dashboard = dashboard();
     let panels = panels(&dashboard, false).into_iter();
     let targets = panels.flat_map(|panel| list(&panel["targets"]));
-    let mut asked: Vec<_> = targets.map(|target| string(&target["expr"]).to_owned()).collect();
-    asked.extend(variables(&dashboard));
-    let fill = |asked: &String| {
-        asked
+    let mut queries: Vec<_> = targets.map(|target| string(&target["expr"]).to_owned()).collect();
+    queries.extend(variables(&dashboard));
+    let fill = |queries: &String| {
+        queries
             .replace("$__rate_interval", "1m")
             .replace("$job", ".*")
             .replace("$namespace", ".*")
     };
-    asked.iter().map(fill).collect()
+    queries.iter().map(fill).collect()
 }
 
 /// Returns, for each variable with the values of a label, an expression that has that label.
@@ -71,7 +71,7 @@ fn every_panel_has_a_description_and_the_selected_data_source() {
     let mut titles = BTreeSet::new();
     for panel in panels(&dashboard, false) {
         let title = string(&panel["title"]);
-        assert!(titles.insert(title), "two are called {title}");
+        assert!(titles.insert(title), "two panels have the title {title}");
         let description = string(&panel["description"]);
         assert!(
             description.ends_with('.') && description.len() > 20,
@@ -90,7 +90,7 @@ fn panels_have_unique_ids_and_do_not_overlap() {
     let dashboard = dashboard();
     assert_eq!(dashboard["uid"], env!("CARGO_PKG_NAME"));
     let mut ids = BTreeSet::new();
-    let mut taken = BTreeSet::new();
+    let mut cells = BTreeSet::new();
     for panel in list(&dashboard["panels"]) {
         let title = &panel["title"];
         assert!(ids.insert(panel["id"].as_u64().expect("an id")), "{title}");
@@ -98,7 +98,7 @@ fn panels_have_unique_ids_and_do_not_overlap() {
         assert!(at("x") + at("w") <= 24 && at("w") > 0 && at("h") > 0, "{title}");
         for x in at("x")..at("x") + at("w") {
             for y in at("y")..at("y") + at("h") {
-                assert!(taken.insert((x, y)), "{title} lies on another");
+                assert!(cells.insert((x, y)), "{title} overlaps another panel");
             }
         }
     }

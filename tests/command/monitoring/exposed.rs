@@ -19,7 +19,7 @@ pub(super) struct Metric {
 }
 
 /// Returns metrics with a value for every metric.
-pub(super) fn counted() -> Metrics {
+pub(super) fn metrics_with_values() -> Metrics {
     let (metrics, hub_metrics) = metrics::metrics();
     let controller = "application-status";
     let status = r#"{"clusters": {"selected": 1}}"#;
@@ -49,7 +49,7 @@ pub(super) fn counted() -> Metrics {
 
 /// Returns all possible metrics of `/metrics`, by name; the name of a counter ends in `_total`, of an info in `_info`.
 pub(super) fn exposed() -> BTreeMap<String, Metric> {
-    let mut all = read(&counted().render());
+    let mut all = read(&metrics_with_values().render());
     // Exposed only if there is a limit.
     let limit = all.entry("argocd_ocm_cmp_memory_limit_bytes".to_owned()).or_default();
     "gauge".clone_into(&mut limit.kind);
@@ -77,7 +77,7 @@ fn read(text: &str) -> BTreeMap<String, Metric> {
                 .map(|(_, rest)| rest.split_once('}').expect("labels").0);
             let labels = labels.into_iter().flat_map(|labels| labels.split(','));
             let labels = labels.map(|label| label.split_once('=').expect("a label").0.to_owned());
-            let metric = all.get_mut(&name).expect("its type comes first");
+            let metric = all.get_mut(&name).expect("a TYPE line before the samples");
             metric.labels.extend(labels.filter(|label| label != "le"));
         }
     }
@@ -102,10 +102,7 @@ fn exposed_lists_every_registered_metric() {
             continue;
         };
         let has = |end: &str| all.contains_key(&format!("argocd_ocm_cmp_{name}{end}"));
-        assert!(
-            ["", "_total", "_info"].into_iter().any(has),
-            "{name} is counted nowhere in this test"
-        );
+        assert!(["", "_total", "_info"].into_iter().any(has), "no test value for {name}");
         registered += 1;
     }
     let ours = all.keys().filter(|name| name.starts_with("argocd_ocm_cmp_"));

@@ -68,17 +68,17 @@ pub(super) fn check(expression: &str, recorded: &BTreeSet<String>) {
         let is_made = name == "ALERTS" || recorded.contains(&name);
         assert!(metric.is_some() || is_made, "there is no metric {name}: {expression}");
         for label in labels {
-            let is_there = match metric {
+            let exists = match metric {
                 Some(metric) => metric.labels.contains(&label) || OF_TARGETS.contains(&&*label),
                 None if name == "ALERTS" => ["alertname", "alertstate"].contains(&&*label),
                 None => known.contains(&*label),
             };
-            assert!(is_there, "{name} has no label {label}: {expression}");
+            assert!(exists, "{name} has no label {label}: {expression}");
         }
     }
     for label in groupings {
-        let is_there = known.contains(&*label) || label == "le";
-        assert!(is_there, "nothing has a label {label}: {expression}");
+        let exists = known.contains(&*label) || label == "le";
+        assert!(exists, "nothing has a label {label}: {expression}");
     }
 }
 

@@ -49,15 +49,17 @@ fn every_alert_has_severity_description_and_runbook() {
 fn every_alert_has_firing_and_silent_tests() {
     let tests = document("monitoring/rules_test.yaml");
     let tests = list(&tests["tests"]).iter();
-    let looks: Vec<_> = tests.flat_map(|test| list(&test["alert_rule_test"])).collect();
-    let looked = |fires: bool| -> BTreeSet<String> {
-        let looks = looks
+    let assertions: Vec<_> = tests.flat_map(|test| list(&test["alert_rule_test"])).collect();
+    let asserted_alerts = |fires: bool| -> BTreeSet<String> {
+        let assertions = assertions
             .iter()
-            .filter(|look| list(&look["exp_alerts"]).is_empty() != fires);
-        looks.map(|look| string(&look["alertname"]).to_owned()).collect()
+            .filter(|assertion| list(&assertion["exp_alerts"]).is_empty() != fires);
+        assertions
+            .map(|assertion| string(&assertion["alertname"]).to_owned())
+            .collect()
     };
-    assert_eq!(looked(true), names("alert"));
-    assert_eq!(looked(false), names("alert"));
+    assert_eq!(asserted_alerts(true), names("alert"));
+    assert_eq!(asserted_alerts(false), names("alert"));
 }
 
 #[test]
@@ -69,7 +71,7 @@ fn prometheusrule_has_the_same_groups() {
     let (_, spec) = file.split_once("\nspec:\n").expect("a spec");
     assert!(
         spec == groups,
-        "monitoring/prometheusrule.yaml: below `spec:` put what this prints: \
+        "monitoring/prometheusrule.yaml: replace the content of `spec:` with the output of: \
          sed -n '/^groups:/,$s/^/  /p' monitoring/rules.yaml"
     );
     let same = document("monitoring/prometheusrule.yaml");
@@ -105,11 +107,11 @@ fn promtool_accepts_rules_and_their_tests() {
         let mut promtool = Command::new("promtool");
         promtool.args([what, "rules", file]).current_dir(path("monitoring"));
         let output = promtool.output().expect("promtool runs");
-        let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        let streams = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         assert!(
             output.status.success(),
             "promtool {what} rules {file}:\n{}",
-            said.concat()
+            streams.concat()
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Checks that a real Prometheus accepts the exposed metrics, and every expression of the dashboard.
 
-use super::dashboard::asked;
-use super::exposed::{counted, exposed};
+use super::dashboard::queries;
+use super::exposed::{exposed, metrics_with_values};
 use super::{can_run, path};
 use anyhow::{Result, ensure};
 use controller::runtime::admin;
@@ -36,7 +36,7 @@ async fn prometheus_scrapes_all_metrics_and_answers_dashboard_queries() -> Resul
     }
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let target = listener.local_addr()?;
-    let server = tokio::spawn(admin::serve(listener, counted(), || Ok(()), || Ok(())));
+    let server = tokio::spawn(admin::serve(listener, metrics_with_values(), || Ok(())));
     let folder = tempfile::tempdir()?;
     let rules = path("monitoring/rules.yaml");
     let config = format!(
@@ -71,7 +71,7 @@ async fn prometheus_scrapes_all_metrics_and_answers_dashboard_queries() -> Resul
     wait::eventually("Prometheus has recorded works", wait::DEADLINE, recorded).await?;
     let fleet = answer(port, "argocd_ocm_cmp_gitopscluster_clusters")?;
     ensure!(fleet.contains(r#"name="fleet", namespace="team""#), "{fleet}");
-    for expression in asked() {
+    for expression in queries() {
         answer(port, &expression)?;
     }
     server.abort();

@@ -67,7 +67,7 @@ pub(crate) fn sources(without: &[(&str, &str)]) -> Vec<(String, Text)> {
     for file in files {
         let path = file
             .strip_prefix(root())
-            .expect("it is in it")
+            .expect("a path in the repository")
             .to_string_lossy()
             .into_owned();
         let text = read(&fs::read_to_string(&file).expect("a source"));
@@ -117,12 +117,12 @@ fn read(source: &str) -> Text {
         about: about.trim_end_matches(['.', ':']).replace("[`", "`").replace("`]", "`"),
         ..Text::default()
     };
-    text.scan(source.parse().expect("it compiles"), WORDS);
+    text.scan(source.parse().expect("valid Rust"), WORDS);
     text
 }
 
 impl Text {
-    /// Collects the texts with at least so many words from a piece of a source.
+    /// Collects the texts with at least `words` words from a part of a source.
     fn scan(&mut self, tokens: TokenStream, words: usize) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
@@ -214,21 +214,24 @@ impl Text {
             vec![text.as_str()]
         };
         for text in texts {
-            let said = said(text);
-            let is_prose = said
+            let as_printed = as_printed(text);
+            let is_prose = as_printed
                 .split(' ')
                 .filter(|word| word.chars().filter(|it| it.is_lowercase()).count() > 1)
                 .count();
-            if said.split(' ').count() >= words && is_prose > usize::from(words > 1) && !self.messages.contains(&said) {
-                self.messages.push(said);
+            if as_printed.split(' ').count() >= words
+                && is_prose > usize::from(words > 1)
+                && !self.messages.contains(&as_printed)
+            {
+                self.messages.push(as_printed);
             }
         }
     }
 }
 
 /// Returns a text as printed, with `…` for inserted values.
-fn said(text: &str) -> String {
-    let mut said = String::new();
+fn as_printed(text: &str) -> String {
+    let mut as_printed = String::new();
     let mut rest = text.replace("%d", "…");
     rest = rest.replace("{{", "\u{1}").replace("}}", "\u{2}");
     let mut within = false;
@@ -237,16 +240,17 @@ fn said(text: &str) -> String {
             '{' => within = true,
             '}' if within => {
                 within = false;
-                said.push('…');
+                as_printed.push('…');
             }
             _ if within => {}
-            '\u{1}' => said.push('{'),
-            '\u{2}' => said.push('}'),
-            _ if c.is_whitespace() => said.push(' '),
-            _ => said.push(c),
+            '\u{1}' => as_printed.push('{'),
+            '\u{2}' => as_printed.push('}'),
+            _ if c.is_whitespace() => as_printed.push(' '),
+            _ => as_printed.push(c),
         }
     }
-    said.split(' ')
+    as_printed
+        .split(' ')
         .filter(|it| !it.is_empty())
         .collect::<Vec<_>>()
         .join(" ")
@@ -268,7 +272,7 @@ fn is_punct(token: Option<&TokenTree>, is: char) -> bool {
 #[test]
 fn extracts_messages_from_a_source() {
     let source = r#"
-        //! What is read. And more of it.
+        //! Reads a file. A second sentence.
         /// Documentation of this.
         #[derive(Error)]
         enum Fault {
@@ -282,7 +286,7 @@ fn extracts_messages_from_a_source() {
         #[arg(help = "what a flag does")]
         fn f() {
             let it = g().expect("it never fails at all");
-            let promise = Promise { about: "what it is about", name: "AgentsConnected" };
+            let controller = Controller { about: "the help of a setting", name: "AgentsConnected" };
             format!("the file \"{it:?}\" cannot be\n  read: {}", "two words");
             "object.a?'it is on its way':'it is %d of %d'"
         }
@@ -290,7 +294,7 @@ fn extracts_messages_from_a_source() {
         mod inline { const A: &str = "a text of a test"; }
     "#;
     let text = read(source.replace("\n        ", "\n").trim_start());
-    assert_eq!(text.about, "What is read");
+    assert_eq!(text.about, "Reads a file");
     let expected = [
         "… is {missing}",
         "empty",

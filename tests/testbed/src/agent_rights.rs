@@ -21,7 +21,7 @@ const REGISTRATION: &str = "klusterlet-registration-sa";
 
 /// The permissions that the work agent has once every role is aggregated: an edit, a view and an administrator's permission of
 /// the role `admin`, which Kubernetes aggregates, and one of the role that OCM aggregates. Verb, group, resource.
-const AGGREGATED: [(&str, &str, &str); 4] = [
+const WORK_PERMISSIONS: [(&str, &str, &str); 4] = [
     ("create", "apps", "deployments"),
     ("list", "apps", "deployments"),
     ("create", "authorization.k8s.io", "localsubjectaccessreviews"),
@@ -30,7 +30,7 @@ const AGGREGATED: [(&str, &str, &str); 4] = [
 
 /// The permissions that the registration agent has once all of its roles are effective, those of its namespace and those of the
 /// cluster. Verb, group, resource.
-const NOTICED: [(&str, &str, &str); 5] = [
+const REGISTRATION_PERMISSIONS: [(&str, &str, &str); 5] = [
     ("create", "", "configmaps"),
     ("create", "", "secrets"),
     ("update", "coordination.k8s.io", "leases"),
@@ -42,8 +42,13 @@ const NOTICED: [(&str, &str, &str); 5] = [
 pub(crate) async fn grant_registration(cluster: &ControlPlane) -> Result<PathBuf> {
     apply(cluster, &manifests(cluster, "registration")?)?;
     let kubeconfig = cluster.service_account_kubeconfig(AGENT_NAMESPACE, REGISTRATION)?;
-    // It ends without a message if a request is denied before all of these are effective.
-    wait_for(&kubeconfig, "the registration agent has its rights", &NOTICED).await?;
+    // The agent exits without a message if a request is denied before all permissions are effective.
+    wait_for(
+        &kubeconfig,
+        "the registration agent has its permissions",
+        &REGISTRATION_PERMISSIONS,
+    )
+    .await?;
     Ok(kubeconfig)
 }
 
@@ -66,15 +71,15 @@ pub(crate) async fn grant_work(cluster: &ControlPlane) -> Result<PathBuf> {
 
     // A controller aggregates roles with a delay. An agent that starts sooner would fail to apply, and each failure doubles its
     // backoff.
-    wait_for(&kubeconfig, "the work agent has its rights", &AGGREGATED).await?;
+    wait_for(&kubeconfig, "the work agent has its permissions", &WORK_PERMISSIONS).await?;
     Ok(kubeconfig)
 }
 
 /// Waits until the API server grants all of these permissions to the user of the kubeconfig: verb, group, resource.
-pub(crate) async fn wait_for(kubeconfig: &Path, what: &str, rights: &[(&str, &str, &str)]) -> Result<()> {
+pub(crate) async fn wait_for(kubeconfig: &Path, what: &str, permissions: &[(&str, &str, &str)]) -> Result<()> {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client_of(kubeconfig).await?);
     wait::eventually(what, DEADLINE, async || {
-        for (verb, group, resource) in rights {
+        for (verb, group, resource) in permissions {
             let attributes = json!({"verb": verb, "group": group, "resource": resource, "namespace": AGENT_NAMESPACE});
             let review = serde_json::from_value(json!({"spec": {"resourceAttributes": attributes}})).ok()?;
             let answer = reviews.create(&PostParams::default(), &review).await.ok()?;

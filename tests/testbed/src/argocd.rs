@@ -134,10 +134,10 @@ impl ArgoCd {
 
     fn start_application_controller(&self, plane: &ControlPlane, repo_server: &str, redis: &str) -> Result<()> {
         let mut command = role(plane, "argocd-application-controller")?;
-        // Then the destination https://kubernetes.default.svc is that of the kubeconfig.
+        // Makes the destination https://kubernetes.default.svc the API server of the kubeconfig.
         command.env("ARGOCD_FAKE_IN_CLUSTER", "true");
         command.env("KUBECONFIG", plane.kubeconfig_path());
-        // So that `resource_tree` can read it.
+        // `resource_tree` reads the uncompressed value.
         command.env("REDIS_COMPRESSION", "none");
         command.arg(format!("--namespace={NAMESPACE}"));
         command.arg(format!("--repo-server={repo_server}"));
@@ -247,7 +247,7 @@ pub(crate) fn install(plane: &ControlPlane) -> Result<()> {
     plane.apply_files(&[plane.bench.parts.argocd_core_install()], NAMESPACE)
 }
 
-/// Adds the few objects that Argo CD's API server, which is not part of this installation, would otherwise add.
+/// Adds the objects that Argo CD's API server would create; this installation has none.
 pub(crate) async fn complete(plane: &ControlPlane) -> Result<()> {
     plane
         .apply(&json!({

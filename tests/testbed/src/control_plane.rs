@@ -74,7 +74,7 @@ impl ControlPlane {
             "--service-cluster-ip-range=10.0.0.0/24",
             "--endpoint-reconciler-type=none",
         ]);
-        // Pods need no token here, and would get none.
+        // Pods need no token, and no controller would create one.
         command.arg("--disable-admission-plugins=ServiceAccount");
         audit::turn_on(&mut command, &folder)?;
         let apiserver = bench.start(&format!("kube-apiserver-{name}"), command)?;
@@ -167,12 +167,12 @@ impl ControlPlane {
 
     /// Waits until a service account has each of these permissions, in the syntax of `kubectl auth can-i`: they are effective
     /// with a delay.
-    pub async fn wait_until_it_may(&self, namespace: &str, account: &str, rights: &[&[&str]]) -> Result<()> {
+    pub async fn wait_for_permissions(&self, namespace: &str, account: &str, permissions: &[&[&str]]) -> Result<()> {
         let who = format!("--as=system:serviceaccount:{namespace}:{account}");
-        for right in rights {
-            let question = [&["auth", "can-i"], *right, &[who.as_str()]].concat();
+        for permission in permissions {
+            let question = [&["auth", "can-i"], *permission, &[who.as_str()]].concat();
             let counts = async || self.kubectl(&question).ok();
-            wait::eventually(&format!("{account} may {}", right.join(" ")), DEADLINE, counts).await?;
+            wait::eventually(&format!("{account} may {}", permission.join(" ")), DEADLINE, counts).await?;
         }
         Ok(())
     }
@@ -206,7 +206,7 @@ impl ControlPlane {
         kubectl
             .stdin
             .take()
-            .context("kubectl reads nothing")?
+            .context("kubectl has no standard input")?
             .write_all(input.as_bytes())?;
         Ok(kubectl.wait_with_output()?)
     }

@@ -43,7 +43,7 @@ pub(crate) struct GoModule {
 impl GoModule {
     /// Creates the module of that name.
     ///
-    /// Its folder in the cache is named after the content of its files, so changed pins lead to a new build.
+    /// The name of its folder in the cache is a hash of its files, so changed pins cause a new build.
     pub(crate) fn new(name: &str, cache: &Path, stamps: &'static [Stamp]) -> Result<Self> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("go").join(name);
         let key = key(&source)?;
@@ -67,7 +67,7 @@ impl GoModule {
         if !program.is_file() {
             let started = Instant::now();
             progress(&format!("building {file} …"));
-            // Renamed only when complete: an interrupted build leaves nothing behind.
+            // Renamed only when complete, so that an interrupted build leaves no program.
             let unfinished = self.built.join(format!(".{file}"));
             let _still_building = Reminder::new(format!("building {file} …"));
             let target = unfinished.to_string_lossy();
@@ -110,7 +110,7 @@ impl GoModule {
             self.go(&["mod", "download", module])?;
             folder = self.go(&locate)?;
         }
-        ensure!(!folder.is_empty(), "go does not know where {module} is");
+        ensure!(!folder.is_empty(), "go has no folder of {module}");
         Ok(PathBuf::from(folder))
     }
 

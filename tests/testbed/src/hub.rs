@@ -54,15 +54,15 @@ impl Hub {
         }
         hub.apply_manifests()?;
         hub.wait_for_crds().await?;
-        // Not sooner: the garbage collector discovers new kinds only every 30 s, and until it knows a kind it blocks the
-        // foreground deletion of its objects.
+        // After the CRDs: the garbage collector discovers new kinds only every 30 s, and until then it blocks the foreground
+        // deletion of their objects.
         hub.start_controllers(CONTROLLERS)?;
         argocd::complete(&hub).await?;
         webhook.register(&hub).await?;
         Ok(hub)
     }
 
-    /// Applies OCM's CRDs and Argo CD's manifests, both at once because together they take the longest of a hub's start.
+    /// Applies OCM's CRDs and Argo CD's manifests concurrently, because they take most of the start of a hub.
     fn apply_manifests(&self) -> Result<()> {
         let folders = ["cluster/v1", "cluster/v1alpha1", "cluster/v1beta1", "cluster/v1beta2"];
         let folders = [&folders[..], &["addon/v1alpha1", "work/v1", "work/v1alpha1"]].concat();

@@ -1,8 +1,8 @@
 //! A real OCM hub with Argo CD, and real managed clusters, as plain processes on one machine.
 //!
-//! `argocd-ocm-cmp` connects Argo CD and OCM, so its end-to-end tests run the real ones. No containers, no images: etcd,
-//! Kubernetes, OCM, Argo CD, kustomize, Helm and kwok are built from the Go modules that [`go/`](Parts) pins, once, and kept in a
-//! cache.
+//! `argocd-ocm-cmp` connects Argo CD and OCM, so its end-to-end tests run the real components, without containers and images:
+//! etcd, Kubernetes, OCM, Argo CD, kustomize, Helm and kwok are built once from the Go modules that [`go/`](Parts) pins, and kept
+//! in a cache.
 //!
 //! ```no_run
 //! # async fn test() -> anyhow::Result<()> {
@@ -36,7 +36,7 @@
 //! - Argo CD reads from a [`GitRepository`], and a test waits for the result with [`wait`].
 //!
 //! Several testbeds can run at the same time: each has its own folder, ports and certificate authority. A hub with one cluster
-//! takes 1.3 GB of memory and is up in ten seconds on two cores, so several tests may want to share one: a [`Hub`] can live in a
+//! needs 1.3 GB of memory and starts in ten seconds on two cores, so several tests may share one: a [`Hub`] can live in a
 //! `static`, and its processes end with the test program.
 //!
 //! # Environment variables

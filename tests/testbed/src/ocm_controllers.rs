@@ -46,8 +46,13 @@ pub(crate) async fn start(hub: &ControlPlane) -> Result<()> {
         command.env("POD_NAMESPACE", NAMESPACE);
         let kubeconfig = hub.service_account_kubeconfig(NAMESPACE, &format!("{name}-controller-sa"))?;
         // A permission of each of them, which is checked to detect that its role is effective.
-        let noticed = ("update", "coordination.k8s.io", "leases");
-        agent_rights::wait_for(&kubeconfig, "a controller of OCM's has its rights", &[noticed]).await?;
+        let lease_permission = ("update", "coordination.k8s.io", "leases");
+        agent_rights::wait_for(
+            &kubeconfig,
+            "a controller of OCM's has its permissions",
+            &[lease_permission],
+        )
+        .await?;
         command.args(arguments).arg("--kubeconfig").arg(kubeconfig);
         command.args(["--namespace", NAMESPACE, "--disable-leader-election"]);
         command.arg(format!("--listen=127.0.0.1:{port}"));

@@ -63,7 +63,7 @@ const fn source(part: Part, file: &'static str, package: &'static str) -> Source
     Source { part, file, package }
 }
 
-/// The Go modules: one per project, because their requirements disagree.
+/// The Go modules: one per project, because their requirements conflict.
 const KUBERNETES: &[Source] = &[
     source(Part::Etcd, "etcd", "go.etcd.io/etcd/server/v3"),
     source(
@@ -178,7 +178,7 @@ pub struct Parts {
 impl Parts {
     /// Builds the programs that are not in the cache, which takes a quarter of an hour once, and returns their paths.
     ///
-    /// Concurrent callers are fine: one builds, the others wait for it.
+    /// May be called concurrently: one caller builds, the others wait.
     pub fn ensure() -> Result<Self> {
         let mut programs = Vec::new();
         // The user's programs come first, and the first match is used.
@@ -389,7 +389,7 @@ pub fn available() -> bool {
 
 /// Creates a folder in the cache with links to programs of the cache, each under its own name.
 fn side_by_side(cache: &Path, programs: &[&Path]) -> Result<PathBuf> {
-    // The programs' own folders are named after their sources, and so is this one.
+    // The name of the folder is derived from those of the programs, which are hashes of their sources.
     let built = |program: &Path| {
         Some((
             program.parent()?.file_name()?.to_owned(),

@@ -8,8 +8,8 @@ use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
-/// The ports to choose from. Linux takes the ports of outgoing connections from 32768 upwards: such a port could be in use by the
-/// time that a server listens on it.
+/// The ports to choose from. Linux uses ports from 32768 for outgoing connections: such a port could be in use when a server
+/// listens on it.
 const RANGE: Range<u16> = 20_000..32_000;
 
 /// Returns a port on 127.0.0.1 that no other caller gets for the next minute, in this process or another.

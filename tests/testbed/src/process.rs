@@ -63,8 +63,7 @@ impl Process {
     pub fn start(name: &str, mut command: Command, log: &Path) -> Result<Self> {
         let output = File::options().create(true).append(true).open(log)?;
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-        // In a separate process group, so that Ctrl-C on a terminal reaches only this process, which decides the order of the
-        // ends.
+        // In a separate process group, so that Ctrl-C on a terminal reaches only this process, which stops the others in order.
         command.process_group(0);
         let child = spawn(command).with_context(|| format!("failed to start {name}"))?;
         Ok(Self {
@@ -116,12 +115,12 @@ impl Process {
         let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
         // A process that has ended keeps its id until it is waited for, as here.
         kill_process(id.context("a process has an id")?, Signal::TERM)?;
-        let asked = Instant::now();
+        let signalled = Instant::now();
         loop {
             if let Some(status) = self.ended()? {
                 return Ok(status);
             }
-            if asked.elapsed() > END_DEADLINE {
+            if signalled.elapsed() > END_DEADLINE {
                 bail!(
                     "{} has not ended after {END_DEADLINE:?}:\n{}",
                     self.name,
@@ -140,7 +139,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Not if it has already ended: its id may belong to another process by now.
+        // Not if it has already ended: another process may have its id.
         if !matches!(child.try_wait(), Ok(None)) {
             return;
         }
@@ -177,16 +176,16 @@ fn spawn(command: Command) -> io::Result<Child> {
 
 /// Returns the last `lines` lines of a log, each cut to a readable length.
 pub(crate) fn tail(log: &Path, lines: usize) -> io::Result<String> {
-    const ENOUGH: i64 = 64 * 1024;
-    const LEGIBLE: usize = 500;
+    const TAIL_BYTES: i64 = 64 * 1024;
+    const LINE_MAX: usize = 500;
     let mut file = File::open(log)?;
-    if file.metadata()?.len() > ENOUGH.unsigned_abs() {
-        file.seek(SeekFrom::End(-ENOUGH))?;
+    if file.metadata()?.len() > TAIL_BYTES.unsigned_abs() {
+        file.seek(SeekFrom::End(-TAIL_BYTES))?;
     }
     let mut end = Vec::new();
     file.read_to_end(&mut end)?;
     let end = String::from_utf8_lossy(&end);
-    let all: Vec<String> = end.lines().map(|line| line.chars().take(LEGIBLE).collect()).collect();
+    let all: Vec<String> = end.lines().map(|line| line.chars().take(LINE_MAX).collect()).collect();
     Ok(all[all.len().saturating_sub(lines)..].join("\n"))
 }
 

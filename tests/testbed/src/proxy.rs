@@ -57,13 +57,13 @@ pub enum Fault {
 pub enum Times {
     /// Until [`Proxy::heal`].
     Always,
-    /// For so many requests.
+    /// For this number of requests.
     Next(usize),
 }
 
 /// A request to the proxy.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct RecordedRequest {
     /// The time of its arrival.
     pub at: Instant,
     /// The verb of RBAC: `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`.
@@ -86,7 +86,7 @@ pub struct Seen {
     pub answer: Option<u16>,
 }
 
-impl Seen {
+impl RecordedRequest {
     fn new(parts: &Parts, body: &[u8]) -> Self {
         let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
         let mut segments = path.split('/').skip(1);
@@ -100,9 +100,7 @@ impl Seen {
             namespace = Some(of.to_owned());
             rest.drain(..2);
         }
-        let is_watch = query
-            .split('&')
-            .any(|given| given == "watch=true" || given == "watch=1");
+        let is_watch = query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1");
         let verb = match parts.method {
             Method::GET if is_watch => "watch",
             Method::GET if rest.len() == 1 => "list",
@@ -144,14 +142,14 @@ impl Seen {
         !["get", "list", "watch"].contains(&self.verb)
     }
 
-    /// Returns true if the API server sends all objects: for a list, or a watch that begins with one.
+    /// Returns true if the API server sends all objects: for a list, or for a watch that begins with the initial objects.
     #[must_use]
-    pub fn brings_all(&self) -> bool {
+    pub fn is_initial_list(&self) -> bool {
         self.verb == "list" || (self.verb == "watch" && self.query.contains("sendInitialEvents=true"))
     }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for RecordedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let answer = self.answer.map_or("no answer".to_owned(), |code| code.to_string());
         write!(f, "{} {}: {answer}", self.verb, self.path)
@@ -198,7 +196,7 @@ impl Proxy {
         &self.url
     }
 
-    /// Returns a kubeconfig that differs from `of`, one of the API server's, only in that it uses this proxy.
+    /// Returns a copy of `of`, a kubeconfig of the API server, that connects through this proxy.
     pub fn kubeconfig(&self, of: &Path) -> Result<PathBuf> {
         let mut kubeconfig: Value = serde_json::from_slice(&fs::read(of)?)?;
         kubeconfig["clusters"][0]["cluster"] = json!({"server": self.url});
@@ -208,7 +206,12 @@ impl Proxy {
     }
 
     /// Adds a fault for the requests that match. Earlier faults have precedence over later ones.
-    pub fn fault(&self, fault: Fault, times: Times, matching: impl Fn(&Seen) -> bool + Send + Sync + 'static) {
+    pub fn fault(
+        &self,
+        fault: Fault,
+        times: Times,
+        matching: impl Fn(&RecordedRequest) -> bool + Send + Sync + 'static,
+    ) {
         let rule = Rule {
             fault,
             times,
@@ -227,7 +230,7 @@ impl Proxy {
 
     /// Returns the requests so far, in order.
     #[must_use]
-    pub fn requests(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         self.state.requests.borrow().clone()
     }
 
@@ -238,17 +241,23 @@ impl Proxy {
     }
 
     /// Waits until `enough` returns true for the requests so far.
-    pub async fn until(&self, what: &str, mut enough: impl FnMut(&[Seen]) -> bool) -> Result<()> {
-        const TELLING: usize = 50;
+    pub async fn until(&self, what: &str, mut enough: impl FnMut(&[RecordedRequest]) -> bool) -> Result<()> {
+        const PRINTED_REQUESTS: usize = 50;
         let mut requests = self.state.requests.subscribe();
-        let came = requests.wait_for(|requests| enough(requests));
-        if tokio::time::timeout(DEADLINE, came).await.is_ok() {
+        let reached = requests.wait_for(|requests| enough(requests));
+        if tokio::time::timeout(DEADLINE, reached).await.is_ok() {
             return Ok(());
         }
         let all = self.requests();
-        let last: Vec<_> = all.iter().rev().take(TELLING).rev().map(Seen::to_string).collect();
+        let last: Vec<_> = all
+            .iter()
+            .rev()
+            .take(PRINTED_REQUESTS)
+            .rev()
+            .map(RecordedRequest::to_string)
+            .collect();
         bail!(
-            "{what}: not so after {DEADLINE:?}; the last requests were\n{}",
+            "timed out after {DEADLINE:?} waiting until {what}; the last requests were\n{}",
             last.join("\n")
         )
     }
@@ -274,7 +283,7 @@ struct Plan {
 struct Rule {
     fault: Fault,
     times: Times,
-    matching: Box<dyn Fn(&Seen) -> bool + Send + Sync>,
+    matching: Box<dyn Fn(&RecordedRequest) -> bool + Send + Sync>,
 }
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -286,7 +295,7 @@ struct State {
     server: String,
     upstream: Box<Upstream>,
     plan: watch::Sender<Plan>,
-    requests: watch::Sender<Vec<Seen>>,
+    requests: watch::Sender<Vec<RecordedRequest>>,
 }
 
 impl fmt::Debug for State {
@@ -298,7 +307,7 @@ impl fmt::Debug for State {
 impl State {
     fn new(config: &Config) -> Result<Self> {
         let connector = config.rustls_https_connector()?;
-        // Not kube's client, which would retry where this one has to pass answers on.
+        // Not kube's client, which retries: the proxy must forward each answer.
         let client = Client::builder(TokioExecutor::new()).build(connector);
         Ok(Self {
             server: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
@@ -309,8 +318,8 @@ impl State {
     }
 
     /// Returns the fault of a request, or of an open watch.
-    fn take(&self, request: &Seen, is_open: bool) -> Option<Fault> {
-        let mut taken = None;
+    fn take(&self, request: &RecordedRequest, is_open: bool) -> Option<Fault> {
+        let mut fault_taken = None;
         self.plan.send_if_modified(|plan| {
             let concerns = |rule: &&mut Rule| {
                 let is_due = rule.times != Times::Next(0);
@@ -323,14 +332,14 @@ impl State {
                 is_due && concerns && (rule.matching)(request)
             };
             if let Some(rule) = plan.rules.iter_mut().find(concerns) {
-                taken = Some(rule.fault);
-                if let Times::Next(left) = &mut rule.times {
-                    *left -= 1;
+                fault_taken = Some(rule.fault);
+                if let Times::Next(remaining) = &mut rule.times {
+                    *remaining -= 1;
                 }
             }
             false
         });
-        taken
+        fault_taken
     }
 
     /// Answers a request; an error breaks the connection.
@@ -341,38 +350,38 @@ impl State {
     ) -> Result<Response, Failure> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
-        let seen = Seen::new(&parts, &body);
+        let request = RecordedRequest::new(&parts, &body);
         let mut plan = self.plan.subscribe();
         let healed = plan.borrow_and_update().healed;
-        let fault = self.take(&seen, false);
+        let fault = self.take(&request, false);
         let mut at = 0;
         self.requests.send_modify(|requests| {
             at = requests.len();
-            requests.push(seen.clone());
+            requests.push(request.clone());
         });
         if fault == Some(Fault::Hang) {
             plan.wait_for(|plan| plan.healed > healed).await?;
         }
         let answer = match fault {
             Some(Fault::Status(code)) => refusal(code)?,
-            Some(Fault::Expired) => whole(StatusCode::OK, gone_event()),
+            Some(Fault::Expired) => full_response(StatusCode::OK, gone_event()),
             _ => {
                 let answer = self.pass_on(parts, body).await?;
                 if fault == Some(Fault::AnswerLost) {
                     return Err("the connection breaks".into());
                 }
-                if seen.verb == "watch" && answer.status().is_success() {
+                if request.verb == "watch" && answer.status().is_success() {
                     answer.map(|upstream| {
                         let watch = Watch {
                             state: Arc::clone(&self),
                             socket,
-                            request: seen,
+                            request,
                             upstream,
                             plan,
                             healed,
                             opened: tokio::time::Instant::now(),
                             fault: fault.filter(|&fault| fault != Fault::Hang),
-                            is_whole: true,
+                            is_complete_event: true,
                         };
                         watch.into_body()
                     })
@@ -416,7 +425,7 @@ async fn serve(state: Arc<State>, listener: std::net::TcpListener) -> Result<Inf
 struct Watch {
     state: Arc<State>,
     socket: Arc<OwnedFd>,
-    request: Seen,
+    request: RecordedRequest,
     upstream: Incoming,
     plan: watch::Receiver<Plan>,
     /// The number of calls of `Proxy::heal` before the fault was taken.
@@ -424,7 +433,7 @@ struct Watch {
     opened: tokio::time::Instant,
     fault: Option<Fault>,
     /// True if the data so far ends with a complete event.
-    is_whole: bool,
+    is_complete_event: bool,
 }
 
 impl Watch {
@@ -439,7 +448,7 @@ impl Watch {
     /// Returns the next data, with the watch unless it ends with that.
     async fn next(mut self) -> Result<Option<(Frame<Bytes>, Option<Self>)>, Failure> {
         loop {
-            if self.fault == Some(Fault::Expired) && self.is_whole {
+            if self.fault == Some(Fault::Expired) && self.is_complete_event {
                 return Ok(Some((Frame::data(gone_event()), None)));
             }
             let hangs = self.fault == Some(Fault::Hang);
@@ -474,7 +483,7 @@ impl Watch {
                     let Some(frame) = frame.transpose()? else {
                         return Ok(None);
                     };
-                    self.is_whole = frame.data_ref().is_none_or(|data| data.ends_with(b"\n"));
+                    self.is_complete_event = frame.data_ref().is_none_or(|data| data.ends_with(b"\n"));
                     return Ok(Some((frame, Some(self))));
                 }
             }
@@ -506,9 +515,9 @@ fn status(code: u16) -> Value {
 }
 
 fn refusal(code: u16) -> Result<Response, Failure> {
-    let mut answer = whole(StatusCode::from_u16(code)?, status(code).to_string().into());
+    let mut answer = full_response(StatusCode::from_u16(code)?, status(code).to_string().into());
     if code == 429 {
-        // Not a status object: the request limiter runs before the layer that knows objects.
+        // Not a status object: the request limiter runs before API objects are handled.
         *answer.body_mut() = full("Too many requests, please try again later.\n".into());
         let headers = answer.headers_mut();
         headers.insert(RETRY_AFTER, http::HeaderValue::from(1));
@@ -529,7 +538,7 @@ fn full(body: Bytes) -> BoxBody<Bytes, Failure> {
     Full::new(body).map_err(|never| match never {}).boxed()
 }
 
-fn whole(status: StatusCode, body: Bytes) -> Response {
+fn full_response(status: StatusCode, body: Bytes) -> Response {
     let mut answer = http::Response::new(full(body));
     *answer.status_mut() = status;
     answer

@@ -44,10 +44,10 @@ impl ControlPlane {
         let api: Api<DynamicObject> = Api::all_with(client, &resource);
         let mut events: Events = watcher(api, watcher::Config::default().labels(labels)).boxed();
         let states = Arc::default();
-        // Later changes must not be missed.
+        // Wait for the initial list, so that no later change is missed.
         loop {
             let event = events.next().await.context("the watch has ended")??;
-            if note(&states, event) {
+            if add_state(&states, event) {
                 break;
             }
         }
@@ -57,7 +57,7 @@ impl ControlPlane {
                 while let Some(event) = events.next().await {
                     // The watcher restarts after a failure.
                     if let Ok(event) = event {
-                        note(&states, event);
+                        add_state(&states, event);
                     }
                 }
             }
@@ -67,7 +67,7 @@ impl ControlPlane {
 }
 
 /// Adds the state of an object, if the event is about an existing one; returns true when the initial list is complete.
-fn note(states: &Mutex<Vec<Value>>, event: Event<DynamicObject>) -> bool {
+fn add_state(states: &Mutex<Vec<Value>>, event: Event<DynamicObject>) -> bool {
     match event {
         Event::Apply(object) | Event::InitApply(object) => {
             let state = serde_json::to_value(object).unwrap_or_default();

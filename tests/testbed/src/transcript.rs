@@ -42,7 +42,7 @@ pub struct Transcript {
     steps: Vec<Step>,
     /// The answers so far.
     answers: Vec<String>,
-    /// The number of names given for each kind of value.
+    /// The number of names assigned for each kind of value.
     counts: BTreeMap<&'static str, usize>,
     /// The names of values that are different in each run.
     names: BTreeMap<String, String>,
@@ -137,7 +137,7 @@ impl Transcript {
         let mut answer: Value = serde_json::from_str(body).with_context(|| format!("not JSON: {body}"))?;
         let mut text = format!("{code} {}\n", title(&answer));
         if answer["status"] == "Failure" {
-            // Some are listed twice.
+            // The API server lists some causes twice.
             let causes = answer["details"]["causes"].as_array().into_iter().flatten();
             for line in causes.map(cause_line).collect::<BTreeSet<_>>() {
                 writeln!(text, "{line}")?;
@@ -162,7 +162,7 @@ impl Transcript {
         match value {
             Value::Object(fields) => {
                 if key == "metadata" {
-                    // The managers of fields show in the conflicts.
+                    // The conflicts contain the field managers.
                     fields.remove("managedFields");
                 }
                 if fields.contains_key("signerName") {
@@ -212,8 +212,8 @@ impl Transcript {
     }
 
     /// Compares the answers with the recorded ones, or records them.
-    pub fn finish(self, is_recorded_anew: bool) -> Result<()> {
-        if is_recorded_anew {
+    pub fn finish(self, rewrite: bool) -> Result<()> {
+        if rewrite {
             return Ok(fs::write(&self.path, self.text())?);
         }
         let mut different = String::new();
@@ -231,7 +231,7 @@ impl Transcript {
         }
         ensure!(
             different.is_empty(),
-            "other answers than in {}:\n\n{different}",
+            "the answers differ from {}:\n\n{different}",
             self.path.display()
         );
         Ok(())

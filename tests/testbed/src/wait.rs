@@ -16,7 +16,7 @@ use crate::object::ObjectRef;
 /// The time limit of a wait: enough for a slow and busy machine, and only reached on failures.
 pub const DEADLINE: Duration = Duration::from_secs(180);
 
-/// The delay before an API server is asked again that refused a request, or that does not know a kind yet.
+/// The delay before a retry of a request that the API server rejected, or for a kind that it does not serve yet.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
 /// Waits until the object exists and the condition holds for it, and returns this state of it.
@@ -27,9 +27,9 @@ pub async fn wait_for(
     mut condition: impl FnMut(&Value) -> bool,
 ) -> Result<Value> {
     let mut last = None;
-    let holds = watch(client, object, |seen| {
-        let held = seen.as_ref().is_some_and(&mut condition);
-        last = seen;
+    let holds = watch(client, object, |state| {
+        let held = state.as_ref().is_some_and(&mut condition);
+        last = state;
         held
     });
     let finished = tokio::time::timeout(deadline, holds).await;
@@ -37,26 +37,26 @@ pub async fn wait_for(
         (Ok(()), Some(object)) => Ok(object),
         (_, Some(last)) => {
             bail!(
-                "{object} is not as it should be after {deadline:?}; last seen:\n{}",
+                "{object} does not meet the condition after {deadline:?}; last state:\n{}",
                 legible(last)?
             )
         }
-        (_, None) => bail!("{object} is not there after {deadline:?}"),
+        (_, None) => bail!("{object} does not exist after {deadline:?}"),
     }
 }
 
 /// Waits until the object does not exist.
 pub async fn wait_gone(client: &Client, object: &ObjectRef, deadline: Duration) -> Result<()> {
     let mut last = None;
-    let gone = watch(client, object, |seen| {
-        last = seen;
+    let gone = watch(client, object, |state| {
+        last = state;
         last.is_none()
     });
     if tokio::time::timeout(deadline, gone).await.is_ok() {
         return Ok(());
     }
     bail!(
-        "{object} is still there after {deadline:?}:\n{}",
+        "{object} still exists after {deadline:?}:\n{}",
         legible(last.unwrap_or_default())?
     )
 }
@@ -69,18 +69,18 @@ pub async fn holds_for(
     mut condition: impl FnMut(&Value) -> bool,
 ) -> Result<()> {
     let mut last = None;
-    let mut seen_at_all = false;
-    let broken = watch(client, object, |seen| {
-        let held = seen.as_ref().is_some_and(&mut condition);
-        seen_at_all = true;
-        last = seen;
+    let mut has_state = false;
+    let broken = watch(client, object, |state| {
+        let held = state.as_ref().is_some_and(&mut condition);
+        has_state = true;
+        last = state;
         !held
     });
     match tokio::time::timeout(duration, broken).await {
-        Err(_) if seen_at_all => Ok(()),
+        Err(_) if has_state => Ok(()),
         Err(_) => bail!("{object} could not be watched for {duration:?}"),
         Ok(()) => bail!(
-            "{object} is not as it should be:\n{}",
+            "{object} does not meet the condition:\n{}",
             legible(last.unwrap_or_default())?
         ),
     }
@@ -98,7 +98,7 @@ pub async fn eventually<T>(what: &str, deadline: Duration, check: impl AsyncFn()
     };
     tokio::time::timeout(deadline, answered)
         .await
-        .map_err(|_| anyhow!("{what}: not so after {deadline:?}"))
+        .map_err(|_| anyhow!("timed out after {deadline:?} waiting until {what}"))
 }
 
 /// Passes every state of the object to `enough`, from the current one on, until it returns true.

@@ -71,13 +71,13 @@ impl WorkWebhook {
         .await
         .context("failed to register OCM's work webhook")?;
         hub.keep(process);
-        until_asked(hub).await
+        wait_until_called(hub).await
     }
 }
 
 /// Waits until the API server calls the webhook, which it does with a delay after the registration; until then it would accept
 /// everything.
-async fn until_asked(hub: &ControlPlane) -> Result<()> {
+async fn wait_until_called(hub: &ControlPlane) -> Result<()> {
     let work = json!({
         "apiVersion": "work.open-cluster-management.io/v1",
         "kind": "ManifestWork",
@@ -90,7 +90,7 @@ async fn until_asked(hub: &ControlPlane) -> Result<()> {
         dry_run: true,
         ..PostParams::default()
     };
-    wait::eventually("OCM's work webhook is asked", DEADLINE, async || {
+    wait::eventually("OCM's work webhook is called", DEADLINE, async || {
         let refused = api.create(&only_try, &work).await.err()?;
         refused.to_string().contains("name must be set").then_some(())
     })

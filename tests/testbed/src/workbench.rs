@@ -77,7 +77,7 @@ impl Workbench {
         Process::start(name, command, &self.logs().join(format!("{name}.log")))
     }
 
-    /// Records a failure: prints, once, the end of every log that may have the reason, and keeps the logs.
+    /// Records a failure: prints the end of each log that may contain the reason, once, and keeps the logs.
     pub(crate) fn fail(&self) {
         if self.failed.swap(true, Ordering::Relaxed) {
             return;
@@ -92,7 +92,7 @@ impl Workbench {
         files.sort();
         for log in files {
             let name = log.file_stem().unwrap_or_default().to_string_lossy();
-            if let Ok(tail) = process::tail(&log, telling_lines(&name))
+            if let Ok(tail) = process::tail(&log, lines_to_print(&name))
                 && !tail.is_empty()
             {
                 eprintln!("---- {name}\n{tail}");
@@ -103,7 +103,7 @@ impl Workbench {
 }
 
 /// Returns the number of lines of a log to print: infrastructure logs are long and rarely contain the reason.
-fn telling_lines(name: &str) -> usize {
+fn lines_to_print(name: &str) -> usize {
     let machinery = ["etcd", "redis", "kube-", "kwok"];
     if machinery.iter().any(|part| name.starts_with(part)) {
         3
@@ -164,7 +164,7 @@ mod tests {
         let abandoned = folder("testbed-abandoned", &[ALIVE]);
         let running = folder("testbed-running", &[ALIVE]);
         let failed = folder("testbed-failed", &[ALIVE, FAILED]);
-        let foreign = folder("testbed-of-somebody-else", &[]);
+        let foreign = folder("testbed-of-another-program", &[]);
         let lock = File::open(running.join(ALIVE)).unwrap();
         lock.lock().unwrap();
 

@@ -152,20 +152,20 @@ async fn application_set_generates_applications() -> anyhow::Result<()> {
     hub.wait_for(&ObjectRef::application("cluster1-app"), |_| true).await?;
     // A watch event may arrive before the audit log has the request.
     let has = async |verb: &str, resource: &str, code: u64| {
-        let asked = async || {
-            let asked = hub.asked_by("argocd-applicationset-controller").ok()?;
+        let events = async || {
+            let events = hub.requests_by("argocd-applicationset-controller").ok()?;
             let is_it = |event: &&Value| {
-                let asked = (&event["verb"], &event["objectRef"]["resource"]);
-                asked == (&json!(verb), &json!(resource)) && event["responseStatus"]["code"] == code
+                let events = (&event["verb"], &event["objectRef"]["resource"]);
+                events == (&json!(verb), &json!(resource)) && event["responseStatus"]["code"] == code
             };
-            asked.iter().find(is_it).map(|_| ())
+            events.iter().find(is_it).map(|_| ())
         };
         let what = format!("{verb} {resource} is answered with {code}");
-        wait::eventually(&what, wait::DEADLINE, asked).await
+        wait::eventually(&what, wait::DEADLINE, events).await
     };
     has("list", "applicationsets", 200).await?;
     has("create", "applications", 201).await?;
-    assert!(hub.asked_by("argocd-redis")?.is_empty());
+    assert!(hub.requests_by("argocd-redis")?.is_empty());
     Ok(())
 }
 

@@ -186,11 +186,11 @@ async fn service_account_has_only_its_permissions() -> anyhow::Result<()> {
     let bind = ["create", "clusterrolebinding", "reader", "--clusterrole=reader"];
     hub.kubectl(&[&bind[..], &["--serviceaccount=default:reader"]].concat())?;
     let kubeconfig = hub.service_account_kubeconfig("default", "reader")?;
-    let kubeconfig = kubeconfig.to_str().expect("a path of ours is text");
+    let kubeconfig = kubeconfig.to_str().expect("a UTF-8 path");
 
     let list = |what| hub.kubectl(&["get", what, "--all-namespaces", "--kubeconfig", kubeconfig]);
     list("manifestworks")?;
-    let refused = list("secrets").expect_err("nobody allowed that");
+    let refused = list("secrets").expect_err("no role permits it");
     assert!(
         refused.to_string().contains("system:serviceaccount:default:reader"),
         "{refused}"

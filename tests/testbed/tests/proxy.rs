@@ -10,7 +10,7 @@ use kube::api::{Api, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Wat
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error};
 use serde_json::json;
-use testbed::proxy::{Fault, Proxy, Seen, Times};
+use testbed::proxy::{Fault, Proxy, RecordedRequest, Times};
 use testbed::{Hub, ObjectRef};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
@@ -24,7 +24,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Creates them; returns `None` where the parts cannot run.
+    /// Creates the proxy and the namespace; returns `None` if the testbed is not available.
     async fn new(namespace: &str) -> anyhow::Result<Option<Self>> {
         if !testbed::available() {
             return Ok(None);
@@ -110,30 +110,38 @@ async fn proxy_keeps_credentials_and_records_requests() -> anyhow::Result<()> {
         &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": "through", "name": "nobody"}}),
     )
     .await?;
-    let nobody = client(&bench.proxy, &hub.service_account_kubeconfig("through", "nobody")?).await?;
+    let without_permissions = client(&bench.proxy, &hub.service_account_kubeconfig("through", "nobody")?).await?;
     assert_eq!(
-        code(Api::<ConfigMap>::namespaced(nobody, "through").get("one").await),
+        code(
+            Api::<ConfigMap>::namespaced(without_permissions, "through")
+                .get("one")
+                .await
+        ),
         403
     );
 
     let requests = bench.proxy.requests();
-    let seen: Vec<_> = requests
+    let answers: Vec<_> = requests
         .iter()
-        .map(|seen| (seen.verb, seen.resource.as_str(), seen.answer))
+        .map(|request| (request.verb, request.resource.as_str(), request.answer))
         .collect();
     let expected = ["list", "watch", "create", "patch", "get"].map(|verb| match verb {
         "create" => (verb, "configmaps", Some(201)),
         "get" => (verb, "configmaps", Some(403)),
         _ => (verb, "configmaps", Some(200)),
     });
-    assert_eq!(seen, expected);
-    assert!(requests.iter().all(|seen| seen.namespace.as_deref() == Some("through")));
+    assert_eq!(answers, expected);
+    assert!(
+        requests
+            .iter()
+            .all(|request| request.namespace.as_deref() == Some("through"))
+    );
     assert_eq!(requests[3].name.as_deref(), Some("one"));
     assert_eq!(requests[3].body, Some(patch));
     let writes: Vec<_> = requests
         .iter()
-        .filter(|seen| seen.is_write())
-        .map(|seen| seen.verb)
+        .filter(|request| request.is_write())
+        .map(|request| request.verb)
         .collect();
     assert_eq!(writes, ["create", "patch"]);
     Ok(())
@@ -144,10 +152,12 @@ async fn proxy_refuses_matching_requests_the_given_number_of_times() -> anyhow::
     let Some(bench) = Bench::new("refused").await? else {
         return Ok(());
     };
-    bench.proxy.fault(Fault::Status(409), Times::Next(2), |seen| {
-        seen.is("create", "configmaps")
+    bench.proxy.fault(Fault::Status(409), Times::Next(2), |request| {
+        request.is("create", "configmaps")
     });
-    bench.proxy.fault(Fault::Status(503), Times::Always, Seen::is_write);
+    bench
+        .proxy
+        .fault(Fault::Status(503), Times::Always, RecordedRequest::is_write);
     assert_eq!(code(bench.create("one").await), 409);
     assert_eq!(code(bench.config_maps.list(&ListParams::default()).await), 200);
     assert_eq!(code(bench.create("one").await), 409);
@@ -170,21 +180,21 @@ async fn hanging_requests_continue_after_healing_unless_cancelled() -> anyhow::R
     bench.proxy.fault(Fault::Hang, Times::Always, |_| true);
     {
         let mut given_up = pin!(bench.create("given-up"));
-        let came = bench.proxy.until("the create came", |seen| {
-            seen.last().is_some_and(|last| last.is("create", "configmaps"))
+        let arrived = bench.proxy.until("the create arrived", |requests| {
+            requests.last().is_some_and(|last| last.is("create", "configmaps"))
         });
         tokio::select! {
-            answer = &mut given_up => panic!("it is answered: {answer:?}"),
-            came = came => came?,
+            answer = &mut given_up => panic!("the request was answered: {answer:?}"),
+            arrived = arrived => arrived?,
         }
     }
     let mut waiting = pin!(bench.create("waiting"));
     let mark = bench.proxy.mark();
     tokio::select! {
-        answer = &mut waiting => panic!("it is answered: {answer:?}"),
-        came = bench.proxy.until("another create came", |seen| seen.len() > mark) => came?,
+        answer = &mut waiting => panic!("the request was answered: {answer:?}"),
+        arrived = bench.proxy.until("another create arrived", |requests| requests.len() > mark) => arrived?,
     }
-    // Another client is not stopped, but the watch does not deliver its change.
+    // A client without the proxy is not affected, but the watch does not deliver its change.
     let hub = hub().await?;
     hub.create(
         &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "hangs", "name": "elsewhere"}}),
@@ -208,7 +218,9 @@ async fn lost_response_follows_a_completed_request() -> anyhow::Result<()> {
     let Some(bench) = Bench::new("lost").await? else {
         return Ok(());
     };
-    bench.proxy.fault(Fault::AnswerLost, Times::Next(1), Seen::is_write);
+    bench
+        .proxy
+        .fault(Fault::AnswerLost, Times::Next(1), RecordedRequest::is_write);
     let answer = bench.create("one").await;
     assert!(
         matches!(answer, Err(Error::Service(_) | Error::HyperError(_))),
@@ -224,7 +236,7 @@ async fn faults_reset_end_and_expire_new_and_open_watches() -> anyhow::Result<()
         return Ok(());
     };
     let proxy = &bench.proxy;
-    let is_watch = |seen: &Seen| seen.verb == "watch";
+    let is_watch = |request: &RecordedRequest| request.verb == "watch";
     let expired = |event| matches!(event, Some(Ok(WatchEvent::Error(status))) if status.code == 410 && status.reason == "Expired");
 
     let mut events = bench.watch().await?;

@@ -11,11 +11,11 @@ fn tools_have_the_pinned_versions() -> Result<()> {
         return Ok(());
     }
     let parts = Parts::ensure()?;
-    let said = |tool: &str, arguments: &[&str]| -> Result<String> {
+    let version = |tool: &str, arguments: &[&str]| -> Result<String> {
         let output = Command::new(parts.tools().join(tool)).args(arguments).output()?;
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     };
-    assert_eq!(said("kustomize", &["version"])?, "v5.8.1");
-    assert_eq!(said("helm", &["version", "--short"])?, "v3.19.5");
+    assert_eq!(version("kustomize", &["version"])?, "v5.8.1");
+    assert_eq!(version("helm", &["version", "--short"])?, "v3.19.5");
     Ok(())
 }

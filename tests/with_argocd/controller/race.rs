@@ -1,4 +1,4 @@
-//! Tests that Argo CD and the controller write the same list of conditions without removing each other's.
+//! Tests that Argo CD and the controller write the same list of conditions and keep each other's conditions.
 
 use super::{DEGRADED, INFO, messages, of_argocd};
 use crate::app::App;
@@ -11,7 +11,7 @@ use testbed::{Hub, ObjectRef};
 
 const NAME: &str = "controller-race";
 
-/// A cluster without an agent: the test writes the status of works, as often as it likes.
+/// A cluster without an agent: the test writes the status of works.
 const CLUSTER: &str = "cluster-of-the-race";
 
 const SETTINGS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n";
@@ -20,10 +20,10 @@ const WRONG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: wrong}\nd
 /// The number of times that the folder is broken and repaired.
 const ROUNDS: u32 = 10;
 
-/// Writes as the agent that the object is on the cluster, or why it is not.
-async fn say(hub: &Hub, missing: Option<&str>) -> Result<()> {
+/// Writes the agent's status: the object is on the cluster, or is missing for this reason.
+async fn write_status(hub: &Hub, missing: Option<&str>) -> Result<()> {
     let work = ObjectRef::manifest_work(CLUSTER, NAME);
-    let generation = hub.get(&work).await?.context("the work is there")?["metadata"]["generation"].clone();
+    let generation = hub.get(&work).await?.context("the work does not exist")?["metadata"]["generation"].clone();
     let condition = |kind: &str, status: bool, message: &str| {
         json!({
             "type": kind,
@@ -47,7 +47,7 @@ async fn say(hub: &Hub, missing: Option<&str>) -> Result<()> {
 }
 
 /// Breaks and repairs the folder, and waits for Argo CD's condition each time.
-async fn break_and_mend(hub: &Hub, app: &App) -> Result<()> {
+async fn break_and_repair(hub: &Hub, app: &App) -> Result<()> {
     for _ in 0..ROUNDS {
         app.push(&[("wrong.yaml", WRONG)]).await?;
         hub.wait_for(&app.application(), |app| comparison_error(app).is_some())
@@ -60,10 +60,10 @@ async fn break_and_mend(hub: &Hub, app: &App) -> Result<()> {
 }
 
 /// Changes the status of the work without end.
-async fn say_ever_more(hub: &Hub) -> Result<()> {
+async fn write_statuses_forever(hub: &Hub) -> Result<()> {
     for round in 0_u64.. {
-        let missing = format!("gone for the {round}th time");
-        say(hub, (round % 3 != 0).then_some(&missing)).await?;
+        let missing = format!("missing in round {round}");
+        write_status(hub, (round % 3 != 0).then_some(&missing)).await?;
         tokio::task::yield_now().await;
     }
     Ok(())
@@ -106,30 +106,36 @@ async fn concurrent_writers_keep_each_others_conditions() -> Result<()> {
     let recording = hub.record("argoproj.io/v1alpha1", "Application", NAME).await?;
 
     tokio::select! {
-        ended = break_and_mend(hub, &app) => ended?,
-        ended = say_ever_more(hub) => ended?,
+        ended = break_and_repair(hub, &app) => ended?,
+        ended = write_statuses_forever(hub) => ended?,
     }
 
-    // At the end, both have their conditions, independently of each other.
-    for (missing, wrong) in [
+    // At the end, each writer has its conditions, independently of the other.
+    for (missing, broken) in [
         (Some("gone"), true),
         (None, true),
-        (Some("gone for good"), false),
+        (Some("missing at the end"), false),
         (None, false),
     ] {
-        if wrong {
+        if broken {
             app.push(&[("wrong.yaml", WRONG)]).await?;
-        } else if comparison_error(&hub.get(&app.application()).await?.context("it is there")?).is_some() {
+        } else if comparison_error(
+            &hub.get(&app.application())
+                .await?
+                .context("the object does not exist")?,
+        )
+        .is_some()
+        {
             app.remove(&["wrong.yaml"]).await?;
         }
-        say(hub, missing).await?;
+        write_status(hub, missing).await?;
         let warning = missing.map(|why| format!("{CLUSTER}: ConfigMap {NAME}/settings: {why}"));
-        let all_there = |app: &Value| {
-            comparison_error(app).is_some() == wrong
+        let both_conditions = |app: &Value| {
+            comparison_error(app).is_some() == broken
                 && messages(app, DEGRADED).first().copied() == warning.as_deref()
                 && messages(app, INFO).len() == 1
         };
-        hub.wait_for(&app.application(), all_there).await?;
+        hub.wait_for(&app.application(), both_conditions).await?;
     }
 
     let states = recording.states();
@@ -139,7 +145,7 @@ async fn concurrent_writers_keep_each_others_conditions() -> Result<()> {
         .filter(conditions_changed)
         .filter(|pair| written(&pair[1]).contains("status conditions"))
         .collect();
-    ensure!(by_us.len() >= 5, "it has written {} times only", by_us.len());
+    ensure!(by_us.len() >= 5, "the controller wrote only {} times", by_us.len());
     for pair in by_us {
         assert_eq!(of_argocd(&pair[0]), of_argocd(&pair[1]), "they are Argo CD's");
         let (before, after) = (&pair[0]["status"], &pair[1]["status"]);
@@ -157,9 +163,12 @@ async fn concurrent_writers_keep_each_others_conditions() -> Result<()> {
     }
     for state in &states {
         for path in written(state) {
-            // A list of fields may remain without a field of ours in it.
+            // The field list may contain parents without a field that the controller owns.
             let ours = ["status conditions", "metadata annotations argocd.argoproj.io/refresh"];
-            assert!(ours.iter().any(|ours| ours.starts_with(&path)), "it has written {path}");
+            assert!(
+                ours.iter().any(|ours| ours.starts_with(&path)),
+                "the controller wrote {path}"
+            );
         }
     }
     app.end().await

@@ -1,4 +1,5 @@
-//! Tests a new message with the same health: Argo CD refreshes an Application only when the health of a resource changes.
+//! Tests that a new message with the same health reaches Argo CD, which refreshes an Application only when the health of a
+//! resource changes.
 
 use super::{health, shown};
 use crate::app::App;
@@ -58,20 +59,20 @@ async fn changed_message_of_the_same_health_reaches_argo_cd() -> Result<()> {
     let recording = hub.record("argoproj.io/v1alpha1", "Application", name).await?;
     let node = ObjectRef::cluster("v1", "Node", "node-1");
     stage.cluster1.patch(&node, &label).await?;
-    let says_so = |work: &Value| work.to_string().contains("1 of 2 updated replicas");
-    let work = hub.wait_for(&app.work(), says_so).await?;
-    let is_asked = async || {
-        let asked = |app: &Value| app["metadata"]["annotations"]["argocd.argoproj.io/refresh"] == "normal";
-        let asked = |app: &Value| asked(app) && version(app) > version(&work);
-        recording.states().iter().any(asked).then_some(())
+    let has_message = |work: &Value| work.to_string().contains("1 of 2 updated replicas");
+    let work = hub.wait_for(&app.work(), has_message).await?;
+    let is_requested = async || {
+        let has_refresh = |app: &Value| app["metadata"]["annotations"]["argocd.argoproj.io/refresh"] == "normal";
+        let has_refresh = |app: &Value| has_refresh(app) && version(app) > version(&work);
+        recording.states().iter().any(has_refresh).then_some(())
     };
-    wait::eventually("Argo CD is asked to look", wait::DEADLINE, is_asked).await?;
+    wait::eventually("the controller requests a refresh", wait::DEADLINE, is_requested).await?;
     shows(message(1)).await?;
     for state in recording.states() {
         assert_eq!(
             health(&state),
             "Progressing",
-            "or this says nothing: {:#}",
+            "otherwise the test proves nothing: {:#}",
             state["status"]
         );
     }

@@ -11,7 +11,7 @@ use testbed::{Hub, wait};
 
 /// A verb on a resource; in one namespace and for one name if a rule is limited to these.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Right {
+struct Permission {
     verb: String,
     resource: String,
     namespace: Option<String>,
@@ -19,8 +19,8 @@ struct Right {
 }
 
 /// Returns the permissions that the roles of these shipped files grant, one by one.
-fn granted(files: &[&str]) -> Result<BTreeSet<Right>> {
-    let mut rights = BTreeSet::new();
+fn granted(files: &[&str]) -> Result<BTreeSet<Permission>> {
+    let mut permissions = BTreeSet::new();
     for file in files {
         for object in shipped_objects(file)? {
             let namespace = match object["kind"].as_str() {
@@ -29,24 +29,24 @@ fn granted(files: &[&str]) -> Result<BTreeSet<Right>> {
                 _ => continue,
             };
             for rule in object["rules"].as_array().context("rules")? {
-                rights.extend(given_by(rule, namespace.as_ref()));
+                permissions.extend(granted_by(rule, namespace.as_ref()));
             }
         }
     }
-    Ok(rights)
+    Ok(permissions)
 }
 
 /// Returns the permissions that a rule grants, one by one.
-fn given_by(rule: &Value, namespace: Option<&String>) -> Vec<Right> {
+fn granted_by(rule: &Value, namespace: Option<&String>) -> Vec<Permission> {
     let names = match rule.get("resourceNames") {
         Some(names) => texts(names).map(Some).collect(),
         None => vec![None],
     };
-    let mut rights = Vec::new();
+    let mut permissions = Vec::new();
     for group in texts(&rule["apiGroups"]) {
         for resource in texts(&rule["resources"]) {
             for verb in texts(&rule["verbs"]) {
-                rights.extend(names.iter().map(|name| Right {
+                permissions.extend(names.iter().map(|name| Permission {
                     verb: verb.clone(),
                     resource: format!("{resource}.{group}"),
                     namespace: namespace.cloned(),
@@ -55,7 +55,7 @@ fn given_by(rule: &Value, namespace: Option<&String>) -> Vec<Right> {
             }
         }
     }
-    rights
+    permissions
 }
 
 fn texts(list: &Value) -> impl Iterator<Item = String> {
@@ -64,68 +64,70 @@ fn texts(list: &Value) -> impl Iterator<Item = String> {
 }
 
 /// Returns the requests for objects, with their status codes.
-fn asked(hub: &Hub) -> Result<Vec<(Right, u64)>> {
+fn requests(hub: &Hub) -> Result<Vec<(Permission, u64)>> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let asked = hub.asked_by(ACCOUNT)?;
-    let asked = asked.iter().filter(|event| event["objectRef"]["resource"].is_string());
-    let right = |event: &Value| {
+    let requests = hub.requests_by(ACCOUNT)?;
+    let requests = requests
+        .iter()
+        .filter(|event| event["objectRef"]["resource"].is_string());
+    let permission = |event: &Value| {
         let object = &event["objectRef"];
         let group = text(&object["apiGroup"]).unwrap_or_default();
         let resource = format!("{}.{group}", text(&object["resource"])?);
-        let right = Right {
+        let permission = Permission {
             verb: text(&event["verb"])?,
             resource: resource + text(&object["subresource"]).map_or("", |_| "/"),
             namespace: text(&object["namespace"]),
             name: text(&object["name"]),
         };
-        Some((right, event["responseStatus"]["code"].as_u64()?))
+        Some((permission, event["responseStatus"]["code"].as_u64()?))
     };
-    asked
-        .map(|event| right(event).with_context(|| event.to_string()))
+    requests
+        .map(|event| permission(event).with_context(|| event.to_string()))
         .collect()
 }
 
-impl Right {
+impl Permission {
     /// Returns true if it permits the request.
-    fn covers(&self, asked: &Self) -> bool {
-        let within = |mine: &Option<String>, asked: &Option<String>| mine.is_none() || mine == asked;
-        (&self.verb, &self.resource) == (&asked.verb, &asked.resource)
-            && within(&self.namespace, &asked.namespace)
-            && within(&self.name, &asked.name)
+    fn covers(&self, requests: &Self) -> bool {
+        let within = |mine: &Option<String>, requests: &Option<String>| mine.is_none() || mine == requests;
+        (&self.verb, &self.resource) == (&requests.verb, &requests.resource)
+            && within(&self.namespace, &requests.namespace)
+            && within(&self.name, &requests.name)
     }
 
     /// Returns true if it is the request on API servers without streaming lists.
-    fn is_instead_of(&self, asked: &Self) -> bool {
+    fn is_fallback_of(&self, requests: &Self) -> bool {
         let watch = Self {
             verb: "watch".to_owned(),
             ..self.clone()
         };
-        self.verb == "list" && watch.covers(asked)
+        self.verb == "list" && watch.covers(requests)
     }
 }
 
 /// Waits until the controller has used every permission that these shipped files grant, and checks that it has requested nothing
 /// else.
-pub(crate) async fn are_as_used(hub: &Hub, files: &[&str]) -> Result<()> {
+pub(crate) async fn check_exact_permissions(hub: &Hub, files: &[&str]) -> Result<()> {
     let granted = granted(files)?;
-    let unused = || -> Result<Vec<&Right>> {
-        let asked = asked(hub)?;
-        let used = |right: &&Right| {
-            asked
+    let unused = || -> Result<Vec<&Permission>> {
+        let requests = requests(hub)?;
+        let used = |permission: &&Permission| {
+            requests
                 .iter()
-                .any(|(asked, _)| right.covers(asked) || right.is_instead_of(asked))
+                .any(|(requests, _)| permission.covers(requests) || permission.is_fallback_of(requests))
         };
-        Ok(granted.iter().filter(|right| !used(right)).collect())
+        Ok(granted.iter().filter(|permission| !used(permission)).collect())
     };
     let all_used = async || unused().ok()?.is_empty().then_some(());
-    let all_used = wait::eventually("every right is used", wait::DEADLINE, all_used).await;
+    let all_used = wait::eventually("every permission is used", wait::DEADLINE, all_used).await;
     all_used.with_context(|| format!("not used: {:#?}", unused()))?;
-    for (asked, answer) in asked(hub)? {
-        ensure!(answer != 403, "refused: {asked:?}");
+    for (requests, answer) in requests(hub)? {
+        ensure!(answer != 403, "refused: {requests:?}");
         // Catches requests that succeed with the default permissions of all users, which grant nothing for these objects.
         ensure!(
-            granted.iter().any(|right| right.covers(&asked)),
-            "not among the rules: {asked:?}"
+            granted.iter().any(|permission| permission.covers(&requests)),
+            "no rule permits {requests:?}"
         );
     }
     Ok(())
@@ -137,18 +139,18 @@ async fn controller_uses_exactly_its_permissions() -> Result<()> {
     let (hub, name) = (&stage.hub, "controller-rights");
     stage.cluster1.create_namespace(name).await?;
     // All causes of writes: conditions, an Event and the same Event again.
-    let [good, broken] = [Value::Null, json!({"runs": "none"})].map(|nodes| web("example.com/web:1", &nodes));
-    let app = App::start(stage, name, &[], &[("web.json", &good)]).await?;
+    let [runnable, broken] = [Value::Null, json!({"runs": "none"})].map(|nodes| web("example.com/web:1", &nodes));
+    let app = App::start(stage, name, &[], &[("web.json", &runnable)]).await?;
     for _ in 0..2 {
         app.commit(&[("web.json", &broken)]).await?;
-        let is_told = |app: &Value| messages(app, DEGRADED).len() == 1;
-        hub.wait_for(&app.application(), is_told).await?;
-        app.commit(&[("web.json", &good)]).await?;
+        let is_reported = |app: &Value| messages(app, DEGRADED).len() == 1;
+        hub.wait_for(&app.application(), is_reported).await?;
+        app.commit(&[("web.json", &runnable)]).await?;
         let is_gone = |app: &Value| messages(app, DEGRADED).is_empty();
         hub.wait_for(&app.application(), is_gone).await?;
     }
 
-    are_as_used(hub, &["deploy/deploy_controller.yaml"]).await?;
+    check_exact_permissions(hub, &["deploy/deploy_controller.yaml"]).await?;
     let log = stage.controller.log()?;
     assert!(!log.to_lowercase().contains("forbidden"), "{log}");
     app.end().await
@@ -192,7 +194,10 @@ async fn pods_pass_the_restricted_pod_security_standard() -> Result<()> {
     let create = |pod: &Value| hub.kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], &pod.to_string());
     create(&pod)?;
     pod["spec"]["containers"][0]["securityContext"] = Value::Null;
-    let refused = create(&pod).err().context("or this says nothing")?.to_string();
+    let refused = create(&pod)
+        .err()
+        .context("otherwise the test proves nothing")?
+        .to_string();
     assert!(refused.contains("violates PodSecurity \"restricted"), "{refused}");
     Ok(())
 }

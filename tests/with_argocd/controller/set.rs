@@ -1,6 +1,6 @@
 //! Tests of an Application that is delivered by a Placement: OCM creates its works from its ManifestWorkReplicaSet.
 
-use super::{DEGRADED, INFO, health, is_noted, messages, web};
+use super::{DEGRADED, INFO, health, messages, wait_for_event, web};
 use crate::app::App;
 use crate::fleet::fleet;
 use crate::placement::{open, prepare};
@@ -31,14 +31,14 @@ async fn works_of_a_replica_set_count_for_its_application() -> Result<()> {
             )
     };
     let application = hub.wait_for(&app.application(), warned).await?;
-    is_noted(hub, &application, ("Warning", "ManifestWorkDegraded"), 1, &start).await?;
+    wait_for_event(hub, &application, ("Warning", "ManifestWorkDegraded"), 1, &start).await?;
 
     open(third, name).await?;
-    let well = |app: &Value| {
+    let is_healthy_again = |app: &Value| {
         health(app) == "Healthy"
             && messages(app, DEGRADED).is_empty()
             && totals(app, "applied on 3 of 3 clusters, healthy on 3; 3 objects in 3 works")
     };
-    hub.wait_for(&app.application(), well).await?;
+    hub.wait_for(&app.application(), is_healthy_again).await?;
     app.end().await
 }

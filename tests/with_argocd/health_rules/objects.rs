@@ -2,7 +2,7 @@
 
 #![allow(clippy::too_many_lines, reason = "tables are long")]
 
-use super::{BROKEN, FINE, Verdict, WAITING};
+use super::{BROKEN, COMPLETE, RuleConditions, WAITING};
 use serde_json::{Value, json};
 
 /// Returns objects of the kinds that Kubernetes serves: each combination of the values that their state depends on, and each of
@@ -576,7 +576,7 @@ fn definitions() -> Vec<Value> {
         "KubernetesAPIApprovalPolicyConformant",
     ] {
         for status in ["True", "False", "Unknown"] {
-            conditions.push(condition(r#type, status, "Reason", "why it is so"));
+            conditions.push(condition(r#type, status, "Reason", "the message"));
         }
     }
     let established = condition(
@@ -629,7 +629,7 @@ fn api_services() -> Vec<Value> {
 }
 
 /// Returns the exceptions: the reason, an object, Argo CD's health and ours.
-pub(super) fn judged_otherwise() -> Vec<(&'static str, Value, &'static str, Verdict)> {
+pub(super) fn differences() -> Vec<(&'static str, Value, &'static str, RuleConditions)> {
     let crd = |conditions| {
         object(
             "apiextensions.k8s.io/v1",
@@ -648,7 +648,7 @@ pub(super) fn judged_otherwise() -> Vec<(&'static str, Value, &'static str, Verd
     });
     vec![
         (
-            "a CRD is established five seconds after its names are accepted, and a sync on the hub must survive them",
+            "a CRD is established five seconds after its names are accepted, and a sync on the hub must not fail meanwhile",
             crd(json!([
                 accepted,
                 condition(
@@ -662,7 +662,7 @@ pub(super) fn judged_otherwise() -> Vec<(&'static str, Value, &'static str, Verd
             WAITING,
         ),
         (
-            "the same before Kubernetes says so",
+            "the same before Kubernetes sets the condition",
             crd(json!([accepted])),
             "Degraded",
             WAITING,
@@ -674,19 +674,19 @@ pub(super) fn judged_otherwise() -> Vec<(&'static str, Value, &'static str, Verd
             BROKEN,
         ),
         (
-            "no Argo CD gives its hooks finalizers on a cluster of OCM's, so they are not looked at",
+            "Argo CD adds no hook finalizers on OCM's clusters, so the rules ignore them",
             hook,
             "Healthy",
             WAITING,
         ),
         (
-            "the agent's CEL has no JSON; Kubernetes' own is always written in one way",
+            "the agent's CEL cannot parse JSON, and Kubernetes always writes this JSON in the same form",
             pretty,
             "Healthy",
             WAITING,
         ),
         (
-            "the version does not count: Kubernetes serves no other any more",
+            "the rules ignore the version: Kubernetes serves only one",
             object(
                 "apps/v1beta1",
                 "DaemonSet",
@@ -694,10 +694,10 @@ pub(super) fn judged_otherwise() -> Vec<(&'static str, Value, &'static str, Verd
                 &json!({"observedGeneration": 2}),
             ),
             "Unknown",
-            FINE,
+            COMPLETE,
         ),
         (
-            "of two conditions of one type, which Kubernetes does not write, Argo CD sees the first only",
+            "Argo CD reads only the first of two conditions of one type, which Kubernetes never writes",
             object(
                 "apiregistration.k8s.io/v1",
                 "APIService",
@@ -707,7 +707,7 @@ pub(super) fn judged_otherwise() -> Vec<(&'static str, Value, &'static str, Verd
                 ]}),
             ),
             "Progressing",
-            FINE,
+            COMPLETE,
         ),
     ]
 }
@@ -717,7 +717,7 @@ fn resource(status: &Value) -> Value {
 }
 
 /// Returns custom resources, the expected conditions, and the message of the condition that decides.
-pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
+pub(super) fn custom() -> Vec<(Value, RuleConditions, &'static str)> {
     const NOTHING: &str = "nothing to wait for";
     const OBSERVE: &str = "waiting for its new spec to be observed";
     let with_conditions = |conditions: Value| resource(&json!({"conditions": conditions}));
@@ -729,11 +729,11 @@ pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
     let many: Vec<Value> = (0..50).map(|at| is(&format!("Type{at}"), "False")).collect();
     let very_many: Vec<Value> = (0..400).map(|at| is(&format!("Type{at}"), "False")).collect();
     let mut table = vec![
-        (without(&resource(&json!({})), &["status", "spec"]), FINE, NOTHING),
-        (resource(&json!({})), FINE, NOTHING),
+        (without(&resource(&json!({})), &["status", "spec"]), COMPLETE, NOTHING),
+        (resource(&json!({})), COMPLETE, NOTHING),
         (deleted, WAITING, "waiting for its deletion"),
-        // Ready, else Available.
-        (with_conditions(json!([ready("True")])), FINE, NOTHING),
+        // The condition Ready decides, or Available without it.
+        (with_conditions(json!([ready("True")])), COMPLETE, NOTHING),
         (
             with_conditions(json!([ready("False")])),
             WAITING,
@@ -745,7 +745,7 @@ pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
             "Ready: Unknown: DoesNotExist: no secret",
         ),
         (with_conditions(json!([is("Ready", "")])), WAITING, "Ready"),
-        (with_conditions(json!([is("Available", "True")])), FINE, NOTHING),
+        (with_conditions(json!([is("Available", "True")])), COMPLETE, NOTHING),
         (
             with_conditions(json!([is("Available", "False")])),
             WAITING,
@@ -753,7 +753,7 @@ pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
         ),
         (
             with_conditions(json!([is("Available", "False"), ready("True")])),
-            FINE,
+            COMPLETE,
             NOTHING,
         ),
         (
@@ -761,7 +761,7 @@ pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
             WAITING,
             "Ready: False: DoesNotExist: no secret",
         ),
-        (with_conditions(json!([is("Synced", "False")])), FINE, NOTHING),
+        (with_conditions(json!([is("Synced", "False")])), COMPLETE, NOTHING),
         // Failures that waiting does not repair.
         (
             with_conditions(json!([is("Stalled", "True"), ready("False")])),
@@ -778,7 +778,7 @@ pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
         (with_conditions(json!([is("Failed", "True")])), BROKEN, "Failed: True"),
         (
             with_conditions(json!([is("Failed", "False"), is("Stalled", "Unknown")])),
-            FINE,
+            COMPLETE,
             NOTHING,
         ),
         // Conditions about an earlier spec.
@@ -795,10 +795,10 @@ pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
         (resource(&json!({"observedGeneration": 1})), WAITING, OBSERVE),
         (
             resource(&json!({"observedGeneration": 2, "conditions": [ready("True")]})),
-            FINE,
+            COMPLETE,
             NOTHING,
         ),
-        (resource(&json!({"observedGeneration": 3})), FINE, NOTHING),
+        (resource(&json!({"observedGeneration": 3})), COMPLETE, NOTHING),
         (
             with_conditions(json!([{"type": "Ready", "status": "True", "observedGeneration": 1}])),
             WAITING,
@@ -806,12 +806,12 @@ pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
         ),
         (
             with_conditions(json!([{"type": "Ready", "status": "True", "observedGeneration": 2}])),
-            FINE,
+            COMPLETE,
             NOTHING,
         ),
         (
             with_conditions(json!([ready("True"), {"type": "Issuing", "status": "False", "observedGeneration": 1}])),
-            FINE,
+            COMPLETE,
             NOTHING,
         ),
         (
@@ -819,12 +819,12 @@ pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
             WAITING,
             "Stalled: True",
         ),
-        // Argo Rollouts writes it as text.
-        (resource(&json!({"observedGeneration": "1"})), FINE, NOTHING),
-        (with_conditions(json!([])), FINE, NOTHING),
+        // Argo Rollouts writes the generation as text.
+        (resource(&json!({"observedGeneration": "1"})), COMPLETE, NOTHING),
+        (with_conditions(json!([])), COMPLETE, NOTHING),
         // More than exist.
-        (with_conditions(json!(many)), FINE, NOTHING),
-        (with_conditions(json!(very_many)), FINE, NOTHING),
+        (with_conditions(json!(many)), COMPLETE, NOTHING),
+        (with_conditions(json!(very_many)), COMPLETE, NOTHING),
     ];
     let mut certificate = with_conditions(json!([ready("False")]));
     certificate["apiVersion"] = json!("cert-manager.io/v1");
@@ -835,12 +835,12 @@ pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
         .as_object_mut()
         .expect("a mapping")
         .remove("generation");
-    table.push((unnumbered, FINE, NOTHING));
+    table.push((unnumbered, COMPLETE, NOTHING));
     table
 }
 
 /// Returns custom resources whose status violates the conventions, and the expected conditions.
-pub(super) fn malformed() -> Vec<(Value, Verdict)> {
+pub(super) fn malformed() -> Vec<(Value, RuleConditions)> {
     let with_conditions = |conditions: Value| resource(&json!({"conditions": conditions}));
     let of_any_type = [
         json!({}),
@@ -851,27 +851,27 @@ pub(super) fn malformed() -> Vec<(Value, Verdict)> {
         json!([]),
         json!([1]),
     ];
-    let mut objects: Vec<(Value, Verdict)> = Vec::new();
+    let mut objects: Vec<(Value, RuleConditions)> = Vec::new();
     for value in &of_any_type {
-        objects.push((resource(value), FINE));
-        objects.push((with_conditions(value.clone()), FINE));
-        objects.push((with_conditions(json!([value])), FINE));
-        objects.push((with_conditions(json!([{"type": value, "status": "True"}])), FINE));
+        objects.push((resource(value), COMPLETE));
+        objects.push((with_conditions(value.clone()), COMPLETE));
+        objects.push((with_conditions(json!([value])), COMPLETE));
+        objects.push((with_conditions(json!([{"type": value, "status": "True"}])), COMPLETE));
         let ready = json!({"type": "Ready", "status": value, "reason": value, "message": value});
         objects.push((with_conditions(json!([ready])), WAITING));
         let stalled = json!({"type": "Stalled", "status": "True", "reason": value, "message": value});
         objects.push((with_conditions(json!([stalled])), BROKEN));
     }
     for value in [json!("1"), json!(1.5), json!({}), json!([1]), json!(true)] {
-        objects.push((resource(&json!({"observedGeneration": value})), FINE));
+        objects.push((resource(&json!({"observedGeneration": value})), COMPLETE));
         let ready = json!({"type": "Ready", "status": "True", "observedGeneration": value});
-        objects.push((with_conditions(json!([ready])), FINE));
+        objects.push((with_conditions(json!([ready])), COMPLETE));
     }
     objects.push((with_conditions(json!([{"type": "Ready"}])), WAITING));
-    objects.push((with(&resource(&json!({})), "/status", Value::Null), FINE));
+    objects.push((with(&resource(&json!({})), "/status", Value::Null), COMPLETE));
     objects.push((
         with(&resource(&json!({"conditions": []})), "/status/conditions", Value::Null),
-        FINE,
+        COMPLETE,
     ));
     objects
 }

@@ -4,7 +4,7 @@ use super::{
     FINALIZER, HUB_NAME, PLACEMENT, PULL, add_cluster, application, controller, runs, serve_all_namespaces, serves,
     works_of,
 };
-use crate::controller::{is_noted, messages};
+use crate::controller::{messages, wait_for_event};
 use crate::stage::shipped;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn project() -> Value {
 }
 
 /// Delivers an Application of an ApplicationSet in Argo CD's namespace, and waits until it has ACM's labels.
-async fn a_set_is_known_by_its_hash(hub: &Hub, git: &GitRepository) -> Result<()> {
+async fn check_set_hash(hub: &Hub, git: &GitRepository) -> Result<()> {
     let set = json!({
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "ApplicationSet",
@@ -88,9 +88,9 @@ async fn tenant_may_use_clusters_selected_by_its_placements() -> Result<()> {
     let message = "no Placement in Namespace tenant selects ManagedCluster cluster1";
     let is_refused = |app: &Value| messages(app, "ManifestWorkError") == [message];
     hub.wait_for(&app, is_refused).await?;
-    is_noted(&hub, &created, ("Warning", "ManifestWorkRefused"), 1, message).await?;
+    wait_for_event(&hub, &created, ("Warning", "ManifestWorkRefused"), 1, message).await?;
     // A Placement in another namespace changes nothing.
-    a_set_is_known_by_its_hash(&hub, &git).await?;
+    check_set_hash(&hub, &git).await?;
     hub.wait_for(&app, is_refused).await?;
     assert!(works_of(&hub, &app).await?.is_empty());
     hub.apply_yaml(&PLACEMENT.replace("namespace: argocd", "namespace: tenant"))?;
@@ -103,13 +103,13 @@ async fn tenant_may_use_clusters_selected_by_its_placements() -> Result<()> {
     assert_eq!(work["metadata"]["annotations"][HUB_NAME], "acm-guestbook");
     let guestbook = ObjectRef::deployment("acm-guestbook", "guestbook-ui");
     serves(&cluster, &guestbook, 1).await?;
-    let there = cluster.get(&app).await?.context("it is there")?;
-    assert_eq!(there["metadata"]["finalizers"], json!([FINALIZER]));
+    let live = cluster.get(&app).await?.context("the object does not exist")?;
+    assert_eq!(live["metadata"]["finalizers"], json!([FINALIZER]));
     let namespace = ObjectRef::namespace(TENANT);
-    let labels = cluster.get(&namespace).await?.context("it is there")?["metadata"]["labels"].take();
+    let labels = cluster.get(&namespace).await?.context("the object does not exist")?["metadata"]["labels"].take();
     assert_eq!(labels["argocd.argoproj.io/managed-by"], "argocd", "{labels:#}");
     let tenants = ObjectRef::of(&project);
-    let delivered = cluster.get(&tenants).await?.context("it is there")?;
+    let delivered = cluster.get(&tenants).await?.context("the object does not exist")?;
     assert_eq!(delivered["spec"], project["spec"]);
 
     // A change of the hub's AppProject is soon copied to the cluster's.
@@ -119,7 +119,7 @@ async fn tenant_may_use_clusters_selected_by_its_placements() -> Result<()> {
         .wait_for(&tenants, |it| it["spec"]["description"] == "changed")
         .await?;
 
-    // Other Applications may need them as well.
+    // Other Applications may need the AppProject and the Namespace.
     hub.delete(&app).await?;
     hub.wait_gone(&app).await?;
     cluster.wait_gone(&guestbook).await?;

@@ -1,13 +1,13 @@
 //! Tests of the deletion of an Application of the hub.
 
-use super::{FINALIZER, Pulled, Stage, serves, stage};
+use super::{FINALIZER, PulledApplication, Stage, serves, stage};
 use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::ObjectRef;
 
 /// Deletes an Application with that finalizer, and waits until it is deleted from the hub and the cluster.
-async fn delete(stage: &'static Stage, name: &str, finalizer: Option<&str>) -> Result<Pulled> {
-    let mut app = Pulled::new(stage, name)?;
+async fn delete(stage: &'static Stage, name: &str, finalizer: Option<&str>) -> Result<PulledApplication> {
+    let mut app = PulledApplication::new(stage, name)?;
     app.object["metadata"]["finalizers"] = json!(finalizer.as_slice());
     let app = app.start().await?;
     serves(&stage.cluster1, &app.guestbook(), 1).await?;
@@ -15,7 +15,7 @@ async fn delete(stage: &'static Stage, name: &str, finalizer: Option<&str>) -> R
     stage.hub.delete(&app.application()).await?;
     stage.hub.wait_gone(&app.application()).await?;
     if finalizer.is_some() {
-        // It is deleted from the hub after it is deleted from the cluster, and not sooner.
+        // The hub's Application is deleted only after the cluster's.
         assert!(stage.hub.get(&work).await?.is_none(), "{work}");
         assert!(stage.cluster1.get(&app.application()).await?.is_none());
         stage.cluster1.wait_gone(&app.guestbook()).await?;

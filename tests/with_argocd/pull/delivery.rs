@@ -1,6 +1,6 @@
-//! Tests from the examples of argocd-pull-integration to the running objects on the clusters, and back.
+//! Tests of the examples of argocd-pull-integration: the objects run on the clusters, and their status reaches the hub.
 
-use super::{CLUSTER, PULL, Pulled, SKIP_RECONCILE, Stage, health, runs, scale, serves, stage, works_of};
+use super::{CLUSTER, PULL, PulledApplication, SKIP_RECONCILE, Stage, health, runs, scale, serves, stage, works_of};
 use crate::stage::shipped;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -91,12 +91,12 @@ async fn application_set_runs_on_every_cluster_and_follows_commits() -> Result<(
         assert!(app["status"]["health"]["lastTransitionTime"].is_string(), "{app:#}");
         assert!(app["status"]["reconciledAt"].is_string(), "{app:#}");
         // The Application on the cluster is for the cluster itself, and names its set.
-        let there = cluster.wait_for(&application, |_| true).await?;
+        let live = cluster.wait_for(&application, |_| true).await?;
         assert_eq!(
-            there["spec"]["destination"],
+            live["spec"]["destination"],
             json!({"server": "https://kubernetes.default.svc", "namespace": name})
         );
-        let set = &there["metadata"]["annotations"]["apps.open-cluster-management.io/hosting-applicationset"];
+        let set = &live["metadata"]["annotations"]["apps.open-cluster-management.io/hosting-applicationset"];
         assert_eq!(*set, json!(format!("argocd/{name}")));
         let works = works_of(hub, &application).await?;
         assert_eq!(works.len(), 1, "{works:#?}");
@@ -118,7 +118,7 @@ async fn application_set_runs_on_every_cluster_and_follows_commits() -> Result<(
     };
     hub.wait_for(&report, counted).await?;
 
-    // The clusters' Argo CDs detect it by themselves.
+    // The clusters' Argo CDs detect the commit themselves.
     let second = scale(&git, 3)?;
     for (cluster, (spec, uid)) in [cluster1, cluster2].into_iter().zip(specs) {
         serves(cluster, &guestbook, 3).await?;
@@ -141,7 +141,7 @@ async fn application_set_runs_on_every_cluster_and_follows_commits() -> Result<(
 #[tokio::test]
 async fn application_with_several_sources_reports_every_revision() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    let mut app = Pulled::new(stage, "pull-several-sources")?;
+    let mut app = PulledApplication::new(stage, "pull-several-sources")?;
     let second = GitRepository::new()?;
     let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}).to_string();
     let of_second = second.commit(&[("settings/settings.json", &config_map)])?;
@@ -165,7 +165,7 @@ async fn application_with_several_sources_reports_every_revision() -> Result<()>
 #[tokio::test]
 async fn healthy_application_is_written_once_per_change() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    let app = Pulled::new(stage, "pull-one-write")?.start().await?;
+    let app = PulledApplication::new(stage, "pull-one-write")?.start().await?;
     let recording = app.record(&stage.hub).await?;
     let commit = app.scale(2)?;
     app.runs(&commit).await?;
@@ -176,10 +176,10 @@ async fn healthy_application_is_written_once_per_change() -> Result<()> {
         assert_eq!(health(state), "Healthy", "{state:#}");
     }
     // Every written status differs from the one before.
-    let mut said = states.iter().map(|state| &state["status"]);
-    let mut last = said.next();
-    for status in said {
-        assert_ne!(Some(status), last, "the same again");
+    let mut statuses = states.iter().map(|state| &state["status"]);
+    let mut last = statuses.next();
+    for status in statuses {
+        assert_ne!(Some(status), last, "an unchanged status was written");
         last = Some(status);
     }
     app.end().await

@@ -1,6 +1,6 @@
 //! Tests of Applications that move to another cluster, or to none.
 
-use super::{CLUSTER, PULL, Pulled, health, serves, stage};
+use super::{CLUSTER, PULL, PulledApplication, health, serves, stage};
 use crate::controller::messages;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 async fn changed_cluster_moves_the_application() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, cluster1, cluster2) = (&stage.hub, &stage.cluster1, &stage.cluster2);
-    let app = Pulled::new(stage, "pull-moves")?.start().await?;
+    let app = PulledApplication::new(stage, "pull-moves")?.start().await?;
     serves(cluster1, &app.guestbook(), 1).await?;
     let before = app.on_hub().await?;
     let work = app.work().await?;
@@ -21,10 +21,10 @@ async fn changed_cluster_moves_the_application() -> Result<()> {
     cluster1.wait_gone(&app.guestbook()).await?;
     serves(cluster2, &app.guestbook(), 1).await?;
     let now = app.runs(&app.commit).await?;
-    assert_eq!(now["spec"], before["spec"], "nobody changes it");
+    assert_eq!(now["spec"], before["spec"], "the spec on the hub is unchanged");
     assert_eq!(app.work().await?.namespace.as_deref(), Some("cluster2"));
 
-    // An update changes the objects there.
+    // An update changes the objects on the new cluster.
     let commit = app.scale(2)?;
     app.runs(&commit).await?;
     serves(cluster2, &app.guestbook(), 2).await?;
@@ -34,7 +34,7 @@ async fn changed_cluster_moves_the_application() -> Result<()> {
 #[tokio::test]
 async fn removing_the_label_removes_the_application_until_restored() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    let app = Pulled::new(stage, "pull-unlabelled")?.start().await?;
+    let app = PulledApplication::new(stage, "pull-unlabelled")?.start().await?;
     serves(&stage.cluster1, &app.guestbook(), 1).await?;
     let work = app.work().await?;
     let label = |value: Value| json!({"metadata": {"labels": {PULL: value}}});
@@ -52,7 +52,7 @@ async fn removing_the_label_removes_the_application_until_restored() -> Result<(
 #[tokio::test]
 async fn missing_cluster_is_an_error_until_it_exists() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    let mut app = Pulled::new(stage, "pull-no-cluster")?;
+    let mut app = PulledApplication::new(stage, "pull-no-cluster")?;
     app.object["metadata"]["annotations"][CLUSTER] = json!("pull-later");
     app.create().await?;
     let refused = |app: &Value| {
@@ -66,7 +66,7 @@ async fn missing_cluster_is_an_error_until_it_exists() -> Result<()> {
     let work = app.work().await?;
     assert_eq!(work.namespace.as_deref(), Some("pull-later"));
 
-    // No agent has put its finalizer on the work.
+    // No agent has set its finalizer on the work.
     app.end().await?;
     stage.hub.wait_gone(&work).await
 }

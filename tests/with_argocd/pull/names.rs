@@ -1,6 +1,6 @@
-//! Tests of names that other controllers confuse, or that make invalid names of works.
+//! Tests of Applications with equal names in two namespaces, and of names at the length limits.
 
-use super::{CLUSTER_NAMESPACE, Pulled, serves, stage};
+use super::{CLUSTER_NAMESPACE, PulledApplication, serves, stage};
 use crate::controller::messages;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ async fn applications_of_one_name_in_two_namespaces_are_separate() -> Result<()>
     let [first, second] = ["pull-team-a", "pull-team-b"].map(|namespace| async move {
         stage.hub.create_namespace(namespace).await?;
         stage.cluster1.create_namespace(namespace).await?;
-        let mut app = Pulled::new(stage, namespace)?;
+        let mut app = PulledApplication::new(stage, namespace)?;
         app.object["metadata"]["name"] = json!("shop");
         app.object["metadata"]["namespace"] = json!(namespace);
         app.name = format!("{namespace}-shop");
@@ -43,7 +43,7 @@ fn long(name: &str, length: usize) -> Value {
 #[tokio::test]
 async fn longest_name_that_argo_cd_supports_works() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    let mut app = Pulled::new(stage, "pull-long-name")?;
+    let mut app = PulledApplication::new(stage, "pull-long-name")?;
     // Argo CD looks for a file `.argocd-source-NAME.yaml`, and file names are limited to 255 characters.
     app.object["metadata"]["name"] = long("pull-long-name", 235);
     let app = app.start().await?;
@@ -59,7 +59,7 @@ async fn longest_name_that_argo_cd_supports_works() -> Result<()> {
 #[tokio::test]
 async fn too_long_name_reports_argo_cds_error() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    let mut app = Pulled::new(stage, "pull-longest-name")?;
+    let mut app = PulledApplication::new(stage, "pull-longest-name")?;
     app.object["metadata"]["name"] = long("pull-longest-name", 253);
     app.create().await?;
     let too_long = |app: &Value| {
@@ -76,15 +76,15 @@ async fn too_long_name_reports_argo_cds_error() -> Result<()> {
 async fn application_may_use_another_namespace_on_the_cluster() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     stage.cluster1.create_namespace("pull-of-cluster").await?;
-    let mut app = Pulled::new(stage, "pull-elsewhere")?;
+    let mut app = PulledApplication::new(stage, "pull-elsewhere")?;
     app.object["metadata"]["annotations"][CLUSTER_NAMESPACE] = json!("pull-of-cluster");
     let app = app.start().await?;
-    let there = ObjectRef {
+    let on_cluster = ObjectRef {
         namespace: Some("pull-of-cluster".to_owned()),
         ..app.application()
     };
-    stage.cluster1.wait_for(&there, |_| true).await?;
+    stage.cluster1.wait_for(&on_cluster, |_| true).await?;
     assert!(stage.cluster1.get(&app.application()).await?.is_none());
     app.end().await?;
-    stage.cluster1.wait_gone(&there).await
+    stage.cluster1.wait_gone(&on_cluster).await
 }

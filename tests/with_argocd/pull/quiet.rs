@@ -1,6 +1,6 @@
 //! Tests that the controller writes nothing when nothing changes.
 
-use super::{Pulled, Stage, runs, stage};
+use super::{PulledApplication, Stage, runs, stage};
 use crate::controller::{ACCOUNT, messages};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -9,25 +9,29 @@ use testbed::wait;
 
 /// Returns the controller's write requests for objects with these names.
 fn writes(stage: &Stage, names: &[&str]) -> Result<Vec<Value>> {
-    let mut asked = stage.hub.asked_by(ACCOUNT)?;
-    asked.retain(|event| {
+    let mut requests = stage.hub.requests_by(ACCOUNT)?;
+    requests.retain(|event| {
         let writes = matches!(event["verb"].as_str(), Some("create" | "update" | "patch" | "delete"));
         let name = event["objectRef"]["name"].as_str().unwrap_or_default();
         // The names of Events begin with the name of the object.
         writes && names.iter().any(|it| name.starts_with(it))
     });
-    Ok(asked)
+    Ok(requests)
 }
 
-/// Checks that nothing is written for a running Application while its cluster compares it again and again.
-async fn is_quiet(app: &Pulled) -> Result<()> {
+/// Checks that nothing is written for a running Application while its cluster compares it repeatedly.
+async fn check_no_writes(app: &PulledApplication) -> Result<()> {
     let stage = app.stage;
     let work = app.work().await?;
     let names = [app.name.as_str(), work.name.as_str()];
-    assert!(!writes(stage, &names)?.is_empty(), "or this says nothing");
+    assert!(!writes(stage, &names)?.is_empty(), "otherwise the test proves nothing");
     let compared = async || {
-        let there = stage.cluster1.get(&app.application()).await?.context("it is there")?;
-        anyhow::Ok(there["status"]["reconciledAt"].to_string())
+        let live = stage
+            .cluster1
+            .get(&app.application())
+            .await?
+            .context("the object does not exist")?;
+        anyhow::Ok(live["status"]["reconciledAt"].to_string())
     };
     // Its Argo CD compares every ten seconds, and the agent reports within the next two. The first report contains earlier
     // changes.
@@ -35,7 +39,7 @@ async fn is_quiet(app: &Pulled) -> Result<()> {
     for _ in 0..2 {
         let before = compared().await?;
         let again = async || (compared().await.ok()? > before).then_some(());
-        wait::eventually("it is compared", wait::DEADLINE, again).await?;
+        wait::eventually("Argo CD compares the Application", wait::DEADLINE, again).await?;
         let runs = |it: &Value| runs(it, &app.commit);
         let duration = Duration::from_secs(5);
         stage.hub.holds_for(&app.application(), duration, runs).await?;
@@ -53,25 +57,24 @@ async fn is_quiet(app: &Pulled) -> Result<()> {
 #[tokio::test]
 async fn writes_nothing_while_nothing_changes() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    let app = Pulled::new(stage, "pull-quiet")?.start().await?;
-    is_quiet(&app).await?;
+    let app = PulledApplication::new(stage, "pull-quiet")?.start().await?;
+    check_no_writes(&app).await?;
     app.end().await
 }
 
 #[tokio::test]
 async fn hubs_condition_on_an_unknown_cluster_is_left_alone() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    let mut app = Pulled::new(stage, "pull-unknown-server")?;
+    let mut app = PulledApplication::new(stage, "pull-unknown-server")?;
     // On the cluster the destination is the cluster itself. The hub's Argo CD, which does nothing else with it, adds a condition
     // at every watch event.
-    app.object["spec"]["destination"]["server"] = json!("https://nobody.example.com:6443");
+    app.object["spec"]["destination"]["server"] = json!("https://unknown.example.com:6443");
     let app = app.start().await?;
-    // Each write of the controller removes it, and it is added again at once: then both stop.
-    let is_said =
-        |it: &Value| matches!(messages(it, "InvalidSpecError")[..], [said] if said.contains("nobody.example.com"));
-    stage.hub.wait_for(&app.application(), is_said).await?;
-    is_quiet(&app).await?;
+    // Each write of the controller removes the condition, and Argo CD adds it again: then both stop.
+    let has_condition = |it: &Value| matches!(messages(it, "InvalidSpecError")[..], [message] if message.contains("unknown.example.com"));
+    stage.hub.wait_for(&app.application(), has_condition).await?;
+    check_no_writes(&app).await?;
     let now = app.on_hub().await?;
-    assert!(is_said(&now), "{now:#}");
+    assert!(has_condition(&now), "{now:#}");
     app.end().await
 }

@@ -1,7 +1,7 @@
 //! Tests of the actions of the hub's Argo CD: Sync, Rollback, Refresh. Their fields in the Application are carried to the
 //! cluster, executed there once, and removed on the hub.
 
-use super::{FINALIZER, Pulled, REFRESH, health, runs, serves, stage};
+use super::{FINALIZER, PulledApplication, REFRESH, health, runs, serves, stage};
 use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{Recording, wait};
@@ -37,7 +37,7 @@ fn has_operation(application: &Value) -> bool {
     application["operation"].is_object()
 }
 
-impl Pulled {
+impl PulledApplication {
     /// Waits until the hub shows the Application as not synced to this commit.
     async fn is_out_of_sync(&self, commit: &str) -> Result<()> {
         let differs = |app: &Value| {
@@ -73,7 +73,7 @@ impl Pulled {
 #[tokio::test]
 async fn sync_and_rollback_run_once_and_are_cleared() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    let app = Pulled::new(stage, "pull-sync")?.by_hand();
+    let app = PulledApplication::new(stage, "pull-sync")?.by_hand();
     app.create().await?;
     app.is_out_of_sync(&app.commit).await?;
     let missing = app.on_hub().await?;
@@ -85,21 +85,21 @@ async fn sync_and_rollback_run_once_and_are_cleared() -> Result<()> {
     stage.hub.wait_for(&app.application(), synced).await?;
     serves(&stage.cluster1, &app.guestbook(), 1).await?;
     app.has_no_requests().await?;
-    let there = stage.cluster1.get(&app.application()).await?.unwrap_or_default();
-    let operation = &there["status"]["operationState"]["operation"];
-    assert_eq!(operation["initiatedBy"]["username"], "admin", "{there:#}");
+    let live = stage.cluster1.get(&app.application()).await?.unwrap_or_default();
+    let operation = &live["status"]["operationState"]["operation"];
+    assert_eq!(operation["initiatedBy"]["username"], "admin", "{live:#}");
     assert_eq!(operation["info"][0], json!({"name": "Reason", "value": "by hand"}));
     assert_eq!(operation["sync"]["prune"], true);
     app.change("after-sync").await?;
 
-    // By hand again, and back.
+    // A manual sync to the next commit, and a rollback.
     let second = app.scale(3)?;
     app.is_out_of_sync(&second).await?;
     app.patch(&sync(&second)).await?;
     app.runs(&second).await?;
     serves(&stage.cluster1, &app.guestbook(), 3).await?;
     app.change("before-rollback").await?;
-    // As Argo CD's API server rolls back: to an entry of the history on the hub.
+    // Argo CD's API server rolls back to an entry of the history on the hub.
     let history = app.on_hub().await?["status"]["history"].clone();
     let revisions = [&history[0]["revision"], &history[1]["revision"]];
     assert_eq!(revisions, [app.commit.as_str(), second.as_str()], "{history:#}");
@@ -125,7 +125,7 @@ async fn sync_and_rollback_run_once_and_are_cleared() -> Result<()> {
 #[tokio::test]
 async fn failed_sync_reports_message_and_retries() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    let app = Pulled::new(stage, "pull-sync-fails")?.by_hand();
+    let app = PulledApplication::new(stage, "pull-sync-fails")?.by_hand();
     app.create().await?;
     app.is_out_of_sync(&app.commit).await?;
     let mut operation = sync(&app.commit);
@@ -146,24 +146,24 @@ async fn failed_sync_reports_message_and_retries() -> Result<()> {
 #[tokio::test]
 async fn refresh_runs_once_and_is_cleared() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    let app = Pulled::new(stage, "pull-refresh")?.start().await?;
+    let app = PulledApplication::new(stage, "pull-refresh")?.start().await?;
     let cluster1 = app.record(&stage.cluster1).await?;
     for how in ["normal", "hard"] {
-        let asked = |app: &Value| app["metadata"]["annotations"][REFRESH] == how;
+        let has_refresh = |app: &Value| app["metadata"]["annotations"][REFRESH] == how;
         let compared = |app: &Value| app["status"]["reconciledAt"].to_string();
         let before = stage.cluster1.wait_for(&app.application(), |_| true).await?;
         // Argo CD's clients wait until it is removed.
         stage.hub.refresh_application(&app.name, how).await?;
         let done = async || {
             let states = cluster1.states();
-            let begun = states.iter().position(asked)?;
-            let done = states[begun..].iter().find(|app| !asked(app))?;
+            let requested_at = states.iter().position(has_refresh)?;
+            let done = states[requested_at..].iter().find(|app| !has_refresh(app))?;
             (compared(done) > compared(&before)).then_some(())
         };
-        wait::eventually("the cluster compares again", wait::DEADLINE, done).await?;
+        wait::eventually("the cluster's Argo CD compares again", wait::DEADLINE, done).await?;
         app.has_no_requests().await?;
         app.change(how).await?;
-        assert_eq!(times(&cluster1, asked), 1, "{how}");
+        assert_eq!(times(&cluster1, has_refresh), 1, "{how}");
     }
     let now = app.on_hub().await?;
     assert!(runs(&now, &app.commit), "{now:#}");

@@ -2,8 +2,8 @@
 //! uses, from the audit log of the real API server, including the requests caused by the other tests. Admission policies deny
 //! none of these requests.
 
-use super::{APPLICATION, CLUSTER, PULL, Pulled, SKIP_RECONCILE, Stage, stage};
-use crate::controller::{ACCOUNT, is_noted, messages, rights};
+use super::{APPLICATION, CLUSTER, PULL, PulledApplication, SKIP_RECONCILE, Stage, stage};
+use crate::controller::{ACCOUNT, messages, rights, wait_for_event};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -26,7 +26,7 @@ fn start_watching(hub: &Hub) -> Result<Process> {
 }
 
 /// Creates, changes and deletes the Secret of a cluster.
-async fn a_cluster_comes_and_goes(hub: &Hub, name: &str) -> Result<()> {
+async fn use_cluster_permissions(hub: &Hub, name: &str) -> Result<()> {
     hub.declare_managed_cluster(name).await?;
     let secret = ObjectRef::secret("argocd", &format!("{name}-secret"));
     hub.wait_for(&secret, |_| true).await?;
@@ -52,11 +52,11 @@ async fn a_cluster_comes_and_goes(hub: &Hub, name: &str) -> Result<()> {
     hub.wait_gone(&secret).await
 }
 
-/// Creates an Application that cannot be delivered, can, and again cannot, so that an Event is counted; then deletes it without a
+/// Creates an Application that cannot be delivered, then can, then cannot, so that an Event is counted. Then deletes it without a
 /// finalizer, so that the controller reads it before it deletes its work.
-async fn an_application_comes_and_goes(stage: &'static Stage, cluster: &str) -> Result<()> {
+async fn use_application_permissions(stage: &'static Stage, cluster: &str) -> Result<()> {
     let hub = &stage.hub;
-    let mut app = Pulled::new(stage, "pull-rights-refused")?;
+    let mut app = PulledApplication::new(stage, "pull-rights-refused")?;
     app.object["metadata"]["finalizers"] = Value::Null;
     let message = "ManagedCluster pull-rights-none does not exist";
     app.object["metadata"]["annotations"][CLUSTER] = json!("pull-rights-none");
@@ -65,7 +65,7 @@ async fn an_application_comes_and_goes(stage: &'static Stage, cluster: &str) -> 
     for round in 1..=2 {
         hub.wait_for(&app.application(), |it| messages(it, ERROR) == [message])
             .await?;
-        is_noted(hub, &created, ("Warning", "ManifestWorkRefused"), round, message).await?;
+        wait_for_event(hub, &created, ("Warning", "ManifestWorkRefused"), round, message).await?;
         app.patch(&to(cluster)).await?;
         hub.wait_for(&app.application(), |it| messages(it, ERROR).is_empty())
             .await?;
@@ -82,7 +82,7 @@ async fn an_application_comes_and_goes(stage: &'static Stage, cluster: &str) -> 
 }
 
 /// Creates a set of one Application, and then of two, so that a report is created and changed.
-async fn a_set_grows(hub: &Hub, cluster: &str) -> Result<()> {
+async fn use_set_permissions(hub: &Hub, cluster: &str) -> Result<()> {
     let name = "pull-rights-set";
     let mut set = json!({
         "apiVersion": APPLICATION.0,
@@ -126,9 +126,9 @@ async fn controllers_use_exactly_their_permissions() -> Result<()> {
     let watching = start_watching(hub)?;
     hub.declare_managed_cluster(cluster).await?;
     let (secret, application, set) = tokio::join!(
-        a_cluster_comes_and_goes(hub, "pull-rights-gone"),
-        an_application_comes_and_goes(stage, cluster),
-        a_set_grows(hub, cluster)
+        use_cluster_permissions(hub, "pull-rights-gone"),
+        use_application_permissions(stage, cluster),
+        use_set_permissions(hub, cluster)
     );
     secret.and(application).and(set)?;
     let files = [
@@ -137,7 +137,7 @@ async fn controllers_use_exactly_their_permissions() -> Result<()> {
         "deploy/deploy_cluster_secrets.yaml",
         "deploy/deploy_report.yaml",
     ];
-    rights::are_as_used(hub, &files).await?;
+    rights::check_exact_permissions(hub, &files).await?;
     drop(watching);
     Ok(())
 }

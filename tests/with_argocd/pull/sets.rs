@@ -95,7 +95,7 @@ async fn rolling_sync_proceeds_step_by_step() -> Result<()> {
     hub.kubectl_with_input(&["apply", "-f", "-"], &set)?;
 
     // The status of the Applications in the set, in the order of the steps.
-    let stand = |set: &Value, revision: &str| -> [String; 2] {
+    let step_statuses = |set: &Value, revision: &str| -> [String; 2] {
         ["cluster1", "cluster2"].map(|cluster| {
             let application = format!("{cluster}-{name}");
             let of_it = |it: &&Value| it["application"] == *application && it["targetRevisions"][0] == revision;
@@ -104,16 +104,16 @@ async fn rolling_sync_proceeds_step_by_step() -> Result<()> {
             status.unwrap_or_default().to_owned()
         })
     };
-    let healthy = |set: &Value, revision: &str| stand(set, revision) == ["Healthy", "Healthy"];
+    let healthy = |set: &Value, revision: &str| step_statuses(set, revision) == ["Healthy", "Healthy"];
     let object = set_named(name);
     hub.wait_for(&object, |set| healthy(set, &first)).await?;
 
     // If the cluster of the second step were the first to see the commit, Argo CD would find the first step healthy and continue.
-    // So cluster2 has just refreshed, and cluster1 is refreshed now.
+    // The test waits until cluster2 has refreshed, and then refreshes cluster1.
     let [one, two] = ["cluster1", "cluster2"].map(|cluster| application_of(name, cluster));
-    let looked = |app: &Value| app["status"]["reconciledAt"].clone();
-    let before = looked(&cluster2.get(&two).await?.context("it is there")?);
-    cluster2.wait_for(&two, |app| looked(app) != before).await?;
+    let reconciled_at = |app: &Value| app["status"]["reconciledAt"].clone();
+    let before = reconciled_at(&cluster2.get(&two).await?.context("the object does not exist")?);
+    cluster2.wait_for(&two, |app| reconciled_at(app) != before).await?;
     let second = git.commit(&[("guestbook/deployment.yaml", &deployment(name)?)])?;
     let refresh = json!({"metadata": {"annotations": {REFRESH: "normal"}}});
     hub.patch(&one, &refresh).await?;
@@ -122,13 +122,13 @@ async fn rolling_sync_proceeds_step_by_step() -> Result<()> {
         health(app) == "Progressing" && *synced == second.as_str()
     };
     hub.wait_for(&one, rolls_out).await?;
-    hub.wait_for(&object, |set| stand(set, &second) == ["Progressing", "Waiting"])
+    hub.wait_for(&object, |set| step_statuses(set, &second) == ["Progressing", "Waiting"])
         .await?;
     let guestbook = ObjectRef::deployment(name, "guestbook-ui");
-    let later = cluster2.get(&guestbook).await?.context("it is there")?;
+    let later = cluster2.get(&guestbook).await?.context("the object does not exist")?;
     assert!(
         later["spec"]["template"]["spec"]["nodeSelector"].is_null(),
-        "its step is to come"
+        "the second step has not started"
     );
 
     open(cluster1, name).await?;

@@ -1,5 +1,5 @@
-//! Tests of the migration from argocd-pull-integration to the controller, and on to other software, while deployed objects keep
-//! running.
+//! Tests of the migration from argocd-pull-integration to the controller, and from the controller to other software, while
+//! deployed objects keep running.
 
 use super::{
     CLUSTER, HUB_NAME, HUB_NAMESPACE, PULL, SKIP_RECONCILE, add_cluster, application, controller, runs, serves,
@@ -92,7 +92,7 @@ fn peers_secret(cluster: &str) -> Value {
 }
 
 /// A hub on which argocd-pull-integration has delivered an Application to a cluster, where it runs.
-struct Taken {
+struct PeerInstallation {
     hub: Hub,
     cluster: ManagedCluster,
     commit: String,
@@ -103,7 +103,7 @@ struct Taken {
     _git: GitRepository,
 }
 
-impl Taken {
+impl PeerInstallation {
     async fn start(name: &str) -> Result<Self> {
         let hub = Hub::start().await?;
         let cluster = add_cluster(&hub, "cluster1").await?;
@@ -112,7 +112,7 @@ impl Taken {
         let on_hub = hub.create(&application(name, &git)).await?;
         let work = hub.create(&peers_work(&on_hub)?).await?;
         let secret = hub.create(&peers_secret("cluster1")).await?;
-        let taken = Self {
+        let installation = Self {
             application: ObjectRef::of(&on_hub),
             work: ObjectRef::of(&work),
             secret: ObjectRef::of(&secret),
@@ -122,12 +122,12 @@ impl Taken {
             commit,
             _git: git,
         };
-        taken
+        installation
             .cluster
-            .wait_for(&taken.application, |app| runs(app, &taken.commit))
+            .wait_for(&installation.application, |app| runs(app, &installation.commit))
             .await?;
-        serves(&taken.cluster, &taken.guestbook, 1).await?;
-        Ok(taken)
+        serves(&installation.cluster, &installation.guestbook, 1).await?;
+        Ok(installation)
     }
 
     /// Returns the UIDs, which distinguish the objects from recreated ones.
@@ -144,10 +144,10 @@ impl Taken {
 
 /// Returns the UID of an object that must stay.
 fn uid(object: Option<Value>) -> Result<Value> {
-    let object = object.context("it is there")?;
+    let object = object.context("the object does not exist")?;
     ensure!(
         object["metadata"]["deletionTimestamp"].is_null(),
-        "it is going: {object:#}"
+        "the object is being deleted: {object:#}"
     );
     Ok(object["metadata"]["uid"].clone())
 }
@@ -157,21 +157,21 @@ async fn takes_over_a_peers_works_in_place() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
-    let taken = Taken::start("switch-to").await?;
-    let Taken { hub, commit, .. } = &taken;
-    let before = taken.uids().await?;
+    let installation = PeerInstallation::start("switch-to").await?;
+    let PeerInstallation { hub, commit, .. } = &installation;
+    let before = installation.uids().await?;
     let _controller = controller(hub, &[]).await?;
-    let now = hub.wait_for(&taken.application, |app| runs(app, commit)).await?;
+    let now = hub.wait_for(&installation.application, |app| runs(app, commit)).await?;
     assert!(
         now["status"]["reconciledAt"].is_string(),
-        "what the peer does not tell: {now:#}"
+        "the peer does not report it: {now:#}"
     );
     let is_ours = |secret: &Value| secret["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "argocd-ocm-cmp";
-    hub.wait_for(&taken.secret, is_ours).await?;
-    hub.wait_for(&taken.work, is_applied).await?;
-    assert_eq!(taken.uids().await?, before);
-    assert_eq!(works_of(hub, &taken.application).await?.len(), 1);
-    let mut writes = hub.asked_by(ACCOUNT)?;
+    hub.wait_for(&installation.secret, is_ours).await?;
+    hub.wait_for(&installation.work, is_applied).await?;
+    assert_eq!(installation.uids().await?, before);
+    assert_eq!(works_of(hub, &installation.application).await?.len(), 1);
+    let mut writes = hub.requests_by(ACCOUNT)?;
     writes.retain(|event| {
         let verb = event["verb"].as_str().unwrap_or_default();
         event["objectRef"]["resource"] == "manifestworks" && !["list", "watch"].contains(&verb)
@@ -182,8 +182,8 @@ async fn takes_over_a_peers_works_in_place() -> Result<()> {
 }
 
 /// Starts a controller that makes all works read-only, and waits until the agent has stopped writing.
-async fn freeze(taken: &Taken) -> Result<Controller> {
-    let Taken { hub, work, .. } = taken;
+async fn make_read_only(installation: &PeerInstallation) -> Result<Controller> {
+    let PeerInstallation { hub, work, .. } = installation;
     let controller = controller(hub, &[("ARGOCD_OCM_CMP_PULL_READ_ONLY", "true")]).await?;
     let is_frozen = |work: &Value| {
         let configs = work["spec"]["manifestConfigs"].as_array();
@@ -199,38 +199,45 @@ async fn read_only_objects_stay_on_the_cluster_without_their_work() -> Result<()
     if !testbed::available() {
         return Ok(());
     }
-    let taken = Taken::start("switch-from").await?;
-    let Taken { hub, cluster, work, .. } = &taken;
+    let installation = PeerInstallation::start("switch-from").await?;
+    let PeerInstallation { hub, cluster, work, .. } = &installation;
     let delivering = controller(hub, &[]).await?;
-    hub.wait_for(&taken.application, |app| runs(app, &taken.commit)).await?;
+    hub.wait_for(&installation.application, |app| runs(app, &installation.commit))
+        .await?;
     delivering.stop().await?;
-    let before = taken.uids().await?;
-    let _controller = freeze(&taken).await?;
+    let before = installation.uids().await?;
+    let _controller = make_read_only(&installation).await?;
 
-    // Neither deletes the work.
+    // Neither controller deletes the work.
     let stays = |it: &Value| it["metadata"]["deletionTimestamp"].is_null();
     let a_while = Duration::from_secs(5);
     for label in ["false", "true"] {
         let label = json!({"metadata": {"labels": {PULL: label}}});
-        hub.patch(&taken.application, &label).await?;
+        hub.patch(&installation.application, &label).await?;
         hub.holds_for(work, a_while, stays).await?;
     }
     let without_finalizers = json!({"metadata": {"finalizers": null}});
-    hub.patch(&taken.application, &without_finalizers).await?;
-    let name = taken.application.name.as_str();
+    hub.patch(&installation.application, &without_finalizers).await?;
+    let name = installation.application.name.as_str();
     hub.kubectl(&["delete", "application", name, "-n=argocd", "--cascade=orphan"])?;
-    hub.wait_gone(&taken.application).await?;
+    hub.wait_gone(&installation.application).await?;
     hub.holds_for(work, a_while, stays).await?;
-    assert_eq!(taken.uids().await?, before);
+    assert_eq!(installation.uids().await?, before);
 
-    // Nor does its end delete anything.
+    // The deletion of the work deletes no object on the cluster.
     hub.delete(work).await?;
     hub.wait_gone(work).await?;
-    for (object, uid) in [(&taken.application, &before[2]), (&taken.guestbook, &before[3])] {
+    for (object, uid) in [
+        (&installation.application, &before[2]),
+        (&installation.guestbook, &before[3]),
+    ] {
         let is_same = |it: &Value| stays(it) && it["metadata"]["uid"] == *uid;
         cluster.holds_for(object, a_while, is_same).await?;
     }
-    let there = cluster.get(&taken.application).await?.context("it is there")?;
-    assert!(runs(&there, &taken.commit), "{there:#}");
+    let live = cluster
+        .get(&installation.application)
+        .await?
+        .context("the object does not exist")?;
+    assert!(runs(&live, &installation.commit), "{live:#}");
     Ok(())
 }

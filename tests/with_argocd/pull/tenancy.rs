@@ -1,7 +1,7 @@
 //! Tests of Argo CD's tenancy rules, for Applications whose Argo CD is on the managed cluster.
 
-use super::{CLUSTER, CLUSTER_NAMESPACE, HUB_NAME, Pulled, Stage, stage};
-use crate::controller::{is_noted, messages};
+use super::{CLUSTER, CLUSTER_NAMESPACE, HUB_NAME, PulledApplication, Stage, stage};
+use crate::controller::{messages, wait_for_event};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use testbed::ObjectRef;
@@ -9,10 +9,10 @@ use testbed::ObjectRef;
 const ERROR: &str = "ManifestWorkError";
 
 /// Creates an Application in this namespace of the hub, and the namespace on the cluster.
-async fn elsewhere(stage: &'static Stage, namespace: &str, name: &str) -> Result<Pulled> {
+async fn application_in(stage: &'static Stage, namespace: &str, name: &str) -> Result<PulledApplication> {
     stage.hub.create_namespace(namespace).await?;
     stage.cluster1.create_namespace(namespace).await?;
-    let mut app = Pulled::new(stage, name)?;
+    let mut app = PulledApplication::new(stage, name)?;
     app.object["metadata"]["namespace"] = json!(namespace);
     // The cluster's Argo CD may not know the project, and then deletes nothing.
     app.object["metadata"]["finalizers"] = Value::Null;
@@ -20,7 +20,7 @@ async fn elsewhere(stage: &'static Stage, namespace: &str, name: &str) -> Result
 }
 
 /// Waits until an Application is rejected with this message, and checks that it has no work.
-async fn is_refused(app: &Pulled, message: &str) -> Result<()> {
+async fn wait_for_refusal(app: &PulledApplication, message: &str) -> Result<()> {
     let hub = &app.stage.hub;
     hub.wait_for(&app.application(), |it| messages(it, ERROR) == [message])
         .await?;
@@ -29,7 +29,7 @@ async fn is_refused(app: &Pulled, message: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn application_elsewhere_deploys_where_its_project_permits() -> Result<()> {
+async fn application_in_another_namespace_deploys_where_its_project_permits() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
     let project = json!({
@@ -39,24 +39,24 @@ async fn application_elsewhere_deploys_where_its_project_permits() -> Result<()>
         "spec": {"sourceRepos": ["*"], "destinations": [{"name": "cluster2", "namespace": "*"}]},
     });
     let project = ObjectRef::of(&hub.create(&project).await?);
-    let mut app = elsewhere(stage, "pull-tenant", "pull-tenant-shop").await?;
+    let mut app = application_in(stage, "pull-tenant", "pull-tenant-shop").await?;
     app.object["spec"]["project"] = json!("pull-tenant");
     app.object["metadata"]["annotations"][CLUSTER_NAMESPACE] = json!("argocd");
     let created = app.create().await?;
     let message = "the annotation apps.open-cluster-management.io/ocm-managed-cluster-app-namespace is only for \
                    Applications in Namespace argocd: remove it";
-    is_refused(&app, message).await?;
-    is_noted(hub, &created, ("Warning", "ManifestWorkRefused"), 1, message).await?;
+    wait_for_refusal(&app, message).await?;
+    wait_for_event(hub, &created, ("Warning", "ManifestWorkRefused"), 1, message).await?;
     app.patch(&json!({"metadata": {"annotations": {CLUSTER_NAMESPACE: null}}}))
         .await?;
     let message = "AppProject argocd/pull-tenant does not permit Applications in Namespace pull-tenant: add it to \
                    `sourceNamespaces`";
-    is_refused(&app, message).await?;
+    wait_for_refusal(&app, message).await?;
     let sources = json!({"spec": {"sourceNamespaces": ["pull-*"]}});
     hub.patch(&project, &sources).await?;
     let message = "AppProject argocd/pull-tenant does not permit ManagedCluster cluster1 with namespace \
                    \"pull-tenant-shop\": add `name: cluster1` and that namespace to `destinations`";
-    is_refused(&app, message).await?;
+    wait_for_refusal(&app, message).await?;
     let destinations = json!({"spec": {"destinations": [
         {"name": "cluster1", "namespace": "pull-tenant-*"},
         {"name": "*", "namespace": "!kube-*"},
@@ -73,19 +73,19 @@ async fn application_elsewhere_deploys_where_its_project_permits() -> Result<()>
 #[tokio::test]
 async fn ignores_applications_in_unserved_namespaces() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    let app = elsewhere(stage, "pull-closed", "pull-closed-shop").await?;
+    let app = application_in(stage, "pull-closed", "pull-closed-shop").await?;
     app.create().await?;
     let message = "Argo CD does not serve Applications in Namespace pull-closed: add it to `application.namespaces` of \
                    ConfigMap argocd/argocd-cmd-params-cm";
-    is_refused(&app, message).await?;
+    wait_for_refusal(&app, message).await?;
     // In the namespace of a managed cluster it gets no condition either: argocd-agent's principal writes it there.
     stage.hub.declare_managed_cluster("pull-autonomous").await?;
-    let mut mirrored = Pulled::new(stage, "pull-mirrored")?;
+    let mut mirrored = PulledApplication::new(stage, "pull-mirrored")?;
     mirrored.object["metadata"]["namespace"] = json!("pull-autonomous");
     mirrored.object["metadata"]["finalizers"] = Value::Null;
     mirrored.create().await?;
     // A later Application is served, so this one was reconciled.
-    let later = Pulled::new(stage, "pull-after-mirrored")?.start().await?;
+    let later = PulledApplication::new(stage, "pull-after-mirrored")?.start().await?;
     assert_eq!(mirrored.on_hub().await?["status"], Value::Null);
     assert_eq!(mirrored.works().await?, [Value::Null; 0]);
     later.end().await?;
@@ -106,8 +106,8 @@ fn agent_of(cluster: &str) -> [String; 3] {
 async fn cluster_cannot_claim_an_application_of_another() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
-    let victim = Pulled::new(stage, "pull-victim")?;
-    let mut neighbour = Pulled::new(stage, "pull-neighbour")?;
+    let victim = PulledApplication::new(stage, "pull-victim")?;
+    let mut neighbour = PulledApplication::new(stage, "pull-neighbour")?;
     neighbour.object["metadata"]["annotations"][CLUSTER] = json!("cluster2");
     neighbour.object["metadata"]["finalizers"] = Value::Null;
     let (victim, neighbour) = tokio::try_join!(victim.start(), neighbour.start())?;
@@ -126,9 +126,9 @@ async fn cluster_cannot_claim_an_application_of_another() -> Result<()> {
     }});
     let patch = format!("--patch={claim}");
     as_agent(&[&["patch", "--type=merge", &patch], &of_cluster2[..]].concat())?;
-    as_agent(&[&["delete", "--wait=false"], &of_cluster2[..]].concat()).expect_err("it may delete no work");
+    as_agent(&[&["delete", "--wait=false"], &of_cluster2[..]].concat()).expect_err("the agent may not delete works");
 
-    // Its own Application is repaired, and the other one is unchanged.
+    // The controller repairs the cluster's own Application, and the other one is unchanged.
     let is_right = |work: &Value| work["metadata"]["annotations"][HUB_NAME] == "pull-neighbour";
     let work = hub.wait_for(&stray, is_right).await?;
     assert_eq!(work["metadata"]["deletionTimestamp"], Value::Null, "{work:#}");
@@ -142,7 +142,7 @@ async fn cluster_cannot_claim_an_application_of_another() -> Result<()> {
     let patch = format!("--patch={claim}");
     as_agent(&[&["patch", "--type=merge", &patch], &of_cluster2[..]].concat())?;
     victim.end().await?;
-    hub.get(&stray).await?.context("its finalizer holds it")?;
+    hub.get(&stray).await?.context("the finalizer does not keep the work")?;
     hub.patch(&stray, &json!({"metadata": {"finalizers": null}})).await?;
     hub.delete(&stray).await?;
     hub.wait_gone(&stray).await

@@ -1,7 +1,6 @@
-//! Tests of errors on the hub when an Application does not run: it is never shown as healthy only because no controller
-//! reconciles it there.
+//! Tests that the hub reports an Application that does not run on its cluster as unhealthy.
 
-use super::{CLUSTER, CLUSTER_NAMESPACE, Pulled, health, stage};
+use super::{CLUSTER, CLUSTER_NAMESPACE, PulledApplication, health, stage};
 use crate::controller::{APPLY_ERROR, messages};
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -10,7 +9,7 @@ use testbed::ManagedClusterOptions;
 #[tokio::test]
 async fn apply_error_is_degraded_until_fixed() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    let mut app = Pulled::new(stage, "pull-refused")?;
+    let mut app = PulledApplication::new(stage, "pull-refused")?;
     app.object["metadata"]["annotations"][CLUSTER_NAMESPACE] = json!("pull-not-there");
     app.create().await?;
     let refused = |app: &Value| {
@@ -38,7 +37,7 @@ async fn cluster_without_argo_cd_is_reported() -> Result<()> {
         ..ManagedClusterOptions::default()
     };
     let bare = stage.hub.add_managed_cluster("pull-bare", options).await?;
-    let mut app = Pulled::new(stage, "pull-without-argocd")?;
+    let mut app = PulledApplication::new(stage, "pull-without-argocd")?;
     app.object["metadata"]["annotations"][CLUSTER] = json!("pull-bare");
     app.create().await?;
     let refused = |app: &Value| {
@@ -60,7 +59,7 @@ async fn cluster_without_argo_cd_is_reported() -> Result<()> {
 #[tokio::test]
 async fn reports_errors_of_the_clusters_argo_cd() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    let mut app = Pulled::new(stage, "pull-no-folder")?;
+    let mut app = PulledApplication::new(stage, "pull-no-folder")?;
     app.object["spec"]["source"]["path"] = json!("nowhere");
     app.create().await?;
     let failed = |app: &Value| {

@@ -8,7 +8,7 @@ fn placement() -> Value {
 }
 
 /// Returns specs of users of the other implementations, with all their fields and all of ours.
-pub(super) fn of_the_peers() -> [(&'static str, &'static str, Value); 7] {
+pub(super) fn peer_specs() -> [(&'static str, &'static str, Value); 7] {
     let argocd = json!({"cluster": "notused", "argoNamespace": "argocd"});
     let images = json!({
         "agent": "registry.example.com:5000/agent:v1", "argocd": "argocd@sha256:0", "redis": "redis", "supervisor": "cmp:1",
@@ -131,7 +131,7 @@ pub(super) fn status() -> Status {
 }
 
 /// Returns invalid values in the fields of the other implementations, with the errors.
-pub(super) fn wrong_of_the_peers() -> Vec<(Value, &'static str)> {
+pub(super) fn invalid_peer_fields() -> Vec<(Value, &'static str)> {
     let argocd = || json!({"argoNamespace": "argocd"});
     let agent = |agent: Value| json!({"placementRef": placement(), "argoCDAgentAddon": agent});
     let addon = |addon: Value| json!({"placementRef": placement(), "argoServer": argocd(), "gitopsAddon": addon});
@@ -199,7 +199,7 @@ pub(super) fn wrong_of_the_peers() -> Vec<(Value, &'static str)> {
 }
 
 /// Returns invalid values in our fields, with the errors.
-pub(super) fn wrong_of_ours() -> Vec<(Value, &'static str)> {
+pub(super) fn invalid_own_fields() -> Vec<(Value, &'static str)> {
     let argocd = || json!({"argoNamespace": "argocd"});
     let with = |more: Value| json!({"placementRef": placement(), "argoCDAgentAddon": {}, "agent": more});
     let rollout = |rollout: Value| with(json!({"rolloutStrategy": rollout}));
@@ -228,7 +228,7 @@ pub(super) fn wrong_of_ours() -> Vec<(Value, &'static str)> {
             rollout(json!({"type": "Later"})),
             r#"supported values: "All", "Progressive", "ProgressivePerGroup""#,
         ),
-        // Without the rule it would roll out to all at once.
+        // Without the CEL rule, OCM would change all clusters at once.
         (
             rollout(json!({"progressive": {"maxConcurrency": 1}})),
             "progressive needs the type Progressive",

@@ -1,6 +1,6 @@
 //! Tests of an Argo CD in another namespace: the controller can run with the printed objects.
 
-use super::{ground, name, read};
+use super::{installation, name, read};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -17,15 +17,15 @@ async fn argocd(hub: &Hub) -> Result<Vec<ObjectRef>> {
         ObjectRef::config_map("argocd", "argocd-cm"),
         ObjectRef::deployment("argocd", "argocd-repo-server"),
     ] {
-        let there = hub.get(&of).await?.context("Argo CD")?;
+        let live = hub.get(&of).await?.context("Argo CD")?;
         let mut object = json!({"apiVersion": of.api_version, "kind": of.kind});
-        object["metadata"] = json!({"name": of.name, "namespace": NAMESPACE, "labels": there["metadata"]["labels"]});
+        object["metadata"] = json!({"name": of.name, "namespace": NAMESPACE, "labels": live["metadata"]["labels"]});
         for part in ["spec", "data"] {
-            if !there[part].is_null() {
-                object[part] = there[part].clone();
+            if !live[part].is_null() {
+                object[part] = live[part].clone();
             }
         }
-        // As Argo CD's documentation described its installation for a long time.
+        // Argo CD's documentation long described the installation with client-side apply.
         hub.kubectl_with_input(&["apply", "-f", "-"], &object.to_string())?;
         made.push(ObjectRef::of(&object));
     }
@@ -34,28 +34,30 @@ async fn argocd(hub: &Hub) -> Result<Vec<ObjectRef>> {
 
 #[tokio::test]
 async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let hub = ground.hub;
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let hub = installation.hub;
     let theirs = argocd(hub).await?;
     // The policies of a second controller, installed by hand.
     let others = read("deploy/admission_policy.yaml")?.replace(".argocd\n", ".second\n");
     hub.kubectl_with_input(&["apply", "-f", "-"], &others)?;
-    let before = ground.all()?;
+    let before = installation.all()?;
     let features = "--features=plugin,project,pull,gitopscluster,argocd-agent";
-    ground.done(&["install", "-n", NAMESPACE, features])?;
+    installation.run_ok(&["install", "-n", NAMESPACE, features])?;
     for words in [["install"].as_slice(), &["install", "--features=controller"]] {
-        let said = ground.refused(words)?;
+        let error = installation.run_err(words)?;
         assert!(
-            said.contains("belongs to the installation in namespace gitops: pass --namespace gitops"),
-            "{said}"
+            error.contains("belongs to the installation in namespace gitops: pass --namespace gitops"),
+            "{error}"
         );
     }
-    let said = ground.refused(&["uninstall"])?;
+    let error = installation.run_err(&["uninstall"])?;
     assert_eq!(
-        said,
+        error,
         "error: it is installed in namespace gitops: pass --namespace gitops\n"
     );
-    for (name, object) in ground.all()? {
+    for (name, object) in installation.all()? {
         let was = before.iter().any(|(was, _)| *was == name);
         assert!(
             was || !name.contains(" argocd/"),
@@ -114,20 +116,20 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
     let patched = account
         .patch(&application, &json!({"spec": {"project": "other"}}))
         .await;
-    let refused = format!("{:#}", patched.err().context("it is not refused")?);
+    let refused = format!("{:#}", patched.err().context("the write was not denied")?);
     assert!(refused.contains("argocd-ocm-cmp-applications.gitops"), "{refused}");
     hub.delete(&application).await?;
     process.terminate().await?;
     let log = fs::read_to_string(process.log())?;
     assert!(!log.to_lowercase().contains("forbidden"), "{log}");
 
-    ground.done(&["uninstall", "-n", NAMESPACE])?;
-    ground.until(&before).await?;
+    installation.run_ok(&["uninstall", "-n", NAMESPACE])?;
+    installation.until(&before).await?;
     hub.kubectl_with_input(&["delete", "-f", "-"], &others)?;
-    gone(hub, &theirs).await
+    check_removal(hub, &theirs).await
 }
 
-async fn gone(hub: &Hub, theirs: &[ObjectRef]) -> Result<()> {
+async fn check_removal(hub: &Hub, theirs: &[ObjectRef]) -> Result<()> {
     for object in theirs {
         hub.delete(object).await?;
     }
@@ -138,25 +140,30 @@ async fn gone(hub: &Hub, theirs: &[ObjectRef]) -> Result<()> {
 
 #[tokio::test]
 async fn refuses_while_our_manager_owns_fields_of_argo_cd() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let hub = ground.hub;
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let hub = installation.hub;
     let theirs = argocd(hub).await?;
-    let before = ground.all()?;
+    let before = installation.all()?;
     // kubectl moves all fields that it has applied to our field manager, and then would remove those that are not in the file.
     let file = read("deploy_cmp.yaml")?.replace("namespace: argocd", "namespace: gitops");
     let apply = ["apply", "--server-side", "--field-manager", "argocd-ocm-cmp", "-f", "-"];
     hub.kubectl_with_input(&apply, &file)?;
-    let refused = hub.kubectl_with_input(&apply, &file).err().context("not again")?;
+    let conflict = hub
+        .kubectl_with_input(&apply, &file)
+        .err()
+        .context("the second apply succeeded")?;
     assert!(
-        refused.to_string().contains("spec.selector: Required value"),
-        "{refused}"
+        conflict.to_string().contains("spec.selector: Required value"),
+        "{conflict}"
     );
     let install = ["install", "-n", NAMESPACE, "--features=plugin"];
     for words in [install.as_slice(), &["uninstall", "-n", NAMESPACE]] {
-        let said = ground.refused(words)?;
+        let error = installation.run_err(words)?;
         assert!(
-            said.contains("Deployment gitops/argocd-repo-server: our field manager owns fields of Argo CD"),
-            "{said}"
+            error.contains("Deployment gitops/argocd-repo-server: our field manager owns fields of Argo CD"),
+            "{error}"
         );
     }
     // The remediation.
@@ -171,11 +178,11 @@ async fn refuses_while_our_manager_owns_fields_of_argo_cd() -> Result<()> {
     again["metadata"] = json!({"name": repo_server.name, "namespace": NAMESPACE, "labels": was["metadata"]["labels"]});
     let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
     hub.kubectl_with_input(&apply, &again.to_string())?;
-    ground.done(&install)?;
-    ground.done(&["uninstall", "-n", NAMESPACE])?;
+    installation.run_ok(&install)?;
+    installation.run_ok(&["uninstall", "-n", NAMESPACE])?;
     let is = hub.get(repo_server).await?.context("it stays")?;
     assert_eq!(is["spec"], was["spec"]);
-    gone(hub, &theirs).await
+    check_removal(hub, &theirs).await
 }
 
 /// Returns the answer to a request, head and body.

@@ -1,18 +1,18 @@
 //! Tests of a release of the chart on the hub, the additions beside it, and its removal.
 
-use super::{Ground, ground, shipped};
+use super::{Installation, installation, shipped};
 use anyhow::{Context, Result, ensure};
 use argocd_ocm_cmp::cli::Cli;
 use clap::Parser as _;
 use std::process::Command;
 use testbed::{Part, Parts};
 
-fn helm(ground: &Ground, words: &[&str]) -> Result<String> {
+fn helm(installation: &Installation, words: &[&str]) -> Result<String> {
     let home = tempfile::tempdir()?;
     let parts = Parts::ensure()?;
     let mut command = Command::new(parts.program(Part::Helm));
     command.env_clear().env("HOME", home.path());
-    command.arg("--kubeconfig").arg(ground.hub.kubeconfig_path());
+    command.arg("--kubeconfig").arg(installation.hub.kubeconfig_path());
     let output = command.args(["--namespace", "argocd"]).args(words).output()?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{words:?}: {errors}");
@@ -21,13 +21,15 @@ fn helm(ground: &Ground, words: &[&str]) -> Result<String> {
 
 #[tokio::test]
 async fn chart_release_installs_and_uninstalls() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let before = ground.all()?;
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let before = installation.all()?;
     let chart = shipped("chart");
     let chart = chart.to_str().context("a plain path")?;
     let features = ["--set", "features={plugin,project,policy,pull,ui}"];
-    let said = helm(&ground, &[&["install", "ours", chart], &features[..]].concat())?;
-    let (_, notes) = said.split_once("\nNOTES:\n").context("notes")?;
+    let output = helm(&installation, &[&["install", "ours", chart], &features[..]].concat())?;
+    let (_, notes) = output.split_once("\nNOTES:\n").context("notes")?;
     insta::assert_snapshot!("chart-notes", notes.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
     let (_, command) = notes.split_once("  argocd-ocm-cmp install ").context("a command")?;
     let (command, _) = command.split_once("\n\n").context("its end")?;
@@ -35,42 +37,49 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     let words: Vec<_> = command.split_whitespace().collect();
     Cli::try_parse_from([&["argocd-ocm-cmp"], &words[..]].concat())?;
 
-    let lines = ground.done(&words)?;
+    let lines = installation.run_ok(&words)?;
     assert_eq!(
         lines,
         "configmap/argocd-cm configured\ndeployment.apps/argocd-repo-server configured\ndeployment.apps/argocd-server configured\n"
     );
     // Helm has created the same objects as `install` would.
     let all = ["install", "--features=plugin,project,policy,pull,ui"];
-    let installed = ground.all()?;
+    let installed = installation.all()?;
     helm(
-        &ground,
+        &installation,
         &[
             &["upgrade", "ours", chart, "--set", "controller.replicas=3"],
             &features[..],
         ]
         .concat(),
     )?;
-    let said = ground.refused(&all)?;
+    let error = installation.run_err(&all)?;
     assert!(
-        said.contains(".spec.replicas is managed by \"helm\" with another value: change it with helm, or"),
-        "{said}"
+        error.contains(".spec.replicas is managed by \"helm\" with another value: change it with helm, or"),
+        "{error}"
     );
-    assert_eq!(ground.all()?.len(), installed.len() + 1, "a revision of the release");
+    assert_eq!(
+        installation.all()?.len(),
+        installed.len() + 1,
+        "one more Secret, with the revision of the release"
+    );
 
-    let said = ground.refused(&["uninstall"])?;
+    let error = installation.run_err(&["uninstall"])?;
     assert!(
-        said.starts_with("error: it was installed by Helm: remove the additions"),
-        "{said}"
+        error.starts_with("error: it was installed by Helm: remove the additions"),
+        "{error}"
     );
-    ground.done(&["uninstall", "--additions-only"])?;
-    helm(&ground, &["uninstall", "ours", "--wait"])?;
+    installation.run_ok(&["uninstall", "--additions-only"])?;
+    helm(&installation, &["uninstall", "ours", "--wait"])?;
     // Its CRD and its policy are kept, as set in values.yaml, and are removed with the rest.
-    let lines = ground.done(&["uninstall"]);
-    assert!(lines.is_err(), "it still says that it is Helm's: {lines:?}");
+    let lines = installation.run_ok(&["uninstall"]);
+    assert!(
+        lines.is_err(),
+        "the remaining objects are still reported as installed by Helm: {lines:?}"
+    );
     let crd = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
-    ground.hub.kubectl(&["delete", "crd", crd])?;
+    installation.hub.kubectl(&["delete", "crd", crd])?;
     let policy = ["delete", "configmap", "argocd-ocm-cmp-policy", "-n", "argocd"];
-    ground.hub.kubectl(&policy)?;
-    ground.until(&before).await
+    installation.hub.kubectl(&policy)?;
+    installation.until(&before).await
 }

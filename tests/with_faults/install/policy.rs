@@ -1,7 +1,7 @@
 //! Tests of the sidecar's policy: a new hub gets one, an installation without one stays so, and an existing policy is never
 //! replaced.
 
-use super::{Ground, ground};
+use super::{Installation, installation};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -10,9 +10,9 @@ use testbed::ObjectRef;
 const POLICY: &str = "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects:\n- names: [shop]\n";
 
 /// Returns the ConfigMap that the sidecar mounts as its policy, if any.
-async fn mounted(ground: &Ground) -> Result<Option<String>> {
+async fn mounted(installation: &Installation) -> Result<Option<String>> {
     let repo_server = ObjectRef::deployment("argocd", "argocd-repo-server");
-    let repo_server = ground.hub.get(&repo_server).await?.context("Argo CD's")?;
+    let repo_server = installation.hub.get(&repo_server).await?.context("Argo CD's")?;
     let pod = &repo_server["spec"]["template"]["spec"];
     let named = |list: &Value, name: &str| {
         let mut items = list.as_array().into_iter().flatten();
@@ -31,8 +31,8 @@ fn config_map() -> ObjectRef {
     ObjectRef::config_map("argocd", "argocd-ocm-cmp-policy")
 }
 
-async fn live(ground: &Ground) -> Result<Value> {
-    ground.hub.get(&config_map()).await?.context("the policy")
+async fn live(installation: &Installation) -> Result<Value> {
+    installation.hub.get(&config_map()).await?.context("the policy")
 }
 
 fn file(text: &str) -> Result<(tempfile::TempDir, String)> {
@@ -45,9 +45,11 @@ fn file(text: &str) -> Result<(tempfile::TempDir, String)> {
 
 #[tokio::test]
 async fn new_hub_gets_the_sample_policy_and_keeps_changes_to_it() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let before = ground.all()?;
-    let lines = ground.done(&["install"])?;
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let before = installation.all()?;
+    let lines = installation.run_ok(&["install"])?;
     assert!(
         lines.ends_with(
             "ConfigMap argocd/argocd-ocm-cmp-policy: the sample policy allows only the quick start of the README: add what your \
@@ -55,138 +57,149 @@ async fn new_hub_gets_the_sample_policy_and_keeps_changes_to_it() -> Result<()> 
         ),
         "{lines}"
     );
-    assert_eq!(mounted(&ground).await?.as_deref(), Some("argocd-ocm-cmp-policy"));
+    assert_eq!(mounted(&installation).await?.as_deref(), Some("argocd-ocm-cmp-policy"));
     assert!(
-        live(&ground).await?["data"]["policy.yaml"]
+        live(&installation).await?["data"]["policy.yaml"]
             .as_str()
             .is_some_and(|it| it.contains("[managed-clusters]"))
     );
 
-    // A user changes it, by any means: it stays as it is, including its field managers.
-    ground
+    // A policy that a user changes by any means stays unchanged, including its field managers.
+    installation
         .hub
         .patch(&config_map(), &json!({"data": {"policy.yaml": POLICY}}))
         .await?;
-    let changed = live(&ground).await?;
+    let changed = live(&installation).await?;
     let (_folder, other) = file(&POLICY.replace("shop", "other"))?;
     for words in [
         &["install"][..],
         &["install", "--force-conflicts"],
         &["install", "--features=plugin,policy"],
     ] {
-        let lines = ground.done(words)?;
+        let lines = installation.run_ok(words)?;
         assert!(
             lines.contains("configmap/argocd-ocm-cmp-policy kept\n"),
             "{words:?}: {lines}"
         );
-        assert_eq!(live(&ground).await?, changed, "{words:?}");
-        assert!(mounted(&ground).await?.is_some(), "{words:?}");
+        assert_eq!(live(&installation).await?, changed, "{words:?}");
+        assert!(mounted(&installation).await?.is_some(), "{words:?}");
     }
     assert_eq!(
-        ground.refused(&["install", &other])?,
+        installation.run_err(&["install", &other])?,
         "error: ConfigMap argocd/argocd-ocm-cmp-policy: its policy differs from --policy: leave --policy out to keep it, or pass \
          --force-conflicts to replace it\n"
     );
     let (_folder, same) = file(POLICY)?;
     assert!(
-        ground
-            .done(&["install", &same])?
+        installation
+            .run_ok(&["install", &same])?
             .contains("configmap/argocd-ocm-cmp-policy kept\n")
     );
-    assert_eq!(live(&ground).await?, changed);
+    assert_eq!(live(&installation).await?, changed);
     // No flag removes a policy.
-    let said = ground.refused(&["install", "--no-policy"])?;
+    let error = installation.run_err(&["install", "--no-policy"])?;
     assert!(
-        said.starts_with(
+        error.starts_with(
             "error: Deployment argocd/argocd-repo-server: the sidecar has a policy, which --no-policy would remove"
         ),
-        "{said}"
+        "{error}"
     );
     let (_folder, broken) = file("kind: Policy\n")?;
-    assert!(ground.refused(&["install", &broken])?.contains("apiVersion is missing"));
-    assert_eq!(live(&ground).await?, changed);
+    assert!(
+        installation
+            .run_err(&["install", &broken])?
+            .contains("apiVersion is missing")
+    );
+    assert_eq!(live(&installation).await?, changed);
 
-    let lines = ground.done(&["uninstall"])?;
+    let lines = installation.run_ok(&["uninstall"])?;
     let kept = "configmap/argocd-ocm-cmp-policy kept: its policy is not our sample: to delete it, run kubectl -n argocd delete configmap \
                 argocd-ocm-cmp-policy";
     assert!(lines.lines().any(|line| line == kept), "{lines}");
-    assert_eq!(live(&ground).await?, changed);
-    // The next installation has it again.
-    let lines = ground.done(&["install"])?;
+    assert_eq!(live(&installation).await?, changed);
+    // The next installation creates the policy again.
+    let lines = installation.run_ok(&["install"])?;
     assert!(lines.contains("configmap/argocd-ocm-cmp-policy kept\n"), "{lines}");
-    assert_eq!(live(&ground).await?, changed);
-    ground.done(&["uninstall"])?;
-    ground.without_policy()?;
-    ground.until(&before).await
+    assert_eq!(live(&installation).await?, changed);
+    installation.run_ok(&["uninstall"])?;
+    installation.without_policy()?;
+    installation.until(&before).await
 }
 
 #[tokio::test]
 async fn sidecar_without_a_policy_stays_open_until_requested() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let before = ground.all()?;
-    ground.done(&["install", "--no-policy"])?;
-    assert_eq!(mounted(&ground).await?, None);
-    assert!(ground.hub.get(&config_map()).await?.is_none());
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let before = installation.all()?;
+    installation.run_ok(&["install", "--no-policy"])?;
+    assert_eq!(mounted(&installation).await?, None);
+    assert!(installation.hub.get(&config_map()).await?.is_none());
     // An AppProject of an earlier release, which permits more.
     let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "managed-clusters");
     let all = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
-    ground
+    installation
         .hub
         .patch(&project, &json!({"spec": {"destinations": all}}))
         .await?;
     let open = "Deployment argocd/argocd-repo-server: the sidecar still has no policy, so AppProjects may deliver anything but plain \
                 Secrets: pass --policy FILE, or install the feature policy for the sample";
-    let lines = ground.done(&["install"])?;
+    let lines = installation.run_ok(&["install"])?;
     assert!(lines.lines().any(|line| line == open), "{lines}");
     let kept = "appproject.argoproj.io/managed-clusters kept: its destinations permit every namespace of the hub";
     assert!(lines.lines().any(|line| line.starts_with(kept)), "{lines}");
-    assert_eq!(mounted(&ground).await?, None);
+    assert_eq!(mounted(&installation).await?, None);
     assert!(
-        ground.hub.get(&config_map()).await?.is_none(),
-        "nothing is written that is not read"
+        installation.hub.get(&config_map()).await?.is_none(),
+        "a policy that is not mounted was written"
     );
-    let now = ground.hub.get(&project).await?.context("the AppProject")?;
+    let now = installation.hub.get(&project).await?.context("the AppProject")?;
     assert_eq!(now["spec"]["destinations"], all);
 
     let (_folder, flag) = file(POLICY)?;
-    ground.done(&["install", &flag])?;
-    assert_eq!(mounted(&ground).await?.as_deref(), Some("argocd-ocm-cmp-policy"));
-    assert_eq!(live(&ground).await?["data"]["policy.yaml"], POLICY);
-    let lines = ground.done(&["install"])?;
+    installation.run_ok(&["install", &flag])?;
+    assert_eq!(mounted(&installation).await?.as_deref(), Some("argocd-ocm-cmp-policy"));
+    assert_eq!(live(&installation).await?["data"]["policy.yaml"], POLICY);
+    let lines = installation.run_ok(&["install"])?;
     assert!(!lines.contains("still has no policy"), "{lines}");
-    assert!(mounted(&ground).await?.is_some(), "closed once, it stays closed");
-    ground.done(&["uninstall"])?;
-    ground.without_policy()?;
-    ground.until(&before).await
+    assert!(
+        mounted(&installation).await?.is_some(),
+        "a mounted policy stays mounted"
+    );
+    installation.run_ok(&["uninstall"])?;
+    installation.without_policy()?;
+    installation.until(&before).await
 }
 
 #[tokio::test]
 async fn mounts_a_config_map_of_the_user_and_keeps_it_mounted() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let before = ground.all()?;
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let before = installation.all()?;
     let words = ["install", "--policy-configmap=theirs"];
     assert_eq!(
-        ground.refused(&words)?,
+        installation.run_err(&words)?,
         "error: ConfigMap argocd/theirs does not exist or has no key policy.yaml: create it first, or pass --no-policy\n"
     );
     let object = |text: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": "argocd"}, "data": {"policy.yaml": text}});
-    ground.hub.apply(&object("kind: Policy")).await?;
-    let said = ground.refused(&words)?;
+    installation.hub.apply(&object("kind: Policy")).await?;
+    let error = installation.run_err(&words)?;
     assert!(
-        said.starts_with("error: ConfigMap argocd/theirs: apiVersion is missing"),
-        "{said}"
+        error.starts_with("error: ConfigMap argocd/theirs: apiVersion is missing"),
+        "{error}"
     );
-    ground.hub.apply(&object(POLICY)).await?;
+    installation.hub.apply(&object(POLICY)).await?;
     let theirs = ObjectRef::config_map("argocd", "theirs");
-    let was = ground.hub.get(&theirs).await?;
+    let was = installation.hub.get(&theirs).await?;
     for words in [&words[..], &["install"], &["install", "--features=plugin,policy"]] {
-        ground.done(words)?;
-        assert_eq!(mounted(&ground).await?.as_deref(), Some("theirs"), "{words:?}");
-        assert_eq!(ground.hub.get(&theirs).await?, was, "{words:?}");
-        assert!(ground.hub.get(&config_map()).await?.is_none(), "{words:?}");
+        installation.run_ok(words)?;
+        assert_eq!(mounted(&installation).await?.as_deref(), Some("theirs"), "{words:?}");
+        assert_eq!(installation.hub.get(&theirs).await?, was, "{words:?}");
+        assert!(installation.hub.get(&config_map()).await?.is_none(), "{words:?}");
     }
-    ground.done(&["uninstall"])?;
-    assert_eq!(ground.hub.get(&theirs).await?, was);
-    ground.hub.delete(&theirs).await?;
-    ground.until(&before).await
+    installation.run_ok(&["uninstall"])?;
+    assert_eq!(installation.hub.get(&theirs).await?, was);
+    installation.hub.delete(&theirs).await?;
+    installation.until(&before).await
 }

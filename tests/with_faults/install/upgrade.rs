@@ -1,6 +1,6 @@
 //! Tests of upgrades of an installation by kubectl, from the files of an earlier release.
 
-use super::{ALL, Ground, ground, name, read, shipped, without_history};
+use super::{ALL, Installation, installation, name, read, shipped, without_history};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
@@ -53,7 +53,7 @@ fn earlier(text: &str) -> String {
     );
     let text = text.replace("\n  labels:\n", "\n  labels:\n    earlier: release\n");
     let text = text.replace("\ndata:\n", "\ndata:\n  earlier: release\n");
-    // Of the additions to Argo CD's own objects, only ours.
+    // Changes only our additions to Argo CD's own objects.
     let command = "        command: [/var/run/argocd/argocd-cmp-server]\n";
     let text = text.replace(command, &format!("{command}        workingDir: /tmp\n"));
     let links = "      enableServiceLinks: false\n";
@@ -61,7 +61,7 @@ fn earlier(text: &str) -> String {
     text.replace("  verbs: [list, watch]\n", "  verbs: [list, watch, deletecollection]\n")
 }
 
-fn apply(ground: &Ground, earlier: fn(&str) -> String) -> Result<()> {
+fn apply(installation: &Installation, earlier: fn(&str) -> String) -> Result<()> {
     let folder = tempfile::tempdir()?;
     for (how, files) in BY_KUBECTL {
         for file in files {
@@ -71,14 +71,14 @@ fn apply(ground: &Ground, earlier: fn(&str) -> String) -> Result<()> {
                 .split(' ')
                 .chain(["-f", path.to_str().context("a plain path")?])
                 .collect();
-            ground.hub.kubectl(&words)?;
+            installation.hub.kubectl(&words)?;
         }
     }
     Ok(())
 }
 
 /// Returns the objects of an installation, as they are on the hub.
-fn installed(ground: &Ground) -> Result<Vec<Value>> {
+fn installed(installation: &Installation) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
         .args(["install", "--print", "-o", "json", ALL])
@@ -106,7 +106,7 @@ fn installed(ground: &Ground) -> Result<Vec<Value>> {
             "json",
             "--show-managed-fields",
         ];
-        all.push(serde_json::from_str(&ground.hub.kubectl(&get)?)?);
+        all.push(serde_json::from_str(&installation.hub.kubectl(&get)?)?);
     }
     Ok(all)
 }
@@ -126,19 +126,21 @@ fn lasting(object: &Value) -> Value {
 
 #[tokio::test]
 async fn install_takes_over_objects_applied_by_kubectl() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let before = ground.all()?;
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let before = installation.all()?;
     let policy = format!("--policy={}", policy_file()?.display());
-    ground.done(&["install", ALL, &policy])?;
-    let expected: Vec<_> = installed(&ground)?.iter().map(lasting).collect();
+    installation.run_ok(&["install", ALL, &policy])?;
+    let expected: Vec<_> = installed(&installation)?.iter().map(lasting).collect();
     let is_policy = |it: &Value| it["metadata"]["name"] == "argocd-ocm-cmp-policy";
-    ground.done(&["uninstall"])?;
-    ground.until(&before).await?;
+    installation.run_ok(&["uninstall"])?;
+    installation.until(&before).await?;
 
     for earlier in [earlier, str::to_owned] {
-        apply(&ground, earlier)?;
-        ground.done(&["install", ALL, &policy])?;
-        let is = installed(&ground)?;
+        apply(&installation, earlier)?;
+        installation.run_ok(&["install", ALL, &policy])?;
+        let is = installed(&installation)?;
         for (is, expected) in is.iter().zip(&expected) {
             if is_policy(is) {
                 let managers = is["metadata"]["managedFields"].to_string();
@@ -162,45 +164,50 @@ async fn install_takes_over_objects_applied_by_kubectl() -> Result<()> {
                 .collect();
             assert_eq!(managers, [["argocd-ocm-cmp", "Apply"]], "{}", name(is));
         }
-        let lines = ground.done(&["install", ALL, &policy])?;
-        let told = |line: &str| line.ends_with(" unchanged") || line == "configmap/argocd-ocm-cmp-policy kept";
-        ensure!(lines.lines().all(told), "{lines}");
-        ground.done(&["uninstall"])?;
-        ground.without_policy()?;
-        ground.until(&before).await?;
+        let lines = installation.run_ok(&["install", ALL, &policy])?;
+        let is_expected_line =
+            |line: &str| line.ends_with(" unchanged") || line == "configmap/argocd-ocm-cmp-policy kept";
+        ensure!(lines.lines().all(is_expected_line), "{lines}");
+        installation.run_ok(&["uninstall"])?;
+        installation.without_policy()?;
+        installation.until(&before).await?;
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn uninstall_removes_objects_applied_by_kubectl() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let before = ground.all()?;
-    apply(&ground, earlier)?;
-    let lines = ground.done(&["uninstall"])?;
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let before = installation.all()?;
+    apply(&installation, earlier)?;
+    let lines = installation.run_ok(&["uninstall"])?;
     // An earlier sample cannot be distinguished from a policy of a user.
     assert!(lines.contains("configmap/argocd-ocm-cmp-policy kept: "), "{lines}");
-    ground.without_policy()?;
-    ground.until(&before).await
+    installation.without_policy()?;
+    installation.until(&before).await
 }
 
 #[tokio::test]
 async fn kubectl_applies_the_printed_manifests() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let before = ground.all()?;
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let before = installation.all()?;
     for form in ["yaml", "json"] {
         let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
             .args(["install", "--print", "--output", form, ALL])
             .output()?;
         let printed = String::from_utf8(printed.stdout)?;
         let apply = ["apply", "--server-side", "--field-manager", "argocd-ocm-cmp", "-f", "-"];
-        ground.hub.kubectl_with_input(&apply, &printed)?;
+        installation.hub.kubectl_with_input(&apply, &printed)?;
     }
-    let lines = ground.done(&["install", ALL])?;
-    let told = |line: &str| line.ends_with(" unchanged") || line == "configmap/argocd-ocm-cmp-policy kept";
-    assert!(lines.lines().all(told), "it is the same: {lines}");
-    ground.done(&["uninstall"])?;
-    ground.until(&before).await
+    let lines = installation.run_ok(&["install", ALL])?;
+    let is_expected_line = |line: &str| line.ends_with(" unchanged") || line == "configmap/argocd-ocm-cmp-policy kept";
+    assert!(lines.lines().all(is_expected_line), "an unexpected line: {lines}");
+    installation.run_ok(&["uninstall"])?;
+    installation.until(&before).await
 }
 
 /// Returns a file with the policy of deploy/policy_cm.yaml.

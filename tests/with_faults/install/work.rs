@@ -1,7 +1,6 @@
-//! Tests that no work is deleted: delivered works stay when everything else is removed, and objects that would wait for ever for
-//! the controller block its removal.
+//! Tests that uninstalling deletes no work, and that objects that would wait forever for the controller block its removal.
 
-use super::{application, ground, name, version};
+use super::{application, installation, name, version};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
@@ -10,9 +9,11 @@ const FINALIZER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
 
 #[tokio::test]
 async fn uninstall_keeps_delivered_works() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let (hub, before) = (ground.hub, ground.all()?);
-    ground.done(&["install", "--features=plugin,project,pull,gitopscluster"])?;
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let (hub, before) = (installation.hub, installation.all()?);
+    installation.run_ok(&["install", "--features=plugin,project,pull,gitopscluster"])?;
     let work = json!({
         "apiVersion": "work.open-cluster-management.io/v1",
         "kind": "ManifestWork",
@@ -49,22 +50,22 @@ async fn uninstall_keeps_delivered_works() -> Result<()> {
         .expect("five");
 
     hub.delete(&pulled).await?;
-    let said = ground.refused(&["uninstall"])?;
-    let printed: Vec<_> = said.lines().collect();
-    assert_eq!(printed.len(), 2, "{said}");
+    let error = installation.run_err(&["uninstall"])?;
+    let printed: Vec<_> = error.lines().collect();
+    assert_eq!(printed.len(), 2, "{error}");
     assert!(
         printed[0].starts_with("error: GitOpsCluster argocd/all has the controller's finalizer"),
-        "{said}"
+        "{error}"
     );
     assert!(
         printed[1].starts_with("error: Application argocd/pulled is being deleted"),
-        "{said}"
+        "{error}"
     );
     hub.patch(&clusters, &json!({"metadata": {"finalizers": null}})).await?;
     hub.patch(&pulled, &json!({"metadata": {"finalizers": null}})).await?;
     hub.wait_gone(&pulled).await?;
 
-    let lines = ground.done(&["uninstall"])?;
+    let lines = installation.run_ok(&["uninstall"])?;
     for line in [
         "appproject.argoproj.io/managed-clusters kept: it has 1 Applications",
         "customresourcedefinition.apiextensions.k8s.io/gitopsclusters.apps.open-cluster-management.io kept: it has 1 objects",
@@ -83,39 +84,49 @@ async fn uninstall_keeps_delivered_works() -> Result<()> {
         hub.wait_gone(&object).await?;
     }
     assert!(hub.get(&shop).await?.is_none());
-    ground.done(&["uninstall"])?;
-    ground.until(&before).await
+    installation.run_ok(&["uninstall"])?;
+    installation.until(&before).await
 }
 
 #[tokio::test]
 async fn uninstall_keeps_a_crd_whose_objects_cannot_be_listed() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let before = ground.all()?;
-    ground.done(&["install", "--features=report"])?;
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let before = installation.all()?;
+    installation.run_ok(&["install", "--features=report"])?;
     let name = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
     let crd = ObjectRef::crd(name);
-    let mut versions = ground.hub.get(&crd).await?.context("the CRD")?["spec"]["versions"].take();
+    let mut versions = installation.hub.get(&crd).await?.context("the CRD")?["spec"]["versions"].take();
     versions[0]["served"] = json!(false);
-    ground.hub.patch(&crd, &json!({"spec": {"versions": versions}})).await?;
-    let lines = ground.done(&["uninstall"])?;
+    installation
+        .hub
+        .patch(&crd, &json!({"spec": {"versions": versions}}))
+        .await?;
+    let lines = installation.run_ok(&["uninstall"])?;
     let kept = format!(
         "customresourcedefinition.apiextensions.k8s.io/{name} kept: it is not served and may have objects: see its conditions"
     );
     assert!(lines.lines().any(|line| line == kept), "{lines}");
     versions[0]["served"] = json!(true);
-    ground.hub.patch(&crd, &json!({"spec": {"versions": versions}})).await?;
-    let goes = async || {
-        let lines = ground.done(&["uninstall"]).ok()?;
+    installation
+        .hub
+        .patch(&crd, &json!({"spec": {"versions": versions}}))
+        .await?;
+    let is_deleted = async || {
+        let lines = installation.run_ok(&["uninstall"]).ok()?;
         lines.contains(&format!("{name} deleted")).then_some(())
     };
-    wait::eventually("it is served again, and goes", wait::DEADLINE, goes).await?;
-    ground.until(&before).await
+    wait::eventually("the CRD is served again and deleted", wait::DEADLINE, is_deleted).await?;
+    installation.until(&before).await
 }
 
 #[tokio::test]
 async fn uninstall_leaves_acms_crd_alone() -> Result<()> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let before = ground.all()?;
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let before = installation.all()?;
     let mut crd: Value = {
         let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
             .args(["install", "--print", "-o", "json", "--features=report"])
@@ -124,14 +135,18 @@ async fn uninstall_leaves_acms_crd_alone() -> Result<()> {
         serde_json::from_str(text.lines().next().unwrap_or_default())?
     };
     crd["metadata"]["labels"] = json!({"of": "acm"});
-    let made = ground.hub.create(&crd).await?;
-    let lines = ground.done(&["install", "--features=report"])?;
+    let made = installation.hub.create(&crd).await?;
+    let lines = installation.run_ok(&["install", "--features=report"])?;
     let shown = "customresourcedefinition.apiextensions.k8s.io/multiclusterapplicationsetreports.apps.open-cluster-management.io";
     assert!(lines.starts_with(&format!("{shown} kept\n")), "{lines}");
-    let lines = ground.done(&["uninstall"])?;
+    let lines = installation.run_ok(&["uninstall"])?;
     assert!(!lines.contains(shown), "{lines}");
-    let is = ground.hub.get(&ObjectRef::of(&made)).await?.unwrap_or(Value::Null);
+    let is = installation
+        .hub
+        .get(&ObjectRef::of(&made))
+        .await?
+        .unwrap_or(Value::Null);
     assert_eq!(is["metadata"]["uid"], made["metadata"]["uid"]);
-    ground.hub.delete(&ObjectRef::of(&made)).await?;
-    ground.until(&before).await
+    installation.hub.delete(&ObjectRef::of(&made)).await?;
+    installation.until(&before).await
 }

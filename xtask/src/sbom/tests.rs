@@ -5,10 +5,10 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 #[test]
 fn lists_every_linked_package_once_with_its_licence() {
     let bill = of(TARGET).unwrap();
-    let mut seen = BTreeSet::new();
+    let mut purls = BTreeSet::new();
     for component in list(&bill["components"]) {
         let purl = text(&component["purl"]);
-        assert!(seen.insert(purl), "{purl} is there twice");
+        assert!(purls.insert(purl), "{purl} is listed twice");
         assert_eq!(component["bom-ref"], component["purl"]);
         assert!(!text(&component["name"]).is_empty() && !text(&component["version"]).is_empty());
         let licence = text(&component["licenses"][0]["expression"]);
@@ -21,14 +21,14 @@ fn lists_every_linked_package_once_with_its_licence() {
         );
     }
     let ours = |purl: &&&str| purl.starts_with("pkg:generic/argocd-ocm-cmp/");
-    assert_eq!(seen.iter().filter(ours).count(), OUR_CRATES.len());
+    assert_eq!(purls.iter().filter(ours).count(), OUR_CRATES.len());
     let added = |purl: &str| purl.starts_with("pkg:generic/") && !purl.contains("/argocd-ocm-cmp/");
-    assert_eq!(seen.iter().filter(|purl| added(purl)).count(), 3);
+    assert_eq!(purls.iter().filter(|purl| added(purl)).count(), 3);
 
     // By another query of cargo, which also lists optional packages that a feature names and does not enable.
     let program = text(&bill["metadata"]["component"]["purl"]);
     assert!(program.starts_with("pkg:cargo/argocd-ocm-cmp@"), "{program}");
-    let listed: BTreeSet<String> = seen
+    let listed: BTreeSet<String> = purls
         .iter()
         .filter(|purl| !added(purl))
         .map(|&purl| purl.to_owned())
@@ -43,7 +43,7 @@ fn lists_every_linked_package_once_with_its_licence() {
             "{purl} is missing: {by_all_means:?} needs it"
         );
     }
-    for (is_there, name) in [
+    for (is_listed, name) in [
         (true, "kube-client"),
         (true, "aws-lc-sys"),
         (false, "insta"),
@@ -51,7 +51,7 @@ fn lists_every_linked_package_once_with_its_licence() {
         (false, "cc"),
     ] {
         let name = format!("pkg:cargo/{name}@");
-        assert_eq!(listed.iter().any(|purl| purl.starts_with(&name)), is_there, "{name}");
+        assert_eq!(listed.iter().any(|purl| purl.starts_with(&name)), is_listed, "{name}");
     }
 }
 
@@ -61,8 +61,8 @@ fn dependencies_name_only_listed_packages() {
     let components = list(&bill["components"]).iter().chain([&bill["metadata"]["component"]]);
     let listed: BTreeSet<&str> = components.map(|component| text(&component["bom-ref"])).collect();
     let edges = list(&bill["dependencies"]);
-    let told: BTreeSet<&str> = edges.iter().map(|edge| text(&edge["ref"])).collect();
-    assert_eq!((edges.len(), &told), (listed.len(), &listed));
+    let listed_by_bill: BTreeSet<&str> = edges.iter().map(|edge| text(&edge["ref"])).collect();
+    assert_eq!((edges.len(), &listed_by_bill), (listed.len(), &listed));
     for edge in edges {
         for needed in list(&edge["dependsOn"]) {
             assert!(listed.contains(text(needed)), "{edge}");
@@ -93,13 +93,13 @@ fn a_package_without_a_licence_is_an_error() {
             (nameless.clone(), licence.to_owned()),
         ]),
     };
-    let told = bill(&tree("MIT"), &BTreeMap::new(), &[]).unwrap();
+    let listed_by_bill = bill(&tree("MIT"), &BTreeMap::new(), &[]).unwrap();
     assert_eq!(
-        told["metadata"]["component"]["licenses"][0]["expression"],
+        listed_by_bill["metadata"]["component"]["licenses"][0]["expression"],
         "MIT OR Apache-2.0"
     );
     let error = bill(&tree(""), &BTreeMap::new(), &[]).unwrap_err();
-    assert_eq!(error.to_string(), "nameless 1.0.0 names no licence");
+    assert_eq!(error.to_string(), "nameless 1.0.0 has no licence");
 }
 
 /// Returns the output of `cargo metadata` for the workspace and all its possible dependencies on the target.
@@ -131,14 +131,14 @@ fn reachable(metadata: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let is_macro = |id: &str| packages[id]["targets"].to_string().contains("\"proc-macro\"");
     let is_linked = |edge: &&Value| list(&edge["dep_kinds"]).iter().any(|kind| kind["kind"].is_null());
     let is_optional = |from: &str, to: &str| {
-        let mut asked = list(&packages[from]["dependencies"]).iter();
-        asked.any(|it| it["name"] == packages[to]["name"] && it["kind"].is_null() && it["optional"] == true)
+        let mut dependencies = list(&packages[from]["dependencies"]).iter();
+        dependencies.any(|it| it["name"] == packages[to]["name"] && it["kind"].is_null() && it["optional"] == true)
     };
     let program = packages.iter().find(|(_, package)| package["name"] == PROGRAM);
-    let (mut open, mut seen) = (vec![*program.unwrap().0], BTreeMap::<String, BTreeSet<String>>::new());
+    let (mut open, mut purls) = (vec![*program.unwrap().0], BTreeMap::<String, BTreeSet<String>>::new());
     let mut done = BTreeSet::new();
     while let Some(id) = open.pop() {
-        seen.entry(purl(id)).or_default();
+        purls.entry(purl(id)).or_default();
         if !done.insert(id) {
             continue;
         }
@@ -152,11 +152,11 @@ fn reachable(metadata: &Value) -> BTreeMap<String, BTreeSet<String>> {
             }
             open.push(needed);
             if !is_optional(id, needed) {
-                seen.entry(purl(needed)).or_default().insert(purl(id));
+                purls.entry(purl(needed)).or_default().insert(purl(id));
             }
         }
     }
-    seen
+    purls
 }
 
 fn list(value: &Value) -> &[Value] {

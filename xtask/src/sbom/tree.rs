@@ -49,7 +49,8 @@ fn read(text: &str) -> Result<Tree> {
     let (mut needs, mut licences) = (BTreeMap::<_, BTreeSet<_>>::new(), BTreeMap::new());
     let mut above: Vec<Package> = Vec::new();
     for line in text.lines() {
-        let package = package(line, &mut licences).with_context(|| format!("cargo tree says {line:?}"))?;
+        let package =
+            package(line, &mut licences).with_context(|| format!("unexpected line of cargo tree: {line:?}"))?;
         let depth: usize = line.split('\t').next().unwrap_or_default().parse()?;
         above.truncate(depth);
         ensure!(above.len() == depth, "cargo tree leaves out a level before {package}");
@@ -59,7 +60,7 @@ fn read(text: &str) -> Result<Tree> {
         needs.entry(package.clone()).or_default();
         above.push(package);
     }
-    let root = above.into_iter().next().context("cargo tree says nothing")?;
+    let root = above.into_iter().next().context("cargo tree prints nothing")?;
     Ok(Tree { root, needs, licences })
 }
 
@@ -84,7 +85,7 @@ mod tests {
         let text =
             "0\ta v0.1.0 (/src)\tApache-2.0\t\n1\tb v1.0.0\tMIT\t\n2\tc v2.0.0+up\tMIT\t\n1\tc v2.0.0+up\tMIT\t (*)\n";
         let tree = read(text).unwrap();
-        let told: Vec<String> = tree
+        let listed_by_bill: Vec<String> = tree
             .needs
             .iter()
             .map(|(package, needs)| {
@@ -94,7 +95,7 @@ mod tests {
             .collect();
         assert_eq!(tree.root.to_string(), "a 0.1.0");
         assert_eq!(
-            told,
+            listed_by_bill,
             [
                 "a 0.1.0: b 1.0.0, c 2.0.0+up (Apache-2.0)",
                 "b 1.0.0: c 2.0.0+up (MIT)",

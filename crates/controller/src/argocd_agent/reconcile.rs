@@ -20,13 +20,13 @@ pub(crate) use addon::CONTROLLER as ADDON;
 pub(crate) use hub::CONTROLLER as HUB;
 pub(crate) use issued::revoked_but_run_by_others;
 pub(crate) use requests::CONTROLLER as REQUESTS;
-pub(crate) use rollout::requeue_after as rollout_again;
+pub(crate) use rollout::requeue_after as rollout_requeue_after;
 pub(crate) use works::CONTROLLER as WORKS;
 
 use crate::argocd_agent as agent;
 use crate::argocd_agent::rollout::Progress;
 use crate::argocd_agent::{DesiredAgent, DiscoveryError, Server};
-use crate::assignment::{GitOps, mappers as gitops};
+use crate::assignment::{GitOpsClusterRef, mappers as gitops};
 use crate::cache::Cache;
 use crate::cluster_secrets::mappers as cluster_secrets;
 use crate::model::{AgentResource, Object};
@@ -54,24 +54,27 @@ pub(crate) const WATCHES: &[Watch] = &[
     Watch::new(Kind::AgentResource(AgentResource::TokenKey), mappers::agents),
     Watch::new(Kind::AgentResource(AgentResource::Bundle), mappers::agents),
     Watch::new(Kind::AgentResource(AgentResource::Blocklist), mappers::agents),
-    Watch::new(Kind::AgentResource(AgentResource::Issued), mappers::issued),
+    Watch::new(Kind::AgentResource(AgentResource::IssuedCertificates), mappers::issued),
     Watch::new(Kind::AgentResource(AgentResource::Services), mappers::addresses),
     Watch::new(Kind::AgentResource(AgentResource::Routes), mappers::addresses),
     Watch::new(Kind::AgentResource(AgentResource::Nodes), mappers::addresses),
     Watch::new(Kind::AgentResource(AgentResource::Deployments), mappers::agents),
     Watch::new(Kind::AgentResource(AgentResource::Templates), mappers::owners),
-    Watch::new(Kind::AgentResource(AgentResource::Management), mappers::management),
+    Watch::new(Kind::AgentResource(AgentResource::ManagementAddOn), mappers::management),
     Watch::new(Kind::AgentResource(AgentResource::AddOnConfigs), mappers::owners),
     Watch::new(Kind::AgentResource(AgentResource::AddOns), mappers::objects_of_cluster),
-    Watch::new(Kind::AgentResource(AgentResource::Placements), mappers::owners),
-    Watch::new(Kind::AgentResource(AgentResource::Decisions), mappers::decisions),
-    Watch::new(Kind::AgentResource(AgentResource::Works), mappers::objects_of_cluster),
+    Watch::new(Kind::AgentResource(AgentResource::OwnPlacements), mappers::owners),
+    Watch::new(Kind::AgentResource(AgentResource::OwnDecisions), mappers::decisions),
+    Watch::new(
+        Kind::AgentResource(AgentResource::AgentWorks),
+        mappers::objects_of_cluster,
+    ),
     Watch::new(Kind::AgentResource(AgentResource::Requests), mappers::requests),
 ];
 
 /// Returns the ClusterManagementAddOn.
 fn management(cache: &Cache) -> Option<&Object> {
-    cache.object(AgentResource::Management, &ObjectRef::new("", names::ADDON))
+    cache.object(AgentResource::ManagementAddOn, &ObjectRef::new("", names::ADDON))
 }
 
 /// Returns the objects of a kind in Argo CD's namespace.
@@ -130,11 +133,10 @@ fn ensure_absent(resource: &'static Resource, object_ref: &ObjectRef, existing: 
     })
 }
 
-/// Returns true if any object created for a GitOpsCluster is left, or, if it is the last one that requested agents or may have,
-/// any shared object.
-pub(crate) fn is_left(gitops: GitOps<'_>, now: Timestamp) -> bool {
-    let others = || GitOps::all(gitops.cache).filter(|other| other.object_ref != gitops.object_ref);
-    let may_have_agent = |gitops: GitOps<'_>| gitops.object.spec.may_have_agent();
+/// Returns true if objects of a GitOpsCluster are left. For the last GitOpsCluster with agents, shared objects count too.
+pub(crate) fn is_left(gitops: GitOpsClusterRef<'_>, now: Timestamp) -> bool {
+    let others = || GitOpsClusterRef::all(gitops.cache).filter(|other| other.object_ref != gitops.object_ref);
+    let may_have_agent = |gitops: GitOpsClusterRef<'_>| gitops.object.spec.may_have_agent();
     let is_last = gitops.object.deleting
         && may_have_agent(gitops)
         && !others().any(|other| !other.object.deleting && may_have_agent(other));
@@ -157,7 +159,7 @@ pub(crate) struct AddonStatus {
 }
 
 /// Returns the progress of the add-on of a GitOpsCluster.
-pub(crate) fn addon_status(gitops: GitOps<'_>, desired: &DesiredAgent, context: &Context<'_>) -> AddonStatus {
+pub(crate) fn addon_status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> AddonStatus {
     let cache = gitops.cache;
     let name = templates::template_name(gitops, desired, context);
     let config = ObjectRef::new(

@@ -35,7 +35,7 @@ pub type UpdatedClusters<'a> = BTreeMap<&'a str, Option<Timestamp>>;
 
 /// The clusters of a GitOpsCluster, and the current OCM configuration for them.
 #[derive(Clone, Debug)]
-pub struct Fleet<'a> {
+pub struct RolloutInput<'a> {
     /// The desired template of all clusters.
     pub desired: &'a str,
     /// The pace of the rollout.
@@ -91,7 +91,7 @@ pub struct Progress {
 
 /// Returns the desired OCM configuration.
 #[must_use]
-pub fn plan<'a>(fleet: &Fleet<'a>) -> Plan<'a> {
+pub fn plan<'a>(fleet: &RolloutInput<'a>) -> Plan<'a> {
     match (fleet.strategy, fleet.first) {
         // On a first installation no cluster has a working version.
         (Strategy::Progressive(limits), Some(first)) if first != fleet.desired => paced(fleet, first, limits),
@@ -101,7 +101,7 @@ pub fn plan<'a>(fleet: &Fleet<'a>) -> Plan<'a> {
 
 /// Returns the plan that gives all clusters the desired version at once: there is no other version, or there is nothing to wait
 /// for, or the desired version is the one from before an unfinished rollout.
-fn at_once<'a>(fleet: &Fleet<'a>) -> Plan<'a> {
+fn at_once<'a>(fleet: &RolloutInput<'a>) -> Plan<'a> {
     let is_taken_back = fleet.first == Some(fleet.desired) && fleet.next.is_some_and(|next| next != fleet.desired);
     // The second entry keeps its clusters until OCM has read the same template in the first: otherwise they would get the first
     // entry's previous template.
@@ -119,7 +119,7 @@ fn at_once<'a>(fleet: &Fleet<'a>) -> Plan<'a> {
     }
 }
 
-fn paced<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits) -> Plan<'a> {
+fn paced<'a>(fleet: &RolloutInput<'a>, first: &'a str, limits: Limits) -> Plan<'a> {
     let max_concurrency = limits.max_concurrency.of(fleet.clusters.len()).max(1);
     if fleet.next != Some(fleet.desired) {
         return initial_plan(fleet, first, limits, max_concurrency);
@@ -183,7 +183,7 @@ fn paced<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits) -> Plan<'a> {
 /// Returns the plan while the second entry has no version yet, or one that is no longer desired. Before the second entry gets the
 /// desired version, it names only clusters that are not healthy with its current version, and at most as many as may change at a
 /// time. The other clusters get the version of the first entry meanwhile.
-fn initial_plan<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits, max_concurrency: usize) -> Plan<'a> {
+fn initial_plan<'a>(fleet: &RolloutInput<'a>, first: &'a str, limits: Limits, max_concurrency: usize) -> Plan<'a> {
     let unread = Plan {
         first,
         next: fleet.next,
@@ -263,7 +263,7 @@ impl Agent<'_> {
     }
 }
 
-impl Fleet<'_> {
+impl RolloutInput<'_> {
     /// Counts the clusters that have the desired version, healthy or not. The rollout is done only if the first entry has the
     /// desired version.
     fn progress(&self, is_configured: bool) -> Progress {

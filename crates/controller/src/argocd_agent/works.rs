@@ -52,7 +52,11 @@ pub fn ca_work(cluster: &str, namespace: &str, bundle_pem: &str, owner: &str) ->
 pub fn argocd_work(gitops_cluster: (&str, &str), cluster: &str, desired: &DesiredAgent, server: &Server) -> Value {
     // With our operator the add-on contains the permission: OCM's agent stops tracking objects that it can no longer read, and
     // the deletion of an ArgoCD takes time.
-    let mut manifests = if desired.operator { Vec::new() } else { vec![right()] };
+    let mut manifests = if desired.operator {
+        Vec::new()
+    } else {
+        vec![argocd_permission()]
+    };
     let configured = desired.argocd_manifests.clone();
     for mut manifest in configured.unwrap_or_else(|| vec![argocd::default(desired.mode)]) {
         if manifest["kind"] == "ArgoCD" {
@@ -86,7 +90,7 @@ fn work_labels(component: &str) -> Value {
 
 /// Returns the ClusterRole that lets OCM's agent manage ArgoCD resources: OCM aggregates ClusterRoles with this label into the
 /// permissions of its agent, which has none for ArgoCD resources.
-pub(super) fn right() -> Value {
+pub(super) fn argocd_permission() -> Value {
     let mut labels = labels();
     labels["open-cluster-management.io/aggregate-to-work"] = "true".into();
     json!({

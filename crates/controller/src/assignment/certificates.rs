@@ -5,7 +5,7 @@
 //! certificate that an agent can have. The Secret also names the GitOpsCluster that last ran the agent: only that one can revoke
 //! it.
 
-use super::{GitOps, Ownership};
+use super::{GitOpsClusterRef, ServingState};
 use crate::cache::Cache;
 use crate::model::{AgentResource, Blocked, IssuedCertificate, Object};
 use jiff::Timestamp;
@@ -15,14 +15,14 @@ use ocm::object_ref::ObjectRef;
 /// Returns the Secret with the certificates of a cluster's agent.
 pub(crate) fn record<'i>(cache: &'i Cache, cluster: &str) -> Option<&'i Object> {
     cache.object(
-        AgentResource::Issued,
+        AgentResource::IssuedCertificates,
         &ObjectRef::new(cache.argocd(), &names::issued(cluster)),
     )
 }
 
 /// Returns all these Secrets with the names of their clusters.
 pub(crate) fn records(cache: &Cache) -> impl Iterator<Item = (&str, &ObjectRef, &Object)> {
-    let all = cache.objects(AgentResource::Issued);
+    let all = cache.objects(AgentResource::IssuedCertificates);
     all.filter_map(|(object_ref, it)| Some((names::cluster_of_issued(&object_ref.name)?, object_ref, it)))
 }
 
@@ -40,20 +40,20 @@ pub(crate) fn last_expiry(cache: &Cache, cluster: &str) -> Option<Timestamp> {
         .max()
 }
 
-/// Returns the GitOpsCluster that last ran the agent, if it revokes it. It also revokes it while it is being deleted.
+/// Returns the GitOpsCluster that last ran the agent, if it revokes it. A GitOpsCluster in deletion still revokes the agent.
 pub(crate) fn revoked_by_owner(cache: &Cache, record: &Object, cluster: &str) -> Option<ObjectRef> {
     let owner = record.owner()?;
-    let gitops = GitOps::get(cache, &owner)?;
+    let gitops = GitOpsClusterRef::get(cache, &owner)?;
     let agent = gitops.object.spec.agent.as_ref();
     let is_revoked = agent.is_some_and(|agent| agent.revoked.contains(cluster));
-    let is_elsewhere = matches!(gitops.ownership(), Ownership::Elsewhere(_));
+    let is_elsewhere = matches!(gitops.serving_state(), ServingState::Elsewhere(_));
     (is_revoked && !is_elsewhere).then_some(owner)
 }
 
-/// Returns the reason why the certificates of a cluster's agent are refused, if they are; `is_run` is true if a GitOpsCluster runs
+/// Returns the reason why the certificates of a cluster's agent are refused, if they are; `is_served` is true if a GitOpsCluster runs
 /// the agent. An agent counts as uninstalled only if that is certain: its GitOpsCluster has certainly released the cluster, no
 /// other one runs the agent, and the add-on is deleted.
-pub(super) fn blocked(cache: &Cache, cluster: &str, record: &Object, is_run: bool) -> Option<Blocked> {
+pub(super) fn blocked(cache: &Cache, cluster: &str, record: &Object, is_served: bool) -> Option<Blocked> {
     if revoked_by_owner(cache, record, cluster).is_some() {
         return Some(Blocked::Revoked);
     }
@@ -62,9 +62,9 @@ pub(super) fn blocked(cache: &Cache, cluster: &str, record: &Object, is_run: boo
         return None;
     }
     let owner = record.owner()?;
-    let is_given_up = match GitOps::get(cache, &owner) {
-        Some(gitops) => gitops.has_given_up(cluster),
+    let has_released = match GitOpsClusterRef::get(cache, &owner) {
+        Some(gitops) => gitops.has_released_agent(cluster),
         None => cache.is_gitops_cluster_deleted(&owner),
     };
-    ((is_given_up || cache.is_deleted(cluster)) && !is_run).then_some(Blocked::Uninstalled)
+    ((has_released || cache.is_deleted(cluster)) && !is_served).then_some(Blocked::Uninstalled)
 }

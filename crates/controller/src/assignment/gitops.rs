@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// A GitOpsCluster in the cache.
 #[derive(Clone, Copy)]
-pub(crate) struct GitOps<'c> {
+pub(crate) struct GitOpsClusterRef<'c> {
     pub(crate) cache: &'c Cache,
     pub(crate) object_ref: &'c ObjectRef,
     pub(crate) object: &'c GitOpsCluster,
@@ -21,7 +21,7 @@ pub(crate) struct GitOps<'c> {
 
 /// The state of a GitOpsCluster for this controller: served, or the reason why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ownership {
+pub(crate) enum ServingState {
     /// The controller serves it.
     Served,
     /// Its Argo CD is in this other namespace.
@@ -32,7 +32,7 @@ pub(crate) enum Ownership {
     WrongPlacement(String),
 }
 
-impl<'c> GitOps<'c> {
+impl<'c> GitOpsClusterRef<'c> {
     /// Returns a GitOpsCluster by its namespace and name.
     pub(crate) fn get(cache: &'c Cache, object_ref: &ObjectRef) -> Option<Self> {
         let (object_ref, object) = cache.gitops_cluster_entry(object_ref)?;
@@ -54,12 +54,12 @@ impl<'c> GitOps<'c> {
 
     /// Returns the GitOpsClusters that request agents and are served, with the settings of the agents.
     pub(crate) fn with_agents(cache: &'c Cache) -> impl Iterator<Item = (Self, &'c DesiredAgent)> + 'c {
-        Self::all(cache).filter_map(|gitops| Some((gitops, gitops.agent()?)))
+        Self::all(cache).filter_map(|gitops| Some((gitops, gitops.served_agent()?)))
     }
 
     /// Returns the argocd-agent settings, if the GitOpsCluster requests agents and is served.
-    pub(crate) fn agent(self) -> Option<&'c DesiredAgent> {
-        let is_served = self.is_served() && !self.object.deleting && self.is_held();
+    pub(crate) fn served_agent(self) -> Option<&'c DesiredAgent> {
+        let is_served = self.is_served() && !self.object.deleting && self.has_finalizer();
         self.object.spec.agent.as_ref().filter(|_| is_served)
     }
 
@@ -92,24 +92,24 @@ impl<'c> GitOps<'c> {
         }
     }
 
-    pub(crate) fn ownership(self) -> Ownership {
+    pub(crate) fn serving_state(self) -> ServingState {
         let (desired, argocd) = (self.argocd(), &**self.cache.argocd());
         let placement = self.object.spec.placement_namespace.as_deref();
         let namespace = &*self.object_ref.namespace;
         if desired != argocd {
-            return Ownership::Elsewhere(desired.to_owned());
+            return ServingState::Elsewhere(desired.to_owned());
         }
         if *namespace != *argocd && !self.cache.allows_other_namespaces() {
-            return Ownership::Unauthorised;
+            return ServingState::Unauthorised;
         }
         match placement.filter(|placement| *placement != namespace) {
-            Some(placement) => Ownership::WrongPlacement(placement.to_owned()),
-            None => Ownership::Served,
+            Some(placement) => ServingState::WrongPlacement(placement.to_owned()),
+            None => ServingState::Served,
         }
     }
 
     fn is_served(self) -> bool {
-        self.ownership() == Ownership::Served
+        self.serving_state() == ServingState::Served
     }
 
     /// Returns the namespace of the Argo CD that the GitOpsCluster is for.
@@ -122,7 +122,7 @@ impl<'c> GitOps<'c> {
     }
 
     /// Returns the namespaces of the Argo CDs whose controllers have a finalizer on the GitOpsCluster.
-    fn finalizing(self) -> impl Iterator<Item = &'c str> {
+    fn finalizer_namespaces(self) -> impl Iterator<Item = &'c str> {
         self.object
             .finalizers
             .iter()
@@ -131,7 +131,7 @@ impl<'c> GitOps<'c> {
 
     /// Returns true if the controller of the Argo CD in this namespace has a finalizer on the GitOpsCluster.
     pub(crate) fn has_finalizer_of(self, argocd: &str) -> bool {
-        self.finalizing().any(|namespace| namespace == argocd)
+        self.finalizer_namespaces().any(|namespace| namespace == argocd)
     }
 
     /// Returns true if the GitOpsCluster has the finalizer of earlier versions, which all controllers share.
@@ -142,19 +142,17 @@ impl<'c> GitOps<'c> {
             .any(|finalizer| finalizer == SHARED_FINALIZER)
     }
 
-    /// Returns true if this controller holds the GitOpsCluster by a finalizer: by its own one, or by the shared one of earlier
-    /// versions if the GitOpsCluster is for this Argo CD. If it is for another Argo CD, the owner of the shared finalizer is
-    /// unknown, and the controller of the other Argo CD removes it.
-    pub(crate) fn is_held(self) -> bool {
+    /// Returns true if the finalizer of this controller is on the GitOpsCluster. The shared finalizer of earlier versions counts
+    /// only if the GitOpsCluster is for this Argo CD: otherwise its owner is unknown, and the other controller removes it.
+    pub(crate) fn has_finalizer(self) -> bool {
         self.has_finalizer_of(self.cache.argocd()) || self.has_shared_finalizer() && self.is_for_this_argocd()
     }
 
-    /// Returns true if another controller has to remove the objects created for the GitOpsCluster outside Argo CD's namespace:
-    /// the GitOpsCluster is for another Argo CD, and either never was for this one, or already has the finalizer of another
-    /// controller.
+    /// Returns true if the controller of another Argo CD must remove the objects outside Argo CD's namespace: the GitOpsCluster is
+    /// for that Argo CD, and either this controller never had a finalizer on it or the other one already has.
     pub(crate) fn is_of_another_controller(self) -> bool {
         let argocd = &**self.cache.argocd();
-        let is_finalized_elsewhere = self.finalizing().any(|namespace| *namespace != *argocd);
+        let is_finalized_elsewhere = self.finalizer_namespaces().any(|namespace| *namespace != *argocd);
         !self.is_for_this_argocd() && (!self.has_finalizer_of(argocd) || is_finalized_elsewhere)
     }
 
@@ -166,7 +164,7 @@ impl<'c> GitOps<'c> {
     /// Returns true if the GitOpsCluster is served, selects a managed cluster, and does not revoke its agent.
     pub(crate) fn selects(self, cluster: &str) -> bool {
         !self.object.deleting
-            && self.is_held()
+            && self.has_finalizer()
             && !self.revokes(cluster)
             && self.is_served()
             && self.is_selected(cluster)
@@ -174,18 +172,18 @@ impl<'c> GitOps<'c> {
 
     /// Returns true if the GitOpsCluster registers a managed cluster with a Secret of this kind.
     pub(crate) fn registers(self, secret_kind: SecretKind, cluster: &str) -> bool {
-        let can_be = secret_kind == SecretKind::Blank || names::check_agent(cluster, self.cache.argocd()).is_ok();
-        SecretKind::of(self.object) == Some(secret_kind) && can_be && self.selects(cluster)
+        let is_name_allowed =
+            secret_kind == SecretKind::Blank || names::check_agent(cluster, self.cache.argocd()).is_ok();
+        SecretKind::of(self.object) == Some(secret_kind) && is_name_allowed && self.selects(cluster)
     }
 
-    /// Returns true if the GitOpsCluster, which registered a managed cluster with a Secret of this kind, still maintains the
-    /// Secret. The Secret of an agent has a certificate that expires, so the controller also maintains it while the selection is
-    /// in doubt, until the cluster is certainly released.
+    /// Returns true if the GitOpsCluster, which owns the Secret of this kind of a managed cluster, still maintains it. The Secret
+    /// of an agent is renewed until the cluster is certainly released, because its certificate expires.
     pub(crate) fn maintains(self, secret_kind: SecretKind, cluster: &str) -> bool {
         self.registers(secret_kind, cluster)
             || secret_kind == SecretKind::Agent
                 && SecretKind::of(self.object) == Some(secret_kind)
-                && self.is_held()
+                && self.has_finalizer()
                 && self.is_served()
                 && !self.has_released(cluster)
     }
@@ -201,10 +199,10 @@ impl<'c> GitOps<'c> {
         if self.object.deleting || self.revokes(cluster) {
             return true;
         }
-        match self.ownership() {
-            Ownership::Elsewhere(_) => true,
-            Ownership::Unauthorised | Ownership::WrongPlacement(_) => false,
-            Ownership::Served => {
+        match self.serving_state() {
+            ServingState::Elsewhere(_) => true,
+            ServingState::Unauthorised | ServingState::WrongPlacement(_) => false,
+            ServingState::Served => {
                 let placement = self.placement();
                 let is_certain = matches!(self.cache.selection(&placement), Selection::Consistent(_));
                 // OCM taints an unreachable cluster, and Placements do not select it until it is reachable again.
@@ -219,49 +217,48 @@ impl<'c> GitOps<'c> {
         agent.is_some_and(|agent| agent.revoked.contains(cluster))
     }
 
-    /// Returns true if the GitOpsCluster, which installed argocd-agent on a managed cluster, certainly no longer wants it there.
-    /// Returns false for objects that another controller has to remove: most of them are outside Argo CD's namespace, where both
-    /// controllers see them.
-    pub(crate) fn has_given_up(self, cluster: &str) -> bool {
+    /// Returns true if the agent that the GitOpsCluster installed on a managed cluster may be removed. Returns false if another
+    /// controller must remove it: most of its objects are outside Argo CD's namespace, where both controllers watch them.
+    pub(crate) fn has_released_agent(self, cluster: &str) -> bool {
         !self.is_of_another_controller() && (!self.object.spec.may_have_agent() || self.has_released(cluster))
     }
 
     /// Returns true if the GitOpsCluster runs argocd-agent on a managed cluster.
     pub(crate) fn runs_agent(self, cluster: &str) -> bool {
-        super::of(self.cache, cluster).running.as_ref() == Some(self.object_ref)
+        super::of(self.cache, cluster).agent_owner.as_ref() == Some(self.object_ref)
     }
 
     /// Returns the managed clusters on which the GitOpsCluster runs argocd-agent.
-    pub(crate) fn agents(self) -> BTreeSet<&'c str> {
+    pub(crate) fn agent_clusters(self) -> BTreeSet<&'c str> {
         let selected = self.cache.selected_by(&self.placement()).map(|cluster| &**cluster);
         let mut all: BTreeSet<_> = selected.collect();
-        all.extend(self.decided());
+        all.extend(self.decided_clusters());
         all.retain(|cluster| self.runs_agent(cluster));
         all
     }
 
     /// Returns the objects of a kind that were created for the GitOpsCluster.
-    pub(crate) fn created(self, kind: AgentResource) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
+    pub(crate) fn owned_objects(self, kind: AgentResource) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
         let all = self.cache.objects(kind);
         all.filter(move |(_, it)| it.owner().as_ref() == Some(self.object_ref))
     }
 
     /// Returns the PlacementDecisions, written for the GitOpsCluster, that name all clusters with the add-on.
     pub(crate) fn decisions(self) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
-        let all = self.created(AgentResource::Decisions);
+        let all = self.owned_objects(AgentResource::OwnDecisions);
         all.filter(move |(at, _)| names::next_decision_number(&self.object_ref.name, &at.name).is_none())
     }
 
     /// Returns the PlacementDecisions, written for the GitOpsCluster, that name the clusters with the next version, during a
     /// rollout.
     pub(crate) fn next_decisions(self) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
-        let all = self.created(AgentResource::Decisions);
+        let all = self.owned_objects(AgentResource::OwnDecisions);
         all.filter(move |(at, _)| names::next_decision_number(&self.object_ref.name, &at.name).is_some())
     }
 
     /// Returns the clusters in the PlacementDecisions that name all clusters with the add-on.
-    pub(crate) fn decided(self) -> BTreeSet<&'c str> {
-        self.decisions().flat_map(|(_, it)| it.decided()).collect()
+    pub(crate) fn decided_clusters(self) -> BTreeSet<&'c str> {
+        self.decisions().flat_map(|(_, it)| it.decided_clusters()).collect()
     }
 }
 

@@ -1,5 +1,5 @@
 //! The objects to reconcile after a change that concerns GitOpsClusters. The requests for managed clusters are for their cluster
-//! Secrets.
+//! Secrets and the ManifestWorks of their agents.
 
 use super::object_ref_of;
 use crate::cache::{Before, Cache, Changed, ReconcileRequest};
@@ -39,8 +39,8 @@ pub(crate) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
     let name = &changed.object_ref.name;
     let mut affected = cluster_secrets::cluster(cache, changed);
     let mut gitops = BTreeSet::new();
-    let stays = |cluster: &Cluster| !cluster.deleting;
-    if cache.cluster(name).is_some_and(stays) != before.cluster.as_ref().is_some_and(stays) {
+    let is_active = |cluster: &Cluster| !cluster.deleting;
+    if cache.cluster(name).is_some_and(is_active) != before.cluster.as_ref().is_some_and(is_active) {
         gitops.extend(cache.gitops_selecting([name]).into_iter().cloned());
     }
     if cache.availability(name) != before.availability() {

@@ -91,7 +91,7 @@ impl Agents {
 /// Returns the clusters by which an object is indexed.
 pub(super) fn clusters_in(kind: AgentResource, it: &Object) -> Vec<&str> {
     match kind {
-        AgentResource::Decisions => it.decided().collect(),
+        AgentResource::OwnDecisions => it.decided_clusters().collect(),
         AgentResource::Requests => {
             let requester = it.request().map(|request| &request.spec.requester);
             requester.and_then(Requester::cluster).into_iter().collect()
@@ -130,24 +130,30 @@ mod tests {
                     .collect()
             };
             let found: [Vec<String>; 3] = [
-                by_cluster(AgentResource::Decisions, "one"),
-                by_cluster(AgentResource::Decisions, "two"),
+                by_cluster(AgentResource::OwnDecisions, "one"),
+                by_cluster(AgentResource::OwnDecisions, "two"),
                 by_cluster(AgentResource::Requests, "one"),
             ];
             found.map(|names| names.join(" "))
         };
-        let decision = |clusters: &[&str]| Some(object(AgentResource::Decisions, "", clusters));
+        let decision = |clusters: &[&str]| Some(object(AgentResource::OwnDecisions, "", clusters));
         assert_eq!(
-            put(AgentResource::Decisions, "a", decision(&["one", "two"])),
+            put(AgentResource::OwnDecisions, "a", decision(&["one", "two"])),
             ["a", "a", ""]
         );
-        assert_eq!(put(AgentResource::Decisions, "b", decision(&["two"])), ["a", "a b", ""]);
+        assert_eq!(
+            put(AgentResource::OwnDecisions, "b", decision(&["two"])),
+            ["a", "a b", ""]
+        );
         let request = Some(object(AgentResource::Requests, "one", &[]));
         assert_eq!(put(AgentResource::Requests, "r", request), ["a", "a b", "r"]);
-        assert_eq!(put(AgentResource::Decisions, "a", decision(&["two"])), ["", "a b", "r"]);
-        assert_eq!(put(AgentResource::Decisions, "b", None), ["", "a", "r"]);
+        assert_eq!(
+            put(AgentResource::OwnDecisions, "a", decision(&["two"])),
+            ["", "a b", "r"]
+        );
+        assert_eq!(put(AgentResource::OwnDecisions, "b", None), ["", "a", "r"]);
         assert_eq!(put(AgentResource::Requests, "r", None), ["", "a", ""]);
-        assert_eq!(put(AgentResource::Decisions, "a", None), ["", "", ""]);
+        assert_eq!(put(AgentResource::OwnDecisions, "a", None), ["", "", ""]);
         assert!(agents.by_cluster.is_empty());
     }
 }

@@ -84,7 +84,7 @@ impl Cache {
                 cache.set_tracking(tracking.unwrap_or_else(|| Tracking::configured(|_| None)))
             }),
             Change::Namespaces(update) => self.set(update, Self::put_namespaces),
-            Change::WriteRefused(controller, part, affected, refusal) => {
+            Change::WriteOutcome(controller, part, affected, refusal) => {
                 let object = (controller, affected.kind, affected.object_ref.clone());
                 let mut changed = self.refusals.put(&object, part, refusal);
                 if affected.kind == ReconcileKind::ArgoCd {
@@ -270,13 +270,14 @@ impl Cache {
             return Vec::new();
         }
         match kind {
-            AgentResource::Decisions => {
+            AgentResource::OwnDecisions => {
                 for it in before.iter().chain(self.agents.get(kind, object_ref)) {
-                    it.decided().for_each(|cluster| self.assignments.forget(cluster));
+                    it.decided_clusters()
+                        .for_each(|cluster| self.assignments.forget(cluster));
                 }
             }
             AgentResource::AddOns => self.assignments.forget(&*object_ref.namespace),
-            AgentResource::Issued => {
+            AgentResource::IssuedCertificates => {
                 if let Some(cluster) = names::cluster_of_issued(&object_ref.name) {
                     self.assignments.forget(cluster);
                 }

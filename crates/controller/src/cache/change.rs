@@ -50,7 +50,7 @@ pub enum Change {
     /// The namespaces in which Argo CD reads Applications.
     Namespaces(Update<(), Namespaces>),
     /// The API server refused or accepted the last write that this part of a controller made for an object.
-    WriteRefused(&'static str, usize, ReconcileRequest, Option<Refusal>),
+    WriteOutcome(&'static str, usize, ReconcileRequest, Option<Refusal>),
     /// A panic, for tests.
     #[cfg(test)]
     Panic,

@@ -15,7 +15,7 @@ pub(super) struct GitOpsClusters {
     deleted: BTreeSet<ObjectRef>,
     placements: Table<ObjectRef, Placement>,
     /// True if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
-    open: bool,
+    allows_other_namespaces: bool,
 }
 
 /// The clusters that the Placement of a GitOpsCluster selects.
@@ -55,7 +55,7 @@ impl GitOpsClusters {
     }
 
     pub(super) fn allows_other_namespaces(&self) -> bool {
-        self.open
+        self.allows_other_namespaces
     }
 
     /// Returns the clusters that the Placement of a GitOpsCluster selects.
@@ -109,7 +109,7 @@ impl GitOpsClusters {
     /// Records whether GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD. Returns true if that
     /// changed.
     pub(super) fn put_allows_other_namespaces(&mut self, open: bool) -> bool {
-        std::mem::replace(&mut self.open, open) != open
+        std::mem::replace(&mut self.allows_other_namespaces, open) != open
     }
 
     /// Returns the GitOpsClusters that select these managed clusters.

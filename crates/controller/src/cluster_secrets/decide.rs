@@ -247,7 +247,7 @@ impl<'c> Cluster<'c> {
             annotations.insert(SKIP_RECONCILE.to_owned(), json!("true"));
         }
         // Argo CD's API server writes another value there, which needs no patch.
-        if self.manager.has_agent() && !secret.is_signed {
+        if self.manager.has_agent() && !secret.has_writer_annotation {
             annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
         }
         // The Secret was that of an agent and is now that of the hub.

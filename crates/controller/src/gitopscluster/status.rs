@@ -5,7 +5,7 @@ mod agent;
 
 use super::secrets;
 use crate::argocd_agent::reconcile as argocd_agent;
-use crate::assignment::{GitOps, Ownership, owned_secret};
+use crate::assignment::{GitOpsClusterRef, ServingState, owned_secret};
 use crate::cache::{ReconcileKind, Selection};
 use crate::cluster_secrets::ClusterSecret;
 use crate::model::{GitOpsCluster, OPEN, PUSH, SecretKind};
@@ -61,46 +61,46 @@ struct Count {
 }
 
 /// The field that names the Argo CD whose controller wrote the status.
-const ANSWERED: &str = "argoNamespace";
+const STATUS_WRITER: &str = "argoNamespace";
 
 /// The reason of [`SERVED`] if the Argo CD belongs to another controller that has not written the status.
-const UNANSWERED: &str = "ArgoServerNotFound";
+const NO_CONTROLLER: &str = "ArgoServerNotFound";
 
 /// Returns true if the controller of this other Argo CD writes the status of a GitOpsCluster. The generation decides only if the
 /// status does not name a controller: every change of the spec raises it before that controller can write again.
 pub(super) fn is_status_of(it: &GitOpsCluster, other: &str) -> bool {
-    match it.status.get(ANSWERED) {
+    match it.status.get(STATUS_WRITER) {
         Some(namespace) => namespace == other,
         None => condition(it, SERVED)
-            .is_some_and(|found| found["reason"] != UNANSWERED && found["observedGeneration"] == it.generation),
+            .is_some_and(|found| found["reason"] != NO_CONTROLLER && found["observedGeneration"] == it.generation),
     }
 }
 
 /// Returns the desired status if it differs from the current one, and the messages of the Events to record with it: conflicts,
 /// and refused fields.
 pub(super) fn desired(
-    gitops: GitOps<'_>,
-    ownership: &Ownership,
+    gitops: GitOpsClusterRef<'_>,
+    serving_state: &ServingState,
     context: &Context<'_>,
 ) -> Option<(Value, Option<String>, Option<String>)> {
     let (it, argocd) = (gitops.object, &**gitops.cache.argocd());
-    let count = count(gitops, ownership);
-    let dialect = usize::from(it.spec.is_of_pull);
+    let count = count(gitops, serving_state);
+    let dialect = usize::from(it.spec.is_pull_integration);
     let mut conditions = vec![
-        placement(gitops, ownership),
-        served(gitops, ownership),
-        registered(it, ownership, &count, context.settings.agents),
+        placement(gitops, serving_state),
+        served(gitops, serving_state),
+        registered(it, serving_state, &count, context.settings.agents),
         implemented(it),
     ];
     let agents = match &it.spec.agent {
-        Some(desired) if *ownership == Ownership::Served && context.settings.agents => {
+        Some(desired) if *serving_state == ServingState::Served && context.settings.agents => {
             Some(agent::status(gitops, desired, context))
         }
         _ => None,
     };
     let (more, fields, counts) = agents.map_or_else(Default::default, |it| (it.conditions, it.fields, it.counts));
     conditions.extend(more);
-    let refused = permitted(gitops, ownership);
+    let refused = permitted(gitops, serving_state);
     let refused_before = condition(it, PERMITTED).and_then(|found| found["message"].as_str());
     let new_refusal = refused
         .as_ref()
@@ -110,7 +110,7 @@ pub(super) fn desired(
     conditions.extend(refused);
     // Each controller has its own refused writes: in a GitOpsCluster that none of several controllers serves, the condition would
     // alternate.
-    if !matches!(ownership, Ownership::Elsewhere(_)) {
+    if !matches!(serving_state, ServingState::Elsewhere(_)) {
         conditions.extend(written(gitops, context));
     }
     let ready = ready(&conditions);
@@ -150,18 +150,18 @@ pub(super) fn desired(
             status.insert(key.to_owned(), value);
         }
     }
-    let answering = match ownership {
-        Ownership::Elsewhere(_) => Value::Null,
+    let answering = match serving_state {
+        ServingState::Elsewhere(_) => Value::Null,
         _ => json!(argocd),
     };
     // A CRD without this field drops it, so a missing field is no reason to write.
-    let names_another = it.status.get(ANSWERED).is_some_and(|known| *known != answering);
+    let names_another = it.status.get(STATUS_WRITER).is_some_and(|known| *known != answering);
     let is_unchanged = !names_another && status.iter().all(|(key, value)| it.status.get(key) == Some(value));
     if is_unchanged {
         return None;
     }
     status.insert("lastUpdateTime".to_owned(), json!(now));
-    status.insert(ANSWERED.to_owned(), answering);
+    status.insert(STATUS_WRITER.to_owned(), answering);
     let conflicts = (!count.conflicts.is_empty()).then(|| first_few(&count.conflicts));
     let reported_before = condition(it, REGISTERED[dialect]).and_then(|found| found["message"].as_str());
     let conflict = conflicts.filter(|conflict| reported_before.is_none_or(|before| !before.contains(conflict)));
@@ -194,14 +194,14 @@ impl Condition {
     }
 }
 
-fn count(gitops: GitOps<'_>, ownership: &Ownership) -> Count {
-    let GitOps {
+fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
+    let GitOpsClusterRef {
         cache,
         object_ref,
         object: it,
     } = gitops;
     let mut count = Count::default();
-    if *ownership != Ownership::Served {
+    if *serving_state != ServingState::Served {
         return count;
     }
     let owner = object_ref.to_string();
@@ -242,12 +242,12 @@ fn count(gitops: GitOps<'_>, ownership: &Ownership) -> Count {
     count
 }
 
-fn placement(gitops: GitOps<'_>, ownership: &Ownership) -> Condition {
+fn placement(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Condition {
     let it = gitops.object;
     let placement = gitops.placement();
     let selection = gitops.cache.selection(&placement);
-    let (is, reason, message) = match (ownership, selection) {
-        (Ownership::WrongPlacement(namespace), _) => (
+    let (is, reason, message) = match (serving_state, selection) {
+        (ServingState::WrongPlacement(namespace), _) => (
             ConditionStatus::False,
             ["InvalidConfiguration", "Failed"],
             format!(
@@ -261,7 +261,7 @@ fn placement(gitops: GitOps<'_>, ownership: &Ownership) -> Condition {
             format!("Placement {placement} does not exist; registered clusters stay registered"),
         ),
         (_, Selection::Empty) => (
-            if it.spec.is_of_pull {
+            if it.spec.is_pull_integration {
                 ConditionStatus::True
             } else {
                 ConditionStatus::False
@@ -290,7 +290,7 @@ fn placement(gitops: GitOps<'_>, ownership: &Ownership) -> Condition {
         ),
     };
     Condition {
-        kind: if it.spec.is_of_pull {
+        kind: if it.spec.is_pull_integration {
             "PlacementEvaluated"
         } else {
             "PlacementResolved"
@@ -301,22 +301,22 @@ fn placement(gitops: GitOps<'_>, ownership: &Ownership) -> Condition {
     }
 }
 
-fn served(gitops: GitOps<'_>, ownership: &Ownership) -> Condition {
+fn served(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Condition {
     let argocd = gitops.cache.argocd();
-    let (is, reason, message) = match ownership {
-        Ownership::Served | Ownership::WrongPlacement(_) => (
+    let (is, reason, message) = match serving_state {
+        ServingState::Served | ServingState::WrongPlacement(_) => (
             ConditionStatus::True,
             ["Success"; 2],
             format!("clusters are registered in the namespace {argocd}"),
         ),
-        Ownership::Elsewhere(namespace) => (
+        ServingState::Elsewhere(namespace) => (
             ConditionStatus::False,
-            [UNANSWERED; 2],
+            [NO_CONTROLLER; 2],
             format!(
                 "no controller registers clusters in the namespace {namespace}: run one with --argocd-namespace {namespace}"
             ),
         ),
-        Ownership::Unauthorised => (
+        ServingState::Unauthorised => (
             ConditionStatus::False,
             ["InvalidConfiguration", "Failed"],
             format!(
@@ -334,14 +334,14 @@ fn served(gitops: GitOps<'_>, ownership: &Ownership) -> Condition {
     }
 }
 
-fn registered(it: &GitOpsCluster, ownership: &Ownership, count: &Count, agents: bool) -> Condition {
+fn registered(it: &GitOpsCluster, serving_state: &ServingState, count: &Count, agents: bool) -> Condition {
     let Count {
         selected,
         registered,
         conflicts,
         pending,
     } = count;
-    let (is, reason, message) = if *ownership != Ownership::Served {
+    let (is, reason, message) = if *serving_state != ServingState::Served {
         (
             ConditionStatus::Unknown,
             ["Skipped", "InProgress"],
@@ -387,7 +387,7 @@ fn registered(it: &GitOpsCluster, ownership: &Ownership, count: &Count, agents: 
         )
     };
     Condition {
-        kind: REGISTERED[usize::from(it.spec.is_of_pull)],
+        kind: REGISTERED[usize::from(it.spec.is_pull_integration)],
         is,
         reason,
         message,
@@ -418,9 +418,9 @@ fn implemented(it: &GitOpsCluster) -> Condition {
 }
 
 /// Returns the condition that names the fields that have no effect because this GitOpsCluster must not set them.
-fn permitted(gitops: GitOps<'_>, ownership: &Ownership) -> Option<Condition> {
+fn permitted(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Option<Condition> {
     let (it, argocd) = (gitops.object, gitops.cache.argocd());
-    if *ownership != Ownership::Served {
+    if *serving_state != ServingState::Served {
         return None;
     }
     let mut all = Vec::new();
@@ -446,7 +446,7 @@ fn permitted(gitops: GitOps<'_>, ownership: &Ownership) -> Option<Condition> {
 }
 
 /// Returns the condition that names the writes for this GitOpsCluster that the API server refuses.
-fn written(gitops: GitOps<'_>, context: &Context<'_>) -> Option<Condition> {
+fn written(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<Condition> {
     let cache = gitops.cache;
     let mut all = cache.refused_of_gitops(gitops.object_ref);
     if gitops.object.spec.agent.is_some() && context.settings.agents {
@@ -463,13 +463,13 @@ fn written(gitops: GitOps<'_>, context: &Context<'_>) -> Option<Condition> {
 }
 
 /// Returns true if the status names exactly the writes that the API server refuses.
-pub(super) fn names_refusals(gitops: GitOps<'_>, context: &Context<'_>) -> bool {
+pub(super) fn names_refusals(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> bool {
     let desired = written(gitops, context).map(|desired| json!(desired.message));
     condition(gitops.object, WRITTEN).map(|found| &found["message"]) == desired.as_ref()
 }
 
 /// Returns the status of a GitOpsCluster that is being deleted, if it differs from the current one.
-pub(super) fn deleting(gitops: GitOps<'_>, left: &[String], context: &Context<'_>) -> Option<Value> {
+pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &Context<'_>) -> Option<Value> {
     let it = gitops.object;
     let waits = if left.is_empty() {
         "the removal of its finalizer".to_owned()
@@ -484,7 +484,7 @@ pub(super) fn deleting(gitops: GitOps<'_>, left: &[String], context: &Context<'_
         reason: ["Deleting"; 2],
         message: format!("being deleted, waiting for {waits}{}", why.unwrap_or_default()),
     };
-    let (dialect, now) = (usize::from(it.spec.is_of_pull), time(context.now));
+    let (dialect, now) = (usize::from(it.spec.is_pull_integration), time(context.now));
     let ready = ready.text(it, dialect, &now);
     let written = written.map(|written| written.text(it, dialect, &now));
     let conditions = it.status.get("conditions").and_then(Value::as_array);

@@ -699,7 +699,7 @@ impl Hub {
             why: why.into(),
             gitops: Some(all()),
         });
-        self.apply(Change::WriteRefused(NAME, 0, affected, refusal));
+        self.apply(Change::WriteOutcome(NAME, 0, affected, refusal));
     }
 
     /// Sets the finalizers.

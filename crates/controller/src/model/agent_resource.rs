@@ -10,7 +10,7 @@ pub enum AgentResource {
     /// The ConfigMap with the certificates that the principal rejects.
     Blocklist,
     /// The Secrets that list the certificates of agents.
-    Issued,
+    IssuedCertificates,
     /// The Services in the namespace of Argo CD.
     Services,
     /// The Routes in the namespace of Argo CD, which exist only on OpenShift.
@@ -22,17 +22,17 @@ pub enum AgentResource {
     /// The AddOnTemplates of the controller.
     Templates,
     /// The ClusterManagementAddOn of argocd-agent.
-    Management,
+    ManagementAddOn,
     /// The AddOnDeploymentConfigs of the controller.
     AddOnConfigs,
     /// The ManagedClusterAddOns of argocd-agent.
     AddOns,
     /// The Placements of the controller.
-    Placements,
+    OwnPlacements,
     /// The PlacementDecisions of the controller.
-    Decisions,
+    OwnDecisions,
     /// The ManifestWorks that deliver objects to managed clusters beside the add-on.
-    Works,
+    AgentWorks,
     /// The CertificateSigningRequests of agents.
     Requests,
 }

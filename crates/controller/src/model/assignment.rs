@@ -7,13 +7,13 @@ use ocm::object_ref::ObjectRef;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assignment {
     /// The first GitOpsCluster that registers the cluster without a credential, and the first that registers its agent.
-    pub registering: [Option<ObjectRef>; 2],
+    pub registrars: [Option<ObjectRef>; 2],
     /// The GitOpsCluster that runs argocd-agent on the cluster. It may currently not be served: its agents then stay unchanged.
-    pub running: Option<ObjectRef>,
-    /// True if the controller serves [`Self::running`], which requests agents.
+    pub agent_owner: Option<ObjectRef>,
+    /// True if the controller serves [`Self::agent_owner`], which requests agents.
     pub is_served: bool,
     /// The GitOpsCluster that revokes the cluster's agent.
-    pub revoking: Option<ObjectRef>,
+    pub revoked_by: Option<ObjectRef>,
     /// The reason why the principal must refuse the certificates that the agent has.
     pub blocked: Option<Blocked>,
 }
@@ -21,14 +21,14 @@ pub struct Assignment {
 impl Assignment {
     /// Returns the first GitOpsCluster that registers the cluster with a Secret of this kind.
     #[must_use]
-    pub fn registering(&self, secret_kind: SecretKind) -> Option<&ObjectRef> {
-        self.registering[secret_kind as usize].as_ref()
+    pub fn registrar(&self, secret_kind: SecretKind) -> Option<&ObjectRef> {
+        self.registrars[secret_kind as usize].as_ref()
     }
 
     /// Returns the GitOpsCluster that runs argocd-agent on the cluster, if the controller serves it and it requests agents.
     #[must_use]
-    pub fn served(&self) -> Option<&ObjectRef> {
-        self.running.as_ref().filter(|_| self.is_served)
+    pub fn served_owner(&self) -> Option<&ObjectRef> {
+        self.agent_owner.as_ref().filter(|_| self.is_served)
     }
 }
 

@@ -45,9 +45,9 @@ pub struct Spec {
     /// The specified namespace of Argo CD.
     pub argocd: Option<Box<str>>,
     /// True for the dialect of argocd-pull-integration, false for that of Red Hat ACM.
-    pub is_of_pull: bool,
+    pub is_pull_integration: bool,
     /// True if clusters are to be registered without credentials.
-    pub registers: bool,
+    pub creates_blank_secrets: bool,
     /// The desired settings of argocd-agent, if it is requested.
     pub agent: Option<DesiredAgent>,
     /// True if argocd-agent is requested with invalid settings: an unusable mode or port, which an older CRD let through. The
@@ -165,11 +165,11 @@ impl From<gitops_cluster::Spec> for Spec {
         let server = requested.argo_server.as_ref();
         let placement = requested.placement_ref.as_ref();
         Self {
-            is_of_pull: server.is_none(),
+            is_pull_integration: server.is_none(),
             placement: placement.and_then(|it| text(&it.name)).unwrap_or_default(),
             placement_namespace: placement.and_then(|it| text(&it.namespace)),
             argocd: server.and_then(|server| text(&server.argo_namespace)),
-            registers: requested.create_blank_cluster_secrets.unwrap_or(!wants_agent) || !wants_agent,
+            creates_blank_secrets: requested.create_blank_cluster_secrets.unwrap_or(!wants_agent) || !wants_agent,
             is_agent_invalid: matches!(agent, Some(Err(_))),
             agent: agent.and_then(Result::ok),
             not_implemented,

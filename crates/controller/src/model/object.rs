@@ -63,7 +63,7 @@ impl Object {
         let Text::<IgnoredAny> { metadata, .. } = read(text)?;
         let object: Value = read(text)?;
         let content = match kind {
-            AgentResource::Issued => Content::Certificates(certificates(&object["data"])),
+            AgentResource::IssuedCertificates => Content::Certificates(certificates(&object["data"])),
             AgentResource::Requests => Content::Request(Box::new(read(text)?)),
             _ => Content::None,
         };
@@ -109,7 +109,7 @@ impl Object {
     }
 
     /// Returns the managed clusters in the object, if it is a PlacementDecision.
-    pub fn decided(&self) -> impl Iterator<Item = &str> {
+    pub fn decided_clusters(&self) -> impl Iterator<Item = &str> {
         let all = self.object["status"]["decisions"].as_array().into_iter().flatten();
         all.filter_map(|it| it["clusterName"].as_str())
             .filter(|it| !it.is_empty())
@@ -173,7 +173,7 @@ fn compared(kind: AgentResource, object: Value) -> Value {
             json!({"metadata": object["metadata"], "spec": spec})
         }
         // Only the existence of the Secret with the token key matters; the others have a content.
-        AgentResource::TokenKey | AgentResource::Issued | AgentResource::Requests => {
+        AgentResource::TokenKey | AgentResource::IssuedCertificates | AgentResource::Requests => {
             json!({"metadata": object["metadata"]})
         }
         _ => Value::Object(object),

@@ -101,9 +101,13 @@ fn debug_output_and_errors_never_show_keys() {
         for secret in ["secret-key-bytes", "c2VjcmV0LWtleS1ieXRlcw"] {
             assert!(!shown.contains(secret) && !error.contains(secret), "{shown} {error}");
         }
-        for kind in [AgentResource::Requests, AgentResource::Issued, AgentResource::TokenKey] {
+        for kind in [
+            AgentResource::Requests,
+            AgentResource::IssuedCertificates,
+            AgentResource::TokenKey,
+        ] {
             let kept = Object::read(kind, &text);
-            if matches!(kind, AgentResource::Issued | AgentResource::TokenKey) {
+            if matches!(kind, AgentResource::IssuedCertificates | AgentResource::TokenKey) {
                 assert!(!format!("{kept:?}").contains("c2VjcmV0LWtleS1ieXRlcw"), "{kept:?}");
             }
         }

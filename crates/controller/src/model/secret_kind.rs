@@ -20,7 +20,11 @@ impl SecretKind {
     #[must_use]
     pub fn of(it: &GitOpsCluster) -> Option<Self> {
         let agent = it.spec.agent.as_ref().map(|_| Self::Agent);
-        if it.spec.registers { Some(Self::Blank) } else { agent }
+        if it.spec.creates_blank_secrets {
+            Some(Self::Blank)
+        } else {
+            agent
+        }
     }
 
     /// Returns the other kind.

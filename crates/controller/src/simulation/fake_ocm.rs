@@ -70,19 +70,19 @@ pub(super) fn kind_of(resource: &Resource, object_ref: &ObjectRef) -> Kind {
     Kind::AgentResource(match resource.kind {
         "Secret" if names::CERTIFICATES.contains(&name) => return Kind::Certificates,
         "Secret" if name == names::JWT_SECRET => AgentResource::TokenKey,
-        "Secret" if names::cluster_of_issued(name).is_some() => AgentResource::Issued,
+        "Secret" if names::cluster_of_issued(name).is_some() => AgentResource::IssuedCertificates,
         "Secret" => return Kind::Secrets,
         "GitOpsCluster" => return Kind::GitOpsClusters,
         "ConfigMap" if name == names::CA_BUNDLE => AgentResource::Bundle,
         "ConfigMap" if name == names::BLOCKLIST => AgentResource::Blocklist,
         "Deployment" => AgentResource::Deployments,
         "AddOnTemplate" => AgentResource::Templates,
-        "ClusterManagementAddOn" => AgentResource::Management,
+        "ClusterManagementAddOn" => AgentResource::ManagementAddOn,
         "AddOnDeploymentConfig" => AgentResource::AddOnConfigs,
         "ManagedClusterAddOn" => AgentResource::AddOns,
-        "Placement" => AgentResource::Placements,
-        "PlacementDecision" => AgentResource::Decisions,
-        "ManifestWork" => AgentResource::Works,
+        "Placement" => AgentResource::OwnPlacements,
+        "PlacementDecision" => AgentResource::OwnDecisions,
+        "ManifestWork" => AgentResource::AgentWorks,
         "CertificateSigningRequest" => AgentResource::Requests,
         other => panic!("nobody writes {other} {object_ref}"),
     })
@@ -167,7 +167,7 @@ impl Hub {
     /// Deletes a managed cluster. OCM deletes the ManifestWorks in its namespace too.
     pub(crate) fn leave(&mut self, cluster: &str) {
         self.put(Kind::Clusters, &ObjectRef::new("", cluster), None);
-        let kind = Kind::AgentResource(AgentResource::Works);
+        let kind = Kind::AgentResource(AgentResource::AgentWorks);
         let works = self
             .existing
             .keys()
@@ -382,7 +382,7 @@ impl Hub {
     /// Returns the clusters of the add-on with their templates; none if OCM leaves the installation to others.
     fn desired_addons(&self) -> Option<BTreeMap<String, Vec<String>>> {
         let mut desired: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        let Some(management) = self.get(Kind::AgentResource(AgentResource::Management), &management()) else {
+        let Some(management) = self.get(Kind::AgentResource(AgentResource::ManagementAddOn), &management()) else {
             return Some(desired);
         };
         let strategy = &management["spec"]["installStrategy"];
@@ -392,7 +392,7 @@ impl Hub {
         for entry in strategy["placements"].as_array().into_iter().flatten() {
             let text = |key: &str| entry[key].as_str().unwrap_or_default();
             let placement = ObjectRef::new(text("namespace"), text("name"));
-            let ours = self.kept(AgentResource::Decisions).into_iter().filter(|(at, it)| {
+            let ours = self.kept(AgentResource::OwnDecisions).into_iter().filter(|(at, it)| {
                 let label = &it["metadata"]["labels"]["cluster.open-cluster-management.io/placement"];
                 at.namespace == placement.namespace && *label == *placement.name
             });
@@ -461,7 +461,7 @@ impl Hub {
 
     fn note_who_has(&mut self) {
         let mut had: BTreeMap<String, BTreeSet<ObjectRef>> = BTreeMap::new();
-        for (_, decision) in self.kept(AgentResource::Decisions) {
+        for (_, decision) in self.kept(AgentResource::OwnDecisions) {
             let owner = &decision["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
             let owner = owner.as_str().and_then(|owner| owner.split_once('/'));
             let (namespace, name) = owner.expect("ours are of one");
@@ -474,7 +474,7 @@ impl Hub {
 
     fn apply_works(&mut self) {
         let stuck = &self.ocm.as_ref().expect("it plays").stuck;
-        let works = self.kept(AgentResource::Works).into_iter().filter_map(|(object_ref, work)| {
+        let works = self.kept(AgentResource::AgentWorks).into_iter().filter_map(|(object_ref, work)| {
             let condition =
                 json!([{"type": "Applied", "status": "True", "observedGeneration": work["metadata"]["generation"]}]);
             let is_available = self.cache.availability(&object_ref.namespace) == Availability::Available && !stuck.contains(&*object_ref.namespace);
@@ -482,7 +482,7 @@ impl Hub {
         });
         for (object_ref, conditions) in works.collect::<Vec<_>>() {
             self.edit(
-                Kind::AgentResource(AgentResource::Works),
+                Kind::AgentResource(AgentResource::AgentWorks),
                 &object_ref,
                 &json!({"status": {"conditions": conditions}}),
             );

@@ -31,28 +31,28 @@ impl Kind {
     pub fn resource(self) -> &'static Resource {
         match self {
             Self::Applications => &resources::APPLICATIONS,
-            Self::Works | Self::AgentResource(AgentResource::Works) => &resources::WORKS,
+            Self::Works | Self::AgentResource(AgentResource::AgentWorks) => &resources::WORKS,
             Self::ReplicaSets => &resources::WORK_SETS,
             Self::Clusters => &resources::CLUSTERS,
             Self::Config | Self::Parameters | Self::AgentResource(AgentResource::Bundle | AgentResource::Blocklist) => {
                 &resources::CONFIG_MAPS
             }
-            Self::Decisions | Self::AgentResource(AgentResource::Decisions) => &resources::DECISIONS,
+            Self::Decisions | Self::AgentResource(AgentResource::OwnDecisions) => &resources::DECISIONS,
             Self::Projects => &resources::PROJECTS,
             Self::Secrets
             | Self::Certificates
-            | Self::AgentResource(AgentResource::TokenKey | AgentResource::Issued) => &resources::SECRETS,
+            | Self::AgentResource(AgentResource::TokenKey | AgentResource::IssuedCertificates) => &resources::SECRETS,
             Self::ApplicationSets => &resources::APPLICATION_SETS,
             Self::Reports => &resources::REPORTS,
             Self::GitOpsClusters => &resources::GITOPS_CLUSTERS,
-            Self::Placements | Self::AgentResource(AgentResource::Placements) => &resources::PLACEMENTS,
+            Self::Placements | Self::AgentResource(AgentResource::OwnPlacements) => &resources::PLACEMENTS,
             Self::Namespace => &resources::NAMESPACES,
             Self::AgentResource(AgentResource::Services) => &resources::SERVICES,
             Self::AgentResource(AgentResource::Routes) => &resources::ROUTES,
             Self::AgentResource(AgentResource::Nodes) => &resources::NODES,
             Self::AgentResource(AgentResource::Deployments) => &resources::DEPLOYMENTS,
             Self::AgentResource(AgentResource::Templates) => &resources::TEMPLATES,
-            Self::AgentResource(AgentResource::Management) => &resources::MANAGEMENTS,
+            Self::AgentResource(AgentResource::ManagementAddOn) => &resources::MANAGEMENTS,
             Self::AgentResource(AgentResource::AddOnConfigs) => &resources::ADDON_CONFIGS,
             Self::AgentResource(AgentResource::AddOns) => &resources::ADDONS,
             Self::AgentResource(AgentResource::Requests) => &resources::REQUESTS,
@@ -87,7 +87,7 @@ impl Kind {
                 AgentResource::TokenKey
                     | AgentResource::Bundle
                     | AgentResource::Blocklist
-                    | AgentResource::Issued
+                    | AgentResource::IssuedCertificates
                     | AgentResource::Services
                     | AgentResource::Routes
                     | AgentResource::Deployments
@@ -114,23 +114,23 @@ impl Kind {
             Self::Namespace => named(argocd),
             Self::Secrets => all.labels(&format!("{SECRET_TYPE}={CLUSTER}")),
             Self::Certificates => all.fields("type=kubernetes.io/tls"),
-            // Our own decisions follow from the others.
+            // Exclude our own decisions, which have a separate watch.
             Self::Decisions => all.labels(&format!("{MANAGED_BY}!={OURS}")),
             Self::AgentResource(kept) => match kept {
                 AgentResource::TokenKey => named(names::JWT_SECRET),
                 AgentResource::Bundle => named(names::CA_BUNDLE),
                 AgentResource::Blocklist => named(names::BLOCKLIST),
                 // The type of a Secret is immutable.
-                AgentResource::Issued => all.fields(&format!("type={}", names::ISSUED_TYPE)),
+                AgentResource::IssuedCertificates => all.fields(&format!("type={}", names::ISSUED_TYPE)),
                 AgentResource::Services | AgentResource::Routes | AgentResource::Nodes | AgentResource::Deployments => {
                     all
                 }
                 AgentResource::Templates
                 | AgentResource::AddOnConfigs
-                | AgentResource::Placements
-                | AgentResource::Decisions => all.labels(&format!("{MANAGED_BY}={OURS}")),
-                AgentResource::Management | AgentResource::AddOns => named(names::ADDON),
-                AgentResource::Works => all.labels(&format!("{}=true", names::WORK_LABEL)),
+                | AgentResource::OwnPlacements
+                | AgentResource::OwnDecisions => all.labels(&format!("{MANAGED_BY}={OURS}")),
+                AgentResource::ManagementAddOn | AgentResource::AddOns => named(names::ADDON),
+                AgentResource::AgentWorks => all.labels(&format!("{}=true", names::WORK_LABEL)),
                 AgentResource::Requests => all.fields(&format!("spec.signerName={}", names::SIGNER)),
             },
             _ => all,

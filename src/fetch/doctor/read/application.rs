@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn kept(namespace: &str, spec: &Value, status: &Value) -> Option<doctor::Application> {
+    fn reduced(namespace: &str, spec: &Value, status: &Value) -> Option<doctor::Application> {
         let metadata = json!({"name": "shop", "namespace": namespace});
         let application = json!({"metadata": metadata, "spec": spec, "status": status});
         let read: Application = serde_json::from_value(application).expect("an Application");
@@ -135,30 +135,30 @@ mod tests {
     #[test]
     fn applications_that_use_the_plugin_are_kept() {
         let ours = json!({"project": "a", "source": {"plugin": {"name": "argocd-ocm-cmp", "parameters": []}}});
-        let application = kept("argocd", &ours, &json!({})).expect("it is kept");
+        let application = reduced("argocd", &ours, &json!({})).expect("the Application uses the plugin");
         assert_eq!(
             (&*application.qualified_name, &*application.project),
             ("argocd/shop", "a")
         );
         assert!(!application.placement);
         let unnamed = json!({"sources": [{"path": "a"}, {"plugin": {"parameters": [{"name": "placement"}]}}]});
-        let application = kept("argocd", &unnamed, &json!({})).expect("Argo CD is to choose one");
+        let application = reduced("argocd", &unnamed, &json!({})).expect("Argo CD chooses the plugin");
         assert_eq!((&*application.project, application.placement), ("default", true));
         let by_env = json!({"source": {"plugin": {"env": [{"name": "PLACEMENT", "value": "a/b"}]}}});
-        assert!(kept("argocd", &by_env, &json!({})).is_some_and(|it| it.placement));
+        assert!(reduced("argocd", &by_env, &json!({})).is_some_and(|it| it.placement));
         for other in [
             json!({"source": {"path": "a"}}),
             json!({"source": {"plugin": {"name": "other"}}}),
         ] {
-            assert_eq!(kept("argocd", &other, &json!({})), None);
+            assert_eq!(reduced("argocd", &other, &json!({})), None);
         }
-        assert_eq!(kept("team", &ours, &json!({})), None);
+        assert_eq!(reduced("team", &ours, &json!({})), None);
         assert_eq!(
-            kept("team", &ours, &json!({"controllerNamespace": "gitops"})),
+            reduced("team", &ours, &json!({"controllerNamespace": "gitops"})),
             None,
-            "that of another Argo CD"
+            "it belongs to another Argo CD"
         );
-        assert!(kept("team", &ours, &json!({"controllerNamespace": "argocd"})).is_some());
+        assert!(reduced("team", &ours, &json!({"controllerNamespace": "argocd"})).is_some());
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
                 ]}},
             })
         };
-        let errors = |phase| kept("argocd", &ours, &status(phase)).map(|it| it.errors);
+        let errors = |phase| reduced("argocd", &ours, &status(phase)).map(|it| it.errors);
         assert_eq!(
             errors("Failed").as_deref(),
             Some(&["one".to_owned(), "three".to_owned()][..])

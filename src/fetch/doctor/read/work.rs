@@ -2,7 +2,7 @@
 
 use super::{Condition, Metadata, plain};
 use crate::doctor;
-use crate::doctor::{AGENT_LABEL, Refusal, ReplicaSet};
+use crate::doctor::{AGENT_LABEL, ApplyError, ReplicaSet};
 use manifest::json::webhook_size;
 use ocm::ownership::OF_REPLICA_SET;
 use ocm::pull_model::HUB_NAME;
@@ -57,7 +57,7 @@ impl Work {
         self.is_tracked(works::SET_KIND, tracking).then(|| ReplicaSet {
             qualified_name: format!("{}/{}", self.metadata.namespace, self.metadata.name),
             created: self.metadata.creation_timestamp,
-            answered: self.status.conditions.is_some_and(|all| !all.is_empty()),
+            has_status: self.status.conditions.is_some_and(|all| !all.is_empty()),
         })
     }
 
@@ -84,13 +84,13 @@ impl Work {
         let manifests = manifests.into_iter().filter_map(|it| it.conditions);
         let of_manifests = manifests.filter_map(|all| all.into_iter().find(|it| it.kind == "Applied"));
         let mut refused = of_manifests.filter(|it| it.status == "False");
-        let answered = applied(&conditions);
-        let of_work = answered
+        let applied = applied(&conditions);
+        let of_work = applied
             .and_then(|at| conditions.get(at))
             .filter(|it| it.status == "False");
         let refusal = of_work.map(|of_work| {
             let message = refused.next().map_or_else(|| of_work.message.clone(), |it| it.message);
-            Refusal {
+            ApplyError {
                 message: plain(&message).into(),
             }
         });
@@ -102,7 +102,7 @@ impl Work {
             // The API server encodes it in the same way for the webhook.
             size: manifests.iter().map(|it| webhook_size(it.get().len())).sum(),
             executor: self.spec.executor.is_some(),
-            answered: answered.is_some(),
+            has_status: applied.is_some(),
             refused: refusal,
         })
     }
@@ -149,30 +149,33 @@ mod tests {
         serde_json::from_str(&work.to_string()).expect("a work")
     }
 
-    fn kept(change: impl FnOnce(&mut Value), sets: &[&str]) -> Option<doctor::Work> {
+    fn reduced(change: impl FnOnce(&mut Value), sets: &[&str]) -> Option<doctor::Work> {
         let sets = sets.iter().map(ToString::to_string).collect();
         work(change).work(&Tracking::configured(|_| None), &sets)
     }
 
     #[test]
     fn keeps_works_of_argo_cd_replica_sets_and_the_controller() {
-        assert!(kept(|_| (), &[]).is_some());
+        assert!(reduced(|_| (), &[]).is_some());
         let others = |it: &mut Value| it["metadata"]["annotations"] = Value::Null;
-        assert!(kept(others, &[]).is_none());
+        assert!(reduced(others, &[]).is_none());
         let of_set = |it: &mut Value| it["metadata"]["labels"] = json!({OF_REPLICA_SET: "argocd.shop"});
-        assert!(kept(of_set, &["argocd.shop"]).is_some());
-        assert!(kept(of_set, &["argocd.other"]).is_none(), "it has the marks of its set");
+        assert!(reduced(of_set, &["argocd.shop"]).is_some());
+        assert!(
+            reduced(of_set, &["argocd.other"]).is_none(),
+            "the work belongs to another set"
+        );
         let pulled = |it: &mut Value| it["metadata"]["annotations"] = json!({HUB_NAME: "shop"});
-        assert!(kept(pulled, &[]).is_some());
+        assert!(reduced(pulled, &[]).is_some());
         let of_agent = |it: &mut Value| it["metadata"] = json!({"name": "ca", "labels": {AGENT_LABEL: "true"}});
-        assert!(kept(of_agent, &[]).is_some());
+        assert!(reduced(of_agent, &[]).is_some());
     }
 
     #[test]
     fn keeps_the_first_apply_error_and_the_webhook_size() {
-        let fresh = kept(|_| (), &[]).expect("it is kept");
-        assert_eq!((fresh.answered, &fresh.refused), (false, &None));
-        assert_eq!(fresh.size, 2 * (r#"{"kind":"A"}"#.len() + 2));
+        let new_work = reduced(|_| (), &[]).expect("a work of Argo CD");
+        assert_eq!((new_work.has_status, &new_work.refused), (false, &None));
+        assert_eq!(new_work.size, 2 * (r#"{"kind":"A"}"#.len() + 2));
         let applied = |status: &str, message: &str| json!([{"type": "Applied", "status": status, "message": message}]);
         let status = json!({
             "conditions": applied("False", "Failed to apply manifest work"),
@@ -183,16 +186,20 @@ mod tests {
                 {},
             ]},
         });
-        let refused = kept(|it| it["status"] = status.clone(), &[]).expect("it is kept");
-        assert!(refused.answered);
+        let refused = reduced(|it| it["status"] = status.clone(), &[]).expect("a work of Argo CD");
+        assert!(refused.has_status);
         assert_eq!(refused.refused.map(|it| it.message).as_deref(), Some("first of all"));
-        let mended = kept(
+        let repaired = reduced(
             |it| {
                 it["status"] = status;
                 it["status"]["conditions"] = applied("True", "");
             },
             &[],
         );
-        assert_eq!(mended.and_then(|it| it.refused), None, "what is left of before");
+        assert_eq!(
+            repaired.and_then(|it| it.refused),
+            None,
+            "an earlier error is not reported"
+        );
     }
 }

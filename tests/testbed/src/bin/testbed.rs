@@ -15,12 +15,12 @@ usage: testbed build
 build   builds every program a testbed needs, a quarter of an hour the first time
 up      starts a hub with Argo CD and managed clusters, until Ctrl-C
 
-  --clusters N            how many managed clusters: cluster1, cluster2, … (default 1)
+  --clusters N            number of managed clusters: cluster1, cluster2, … (default 1)
   --plugin-bin PROGRAM    the plugin's program; its folder comes first on the PATH of Argo CD's cmp-server
   --plugin-config FOLDER  the folder with plugin.yaml (default: the current folder)
-  --ocm-controllers       runs OCM's controllers of the hub too: registration, placement, add-ons, work
-  --pull                  runs what the pull model takes too: an Argo CD on every managed cluster, and the hub's controller of
-                          ApplicationSets with RollingSync
+  --ocm-controllers       also runs OCM's controllers of the hub: registration, placement, add-ons, work
+  --pull                  also runs the parts that the pull model needs: an Argo CD on every managed cluster, and the hub's
+                          ApplicationSet controller with RollingSync
 ";
 
 /// The options of `up`.
@@ -52,7 +52,7 @@ async fn run() -> Result<()> {
             print!("{USAGE}");
             Ok(())
         }
-        _ => bail!("what to do?\n{USAGE}"),
+        _ => bail!("no command\n{USAGE}"),
     }
 }
 
@@ -81,7 +81,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Up> {
             "--clusters" => up.clusters = value.parse().context("--clusters needs a number")?,
             "--plugin-bin" => up.plugin_bin = Some(value.into()),
             "--plugin-config" => up.plugin_config = value.into(),
-            _ => bail!("{option} is not known\n{USAGE}"),
+            _ => bail!("unknown option {option}\n{USAGE}"),
         }
     }
     Ok(up)
@@ -110,9 +110,9 @@ async fn up(up: Up) -> Result<()> {
     if up.pull {
         argocd = argocd.with_rolling_sync();
     }
-    if let Some(given) = &up.plugin_bin {
-        let program = given.canonicalize();
-        let program = program.with_context(|| format!("no program at {}", given.display()))?;
+    if let Some(path) = &up.plugin_bin {
+        let program = path.canonicalize();
+        let program = program.with_context(|| format!("no program at {}", path.display()))?;
         let folder = program.parent().context("a folder is not a program")?;
         argocd.plugins.push(Plugin::new(&up.plugin_config, folder));
     }
@@ -142,10 +142,10 @@ async fn up(up: Up) -> Result<()> {
         );
     }
     println!("\nCtrl-C stops everything");
-    until_told_to_stop().await
+    wait_for_signal().await
 }
 
-async fn until_told_to_stop() -> Result<()> {
+async fn wait_for_signal() -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {

@@ -33,7 +33,7 @@ impl ControlPlane {
     /// Returns the requests of a `ServiceAccount` in Argo CD's namespace to this API server so far, with the answers: the
     /// [events](https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/) of the audit log. A watch has two: when it
     /// has begun and when it has ended.
-    pub fn asked_by(&self, account: &str) -> Result<Vec<Value>> {
+    pub fn requests_by(&self, account: &str) -> Result<Vec<Value>> {
         let log = self.bench.folder(&self.name)?.join(LOG);
         let log = fs::read_to_string(&log).with_context(|| format!("no {}", log.display()))?;
         let user = format!("system:serviceaccount:{}:{account}", argocd::NAMESPACE);

@@ -193,7 +193,7 @@ impl AddOn<'_> {
     /// Waits for a certificate request of the add-on on a cluster that is not one of those.
     pub(crate) async fn wait_for_request(&self, cluster: &str, known: &[&Value]) -> Result<Value> {
         let known: Vec<_> = known.iter().map(|request| &request["metadata"]["name"]).collect();
-        let found = eventually("the agent asks for a certificate", DEADLINE, async || {
+        let found = eventually("the agent requests a certificate", DEADLINE, async || {
             let requests = self.requests(cluster).await.ok()?;
             requests
                 .into_iter()

@@ -1,4 +1,4 @@
-//! Tests of OCM's add-ons from templates, with OCM's own controllers and agents: the behaviour that our use of them depends on.
+//! Tests of OCM's add-ons from templates, with OCM's own controllers and agents: the behavior that the controller depends on.
 //!
 //! The tests share a hub and two clusters, and each has its own add-on.
 
@@ -62,7 +62,7 @@ impl Fleet {
 }
 
 /// Returns a node selector with which Pods run nowhere.
-fn nowhere() -> Value {
+fn no_node() -> Value {
     json!({"kubernetes.io/hostname": "nowhere"})
 }
 
@@ -94,14 +94,14 @@ async fn add_on_follows_decisions_without_a_scheduler() -> Result<()> {
         NAMESPACE,
         "follows",
     );
-    let placement = hub.get(&placement).await?.context("the Placement is gone")?;
+    let placement = hub.get(&placement).await?.context("the Placement was deleted")?;
     assert_eq!(placement["status"], Value::Null);
 
     addon.decide("follows", &["cluster1"]).await?;
     hub.wait_gone(&addon.work("cluster2")).await?;
     cluster2.wait_gone(&addon.config_map("settings")).await?;
     let namespace = ObjectRef::namespace("follows");
-    let namespace = cluster2.get(&namespace).await?.context("the namespace is gone")?;
+    let namespace = cluster2.get(&namespace).await?.context("the namespace was deleted")?;
     assert_eq!(namespace["metadata"]["deletionTimestamp"], Value::Null);
     assert!(hub.get(&addon.on("cluster1")).await?.is_some());
 
@@ -133,7 +133,7 @@ async fn any_signer_can_issue_the_add_ons_certificate() -> Result<()> {
         .await?;
     assert_eq!(approved["status"]["certificate"], Value::Null);
 
-    // An agent waits for the request it has made, whatever its result, until it is deleted.
+    // An agent waits for its request until the request is deleted, also after a failure.
     let failed = json!({"type": "Failed", "status": "True", "reason": "Test", "message": ""});
     let conditions = [approved["status"]["conditions"][0].clone(), failed];
     hub.patch_status(&ObjectRef::of(&first), &json!({"status": {"conditions": conditions}}))
@@ -152,8 +152,8 @@ async fn any_signer_can_issue_the_add_ons_certificate() -> Result<()> {
 
     let secret = "signed-open-cluster-management.io-argocd-agent-addon-client-cert";
     let secret = ObjectRef::secret("signed", secret);
-    let seen = cluster1.wait_for(&secret, |_| true).await?;
-    let data = seen["data"].as_object().context("an empty Secret")?;
+    let issued = cluster1.wait_for(&secret, |_| true).await?;
+    let data = issued["data"].as_object().context("an empty Secret")?;
     assert_eq!(data.keys().collect::<Vec<_>>(), ["cluster-name", "tls.crt", "tls.key"]);
     assert_eq!(data["tls.crt"], certificate);
     hub.wait_for(&addon.on("cluster1"), |it| is_true(it, "ClusterCertificateRotated"))
@@ -175,14 +175,14 @@ async fn add_on_rollout_does_not_wait_for_pods() -> Result<()> {
         cluster2,
     } = fleet;
     let addon = fleet.addon("rolled-out", &json!([]), &[cluster1, cluster2]).await?;
-    addon.write_template("broken", &nowhere(), &json!([])).await?;
+    addon.write_template("broken", &no_node(), &json!([])).await?;
     addon.install(&[("rolled-out", "broken")], "v1").await?;
     for cluster in [cluster1, cluster2] {
         let addon = addon.wait_for_version(cluster, "broken").await?;
         assert!(is_true(&addon, "Configured"));
-        let progressing = condition(&addon, "Progressing").context("no word of its progress")?;
+        let progressing = condition(&addon, "Progressing").context("no condition Progressing")?;
         assert_eq!(progressing["reason"], "Completed");
-        // The old Pods keep running, and that is enough for OCM.
+        // The old Pods keep running, which is sufficient for OCM.
         let agent = ObjectRef::deployment("rolled-out", "agent");
         cluster
             .wait_for(&agent, |it| it["status"]["unavailableReplicas"] == 1)
@@ -217,7 +217,7 @@ async fn later_decision_for_a_cluster_applies() -> Result<()> {
     let second = hub
         .get(&addon.on("cluster2"))
         .await?
-        .context("not on the second cluster")?;
+        .context("the second cluster has no work")?;
     assert_eq!(applied_template(&second), Some("paced-v1"));
 
     addon.decide("paced-next", &["cluster1", "cluster2"]).await?;
@@ -244,7 +244,10 @@ async fn later_decision_for_a_cluster_applies() -> Result<()> {
                 .is_some_and(|message| message.starts_with("2/2"))
     })
     .await?;
-    let after = hub.get(&addon.work("cluster1")).await?.context("no work any more")?;
+    let after = hub
+        .get(&addon.work("cluster1"))
+        .await?
+        .context("the work was deleted")?;
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
     assert_eq!(after["metadata"]["generation"], before["metadata"]["generation"]);
     Ok(())

@@ -54,7 +54,7 @@ pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
         return Vec::new();
     }
     let with_works = cache.applications_on(name);
-    let generated = cache.generated_on(name).chain(cache.pulled_to(name));
+    let generated = cache.generated_on(name).chain(cache.pull_applications_to(name));
     sets_of(cache, with_works.iter().chain(generated))
 }
 

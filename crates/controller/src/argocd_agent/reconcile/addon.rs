@@ -11,7 +11,7 @@ use super::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, rollout, se
 use crate::argocd_agent as agent;
 use crate::argocd_agent::{DesiredAgent, Entry};
 use crate::assignment;
-use crate::assignment::GitOps;
+use crate::assignment::GitOpsClusterRef;
 use crate::cache::{Cache, ReconcileKind};
 use crate::model::{AgentResource, Object};
 use crate::reconcile::{Context, Controller};
@@ -35,8 +35,8 @@ pub(crate) const CONTROLLER: Controller = Controller {
 
 /// The kinds of objects created for a GitOpsCluster, in the order of their deletion.
 const OWNED_KINDS: [(AgentResource, &Resource); 4] = [
-    (AgentResource::Decisions, &DECISIONS),
-    (AgentResource::Placements, &PLACEMENTS),
+    (AgentResource::OwnDecisions, &DECISIONS),
+    (AgentResource::OwnPlacements, &PLACEMENTS),
     (AgentResource::AddOnConfigs, &ADDON_CONFIGS),
     (AgentResource::Templates, &TEMPLATES),
 ];
@@ -61,9 +61,9 @@ impl DesiredEntry {
 }
 
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
-    let gitops = GitOps::get(cache, object_ref)?;
+    let gitops = GitOpsClusterRef::get(cache, object_ref)?;
     let is_unwanted = gitops.object.deleting || !gitops.object.spec.may_have_agent();
-    let writes = match gitops.agent() {
+    let writes = match gitops.served_agent() {
         Some(desired) => writes(gitops, desired, context),
         None if is_unwanted && !gitops.is_of_another_controller() => leftovers(gitops),
         // Currently not served.
@@ -73,7 +73,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
 }
 
 /// Returns the writes that bring the objects of a GitOpsCluster to the desired state.
-fn writes(gitops: GitOps<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Vec<Write> {
+fn writes(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Vec<Write> {
     let (cache, namespace_and_name) = (gitops.cache, gitops.namespace_and_name());
     let existing = |kind, object: &Value| {
         let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
@@ -94,7 +94,7 @@ fn writes(gitops: GitOps<'_>, desired: &DesiredAgent, context: &Context<'_>) -> 
         writes.extend(ensure(&ADDON_CONFIGS, config, before));
     }
     let placement = agent::placement(namespace_and_name);
-    let before = existing(AgentResource::Placements, &placement);
+    let before = existing(AgentResource::OwnPlacements, &placement);
     writes.extend(ensure(&PLACEMENTS, placement, before));
     writes.extend(decisions(gitops));
     writes.extend(rollout::writes(gitops, &name, context));
@@ -104,21 +104,21 @@ fn writes(gitops: GitOps<'_>, desired: &DesiredAgent, context: &Context<'_>) -> 
 
 /// Returns the clusters in these PlacementDecisions, by the numbers of the objects.
 pub(super) fn decided_by_number(
-    gitops: GitOps<'_>,
+    gitops: GitOpsClusterRef<'_>,
     existing: &[(&ObjectRef, &Object)],
     number: fn(&str, &str) -> Option<usize>,
 ) -> agent::decisions::DecidedClusters {
     let decided = existing.iter().filter_map(|(at, it)| {
         let number = number(&gitops.object_ref.name, &at.name)?;
-        Some((number, it.decided().map(Into::into).collect()))
+        Some((number, it.decided_clusters().map(Into::into).collect()))
     });
     decided.collect()
 }
 
 /// Returns the writes of the PlacementDecisions that name all clusters with the add-on.
-fn decisions(gitops: GitOps<'_>) -> Vec<Write> {
+fn decisions(gitops: GitOpsClusterRef<'_>) -> Vec<Write> {
     let existing: Vec<_> = gitops.decisions().collect();
-    let mut clusters = gitops.agents();
+    let mut clusters = gitops.agent_clusters();
     clusters.extend(clusters_to_hand_over(gitops));
     clusters.extend(clusters_with_operator(gitops));
     let decided = decided_by_number(gitops, &existing, names::decision_number);
@@ -127,27 +127,30 @@ fn decisions(gitops: GitOps<'_>) -> Vec<Write> {
 }
 
 /// Returns the clusters that this GitOpsCluster has released, but whose operator still has an ArgoCD resource to delete.
-fn clusters_with_operator(gitops: GitOps<'_>) -> BTreeSet<&str> {
-    let mut clusters: BTreeSet<_> = works::operated(gitops).map(|(at, _)| &*at.namespace).collect();
-    let decided = gitops.decided();
-    let is_taken = |cluster: &str| assignment::of(gitops.cache, cluster).served().is_some();
+fn clusters_with_operator(gitops: GitOpsClusterRef<'_>) -> BTreeSet<&str> {
+    let mut clusters: BTreeSet<_> = works::with_operator_resource(gitops)
+        .map(|(at, _)| &*at.namespace)
+        .collect();
+    let decided = gitops.decided_clusters();
+    let is_taken = |cluster: &str| assignment::of(gitops.cache, cluster).served_owner().is_some();
     clusters.retain(|cluster| decided.contains(cluster) && !is_taken(cluster));
     clusters
 }
 
-/// Returns the clusters that another GitOpsCluster takes over but has not named yet: OCM would uninstall the add-on meanwhile.
-fn clusters_to_hand_over(gitops: GitOps<'_>) -> Vec<&str> {
+/// Returns the clusters that another GitOpsCluster takes over but does not name yet. They stay named until it does: OCM would
+/// uninstall the add-on meanwhile.
+fn clusters_to_hand_over(gitops: GitOpsClusterRef<'_>) -> Vec<&str> {
     let is_taken = |cluster: &&str| {
         let assignment = assignment::of(gitops.cache, cluster);
-        let other = assignment.served().filter(|other| *other != gitops.object_ref);
+        let other = assignment.served_owner().filter(|other| *other != gitops.object_ref);
         other.is_some_and(|other| !gitops.cache.has_written_decision(other, cluster))
     };
-    gitops.decided().into_iter().filter(is_taken).collect()
+    gitops.decided_clusters().into_iter().filter(is_taken).collect()
 }
 
 /// Returns the writes that create or update these PlacementDecisions and delete all others of those that exist.
 pub(super) fn write_decisions(
-    gitops: GitOps<'_>,
+    gitops: GitOpsClusterRef<'_>,
     desired: Vec<Value>,
     existing: Vec<(&ObjectRef, &Object)>,
 ) -> Vec<Write> {
@@ -180,8 +183,8 @@ pub(super) fn write_decisions(
 }
 
 /// Returns the writes that delete templates that no cluster has or gets.
-fn outdated(gitops: GitOps<'_>, current: &str) -> Vec<Write> {
-    let (cache, all) = (gitops.cache, gitops.created(AgentResource::Templates));
+fn outdated(gitops: GitOpsClusterRef<'_>, current: &str) -> Vec<Write> {
+    let (cache, all) = (gitops.cache, gitops.owned_objects(AgentResource::Templates));
     let mut old = all.filter(|(_, it)| !it.deleting).peekable();
     if old.peek().is_none() {
         return Vec::new();
@@ -210,57 +213,63 @@ fn names_in(value: &Value) -> Vec<&str> {
 }
 
 /// Returns the writes that delete the objects of a GitOpsCluster that no longer wants the add-on, once OCM has uninstalled it.
-fn leftovers(gitops: GitOps<'_>) -> Vec<Write> {
+fn leftovers(gitops: GitOpsClusterRef<'_>) -> Vec<Write> {
     let cache = gitops.cache;
     let is_named =
         management(cache).is_some_and(|existing| agent::is_named(gitops.namespace_and_name(), &existing.object));
-    let clusters = gitops.decided();
+    let clusters = gitops.decided_clusters();
     let others = cache
-        .objects(AgentResource::Decisions)
+        .objects(AgentResource::OwnDecisions)
         .filter(|(_, it)| it.owner().as_ref() != Some(gitops.object_ref));
-    let others: BTreeSet<_> = others.flat_map(|(_, it)| it.decided()).collect();
+    let others: BTreeSet<_> = others.flat_map(|(_, it)| it.decided_clusters()).collect();
     let mut addons = cache.objects(AgentResource::AddOns).map(|(at, _)| &*at.namespace);
     if is_named || addons.any(|cluster| clusters.contains(cluster) && !others.contains(cluster)) {
         return Vec::new();
     }
     let all = OWNED_KINDS.into_iter().flat_map(|(kind, resource)| {
-        let existing = gitops.created(kind);
+        let existing = gitops.owned_objects(kind);
         existing.filter_map(move |(at, it)| ensure_absent(resource, at, it))
     });
     all.collect()
 }
 
 /// Returns true if any object created for a GitOpsCluster is left.
-pub(super) fn is_left(gitops: GitOps<'_>) -> bool {
+pub(super) fn is_left(gitops: GitOpsClusterRef<'_>) -> bool {
     let kinds = OWNED_KINDS
         .into_iter()
         .map(|(kind, _)| kind)
-        .chain([AgentResource::Works]);
-    kinds.into_iter().any(|kind| gitops.created(kind).next().is_some())
+        .chain([AgentResource::AgentWorks]);
+    kinds
+        .into_iter()
+        .any(|kind| gitops.owned_objects(kind).next().is_some())
 }
 
 /// Returns the clusters that an entry of the add-on names.
 pub(super) fn named<'c>(cache: &'c Cache, entry: &DesiredEntry) -> BTreeSet<&'c str> {
-    GitOps::get(cache, &entry.object_ref).map_or_else(BTreeSet::new, GitOps::decided)
+    GitOpsClusterRef::get(cache, &entry.object_ref).map_or_else(BTreeSet::new, GitOpsClusterRef::decided_clusters)
 }
 
 /// Returns true if all GitOpsClusters that installed the add-on on a cluster have certainly released it.
-pub(super) fn is_given_up(cache: &Cache, cluster: &str) -> bool {
+pub(super) fn is_released_by_all(cache: &Cache, cluster: &str) -> bool {
     let mut owners = cache.gitops_with_decision(cluster).peekable();
     owners.peek().is_some()
-        && owners.all(|owner| match GitOps::get(cache, &owner) {
-            Some(gitops) => gitops.has_given_up(cluster),
+        && owners.all(|owner| match GitOpsClusterRef::get(cache, &owner) {
+            Some(gitops) => gitops.has_released_agent(cluster),
             None => cache.is_gitops_cluster_deleted(&owner),
         })
 }
 
 /// Returns the desired entries of a GitOpsCluster with agents, once all objects that they reference exist.
-pub(super) fn entry(gitops: GitOps<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Option<DesiredEntry> {
+pub(super) fn entry(
+    gitops: GitOpsClusterRef<'_>,
+    desired: &DesiredAgent,
+    context: &Context<'_>,
+) -> Option<DesiredEntry> {
     let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
     let template = template_name(gitops, desired, context);
     cache.object(AgentResource::Templates, &ObjectRef::new("", &template))?;
     cache.object(
-        AgentResource::Placements,
+        AgentResource::OwnPlacements,
         &ObjectRef::new(namespace, &names::placement(name)),
     )?;
     cache.object(
@@ -268,7 +277,7 @@ pub(super) fn entry(gitops: GitOps<'_>, desired: &DesiredAgent, context: &Contex
         &ObjectRef::new(namespace, &names::deployment_config(name)),
     )?;
     // OCM would uninstall the add-on from clusters that are not named yet.
-    gitops.agents().is_subset(&gitops.decided()).then(|| {
+    gitops.agent_clusters().is_subset(&gitops.decided_clusters()).then(|| {
         let plan = rollout::plan(gitops, &template, context);
         DesiredEntry {
             object_ref: gitops.object_ref.clone(),
@@ -279,7 +288,7 @@ pub(super) fn entry(gitops: GitOps<'_>, desired: &DesiredAgent, context: &Contex
 }
 
 /// Returns the current entries of a GitOpsCluster from the ClusterManagementAddOn.
-pub(super) fn entry_before(gitops: GitOps<'_>, management: &Value) -> Option<DesiredEntry> {
+pub(super) fn entry_before(gitops: GitOpsClusterRef<'_>, management: &Value) -> Option<DesiredEntry> {
     Some(DesiredEntry {
         object_ref: gitops.object_ref.clone(),
         template: agent::present_template(gitops.namespace_and_name(), management)?.to_owned(),

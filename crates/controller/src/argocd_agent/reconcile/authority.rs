@@ -38,9 +38,9 @@ const CA_NAME_PREFIX: &str = "argocd-agent-ca@";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CaDistribution {
     /// True if every cluster has all announced CA certificates.
-    pub(super) is_known: bool,
+    pub(super) is_distributed: bool,
     /// True if the signing CA certificate issued all certificates on the hub.
-    pub(super) is_used: bool,
+    pub(super) has_issued_all: bool,
 }
 
 /// Returns the next write of the CA Secret; `argocd` is Argo CD's namespace.
@@ -58,7 +58,7 @@ pub(super) fn next(
             not_before,
             not_after,
         };
-        return Some(made(create(names::CA_SECRET, argocd), recipe));
+        return Some(with_generated_data(create(names::CA_SECRET, argocd), recipe));
     };
     let signer = ca.leaf()?;
     if ca.deleting || !is_renewed(signer) {
@@ -68,12 +68,12 @@ pub(super) fn next(
     let next = ca.next.as_ref();
     let next = next.and_then(|key| ca.certificates.iter().find(|it| it.has_key(key)));
     let recipe = match next {
-        Some(_) if distribution.is_known || now >= before(signer.not_after, FORCE_ROTATION_BEFORE) => {
+        Some(_) if distribution.is_distributed || now >= before(signer.not_after, FORCE_ROTATION_BEFORE) => {
             let mut write = patch(ca, names::CA_SECRET, argocd);
             if let Write::Patch { body, .. } = &mut write {
                 body["metadata"]["annotations"] = json!({PROMOTED: time(now)});
             }
-            return Some(made(write, Recipe::Promote { authority }));
+            return Some(with_generated_data(write, Recipe::Promote { authority }));
         }
         None if now >= signer.renews_at() => Recipe::NextAuthority {
             common_name,
@@ -84,7 +84,7 @@ pub(super) fn next(
         None if ca.certificates.len() > 1 && is_previous_unused(ca, distribution, now) => Recipe::Drop { authority },
         _ => return None,
     };
-    Some(made(patch(ca, names::CA_SECRET, argocd), recipe))
+    Some(with_generated_data(patch(ca, names::CA_SECRET, argocd), recipe))
 }
 
 /// Returns the time when the CA must be reconciled without watch events.
@@ -107,7 +107,7 @@ fn is_renewed(signer: &Certificate) -> bool {
 fn is_previous_unused(ca: &TlsSecret, distribution: CaDistribution, now: Timestamp) -> bool {
     let mut previous = ca.certificates.iter().skip(1);
     let is_over = previous.all(|it| after(it.not_after, CLOCK_SKEW) < now);
-    is_over || (distribution.is_used && now >= previous_expires_at(ca))
+    is_over || (distribution.has_issued_all && now >= previous_expires_at(ca))
 }
 
 /// Returns the time since when the first certificate signs.
@@ -141,7 +141,7 @@ pub(super) fn leaf(
 ) -> Option<Write> {
     let write = match existing {
         None => create(desired.secret, argocd),
-        Some(existing) if existing.deleting || is_right(ca, existing, desired, now) || !is_of(ca, existing) => {
+        Some(existing) if existing.deleting || is_up_to_date(ca, existing, desired, now) || !is_of(ca, existing) => {
             return None;
         }
         Some(existing) => patch(existing, desired.secret, argocd),
@@ -153,11 +153,11 @@ pub(super) fn leaf(
         not_after: after(now, LEAF_LIFETIME),
         authority: of(ca, argocd),
     };
-    Some(made(write, recipe))
+    Some(with_generated_data(write, recipe))
 }
 
 /// Returns true if a certificate is as desired, so that none is issued without a reason.
-fn is_right(ca: &TlsSecret, existing: &TlsSecret, desired: &Leaf<'_>, now: Timestamp) -> bool {
+fn is_up_to_date(ca: &TlsSecret, existing: &TlsSecret, desired: &Leaf<'_>, now: Timestamp) -> bool {
     let (Some(signer), Some(leaf)) = (ca.leaf(), existing.leaf()) else {
         return false;
     };
@@ -179,7 +179,7 @@ pub(crate) fn of(ca: &TlsSecret, argocd: &str) -> Authority {
     }
 }
 
-fn made(write: Write, recipe: Recipe) -> Write {
+fn with_generated_data(write: Write, recipe: Recipe) -> Write {
     Write::Generate {
         write: Box::new(write),
         recipe,
@@ -209,7 +209,7 @@ pub(super) fn secret(name: &str, argocd: &str, kind: &str) -> Write {
 
 /// Returns the write that creates the key with which the principal signs tokens.
 pub(super) fn token_key(argocd: &str) -> Write {
-    made(secret(names::JWT_SECRET, argocd, "Opaque"), Recipe::Jwt)
+    with_generated_data(secret(names::JWT_SECRET, argocd, "Opaque"), Recipe::Jwt)
 }
 
 fn patch(existing: &TlsSecret, name: &str, argocd: &str) -> Write {

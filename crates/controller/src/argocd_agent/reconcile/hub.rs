@@ -7,7 +7,7 @@ use super::authority::{self, CaDistribution, Leaf};
 use super::{ABOUT, NAME, WATCHES, blocklist, ensure, ensure_absent, issued, management, of_argocd, server, works};
 use crate::argocd_agent as agent;
 use crate::assignment;
-use crate::assignment::GitOps;
+use crate::assignment::GitOpsClusterRef;
 use crate::cache::{Cache, ReconcileKind};
 use crate::model::{AgentResource, Object, TlsSecret};
 use crate::reconcile::{Context, Controller};
@@ -44,9 +44,9 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     let certificates = blocklist::next(cache, context.now).or_else(|| issued::expired(cache, context.now));
     let write = if certificates.is_some() {
         certificates
-    } else if GitOps::with_agents(cache).next().is_some() {
+    } else if GitOpsClusterRef::with_agents(cache).next().is_some() {
         desired(cache, context)
-    } else if GitOps::all(cache).any(may_request_agents) {
+    } else if GitOpsClusterRef::all(cache).any(may_request_agents) {
         install(cache, context)
     } else {
         unwanted(cache)
@@ -65,13 +65,13 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
 
 /// Returns true if a GitOpsCluster requests agents, served or not, or may do so, or if its operators still have objects to
 /// delete.
-fn may_request_agents(gitops: GitOps<'_>) -> bool {
+fn may_request_agents(gitops: GitOpsClusterRef<'_>) -> bool {
     let it = gitops.object;
-    !it.deleting && it.spec.may_have_agent() || works::operated(gitops).next().is_some()
+    !it.deleting && it.spec.may_have_agent() || works::with_operator_resource(gitops).next().is_some()
 }
 
 fn requeue_after(cache: &Cache, _: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
-    let rollouts = GitOps::with_agents(cache)
+    let rollouts = GitOpsClusterRef::with_agents(cache)
         .filter_map(|(gitops, _)| super::rollout::requeue_after(cache, gitops.object_ref, context));
     rollouts
         .chain(renewal(cache))
@@ -82,7 +82,7 @@ fn requeue_after(cache: &Cache, _: &ObjectRef, context: &Context<'_>) -> Option<
 
 /// Returns the time when the next certificate must be renewed.
 fn renewal(cache: &Cache) -> Option<Timestamp> {
-    GitOps::with_agents(cache).next()?;
+    GitOpsClusterRef::with_agents(cache).next()?;
     let ca = cache.certificate(names::CA_SECRET)?;
     let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].map(|name| cache.certificate(name));
     let ours = leaves.into_iter().flatten().filter(|leaf| authority::is_of(ca, leaf));
@@ -121,7 +121,7 @@ fn leaves(cache: &Cache, ca: &TlsSecret, now: Timestamp) -> Option<Write> {
     let argocd = &**cache.argocd();
     let [services, routes, nodes] =
         [AgentResource::Services, AgentResource::Routes, AgentResource::Nodes].map(|kind| of_argocd(cache, kind));
-    let servers = GitOps::with_agents(cache).filter_map(|(_, desired)| server(cache, desired).ok());
+    let servers = GitOpsClusterRef::with_agents(cache).filter_map(|(_, desired)| server(cache, desired).ok());
     let mut addresses: Vec<_> = servers.map(|server| Some(server.address)).collect();
     addresses.push(None);
     let names = addresses
@@ -171,15 +171,15 @@ fn restart(cache: &Cache, ca: &TlsSecret) -> Option<Write> {
 fn distribution(cache: &Cache) -> CaDistribution {
     let Some(ca) = cache.certificate(names::CA_SECRET) else {
         return CaDistribution {
-            is_known: false,
-            is_used: false,
+            is_distributed: false,
+            has_issued_all: false,
         };
     };
     // Checking every certificate takes time, and is not needed with only one CA certificate.
     if ca.next.is_none() && ca.certificates.len() < 2 {
         return CaDistribution {
-            is_known: true,
-            is_used: true,
+            is_distributed: true,
+            has_issued_all: true,
         };
     }
     let issued = |name| {
@@ -190,17 +190,18 @@ fn distribution(cache: &Cache) -> CaDistribution {
             !is_ours || leaf.is_some_and(|(leaf, signer)| leaf.is_issued_by(signer))
         })
     };
-    let mut clusters: BTreeSet<_> = GitOps::with_agents(cache)
-        .flat_map(|(gitops, _)| gitops.agents())
+    let mut clusters: BTreeSet<_> = GitOpsClusterRef::with_agents(cache)
+        .flat_map(|(gitops, _)| gitops.agent_clusters())
         .collect();
     // Clusters of a GitOpsCluster that is currently invalid or not served keep their agents, and need the next CA too.
-    let kept = GitOps::all(cache)
-        .filter(|gitops| !gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.agent().is_none());
-    clusters.extend(kept.flat_map(GitOps::decided));
+    let kept = GitOpsClusterRef::all(cache).filter(|gitops| {
+        !gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.served_agent().is_none()
+    });
+    clusters.extend(kept.flat_map(GitOpsClusterRef::decided_clusters));
     let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS];
     CaDistribution {
-        is_known: clusters.iter().all(|cluster| works::has(cache, cluster, ca)),
-        is_used: leaves.into_iter().all(issued)
+        is_distributed: clusters.iter().all(|cluster| works::has(cache, cluster, ca)),
+        has_issued_all: leaves.into_iter().all(issued)
             && clusters
                 .iter()
                 .all(|cluster| works::is_registered_by(cache, cluster, ca)),
@@ -226,7 +227,7 @@ fn install(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     )
 }
 
-/// Returns the clusters that have the add-on and are not in these entries, although no GitOpsCluster has released them.
+/// Returns the clusters with the add-on that these entries would lose, although no GitOpsCluster has released them.
 fn left_out(cache: &Cache, entries: &[DesiredEntry]) -> Vec<String> {
     let named: BTreeSet<_> = entries
         .iter()
@@ -235,8 +236,8 @@ fn left_out(cache: &Cache, entries: &[DesiredEntry]) -> Vec<String> {
     let all = cache.objects(AgentResource::AddOns).filter(|(addon, it)| {
         let cluster = &*addon.namespace;
         // The new owner may not have named it yet.
-        let is_taken = || assignment::of(cache, cluster).served().is_some();
-        let stays = || !super::addon::is_given_up(cache, cluster) || is_taken();
+        let is_taken = || assignment::of(cache, cluster).served_owner().is_some();
+        let stays = || !super::addon::is_released_by_all(cache, cluster) || is_taken();
         !named.contains(cluster) && !it.deleting && stays()
     });
     all.map(|(addon, _)| addon.namespace.to_string()).collect()
@@ -250,9 +251,9 @@ pub(super) fn unselected_clusters(cache: &Cache, context: &Context<'_>) -> Vec<S
 /// Returns the entries of the GitOpsClusters. A GitOpsCluster with missing objects, or one that is currently not served, keeps
 /// its previous entry.
 fn entries(cache: &Cache, context: &Context<'_>, existing: Option<&Object>) -> Vec<DesiredEntry> {
-    let all = GitOps::all(cache).filter(|gitops| may_request_agents(*gitops));
+    let all = GitOpsClusterRef::all(cache).filter(|gitops| may_request_agents(*gitops));
     all.filter_map(|gitops| {
-        let desired = gitops.agent();
+        let desired = gitops.served_agent();
         let entry = desired.and_then(|desired| super::addon::entry(gitops, desired, context));
         entry.or_else(|| super::addon::entry_before(gitops, &existing?.object))
     })
@@ -262,8 +263,8 @@ fn entries(cache: &Cache, context: &Context<'_>, existing: Option<&Object>) -> V
 /// Returns the next deletion of shared objects once no GitOpsCluster requests agents. Deletes only while the last GitOpsCluster
 /// that requested agents waits for it: an empty list of GitOpsClusters is no reason.
 fn unwanted(cache: &Cache) -> Option<Write> {
-    let is_waiting = GitOps::all(cache).any(|gitops| {
-        let is_last = gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.is_held();
+    let is_waiting = GitOpsClusterRef::all(cache).any(|gitops| {
+        let is_last = gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.has_finalizer();
         !gitops.is_of_another_controller() && (is_last || super::addon::is_left(gitops))
     });
     if !is_waiting {
@@ -278,7 +279,7 @@ fn unwanted(cache: &Cache) -> Option<Write> {
     let shared_objects = shared_objects(cache)
         .find_map(|(resource, object_ref, existing)| ensure_absent(resource, &object_ref, existing));
     let records = || {
-        let mut all = cache.objects(AgentResource::Issued);
+        let mut all = cache.objects(AgentResource::IssuedCertificates);
         all.find_map(|(object_ref, existing)| ensure_absent(&SECRETS, object_ref, existing))
     };
     shared_objects.or_else(|| certificate(cache)).or_else(records)
@@ -322,5 +323,7 @@ pub(super) fn is_left(cache: &Cache) -> bool {
     management(cache).is_some_and(Object::is_ours)
         || shared_objects(cache).any(|(_, _, existing)| existing.is_ours())
         || certificates.any(|it| it.is_ours)
-        || cache.objects(AgentResource::Issued).any(|(_, it)| it.is_ours())
+        || cache
+            .objects(AgentResource::IssuedCertificates)
+            .any(|(_, it)| it.is_ours())
 }

@@ -3,7 +3,7 @@
 use super::{authority, blocklist};
 use crate::annotations::OWNER;
 use crate::assignment;
-use crate::assignment::GitOps;
+use crate::assignment::GitOpsClusterRef;
 use crate::assignment::certificates::{record, records, revoked_by_owner, unexpired};
 use crate::cache::Cache;
 use crate::model::Object;
@@ -59,13 +59,13 @@ pub(super) fn sign(
     }
 }
 
-/// Returns the write that makes the GitOpsCluster that runs the agent now the one that can revoke it. Does not replace a
-/// GitOpsCluster that already revokes it.
-pub(super) fn claim(gitops: GitOps<'_>, cluster: &str) -> Option<Write> {
+/// Returns the write that makes this GitOpsCluster, which runs the agent, the one that can revoke it, unless the recorded one
+/// already revokes it.
+pub(super) fn claim(gitops: GitOpsClusterRef<'_>, cluster: &str) -> Option<Write> {
     let (cache, object_ref) = (gitops.cache, gitops.object_ref);
     let record = record(cache, cluster).filter(|it| it.is_ours() && !it.deleting)?;
-    let is_right = record.owner().as_ref() == Some(object_ref);
-    (!is_right && revoked_by_owner(cache, record, cluster).is_none()).then(|| Write::Patch {
+    let is_recorded = record.owner().as_ref() == Some(object_ref);
+    (!is_recorded && revoked_by_owner(cache, record, cluster).is_none()).then(|| Write::Patch {
         resource: &SECRETS,
         object_ref: ObjectRef::new(cache.argocd(), &names::issued(cluster)),
         body: json!({
@@ -75,7 +75,7 @@ pub(super) fn claim(gitops: GitOps<'_>, cluster: &str) -> Option<Write> {
 }
 
 /// Returns true if unexpired certificates that a GitOpsCluster leaves behind are not on the blocklist yet.
-pub(super) fn is_pending(gitops: GitOps<'_>, now: Timestamp) -> bool {
+pub(super) fn is_pending(gitops: GitOpsClusterRef<'_>, now: Timestamp) -> bool {
     let cache = gitops.cache;
     let mut of_it = records(cache).filter(|(_, _, it)| it.owner().as_ref() == Some(gitops.object_ref));
     of_it.any(|(cluster, _, record)| {
@@ -99,11 +99,11 @@ pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> 
 }
 
 /// Returns the clusters that a GitOpsCluster lists as revoked although another one runs the agent there.
-pub(crate) fn revoked_but_run_by_others(gitops: GitOps<'_>) -> Vec<String> {
+pub(crate) fn revoked_but_run_by_others(gitops: GitOpsClusterRef<'_>) -> Vec<String> {
     let revoked = gitops.object.spec.agent.iter().flat_map(|desired| &desired.revoked);
     let all = revoked.filter_map(|cluster| {
         let assignment = assignment::of(gitops.cache, cluster);
-        let owner = assignment.running.as_ref()?;
+        let owner = assignment.agent_owner.as_ref()?;
         let had = record(gitops.cache, cluster).and_then(Object::owner);
         (owner != gitops.object_ref && had.as_ref() != Some(gitops.object_ref))
             .then(|| format!("{cluster} (of GitOpsCluster {owner})"))

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) fn agents(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
     let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.may_have_agent());
     let mut all: BTreeSet<_> = asking.map(|(object_ref, _)| object_ref.clone()).collect();
-    let decisions = cache.objects(AgentResource::Decisions);
+    let decisions = cache.objects(AgentResource::OwnDecisions);
     all.extend(decisions.filter_map(|(_, it)| it.owner()));
     let mut affected = vec![ReconcileRequest::argocd(cache.argocd())];
     affected.extend(ReconcileRequest::gitops_all(&all));
@@ -64,7 +64,7 @@ pub(super) fn owners(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReque
     affected
 }
 
-/// A cluster in one decision can be left out of another.
+/// Returns all GitOpsClusters with agents: after one decision names a cluster, another may omit it.
 pub(super) fn decisions(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected = agents(cache, changed);
     affected.extend(ReconcileRequest::gitops_all(&owners_of(cache, changed)));

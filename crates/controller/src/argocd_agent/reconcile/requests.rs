@@ -130,7 +130,7 @@ fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
     }
     let cluster = requester.cluster().unwrap_or_default();
     let assignment = assignment::of(cache, cluster);
-    if let Some(owner) = &assignment.revoking {
+    if let Some(owner) = &assignment.revoked_by {
         let why = format!(
             "the agent of ManagedCluster {cluster} is revoked: to readmit it, remove the cluster from revokedClusters \
              of GitOpsCluster {owner}"
@@ -138,7 +138,7 @@ fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
         return Approval::Deny(REVOKED, why);
     }
     // A cluster may join before the controller knows it: wait and retry.
-    let Some(owner) = assignment.served() else {
+    let Some(owner) = assignment.served_owner() else {
         return Approval::Pending;
     };
     let record = record(cache, cluster);

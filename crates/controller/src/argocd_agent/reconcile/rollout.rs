@@ -6,8 +6,8 @@ use super::templates::template_name;
 use super::{ensure, ensure_absent, management};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::decisions;
-use crate::argocd_agent::rollout::{Agent, Fleet, Plan, Strategy, UpdatedClusters, plan as decide};
-use crate::assignment::GitOps;
+use crate::argocd_agent::rollout::{Agent, Plan, RolloutInput, Strategy, UpdatedClusters, plan as decide};
+use crate::assignment::GitOpsClusterRef;
 use crate::cache::Cache;
 use crate::model::{AgentResource, Availability};
 use crate::reconcile::Context;
@@ -18,8 +18,7 @@ use ocm::object_ref::ObjectRef;
 use ocm::resources::{DECISIONS, PLACEMENTS};
 use serde_json::Value;
 
-/// The interval of reconciliations during a rollout without watch events: it may also wait for more than a cluster becoming
-/// reachable.
+/// The interval of reconciliations during a rollout without watch events, for which OCM or an operator may have to act first.
 const RESYNC_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
 /// Returns the current ClusterManagementAddOn.
@@ -28,18 +27,18 @@ fn management_addon(cache: &Cache) -> Option<&Value> {
 }
 
 /// Returns the rollout plan of a GitOpsCluster whose clusters should have this template.
-pub(super) fn plan<'a>(gitops: GitOps<'a>, template: &'a str, context: &Context<'_>) -> Plan<'a> {
+pub(super) fn plan<'a>(gitops: GitOpsClusterRef<'a>, template: &'a str, context: &Context<'_>) -> Plan<'a> {
     let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
     let management_addon = management_addon(cache);
     let first = management_addon.and_then(|existing| agent::present_template((namespace, name), existing));
     let agent = gitops.object.spec.agent.as_ref();
-    let clusters = gitops.agents().into_iter().map(|cluster| {
+    let clusters = gitops.agent_clusters().into_iter().map(|cluster| {
         let addon = cache.object(AgentResource::AddOns, &ObjectRef::new(cluster, names::ADDON));
         let is_available = cache.availability(cluster) == Availability::Available;
         (cluster, Agent::read(addon.map(|addon| &addon.object), is_available))
     });
-    decide(&Fleet {
-        desired: first.filter(|_| is_held(gitops)).unwrap_or(template),
+    decide(&RolloutInput {
+        desired: first.filter(|_| waits_for_operator(gitops)).unwrap_or(template),
         strategy: Strategy::read(agent.and_then(|agent| agent.rollout.as_ref())),
         first,
         read: progression(cache, namespace, &names::placement(name)).and_then(read),
@@ -51,10 +50,10 @@ pub(super) fn plan<'a>(gitops: GitOps<'a>, template: &'a str, context: &Context<
 }
 
 /// Returns true if an operator that is no longer desired still has an ArgoCD resource to delete on a reachable cluster.
-fn is_held(gitops: GitOps<'_>) -> bool {
+fn waits_for_operator(gitops: GitOpsClusterRef<'_>) -> bool {
     let agent = gitops.object.spec.agent.as_ref();
     agent.is_some_and(|agent| !agent.is_operated())
-        && super::works::operated(gitops)
+        && super::works::with_operator_resource(gitops)
             .any(|(at, _)| gitops.cache.availability(&at.namespace) == Availability::Available)
 }
 
@@ -73,7 +72,7 @@ fn read(progression: &Value) -> Option<&str> {
 }
 
 /// Returns the clusters that already have the next version.
-fn updated(gitops: GitOps<'_>) -> UpdatedClusters<'_> {
+fn updated(gitops: GitOpsClusterRef<'_>) -> UpdatedClusters<'_> {
     let decisions = gitops
         .next_decisions()
         .filter_map(|(_, it)| it.object["status"]["decisions"].as_array());
@@ -83,11 +82,11 @@ fn updated(gitops: GitOps<'_>) -> UpdatedClusters<'_> {
 }
 
 /// Returns the template that the second entry can have now: its Placement must exist first.
-pub(super) fn next(gitops: GitOps<'_>, plan: &Plan<'_>) -> Option<String> {
+pub(super) fn next(gitops: GitOpsClusterRef<'_>, plan: &Plan<'_>) -> Option<String> {
     let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
     let at = ObjectRef::new(namespace, &names::next_placement(name));
     let exists = cache
-        .object(AgentResource::Placements, &at)
+        .object(AgentResource::OwnPlacements, &at)
         .is_some_and(|it| !it.deleting);
     let present = management_addon(cache).and_then(|existing| agent::next_template((namespace, name), existing));
     let next = plan.next?;
@@ -95,14 +94,14 @@ pub(super) fn next(gitops: GitOps<'_>, plan: &Plan<'_>) -> Option<String> {
 }
 
 /// Returns the writes that create, update or delete the second Placement and its PlacementDecisions.
-pub(super) fn writes(gitops: GitOps<'_>, template: &str, context: &Context<'_>) -> Vec<Write> {
+pub(super) fn writes(gitops: GitOpsClusterRef<'_>, template: &str, context: &Context<'_>) -> Vec<Write> {
     let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
     let plan = plan(gitops, template, context);
     let placement = names::next_placement(name);
     let is_named =
         management_addon(cache).is_some_and(|existing| agent::next_template((namespace, name), existing).is_some());
     let at = ObjectRef::new(namespace, &placement);
-    let before = cache.object(AgentResource::Placements, &at);
+    let before = cache.object(AgentResource::OwnPlacements, &at);
     let existing: Vec<_> = gitops.next_decisions().collect();
     if plan.next.is_some() || is_named {
         let placement = ensure(&PLACEMENTS, agent::next_placement((namespace, name)), before);
@@ -127,8 +126,8 @@ pub(super) fn writes(gitops: GitOps<'_>, template: &str, context: &Context<'_>) 
 
 /// Returns the time when a GitOpsCluster's rollout must be reconciled again without watch events.
 pub(crate) fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
-    let gitops = GitOps::get(cache, object_ref)?;
-    let desired = gitops.agent()?;
+    let gitops = GitOpsClusterRef::get(cache, object_ref)?;
+    let desired = gitops.served_agent()?;
     if Strategy::read(desired.rollout.as_ref()) == Strategy::All {
         return None;
     }

@@ -3,12 +3,12 @@
 
 use crate::argocd_agent as agent;
 use crate::argocd_agent::DesiredAgent;
-use crate::assignment::GitOps;
+use crate::assignment::GitOpsClusterRef;
 use crate::reconcile::Context;
 use serde_json::Value;
 
 /// Returns the AddOnTemplate of a GitOpsCluster.
-pub(super) fn template(gitops: GitOps<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Value {
+pub(super) fn template(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Value {
     agent::template(
         gitops.namespace_and_name(),
         desired,
@@ -18,7 +18,7 @@ pub(super) fn template(gitops: GitOps<'_>, desired: &DesiredAgent, context: &Con
 }
 
 /// Returns the name of the AddOnTemplate of a GitOpsCluster with these argocd-agent settings, which are its own.
-pub(super) fn template_name(gitops: GitOps<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Box<str> {
+pub(super) fn template_name(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Box<str> {
     let name = gitops.cache.template_name(gitops.object_ref, || {
         let template = template(gitops, desired, context);
         template["metadata"]["name"].as_str().unwrap_or_default().into()

@@ -145,14 +145,14 @@ const DOUBTS: [(&str, Doubt); 8] = [
 fn uncertain_selection_keeps_every_agent() {
     for (why, doubt) in DOUBTS {
         let mut hub = Hub::with_all_agents();
-        let works = hub.kept(AgentResource::Works).len();
+        let works = hub.kept(AgentResource::AgentWorks).len();
         doubt(&mut hub);
         hub.settle();
         hub.reconcile_all();
         let later = hub.now + days(25);
         hub.advance_to(later);
         assert_eq!(hub.with_addon(), ["eu1", "eu2"], "{why}");
-        assert_eq!(hub.kept(AgentResource::Works).len(), works, "{why}");
+        assert_eq!(hub.kept(AgentResource::AgentWorks).len(), works, "{why}");
         hub.restart_controller();
         hub.join("eu2", Availability::Available);
         hub.select_for(&some(), &["eu1", "eu2"]);
@@ -197,7 +197,7 @@ fn deselected_cluster_loses_its_agent_and_its_works() {
         hub.join("eu2", Availability::Available);
         hub.settle();
         assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1"], vec!["eu2"]));
-        let works = hub.kept(AgentResource::Works);
+        let works = hub.kept(AgentResource::AgentWorks);
         assert!(
             works.iter().all(|(object_ref, _)| *object_ref.namespace == *"eu1"),
             "{works:?}"
@@ -322,7 +322,7 @@ fn gitopscluster_moved_to_another_argo_cd_keeps_its_agents() {
     hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
     assert_eq!(hub.objects[&all()]["metadata"]["finalizers"], json!([finalizers[1]]));
-    assert!(!hub.kept(AgentResource::Works).is_empty() && !hub.kept(AgentResource::Templates).is_empty());
+    assert!(!hub.kept(AgentResource::AgentWorks).is_empty() && !hub.kept(AgentResource::Templates).is_empty());
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn enqueues_the_owner_of_objects_on_deselected_clusters() {
     hub.settle();
     hub.secret("cluster-eu1", None);
     for (kind, object_ref) in [
-        (AgentResource::Works, ObjectRef::new("eu1", names::CA_WORK)),
+        (AgentResource::AgentWorks, ObjectRef::new("eu1", names::CA_WORK)),
         (AgentResource::AddOns, addon_of("eu1")),
     ] {
         hub.affected.clear();
@@ -350,7 +350,7 @@ fn unclear_agent_mode_still_enqueues_for_owned_objects() {
     let mode = json!({"gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "mode": "unheard-of"}}});
     hub.write(&all(), &acm(&mode));
     hub.settle();
-    hub.put(Kind::AgentResource(AgentResource::Management), &management(), None);
+    hub.put(Kind::AgentResource(AgentResource::ManagementAddOn), &management(), None);
     assert!(hub.affected.contains(&(ReconcileKind::GitOpsCluster, all())));
 }
 
@@ -359,12 +359,12 @@ fn ignores_works_of_deselected_clusters() {
     let mut hub = Hub::with_all_agents();
     let work = hub
         .get(
-            Kind::AgentResource(AgentResource::Works),
+            Kind::AgentResource(AgentResource::AgentWorks),
             &ObjectRef::new("eu1", names::CA_WORK),
         )
         .cloned();
     hub.put(
-        Kind::AgentResource(AgentResource::Works),
+        Kind::AgentResource(AgentResource::AgentWorks),
         &ObjectRef::new("eu3", names::CA_WORK),
         work,
     );
@@ -383,10 +383,10 @@ fn disabling_agents_deletes_works_and_the_add_on() {
     for kind in [
         AgentResource::Templates,
         AgentResource::AddOnConfigs,
-        AgentResource::Placements,
-        AgentResource::Decisions,
-        AgentResource::Works,
-        AgentResource::Management,
+        AgentResource::OwnPlacements,
+        AgentResource::OwnDecisions,
+        AgentResource::AgentWorks,
+        AgentResource::ManagementAddOn,
     ] {
         assert_eq!(hub.kept(kind), [], "{kind:?}");
     }
@@ -407,7 +407,7 @@ fn install_theirs(hub: &mut Hub, clusters: &[&str]) {
         "installStrategy": {"type": "Manual"},
     }});
     hub.put(
-        Kind::AgentResource(AgentResource::Management),
+        Kind::AgentResource(AgentResource::ManagementAddOn),
         &management(),
         Some(theirs),
     );
@@ -455,7 +455,7 @@ fn keeps_the_add_on_of_unselected_clusters_and_reports_it() {
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
     let strategy = |hub: &Hub| {
-        let existing = hub.get(Kind::AgentResource(AgentResource::Management), &management());
+        let existing = hub.get(Kind::AgentResource(AgentResource::ManagementAddOn), &management());
         existing.expect("it is there")["spec"]["installStrategy"]["type"].clone()
     };
     assert_eq!(strategy(&hub), "Manual");

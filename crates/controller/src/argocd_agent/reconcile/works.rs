@@ -6,7 +6,7 @@ use super::{ABOUT, NAME, WATCHES, ensure, ensure_absent, issued, management, ser
 use crate::argocd_agent as agent;
 use crate::argocd_agent::state;
 use crate::assignment;
-use crate::assignment::GitOps;
+use crate::assignment::GitOpsClusterRef;
 use crate::cache::{Cache, ReconcileKind};
 use crate::cluster_secrets::{ClusterSecret, MANAGED_BY};
 use crate::model::{AgentResource, Object, TlsSecret};
@@ -38,7 +38,10 @@ const PEER: &str = "argocd-pull-integration";
 fn reconcile(cache: &Cache, cluster: &ObjectRef, _: &Context<'_>) -> Option<Action> {
     let cluster = &*cluster.name;
     let assignment = assignment::of(cache, cluster);
-    let Some(gitops) = assignment.served().and_then(|owner| GitOps::get(cache, owner)) else {
+    let Some(gitops) = assignment
+        .served_owner()
+        .and_then(|owner| GitOpsClusterRef::get(cache, owner))
+    else {
         return unwanted(cache, cluster);
     };
     let writes = desired(gitops, cluster).into_iter();
@@ -49,9 +52,9 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, _: &Context<'_>) -> Option<Acti
 }
 
 /// Returns the writes for missing, outdated and obsolete ManifestWorks of a cluster.
-fn desired(gitops: GitOps<'_>, cluster: &str) -> Vec<Write> {
+fn desired(gitops: GitOpsClusterRef<'_>, cluster: &str) -> Vec<Write> {
     let (cache, object_ref) = (gitops.cache, gitops.object_ref);
-    let (Some(desired), Some(ca)) = (gitops.agent(), cache.certificate(names::CA_SECRET)) else {
+    let (Some(desired), Some(ca)) = (gitops.served_agent(), cache.certificate(names::CA_SECRET)) else {
         return Vec::new();
     };
     if ca.leaf().is_none() {
@@ -59,7 +62,7 @@ fn desired(gitops: GitOps<'_>, cluster: &str) -> Vec<Write> {
     }
     let mut authorities = agent::ca_work(cluster, &desired.namespace, &ca.text, &object_ref.to_string());
     // Remove the list of earlier versions: the cluster's agent may write to it.
-    let before = cache.object(AgentResource::Works, &ObjectRef::new(cluster, names::CA_WORK));
+    let before = cache.object(AgentResource::AgentWorks, &ObjectRef::new(cluster, names::CA_WORK));
     if before.is_some_and(|work| !work.object["metadata"]["annotations"][OLD_LIST].is_null()) {
         authorities["metadata"]["annotations"][OLD_LIST] = Value::Null;
     }
@@ -81,7 +84,7 @@ fn desired(gitops: GitOps<'_>, cluster: &str) -> Vec<Write> {
         .collect();
     let obsolete = is_known.then(|| obsolete(cache, cluster, &names)).flatten();
     let lacking = all.iter().zip(&names).filter_map(|(work, name)| {
-        let existing = cache.object(AgentResource::Works, &ObjectRef::new(cluster, name));
+        let existing = cache.object(AgentResource::AgentWorks, &ObjectRef::new(cluster, name));
         ensure(&WORKS, work.clone(), existing)
     });
     lacking.chain(obsolete).collect()
@@ -92,24 +95,24 @@ fn desired(gitops: GitOps<'_>, cluster: &str) -> Vec<Write> {
 /// of objects in both.
 fn obsolete(cache: &Cache, cluster: &str, names: &[&str]) -> Option<Write> {
     let is_work_applied = |name: &&str| {
-        let work = cache.object(AgentResource::Works, &ObjectRef::new(cluster, name));
+        let work = cache.object(AgentResource::AgentWorks, &ObjectRef::new(cluster, name));
         work.is_some_and(is_applied)
     };
     if !names.iter().all(is_work_applied) {
         return None;
     }
     let mut others = cache
-        .objects(AgentResource::Works)
+        .objects(AgentResource::AgentWorks)
         .filter(|(at, work)| *at.namespace == *cluster && !names.contains(&&*at.name) && work.owner().is_some());
     others.find_map(|(at, work)| ensure_absent(&WORKS, at, work))
 }
 
 /// Returns the ManifestWorks of a GitOpsCluster with an ArgoCD resource that the add-on's operator has to delete: Kubernetes does
 /// not delete it without the operator, which has set a finalizer.
-pub(super) fn operated(gitops: GitOps<'_>) -> impl Iterator<Item = (&ObjectRef, &Object)> {
+pub(super) fn with_operator_resource(gitops: GitOpsClusterRef<'_>) -> impl Iterator<Item = (&ObjectRef, &Object)> {
     let (namespace, name) = gitops.namespace_and_name();
     let name = names::argocd_work(namespace, name);
-    let all = gitops.created(AgentResource::Works);
+    let all = gitops.owned_objects(AgentResource::AgentWorks);
     all.filter(move |(at, work)| {
         *at.name == *name && work.object["metadata"]["annotations"][names::OPERATOR_MANAGED] == "true"
     })
@@ -136,12 +139,12 @@ fn adopted(cache: &Cache, cluster: &str) -> Option<Write> {
 /// Returns the action that deletes the ManifestWorks of a cluster on which no GitOpsCluster runs an agent any more.
 fn unwanted(cache: &Cache, cluster: &str) -> Option<Action> {
     let all = cache
-        .objects(AgentResource::Works)
+        .objects(AgentResource::AgentWorks)
         .filter(|(at, _)| *at.namespace == *cluster);
     let mut obsolete = all.filter_map(|(at, work)| {
-        let gitops = GitOps::get(cache, &work.owner()?)?;
+        let gitops = GitOpsClusterRef::get(cache, &work.owner()?)?;
         let write = ensure_absent(&WORKS, at, work)?;
-        gitops.has_given_up(cluster).then_some((gitops, write))
+        gitops.has_released_agent(cluster).then_some((gitops, write))
     });
     let (gitops, write) = obsolete.next()?;
     let writes = [write].into_iter().chain(obsolete.map(|(_, write)| write));
@@ -150,7 +153,7 @@ fn unwanted(cache: &Cache, cluster: &str) -> Option<Action> {
 
 /// Returns true if a cluster and its cluster Secrets have these CA certificates.
 pub(super) fn has(cache: &Cache, cluster: &str, ca: &TlsSecret) -> bool {
-    let Some(work) = cache.object(AgentResource::Works, &ObjectRef::new(cluster, names::CA_WORK)) else {
+    let Some(work) = cache.object(AgentResource::AgentWorks, &ObjectRef::new(cluster, names::CA_WORK)) else {
         return false;
     };
     is_applied(work) && has_text(&work.object, &ca.text) && registered(cache, cluster).all(|secret| secret.trusts(ca))

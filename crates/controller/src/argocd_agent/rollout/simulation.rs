@@ -85,7 +85,7 @@ impl Hub {
         self.clusters.entry(name(number)).or_insert(cluster);
     }
 
-    fn plan(&self, desired: &'static str) -> (Plan<'static>, Fleet<'static>) {
+    fn plan(&self, desired: &'static str) -> (Plan<'static>, RolloutInput<'static>) {
         let clusters = self.clusters.iter().map(|(name, it)| {
             let agent = Agent {
                 is_available: it.is_available,
@@ -100,7 +100,7 @@ impl Hub {
             };
             (*name, agent)
         });
-        let fleet = Fleet {
+        let fleet = RolloutInput {
             desired,
             strategy: Strategy::Progressive(self.limits),
             first: Some(self.first),

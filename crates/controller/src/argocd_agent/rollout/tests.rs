@@ -46,8 +46,8 @@ fn limits(max_concurrency: usize, max_failures: usize) -> Limits {
 }
 
 /// Returns a fleet during a rollout of `new` after `old`, two at a time; these clusters were moved an hour ago.
-fn fleet(clusters: &[(&'static str, Agent<'static>)], updated: &[&'static str]) -> Fleet<'static> {
-    Fleet {
+fn fleet(clusters: &[(&'static str, Agent<'static>)], updated: &[&'static str]) -> RolloutInput<'static> {
+    RolloutInput {
         desired: "new",
         strategy: Strategy::Progressive(limits(2, 0)),
         first: Some("old"),
@@ -59,7 +59,7 @@ fn fleet(clusters: &[(&'static str, Agent<'static>)], updated: &[&'static str]) 
     }
 }
 
-fn of_five(updated: &[(&'static str, Agent<'static>)]) -> Fleet<'static> {
+fn of_five(updated: &[(&'static str, Agent<'static>)]) -> RolloutInput<'static> {
     let mut fleet = fleet(&["a", "b", "c", "d", "e"].map(|cluster| (cluster, well("old"))), &[]);
     fleet.clusters.extend(updated.iter().copied());
     fleet.updated = updated.iter().map(|(cluster, _)| (*cluster, Some(at(3600)))).collect();
@@ -130,7 +130,7 @@ fn stops_at_too_many_failures_without_rollback() {
         stopped.progress.message,
         "1 of 5 clusters have the desired version, 2 at a time; stopped: 1 failed: a"
     );
-    let tolerant = Fleet {
+    let tolerant = RolloutInput {
         strategy: Strategy::Progressive(limits(2, 1)),
         ..fleet
     };
@@ -145,7 +145,7 @@ fn stops_at_too_many_failures_without_rollback() {
 
 #[test]
 fn deadline_applies_to_versions_never_applied() {
-    let fleet = |agent: Agent<'static>, progress_deadline: Option<i64>| Fleet {
+    let fleet = |agent: Agent<'static>, progress_deadline: Option<i64>| RolloutInput {
         strategy: Strategy::Progressive(Limits {
             progress_deadline: progress_deadline.map(SignedDuration::from_secs),
             ..limits(1, 0)
@@ -171,7 +171,7 @@ fn deadline_applies_to_versions_never_applied() {
 
 #[test]
 fn rolling_back_is_immediate() {
-    let fleet = Fleet {
+    let fleet = RolloutInput {
         desired: "old",
         ..of_five(&[("a", ill("new", 120)), ("b", well("new"))])
     };
@@ -203,7 +203,7 @@ fn completes_when_every_reachable_cluster_is_healthy() {
         "they stay named until OCM has read that all have it"
     );
     assert_eq!(ended.progress.state, State::InProgress);
-    let mut fleet = Fleet {
+    let mut fleet = RolloutInput {
         first: Some("new"),
         ..fleet(&all, &all_three)
     };
@@ -238,7 +238,7 @@ fn does_not_complete_before_any_cluster_has_the_version() {
 #[test]
 fn handles_removed_silent_and_unhealthy_clusters() {
     let fleet = of_five(&[("a", silent("old")), ("b", silent("new")), ("gone", well("new"))]);
-    let mut fleet = Fleet {
+    let mut fleet = RolloutInput {
         updated: fleet.updated.clone(),
         ..fleet
     };
@@ -254,12 +254,12 @@ fn handles_removed_silent_and_unhealthy_clusters() {
 
 #[test]
 fn first_installation_and_strategy_all_wait_for_no_cluster() {
-    let first = Fleet {
+    let first = RolloutInput {
         first: None,
         next: None,
         ..of_five(&[])
     };
-    let all = Fleet {
+    let all = RolloutInput {
         strategy: Strategy::All,
         ..of_five(&[])
     };
@@ -271,7 +271,7 @@ fn first_installation_and_strategy_all_wait_for_no_cluster() {
 
 #[test]
 fn rollout_starts_with_no_cluster_moved() {
-    let fleet = Fleet {
+    let fleet = RolloutInput {
         next: None,
         ..of_five(&[("a", well("other"))])
     };
@@ -281,7 +281,7 @@ fn rollout_starts_with_no_cluster_moved() {
         (None, 0),
         "a is left from another"
     );
-    let begins = plan(&Fleet {
+    let begins = plan(&RolloutInput {
         updated: UpdatedClusters::new(),
         ..fleet
     });
@@ -290,7 +290,7 @@ fn rollout_starts_with_no_cluster_moved() {
 
 #[test]
 fn third_version_starts_with_clusters_that_failed_the_second() {
-    let mut fleet = Fleet {
+    let mut fleet = RolloutInput {
         next: Some("second"),
         ..of_five(&[
             ("a", well("second")),
@@ -299,7 +299,7 @@ fn third_version_starts_with_clusters_that_failed_the_second() {
             ("d", ill("second", 600)),
         ])
     };
-    let early = Fleet {
+    let early = RolloutInput {
         read: None,
         ..fleet.clone()
     };

@@ -19,7 +19,7 @@ const HEALTH_PORT: u16 = 8081;
 /// that name.
 pub(super) fn all(context: &TemplateContext<'_>, argocd: &str) -> Vec<Value> {
     let mut all = rights::all(context, argocd);
-    all.push(works::right());
+    all.push(works::argocd_permission());
     all.push(deployment(context, argocd));
     all
 }

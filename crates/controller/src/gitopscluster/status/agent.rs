@@ -8,7 +8,7 @@ use crate::argocd_agent::rollout::Progress;
 use crate::argocd_agent::state;
 use crate::argocd_agent::state::{AgentStatus, State};
 use crate::argocd_agent::{DesiredAgent, DiscoveryError, Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR};
-use crate::assignment::{GitOps, certificates::last_expiry};
+use crate::assignment::{GitOpsClusterRef, certificates::last_expiry};
 use crate::cache::Cache;
 use crate::model::{AgentResource, Availability, TlsSecret};
 use crate::reconcile::{Context, Settings};
@@ -40,15 +40,15 @@ pub(super) struct Agents {
 }
 
 /// Returns the status of the agents that a GitOpsCluster asks for.
-pub(super) fn status(gitops: GitOps<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Agents {
+pub(super) fn status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Agents {
     let cache = gitops.cache;
     let server = argocd_agent::server(cache, desired);
-    let clusters = gitops.agents();
+    let clusters = gitops.agent_clusters();
     let mut members: Vec<_> = clusters.iter().map(|cluster| member(cache, cluster)).collect();
     members.sort_unstable_by_key(|member| (member.status.state, member.name));
     let ready = argocd_agent::addon_status(gitops, desired, context);
     let prerequisites = Prerequisites::of(gitops, desired, &server, &clusters, &ready, context.settings);
-    let mut conditions = if gitops.object.spec.is_of_pull {
+    let mut conditions = if gitops.object.spec.is_pull_integration {
         prerequisites.of_pull()
     } else {
         prerequisites.of_acm()
@@ -195,7 +195,7 @@ struct Prerequisites {
 
 impl Prerequisites {
     fn of(
-        gitops: GitOps<'_>,
+        gitops: GitOpsClusterRef<'_>,
         desired: &DesiredAgent,
         server: &Result<Server, DiscoveryError>,
         clusters: &BTreeSet<&str>,
@@ -218,7 +218,7 @@ impl Prerequisites {
         };
         let applied = |name: &str| {
             let is_applied = |cluster: &&&str| {
-                let work = cache.object(AgentResource::Works, &ObjectRef::new(cluster, name));
+                let work = cache.object(AgentResource::AgentWorks, &ObjectRef::new(cluster, name));
                 work.is_some_and(|it| {
                     it.owner().as_ref() == Some(object_ref)
                         && state::condition(&it.object, "Applied")["status"] == "True"

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::argocd_agent::{DesiredAgent, Images, Mode};
-use crate::assignment::GitOps;
+use crate::assignment::GitOpsClusterRef;
 use crate::cache::tests::cluster;
 use crate::cluster_secrets::tests::agents::{authorities, both};
 use crate::model::AgentResource;
@@ -97,17 +97,17 @@ impl Hub {
             },
             "status": {"decisions": decisions},
         });
-        let object = Object::read(AgentResource::Decisions, &text.to_string()).expect("a PlacementDecision");
+        let object = Object::read(AgentResource::OwnDecisions, &text.to_string()).expect("a PlacementDecision");
         self.apply(Change::Object(
-            AgentResource::Decisions,
+            AgentResource::OwnDecisions,
             Update::Set(object_ref, object),
         ));
     }
 
     /// Returns the clusters on which a GitOpsCluster runs argocd-agent.
     fn has(&self, object_ref: &ObjectRef) -> Vec<&str> {
-        let gitops = GitOps::get(&self.cache, object_ref).expect("it exists");
-        let agents = gitops.agents();
+        let gitops = GitOpsClusterRef::get(&self.cache, object_ref).expect("it exists");
+        let agents = gitops.agent_clusters();
         for cluster in ["eu1", "eu2", "eu3"] {
             assert_eq!(gitops.runs_agent(cluster), agents.contains(cluster), "{cluster}");
         }

@@ -33,7 +33,7 @@ fn registers_clusters_without_agents_or_when_requested() {
         ),
         (true, json!({"argoCDAgentAddon": {}, "createBlankClusterSecrets": true})),
     ] {
-        assert_eq!(spec(&requested).registers, registers, "{requested}");
+        assert_eq!(spec(&requested).creates_blank_secrets, registers, "{requested}");
     }
 }
 
@@ -178,7 +178,7 @@ fn invalid_agent_fields_are_unclear_not_disabled() {
     ] {
         let spec = spec(&requested);
         assert_eq!(
-            (spec.agent, spec.is_agent_invalid, spec.registers),
+            (spec.agent, spec.is_agent_invalid, spec.creates_blank_secrets),
             (None, true, false),
             "{requested}"
         );
@@ -190,9 +190,12 @@ fn invalid_agent_fields_are_unclear_not_disabled() {
 
 #[test]
 fn fields_decide_the_dialect() {
-    assert!(spec(&json!({"argoCDAgentAddon": {}})).is_of_pull);
+    assert!(spec(&json!({"argoCDAgentAddon": {}})).is_pull_integration);
     let acm = spec(&json!({"argoServer": {"argoNamespace": "gitops"}}));
-    assert_eq!((acm.is_of_pull, acm.argocd.as_deref()), (false, Some("gitops")));
+    assert_eq!(
+        (acm.is_pull_integration, acm.argocd.as_deref()),
+        (false, Some("gitops"))
+    );
     assert_eq!(spec(&json!({"argoServer": {"argoNamespace": ""}})).argocd, None);
 }
 

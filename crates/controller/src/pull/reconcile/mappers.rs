@@ -28,7 +28,7 @@ pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconcile
 pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected = changed.owners();
     if changed.kind == Kind::Works {
-        let named = cache.pulled_by_work_name(&changed.object_ref.name);
+        let named = cache.pull_applications_by_work_name(&changed.object_ref.name);
         let new = named.filter(|it| affected.iter().all(|known| known.object_ref != **it));
         let new: Vec<_> = new.cloned().map(ReconcileRequest::application).collect();
         affected.extend(new);
@@ -50,10 +50,10 @@ pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
     let was_created_or_deleted = before.was_created_or_deleted(after);
     let mut concerned = BTreeSet::new();
     if has_availability_changed || was_created_or_deleted || has_hub_changed {
-        concerned.extend(cache.pulled_to(name));
+        concerned.extend(cache.pull_applications_to(name));
     }
     if was_created_or_deleted {
-        concerned.extend(cache.pulled_in(name));
+        concerned.extend(cache.pull_applications_in(name));
     }
     let all = concerned.into_iter().cloned();
     all.map(ReconcileRequest::application).collect()
@@ -61,13 +61,17 @@ pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
 
 /// Maps a change of a PlacementDecision to the Applications in its namespace.
 pub(super) fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let all = cache.pulled_in(&changed.object_ref.namespace).cloned();
+    let all = cache.pull_applications_in(&changed.object_ref.namespace).cloned();
     all.map(ReconcileRequest::application).collect()
 }
 
 /// Maps a change of the namespaces that Argo CD reads to all Applications.
 pub(super) fn parameters(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
-    cache.pulled().cloned().map(ReconcileRequest::application).collect()
+    cache
+        .all_pull_applications()
+        .cloned()
+        .map(ReconcileRequest::application)
+        .collect()
 }
 
 /// Maps a change of an AppProject to its Applications.
@@ -76,6 +80,6 @@ pub(super) fn project(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
         let pull = cache.application(object_ref).and_then(|it| it.pull.as_ref());
         pull.is_some_and(|pull| *pull.project_name() == *changed.object_ref.name)
     };
-    let concerned = cache.pulled().filter(is_of_it).cloned();
+    let concerned = cache.all_pull_applications().filter(is_of_it).cloned();
     concerned.map(ReconcileRequest::application).collect()
 }

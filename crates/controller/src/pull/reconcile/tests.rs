@@ -234,7 +234,7 @@ impl Hub {
         });
         let affected = self
             .cache
-            .apply(Change::WriteRefused(CONTROLLER.name, 0, affected, refusal));
+            .apply(Change::WriteOutcome(CONTROLLER.name, 0, affected, refusal));
         assert_eq!(affected.len(), 1, "it is looked at again");
     }
 

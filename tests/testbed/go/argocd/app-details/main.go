@@ -1,7 +1,7 @@
-// Command app-details answers what Argo CD's UI is told about an Application's source: it asks the repo-server as Argo CD's API
-// server does when a user opens the Application's parameters.
+// Command app-details requests the details of an Application's source from the repo-server, as Argo CD's API server does when a
+// user opens the parameters of the Application.
 //
-// Every line of standard input is a question, every line of standard output its answer.
+// Every line of standard input is a request, and every line of standard output is its response.
 package main
 
 import (
@@ -13,39 +13,39 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-type question struct {
+type request struct {
 	RepoServer  string               `json:"repoServer"`
 	Application v1alpha1.Application `json:"application"`
 }
 
-type answer struct {
+type response struct {
 	Details *apiclient.RepoAppDetailsResponse `json:"details"`
 	Error   string                            `json:"error"`
 }
 
 func main() {
-	// What it has to say about connections is not asked for.
+	// The client logs connections, which the tests do not need.
 	logrus.SetLevel(logrus.PanicLevel)
-	conversation.Hold(details)
+	conversation.Serve(details)
 }
 
-func details(asked question) answer {
+func details(request request) response {
 	tls := apiclient.TLSConfiguration{DisableTLS: true}
-	connection, client, err := apiclient.NewRepoServerClientset(asked.RepoServer, 60, tls).NewRepoServerClient()
+	connection, client, err := apiclient.NewRepoServerClientset(request.RepoServer, 60, tls).NewRepoServerClient()
 	if err != nil {
-		return answer{Error: err.Error()}
+		return response{Error: err.Error()}
 	}
 	defer connection.Close()
-	source := asked.Application.Spec.GetSourcePtrByIndex(0)
+	source := request.Application.Spec.GetSourcePtrByIndex(0)
 	details, err := client.GetAppDetails(context.Background(), &apiclient.RepoServerAppDetailsQuery{
 		Repo:             &v1alpha1.Repository{Repo: source.RepoURL},
 		Source:           source,
-		AppName:          asked.Application.Name,
+		AppName:          request.Application.Name,
 		KustomizeOptions: &v1alpha1.KustomizeOptions{},
 		HelmOptions:      &v1alpha1.HelmOptions{},
 	})
 	if err != nil {
-		return answer{Error: err.Error()}
+		return response{Error: err.Error()}
 	}
-	return answer{Details: details}
+	return response{Details: details}
 }

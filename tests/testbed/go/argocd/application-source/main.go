@@ -1,7 +1,7 @@
-// Command application-source answers what Argo CD itself makes of a folder: the objects of a directory, kustomize or Helm
-// source. It finds kustomize and Helm on the PATH.
+// Command application-source prints the objects that Argo CD renders from a folder as a directory, kustomize or Helm source. It
+// runs kustomize and Helm from the PATH.
 //
-// Every line of standard input is a question, every line of standard output its answer.
+// Every line of standard input is a request, and every line of standard output is its response.
 package main
 
 import (
@@ -16,43 +16,43 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-type question struct {
-	// The folder, and the checkout it lies in.
+type input struct {
+	// The folder, and the checkout that contains it.
 	Folder string `json:"folder"`
 	Root   string `json:"root"`
-	// The Application, and what its source says beyond the path.
+	// The Application, and the fields of its source except the path.
 	Name      string                     `json:"name"`
 	Namespace string                     `json:"namespace"`
 	Source    v1alpha1.ApplicationSource `json:"source"`
-	// What Argo CD knows of the destination, and its setting kustomize.buildOptions.
+	// The Kubernetes version of the destination, and Argo CD's setting kustomize.buildOptions.
 	KubeVersion           string `json:"kube_version"`
 	KustomizeBuildOptions string `json:"kustomize_build_options"`
 }
 
-type answer struct {
+type output struct {
 	Manifests []string `json:"manifests"`
 	Error     string   `json:"error"`
 }
 
 func main() {
-	// What it has to say about files it leaves out is not asked for.
+	// Argo CD logs skipped files, which the tests do not need.
 	logrus.SetLevel(logrus.PanicLevel)
-	conversation.Hold(generate)
+	conversation.Serve(generate)
 }
 
-func generate(asked question) answer {
+func generate(input input) output {
 	request := &apiclient.ManifestRequest{
 		Repo:              &v1alpha1.Repository{},
-		AppName:           asked.Name,
-		Namespace:         asked.Namespace,
-		KubeVersion:       asked.KubeVersion,
-		KustomizeOptions:  &v1alpha1.KustomizeOptions{BuildOptions: asked.KustomizeBuildOptions},
-		ApplicationSource: &asked.Source,
+		AppName:           input.Name,
+		Namespace:         input.Namespace,
+		KubeVersion:       input.KubeVersion,
+		KustomizeOptions:  &v1alpha1.KustomizeOptions{BuildOptions: input.KustomizeBuildOptions},
+		ApplicationSource: &input.Source,
 	}
-	response, err := repository.GenerateManifests(context.Background(), asked.Folder, asked.Root, "", request, false,
+	response, err := repository.GenerateManifests(context.Background(), input.Folder, input.Root, "", request, false,
 		git.NoopCredsStore{}, resource.MustParse("0"), nil)
 	if err != nil {
-		return answer{Manifests: []string{}, Error: err.Error()}
+		return output{Manifests: []string{}, Error: err.Error()}
 	}
-	return answer{Manifests: response.Manifests}
+	return output{Manifests: response.Manifests}
 }

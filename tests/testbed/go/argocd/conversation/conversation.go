@@ -1,5 +1,5 @@
-// Package conversation is how the testbed's programs are asked: every line of standard input is a question, every line of
-// standard output its answer.
+// Package conversation implements the protocol of the testbed's programs: every line of standard input is a request, and every
+// line of standard output is its response.
 package conversation
 
 import (
@@ -9,16 +9,16 @@ import (
 	"os"
 )
 
-// Hold answers questions until there are no more.
-func Hold[Question, Answer any](answer func(Question) Answer) {
-	questions := json.NewDecoder(bufio.NewReader(os.Stdin))
-	answers := json.NewEncoder(os.Stdout)
-	for questions.More() {
-		var asked Question
-		if err := questions.Decode(&asked); err != nil {
+// Serve responds to requests until the input ends.
+func Serve[Request, Response any](respond func(Request) Response) {
+	requests := json.NewDecoder(bufio.NewReader(os.Stdin))
+	responses := json.NewEncoder(os.Stdout)
+	for requests.More() {
+		var request Request
+		if err := requests.Decode(&request); err != nil {
 			log.Fatal(err)
 		}
-		if err := answers.Encode(answer(asked)); err != nil {
+		if err := responses.Encode(respond(request)); err != nil {
 			log.Fatal(err)
 		}
 	}

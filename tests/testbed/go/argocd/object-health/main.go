@@ -1,6 +1,6 @@
-// Command object-health answers which health Argo CD's application controller sees in an object, with the settings it ships with.
+// Command object-health prints the health that Argo CD's application controller computes for an object with default settings.
 //
-// Every line of standard input is an object, every line of standard output its health.
+// Every line of standard input is an object, and every line of standard output is its health.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	conversation.Hold(func(text json.RawMessage) health.HealthStatus {
+	conversation.Serve(func(text json.RawMessage) health.HealthStatus {
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON(text); err != nil {
 			log.Fatal(err)
@@ -23,7 +23,7 @@ func main() {
 	})
 }
 
-// healthOf is empty for an object that Argo CD does not judge. A check that fails says so in the health it returns.
+// healthOf returns an empty status for a kind without a health check. The error of a failed check is in the returned health.
 func healthOf(object *unstructured.Unstructured) health.HealthStatus {
 	found, err := health.GetResourceHealth(object, lua.ResourceHealthOverrides{})
 	if found == nil {

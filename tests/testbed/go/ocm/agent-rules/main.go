@@ -1,6 +1,6 @@
-// Command agent-rules answers what OCM's work agent makes of condition rules and feedback rules on an object.
+// Command agent-rules evaluates condition rules and feedback rules on an object with the code of OCM's work agent.
 //
-// Every line of standard input is a question, every line of standard output its answer.
+// Every line of standard input is a request, and every line of standard output is its response.
 package main
 
 import (
@@ -20,13 +20,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-type question struct {
+type request struct {
 	Object        json.RawMessage        `json:"object"`
 	Rules         []workv1.ConditionRule `json:"rules"`
 	FeedbackRules []workv1.FeedbackRule  `json:"feedbackRules"`
 }
 
-type answer struct {
+type response struct {
 	Conditions     []metav1.Condition     `json:"conditions"`
 	Values         []workv1.FeedbackValue `json:"values"`
 	FeedbackErrors []string               `json:"feedbackErrors"`
@@ -40,40 +40,40 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	questions := json.NewDecoder(bufio.NewReader(os.Stdin))
-	answers := json.NewEncoder(os.Stdout)
-	for questions.More() {
-		var asked question
-		if err := questions.Decode(&asked); err != nil {
+	requests := json.NewDecoder(bufio.NewReader(os.Stdin))
+	responses := json.NewEncoder(os.Stdout)
+	for requests.More() {
+		var request request
+		if err := requests.Decode(&request); err != nil {
 			log.Fatal(err)
 		}
-		// As a client of the API server decodes it: whole numbers are integers.
+		// Decodes whole numbers as integers, like a client of the API server.
 		object := &unstructured.Unstructured{}
-		if err := object.UnmarshalJSON(asked.Object); err != nil {
+		if err := object.UnmarshalJSON(request.Object); err != nil {
 			log.Fatal(err)
 		}
-		if err := answers.Encode(judge(rules, object, asked)); err != nil {
+		if err := responses.Encode(evaluate(rules, object, request)); err != nil {
 			log.Fatal(err)
 		}
 	}
 }
 
-func judge(rules *conditions.ConditionReader, object *unstructured.Unstructured, asked question) answer {
-	told := answer{
-		Conditions:     rules.EvaluateConditions(context.Background(), object, asked.Rules),
+func evaluate(rules *conditions.ConditionReader, object *unstructured.Unstructured, request request) response {
+	result := response{
+		Conditions:     rules.EvaluateConditions(context.Background(), object, request.Rules),
 		Values:         []workv1.FeedbackValue{},
 		FeedbackErrors: []string{},
 	}
-	if told.Conditions == nil {
-		told.Conditions = []metav1.Condition{}
+	if result.Conditions == nil {
+		result.Conditions = []metav1.Condition{}
 	}
 	feedback := statusfeedback.NewStatusReader()
-	for _, rule := range asked.FeedbackRules {
+	for _, rule := range request.FeedbackRules {
 		values, err := feedback.GetValuesByRule(object, rule)
 		if err != nil {
-			told.FeedbackErrors = append(told.FeedbackErrors, err.Error())
+			result.FeedbackErrors = append(result.FeedbackErrors, err.Error())
 		}
-		told.Values = append(told.Values, values...)
+		result.Values = append(result.Values, values...)
 	}
-	return told
+	return result
 }

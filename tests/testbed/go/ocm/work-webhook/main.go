@@ -1,6 +1,6 @@
 // Command work-webhook serves the validation of ManifestWorks that OCM's own `work webhook-server` serves.
 //
-// OCM's command also takes the fixed ports 8000 and 8080, so two of them cannot run on one machine. This one runs
+// OCM's command also listens on the fixed ports 8000 and 8080, so two instances cannot run on one machine. This command runs
 // the same validator and listens on the given port only.
 package main
 
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// serve runs the validator until it is told to stop. The hub is the one KUBECONFIG names.
+// serve runs the validator until a signal stops it. KUBECONFIG names the hub.
 func serve(port int, certDir string) error {
 	ctrl.SetLogger(klog.Background())
 	common.ManifestValidator.WithLimit(webhook.NewOptions().ManifestLimit)

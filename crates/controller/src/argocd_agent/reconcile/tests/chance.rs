@@ -78,17 +78,13 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
             if hub.objects.contains_key(&object_ref) {
                 hub.delete(&object_ref);
             }
-            format!("{object_ref} goes")
+            format!("{object_ref} is deleted")
         }
         14 => {
             if hub.objects.contains_key(&object_ref) {
-                let unclear = json!({
-                    "placementRef": {"name": placement},
-                    "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "mode": "unheard-of"}},
-                });
-                hub.write(&object_ref, &acm(&unclear));
+                hub.write(&object_ref, &invalid(placement));
             }
-            format!("{object_ref} asks nobody knows how")
+            format!("{object_ref} requests agents of an unknown mode")
         }
         15 => {
             let is_open = rng.usize(..3) > 0;
@@ -109,13 +105,17 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
             format!("{name} of {cluster}")
         }
         17 => {
-            let kinds = [AgentResource::Bundle, AgentResource::Works, AgentResource::AddOnConfigs];
+            let kinds = [
+                AgentResource::Bundle,
+                AgentResource::AgentWorks,
+                AgentResource::AddOnConfigs,
+            ];
             let kind = kinds[rng.usize(..3)];
             let existing: Vec<_> = hub.kept(kind).into_iter().map(|(at, _)| at.clone()).collect();
             if let Some(object_ref) = existing.first() {
                 hub.put(Kind::AgentResource(kind), object_ref, None);
             }
-            format!("somebody deletes {kind:?}")
+            format!("another client deletes {kind:?}")
         }
         18 => {
             let hours = [1, 25, 24 * 8][rng.usize(..3)];
@@ -192,7 +192,7 @@ impl Hub {
         // Clusters of an invalid spec stay as they are.
         let keeps_up = |it: &Value| {
             let owner = &it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
-            GitOps::with_agents(&self.cache).any(|(gitops, _)| *owner == gitops.object_ref.to_string())
+            GitOpsClusterRef::with_agents(&self.cache).any(|(gitops, _)| *owner == gitops.object_ref.to_string())
         };
         for (name, secret) in self.secrets.iter().filter(|(_, it)| keeps_up(it)) {
             let Ok(config) = ByteString::deserialize(&secret["data"]["config"]) else {
@@ -209,7 +209,7 @@ impl Hub {
             );
         }
         for (object_ref, work) in self
-            .kept(AgentResource::Works)
+            .kept(AgentResource::AgentWorks)
             .into_iter()
             .filter(|(_, it)| keeps_up(it))
         {

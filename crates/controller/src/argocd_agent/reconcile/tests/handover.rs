@@ -16,7 +16,7 @@ fn deleting_one_of_two_gitopsclusters_removes_only_its_agents() {
     assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu2", "eu3"], vec!["eu1"]));
     assert!(!hub.objects.contains_key(&all()));
     assert_eq!(
-        [AgentResource::Templates, AgentResource::Placements].map(|kind| hub.kept(kind).len()),
+        [AgentResource::Templates, AgentResource::OwnPlacements].map(|kind| hub.kept(kind).len()),
         [1, 1]
     );
     hub.is_at_rest();
@@ -39,7 +39,7 @@ fn operated(placement: &str) -> Value {
 fn disabling_the_operator_deletes_the_argocd_works() {
     let mut hub = Hub::with_all_agents();
     let has = |hub: &Hub, cluster, gitops| {
-        hub.kept(AgentResource::Works)
+        hub.kept(AgentResource::AgentWorks)
             .iter()
             .any(|(at, _)| **at == argocd(cluster, gitops))
     };

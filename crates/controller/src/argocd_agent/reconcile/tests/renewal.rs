@@ -47,7 +47,10 @@ fn decide_everything(ca: &TlsSecret, now: Timestamp) -> Vec<Option<Write>> {
         common_name: "principal",
     };
     let spreads = [(false, false), (true, false), (false, true), (true, true)];
-    let spreads = spreads.map(|(is_known, is_used)| CaDistribution { is_known, is_used });
+    let spreads = spreads.map(|(is_distributed, has_issued_all)| CaDistribution {
+        is_distributed,
+        has_issued_all,
+    });
     let mut writes: Vec<_> = spreads
         .map(|distribution| next(Some(ca), "argocd", distribution, now))
         .into();
@@ -74,8 +77,8 @@ fn keeps_and_signs_with_a_ca_without_expiry() {
     assert_eq!(ca.certificates[1].not_after.as_second(), Timestamp::MAX.as_second());
     assert!(requeue_after(&ca).is_some_and(|at| at > now()));
     let distribution = CaDistribution {
-        is_known: true,
-        is_used: false,
+        is_distributed: true,
+        has_issued_all: false,
     };
     assert_eq!(next(Some(&ca), "argocd", distribution, now()), None);
     let writes = decide_everything(&ca, now());
@@ -248,7 +251,7 @@ fn chooses_the_next_step_of_a_ca_rotation() {
     let broken = json!({"metadata": {}, "data": {"tls.crt": one["data"]["tls.crt"]}});
     let later = |hours| due + SignedDuration::from_hours(hours);
     let [nobody, known, used] = [(false, false), (true, false), (true, true)];
-    for (ca, (is_known, is_used), at, expected) in [
+    for (ca, (is_distributed, has_issued_all), at, expected) in [
         (None, nobody, now(), "authority"),
         (Some(&one), used, now(), ""),
         (Some(&one), nobody, due, "next"),
@@ -264,7 +267,15 @@ fn chooses_the_next_step_of_a_ca_rotation() {
         (Some(&other_authority()), used, due + days(60), ""),
     ] {
         let seen = ca.map(|ca| TlsSecret::read(&ca.to_string()).expect("a Secret"));
-        let write = next(seen.as_ref(), "argocd", CaDistribution { is_known, is_used }, at);
+        let write = next(
+            seen.as_ref(),
+            "argocd",
+            CaDistribution {
+                is_distributed,
+                has_issued_all,
+            },
+            at,
+        );
         let did = match &write {
             None => "",
             Some(Write::Generate { recipe, .. }) => match recipe {
@@ -276,7 +287,7 @@ fn chooses_the_next_step_of_a_ca_rotation() {
             },
             Some(other) => panic!("{other:?}"),
         };
-        assert_eq!(did, expected, "{is_known} {is_used} {at}");
+        assert_eq!(did, expected, "{is_distributed} {has_issued_all} {at}");
     }
 }
 

@@ -296,7 +296,10 @@ fn records_a_certificate_before_it_is_handed_out() {
     let mut hub = Hub::with_all_agents();
     hub.ask_for("csr", &asked("eu1"), true);
     let record = of_argocd("argocd-agent-issued-eu1");
-    while hub.get(Kind::AgentResource(AgentResource::Issued), &record).is_none() {
+    while hub
+        .get(Kind::AgentResource(AgentResource::IssuedCertificates), &record)
+        .is_none()
+    {
         hub.settle_steps(1);
     }
     assert_eq!(hub.became("csr").1, None);
@@ -304,7 +307,7 @@ fn records_a_certificate_before_it_is_handed_out() {
     hub.settle();
     assert!(hub.became("csr").1.is_some());
     let record = hub
-        .get(Kind::AgentResource(AgentResource::Issued), &record)
+        .get(Kind::AgentResource(AgentResource::IssuedCertificates), &record)
         .expect("it is there");
     assert_eq!(record["data"].as_object().map(serde_json::Map::len), Some(1));
 }
@@ -319,7 +322,7 @@ fn revocation_blocks_every_certificate_of_a_cluster() {
         "argocd-ocm-cmp.github.io/agent-certificates": format!("{other}=2126-01-01T00:00:00Z"),
     }}});
     hub.edit(
-        Kind::AgentResource(AgentResource::Works),
+        Kind::AgentResource(AgentResource::AgentWorks),
         &ObjectRef::new("eu1", names::CA_WORK),
         &claim,
     );
@@ -357,7 +360,7 @@ fn refuses_more_certificates_than_the_limit_until_one_expires() {
     hub.advance_to(later);
     assert!(hub.issued("later", "eu1").is_some());
     let record = hub.get(
-        Kind::AgentResource(AgentResource::Issued),
+        Kind::AgentResource(AgentResource::IssuedCertificates),
         &of_argocd("argocd-agent-issued-eu1"),
     );
     let data = record.expect("it is there")["data"].as_object();

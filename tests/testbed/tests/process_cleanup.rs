@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use testbed::process::{self, Process};
 use testbed::{Hub, ManagedClusterOptions};
 
-/// The variable that marks this program as the one that is killed.
+/// The environment variable that marks this process as the one that is killed.
 const VICTIM: &str = "TESTBED_VICTIM";
 
 const POLL: Duration = Duration::from_millis(20);
@@ -66,7 +66,7 @@ fn killed_test_leaves_no_process() {
     drop(test);
     let deadline = Instant::now() + Duration::from_secs(60);
     while command_line(&child).starts_with("sleep") {
-        assert!(Instant::now() < deadline, "{child} is still there");
+        assert!(Instant::now() < deadline, "{child} is still running");
         std::thread::sleep(POLL);
     }
 }
