@@ -30,10 +30,10 @@ pub(super) const CONTROLLER: Controller = Controller {
     kind: ReconcileKind::Application,
     watches: &[
         Watch::new(Kind::Applications, mappers::application),
-        Watch::new(Kind::Works, mappers::work),
-        Watch::new(Kind::ReplicaSets, mappers::work),
+        Watch::new(Kind::Works, mappers::owners),
+        Watch::new(Kind::ReplicaSets, mappers::owners),
         Watch::new(Kind::Clusters, mappers::cluster),
-        Watch::new(Kind::Config, mappers::tracking),
+        Watch::new(Kind::Config, mappers::owners),
     ],
     min_write_interval: Duration::from_secs(1),
     reconcile,

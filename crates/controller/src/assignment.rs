@@ -10,12 +10,13 @@ pub(crate) mod certificates;
 mod gitops;
 pub(crate) mod mappers;
 
-pub(crate) use gitops::{GitOpsClusterRef, ServingState, object_ref_of, owned_secret};
+pub(crate) use gitops::{GitOpsClusterRef, ServingState, owned_secret};
 
 use crate::cache::Cache;
 use crate::cluster_secrets::is_hub;
-use crate::model::{Assignment, SecretKind};
+use crate::model::{Assignment, Blocked, SecretKind};
 use ocm::argocd_agent as names;
+use ocm::object_ref::ObjectRef;
 use std::sync::Arc;
 
 /// Returns the assignment of a managed cluster.
@@ -37,13 +38,16 @@ pub(crate) fn compute(cache: &Cache, cluster: &str) -> Assignment {
         first.map(|gitops| gitops.object_ref.clone())
     });
     let record = certificates::record(cache, cluster);
-    let revoked_by = record.and_then(|record| certificates::revoked_by_owner(cache, record, cluster));
-    let revoked_by = revoked_by.or_else(|| {
-        let revokes = |gitops: &&GitOpsClusterRef<'_>| {
-            gitops
-                .served_agent()
-                .is_some_and(|agent| agent.revoked.contains(cluster))
-        };
+    let revoked_by_owner = record.and_then(|record| certificates::revoked_by_owner(cache, record, cluster));
+    let blocked = match (&revoked_by_owner, record) {
+        (Some(_), _) => Some(Blocked::Revoked),
+        (None, Some(record)) if !is_served && certificates::is_uninstalled(cache, cluster, record) => {
+            Some(Blocked::Uninstalled)
+        }
+        _ => None,
+    };
+    let revoked_by = revoked_by_owner.or_else(|| {
+        let revokes = |gitops: &&GitOpsClusterRef<'_>| gitops.served_agent().is_some() && gitops.revokes(cluster);
         let first = all.iter().filter(revokes).find(|gitops| gitops.is_selected(cluster));
         // An owner keeps its agents while its settings are invalid or it is not served: others cannot revoke them.
         first
@@ -55,7 +59,7 @@ pub(crate) fn compute(cache: &Cache, cluster: &str) -> Assignment {
         agent_owner: agent_owner.map(|gitops| gitops.object_ref.clone()),
         is_served,
         revoked_by,
-        blocked: record.and_then(|record| certificates::blocked(cache, cluster, record, is_served)),
+        blocked,
     }
 }
 
@@ -78,13 +82,22 @@ fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str
     };
     let first_with_agent = || all.iter().find(has_agent).copied();
     let registrar = SecretKind::ALL.iter().find_map(|secret_kind| {
-        let owner = object_ref_of(owned_secret(*secret_kind, cache, cluster)?.owner()?)?;
+        let owner = ObjectRef::parse(owned_secret(*secret_kind, cache, cluster)?.owner()?)?;
         GitOpsClusterRef::get(cache, &owner).filter(|gitops| !gitops.has_released_as(*secret_kind, cluster))
     });
     match registrar {
         Some(registrar) if wants_agent(&&registrar) || has_agent(&&registrar) => Some(registrar),
         Some(_) => first_with_agent(),
         None => first_with_agent().or_else(|| all.iter().find(wants_agent).copied()),
+    }
+}
+
+/// Returns true if the agent that a GitOpsCluster installed on a managed cluster may be removed: the GitOpsCluster was deleted, or
+/// has certainly released the agent.
+pub(crate) fn has_released_agent(cache: &Cache, owner: &ObjectRef, cluster: &str) -> bool {
+    match GitOpsClusterRef::get(cache, owner) {
+        Some(gitops) => gitops.has_released_agent(cluster),
+        None => cache.is_gitops_cluster_deleted(owner),
     }
 }
 
@@ -105,7 +118,7 @@ pub(crate) fn secret_owner<'c>(
     cluster: &str,
     owner: Option<&'c str>,
 ) -> SecretOwner<'c> {
-    let current = owner.and_then(|owner| GitOpsClusterRef::get(cache, &object_ref_of(owner)?));
+    let current = owner.and_then(|owner| GitOpsClusterRef::get(cache, &ObjectRef::parse(owner)?));
     if let Some(gitops) = current.filter(|gitops| gitops.maintains(secret_kind, cluster)) {
         return SecretOwner::GitOpsCluster(gitops, None);
     }
@@ -126,7 +139,7 @@ pub(crate) fn secret_owner<'c>(
 
 /// Returns true if the owner of a Secret of this kind has certainly released the cluster.
 pub(crate) fn is_released(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str) -> bool {
-    let Some(object_ref) = object_ref_of(owner) else {
+    let Some(object_ref) = ObjectRef::parse(owner) else {
         return false;
     };
     match GitOpsClusterRef::get(cache, &object_ref) {

@@ -314,11 +314,10 @@ impl Cache {
         self.clusters.get(name)
     }
 
-    /// Returns the reachability of a managed cluster. A cluster that is not in the cache has not joined.
+    /// Returns the reachability of a managed cluster.
     #[must_use]
     pub fn availability(&self, cluster: &str) -> Availability {
-        self.cluster(cluster)
-            .map_or(Availability::Available, |cluster| cluster.availability)
+        Availability::of(self.cluster(cluster))
     }
 
     /// Returns the number of managed clusters with this reachability.
@@ -534,8 +533,7 @@ impl Cache {
     #[must_use]
     pub(crate) fn gitops_of(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
         let owners = self.secrets.of(cluster).filter_map(|(_, secret)| secret.owner());
-        let owners = owners.filter_map(|owner| owner.split_once('/'));
-        let owners = owners.map(|(namespace, name)| ObjectRef::new(namespace, name));
+        let owners = owners.filter_map(ObjectRef::parse);
         let selecting = self.gitops_selecting([cluster]).into_iter().cloned();
         let all = owners.chain(selecting).chain(self.gitops_with_decision(cluster));
         all.filter(|object_ref| self.gitops.get(object_ref).is_some()).collect()

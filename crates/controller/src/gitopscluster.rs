@@ -64,7 +64,7 @@ fn with_own_finalizer(gitops: GitOpsClusterRef<'_>) -> Vec<String> {
 /// Returns the finalizers of a GitOpsCluster that this controller must not remove.
 fn others_finalizers(gitops: GitOpsClusterRef<'_>) -> Vec<String> {
     let argocd = &**gitops.cache.argocd();
-    let is_for_this = gitops.argocd() == argocd;
+    let is_for_this = gitops.is_for_this_argocd();
     let is_ours = |it: &&String| namespace_of_finalizer(it) == Some(argocd) || is_for_this && *it == SHARED_FINALIZER;
     let all = gitops.object.finalizers.iter();
     all.filter(|it| !is_ours(it)).cloned().collect()

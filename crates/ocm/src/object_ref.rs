@@ -22,6 +22,13 @@ impl ObjectRef {
         }
     }
 
+    /// Parses `NAMESPACE/NAME`, as [`Display`](fmt::Display) writes a reference with a namespace.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (namespace, name) = text.split_once('/')?;
+        Some(Self::new(namespace, name))
+    }
+
     /// Returns a reference that sorts before all objects of a namespace.
     #[must_use]
     pub fn first_of(namespace: &Arc<str>) -> Self {

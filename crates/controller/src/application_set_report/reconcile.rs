@@ -33,7 +33,7 @@ pub(crate) const CONTROLLER: Controller = Controller {
         Watch::new(Kind::Works, mappers::work),
         Watch::new(Kind::ReplicaSets, mappers::work),
         Watch::new(Kind::Clusters, mappers::cluster),
-        Watch::new(Kind::Config, mappers::tracking),
+        Watch::new(Kind::Config, mappers::of_owners),
     ],
     // Each change rewrites the whole report, even that of a large set.
     min_write_interval: Duration::from_secs(5),

@@ -7,8 +7,8 @@ pub(super) fn application(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
     vec![ReconcileRequest::application(changed.object_ref.clone())]
 }
 
-/// Maps a change of a work to the Applications that own it or owned it.
-pub(super) fn work(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+/// Maps a change of a work, or of Argo CD's resource tracking, to the Applications that owned works or own them now.
+pub(super) fn owners(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     changed.owners()
 }
 
@@ -16,15 +16,10 @@ pub(super) fn work(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
 pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let name = &changed.object_ref.name;
     match changed.before {
-        Some(Before::Cluster(before)) if before.availability() != cache.availability(name) => {
+        Some(Before::Cluster(before)) if before.has_availability_changed(cache.cluster(name)) => {
             let all = cache.applications_on(name).into_iter();
             all.map(ReconcileRequest::application).collect()
         }
         _ => Vec::new(),
     }
-}
-
-/// Maps a change of Argo CD's resource tracking to the Applications whose works it changes.
-pub(super) fn tracking(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    changed.owners()
 }

@@ -5,9 +5,9 @@
 //! certificate that an agent can have. The Secret also names the GitOpsCluster that last ran the agent: only that one can revoke
 //! it.
 
-use super::{GitOpsClusterRef, ServingState};
+use super::{GitOpsClusterRef, ServingState, has_released_agent};
 use crate::cache::Cache;
-use crate::model::{AgentResource, Blocked, IssuedCertificate, Object};
+use crate::model::{AgentResource, IssuedCertificate, Object};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
@@ -44,27 +44,14 @@ pub(crate) fn last_expiry(cache: &Cache, cluster: &str) -> Option<Timestamp> {
 pub(crate) fn revoked_by_owner(cache: &Cache, record: &Object, cluster: &str) -> Option<ObjectRef> {
     let owner = record.owner()?;
     let gitops = GitOpsClusterRef::get(cache, &owner)?;
-    let agent = gitops.object.spec.agent.as_ref();
-    let is_revoked = agent.is_some_and(|agent| agent.revoked.contains(cluster));
     let is_elsewhere = matches!(gitops.serving_state(), ServingState::Elsewhere(_));
-    (is_revoked && !is_elsewhere).then_some(owner)
+    (gitops.revokes(cluster) && !is_elsewhere).then_some(owner)
 }
 
-/// Returns the reason why the certificates of a cluster's agent are refused, if they are; `is_served` is true if a GitOpsCluster runs
-/// the agent. An agent counts as uninstalled only if that is certain: its GitOpsCluster has certainly released the cluster, no
-/// other one runs the agent, and the add-on is deleted.
-pub(super) fn blocked(cache: &Cache, cluster: &str, record: &Object, is_served: bool) -> Option<Blocked> {
-    if revoked_by_owner(cache, record, cluster).is_some() {
-        return Some(Blocked::Revoked);
-    }
+/// Returns true if the agent of a cluster that no GitOpsCluster runs any more was certainly uninstalled: its GitOpsCluster has
+/// released it or the cluster was deleted, and the add-on is deleted.
+pub(super) fn is_uninstalled(cache: &Cache, cluster: &str, record: &Object) -> bool {
     let addon = cache.object(AgentResource::AddOns, &ObjectRef::new(cluster, names::ADDON));
-    if addon.is_some_and(|it| !it.deleting) {
-        return None;
-    }
-    let owner = record.owner()?;
-    let has_released = match GitOpsClusterRef::get(cache, &owner) {
-        Some(gitops) => gitops.has_released_agent(cluster),
-        None => cache.is_gitops_cluster_deleted(&owner),
-    };
-    ((has_released || cache.is_deleted(cluster)) && !is_served).then_some(Blocked::Uninstalled)
+    let has_released = |owner| has_released_agent(cache, &owner, cluster) || cache.is_deleted(cluster);
+    addon.is_none_or(|it| it.deleting) && record.owner().is_some_and(has_released)
 }

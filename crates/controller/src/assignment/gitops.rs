@@ -76,20 +76,15 @@ impl<'c> GitOpsClusterRef<'c> {
     /// Returns the action with these writes on behalf of the GitOpsCluster, if there are any.
     pub(crate) fn action(self, writes: Vec<Write>) -> Option<Action> {
         (!writes.is_empty()).then(|| Action {
-            involved_object: self.involved_object(),
+            involved_object: InvolvedObject {
+                resource: &GITOPS_CLUSTERS,
+                object_ref: self.object_ref.clone(),
+                uid: self.object.uid.clone(),
+            },
             writes,
             refresh: false,
             events: Vec::new(),
         })
-    }
-
-    /// Returns the GitOpsCluster as the object on which Events are recorded.
-    pub(crate) fn involved_object(self) -> InvolvedObject {
-        InvolvedObject {
-            resource: &GITOPS_CLUSTERS,
-            object_ref: self.object_ref.clone(),
-            uid: self.object.uid.clone(),
-        }
     }
 
     pub(crate) fn serving_state(self) -> ServingState {
@@ -117,7 +112,8 @@ impl<'c> GitOpsClusterRef<'c> {
         self.object.spec.argocd.as_deref().unwrap_or(&self.object_ref.namespace)
     }
 
-    fn is_for_this_argocd(self) -> bool {
+    /// Returns true if the GitOpsCluster is for the Argo CD of this controller.
+    pub(crate) fn is_for_this_argocd(self) -> bool {
         *self.argocd() == **self.cache.argocd()
     }
 
@@ -212,7 +208,8 @@ impl<'c> GitOpsClusterRef<'c> {
         }
     }
 
-    fn revokes(self, cluster: &str) -> bool {
+    /// Returns true if the GitOpsCluster lists the agent of a managed cluster as revoked.
+    pub(super) fn revokes(self, cluster: &str) -> bool {
         let agent = self.object.spec.agent.as_ref();
         agent.is_some_and(|agent| agent.revoked.contains(cluster))
     }
@@ -267,10 +264,4 @@ pub(crate) fn owned_secret<'c>(secret_kind: SecretKind, cache: &'c Cache, cluste
     let name = secret_kind.secret_name(cluster);
     let (_, secret) = cache.secrets_of(cluster).find(|(other, _)| *other == name)?;
     secret.owner().map(|_| secret)
-}
-
-/// Parses the owner annotation of a Secret into a reference to its GitOpsCluster.
-pub(crate) fn object_ref_of(owner: &str) -> Option<ObjectRef> {
-    let (namespace, name) = owner.split_once('/')?;
-    Some(ObjectRef::new(namespace, name))
 }

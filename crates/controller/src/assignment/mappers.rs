@@ -1,7 +1,6 @@
 //! The objects to reconcile after a change that concerns GitOpsClusters. The requests for managed clusters are for their cluster
 //! Secrets and the ManifestWorks of their agents.
 
-use super::object_ref_of;
 use crate::cache::{Before, Cache, Changed, ReconcileRequest};
 use crate::cluster_secrets::mappers as cluster_secrets;
 use crate::cluster_secrets::mappers::{both, clusters_of};
@@ -40,10 +39,11 @@ pub(crate) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
     let mut affected = cluster_secrets::cluster(cache, changed);
     let mut gitops = BTreeSet::new();
     let is_active = |cluster: &Cluster| !cluster.deleting;
-    if cache.cluster(name).is_some_and(is_active) != before.cluster.as_ref().is_some_and(is_active) {
+    let after = cache.cluster(name);
+    if after.is_some_and(is_active) != before.cluster.as_ref().is_some_and(is_active) {
         gitops.extend(cache.gitops_selecting([name]).into_iter().cloned());
     }
-    if cache.availability(name) != before.availability() {
+    if before.has_availability_changed(after) {
         gitops.extend(cache.gitops_of(name));
     }
     affected.extend(ReconcileRequest::gitops_all(&gitops));
@@ -95,7 +95,7 @@ pub(crate) fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReque
     if clusters.is_empty() {
         return Vec::new();
     }
-    let owners = both(cache, changed).filter_map(|secret| object_ref_of(secret.owner()?));
+    let owners = both(cache, changed).filter_map(|secret| ObjectRef::parse(secret.owner()?));
     let mut gitops: BTreeSet<_> = owners
         .filter(|object_ref| cache.gitops_cluster(object_ref).is_some())
         .collect();

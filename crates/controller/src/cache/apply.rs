@@ -122,7 +122,7 @@ impl Cache {
         let mut affected = Vec::new();
         for map in self.mappers.get(&kind).into_iter().flatten() {
             let mut more = map(self, &changed);
-            if !affected.is_empty() {
+            if !affected.is_empty() && !more.is_empty() {
                 let known: HashSet<_> = affected
                     .iter()
                     .map(|it: &ReconcileRequest| (it.kind, &it.object_ref))
@@ -344,10 +344,7 @@ impl Cache {
             return Vec::new();
         }
         self.assignments.forget(&**name);
-        let object_ref = ObjectRef {
-            namespace: "".into(),
-            name: Arc::clone(name),
-        };
+        let object_ref = ReconcileRequest::cluster(name).object_ref;
         let before = ClusterBefore {
             cluster: before,
             was_list_empty,

@@ -114,7 +114,7 @@ pub enum Before<'c> {
     Work(&'c WorkBefore),
     /// A ManagedCluster.
     Cluster(&'c ClusterBefore),
-    /// How Argo CD tracks resources.
+    /// The resource tracking of Argo CD, and the owners of works.
     Tracking(&'c TrackingBefore),
     /// A cluster Secret of Argo CD.
     Secret(&'c ClusterSecret),
@@ -136,11 +136,10 @@ pub struct ClusterBefore {
 }
 
 impl ClusterBefore {
-    /// Returns the reachability before the change. A cluster that did not exist had not joined.
+    /// Returns true if the change affects the reachability of the cluster; `after` is the current one.
     #[must_use]
-    pub fn availability(&self) -> Availability {
-        let cluster = self.cluster.as_ref();
-        cluster.map_or(Availability::Available, |cluster| cluster.availability)
+    pub fn has_availability_changed(&self, after: Option<&Cluster>) -> bool {
+        Availability::of(self.cluster.as_ref()) != Availability::of(after)
     }
 
     /// Returns true if the change created or deleted the cluster; `after` is the current one.

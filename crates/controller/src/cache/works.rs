@@ -20,7 +20,7 @@ pub struct WorkBefore {
     pub existed: bool,
     /// The Applications that owned the work or own it now; none if nothing changed that they show.
     pub owners: BTreeSet<ObjectRef>,
-    /// How Argo CD reacts to the change.
+    /// The reaction of Argo CD to the change.
     pub refresh: Refresh,
 }
 

@@ -5,7 +5,7 @@ use super::{ABOUT, NAME, WATCHES};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::reconcile as argocd_agent;
 use crate::assignment;
-use crate::assignment::{GitOpsClusterRef, SecretOwner, is_released, object_ref_of, owned_secret, secret_owner};
+use crate::assignment::{GitOpsClusterRef, SecretOwner, is_released, owned_secret, secret_owner};
 use crate::cache::{Cache, ReconcileKind};
 use crate::cluster_secrets;
 use crate::cluster_secrets::{Cluster, ClusterSecret, HUB, Issuer, SecretManager, SecretUpdate, is_hub};
@@ -101,7 +101,7 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
         let write = delete(&secret_kind.secret_name(&cluster.name), secret, argocd, unless_exists);
         let involved_object = InvolvedObject {
             resource: &GITOPS_CLUSTERS,
-            object_ref: object_ref_of(owner?)?,
+            object_ref: ObjectRef::parse(owner?)?,
             uid: Box::default(),
         };
         Some(Action {
@@ -138,7 +138,7 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
 /// Returns true if the controller of the other kind deletes the Secret of this kind once it writes its own. A GitOpsCluster in
 /// deletion does not wait for that.
 fn is_replaced(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str) -> bool {
-    let owner = object_ref_of(owner).and_then(|object_ref| GitOpsClusterRef::get(cache, &object_ref));
+    let owner = ObjectRef::parse(owner).and_then(|object_ref| GitOpsClusterRef::get(cache, &object_ref));
     owner.is_some_and(|gitops| !gitops.object.deleting)
         && assignment::of(cache, cluster).registrar(secret_kind.other()).is_some()
 }

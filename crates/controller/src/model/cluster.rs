@@ -31,6 +31,12 @@ pub struct Cluster {
 impl Availability {
     /// All values.
     pub const ALL: [Self; 3] = [Self::Available, Self::Unknown, Self::Unavailable];
+
+    /// Returns the reachability of a managed cluster. A cluster that does not exist has not joined, which does not count as silent.
+    #[must_use]
+    pub fn of(cluster: Option<&Cluster>) -> Self {
+        cluster.map_or(Self::Available, |cluster| cluster.availability)
+    }
 }
 
 impl Cluster {

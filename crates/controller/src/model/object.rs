@@ -86,8 +86,7 @@ impl Object {
     #[must_use]
     pub fn owner(&self) -> Option<ObjectRef> {
         let owner = self.object["metadata"]["annotations"][OWNER].as_str()?;
-        let (namespace, name) = owner.split_once('/')?;
-        self.is_ours().then(|| ObjectRef::new(namespace, name))
+        ObjectRef::parse(owner).filter(|_| self.is_ours())
     }
 
     /// Returns the certificates in the object, if it is a record of issued certificates.

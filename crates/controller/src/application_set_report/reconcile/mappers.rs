@@ -38,7 +38,7 @@ pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest
     let carries_application = changed.kind == Kind::Works && work.is_some_and(|work| work.pull_work.is_some());
     match changed.before {
         Some(Before::Work(before)) if before.existed && carries_application => Vec::new(),
-        _ => sets_of(cache, changed.owners().iter().map(|it| &it.object_ref)),
+        _ => of_owners(cache, changed),
     }
 }
 
@@ -49,8 +49,8 @@ pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
         return Vec::new();
     };
     let name = &changed.object_ref.name;
-    let has_availability_changed = before.availability() != cache.availability(name);
-    if !has_availability_changed && !before.was_created_or_deleted(cache.cluster(name)) {
+    let after = cache.cluster(name);
+    if !before.has_availability_changed(after) && !before.was_created_or_deleted(after) {
         return Vec::new();
     }
     let with_works = cache.applications_on(name);
@@ -58,8 +58,9 @@ pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
     sets_of(cache, with_works.iter().chain(generated))
 }
 
-/// Maps a change of Argo CD's resource tracking to the ApplicationSets of the Applications whose works it changes.
-pub(super) fn tracking(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+/// Maps a change of a work, or of Argo CD's resource tracking, to the ApplicationSets of the Applications that owned works or own
+/// them now.
+pub(super) fn of_owners(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     sets_of(cache, changed.owners().iter().map(|it| &it.object_ref))
 }
 

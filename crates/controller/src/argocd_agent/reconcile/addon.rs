@@ -252,11 +252,7 @@ pub(super) fn named<'c>(cache: &'c Cache, entry: &DesiredEntry) -> BTreeSet<&'c 
 /// Returns true if all GitOpsClusters that installed the add-on on a cluster have certainly released it.
 pub(super) fn is_released_by_all(cache: &Cache, cluster: &str) -> bool {
     let mut owners = cache.gitops_with_decision(cluster).peekable();
-    owners.peek().is_some()
-        && owners.all(|owner| match GitOpsClusterRef::get(cache, &owner) {
-            Some(gitops) => gitops.has_released_agent(cluster),
-            None => cache.is_gitops_cluster_deleted(&owner),
-        })
+    owners.peek().is_some() && owners.all(|owner| assignment::has_released_agent(cache, &owner, cluster))
 }
 
 /// Returns the desired entries of a GitOpsCluster with agents, once all objects that they reference exist.

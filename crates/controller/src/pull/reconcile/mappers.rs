@@ -45,7 +45,7 @@ pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
     let name = &changed.object_ref.name;
     let after = cache.cluster(name);
     let is_the_hub = |cluster: &Cluster| is_hub(name, &cluster.labels);
-    let has_availability_changed = before.availability() != cache.availability(name);
+    let has_availability_changed = before.has_availability_changed(after);
     let has_hub_changed = after.is_some_and(is_the_hub) != before.cluster.as_ref().is_some_and(is_the_hub);
     let was_created_or_deleted = before.was_created_or_deleted(after);
     let mut concerned = BTreeSet::new();
