@@ -513,7 +513,9 @@ pub(crate) mod tests {
             (json!([other]), json!([other, own])),
             (json!([before, other]), json!([other, own])),
         ] {
-            let patch = report.patch(&existing(&with(owners))).expect("it is nobody's");
+            let patch = report
+                .patch(&existing(&with(owners)))
+                .expect("the set does not own the report");
             assert_eq!(patch["metadata"]["ownerReferences"], desired);
         }
         assert_eq!(report.patch(&existing(&with(json!([other, own])))), None);

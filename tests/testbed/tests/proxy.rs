@@ -107,10 +107,14 @@ async fn proxy_keeps_credentials_and_records_requests() -> anyhow::Result<()> {
 
     let hub = hub().await?;
     hub.create(
-        &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": "through", "name": "nobody"}}),
+        &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": "through", "name": "unprivileged"}}),
     )
     .await?;
-    let without_permissions = client(&bench.proxy, &hub.service_account_kubeconfig("through", "nobody")?).await?;
+    let without_permissions = client(
+        &bench.proxy,
+        &hub.service_account_kubeconfig("through", "unprivileged")?,
+    )
+    .await?;
     assert_eq!(
         code(
             Api::<ConfigMap>::namespaced(without_permissions, "through")

@@ -80,7 +80,7 @@ impl Call {
             "secrets" => "Secret",
             "placementdecisions" => "PlacementDecision",
             "certificatesigningrequests" => "CertificateSigningRequest",
-            other => panic!("nobody lists {other}"),
+            other => panic!("unexpected list of {other}"),
         }
     }
 

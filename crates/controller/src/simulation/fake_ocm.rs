@@ -58,7 +58,7 @@ type Generated = BTreeMap<&'static str, Option<Vec<u8>>>;
 static GENERATED: LazyLock<Mutex<HashMap<String, Generated>>> = LazyLock::new(Mutex::default);
 
 fn generate_once(recipe: &Recipe) -> Generated {
-    let mut all = GENERATED.lock().expect("nobody panics with it");
+    let mut all = GENERATED.lock().expect("no test panics while it holds the lock");
     let made = all.entry(format!("{recipe:?}"));
     made.or_insert_with(|| pki::make(recipe, None).expect("it can be made"))
         .clone()
@@ -84,7 +84,7 @@ pub(super) fn kind_of(resource: &Resource, object_ref: &ObjectRef) -> Kind {
         "PlacementDecision" => AgentResource::OwnDecisions,
         "ManifestWork" => AgentResource::AgentWorks,
         "CertificateSigningRequest" => AgentResource::Requests,
-        other => panic!("nobody writes {other} {object_ref}"),
+        other => panic!("unexpected write of {other} {object_ref}"),
     })
 }
 
@@ -508,7 +508,7 @@ pub(crate) fn bringing(placement: &str, revoked: &[&str]) -> Value {
 /// Returns a CertificateSigningRequest of a user in a group, with the label of a cluster.
 pub(crate) fn agent_request((user, group): (&str, &str), cluster: &str, subject: &str, is_approved: bool) -> Value {
     static TEXTS: LazyLock<Mutex<HashMap<String, Vec<u8>>>> = LazyLock::new(Mutex::default);
-    let mut texts = TEXTS.lock().expect("nobody panics with it");
+    let mut texts = TEXTS.lock().expect("no test panics while it holds the lock");
     let text = texts.entry(subject.to_owned()).or_insert_with(|| request_of(subject));
     let conditions = if is_approved {
         json!([{"type": "Approved", "status": "True", "reason": "AutoApprovedByHubCSRApprovingController"}])
