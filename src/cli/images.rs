@@ -1,21 +1,20 @@
 //! The flags of the controller `argocd-agent`.
 
 use clap::Args;
-use controller::argocd_agent::shipped::{AGENT, ARGOCD, OPERATOR, REDIS};
+use controller::argocd_agent::shipped::{ARGOCD, OPERATOR, REDIS};
 
 /// The default images for managed clusters; a GitOpsCluster can set others.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of 'argocd-agent'")]
 pub struct ImageArgs {
-    /// The image of argocd-agent
+    /// The image of argocd-agent [default: that of the hub's principal]
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_AGENT_IMAGE",
         hide_env_values = true,
-        value_name = "IMAGE",
-        default_value = AGENT
+        value_name = "IMAGE"
     )]
-    pub agent_image: String,
+    pub agent_image: Option<String>,
 
     /// The image of Argo CD beside argocd-agent
     #[arg(

@@ -67,7 +67,7 @@ fn options(args: &ControllerArgs, env: &Env) -> Result<Options, String> {
 fn images(args: &ImageArgs) -> Images {
     let some = |image: &String| Some(image.as_str().into());
     Images {
-        agent: some(&args.agent_image),
+        agent: args.agent_image.as_ref().and_then(some),
         argocd: some(&args.agent_argocd_image),
         redis: some(&args.agent_redis_image),
         operator: some(&args.agent_operator_image),

@@ -48,7 +48,7 @@ pub static CHECKS: &[&Check] = &[
 
 /// The message of every check about missing permissions.
 pub(super) static REFUSED: Message = Message::unreadable(
-    "could-not-look",
+    "cannot-read",
     "cannot read {what}: {why}",
     "ask for permission to get and list them, or ask an administrator to run this",
 );

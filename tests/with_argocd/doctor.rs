@@ -342,7 +342,7 @@ async fn check_user_with_few_permissions(hub: &Hub) -> Result<()> {
     })
     .await?;
     assert_eq!(printed.code, Some(2), "{text}");
-    let is_blind = |id: &&String| ["could-not-look", "rights-not-asked"].contains(&&***id);
+    let is_blind = |id: &&String| ["cannot-read", "rights-not-asked"].contains(&&***id);
     assert!(printed.found.iter().all(|id| is_blind(&id)), "{text}");
     for thing in [
         "ManifestWorks",

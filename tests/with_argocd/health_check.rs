@@ -44,7 +44,7 @@ const OUTSIDE_GRACE: &str = "80 seconds ago";
 
 const HEALTHY_MESSAGE: &str = "1 object is healthy on managed cluster cluster1";
 const NOT_APPLIED: &str = "waiting for the agent of managed cluster cluster1 to apply it";
-const NOT_CHECKED: &str = "Deployment shop/web: waiting for the agent of managed cluster cluster1 to look at it";
+const NOT_CHECKED: &str = "Deployment shop/web: waiting for the agent of managed cluster cluster1 to report its status";
 
 /// Returns a condition as the agent sets it, for the current generation if it has one.
 fn condition(kind: &str, status: &str, message: &str) -> Value {
@@ -478,7 +478,7 @@ fn available() -> Vec<Case> {
             "an object was missing and has been applied since",
             work(&[applied_since]),
             "Progressing",
-            "ConfigMap shop/settings: waiting for the agent of managed cluster cluster1 to look at it",
+            "ConfigMap shop/settings: waiting for the agent of managed cluster cluster1 to report its status",
         ),
         case(
             "an object was deleted right after it was applied",
@@ -1380,7 +1380,7 @@ fn status_command_agrees_with_argo_cd() {
         let (health, message) = evaluated(&case);
         assert_eq!(health, case.status, "{}: {message}", case.name);
         // Argo CD itself writes this message for deletions; and a malformed status is reported as such.
-        if case.message != "Pending deletion" && !message.starts_with("its status cannot be understood: ") {
+        if case.message != "Pending deletion" && !message.starts_with("its status is malformed: ") {
             assert_eq!(message, case.message, "{}", case.name);
         }
     }

@@ -11,6 +11,11 @@ use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_sy
 
 const CLUSTERS: [&str; 3] = ["cluster1", "second", "third"];
 
+const WORK_VERSION: &str = "work.open-cluster-management.io/v1";
+
+/// The label that OCM sets on the works that it creates from a ManifestWorkReplicaSet.
+const OF_REPLICA_SET: &str = "work.open-cluster-management.io/manifestworkreplicaset";
+
 /// An Application that is delivered by a Placement of its name, which selects the clusters with its name as a label.
 struct PlacedApplication {
     fleet: &'static Fleet,
@@ -62,18 +67,35 @@ impl PlacedApplication {
         })))
     }
 
-    /// Returns its works, in the order of the clusters.
-    async fn works(&self) -> Result<[ObjectRef; 3]> {
-        let set = self.set().await?;
-        Ok(CLUSTERS.map(|cluster| ObjectRef::manifest_work(cluster, &set.name)))
+    /// Returns its works, in the order of the clusters; `None` for a missing work. They have the name of the set up to OCM 1.2,
+    /// and generated names from 1.3.
+    async fn works(&self) -> Result<[Option<Value>; 3]> {
+        let of_the_set = format!("argocd.{}", self.set().await?.name);
+        let works = self.fleet.hub.list(WORK_VERSION, "ManifestWork").await?;
+        Ok(CLUSTERS.map(|cluster| {
+            let is_it = |it: &&Value| {
+                let metadata = &it["metadata"];
+                metadata["namespace"] == cluster && metadata["labels"][OF_REPLICA_SET] == of_the_set
+            };
+            works.iter().find(is_it).cloned()
+        }))
+    }
+
+    /// Returns the names of its works, which all exist, in the order of the clusters.
+    async fn names_of_works(&self) -> Result<[ObjectRef; 3]> {
+        let works = self.works().await?;
+        ensure!(works.iter().all(Option::is_some), "not all works exist: {works:#?}");
+        Ok(works.map(|work| {
+            let metadata = &work.unwrap_or_default()["metadata"];
+            let field = |name: &str| metadata[name].as_str().unwrap_or_default();
+            ObjectRef::manifest_work(field("namespace"), field("name"))
+        }))
     }
 
     /// Records all states of its works.
     async fn record(&self) -> Result<Recording> {
-        let label = "work.open-cluster-management.io/manifestworkreplicaset";
-        let of_the_set = format!("{label}=argocd.{}", self.set().await?.name);
-        let version = "work.open-cluster-management.io/v1";
-        self.fleet.hub.record(version, "ManifestWork", &of_the_set).await
+        let of_the_set = format!("{OF_REPLICA_SET}=argocd.{}", self.set().await?.name);
+        self.fleet.hub.record(WORK_VERSION, "ManifestWork", &of_the_set).await
     }
 
     /// Waits until Argo CD shows this health and message of the set, and this health of the Application.
@@ -154,11 +176,7 @@ impl PlacedApplication {
 
     /// Returns the versions of the works' first object, in the order of the clusters; `None` for a missing work.
     async fn versions(&self) -> Result<[Option<String>; 3]> {
-        let mut versions = [const { None }; 3];
-        for (at, work) in self.works().await?.iter().enumerate() {
-            versions[at] = self.fleet.hub.get(work).await?.as_ref().map(version);
-        }
-        Ok(versions)
+        Ok(self.works().await?.map(|work| work.as_ref().map(version)))
     }
 
     fn config_map(&self) -> ObjectRef {
@@ -284,10 +302,10 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
     placed.is("Healthy").await?;
 
     // A cluster that leaves loses its work and its objects, one that joins gets them, and the others are unaffected.
-    let works = placed.works().await?;
+    let [_, of_second, _] = placed.names_of_works().await?;
     let before = [cluster1.get(&web).await?, third.get(&web).await?];
     fleet.label("second", name, None).await?;
-    fleet.hub.wait_gone(&works[1]).await?;
+    fleet.hub.wait_gone(&of_second).await?;
     second.wait_gone(&web).await?;
     placed.shows("Healthy", "2 of 2 clusters applied").await?;
     fleet.label("second", name, Some("true")).await?;
@@ -297,6 +315,7 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
     let after = [cluster1.get(&web).await?, third.get(&web).await?];
     assert_eq!(after.map(uid), before.map(uid));
 
+    let works = placed.names_of_works().await?;
     placed.app.end().await?;
     for (cluster, work) in fleet.clusters().into_iter().zip(&works) {
         fleet.hub.wait_gone(work).await?;
@@ -319,7 +338,7 @@ async fn change_reaches_clusters_one_by_one() -> Result<()> {
         .app
         .commit(&[("web.json", &deployment("web", "2", Some(name)))])
         .await?;
-    let works = placed.works().await?;
+    let works = placed.names_of_works().await?;
     for (at, cluster) in fleet.clusters().into_iter().enumerate() {
         let applied = |work: &Value| is_applied(work) && version(work) == "2";
         fleet.hub.wait_for(&works[at], applied).await?;
@@ -357,7 +376,7 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
     let mut broken: Value = serde_json::from_str(&deployment("broken", "2", Some("no-such-node")))?;
     broken["spec"]["progressDeadlineSeconds"] = json!(1);
     placed.app.commit(&[("broken.json", &broken.to_string())]).await?;
-    let [work, ..] = placed.works().await?;
+    let [work, ..] = placed.names_of_works().await?;
     let is_broken = |work: &Value| condition(work, "Healthy").is_some_and(|it| it["status"] == "False");
     fleet.hub.wait_for(&work, is_broken).await?;
     placed

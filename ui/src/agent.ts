@@ -1,13 +1,13 @@
-// The last report of a work.
+// Finds when an agent last wrote the status of a work.
 
 import {Condition, conditionsOf} from './conditions';
 import {Fields, map, maps, text, textOf} from './fields';
 
 /**
- * Returns the time of the last write of a work's status, if known. An agent writes only changes, so an old time does not mean
- * that the state is outdated or the cluster unreachable.
+ * Returns the time of the last write of a work's status, if known. An agent writes only changes: an old time does not mean that
+ * the state is outdated or the cluster unreachable.
  */
-export function lastHeard(work: Fields): string | undefined {
+export function lastStatusWrite(work: Fields): string | undefined {
     const status = map(work, 'status');
     const writes = maps(map(work, 'metadata'), 'managedFields')
         .filter(entry => textOf(entry, 'subresource') === 'status')
@@ -23,9 +23,9 @@ export function lastChange(conditions: Iterable<Condition>): string | undefined 
 }
 
 function newest(times: readonly (string | undefined)[]): string | undefined {
-    let found: string | undefined;
+    let result: string | undefined;
     for (const time of times) {
-        if (time !== undefined && time !== '' && (found === undefined || time > found)) found = time;
+        if (time !== undefined && time !== '' && (result === undefined || time > result)) result = time;
     }
-    return found;
+    return result;
 }

@@ -1,4 +1,4 @@
-// A grid of thousands of rows of the same height: computes the rendered rows, and the target cell of a key.
+// Computes the rendered rows of a grid with thousands of rows, all of the same height, and the cell to which a key moves the focus.
 
 export interface Cell {
     /** 0 is the header row. */
@@ -7,25 +7,30 @@ export interface Cell {
 }
 
 /** The number of rows rendered above and below the visible ones. */
-const SPARE = 8;
+const EXTRA_ROWS = 8;
 
 /** Returns the first rendered row, and the first row after the rendered ones. Heights are in pixels. */
-export function drawn(scrolled: number, height: number, rowHeight: number, rows: number): [number, number] {
-    const first = Math.min(rows, Math.max(0, Math.floor(scrolled / rowHeight) - SPARE));
-    const end = Math.min(rows, Math.ceil((scrolled + height) / rowHeight) + SPARE);
+export function renderedRows(scrollTop: number, height: number, rowHeight: number, rows: number): [number, number] {
+    const first = Math.min(rows, Math.max(0, Math.floor(scrollTop / rowHeight) - EXTRA_ROWS));
+    const end = Math.min(rows, Math.ceil((scrollTop + height) / rowHeight) + EXTRA_ROWS);
     return [first, Math.max(first, end)];
 }
 
 /** Returns the scroll position that makes a row visible, or undefined if it is visible. */
-export function scrolledTo(row: number, scrolled: number, height: number, rowHeight: number): number | undefined {
+export function scrollPositionFor(
+    row: number,
+    scrollTop: number,
+    height: number,
+    rowHeight: number,
+): number | undefined {
     const top = row * rowHeight;
-    if (top < scrolled) return top;
-    if (top + rowHeight > scrolled + height) return top + rowHeight - height;
+    if (top < scrollTop) return top;
+    if (top + rowHeight > scrollTop + height) return top + rowHeight - height;
     return undefined;
 }
 
 /** Returns the cell to which a key moves from a cell, as in WAI-ARIA grids, or undefined for another key. */
-export function moved(
+export function nextCell(
     from: Cell,
     key: string,
     control: boolean,

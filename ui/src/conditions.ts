@@ -14,12 +14,13 @@ export interface Condition {
 
 /** The conditions of a work or of an object. */
 export interface Conditions {
-    /** By type; the last of several with one type. */
+    /** By type. Of several conditions with the same type, the last counts. */
     readonly all: ReadonlyMap<string, Condition>;
-    /** An entry that is not a condition, described. */
+    /** A description of the first entry that is not a condition. */
     readonly fault: string | undefined;
 }
 
+/** Reads the conditions of a work or of an object. */
 export function conditionsOf(owner: Fields): Conditions {
     const all = new Map<string, Condition>();
     const items = owner['conditions'];
@@ -50,8 +51,11 @@ export function is(condition: Condition | undefined, status: string): boolean {
     return condition?.status === status;
 }
 
-/** Returns true if a condition rule set this status. A rule that could not be evaluated is also False, which is not the object's state. */
-export function says(condition: Condition | undefined, status: string): boolean {
+/**
+ * Returns true if a condition rule evaluated to this status. OCM also sets False if the evaluation failed, which is not the state
+ * of the object.
+ */
+export function evaluatedTo(condition: Condition | undefined, status: string): boolean {
     return is(condition, status) && condition?.reason === 'ConditionRuleEvaluated';
 }
 

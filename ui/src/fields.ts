@@ -1,4 +1,4 @@
-// Reads fields of Kubernetes objects, which may have any content: a value of the wrong type counts as missing.
+// Reads fields of Kubernetes objects. They may have any content: a value of the wrong type counts as missing.
 
 export type Fields = Readonly<Record<string, unknown>>;
 

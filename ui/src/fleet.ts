@@ -1,7 +1,7 @@
 // The health of an Application's works in Argo CD, by managed cluster.
 
 import {Fields, map, maps, text, textOf} from './fields';
-import {Verdict, ofArgoCd, worst} from './verdict';
+import {HealthStatus, fromArgoCd, rank} from './health';
 
 export const GROUP = 'work.open-cluster-management.io';
 export const WORK = 'ManifestWork';
@@ -12,7 +12,7 @@ export interface WorkHealth {
     readonly kind: string;
     readonly namespace: string;
     readonly name: string;
-    readonly verdict: Verdict;
+    readonly health: HealthStatus;
     readonly message: string;
     /** Synced, OutOfSync or Unknown. */
     readonly sync: string;
@@ -22,15 +22,15 @@ export interface WorkHealth {
 export interface Cluster {
     readonly name: string;
     /** The worst health of its works. */
-    readonly verdict: Verdict;
+    readonly health: HealthStatus;
     /** The message of the worst of its works. */
     readonly message: string;
     readonly sync: string;
     /** The worst first. */
     readonly works: readonly WorkHealth[];
     readonly healthy: number;
-    /** True if the cluster does not contact the hub, so its state is the last reported one. */
-    readonly silent: boolean;
+    /** True if the agent does not report to the hub: the state is the last reported one. */
+    readonly unreachable: boolean;
 }
 
 export interface Fleet {
@@ -53,48 +53,50 @@ export function fleetOf(application: Fields, tree?: Fields): Fleet {
         .filter(resource => textOf(resource, 'group') === GROUP && resource['hook'] !== true)
         .map(resource => {
             const own = map(resource, 'health');
-            const health = text(own, 'status') === undefined ? (inTree.get(resourceKey(resource)) ?? own) : own;
-            checked ||= text(health, 'status') !== undefined;
+            const inArgoCd = text(own, 'status') === undefined ? (inTree.get(resourceKey(resource)) ?? own) : own;
+            checked ||= text(inArgoCd, 'status') !== undefined;
             return {
                 kind: textOf(resource, 'kind'),
                 namespace: textOf(resource, 'namespace'),
                 name: textOf(resource, 'name'),
-                verdict: ofArgoCd(text(health, 'status')),
-                message: textOf(health, 'message'),
+                health: fromArgoCd(text(inArgoCd, 'status')),
+                message: textOf(inArgoCd, 'message'),
                 sync: text(resource, 'status') ?? 'Unknown',
             };
         });
-    const silent = silentClusters(status);
+    const unreachable = unreachableClusters(status);
     const byCluster = new Map<string, WorkHealth[]>();
     for (const work of works.filter(({kind}) => kind === WORK)) {
-        const known = byCluster.get(work.namespace);
-        if (known === undefined) byCluster.set(work.namespace, [work]);
-        else known.push(work);
+        const ofCluster = byCluster.get(work.namespace);
+        if (ofCluster === undefined) byCluster.set(work.namespace, [work]);
+        else ofCluster.push(work);
     }
-    const clusters = Array.from(byCluster, ([name, known]) => clusterOf(name, known, silent.has(name)));
+    const clusters = Array.from(byCluster, ([name, ofCluster]) => clusterOf(name, ofCluster, unreachable.has(name)));
     return {
-        clusters: clusters.sort(byVerdict),
-        sets: works.filter(({kind}) => kind === SET).sort(byVerdict),
+        clusters: clusters.sort(byHealth),
+        sets: works.filter(({kind}) => kind === SET).sort(byHealth),
         unchecked: works.length > 0 && !checked,
     };
 }
 
-function clusterOf(name: string, works: WorkHealth[], silent: boolean): Cluster {
-    works.sort(byVerdict);
+function clusterOf(name: string, works: WorkHealth[], unreachable: boolean): Cluster {
+    works.sort(byHealth);
     return {
         name,
-        verdict: works[0]?.verdict ?? 'Unknown',
+        health: works[0]?.health ?? 'Unknown',
         message: works[0]?.message ?? '',
         sync: ['OutOfSync', 'Unknown'].find(sync => works.some(work => work.sync === sync)) ?? 'Synced',
         works,
-        healthy: works.filter(work => work.verdict === 'Healthy').length,
-        silent,
+        healthy: works.filter(work => work.health === 'Healthy').length,
+        unreachable,
     };
 }
 
-function byVerdict(one: {verdict: Verdict; name: string}, other: {verdict: Verdict; name: string}): number {
-    if (one.verdict !== other.verdict) return worst([one.verdict, other.verdict], 'Healthy') === one.verdict ? -1 : 1;
-    return compareNames(one.name, other.name);
+type HealthAndName = Pick<WorkHealth, 'health' | 'name'>;
+
+/** Orders by health, the worst first, and then by name. */
+function byHealth(one: HealthAndName, other: HealthAndName): number {
+    return rank(one.health) - rank(other.health) || compareNames(one.name, other.name);
 }
 
 const names = new Intl.Collator('en', {numeric: true});
@@ -105,35 +107,38 @@ export function compareNames(one: string, other: string): number {
 }
 
 /** Returns the name of an Application, with its namespace if that is not Argo CD's. */
-export function called(application: Fields): string {
+export function applicationName(application: Fields): string {
     const [name, namespace] = ['name', 'namespace'].map(key => textOf(map(application, 'metadata'), key));
-    const home = text(map(application, 'status'), 'controllerNamespace') ?? namespace;
-    return namespace === home ? `${name}` : `${namespace}/${name}`;
+    const controllerNamespace = text(map(application, 'status'), 'controllerNamespace') ?? namespace;
+    return namespace === controllerNamespace ? `${name}` : `${namespace}/${name}`;
 }
 
 function resourceKey(resource: Fields): string {
     return ['group', 'kind', 'namespace', 'name'].map(key => textOf(resource, key)).join('/');
 }
 
-/** Returns the clusters that the controller reports as unreachable. Of very many, its conditions name only some. */
-export function silentClusters(status: Fields): ReadonlySet<string> {
-    const silent = new Set<string>();
+/** Returns the clusters that the controller reports as unreachable. If there are very many, its conditions name only some. */
+export function unreachableClusters(status: Fields): ReadonlySet<string> {
+    const unreachable = new Set<string>();
     for (const condition of maps(status, 'conditions')) {
         if (text(condition, 'type') !== 'ManagedClusterUnreachableWarning') continue;
         const message = textOf(condition, 'message');
         const [subject = '', rest = ''] = message.split(': ', 2);
-        if (/^and \d+ more clusters?$/.test(subject)) rest.split(', ').forEach(name => silent.add(name));
-        else silent.add(subject);
+        if (/^and \d+ more clusters?$/.test(subject)) rest.split(', ').forEach(name => unreachable.add(name));
+        else unreachable.add(subject);
     }
-    return silent;
+    return unreachable;
 }
 
-/** Returns a text such as `18 of 20 clusters healthy`. Without clusters it is undefined; without health it has only the number. */
+/**
+ * Returns a text such as `18 of 20 clusters healthy`, or undefined without clusters. If Argo CD has no health of works, the text
+ * has only the number of clusters.
+ */
 export function headline(fleet: Fleet): string | undefined {
     const total = fleet.clusters.length;
     if (total === 0) return undefined;
     const clusters = `cluster${total === 1 ? '' : 's'}`;
     if (fleet.unchecked) return `${total} ${clusters}`;
-    const healthy = fleet.clusters.filter(cluster => cluster.verdict === 'Healthy').length;
+    const healthy = fleet.clusters.filter(cluster => cluster.health === 'Healthy').length;
     return `${healthy} of ${total} ${clusters} healthy`;
 }

@@ -1,4 +1,4 @@
-// The entry point, which Argo CD loads: registers the extension.
+// Registers the extension: the entry point that Argo CD loads.
 
 import {Clusters} from './components/clusters';
 import {StatusPanel} from './components/panel';

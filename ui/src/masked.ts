@@ -1,15 +1,14 @@
-// Masks the values of Secrets: in a manifest, in a manifest inside another, and in annotations in which tools store the applied
-// object.
+// Masks the values of Secrets in manifests, in manifests inside others, and in the annotations that contain the applied object.
 
 import {Fields, isMap, map, textOf} from './fields';
 
-/** Replaces a value of any length. */
+/** Replaces a value, whatever its length. */
 export const MASK = '••••••••';
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /** The minimum length of a value to mask in text: a shorter one may be an ordinary word. */
-const LEAST_QUOTED = 4;
+const MIN_MASKED_LENGTH = 4;
 
 export function isSecret(object: {readonly kind: string}): boolean {
     return object.kind === 'Secret';
@@ -41,13 +40,13 @@ function secret(object: Fields): Fields {
     });
 }
 
-/** Masks annotations, in which tools store a copy of the object. `values` are those of the Secret that has the annotations. */
+/** Masks annotations, in which tools store a copy of the object. `values` are the values of the Secret that has the annotations. */
 function annotations(value: unknown, values?: ReadonlySet<string>): unknown {
     if (!isMap(value)) return masked(value);
     return each(value, (name, text) => {
         if (typeof text !== 'string') return masked(text);
         const quotes = name === LAST_APPLIED || /^\s*[[{]/.test(text);
-        if (values !== undefined) return quotes ? MASK : hidden(text, values);
+        if (values !== undefined) return quotes ? MASK : withMasked(text, values);
         return quotes ? maskedText(text) : text;
     });
 }
@@ -67,11 +66,11 @@ function each(object: Fields, change: (key: string, value: unknown) => unknown):
 /** Returns the values of a Secret, encoded and decoded, that are long enough to mask in text. */
 export function secretValues(object: Fields): ReadonlySet<string> {
     const values = Object.values(map(object, 'data'));
-    const all = [...Object.values(map(object, 'stringData')), ...values, ...values.map(plain)];
-    return new Set(all.filter((text): text is string => typeof text === 'string' && text.length >= LEAST_QUOTED));
+    const all = [...Object.values(map(object, 'stringData')), ...values, ...values.map(decoded)];
+    return new Set(all.filter((text): text is string => typeof text === 'string' && text.length >= MIN_MASKED_LENGTH));
 }
 
-function plain(text: unknown): string | undefined {
+function decoded(text: unknown): string | undefined {
     try {
         return typeof text === 'string'
             ? new TextDecoder().decode(Uint8Array.from(atob(text), char => char.charCodeAt(0)))
@@ -82,6 +81,6 @@ function plain(text: unknown): string | undefined {
 }
 
 /** Returns the text with these values masked. */
-export function hidden(text: string, values: ReadonlySet<string>): string {
+export function withMasked(text: string, values: ReadonlySet<string>): string {
     return [...values].reduce((text, value) => text.split(value).join(MASK), text);
 }

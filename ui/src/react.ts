@@ -1,4 +1,4 @@
-// Uses the host's React, 16.8 or newer: none is bundled, and only features of all versions are used.
+// Wraps the React of the page, 16.8 or newer. The extension bundles no React, and uses only features of all these versions.
 
 export interface Element {
     readonly type: unknown;
@@ -11,9 +11,9 @@ export type Component<Props> = (props: Props) => Element | null;
 interface React {
     createElement(type: unknown, props: unknown, ...children: Child[]): Element;
     readonly Fragment: unknown;
-    useState<T>(initial: T | (() => T)): [T, (next: T | ((before: T) => T)) => void];
+    useState<T>(initial: T | (() => T)): [T, (next: T | ((current: T) => T)) => void];
     useEffect(effect: () => void | (() => void), dependencies?: readonly unknown[]): void;
-    useMemo<T>(make: () => T, dependencies: readonly unknown[]): T;
+    useMemo<T>(create: () => T, dependencies: readonly unknown[]): T;
     useRef<T>(initial: T): {current: T};
 }
 
@@ -23,7 +23,7 @@ declare global {
     }
 }
 
-/** Returns the host's React, which the host may set after this script ran. */
+/** Returns the React of the page, which may set it after this script ran. */
 export function react(): React {
     return window.React;
 }
@@ -38,7 +38,7 @@ export function c<Props>(component: Component<Props>, props: Props & {readonly k
     return react().createElement(component, props);
 }
 
-/** Returns the time in milliseconds, and updates it often enough for ages. */
+/** Returns the current time in milliseconds, and renders again every 15 seconds. */
 export function useNow(): number {
     const {useEffect, useState} = react();
     const [now, setNow] = useState(() => Date.now());

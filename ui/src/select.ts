@@ -1,13 +1,13 @@
 // Filters and sorts rows.
 
-import {VERDICTS, Verdict, rank} from './verdict';
+import {HEALTH_STATUSES, HealthStatus, rank} from './health';
 
 export interface Column<Row> {
     readonly id: string;
     readonly title: string;
     /** Its width, as a CSS grid track. */
     readonly width: string;
-    /** The text for the filter and the tooltip, and for the cell if `cell` is missing. */
+    /** The text for the filter and the tooltip, and for the cell unless the column renders it. */
     readonly text: (row: Row) => string;
     /** Compares rows by this column. Defaults to comparing the text. */
     readonly compare?: (one: Row, other: Row) => number;
@@ -20,58 +20,58 @@ export interface Order {
     readonly descending: boolean;
 }
 
-/** Returns the rows that contain each word of the filter and have one of the selected verdicts, if any is selected. */
-export function filtered<Row extends {verdict: Verdict}>(
+/** Returns the rows that contain each word of the filter and have one of the selected health statuses, if any is selected. */
+export function filtered<Row extends {health: HealthStatus}>(
     rows: readonly Row[],
     columns: readonly Column<Row>[],
     words: string,
-    verdicts: ReadonlySet<Verdict>,
+    selected: ReadonlySet<HealthStatus>,
 ): Row[] {
-    const wanted = words
+    const terms = words
         .toLowerCase()
         .split(/\s+/)
         .filter(word => word !== '');
-    const looked = columns.filter(column => !column.unfiltered);
+    const searched = columns.filter(column => !column.unfiltered);
     return rows.filter(row => {
-        if (verdicts.size > 0 && !verdicts.has(row.verdict)) return false;
-        if (wanted.length === 0) return true;
-        const text = looked
+        if (selected.size > 0 && !selected.has(row.health)) return false;
+        if (terms.length === 0) return true;
+        const text = searched
             .map(column => column.text(row))
             .join('\n')
             .toLowerCase();
-        return wanted.every(word => text.includes(word));
+        return terms.every(word => text.includes(word));
     });
 }
 
-/** Returns the sorted rows. Without an order, the worst are first, and otherwise the order stays. */
-export function sorted<Row extends {verdict: Verdict}>(
+/** Returns the sorted rows. Without an order, the worst are first; rows of the same health keep their order. */
+export function sorted<Row extends {health: HealthStatus}>(
     rows: readonly Row[],
     columns: readonly Column<Row>[],
     order: Order | undefined,
 ): Row[] {
     const column = columns.find(({id}) => id === order?.column);
-    const byVerdict = (one: Row, other: Row): number => rank(one.verdict) - rank(other.verdict);
-    if (order === undefined || column === undefined) return [...rows].sort(byVerdict);
+    const byHealth = (one: Row, other: Row): number => rank(one.health) - rank(other.health);
+    if (order === undefined || column === undefined) return [...rows].sort(byHealth);
     const compare =
-        column.compare ?? ((one: Row, other: Row): number => texts.compare(column.text(one), column.text(other)));
+        column.compare ?? ((one: Row, other: Row): number => collator.compare(column.text(one), column.text(other)));
     const sign = order.descending ? -1 : 1;
-    return [...rows].sort((one, other) => sign * compare(one, other) || byVerdict(one, other));
+    return [...rows].sort((one, other) => sign * compare(one, other) || byHealth(one, other));
 }
 
-const texts = new Intl.Collator('en', {numeric: true});
+const collator = new Intl.Collator('en', {numeric: true});
 
-/** Returns the order after a click on a column header: ascending, descending, and then the default. */
+/** Returns the order after a click on a column header: first ascending, then descending, then the default. */
 export function nextOrder(order: Order | undefined, column: string): Order | undefined {
     if (order?.column !== column) return {column, descending: false};
     return order.descending ? undefined : {column, descending: true};
 }
 
-/** Returns the number of rows of each verdict in the rows, the worst first. */
-export function counts(rows: readonly {verdict: Verdict}[]): (readonly [Verdict, number])[] {
-    const found = new Map<Verdict, number>();
-    for (const {verdict} of rows) found.set(verdict, (found.get(verdict) ?? 0) + 1);
-    return VERDICTS.flatMap(verdict => {
-        const count = found.get(verdict);
-        return count === undefined ? [] : [[verdict, count] as const];
+/** Returns the number of rows with each health status, the worst first. */
+export function counts(rows: readonly {health: HealthStatus}[]): (readonly [HealthStatus, number])[] {
+    const numbers = new Map<HealthStatus, number>();
+    for (const {health} of rows) numbers.set(health, (numbers.get(health) ?? 0) + 1);
+    return HEALTH_STATUSES.flatMap(health => {
+        const count = numbers.get(health);
+        return count === undefined ? [] : [[health, count] as const];
     });
 }

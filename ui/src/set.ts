@@ -1,14 +1,15 @@
-// The state of a ManifestWorkReplicaSet. OCM reports only the numbers of clusters; the state of objects is in the works of the clusters.
+// Reads the state of a ManifestWorkReplicaSet. OCM reports only numbers of clusters; the state of objects is in the works of the
+// clusters.
 
-import {lastHeard} from './agent';
+import {lastStatusWrite} from './agent';
 import {Condition, conditionsOf} from './conditions';
 import {Fields, map, maps, number, text, textOf} from './fields';
 import {GROUP, SET} from './fleet';
-import {ObjectRow, carried, identified, unseen} from './objects';
-import {Verdict, ofArgoCd} from './verdict';
+import {HealthStatus, fromArgoCd} from './health';
+import {ObjectRow, manifestsOf, rowFromManifest, withIds} from './objects';
 
 export interface SetStatus {
-    readonly verdict: Verdict;
+    readonly health: HealthStatus;
     readonly message: string;
     /** The number of clusters in each of OCM's states. */
     readonly counts: readonly (readonly [string, number])[];
@@ -16,7 +17,8 @@ export interface SetStatus {
     readonly placements: readonly {readonly name: string; readonly groups: string}[];
     readonly conditions: readonly Condition[];
     readonly objects: readonly ObjectRow[];
-    readonly heard: string | undefined;
+    /** The time of the last write of its status. */
+    readonly lastWrite: string | undefined;
 }
 
 const COUNTS = ['total', 'applied', 'available', 'progressing', 'degraded'];
@@ -33,10 +35,10 @@ export function setOf(set: Fields, tree: Fields): SetStatus {
             textOf(node, 'namespace') === textOf(metadata, 'namespace') &&
             textOf(node, 'name') === textOf(metadata, 'name'),
     );
-    const health = map(node ?? {}, 'health');
+    const inArgoCd = map(node ?? {}, 'health');
     return {
-        verdict: ofArgoCd(text(health, 'status')),
-        message: textOf(health, 'message'),
+        health: fromArgoCd(text(inArgoCd, 'status')),
+        message: textOf(inArgoCd, 'message'),
         counts: COUNTS.flatMap(name => {
             const count = number(summary, name);
             return count === undefined ? [] : [[name, count] as const];
@@ -46,9 +48,11 @@ export function setOf(set: Fields, tree: Fields): SetStatus {
             groups: textOf(placement, 'availableDecisionGroups'),
         })),
         conditions: [...conditionsOf(status).all.values()],
-        objects: identified(
-            carried(map(map(set, 'spec'), 'manifestWorkTemplate')).map(manifest => unseen(manifest, 'Unknown', '')),
+        objects: withIds(
+            manifestsOf(map(map(set, 'spec'), 'manifestWorkTemplate')).map(manifest =>
+                rowFromManifest(manifest, 'Unknown', ''),
+            ),
         ),
-        heard: lastHeard(set),
+        lastWrite: lastStatusWrite(set),
     };
 }

@@ -1,7 +1,9 @@
-// The position of a work in a sync. The waves on the hub include the phases, which are two million apart, as in crates/generate/src/order.rs.
+// Reads the sync wave of a work. Waves on the hub include the phase; phases are two million apart, as in
+// crates/generate/src/order.rs.
 
 import {Fields, map, text} from './fields';
 
+/** The distance between the waves of two phases. */
 const PHASE = 2_000_000;
 
 /** Returns the sync wave of a work on the hub, by default 0. */

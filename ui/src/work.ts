@@ -1,41 +1,56 @@
-// Evaluates the health of a ManifestWork and its objects, with the rules of crates/ocm/src/health/work.rs and of the health check in
-// deploy/argocd_cm.yaml, which explains each.
+// Evaluates the health of a ManifestWork and its objects. The rules are those of crates/ocm/src/health/work.rs and of the health
+// check in deploy/argocd_cm.yaml, which explains them.
 
 import {ago} from './age';
-import {lastHeard} from './agent';
-import {Condition, Conditions, conditionsOf, is, isBehind, says} from './conditions';
+import {lastStatusWrite} from './agent';
+import {Condition, Conditions, conditionsOf, evaluatedTo, is, isBehind} from './conditions';
 import {Fields, fields, isMap, list, map, maps, number, text, textOf, typeName} from './fields';
-import {ObjectRow, carried, identified, isSuspended, keyOf, named, presentable, shortName, unseen} from './objects';
-import {Verdict, worst} from './verdict';
+import {HealthStatus, worst} from './health';
+import {
+    ObjectRow,
+    isSuspended,
+    keyOf,
+    manifestsOf,
+    maskedRow,
+    rowFromManifest,
+    rowFromStatus,
+    shortName,
+    withIds,
+} from './objects';
 
-/** The number of seconds before a failure counts as lasting. */
-const GRACE = 60;
+/** The number of seconds after which a failure is Degraded. */
+const GRACE_SECONDS = 60;
 
-export interface Work {
+/** Health and its message; the message may be empty. */
+type Evaluated = readonly [HealthStatus, string];
+
+export interface WorkStatus {
     readonly cluster: string;
-    readonly verdict: Verdict;
-    /** The message about the work as a whole; empty if those of its objects are sufficient. */
+    readonly health: HealthStatus;
+    /** The message about the whole work; empty if the messages of its objects are sufficient. */
     readonly message: string;
     readonly objects: readonly ObjectRow[];
     /** The time of the last write of its status. */
-    readonly heard: string | undefined;
+    readonly lastWrite: string | undefined;
 }
 
-/** The data of the work that the health of its objects depends on. */
-interface Told {
+/** The fields of the work that determine the health of its objects. */
+interface WorkContext {
     readonly spec: Fields;
     readonly generation: number | undefined;
     readonly conditions: Conditions;
+    /** The message of an object that waits to be applied. */
     readonly notApplied: string;
-    readonly notLookedAt: string;
-    /** A failure since a later time does not count as lasting. */
-    readonly grace: string;
+    /** The message of an applied object whose status is not reported. */
+    readonly notChecked: string;
+    /** A failure that began after this time is not Degraded yet. */
+    readonly graceStart: string;
     /** True if the work is complete, so that the agent does not process it again. */
-    readonly frozen: boolean;
+    readonly isComplete: boolean;
 }
 
-/** Evaluates the health of a work at a time in milliseconds. */
-export function judge(work: Fields, now: number): Work {
+/** Evaluates the health of a work at `now`, which is in milliseconds. */
+export function evaluateHealth(work: Fields, now: number): WorkStatus {
     const metadata = map(work, 'metadata');
     const spec = map(work, 'spec');
     const status = map(work, 'status');
@@ -45,86 +60,90 @@ export function judge(work: Fields, now: number): Work {
     const generation = number(metadata, 'generation');
     const items = list(map(status, 'resourceStatus'), 'manifests');
     const fault = faultOf(work, conditions);
-    const heard = lastHeard(work);
-    const whole = (verdict: Verdict, message: string): Work => {
-        const unknown = fault !== undefined && verdict === 'Waiting';
-        const told: [Verdict, string] = unknown ? ['Unknown', unreadable(fault)] : [verdict, message];
+    const lastWrite = lastStatusWrite(work);
+    const withoutObjectStatus = (health: HealthStatus, message: string): WorkStatus => {
+        const isMalformed = fault !== undefined && health === 'Waiting';
+        const evaluated: Evaluated = isMalformed ? ['Unknown', malformed(fault)] : [health, message];
         return {
             cluster: name,
-            verdict: told[0],
-            message: told[1],
-            objects: identified(carried(spec).map(manifest => unseen(manifest, ...told))),
-            heard,
+            health: evaluated[0],
+            message: evaluated[1],
+            objects: withIds(manifestsOf(spec).map(manifest => rowFromManifest(manifest, ...evaluated))),
+            lastWrite,
         };
     };
 
     if ('deletionTimestamp' in metadata) {
         const deleting = conditions.all.get('Deleting')?.message;
-        const more = deleting === undefined ? '' : `: ${deleting}`;
-        return whole('Progressing', `the agent of ${cluster} is removing its objects${more}`);
+        const reason = deleting === undefined ? '' : `: ${deleting}`;
+        return withoutObjectStatus('Progressing', `the agent of ${cluster} is removing its objects${reason}`);
     }
 
     const applied = conditions.all.get('Applied');
-    const behind = isBehind(applied, generation);
-    const told: Told = {
+    const isOutdated = isBehind(applied, generation);
+    const context: WorkContext = {
         spec,
         generation,
         conditions,
         notApplied: `waiting for the agent of ${cluster} to apply it`,
-        notLookedAt: `waiting for the agent of ${cluster} to look at it`,
-        grace: ago(GRACE, now),
-        frozen: behind && hasRun(spec, conditions, generation, items),
+        notChecked: `waiting for the agent of ${cluster} to report its status`,
+        graceStart: ago(GRACE_SECONDS, now),
+        isComplete: isOutdated && hasRun(spec, conditions, generation, items),
     };
-    if (applied === undefined || !(is(applied, 'True') || is(applied, 'False')) || (behind && !told.frozen)) {
+    if (
+        applied === undefined ||
+        !(is(applied, 'True') || is(applied, 'False')) ||
+        (isOutdated && !context.isComplete)
+    ) {
         const why = is(conditions.all.get('Complete'), 'True')
             ? ', which it does not do while the work is complete'
             : '';
-        return whole('Waiting', told.notApplied + why);
+        return withoutObjectStatus('Waiting', context.notApplied + why);
     }
 
     let withoutRules = 0;
     const objects: ObjectRow[] = [];
     items.forEach((item, at) => {
-        const found = conditionsOf(fields(item));
-        const row = named(at, item, found);
-        const verdict = verdictOn(row, item, found, told, () => withoutRules++);
-        if (verdict !== undefined) objects.push({...row, verdict: verdict[0], message: verdict[1]});
+        const itemConditions = conditionsOf(fields(item));
+        const row = rowFromStatus(at, item, itemConditions);
+        const evaluated = objectHealth(row, item, itemConditions, context, () => withoutRules++);
+        if (evaluated !== undefined) objects.push({...row, health: evaluated[0], message: evaluated[1]});
     });
-    const rows = withManifests(objects, carried(spec));
+    const rows = withManifests(objects, manifestsOf(spec));
 
-    let verdict = worst(
-        rows.map(row => row.verdict),
+    let health = worst(
+        rows.map(row => row.health),
         'Healthy',
     );
     let message = '';
-    if (is(applied, 'False') && (verdict === 'Suspended' || verdict === 'Healthy')) {
-        verdict = applied.since > told.grace ? 'Progressing' : 'Degraded';
+    if (is(applied, 'False') && (health === 'Suspended' || health === 'Healthy')) {
+        health = applied.since > context.graceStart ? 'Progressing' : 'Degraded';
         message = applied.message ?? `the agent of ${cluster} cannot apply it`;
-    } else if (fault !== undefined && verdict === 'Healthy') {
-        verdict = 'Unknown';
-        message = unreadable(fault);
-    } else if (verdict === 'Healthy' && withoutRules > 0) {
-        message = `${counted(rows.length)}applied on ${cluster}, whose agent does not report health, which OCM 1.0 and newer does`;
+    } else if (fault !== undefined && health === 'Healthy') {
+        health = 'Unknown';
+        message = malformed(fault);
+    } else if (health === 'Healthy' && withoutRules > 0) {
+        message = `${objectCount(rows.length)}applied on ${cluster}, whose agent does not report health, which OCM 1.0 and newer does`;
     }
-    return {cluster: name, verdict, message, objects: rows, heard};
+    return {cluster: name, health, message, objects: rows, lastWrite};
 }
 
 /** Returns the message of a healthy work without another message. */
-export function allIsWell(work: Work): string {
-    return `${counted(work.objects.length)}healthy on managed cluster ${work.cluster}`;
+export function healthyMessage(work: WorkStatus): string {
+    return `${objectCount(work.objects.length)}healthy on managed cluster ${work.cluster}`;
 }
 
-function counted(objects: number): string {
+function objectCount(objects: number): string {
     return objects === 0 ? '' : objects === 1 ? '1 object is ' : `${objects} objects are `;
 }
 
-function unreadable(fault: string): string {
-    return `its status cannot be understood: ${fault}`;
+function malformed(fault: string): string {
+    return `its status is malformed: ${fault}`;
 }
 
-/** Returns the first part of the status that an agent does not write like this. */
+/** Returns a description of the first malformed part of the status. */
 function faultOf(work: Fields, conditions: Conditions): string | undefined {
-    const wrong = (owner: Fields, key: string): string | undefined => {
+    const notAMapping = (owner: Fields, key: string): string | undefined => {
         const value = owner[key];
         return value === undefined || value === null || isMap(value) ? undefined : `${key} is ${typeName(value)}`;
     };
@@ -134,23 +153,23 @@ function faultOf(work: Fields, conditions: Conditions): string | undefined {
     const manifests = map(status, 'resourceStatus')['manifests'];
     const isList = manifests === undefined || manifests === null || Array.isArray(manifests);
     return (
-        wrong(work, 'status') ??
+        notAMapping(work, 'status') ??
         inStatus(conditions.fault) ??
-        inStatus(wrong(status, 'resourceStatus')) ??
+        inStatus(notAMapping(status, 'resourceStatus')) ??
         inStatus(isList ? undefined : `resourceStatus.manifests is ${typeName(manifests)}`)
     );
 }
 
 /** Adds the manifest to each row, and a row for each object of the spec that is not reported. */
 function withManifests(rows: readonly ObjectRow[], manifests: readonly unknown[]): ObjectRow[] {
-    const silent = new Map<string, ObjectRow>();
+    const unreported = new Map<string, ObjectRow>();
     for (const manifest of manifests) {
-        const row = unseen(manifest, 'Unknown', 'the agent has not reported on it');
-        silent.set(keyOf(row), row);
+        const row = rowFromManifest(manifest, 'Unknown', 'the agent has not reported on it');
+        unreported.set(keyOf(row), row);
     }
-    const found = rows.map(row => ({...row, manifest: silent.get(keyOf(row))?.manifest}));
-    for (const row of rows) silent.delete(keyOf(row));
-    return identified([...found, ...silent.values()].map(presentable));
+    const reported = rows.map(row => ({...row, manifest: unreported.get(keyOf(row))?.manifest}));
+    for (const row of rows) unreported.delete(keyOf(row));
+    return withIds([...reported, ...unreported.values()].map(maskedRow));
 }
 
 /**
@@ -168,87 +187,88 @@ function hasRun(
     const done = new Set<string>();
     items.forEach((item, at) => {
         const isDone = is(conditionsOf(fields(item)).all.get('Complete'), 'True');
-        const name = shortName(named(at, item));
+        const name = shortName(rowFromStatus(at, item));
         if (isDone) done.add(name);
         else done.delete(name);
     });
-    return carried(spec).every(manifest => done.has(shortName(unseen(manifest, 'Waiting', ''))));
+    return manifestsOf(spec).every(manifest => done.has(shortName(rowFromManifest(manifest, 'Waiting', ''))));
 }
 
-/** Returns the health of an object and the reason, or undefined if it is from an earlier generation. */
-function verdictOn(
+/** Returns the health of an object, or undefined for the status of an earlier generation. A malformed status is never Healthy. */
+function objectHealth(
     row: ObjectRow,
     item: unknown,
-    found: Conditions,
-    told: Told,
-    seenWithoutRules: () => void,
-): [Verdict, string] | undefined {
-    const verdict = verdictBy(row, fields(item), found, told, seenWithoutRules);
-    const fault = isMap(item) ? found.fault : `it is ${typeName(item)}`;
-    if (verdict !== undefined && fault !== undefined && (verdict[0] === 'Waiting' || verdict[0] === 'Healthy')) {
-        return ['Unknown', unreadable(fault)];
+    conditions: Conditions,
+    context: WorkContext,
+    countWithoutRules: () => void,
+): Evaluated | undefined {
+    const evaluated = healthFromConditions(row, fields(item), conditions, context, countWithoutRules);
+    const fault = isMap(item) ? conditions.fault : `it is ${typeName(item)}`;
+    if (evaluated !== undefined && fault !== undefined && (evaluated[0] === 'Waiting' || evaluated[0] === 'Healthy')) {
+        return ['Unknown', malformed(fault)];
     }
-    return verdict;
+    return evaluated;
 }
 
-function verdictBy(
+function healthFromConditions(
     row: ObjectRow,
     item: Fields,
-    found: Conditions,
-    told: Told,
-    seenWithoutRules: () => void,
-): [Verdict, string] | undefined {
-    const get = (type: string): Condition | undefined => found.all.get(type);
+    conditions: Conditions,
+    context: WorkContext,
+    countWithoutRules: () => void,
+): Evaluated | undefined {
+    const get = (type: string): Condition | undefined => conditions.all.get(type);
     const [applied, available, healthy, progressing] = [
         get('Applied'),
         get('Available'),
         get('Healthy'),
         get('Progressing'),
     ];
-    const waiting: [Verdict, string] = ['Waiting', told.notLookedAt];
-    const well: [Verdict, string] = ['Healthy', ''];
-    if (applied === undefined) return ['Waiting', told.notApplied];
-    if (applied.generation !== undefined && isBehind(applied, told.generation) && !told.frozen) return undefined;
-    const fresh = applied.since > told.grace;
+    const waiting: Evaluated = ['Waiting', context.notChecked];
+    const healthyObject: Evaluated = ['Healthy', ''];
+    if (applied === undefined) return ['Waiting', context.notApplied];
+    if (applied.generation !== undefined && isBehind(applied, context.generation) && !context.isComplete)
+        return undefined;
+    const isInGrace = applied.since > context.graceStart;
     if (is(applied, 'False'))
-        return [fresh ? 'Progressing' : 'Degraded', applied.message ?? 'the agent cannot apply it'];
-    const broken: [Verdict, string] | undefined = says(healthy, 'False')
+        return [isInGrace ? 'Progressing' : 'Degraded', applied.message ?? 'the agent cannot apply it'];
+    const broken: Evaluated | undefined = evaluatedTo(healthy, 'False')
         ? ['Degraded', healthy?.message ?? 'it is broken']
         : undefined;
     // The agent does not update a complete object, which may have been deleted: its other conditions are outdated.
-    if (is(get('Complete'), 'True')) return broken ?? well;
+    if (is(get('Complete'), 'True')) return broken ?? healthyObject;
     if (available !== undefined && is(available, 'False')) {
-        // It was missing, and then applied, and not checked since.
-        if (applied.since >= available.since && fresh) return waiting;
+        // The agent found it missing, applied it, and has not checked it since.
+        if (applied.since >= available.since && isInGrace) return waiting;
         return ['Missing', available.message ?? 'it is not on the cluster'];
     }
-    if (available !== undefined && !is(available, 'True')) return ['Unknown', available.message ?? told.notLookedAt];
+    if (available !== undefined && !is(available, 'True')) return ['Unknown', available.message ?? context.notChecked];
 
-    const rules = rulesOf(item, told.spec);
+    const rules = rulesOf(item, context.spec);
     if (healthy === undefined && progressing === undefined && (rules.has('Healthy') || rules.has('Progressing'))) {
-        const looked = told.conditions.all.get('Available');
-        const hasLooked = looked !== undefined && !isBehind(looked, told.generation);
-        if (available === undefined || !hasLooked || get('StatusFeedbackSynced') === undefined) return waiting;
-        seenWithoutRules();
-        return well;
+        const workAvailable = context.conditions.all.get('Available');
+        const isChecked = workAvailable !== undefined && !isBehind(workAvailable, context.generation);
+        if (available === undefined || !isChecked || get('StatusFeedbackSynced') === undefined) return waiting;
+        countWithoutRules();
+        return healthyObject;
     }
     if ((rules.has('Healthy') && healthy === undefined) || (rules.has('Progressing') && progressing === undefined))
         return waiting;
-    const verdicts = [healthy, progressing].filter(each => each !== undefined);
-    if (verdicts.some(each => isBehind(each, told.generation))) return waiting;
+    const ofRules = [healthy, progressing].filter(each => each !== undefined);
+    if (ofRules.some(each => isBehind(each, context.generation))) return waiting;
     if (broken !== undefined) return broken;
-    if (says(progressing, 'True')) {
+    if (evaluatedTo(progressing, 'True')) {
         return [isSuspended(row) ? 'Suspended' : 'Progressing', progressing?.message ?? 'it is not ready yet'];
     }
-    const silent = verdicts.find(each => !says(each, 'True') && !says(each, 'False'));
-    return silent === undefined
-        ? well
-        : ['Unknown', `its health is not known: ${silent.message ?? 'the rule gives no answer'}`];
+    const withoutResult = ofRules.find(each => !evaluatedTo(each, 'True') && !evaluatedTo(each, 'False'));
+    return withoutResult === undefined
+        ? healthyObject
+        : ['Unknown', `its health is not known: ${withoutResult.message ?? 'the rule gives no answer'}`];
 }
 
 /**
- * Returns the condition types that the spec's rules set on an object; the first matching entry wins. Only a wildcard that is the
- * whole text matches here; with any other, the conditions count as soon as they exist.
+ * Returns the condition types that the spec's rules set on an object; the first matching entry counts. Wildcards inside a
+ * name are not supported here, but the conditions of such rules count once they exist.
  */
 function rulesOf(item: Fields, spec: Fields): ReadonlySet<string> {
     const meta = map(item, 'resourceMeta');

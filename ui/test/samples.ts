@@ -1,4 +1,4 @@
-// Works and Applications of a hub, in every state that the extension distinguishes.
+// Creates works and Applications of a hub in every state that the extension distinguishes.
 
 import {Fields} from '../src/fields';
 
@@ -27,7 +27,7 @@ export function condition(type: string, status: string, message = '', more: Fiel
     return {type, status, message, reason, lastTransitionTime: LONG_AGO, ...generation, ...more};
 }
 
-export const there = (
+export const availableConditions = (
     healthy: Fields = condition('Healthy', 'True'),
     progressing: Fields = condition('Progressing', 'False'),
 ): Fields[] => [
@@ -68,14 +68,14 @@ const SAMPLES: readonly Sample[] = [
     {
         manifest: object('v1', 'Service', 'web', 'shop', {spec: {type: 'LoadBalancer', ports: [{port: 80}]}}),
         resource: 'services',
-        conditions: there(),
+        conditions: availableConditions(),
         values: {Type: 'LoadBalancer', Address: '203.0.113.7'},
     },
     {
         manifest: deployment('web', 3, 'registry.example.com/shop/web:2.4.1'),
         resource: 'deployments',
         values: {ReadyReplicas: 2, Replicas: 3, Image: 'registry.example.com/shop/web:2.4.1'},
-        conditions: there(
+        conditions: availableConditions(
             condition(
                 'Healthy',
                 'False',
@@ -91,7 +91,7 @@ const SAMPLES: readonly Sample[] = [
         manifest: deployment('api', 5, 'registry.example.com/shop/api:1.9.0'),
         resource: 'deployments',
         values: {ReadyReplicas: 4, Replicas: 5},
-        conditions: there(
+        conditions: availableConditions(
             condition('Healthy', 'True'),
             condition('Progressing', 'True', 'waiting for rollout to finish: 4 of 5 updated replicas are available', {
                 lastTransitionTime: before(75),
@@ -102,7 +102,7 @@ const SAMPLES: readonly Sample[] = [
         manifest: deployment('reports', 1, 'registry.example.com/shop/reports:0.3.0'),
         resource: 'deployments',
         values: {ReadyReplicas: 1, Replicas: 1, Suspended: true},
-        conditions: there(condition('Healthy', 'True'), condition('Progressing', 'True', 'it is paused')),
+        conditions: availableConditions(condition('Healthy', 'True'), condition('Progressing', 'True', 'it is paused')),
     },
     {
         manifest: object('storage.k8s.io/v1', 'StorageClass', 'fast', '', {provisioner: 'example.com/disk'}),
@@ -129,20 +129,29 @@ const SAMPLES: readonly Sample[] = [
             }),
         ],
     },
-    {manifest: SECRET, resource: 'secrets', conditions: there().slice(0, 3), values: {Password: PASSWORD}},
+    {
+        manifest: SECRET,
+        resource: 'secrets',
+        conditions: availableConditions().slice(0, 3),
+        values: {Password: PASSWORD},
+    },
     {
         manifest: object('networking.k8s.io/v1', 'Ingress', 'web', 'shop', {
             spec: {rules: [{host: 'shop.example.com'}]},
         }),
         resource: 'ingresses',
-        conditions: there(),
+        conditions: availableConditions(),
         values: {Address: '203.0.113.8'},
     },
-    {manifest: object('v1', 'Namespace', 'shop', ''), resource: 'namespaces', conditions: there().slice(0, 3)},
+    {
+        manifest: object('v1', 'Namespace', 'shop', ''),
+        resource: 'namespaces',
+        conditions: availableConditions().slice(0, 3),
+    },
 ];
 
 /** Returns an entry of the status, as an agent writes it. */
-export function said(at: number, sample: Sample): Fields {
+export function manifestStatus(at: number, sample: Sample): Fields {
     const {apiVersion, kind, metadata} = sample.manifest as {apiVersion: string; kind: string; metadata: Fields};
     const group = apiVersion.includes('/') ? apiVersion.split('/')[0] : '';
     const values = Object.entries(sample.values ?? {}).map(([name, value]) => ({
@@ -191,13 +200,13 @@ export function work(
         spec: {workload: {manifests: samples.map(({manifest}) => manifest)}},
         status: {
             conditions: [applied, condition('Available', 'True')],
-            resourceStatus: {manifests: samples.map((sample, at) => said(at, sample))},
+            resourceStatus: {manifests: samples.map((sample, at) => manifestStatus(at, sample))},
         },
         ...more,
     };
 }
 
-/** Returns a work with an object in nearly every state. */
+/** Returns a work with objects of nearly every health status. */
 export function mixedWork(cluster = 'cluster2'): Fields {
     return work(
         cluster,
@@ -207,7 +216,7 @@ export function mixedWork(cluster = 'cluster2'): Fields {
 }
 
 /** Returns a healthy work. */
-export function wellWork(cluster = 'cluster1'): Fields {
+export function healthyWork(cluster = 'cluster1'): Fields {
     return work(
         cluster,
         SAMPLES.filter(({manifest}) =>
@@ -221,14 +230,17 @@ export function newWork(cluster = 'cluster3'): Fields {
     return {...work(cluster, SAMPLES), status: {}};
 }
 
-/** Returns a work of very many objects, one of which is degraded. */
+/** Returns a work with this number of objects, one of which is degraded. */
 export function largeWork(objects: number): Fields {
     const samples = Array.from(
         {length: objects},
         (_, at): Sample => ({
             manifest: object('v1', 'ConfigMap', `settings-${at}`, 'shop', {data: {key: 'value'}}),
             resource: 'configmaps',
-            conditions: at === objects - 7 ? there(condition('Healthy', 'False', 'it is broken')) : there(),
+            conditions:
+                at === objects - 7
+                    ? availableConditions(condition('Healthy', 'False', 'it is broken'))
+                    : availableConditions(),
             values: {Version: at},
         }),
     );
@@ -312,7 +324,7 @@ export function application(resources: readonly Fields[], conditions: readonly F
 }
 
 const BROKEN = 'Deployment shop/web: ProgressDeadlineExceeded: ReplicaSet "web-7d4b9c" has timed out progressing.';
-const ON_ITS_WAY = 'Deployment shop/api: waiting for rollout to finish: 4 of 5 updated replicas are available';
+const ROLLING_OUT = 'Deployment shop/api: waiting for rollout to finish: 4 of 5 updated replicas are available';
 
 /** Returns an Application on many clusters: of each hundred, three are degraded and five progressing; one of all is unreachable. */
 export function fleet(clusters: number): Fields {
@@ -320,13 +332,13 @@ export function fleet(clusters: number): Fields {
         const cluster = `cluster${at + 1}`;
         if (at % 100 === 1 || at % 100 === 42 || at % 100 === 77) return resource(cluster, 'Degraded', BROKEN);
         if (at % 20 === 6)
-            return resource(cluster, 'Progressing', ON_ITS_WAY, at % 40 === 6 ? {status: 'OutOfSync'} : {});
+            return resource(cluster, 'Progressing', ROLLING_OUT, at % 40 === 6 ? {status: 'OutOfSync'} : {});
         if (at % 500 === 99) return resource(cluster, 'Suspended', 'Deployment shop/reports: it is paused');
         return resource(cluster, 'Healthy', `9 objects are healthy on managed cluster ${cluster}`);
     });
-    const silent = {
+    const unreachable = {
         type: 'ManagedClusterUnreachableWarning',
         message: 'cluster12: its agent does not report to the hub; showing the last reported state',
     };
-    return application(resources, clusters >= 12 ? [silent] : []);
+    return application(resources, clusters >= 12 ? [unreachable] : []);
 }

@@ -9,3 +9,13 @@ pub const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
 /// The annotation that names the GitOpsCluster for which the controller created an object as `NAMESPACE/NAME`: a label value is too
 /// short for some names.
 pub const OWNER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
+
+/// The annotation of an AddOnTemplate with the image of argocd-agent in it.
+pub const AGENT_IMAGE: &str = "argocd-ocm-cmp.github.io/agent-image";
+
+/// The annotations of a GitOpsCluster whose agents do not get the image of the principal: argocd-pull-integration's and Red Hat
+/// ACM's.
+pub const DISABLE_IMAGE_SYNC: [&str; 2] = [
+    "apps.open-cluster-management.io/disable-agent-image-sync",
+    "apps.open-cluster-management.io/skip-agent-version-heal",
+];

@@ -28,11 +28,17 @@ pub use decisions::{decisions, next_decisions};
 pub use desired::{DesiredAgent, Mode};
 pub use difference::difference;
 pub use discovery::{DiscoveryError, Server, discover, principal_names, resource_proxy};
-pub use images::{Images, shipped};
+pub use images::{Images, have_other_versions, shipped};
 pub use template::{WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR, template};
 pub use works::{argocd_work, ca_work};
 
 use serde_json::{Value, json};
+
+/// The environment variable with the interval of the agent's heartbeats, for firewalls that drop idle connections.
+///
+/// Not `ARGOCD_AGENT_KEEP_ALIVE_PING_INTERVAL`: servers of gRPC end a connection with more than one ping in five minutes
+/// (`too_many_pings`), unless the principal has `--keepalive-min-interval`.
+const HEARTBEAT: (&str, &str) = ("ARGOCD_AGENT_HEARTBEAT_INTERVAL", "50s");
 
 /// Returns the labels of all objects that the controller creates.
 fn labels() -> Value {

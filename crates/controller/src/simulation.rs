@@ -305,7 +305,7 @@ impl Hub {
             agents: true,
             images: Images {
                 ours: Some("ours:1".into()),
-                ..Images::shipped()
+                ..Images::default()
             },
             ..Settings::default()
         }

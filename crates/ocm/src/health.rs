@@ -440,7 +440,7 @@ mod tests {
         let work = evaluated(&work("eu1", &objects, &status("False", 2, &manifests)));
         let (yes, no) = (Some(true), Some(false));
         let name = |name: &str| format!("Deployment.apps shop/{name}");
-        let waits = "waiting for the agent of managed cluster eu1 to look at it";
+        let waits = "waiting for the agent of managed cluster eu1 to report its status";
         assert_eq!(
             messages(&work),
             [
@@ -524,7 +524,7 @@ mod tests {
         };
         let applied = condition("Applied", "True", "", 2);
         let with = |rest: &str| format!(r#"{{"conditions":[{applied}],{rest}}}"#);
-        unknown("7", "its status cannot be understood: status is a number");
+        unknown("7", "its status is malformed: status is a number");
         unknown(r#"{"conditions":"x"}"#, "status.conditions is text");
         unknown(
             r#"{"conditions":[null,{"type":3}]}"#,
@@ -537,7 +537,7 @@ mod tests {
         );
         unknown(
             &with(r#""resourceStatus":{"manifests":[3]}"#),
-            "manifests[0]: its status cannot be understood: it is a number",
+            "manifests[0]: its status is malformed: it is a number",
         );
         unknown(
             &with(r#""resourceStatus":{"manifests":[{"conditions":true}]}"#),

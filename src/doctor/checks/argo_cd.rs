@@ -15,6 +15,7 @@ pub(super) static CHECK: Check = Check {
         &TOO_OLD,
         &OLD,
         &NO_VERSION,
+        &WITHOUT_TLS,
         &OK,
     ],
     run,
@@ -50,11 +51,18 @@ static NO_VERSION: Message = Message::warning(
     "unknown version of Argo CD, image {image}",
     "check with `argocd version` that it is 3.0 or newer",
 );
+static WITHOUT_TLS: Message = Message::error(
+    "argo-cd-repo-server-without-tls",
+    "Argo CD {version}'s repo-server does not start with --disable-tls",
+    "remove --disable-tls, or add --client-ca-path= to the arguments of Deployment argocd-repo-server",
+);
 static OK: Message = Message::ok("argo-cd", "Argo CD {version} runs in namespace {namespace}");
 
 /// The first version of Argo CD with sidecars, and with all output that the program reads.
 const MIN_VERSION: (u32, u32) = (2, 4);
 const MIN_TESTED_VERSION: (u32, u32) = (3, 0);
+/// The first version whose repo-server looks for an authority of its clients by default, which it rejects without TLS.
+const CLIENT_CA_VERSION: (u32, u32) = (3, 6);
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let namespace = &hub_state.namespace;
@@ -85,6 +93,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
             match number {
                 old if old < MIN_VERSION => TOO_OLD.finding(&values),
                 old if old < MIN_TESTED_VERSION => OLD.finding(&values),
+                new if new >= CLIENT_CA_VERSION && is_without_tls(repo_server) => WITHOUT_TLS.finding(&values),
                 _ => OK.finding(&values),
             }
         }
@@ -95,6 +104,20 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
 fn image(repo_server: &Value) -> &str {
     let mut own = containers(repo_server).iter().filter(|it| it["name"] != PLUGIN);
     own.next().and_then(|it| it["image"].as_str()).unwrap_or_default()
+}
+
+/// Returns true if an argument of Argo CD's own container disables TLS, and none removes the authority of clients.
+fn is_without_tls(repo_server: &Value) -> bool {
+    let own = containers(repo_server).iter().filter(|it| it["name"] != PLUGIN);
+    let arguments = own.flat_map(|it| [&it["command"], &it["args"]]);
+    let arguments: Vec<&str> = arguments
+        .flat_map(|list| list.as_array().into_iter().flatten())
+        .filter_map(Value::as_str)
+        .collect();
+    arguments
+        .iter()
+        .any(|it| ["--disable-tls", "--disable-tls=true"].contains(it))
+        && !arguments.contains(&"--client-ca-path=")
 }
 
 /// Returns the version from the image's tag, or from the label of a chart.

@@ -219,7 +219,7 @@ fn forbidden_reads_are_findings() {
         let findings = examine(&hub_state, now());
         assert_eq!(overall_result(&findings), CheckResult::Unknown, "{at}: {findings:#?}");
         assert!(
-            problem_ids(&findings).iter().all(|it| *it == "could-not-look"),
+            problem_ids(&findings).iter().all(|it| *it == "cannot-read"),
             "{at}: {findings:#?}"
         );
     }
@@ -237,6 +237,20 @@ fn finds_problems_of_argo_cd() {
     assert_eq!(image("argocd:v2.3.1"), ["argo-cd-too-old"]);
     assert_eq!(image("argocd:v2.14.0"), ["argo-cd-old"]);
     assert_eq!(image("argocd:latest"), ["argo-cd-version-unknown"]);
+    let arguments = |version: &str, arguments: Value| {
+        problems_after(|hub_state| {
+            let container = &mut template(hub_state, "argocd-repo-server")["containers"][0];
+            container["image"] = format!("argocd:{version}").into();
+            container["args"] = arguments;
+        })
+    };
+    let without_tls = json!(["/usr/local/bin/argocd-repo-server", "--disable-tls"]);
+    assert_eq!(
+        arguments("v3.6.1", without_tls.clone()),
+        ["argo-cd-repo-server-without-tls"]
+    );
+    assert!(arguments("v3.5.7", without_tls).is_empty());
+    assert!(arguments("v3.6.1", json!(["--disable-tls", "--client-ca-path="])).is_empty());
     let gone = |argocd_namespaces: &[&str]| {
         problems_after(|hub_state| {
             hub_state.config = Lookup::NotFound;

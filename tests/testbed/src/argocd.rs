@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -117,12 +117,14 @@ impl ArgoCd {
         let port = ports::free()?;
         let nothing = folder(plane, "nothing")?;
         let mut command = role(plane, "argocd-repo-server")?;
+        let scripts = folder(plane, "scripts")?;
+        executable_copy(&plane.bench.parts.argocd_git_verify_wrapper(), &scripts)?;
+        command.env("PATH", plane.bench.parts.path_with_tools(Some(&scripts))?);
         command.env("ARGOCD_PLUGINSOCKFILEPATH", sockets);
         command.env("ARGOCD_GPG_ENABLED", "false");
         command.env("ARGOCD_ASK_PASS_SOCK", nothing.with_file_name("ask-pass.sock"));
         command.env("ARGOCD_TLS_DATA_PATH", &nothing);
         command.env("ARGOCD_SSH_DATA_PATH", &nothing);
-        command.arg("--disable-tls");
         command.arg(format!("--redis={redis}"));
         command.arg(format!("--port={port}"));
         command.arg("--address=127.0.0.1");
@@ -141,7 +143,6 @@ impl ArgoCd {
         command.env("REDIS_COMPRESSION", "none");
         command.arg(format!("--namespace={NAMESPACE}"));
         command.arg(format!("--repo-server={repo_server}"));
-        command.arg("--repo-server-plaintext");
         command.arg(format!("--redis={redis}"));
         command.arg(format!("--metrics-port={}", ports::free()?));
         command.arg(format!("--app-resync={}", self.resync));
@@ -157,7 +158,6 @@ impl ArgoCd {
         command.env("KUBECONFIG", plane.service_account_kubeconfig(NAMESPACE, name)?);
         command.arg(format!("--namespace={NAMESPACE}"));
         command.arg(format!("--argocd-repo-server={repo_server}"));
-        command.arg("--repo-server-plaintext");
         for listener in ["--metrics-addr", "--probe-addr", "--webhook-addr"] {
             command.arg(format!("{listener}=127.0.0.1:{}", ports::free()?));
         }
@@ -269,6 +269,14 @@ pub(crate) async fn complete(plane: &ControlPlane) -> Result<()> {
             },
         }))
         .await?;
+    Ok(())
+}
+
+/// Copies a script, which Go's cache of modules keeps without the permission to run it.
+fn executable_copy(script: &Path, folder: &Path) -> Result<()> {
+    let copy = folder.join(script.file_name().unwrap_or_default());
+    fs::copy(script, &copy).with_context(|| format!("failed to copy {}", script.display()))?;
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755))?;
     Ok(())
 }
 

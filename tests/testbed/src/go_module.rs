@@ -32,12 +32,16 @@ pub(crate) enum Digits {
     Minor,
 }
 
-/// One of the modules in this crate's `go` folder, with its folder in the cache.
+/// A Go module with its folder in the cache: one of this crate's `go` folder, or a checkout.
 #[derive(Debug)]
 pub(crate) struct GoModule {
     source: PathBuf,
     built: PathBuf,
     stamps: &'static [Stamp],
+    /// The options of every Go command that loads the module.
+    options: Vec<String>,
+    /// The options of builds.
+    build_options: Vec<String>,
 }
 
 impl GoModule {
@@ -45,11 +49,61 @@ impl GoModule {
     ///
     /// The name of its folder in the cache is a hash of its files, so changed pins cause a new build.
     pub(crate) fn new(name: &str, cache: &Path, stamps: &'static [Stamp]) -> Result<Self> {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("go").join(name);
-        let key = key(&source)?;
-        let built = cache.join(format!("{name}-{key}"));
-        fs::create_dir_all(&built).with_context(|| format!("failed to create {}", built.display()))?;
-        Ok(Self { source, built, stamps })
+        let source = sources().join(name);
+        let built = folder_in(cache, name, &key(&[&source], "")?)?;
+        Ok(Self {
+            source,
+            built,
+            stamps,
+            options: Vec::new(),
+            build_options: Vec::new(),
+        })
+    }
+
+    /// Creates the module of that name with the pins in `go-VERSION.mod`, built with the tag `NAMEVERSION`, where the version
+    /// has `_` instead of `.`.
+    pub(crate) fn of_version(name: &str, version: &str, cache: &Path) -> Result<Self> {
+        let default = Self::new(name, cache, &[])?;
+        let built = folder_in(cache, &format!("{name}-{version}"), &key(&[&default.source], "")?)?;
+        Ok(Self {
+            built,
+            options: vec![format!("-modfile=go-{version}.mod")],
+            build_options: vec![format!("-tags={name}{}", version.replace('.', "_"))],
+            ..default
+        })
+    }
+
+    /// Creates the module of a Git checkout, with the programs of our own module of that name added to it as packages.
+    ///
+    /// The checkout is not changed. The name of its folder in the cache is a hash of its commit, its changes and our programs.
+    pub(crate) fn checkout(name: &str, checkout: &Path, programs: &[&str], cache: &Path) -> Result<Self> {
+        let source = fs::canonicalize(checkout).with_context(|| format!("no checkout at {}", checkout.display()))?;
+        let state = format!(
+            "{}{}",
+            git(&source, &["rev-parse", "HEAD"])?,
+            git(&source, &["diff", "HEAD"])?
+        );
+        let ours: Vec<PathBuf> = programs.iter().map(|it| sources().join(name).join(it)).collect();
+        let ours: Vec<&Path> = ours.iter().map(PathBuf::as_path).collect();
+        let built = folder_in(cache, &format!("{name}-checkout"), &key(&ours, &state)?)?;
+        let mut replaced = serde_json::Map::new();
+        for folder in ours {
+            let package = source.join(folder.file_name().unwrap_or_default());
+            for file in folder.read_dir()? {
+                let file = file?.path();
+                let added = package.join(file.file_name().unwrap_or_default());
+                replaced.insert(added.to_string_lossy().into_owned(), file.to_string_lossy().into());
+            }
+        }
+        let overlay = built.join("overlay.json");
+        fs::write(&overlay, serde_json::json!({ "Replace": replaced }).to_string())?;
+        Ok(Self {
+            source,
+            stamps: &[],
+            options: Vec::new(),
+            build_options: vec![format!("-overlay={}", overlay.display())],
+            built,
+        })
     }
 
     /// Returns the program of that name, and builds it if it is not in the cache.
@@ -71,15 +125,11 @@ impl GoModule {
             let unfinished = self.built.join(format!(".{file}"));
             let _still_building = Reminder::new(format!("building {file} …"));
             let target = unfinished.to_string_lossy();
-            self.go(&[
-                "build",
-                "-buildvcs=false",
-                "-ldflags",
-                &self.linker_flags()?,
-                "-o",
-                &target,
-                package,
-            ])?;
+            let flags = self.linker_flags()?;
+            let mut arguments = vec!["-buildvcs=false", "-ldflags", &flags, "-o", &target];
+            arguments.extend(self.build_options.iter().map(String::as_str));
+            arguments.push(package);
+            self.go(&["build"], &arguments)?;
             fs::rename(&unfinished, &program)?;
             progress(&format!("building {file} … {} s", started.elapsed().as_secs()));
         }
@@ -89,7 +139,7 @@ impl GoModule {
     fn linker_flags(&self) -> Result<String> {
         let mut flags = "-s -w".to_owned();
         for stamp in self.stamps {
-            let version = self.go(&["list", "-m", "-f", "{{.Version}}", stamp.module])?;
+            let version = self.go(&["list"], &["-m", "-f", "{{.Version}}", stamp.module])?;
             let mut numbers = version.trim_start_matches('v').split('.');
             let value = match stamp.digits {
                 Digits::All => &version,
@@ -103,42 +153,68 @@ impl GoModule {
 
     /// Returns the folder with the source of a module that this one requires.
     pub(crate) fn folder_of(&self, module: &str) -> Result<PathBuf> {
-        let locate = ["list", "-m", "-f", "{{.Dir}}", module];
-        let mut folder = self.go(&locate)?;
+        let locate = ["-m", "-f", "{{.Dir}}", module];
+        let mut folder = self.go(&["list"], &locate)?;
         if folder.is_empty() {
             // The programs are in our cache, but Go's own was cleaned.
-            self.go(&["mod", "download", module])?;
-            folder = self.go(&locate)?;
+            self.go(&["mod", "download"], &[module])?;
+            folder = self.go(&["list"], &locate)?;
         }
         ensure!(!folder.is_empty(), "go has no folder of {module}");
         Ok(PathBuf::from(folder))
     }
 
-    fn go(&self, arguments: &[&str]) -> Result<String> {
+    fn go(&self, subcommand: &[&str], arguments: &[&str]) -> Result<String> {
         let mut command = Command::new("go");
-        // A go.work above the repository must not affect the build.
-        command.current_dir(&self.source).args(arguments).env("GOWORK", "off");
-        let output = command.output().context("failed to run go")?;
-        ensure!(
-            output.status.success(),
-            "go {} in {} failed:\n{}",
-            arguments.join(" "),
-            self.source.display(),
-            String::from_utf8_lossy(&output.stderr)
-        );
-        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+        command.current_dir(&self.source);
+        command.args(subcommand).args(&self.options).args(arguments);
+        // A go.work above the repository must not affect the build. The module says which version of Go it needs.
+        command.env("GOWORK", "off").env("GOTOOLCHAIN", "auto");
+        let what = format!("go {} {}", subcommand.join(" "), arguments.join(" "));
+        output_of(command, &format!("{what} in {}", self.source.display()))
     }
 }
 
-/// Returns sixteen hexadecimal digits that change with the files of the module.
-fn key(module: &Path) -> Result<String> {
-    let mut files = Vec::new();
-    files_below(module, &mut files)?;
-    files.sort();
+/// Returns the folder with our modules.
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("go")
+}
+
+/// Creates the folder of a module in the cache.
+fn folder_in(cache: &Path, name: &str, key: &str) -> Result<PathBuf> {
+    let folder = cache.join(format!("{name}-{key}"));
+    fs::create_dir_all(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
+    Ok(folder)
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new("git");
+    command.current_dir(folder).args(arguments);
+    output_of(command, &format!("git {} in {}", arguments.join(" "), folder.display()))
+}
+
+fn output_of(mut command: Command, what: &str) -> Result<String> {
+    let output = command.output().with_context(|| format!("failed to run {what}"))?;
+    ensure!(
+        output.status.success(),
+        "{what} failed:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+/// Returns sixteen hexadecimal digits that change with the files of the folders, and with the state.
+fn key(folders: &[&Path], state: &str) -> Result<String> {
     let mut content = digest::Context::new(&digest::SHA256);
-    for file in files {
-        content.update(file.strip_prefix(module)?.to_string_lossy().as_bytes());
-        content.update(&fs::read(&file)?);
+    content.update(state.as_bytes());
+    for folder in folders {
+        let mut files = Vec::new();
+        files_below(folder, &mut files)?;
+        files.sort();
+        for file in files {
+            content.update(file.strip_prefix(folder)?.to_string_lossy().as_bytes());
+            content.update(&fs::read(&file)?);
+        }
     }
     let mut start = [0; 8];
     start.copy_from_slice(&content.finish().as_ref()[..8]);

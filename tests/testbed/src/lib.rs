@@ -45,6 +45,8 @@
 //!   other pins gets a new folder; old ones can be removed at any time.
 //! - `KUBEBUILDER_ASSETS`: a folder with `etcd` and `kube-apiserver`, and optionally `kubectl`, to use instead of built ones.
 //!   Otherwise kubectl is the machine's own, or built if there is none.
+//! - `TESTBED_ARGOCD`: the version of Argo CD, `3.6` (the default) or `3.2`.
+//! - `TESTBED_OCM`: a Git checkout of OCM to build instead of the pinned module.
 //! - `CI=true`: a missing prerequisite fails the tests instead of skipping them. See [`available`].
 //! - `TESTBED_PROGRAM`: the program under test for tests that call [`program`], such as the one from an image.
 //! - `TMPDIR`: the parent of a testbed's folder. After a failure the folder stays for a day, for its logs.
@@ -82,7 +84,7 @@ pub use git::GitRepository;
 pub use hub::Hub;
 pub use managed_cluster::{ManagedCluster, ManagedClusterOptions};
 pub use object::{ObjectRef, condition, is_applied, is_synced, is_true};
-pub use parts::{Part, Parts, available, missing};
+pub use parts::{Part, Parts, argocd_version, available, missing};
 pub use proxy::Proxy;
 pub use recording::Recording;
 pub use transcript::Transcript;

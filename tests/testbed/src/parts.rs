@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::go_module::{Digits, GoModule, Stamp};
 
@@ -203,11 +203,11 @@ impl Parts {
         };
         let kubernetes = GoModule::new("kubernetes", &cache, KUBERNETES_STAMPS)?;
         build(&kubernetes, KUBERNETES, &mut programs)?;
-        let ocm = GoModule::new("ocm", &cache, &[])?;
-        build(&ocm, OCM, &mut programs)?;
+        let ocm = Ocm::new(&cache)?;
+        build(&ocm.module, OCM, &mut programs)?;
         let kwok = GoModule::new("kwok", &cache, &[])?;
         build(&kwok, KWOK, &mut programs)?;
-        let argocd = GoModule::new("argocd", &cache, &[])?;
+        let argocd = argocd_module(&cache)?;
         build(&argocd, ARGOCD, &mut programs)?;
         let operator = GoModule::new("operator", &cache, &[])?;
         build(&operator, OPERATOR, &mut programs)?;
@@ -227,8 +227,8 @@ impl Parts {
         Ok(Self {
             tools: side_by_side(&cache, &tools)?,
             programs,
-            ocm: ocm.folder_of("open-cluster-management.io/ocm")?,
-            ocm_api: ocm.folder_of("open-cluster-management.io/api")?,
+            ocm: ocm.source,
+            ocm_api: ocm.api,
             argocd: argocd.folder_of("github.com/argoproj/argo-cd/v3")?,
             operator: operator.folder_of("github.com/argoproj-labs/argocd-operator")?,
             kwok: kwok.folder_of("sigs.k8s.io/kwok")?,
@@ -337,6 +337,11 @@ impl Parts {
         self.operator.join("build/redis")
     }
 
+    /// Returns Argo CD's script for the verification of commits, which its image has on the `PATH`.
+    pub(crate) fn argocd_git_verify_wrapper(&self) -> PathBuf {
+        self.argocd.join("hack/git-verify-wrapper.sh")
+    }
+
     /// Returns Argo CD's own manifests for an installation without UI and API server.
     pub(crate) fn argocd_core_install(&self) -> PathBuf {
         self.argocd.join("manifests/core-install.yaml")
@@ -347,6 +352,49 @@ impl Parts {
         let mut files = yaml_files(&self.kwok.join("kustomize/stage").join(name))?;
         files.retain(|file| !file.ends_with("kustomization.yaml"));
         Ok(files)
+    }
+}
+
+/// OCM, from its Go module or from the checkout in `TESTBED_OCM`.
+struct Ocm {
+    module: GoModule,
+    source: PathBuf,
+    api: PathBuf,
+}
+
+impl Ocm {
+    fn new(cache: &Path) -> Result<Self> {
+        if let Some(checkout) = env::var_os("TESTBED_OCM").map(PathBuf::from) {
+            return Ok(Self {
+                module: GoModule::checkout("ocm", &checkout, &["agent-rules", "work-webhook"], cache)?,
+                // OCM keeps what it requires beside its source.
+                api: checkout.join("vendor/open-cluster-management.io/api"),
+                source: checkout,
+            });
+        }
+        let module = GoModule::new("ocm", cache, &[])?;
+        Ok(Self {
+            source: module.folder_of("open-cluster-management.io/ocm")?,
+            api: module.folder_of("open-cluster-management.io/api")?,
+            module,
+        })
+    }
+}
+
+/// The default version of Argo CD.
+const ARGOCD_VERSION: &str = "3.6";
+
+/// Returns the version of Argo CD, such as `3.6`: the default one, or the one in `TESTBED_ARGOCD`.
+#[must_use]
+pub fn argocd_version() -> String {
+    env::var("TESTBED_ARGOCD").unwrap_or_else(|_| ARGOCD_VERSION.to_owned())
+}
+
+fn argocd_module(cache: &Path) -> Result<GoModule> {
+    match &*argocd_version() {
+        ARGOCD_VERSION => GoModule::new("argocd", cache, &[]),
+        version @ "3.2" => GoModule::of_version("argocd", version, cache),
+        other => bail!("TESTBED_ARGOCD={other}: set it to {ARGOCD_VERSION} or 3.2"),
     }
 }
 

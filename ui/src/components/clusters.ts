@@ -2,14 +2,14 @@
 
 import {Fields, fields, map, textOf} from '../fields';
 import {Cluster, GROUP, WorkHealth, compareNames, fleetOf, headline} from '../fleet';
+import {appearance, rank} from '../health';
 import {Element, c, h, react} from '../react';
 import {counts} from '../select';
-import {look, rank} from '../verdict';
 import {Details} from './details';
-import {useChoice} from './filter';
+import {useSelection} from './filter';
 import {Grid, GridColumn} from './grid';
-import {note, nothing, tableHead, verdictLabel} from './parts';
 import {subline} from './panel';
+import {healthLabel, note, placeholder, tableHead} from './parts';
 import {useStyle} from './style';
 
 /** The props that Argo CD passes to the flyout of the status panel. */
@@ -24,19 +24,19 @@ export function Clusters(props: FlyoutProps): Element {
     const application = fields(props.application);
     const fleet = useMemo(() => fleetOf(application, fields(props.tree)), [props.application, props.tree]);
     const [open, setOpen] = useState<string | undefined>(undefined);
-    const {rows, order, onOrder, bar} = useChoice(fleet.clusters, COLUMNS, 'clusters');
-    const shown = fleet.clusters.find(cluster => cluster.name === open);
+    const {rows, order, onOrder, bar} = useSelection(fleet.clusters, COLUMNS, 'clusters');
+    const openCluster = fleet.clusters.find(cluster => cluster.name === open);
     return h(
         'div',
         {className: 'ocm'},
         h('h2', {className: 'ocm-title'}, headline(fleet) ?? 'Managed clusters'),
         fleet.unchecked && note('fa-exclamation-triangle', '#f4c030', subline(fleet)),
-        fleet.sets.length > 0 && works(application, fleet.sets, true),
-        fleet.clusters.length > 0 && share(fleet.clusters),
+        fleet.sets.length > 0 && worksTable(application, fleet.sets, true),
+        fleet.clusters.length > 0 && healthBar(fleet.clusters),
         fleet.clusters.length > 0 && bar,
         fleet.clusters.length > 0 &&
             (rows.length === 0
-                ? nothing('No clusters match the filter.')
+                ? placeholder('No clusters match the filter.')
                 : c(Grid<Cluster>, {
                       label: 'Managed clusters',
                       columns: COLUMNS,
@@ -47,21 +47,21 @@ export function Clusters(props: FlyoutProps): Element {
                       open,
                       onOpen: setOpen,
                   })),
-        shown !== undefined &&
+        openCluster !== undefined &&
             c(Details, {
-                key: shown.name,
-                title: shown.name,
+                key: openCluster.name,
+                title: openCluster.name,
                 onClose: () => setOpen(undefined),
                 body: h(
                     'div',
                     {className: 'ocm-details__body'},
-                    shown.silent &&
+                    openCluster.unreachable &&
                         note(
                             'fa-exclamation-triangle',
                             '#f4c030',
                             'It is unreachable: showing its last reported state.',
                         ),
-                    works(application, shown.works, false),
+                    worksTable(application, openCluster.works, false),
                 ),
             }),
     );
@@ -75,13 +75,13 @@ const COLUMNS: readonly GridColumn<Cluster>[] = [
         title: 'Cluster',
         width: 'minmax(140px, 1.5fr)',
         compare: (one, other) => compareNames(one.name, other.name),
-        text: cluster => (cluster.silent ? `${cluster.name} cannot be reached` : cluster.name),
+        text: cluster => (cluster.unreachable ? `${cluster.name} cannot be reached` : cluster.name),
         cell: cluster => [
             cluster.name,
-            cluster.silent &&
+            cluster.unreachable &&
                 h('i', {
-                    key: 'silent',
-                    className: 'fa fa-exclamation-triangle ocm-silent',
+                    key: 'unreachable',
+                    className: 'fa fa-exclamation-triangle ocm-unreachable',
                     role: 'img',
                     'aria-label': 'cannot be reached',
                 }),
@@ -91,9 +91,9 @@ const COLUMNS: readonly GridColumn<Cluster>[] = [
         id: 'health',
         title: 'Health',
         width: '130px',
-        text: cluster => cluster.verdict,
-        compare: (one, other) => rank(one.verdict) - rank(other.verdict),
-        cell: cluster => verdictLabel(cluster.verdict),
+        text: cluster => cluster.health,
+        compare: (one, other) => rank(one.health) - rank(other.health),
+        cell: cluster => healthLabel(cluster.health),
     },
     {id: 'sync', title: 'Sync', width: '100px', text: cluster => cluster.sync},
     {
@@ -108,35 +108,35 @@ const COLUMNS: readonly GridColumn<Cluster>[] = [
         id: 'message',
         title: 'Message',
         width: 'minmax(200px, 4fr)',
-        text: cluster => (cluster.verdict === 'Healthy' ? '' : cluster.message),
+        text: cluster => (cluster.health === 'Healthy' ? '' : cluster.message),
     },
 ];
 
-/** Shows the share of clusters in each state as a bar. */
-function share(clusters: readonly Cluster[]): Element {
-    const known = counts(clusters);
+/** Shows the number of clusters with each health status as a bar. */
+function healthBar(clusters: readonly Cluster[]): Element {
+    const numbers = counts(clusters);
     return h(
         'div',
         {
-            className: 'ocm-share',
+            className: 'ocm-health-bar',
             role: 'img',
-            'aria-label': known.map(([verdict, count]) => `${count} ${verdict}`).join(', '),
+            'aria-label': numbers.map(([health, count]) => `${count} ${health}`).join(', '),
         },
-        known.map(([verdict, count]) =>
+        numbers.map(([health, count]) =>
             h('span', {
-                key: verdict,
-                style: {flexGrow: count, background: look(verdict).colour},
-                title: `${count} ${verdict}`,
+                key: health,
+                style: {flexGrow: count, background: appearance(health).colour},
+                title: `${count} ${health}`,
             }),
         ),
     );
 }
 
-function works(application: Fields, all: readonly WorkHealth[], placed: boolean): Element {
+function worksTable(application: Fields, all: readonly WorkHealth[], isSet: boolean): Element {
     return h(
         'table',
         {className: 'ocm-table'},
-        tableHead([placed ? 'ManifestWorkReplicaSet' : 'Work', 'Health', 'Sync', 'Message']),
+        tableHead([isSet ? 'ManifestWorkReplicaSet' : 'Work', 'Health', 'Sync', 'Message']),
         h(
             'tbody',
             null,
@@ -144,8 +144,8 @@ function works(application: Fields, all: readonly WorkHealth[], placed: boolean)
                 h(
                     'tr',
                     {key: `${work.namespace}/${work.name}`},
-                    h('td', null, link(application, work, placed)),
-                    h('td', null, verdictLabel(work.verdict)),
+                    h('td', null, link(application, work, isSet)),
+                    h('td', null, healthLabel(work.health)),
                     h('td', null, work.sync),
                     h('td', null, work.message),
                 ),
@@ -155,7 +155,7 @@ function works(application: Fields, all: readonly WorkHealth[], placed: boolean)
 }
 
 /** Creates a link to the tab with the objects of a work. */
-function link(application: Fields, work: WorkHealth, placed: boolean): Element {
+function link(application: Fields, work: WorkHealth, isSet: boolean): Element {
     const metadata = map(application, 'metadata');
     const href = `applications/${textOf(metadata, 'namespace')}/${textOf(metadata, 'name')}?${new URLSearchParams({
         node: [GROUP, work.kind, work.namespace, work.name, '0'].join('/'),
@@ -164,7 +164,7 @@ function link(application: Fields, work: WorkHealth, placed: boolean): Element {
     return h(
         'a',
         {href, className: 'ocm-link', onClick: (event: MouseEvent) => follow(event, href)},
-        placed ? `${work.namespace}/${work.name}` : work.name,
+        isSet ? `${work.namespace}/${work.name}` : work.name,
     );
 }
 

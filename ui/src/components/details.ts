@@ -2,17 +2,17 @@
 
 import {Child, Element, h, react} from '../react';
 
-/** A pane that gets the focus when it opens, and returns it when it closes. */
+/** A pane that takes the focus when it opens, and returns it when it closes. */
 export function Details(props: {readonly title: string; readonly onClose: () => void; readonly body: Child}): Element {
     const {useEffect, useRef} = react();
     const pane = useRef<HTMLElement | null>(null);
     const close = useRef(props.onClose);
     close.current = props.onClose;
     useEffect(() => {
-        const before = document.activeElement;
+        const previous = document.activeElement;
         const listener = (event: KeyboardEvent): void => {
             if (event.key !== 'Escape') return;
-            // Otherwise Argo CD closes the whole panel.
+            // Argo CD would close the whole panel.
             event.stopPropagation();
             close.current();
         };
@@ -23,7 +23,7 @@ export function Details(props: {readonly title: string; readonly onClose: () => 
         return () => {
             element?.removeEventListener('keydown', listener);
             const inside = document.activeElement === document.body || element?.contains(document.activeElement);
-            if (inside && before instanceof HTMLElement) before.focus();
+            if (inside && previous instanceof HTMLElement) previous.focus();
         };
     }, []);
     return h(
@@ -49,6 +49,6 @@ export function facts(pairs: readonly (readonly [string, Child])[]): Element {
     return h(
         'dl',
         {className: 'ocm-facts'},
-        pairs.flatMap(([name, told], at) => [h('dt', {key: `name ${at}`}, name), h('dd', {key: at}, told)]),
+        pairs.flatMap(([name, value], at) => [h('dt', {key: `name ${at}`}, name), h('dd', {key: at}, value)]),
     );
 }

@@ -1,11 +1,11 @@
-// Controls to filter rows: an input for words, and a button for each verdict in the rows.
+// Creates the controls that filter rows: an input for words, and a button for each health status in the rows.
 
+import {HealthStatus} from '../health';
 import {Child, Element, h, react} from '../react';
 import {Column, Order, counts, filtered, nextOrder, sorted} from '../select';
-import {Verdict} from '../verdict';
-import {verdictIcon} from './parts';
+import {healthIcon} from './parts';
 
-export interface Chosen<Row> {
+export interface Selection<Row> {
     readonly rows: readonly Row[];
     readonly order: Order | undefined;
     readonly onOrder: (column: string) => void;
@@ -13,54 +13,55 @@ export interface Chosen<Row> {
     readonly bar: Element;
 }
 
-/** Returns the rows that the user selected, and the controls. `things` is the name of the rows, `more` are further controls. */
-export function useChoice<Row extends {verdict: Verdict}>(
+/** Returns the rows that the user selected, and the controls. `noun` names the rows in the plural; `more` are further controls. */
+export function useSelection<Row extends {health: HealthStatus}>(
     all: readonly Row[],
     columns: readonly Column<Row>[],
-    things: string,
+    noun: string,
     more?: Child,
-): Chosen<Row> {
+): Selection<Row> {
     const {useMemo, useState} = react();
     const [words, setWords] = useState('');
-    const [verdicts, setVerdicts] = useState<ReadonlySet<Verdict>>(() => new Set());
+    const [selected, setSelected] = useState<ReadonlySet<HealthStatus>>(() => new Set());
     const [order, setOrder] = useState<Order | undefined>(undefined);
     const rows = useMemo(
-        () => sorted(filtered(all, columns, words, verdicts), columns, order),
-        [all, words, verdicts, order],
+        () => sorted(filtered(all, columns, words, selected), columns, order),
+        [all, words, selected, order],
     );
-    const toggle = (verdict: Verdict): void =>
-        setVerdicts(
-            known => new Set(known.has(verdict) ? [...known].filter(other => other !== verdict) : [...known, verdict]),
+    const toggle = (health: HealthStatus): void =>
+        setSelected(
+            current =>
+                new Set(current.has(health) ? [...current].filter(other => other !== health) : [...current, health]),
         );
-    // A selected verdict keeps its button even if no row has it any more.
-    const told = new Map(counts(all));
-    for (const verdict of verdicts) if (!told.has(verdict)) told.set(verdict, 0);
+    // Keep the button of a selected health status, even if no row has it any more.
+    const chips = new Map(counts(all));
+    for (const health of selected) if (!chips.has(health)) chips.set(health, 0);
     const bar = h(
         'div',
         {className: 'ocm-bar', role: 'search'},
         h('input', {
             type: 'search',
             className: 'argo-field ocm-bar__filter',
-            placeholder: `Filter ${things}`,
-            'aria-label': `Filter ${things}`,
+            placeholder: `Filter ${noun}`,
+            'aria-label': `Filter ${noun}`,
             value: words,
             onChange: (event: {target: {value: string}}) => setWords(event.target.value),
         }),
         h(
             'div',
-            {className: 'ocm-bar__chips', role: 'group', 'aria-label': 'Shown states'},
-            Array.from(told, ([verdict, count]) =>
+            {className: 'ocm-bar__chips', role: 'group', 'aria-label': 'Health'},
+            Array.from(chips, ([health, count]) =>
                 h(
                     'button',
                     {
-                        key: verdict,
+                        key: health,
                         type: 'button',
-                        className: `ocm-chip${verdicts.has(verdict) ? ' ocm-chip--pressed' : ''}`,
-                        'aria-pressed': verdicts.has(verdict),
-                        onClick: () => toggle(verdict),
+                        className: `ocm-chip${selected.has(health) ? ' ocm-chip--pressed' : ''}`,
+                        'aria-pressed': selected.has(health),
+                        onClick: () => toggle(health),
                     },
-                    verdictIcon(verdict),
-                    `${verdict} ${count}`,
+                    healthIcon(health),
+                    `${health} ${count}`,
                 ),
             ),
             more,
@@ -68,8 +69,8 @@ export function useChoice<Row extends {verdict: Verdict}>(
         h(
             'span',
             {className: 'ocm-bar__count', role: 'status'},
-            rows.length === all.length ? `${all.length} ${things}` : `${rows.length} of ${all.length} ${things}`,
+            rows.length === all.length ? `${all.length} ${noun}` : `${rows.length} of ${all.length} ${noun}`,
         ),
     );
-    return {rows, order, onOrder: column => setOrder(known => nextOrder(known, column)), bar};
+    return {rows, order, onOrder: column => setOrder(current => nextOrder(current, column)), bar};
 }

@@ -1,6 +1,6 @@
-// A grid of thousands of rows, of which only the visible ones are rendered. Keys move the focus between cells, as in WAI-ARIA grids.
+// A grid that renders only the visible ones of thousands of rows. Keys move the focus between cells, as in WAI-ARIA grids.
 
-import {Cell, drawn, moved, scrolledTo} from '../cells';
+import {Cell, nextCell, renderedRows, scrollPositionFor} from '../cells';
 import {Child, Element, h, react} from '../react';
 import {Column, Order} from '../select';
 
@@ -30,23 +30,25 @@ export function Grid<Row>(props: GridProps<Row>): Element {
     const {useEffect, useRef, useState} = react();
     const root = useRef<HTMLElement | null>(null);
     const body = useRef<HTMLElement | null>(null);
-    const [sight, setSight] = useState({scrolled: 0, height: 400});
-    const [chosen, setActive] = useState<Cell>({row: 1, column: 0});
+    const [viewport, setViewport] = useState({scrollTop: 0, height: 400});
+    const [focused, setFocused] = useState<Cell>({row: 1, column: 0});
     const hasMoved = useRef(false);
-    const active = {row: Math.min(chosen.row, rows.length), column: Math.min(chosen.column, columns.length - 1)};
+    const active = {row: Math.min(focused.row, rows.length), column: Math.min(focused.column, columns.length - 1)};
 
-    const look = (): void => {
-        const {scrollTop: scrolled = 0, clientHeight = 0} = body.current ?? {};
+    const measure = (): void => {
+        const {scrollTop = 0, clientHeight = 0} = body.current ?? {};
         const height = clientHeight - HEAD_HEIGHT;
-        setSight(known => (known.scrolled === scrolled && known.height === height ? known : {scrolled, height}));
+        setViewport(current =>
+            current.scrollTop === scrollTop && current.height === height ? current : {scrollTop, height},
+        );
     };
-    useEffect(look);
+    useEffect(measure);
     useEffect(() => {
-        window.addEventListener('resize', look);
-        return () => window.removeEventListener('resize', look);
+        window.addEventListener('resize', measure);
+        return () => window.removeEventListener('resize', measure);
     }, []);
 
-    const act = (cell: Cell): void => {
+    const activate = (cell: Cell): void => {
         const row = rows[cell.row - 1];
         const column = columns[cell.column];
         if (cell.row === 0 && column !== undefined) props.onOrder(column.id);
@@ -56,21 +58,21 @@ export function Grid<Row>(props: GridProps<Row>): Element {
         const size = {
             rows: rows.length,
             columns: columns.length,
-            page: Math.max(1, Math.floor(sight.height / ROW_HEIGHT) - 1),
+            page: Math.max(1, Math.floor(viewport.height / ROW_HEIGHT) - 1),
         };
-        const to = event.altKey || event.metaKey ? undefined : moved(active, event.key, event.ctrlKey, size);
+        const to = event.altKey || event.metaKey ? undefined : nextCell(active, event.key, event.ctrlKey, size);
         if (to !== undefined) {
             hasMoved.current = true;
-            setActive(to);
+            setFocused(to);
         } else if (event.key === 'Enter' || event.key === ' ') {
-            act(active);
+            activate(active);
         } else if (event.key === 'Escape' && open !== undefined) {
             props.onOpen(undefined);
         } else {
             return;
         }
         event.preventDefault();
-        // Argo CD also handles keys, such as the one that closes the whole panel.
+        // Argo CD also handles keys: Escape would close the whole panel.
         event.stopPropagation();
     };
     const latest = useRef(onKey);
@@ -86,13 +88,13 @@ export function Grid<Row>(props: GridProps<Row>): Element {
         hasMoved.current = false;
         if (body.current !== null && active.row > 0) {
             const {scrollTop, clientHeight} = body.current;
-            const to = scrolledTo(active.row - 1, scrollTop, clientHeight - HEAD_HEIGHT, ROW_HEIGHT);
+            const to = scrollPositionFor(active.row - 1, scrollTop, clientHeight - HEAD_HEIGHT, ROW_HEIGHT);
             if (to !== undefined) body.current.scrollTop = to;
         }
         root.current
             ?.querySelector<HTMLElement>(`[data-cell="${active.row}:${active.column}"]`)
             ?.focus({preventScroll: true});
-    }, [chosen]);
+    }, [focused]);
 
     const template = columns.map(column => column.width).join(' ');
     const cellProps = (cell: Cell): Record<string, unknown> => ({
@@ -100,7 +102,8 @@ export function Grid<Row>(props: GridProps<Row>): Element {
         'data-cell': `${cell.row}:${cell.column}`,
         'aria-colindex': cell.column + 1,
         tabIndex: cell.row === active.row && cell.column === active.column ? 0 : -1,
-        onFocus: () => setActive(known => (known.row === cell.row && known.column === cell.column ? known : cell)),
+        onFocus: () =>
+            setFocused(current => (current.row === cell.row && current.column === cell.column ? current : cell)),
     });
     const head = columns.map((column, at) => {
         const sort = order?.column === column.id ? (order.descending ? 'descending' : 'ascending') : 'none';
@@ -111,14 +114,14 @@ export function Grid<Row>(props: GridProps<Row>): Element {
                 role: 'columnheader',
                 'aria-sort': sort,
                 className: 'ocm-grid__title',
-                onClick: () => act({row: 0, column: at}),
+                onClick: () => activate({row: 0, column: at}),
             },
             column.title,
             sort !== 'none' &&
                 h('i', {className: `fa fa-caret-${sort === 'ascending' ? 'up' : 'down'}`, 'aria-hidden': true}),
         );
     });
-    const line = (at: number): Child => {
+    const renderRow = (at: number): Child => {
         const row = rows[at];
         if (row === undefined) return null;
         const key = keyOf(row);
@@ -131,13 +134,13 @@ export function Grid<Row>(props: GridProps<Row>): Element {
                 'aria-selected': open === key,
                 className: `argo-table-list__row ocm-grid__row${open === key ? ' ocm-grid__row--open' : ''}`,
                 style: {top: at * ROW_HEIGHT, gridTemplateColumns: template},
-                onClick: () => act({row: at + 1, column: 0}),
+                onClick: () => activate({row: at + 1, column: 0}),
             },
-            columns.map((column, place) =>
+            columns.map((column, index) =>
                 h(
                     'div',
                     {
-                        ...cellProps({row: at + 1, column: place}),
+                        ...cellProps({row: at + 1, column: index}),
                         role: 'gridcell',
                         className: 'ocm-grid__cell',
                         title: column.text(row),
@@ -147,12 +150,12 @@ export function Grid<Row>(props: GridProps<Row>): Element {
             ),
         );
     };
-    const [first, end] = drawn(sight.scrolled, sight.height, ROW_HEIGHT, rows.length);
-    const lines: Child[] = [];
-    // Render the row with the focus even if it is not visible; without it, the focus would be lost.
-    if (active.row > 0 && active.row - 1 < first) lines.push(line(active.row - 1));
-    for (let at = first; at < end; at++) lines.push(line(at));
-    if (active.row - 1 >= end) lines.push(line(active.row - 1));
+    const [first, end] = renderedRows(viewport.scrollTop, viewport.height, ROW_HEIGHT, rows.length);
+    const rendered: Child[] = [];
+    // Render the row with the focus even if it is not visible: the focus would be lost otherwise.
+    if (active.row > 0 && active.row - 1 < first) rendered.push(renderRow(active.row - 1));
+    for (let at = first; at < end; at++) rendered.push(renderRow(at));
+    if (active.row - 1 >= end) rendered.push(renderRow(active.row - 1));
 
     return h(
         'div',
@@ -166,7 +169,7 @@ export function Grid<Row>(props: GridProps<Row>): Element {
         },
         h(
             'div',
-            {ref: body, role: 'presentation', className: 'ocm-grid__body', tabIndex: -1, onScroll: look},
+            {ref: body, role: 'presentation', className: 'ocm-grid__body', tabIndex: -1, onScroll: measure},
             h(
                 'div',
                 {
@@ -180,7 +183,7 @@ export function Grid<Row>(props: GridProps<Row>): Element {
             h(
                 'div',
                 {role: 'rowgroup', className: 'ocm-grid__lines', style: {height: rows.length * ROW_HEIGHT}},
-                lines,
+                rendered,
             ),
         ),
     );

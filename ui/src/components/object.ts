@@ -1,11 +1,11 @@
 // Shows an object of a work: the state that the agent reports, and its manifest.
 
-import {ObjectRow, placedName, shortName} from '../objects';
-import {masked, isSecret} from '../masked';
+import {isSecret, masked} from '../masked';
+import {ObjectRow, qualifiedName, shortName} from '../objects';
 import {Child, Element, c, h, react} from '../react';
 import {yaml} from '../yaml';
 import {Details, facts} from './details';
-import {ageLabel, tableHead, verdictLabel, yesNo} from './parts';
+import {ageLabel, healthLabel, tableHead, yesNo} from './parts';
 
 interface Props {
     readonly row: ObjectRow;
@@ -18,7 +18,7 @@ interface Props {
 
 export function ObjectDetails({row, wave, now, hasState, onClose}: Props): Element {
     const state: (readonly [string, Child])[] = [
-        ['Health', verdictLabel(row.verdict)],
+        ['Health', healthLabel(row.health)],
         ['Applied', yesNo(row.applied)],
         ['Available', yesNo(row.available)],
         ['Last change', ageLabel(row.since, now)],
@@ -59,7 +59,7 @@ function Manifest({row}: {readonly row: ObjectRow}): Element {
     const {useMemo, useState} = react();
     const text = useMemo(() => (row.manifest === undefined ? undefined : yaml(masked(row.manifest))), [row.manifest]);
     const [copied, setCopied] = useState(false);
-    if (text === undefined) return h('p', {className: 'ocm-nothing'}, 'The work no longer contains this object.');
+    if (text === undefined) return h('p', {className: 'ocm-placeholder'}, 'The work no longer contains this object.');
     const copy = (): void =>
         void navigator.clipboard?.writeText(text).then(
             () => setCopied(true),
@@ -74,6 +74,6 @@ function Manifest({row}: {readonly row: ObjectRow}): Element {
             h('h4', null, `Manifest in the work${isSecret(row) ? ', with hidden values' : ''}`),
             h('button', {type: 'button', className: 'ocm-chip', onClick: copy}, copied ? 'Copied' : 'Copy'),
         ),
-        h('pre', {className: 'ocm-yaml', tabIndex: 0, 'aria-label': `YAML of ${placedName(row)}`}, text),
+        h('pre', {className: 'ocm-yaml', tabIndex: 0, 'aria-label': `YAML of ${qualifiedName(row)}`}, text),
     );
 }

@@ -1,11 +1,11 @@
-// Shows a summary of the managed clusters on the page of an Application, which opens the list of all.
+// Shows a summary of the managed clusters on the page of an Application. It opens the list of all clusters.
 
 import {fields} from '../fields';
 import {Fleet, fleetOf, headline} from '../fleet';
+import {HealthStatus, worst} from '../health';
 import {Element, h, react} from '../react';
 import {counts} from '../select';
-import {Verdict, worst} from '../verdict';
-import {verdictIcon} from './parts';
+import {healthIcon} from './parts';
 import {useStyle} from './style';
 
 /** The props that Argo CD passes to the status panel. */
@@ -18,11 +18,11 @@ export interface PanelProps {
 export function StatusPanel(props: PanelProps): Element | null {
     useStyle();
     const fleet = react().useMemo(() => fleetOf(fields(props.application)), [props.application]);
-    const told = headline(fleet) ?? fleet.sets[0]?.message;
-    if (told === undefined) return null;
+    const summary = headline(fleet) ?? fleet.sets[0]?.message;
+    if (summary === undefined) return null;
     const all = [...fleet.clusters, ...fleet.sets];
-    const verdict = worst(
-        all.map(each => each.verdict),
+    const health = worst(
+        all.map(each => each.health),
         'Unknown',
     );
     return h(
@@ -49,9 +49,9 @@ export function StatusPanel(props: PanelProps): Element | null {
             h(
                 'button',
                 {type: 'button', className: 'ocm-panel__open', onClick: props.openFlyout},
-                verdictIcon(verdict),
+                healthIcon(health),
                 ' ',
-                told === '' ? verdict : told,
+                summary === '' ? health : summary,
             ),
         ),
         h('div', {className: 'application-status-panel__item-name'}, subline(fleet)),
@@ -61,11 +61,13 @@ export function StatusPanel(props: PanelProps): Element | null {
 /** Returns the numbers of clusters that are not healthy, by state, and the messages of sets. */
 export function subline(fleet: Fleet): string {
     if (fleet.unchecked) return 'Argo CD has no health check for works: apply deploy/argocd_cm.yaml.';
-    const ill = counts(fleet.clusters).filter(([verdict]) => verdict !== 'Healthy');
-    const told = ill.map(([verdict, count]: readonly [Verdict, number]) => `${count} ${verdict.toLowerCase()}`);
-    const silent = fleet.clusters.filter(cluster => cluster.silent).length;
-    if (silent > 0) told.push(`${silent} cannot be reached`);
+    const unhealthy = counts(fleet.clusters).filter(([health]) => health !== 'Healthy');
+    const parts = unhealthy.map(
+        ([health, count]: readonly [HealthStatus, number]) => `${count} ${health.toLowerCase()}`,
+    );
+    const unreachable = fleet.clusters.filter(cluster => cluster.unreachable).length;
+    if (unreachable > 0) parts.push(`${unreachable} cannot be reached`);
     const sets = fleet.clusters.length > 0 ? fleet.sets : fleet.sets.slice(1);
-    told.push(...sets.map(set => `${set.name}: ${set.message}`));
-    return told.join(', ');
+    parts.push(...sets.map(set => `${set.name}: ${set.message}`));
+    return parts.join(', ');
 }

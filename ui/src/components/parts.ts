@@ -1,41 +1,40 @@
-// Small elements with the classes and colours of Argo CD.
+// Creates small elements with the classes and colours of Argo CD.
 
 import {age} from '../age';
+import {HealthStatus, appearance} from '../health';
 import {Child, Element, h} from '../react';
-import {Verdict, look} from '../verdict';
 
-export function verdictIcon(verdict: Verdict): Element {
-    const {icon, colour} = look(verdict);
+export function healthIcon(health: HealthStatus): Element {
+    const {icon, colour} = appearance(health);
     return h('i', {className: `fa ${icon} ocm-icon`, style: {color: colour}, 'aria-hidden': true});
 }
 
-/** Shows the verdict with its icon, so that the meaning does not depend on the colour. */
-export function verdictLabel(verdict: Verdict): Element {
+/** Shows a health status with its icon and its explanation as the tooltip. Its meaning does not depend on the colour. */
+export function healthLabel(health: HealthStatus): Element {
     return h(
         'span',
-        {className: 'ocm-verdict', title: `${verdict}: ${look(verdict).meaning}`},
-        verdictIcon(verdict),
-        verdict,
+        {className: 'ocm-health', title: `${health}: ${appearance(health).meaning}`},
+        healthIcon(health),
+        health,
     );
 }
 
-export function yesNo(known: boolean | undefined): string {
-    return known === undefined ? '–' : known ? 'yes' : 'no';
+export function yesNo(value: boolean | undefined): string {
+    return value === undefined ? '–' : value ? 'yes' : 'no';
 }
 
 /** Shows an age, with the time as the tooltip. */
 export function ageLabel(since: string | undefined, now: number): Element {
-    const told = age(since, now);
-    return h('span', {title: since}, told ?? '–');
+    return h('span', {title: since}, age(since, now) ?? '–');
 }
 
 /** Shows the age of the last write of a status, which is written only when it changes. */
 export function agoLabel(since: string | undefined, now: number): Element {
-    const told = age(since, now);
+    const text = age(since, now);
     return h(
         'span',
         {title: `${since ?? 'never'}; the status is written only when it changes`},
-        told === undefined ? 'never' : `${told} ago`,
+        text === undefined ? 'never' : `${text} ago`,
     );
 }
 
@@ -49,8 +48,8 @@ export function note(icon: string, colour: string, ...children: Child[]): Elemen
 }
 
 /** Shows a text instead of an empty grid. */
-export function nothing(text: string): Element {
-    return h('div', {className: 'ocm-nothing'}, text);
+export function placeholder(text: string): Element {
+    return h('div', {className: 'ocm-placeholder'}, text);
 }
 
 /** Creates the header of a table. */

@@ -8,18 +8,18 @@ const STYLE = `
 .ocm { font-size: 13px; line-height: 1.5; }
 .ocm *, .ocm-panel * { box-sizing: border-box; }
 .ocm-icon { margin-right: 6px; width: 14px; text-align: center; }
-.ocm-verdict { white-space: nowrap; }
+.ocm-health { white-space: nowrap; }
 .ocm .ocm-title { font-size: 20px; font-weight: 500; margin: 0 40px 12px 0; color: inherit; }
 .ocm-head { font-size: 15px; margin-bottom: 8px; overflow-wrap: anywhere; }
-.ocm-head__verdict { font-weight: 600; margin-right: 12px; }
+.ocm-head__health { font-weight: 600; margin-right: 12px; }
 .ocm-note { margin: 10px 0; padding: 8px 12px; border-left: 3px solid #8FA4B1; background: rgba(143, 164, 177, .14); }
 .ocm-note code { background: none; border: 0; color: inherit; font-family: monospace; }
-.ocm-nothing { padding: 24px; text-align: center; opacity: .8; }
+.ocm-placeholder { padding: 24px; text-align: center; opacity: .8; }
 .ocm-facts { display: flex; flex-wrap: wrap; gap: 4px 24px; margin: 0 0 10px; }
 .ocm-facts dt { font-weight: 600; opacity: .75; margin: 0 -16px 0 0; font-size: 12px; line-height: 20px; }
 .ocm-facts dd { margin: 0; overflow-wrap: anywhere; }
-.ocm-share { display: flex; gap: 2px; height: 10px; margin: 0 0 10px; border-radius: 4px; overflow: hidden; }
-.ocm-share span { min-width: 3px; }
+.ocm-health-bar { display: flex; gap: 2px; height: 10px; margin: 0 0 10px; border-radius: 4px; overflow: hidden; }
+.ocm-health-bar span { min-width: 3px; }
 .ocm-bar { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 12px; margin: 8px 0; }
 .ocm .ocm-bar__filter { flex: 0 1 260px; width: auto; margin: 0; height: 34px; font-size: 13px; }
 .ocm-bar__chips { display: flex; flex-wrap: wrap; gap: 6px; }
@@ -39,7 +39,7 @@ const STYLE = `
 .ocm .ocm-link { color: #00778A; cursor: pointer; text-decoration: underline; }
 .theme-dark .ocm .ocm-link { color: #1FBDD0; }
 .theme-dark .ocm-grid__body, .theme-dark .ocm-yaml { color-scheme: dark; }
-.ocm-silent { color: #f4c030; margin-left: 6px; }
+.ocm-unreachable { color: #f4c030; margin-left: 6px; }
 .ocm [tabindex]:focus, .ocm button:focus, .ocm a:focus, .ocm-panel button:focus { outline: none; }
 .ocm [tabindex]:focus-visible, .ocm button:focus-visible, .ocm a:focus-visible, .ocm-panel button:focus-visible { outline: 2px solid #00A2B3; outline-offset: -2px; }
 .ocm-details { margin-top: 12px; padding: 12px 16px; border: 1px solid rgba(143, 164, 177, .4); border-radius: 4px; }

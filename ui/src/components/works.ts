@@ -2,18 +2,18 @@
 
 import {Condition} from '../conditions';
 import {Fields, fields, map} from '../fields';
-import {ObjectRow, placedName} from '../objects';
+import {applicationName, compareNames, unreachableClusters} from '../fleet';
+import {rank} from '../health';
+import {ObjectRow, qualifiedName} from '../objects';
 import {Child, Element, c, h, react, useNow} from '../react';
-import {called, compareNames, silentClusters} from '../fleet';
-import {rank} from '../verdict';
-import {waveName} from '../wave';
-import {Work, allIsWell, judge} from '../work';
 import {setOf} from '../set';
-import {useChoice} from './filter';
-import {Grid, GridColumn} from './grid';
+import {waveName} from '../wave';
+import {WorkStatus, evaluateHealth, healthyMessage} from '../work';
 import {facts} from './details';
+import {useSelection} from './filter';
+import {Grid, GridColumn} from './grid';
 import {ObjectDetails} from './object';
-import {ageLabel, agoLabel, note, nothing, verdictLabel, yesNo} from './parts';
+import {ageLabel, agoLabel, healthLabel, note, placeholder, yesNo} from './parts';
 import {useStyle} from './style';
 
 /** The props that Argo CD passes to the tab of a resource. */
@@ -28,14 +28,18 @@ export function WorkTab(props: TabProps): Element {
     const now = useNow();
     const resource = fields(props.resource);
     const metadata = map(resource, 'metadata');
-    const work = react().useMemo(() => judge(resource, now), [props.resource, now]);
-    const silent = silentClusters(map(fields(props.application), 'status')).has(work.cluster);
+    const work = react().useMemo(() => evaluateHealth(resource, now), [props.resource, now]);
+    const unreachable = unreachableClusters(map(fields(props.application), 'status')).has(work.cluster);
     const message =
-        work.message !== '' ? work.message : work.verdict === 'Healthy' ? allIsWell(work) : soMuchIsWell(work);
-    const about = facts([
+        work.message !== ''
+            ? work.message
+            : work.health === 'Healthy'
+              ? healthyMessage(work)
+              : healthyCountMessage(work);
+    const summary = facts([
         ['Cluster', work.cluster],
         ['Wave', waveName(metadata)],
-        ['Agent last wrote', agoLabel(work.heard, now)],
+        ['Agent last wrote', agoLabel(work.lastWrite, now)],
     ]);
     return h(
         'div',
@@ -43,11 +47,11 @@ export function WorkTab(props: TabProps): Element {
         h(
             'div',
             {className: 'ocm-head'},
-            h('span', {className: 'ocm-head__verdict'}, verdictLabel(work.verdict)),
+            h('span', {className: 'ocm-head__health'}, healthLabel(work.health)),
             message,
         ),
-        about,
-        silent &&
+        summary,
+        unreachable &&
             note(
                 'fa-exclamation-triangle',
                 '#f4c030',
@@ -63,11 +67,11 @@ export function SetTab(props: TabProps): Element {
     const resource = fields(props.resource);
     const metadata = map(resource, 'metadata');
     const set = react().useMemo(() => setOf(resource, fields(props.tree)), [props.resource, props.tree]);
-    const about: (readonly [string, Child])[] = [
+    const summary: (readonly [string, Child])[] = [
         ...set.counts.map(([name, count]) => [`Clusters ${name}`, count] as const),
         ...set.placements.map(({name, groups}) => [`Placement ${name}`, groups] as const),
         ['Wave', waveName(metadata)],
-        ['OCM last wrote', agoLabel(set.heard, now)],
+        ['OCM last wrote', agoLabel(set.lastWrite, now)],
     ];
     return h(
         'div',
@@ -75,25 +79,25 @@ export function SetTab(props: TabProps): Element {
         h(
             'div',
             {className: 'ocm-head'},
-            h('span', {className: 'ocm-head__verdict'}, verdictLabel(set.verdict)),
+            h('span', {className: 'ocm-head__health'}, healthLabel(set.health)),
             set.message,
         ),
-        facts(about),
+        facts(summary),
         set.conditions.length > 0 &&
             facts(set.conditions.map(condition => [condition.type, conditionText(condition)] as const)),
         note(
             'fa-info-circle',
             '#6D7F8B',
             'OCM creates a work with these objects for each cluster. To see their state there, run: ',
-            h('code', null, `argocd-ocm-cmp status ${called(fields(props.application))}`),
+            h('code', null, `argocd-ocm-cmp status ${applicationName(fields(props.application))}`),
         ),
         c(Objects, {objects: set.objects, metadata, now, hasState: false}),
     );
 }
 
-function soMuchIsWell(work: Work): string {
-    const well = work.objects.filter(({verdict}) => verdict === 'Healthy').length;
-    return `${well} of ${work.objects.length} objects are healthy on managed cluster ${work.cluster}`;
+function healthyCountMessage(work: WorkStatus): string {
+    const healthy = work.objects.filter(({health}) => health === 'Healthy').length;
+    return `${healthy} of ${work.objects.length} objects are healthy on managed cluster ${work.cluster}`;
 }
 
 function conditionText(condition: Condition): string {
@@ -104,7 +108,7 @@ function conditionText(condition: Condition): string {
 
 interface ObjectsProps {
     readonly objects: readonly ObjectRow[];
-    /** Of the work. */
+    /** The metadata of the work. */
     readonly metadata: Fields;
     readonly now: number;
     readonly hasState: boolean;
@@ -114,14 +118,14 @@ function Objects({objects, metadata, now, hasState}: ObjectsProps): Element {
     const [open, setOpen] = react().useState<string | undefined>(undefined);
     const wave = waveName(metadata);
     const columns = columnsOf(wave, now, hasState);
-    const {rows, order, onOrder, bar} = useChoice(objects, columns, 'objects');
-    const shown = objects.find(({id}) => id === open);
+    const {rows, order, onOrder, bar} = useSelection(objects, columns, 'objects');
+    const openRow = objects.find(({id}) => id === open);
     return h(
         'div',
         null,
         hasState || objects.length > 10 ? bar : null,
         rows.length === 0
-            ? nothing(objects.length === 0 ? 'The work has no objects.' : 'No objects match the filter.')
+            ? placeholder(objects.length === 0 ? 'The work has no objects.' : 'No objects match the filter.')
             : c(Grid<ObjectRow>, {
                   label: 'Objects of the work',
                   columns,
@@ -132,22 +136,22 @@ function Objects({objects, metadata, now, hasState}: ObjectsProps): Element {
                   open,
                   onOpen: setOpen,
               }),
-        shown !== undefined &&
-            c(ObjectDetails, {key: shown.id, row: shown, wave, now, hasState, onClose: () => setOpen(undefined)}),
+        openRow !== undefined &&
+            c(ObjectDetails, {key: openRow.id, row: openRow, wave, now, hasState, onClose: () => setOpen(undefined)}),
     );
 }
 
 function columnsOf(wave: string, now: number, hasState: boolean): GridColumn<ObjectRow>[] {
     const kind = (row: ObjectRow): string => (row.group === '' ? row.kind : `${row.kind}.${row.group}`);
-    const known = (value: boolean | undefined): number => (value === false ? 0 : value === undefined ? 1 : 2);
+    const availability = (value: boolean | undefined): number => (value === false ? 0 : value === undefined ? 1 : 2);
     const name: GridColumn<ObjectRow>[] = [
         {id: 'kind', title: 'Kind', width: 'minmax(100px, 1.1fr)', text: kind, cell: row => row.kind},
         {
             id: 'name',
             title: 'Namespace/name',
             width: 'minmax(140px, 1.8fr)',
-            text: placedName,
-            compare: (one, other) => compareNames(placedName(one), placedName(other)),
+            text: qualifiedName,
+            compare: (one, other) => compareNames(qualifiedName(one), qualifiedName(other)),
         },
         // All objects of a work have the wave of the work.
         {id: 'wave', title: 'Wave', width: '80px', text: () => wave, compare: () => 0, unfiltered: true},
@@ -169,7 +173,7 @@ function columnsOf(wave: string, now: number, hasState: boolean): GridColumn<Obj
             title: 'Applied',
             width: '74px',
             text: row => yesNo(row.applied),
-            compare: (one, other) => known(one.applied) - known(other.applied),
+            compare: (one, other) => availability(one.applied) - availability(other.applied),
             unfiltered: true,
         },
         {
@@ -177,16 +181,16 @@ function columnsOf(wave: string, now: number, hasState: boolean): GridColumn<Obj
             title: 'Available',
             width: '84px',
             text: row => yesNo(row.available),
-            compare: (one, other) => known(one.available) - known(other.available),
+            compare: (one, other) => availability(one.available) - availability(other.available),
             unfiltered: true,
         },
         {
             id: 'health',
             title: 'Health',
             width: '120px',
-            text: row => row.verdict,
-            compare: (one, other) => rank(one.verdict) - rank(other.verdict),
-            cell: row => verdictLabel(row.verdict),
+            text: row => row.health,
+            compare: (one, other) => rank(one.health) - rank(other.health),
+            cell: row => healthLabel(row.health),
         },
         {id: 'values', title: 'Values', width: 'minmax(100px, 1.7fr)', text: values},
         {id: 'message', title: 'Message', width: 'minmax(140px, 3fr)', text: row => row.message},

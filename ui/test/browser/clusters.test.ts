@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {application, fleet, resource, wellWork} from '../samples';
+import {application, fleet, healthyWork, resource} from '../samples';
 import {FLYOUT, PANEL, WORK, becomes, chromium, click, column, count, focused, open, show} from './stage';
 
 test('two thousand clusters can be used with the keyboard only', async () => {
@@ -20,7 +20,7 @@ test('two thousand clusters can be used with the keyboard only', async () => {
         ['2001', '5', 'Managed clusters'],
     );
 
-    // The filter, four states, the grid: one stop each.
+    // Tab stops: the filter, four health statuses, the grid.
     for (let stop = 0; stop < 6; stop++) await chromium.press('Tab');
     assert.equal(await focused(), '1:0');
     assert.match(
@@ -62,9 +62,9 @@ test('two thousand clusters can be used with the keyboard only', async () => {
     await chromium.run('document.querySelector(`[data-cell="12:0"]`).focus()');
     await chromium.press('Escape');
     await chromium.until('return document.querySelector(".ocm-details") === null');
-    assert.equal(await chromium.run('return window.escapes'), 0, 'nor from the rows');
+    assert.equal(await chromium.run('return window.escapes'), 0, 'also if a row has the focus');
     await chromium.press('Escape');
-    assert.equal(await chromium.run('return window.escapes'), 1, 'with nothing open it is for Argo CD');
+    assert.equal(await chromium.run('return window.escapes'), 1, 'Argo CD handles Escape if no details are open');
 
     // A row keeps the focus when it is scrolled out of view.
     await chromium.run('document.querySelector(".ocm-grid__body").scrollTop = 40000');
@@ -76,7 +76,7 @@ test('two thousand clusters can be used with the keyboard only', async () => {
     assert.deepEqual(await chromium.run('return window.errors'), []);
 });
 
-test('filters clusters by words and states, and sorts them by columns', async () => {
+test('filters clusters by words and health, and sorts them by columns', async () => {
     await open();
     await show(FLYOUT, {application: fleet(2000), tree: {}});
     await chromium.press('Tab', ...'cluster19 degraded');
@@ -102,14 +102,14 @@ test('filters clusters by words and states, and sorts them by columns', async ()
     await chromium.press('Tab', 'Tab', 'ArrowUp');
     assert.equal(await focused(), '0:0');
     const sort = 'return document.querySelector("[data-cell=\\"0:0\\"]").ariaSort';
-    for (const [wanted, first] of [
+    for (const [expected, first] of [
         ['ascending', 'cluster7'],
         ['descending', 'cluster1987'],
         ['none', 'cluster7'],
     ]) {
         await chromium.press('Enter');
-        await chromium.until(`${sort} === arguments[0]`, wanted);
-        assert.equal((await column(0))[0], first, wanted);
+        await chromium.until(`${sort} === arguments[0]`, expected);
+        assert.equal((await column(0))[0], first, expected);
     }
 });
 
@@ -128,22 +128,22 @@ test('a cluster links to the objects of its works, in the page of Argo CD', asyn
         node: 'work.open-cluster-management.io/ManifestWork/cluster2/shop/0',
         tab: 'extension-0',
     });
-    assert(moved, 'without reloading the page');
+    assert(moved, 'the page must not reload');
 });
 
-test('marks an unreachable cluster in both places', async () => {
+test('marks an unreachable cluster in the list and in its work', async () => {
     await open();
     const app = fleet(20);
     await show(FLYOUT, {application: app, tree: {}});
-    await chromium.until('return document.querySelector(".ocm-silent") !== null');
+    await chromium.until('return document.querySelector(".ocm-unreachable") !== null');
     assert.deepEqual(
         (await column(0)).filter(name => name.startsWith('cluster12')),
         ['cluster12'],
     );
-    assert.equal(await count('.ocm-silent'), 1);
+    assert.equal(await count('.ocm-unreachable'), 1);
     await chromium.press('Tab', ...'cannot reached');
     await becomes('.ocm-bar__count', '1 of 20 clusters');
-    await show(WORK, {application: app, resource: wellWork('cluster12'), tree: {}});
+    await show(WORK, {application: app, resource: healthyWork('cluster12'), tree: {}});
     await becomes('.ocm-note', 'cluster12 is unreachable: showing its last reported state.');
 });
 

@@ -5,11 +5,11 @@ import {writeFileSync} from 'node:fs';
 
 export interface Chromium {
     open(url: string): Promise<void>;
-    /** Runs a function's body in the page, with arguments that are JSON, and gives back what it returns. */
+    /** Runs a function's body in the page with JSON arguments, and returns its result. */
     run<T = unknown>(script: string, ...values: unknown[]): Promise<T>;
-    /** Presses keys one after the other: characters, or names of KEYS. */
+    /** Presses keys one after the other. A key is a character or a name in KEYS. */
     press(...keys: string[]): Promise<void>;
-    /** Waits until a script returns something that counts as true, for half a minute at most. */
+    /** Waits up to 30 seconds until a script returns a truthy value. */
     until(script: string, ...values: unknown[]): Promise<void>;
     size(width: number, height: number): Promise<void>;
     screenshot(file: string): Promise<void>;
@@ -56,12 +56,12 @@ export async function start(): Promise<Chromium> {
     const capabilities = {
         alwaysMatch: {browserName: 'chrome', 'goog:chromeOptions': {args, excludeSwitches: ['hide-scrollbars']}},
     };
-    const {sessionId, capabilities: has} = (await call('POST', '/session', {capabilities})) as {
+    const {sessionId, capabilities: actual} = (await call('POST', '/session', {capabilities})) as {
         sessionId: string;
         capabilities: {'goog:processID'?: number};
     };
     // Chromium outlives chromedriver, for example after a failed test.
-    process.once('exit', () => end(has['goog:processID']));
+    process.once('exit', () => end(actual['goog:processID']));
     const session = `/session/${sessionId}`;
     const run = async <T>(script: string, ...values: unknown[]): Promise<T> =>
         (await call('POST', `${session}/execute/sync`, {script, args: values})) as T;
@@ -81,7 +81,7 @@ export async function start(): Promise<Chromium> {
         until: async (script, ...values) => {
             const deadline = Date.now() + DEADLINE_MS;
             while (!(await run(script, ...values))) {
-                if (Date.now() > deadline) throw new Error(`it never came to be: ${script}`);
+                if (Date.now() > deadline) throw new Error(`timed out waiting for: ${script}`);
                 await new Promise(done => setTimeout(done, 20));
             }
         },
@@ -100,23 +100,23 @@ async function chromedriver(): Promise<{child: ChildProcess; port: number}> {
     const child = spawn('chromedriver', ['--port=0'], {stdio: ['ignore', 'pipe', 'inherit']});
     process.once('exit', () => end(child.pid));
     const port = await new Promise<number>((done, fail) => {
-        let told = '';
+        let output = '';
         child.stdout.on('data', (text: Buffer) => {
-            told += text.toString();
-            const found = /started successfully on port (\d+)/.exec(told);
-            if (found !== null) done(Number(found[1]));
+            output += text.toString();
+            const match = /started successfully on port (\d+)/.exec(output);
+            if (match !== null) done(Number(match[1]));
         });
         child.on('error', fail);
-        child.on('exit', code => fail(new Error(`chromedriver ended with ${code}: ${told}`)));
+        child.on('exit', code => fail(new Error(`chromedriver ended with ${code}: ${output}`)));
     });
     return {child, port};
 }
 
-/** Ends a process that this one started. */
+/** Ends a process by its id, unless it has already ended. */
 function end(id: number | undefined): void {
     try {
         if (id !== undefined) process.kill(id);
     } catch {
-        // It has already ended.
+        // It has ended.
     }
 }

@@ -97,8 +97,8 @@ function page(react: string, theme: string): string {
 Date.now = () => ${NOW};
 window.errors = [];
 for (const level of ['error', 'warn']) {
-    const say = console[level];
-    console[level] = (...told) => { window.errors.push(told.map(String).join(' ')); say.apply(console, told); };
+    const original = console[level];
+    console[level] = (...values) => { window.errors.push(values.map(String).join(' ')); original.apply(console, values); };
 }
 window.addEventListener('error', event => window.errors.push(String(event.message)));
 window.registered = {};

@@ -2,7 +2,18 @@
 
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {PASSWORD, TOKEN, application, fleet, largeWork, mixedWork, newWork, set, setTree, wellWork} from '../samples';
+import {
+    PASSWORD,
+    TOKEN,
+    application,
+    fleet,
+    healthyWork,
+    largeWork,
+    mixedWork,
+    newWork,
+    set,
+    setTree,
+} from '../samples';
 import {REACTS} from './page';
 import {FLYOUT, PANEL, SET, WORK, becomes, chromium, click, column, count, open, show, texts} from './stage';
 
@@ -24,7 +35,7 @@ for (const react of REACTS) {
             );
 
             await show(WORK, {application: application([]), resource: mixedWork(), tree: {}});
-            await becomes('.ocm-head__verdict', 'Degraded');
+            await becomes('.ocm-head__health', 'Degraded');
             assert.deepEqual(await column(1), [
                 'shop/web',
                 'fast',
@@ -48,10 +59,10 @@ for (const react of REACTS) {
             assert.match((await texts('.ocm-yaml'))[0] ?? '', /^apiVersion: apps\/v1\nkind: Deployment\n/);
 
             // When Argo CD passes a new state of the same work, open details stay open.
-            await show(WORK, {application: application([]), resource: wellWork('cluster2'), tree: {}});
-            await becomes('.ocm-head__verdict', 'Healthy');
+            await show(WORK, {application: application([]), resource: healthyWork('cluster2'), tree: {}});
+            await becomes('.ocm-head__health', 'Healthy');
             await show(SET, {application: application([]), resource: set(), tree: setTree()});
-            await becomes('.ocm-head__verdict', 'Degraded');
+            await becomes('.ocm-head__health', 'Degraded');
             await show(PANEL, {application: fleet(20)}, 'application-status-panel');
             await becomes('.ocm-panel__open', ' 18 of 20 clusters healthy');
             await show(FLYOUT, {application: fleet(20), tree: {}});
@@ -85,11 +96,11 @@ test('a row shows all details of its object', async () => {
     assert.deepEqual(cells.map(texts => texts[1]).slice(3, 6), ['no', '–', 'Degraded']);
     assert.deepEqual(await texts('.ocm-facts dd'), ['cluster2', '2', '42 s ago']);
     await show(WORK, {application: application([]), resource: newWork(), tree: {}});
-    await becomes('.ocm-head__verdict', 'Waiting');
+    await becomes('.ocm-head__health', 'Waiting');
     assert.equal(await count('.ocm-grid__row'), 9);
 });
 
-test('the page contains no value of a Secret, whatever is opened', async () => {
+test('the page contains no value of a Secret, whichever row is open', async () => {
     await open();
     const work = mixedWork();
     await show(WORK, {application: application([]), resource: work, tree: {}});
@@ -121,7 +132,7 @@ test('a work of thousands of objects shows the degraded one first', async () => 
 
 test('the page renders objects with any content', async () => {
     await open('19');
-    const odd = [
+    const malformed = [
         undefined,
         null,
         7,
@@ -135,9 +146,9 @@ test('the page renders objects with any content', async () => {
             status: {conditions: [{type: 'Applied', status: 'True'}], resourceStatus: {manifests: [null, 'x']}},
         },
     ];
-    for (const value of odd) {
-        for (const what of [WORK, SET, PANEL, FLYOUT])
-            await show(what, {application: value, resource: value, tree: value});
+    for (const value of malformed) {
+        for (const component of [WORK, SET, PANEL, FLYOUT])
+            await show(component, {application: value, resource: value, tree: value});
     }
     assert.deepEqual(await chromium.run('return window.errors'), []);
 });

@@ -1,7 +1,7 @@
 // Takes the screenshots in docs/ui, with `npm run screenshots`.
 
 import {mkdirSync} from 'node:fs';
-import {application, fleet, largeWork, mixedWork, newWork, resource, set, setTree, wellWork} from '../samples';
+import {application, fleet, healthyWork, largeWork, mixedWork, newWork, resource, set, setTree} from '../samples';
 import {Chromium, start} from './driver';
 import {serve} from './page';
 
@@ -11,18 +11,18 @@ const page = await serve('dist/extension-argocd-ocm-cmp.js');
 const chromium = await start();
 mkdirSync(FOLDER, {recursive: true});
 
-async function shown(
+async function capture(
     name: string,
     height: number,
     theme: string,
-    what: string,
+    component: string,
     props: unknown,
     frame: string,
     then?: (chromium: Chromium) => Promise<unknown>,
 ): Promise<void> {
     await chromium.size(1400, height);
     await chromium.open(`${page.address}/?react=18&theme=${theme}`);
-    await chromium.run(`show(${what}, arguments[0], arguments[1])`, props, frame);
+    await chromium.run(`show(${component}, arguments[0], arguments[1])`, props, frame);
     await chromium.until(
         'return document.getElementById("argocd-ocm-cmp-style") && document.fonts.status === "loaded"',
     );
@@ -36,20 +36,20 @@ const FLYOUT = 'registered.panel.flyout';
 const app = application([]);
 const click = (selector: string) => (chromium: Chromium) =>
     chromium.run(`document.querySelector(arguments[0]).click()`, selector);
-await shown('work', 800, 'light', WORK, {application: app, resource: mixedWork(), tree: {}}, 'sheet');
-await shown('work-dark', 800, 'dark', WORK, {application: app, resource: mixedWork(), tree: {}}, 'sheet');
-await shown('work-healthy', 560, 'light', WORK, {application: app, resource: wellWork(), tree: {}}, 'sheet');
-await shown('work-waiting', 800, 'light', WORK, {application: app, resource: newWork(), tree: {}}, 'sheet');
-await shown(
+await capture('work', 800, 'light', WORK, {application: app, resource: mixedWork(), tree: {}}, 'sheet');
+await capture('work-dark', 800, 'dark', WORK, {application: app, resource: mixedWork(), tree: {}}, 'sheet');
+await capture('work-healthy', 560, 'light', WORK, {application: app, resource: healthyWork(), tree: {}}, 'sheet');
+await capture('work-waiting', 800, 'light', WORK, {application: app, resource: newWork(), tree: {}}, 'sheet');
+await capture(
     'work-unreachable',
     600,
     'light',
     WORK,
-    {application: fleet(20), resource: wellWork('cluster12'), tree: {}},
+    {application: fleet(20), resource: healthyWork('cluster12'), tree: {}},
     'sheet',
 );
-await shown('work-large', 900, 'light', WORK, {application: app, resource: largeWork(3000), tree: {}}, 'sheet');
-await shown(
+await capture('work-large', 900, 'light', WORK, {application: app, resource: largeWork(3000), tree: {}}, 'sheet');
+await capture(
     'object',
     1000,
     'light',
@@ -58,16 +58,16 @@ await shown(
     'sheet',
     click('[data-cell="1:1"]'),
 );
-await shown(
+await capture(
     'secret',
     960,
     'light',
     WORK,
-    {application: app, resource: wellWork(), tree: {}},
+    {application: app, resource: healthyWork(), tree: {}},
     'sheet',
     click('[data-cell="2:1"]'),
 );
-await shown(
+await capture(
     'set',
     840,
     'light',
@@ -75,8 +75,8 @@ await shown(
     {application: app, resource: set(), tree: setTree()},
     'sheet',
 );
-await shown('clusters', 960, 'light', FLYOUT, {application: fleet(2000), tree: {}}, 'sheet');
-await shown(
+await capture('clusters', 960, 'light', FLYOUT, {application: fleet(2000), tree: {}}, 'sheet');
+await capture(
     'clusters-dark',
     960,
     'dark',
@@ -85,7 +85,7 @@ await shown(
     'sheet',
     click('[data-cell="2:1"]'),
 );
-await shown(
+await capture(
     'clusters-unchecked',
     500,
     'light',
@@ -93,8 +93,15 @@ await shown(
     {application: application([resource('cluster1', undefined), resource('cluster2', undefined)]), tree: {}},
     'sheet',
 );
-await shown('panel', 260, 'light', 'registered.panel.component', {application: fleet(20)}, 'application-status-panel');
-await shown(
+await capture(
+    'panel',
+    260,
+    'light',
+    'registered.panel.component',
+    {application: fleet(20)},
+    'application-status-panel',
+);
+await capture(
     'panel-dark',
     260,
     'dark',

@@ -29,13 +29,13 @@ export async function open(react: React = '18', theme = 'light'): Promise<void> 
     await chromium.until('return window.registered && registered.panel !== undefined');
 }
 
-export async function show(what: string, props: unknown, frame = 'sheet'): Promise<void> {
-    await chromium.run(`show(${what}, arguments[0], arguments[1])`, props, frame);
+export async function show(component: string, props: unknown, frame = 'sheet'): Promise<void> {
+    await chromium.run(`show(${component}, arguments[0], arguments[1])`, props, frame);
     await chromium.until('return document.querySelector("#app > div") !== null');
 }
 
 export const texts = (selector: string): Promise<string[]> =>
-    chromium.run('return [...document.querySelectorAll(arguments[0])].map(found => found.textContent)', selector);
+    chromium.run('return [...document.querySelectorAll(arguments[0])].map(element => element.textContent)', selector);
 export const count = async (selector: string): Promise<number> => (await texts(selector)).length;
 export const click = (selector: string): Promise<unknown> =>
     chromium.run('document.querySelector(arguments[0]).click()', selector);
@@ -51,7 +51,7 @@ export const column = (at: number): Promise<string[]> =>
     );
 export const becomes = async (selector: string, text: string): Promise<void> =>
     chromium.until(
-        'return [...document.querySelectorAll(arguments[0])].some(found => found.textContent === arguments[1])',
+        'return [...document.querySelectorAll(arguments[0])].some(element => element.textContent === arguments[1])',
         selector,
         text,
     );

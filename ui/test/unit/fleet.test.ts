@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {called, fleetOf, headline, silentClusters} from '../../src/fleet';
+import {applicationName, fleetOf, headline, unreachableClusters} from '../../src/fleet';
 import {subline} from '../../src/components/panel';
 import {SET_HEALTH, application, fleet, resource, set, setTree} from '../samples';
 import {setOf} from '../../src/set';
@@ -9,16 +9,16 @@ test('counts clusters by their works, the worst first', () => {
     const app = application([
         resource('eu10', 'Healthy'),
         resource('eu2', 'Healthy'),
-        resource('eu1', 'Progressing', 'on its way'),
+        resource('eu1', 'Progressing', 'rolling out'),
         resource('eu1', 'Degraded', 'it is broken', {name: 'shop-wave2'}),
         resource('eu3', 'Missing', '', {status: 'OutOfSync'}),
         {group: '', kind: 'ConfigMap', namespace: 'eu4', name: 'x', status: 'Synced', health: {status: 'Degraded'}},
     ]);
-    const found = fleetOf(app);
+    const actual = fleetOf(app);
     assert.deepEqual(
-        found.clusters.map(({name, verdict, message, sync, works, healthy}) => [
+        actual.clusters.map(({name, health, message, sync, works, healthy}) => [
             name,
-            verdict,
+            health,
             message,
             sync,
             works.length,
@@ -31,67 +31,67 @@ test('counts clusters by their works, the worst first', () => {
             ['eu10', 'Healthy', '', 'Synced', 1, 1],
         ],
     );
-    assert.equal(headline(found), '2 of 4 clusters healthy');
-    assert.equal(subline(found), '1 degraded, 1 missing');
+    assert.equal(headline(actual), '2 of 4 clusters healthy');
+    assert.equal(subline(actual), '1 degraded, 1 missing');
     assert.equal(headline(fleetOf(application([resource('eu1', 'Healthy')]))), '1 of 1 cluster healthy');
 });
 
 test('summarizes twenty clusters, eighteen of them healthy', () => {
-    const found = fleetOf(fleet(20));
-    assert.equal(headline(found), '18 of 20 clusters healthy');
-    assert.equal(subline(found), '1 degraded, 1 progressing, 1 cannot be reached');
+    const actual = fleetOf(fleet(20));
+    assert.equal(headline(actual), '18 of 20 clusters healthy');
+    assert.equal(subline(actual), '1 degraded, 1 progressing, 1 cannot be reached');
     assert.deepEqual(
-        found.clusters.filter(cluster => cluster.silent).map(cluster => cluster.name),
+        actual.clusters.filter(cluster => cluster.unreachable).map(cluster => cluster.name),
         ['cluster12'],
     );
 });
 
 test('uses the health of the tree if the resource has none', () => {
     const tree = {nodes: [{...resource('eu1', 'Suspended', 'it is paused')}]};
-    assert.equal(fleetOf(application([resource('eu1', undefined)]), tree).clusters[0]?.verdict, 'Suspended');
+    assert.equal(fleetOf(application([resource('eu1', undefined)]), tree).clusters[0]?.health, 'Suspended');
     const unchecked = fleetOf(application([resource('eu1', undefined)]), {nodes: []});
-    assert.deepEqual([unchecked.clusters[0]?.verdict, unchecked.unchecked], ['Unknown', true]);
+    assert.deepEqual([unchecked.clusters[0]?.health, unchecked.unchecked], ['Unknown', true]);
     assert.equal(headline(unchecked), '1 cluster');
     assert.match(subline(unchecked), /argocd_cm\.yaml/);
 });
 
 test('ignores works that are hooks, and has no headline without works', () => {
     assert.equal(headline(fleetOf(application([resource('eu1', 'Degraded', '', {hook: true})]))), undefined);
-    for (const odd of [{}, {status: {resources: 'none'}}, {status: {resources: [null, 3, {group: 7}]}}])
-        assert.equal(headline(fleetOf(odd)), undefined);
+    for (const malformed of [{}, {status: {resources: 'none'}}, {status: {resources: [null, 3, {group: 7}]}}])
+        assert.equal(headline(fleetOf(malformed)), undefined);
 });
 
 test('finds unreachable clusters in the conditions of the controller, also those that are only listed', () => {
     const condition = (message: string) => ({type: 'ManagedClusterUnreachableWarning', message});
-    const silent = silentClusters({
+    const unreachable = unreachableClusters({
         conditions: [
             condition('eu1: its agent does not report to the hub'),
             condition('and 2 more clusters: eu2, eu3'),
             {type: 'ComparisonError', message: 'eu4: no'},
         ],
     });
-    assert.deepEqual([...silent], ['eu1', 'eu2', 'eu3']);
+    assert.deepEqual([...unreachable], ['eu1', 'eu2', 'eu3']);
 });
 
 test('shows a ManifestWorkReplicaSet with the health of Argo CD and the counts of OCM', () => {
-    const found = setOf(set(), setTree());
-    assert.deepEqual([found.verdict, found.message], [SET_HEALTH.status, SET_HEALTH.message]);
-    assert.deepEqual(found.counts, [
+    const actual = setOf(set(), setTree());
+    assert.deepEqual([actual.health, actual.message], [SET_HEALTH.status, SET_HEALTH.message]);
+    assert.deepEqual(actual.counts, [
         ['total', 20],
         ['applied', 20],
         ['available', 19],
         ['progressing', 1],
         ['degraded', 1],
     ]);
-    assert.deepEqual(found.placements, [{name: 'all-shops', groups: '1 (20 / 20 clusters applied)'}]);
-    assert.equal(found.objects.length, 9);
+    assert.deepEqual(actual.placements, [{name: 'all-shops', groups: '1 (20 / 20 clusters applied)'}]);
+    assert.equal(actual.objects.length, 9);
     const app = application([{...resource('shops', 'Degraded', SET_HEALTH.message), kind: 'ManifestWorkReplicaSet'}]);
     assert.deepEqual([headline(fleetOf(app)), fleetOf(app).sets[0]?.message], [undefined, SET_HEALTH.message]);
 });
 
 test('names an Application with its namespace if that is not the one of Argo CD', () => {
     const metadata = {name: 'shop', namespace: 'team-a'};
-    assert.equal(called({metadata, status: {controllerNamespace: 'argocd'}}), 'team-a/shop');
-    assert.equal(called({metadata, status: {controllerNamespace: 'team-a'}}), 'shop');
-    assert.equal(called({metadata}), 'shop');
+    assert.equal(applicationName({metadata, status: {controllerNamespace: 'argocd'}}), 'team-a/shop');
+    assert.equal(applicationName({metadata, status: {controllerNamespace: 'team-a'}}), 'shop');
+    assert.equal(applicationName({metadata}), 'shop');
 });

@@ -4,7 +4,7 @@ import {Fields} from '../../src/fields';
 import {MASK, masked} from '../../src/masked';
 import {PASSWORD, SECRET, TOKEN, object} from '../samples';
 
-function shows(value: unknown): boolean {
+function revealsValue(value: unknown): boolean {
     const text = JSON.stringify(masked(value));
     return [PASSWORD, TOKEN, 'token-of-the-shop'].some(secret => text.includes(secret) || text.includes(btoa(secret)));
 }
@@ -14,11 +14,11 @@ test('shows the keys of a Secret, but not its values', () => {
 });
 
 test('masks a value of any type or length in the same way', () => {
-    const odd = object('v1', 'Secret', 'odd', 'shop', {
+    const malformed = object('v1', 'Secret', 'malformed', 'shop', {
         data: {a: 7, b: null, c: {d: 'x'}, e: ''},
         stringData: 'all of it',
     });
-    assert.deepEqual(masked(odd), {...odd, data: {a: MASK, b: MASK, c: MASK, e: MASK}, stringData: MASK});
+    assert.deepEqual(masked(malformed), {...malformed, data: {a: MASK, b: MASK, c: MASK, e: MASK}, stringData: MASK});
 });
 
 test('masks Secrets in other objects at any depth', () => {
@@ -38,7 +38,7 @@ test('masks Secrets in other objects at any depth', () => {
         },
         [[SECRET]],
     ]) {
-        assert(!shows(wrapped), JSON.stringify(masked(wrapped)));
+        assert(!revealsValue(wrapped), JSON.stringify(masked(wrapped)));
         assert(JSON.stringify(masked(wrapped)).includes(MASK));
     }
 });
@@ -46,13 +46,17 @@ test('masks Secrets in other objects at any depth', () => {
 test('masks copies of a Secret in annotations', () => {
     const applied = {'kubectl.kubernetes.io/last-applied-configuration': JSON.stringify(SECRET)};
     const annotated = (annotations: Fields, of: Fields): Fields => ({...of, metadata: {name: 'x', annotations}});
-    assert(!shows(annotated(applied, SECRET)));
-    assert(!shows(annotated({'example.com/original': JSON.stringify(SECRET)}, SECRET)));
-    assert(!shows(annotated({'example.com/note': `the password is ${PASSWORD}, the token token-of-the-shop`}, SECRET)));
-    assert(!shows(annotated(applied, {kind: 'List'})));
+    assert(!revealsValue(annotated(applied, SECRET)));
+    assert(!revealsValue(annotated({'example.com/original': JSON.stringify(SECRET)}, SECRET)));
+    assert(
+        !revealsValue(
+            annotated({'example.com/note': `the password is ${PASSWORD}, the token token-of-the-shop`}, SECRET),
+        ),
+    );
+    assert(!revealsValue(annotated(applied, {kind: 'List'})));
     const work = {kind: 'ManifestWork', spec: {workload: {manifests: [SECRET]}}};
     assert(
-        !shows(
+        !revealsValue(
             annotated(
                 {'kubectl.kubernetes.io/last-applied-configuration': JSON.stringify(work)},
                 {kind: 'ManifestWork'},
@@ -60,7 +64,7 @@ test('masks copies of a Secret in annotations', () => {
         ),
     );
     assert(
-        !shows(
+        !revealsValue(
             annotated(
                 {'kubectl.kubernetes.io/last-applied-configuration': `kind: Secret\npassword: ${PASSWORD}`},
                 {kind: 'List'},

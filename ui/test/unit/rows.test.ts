@@ -3,19 +3,19 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {age} from '../../src/age';
-import {drawn, moved, scrolledTo} from '../../src/cells';
+import {nextCell, renderedRows, scrollPositionFor} from '../../src/cells';
 import {Column, counts, filtered, nextOrder, sorted} from '../../src/select';
-import {Verdict} from '../../src/verdict';
+import {HealthStatus} from '../../src/health';
 import {waveName} from '../../src/wave';
 import {NOW, before} from '../samples';
 
 interface Row {
-    readonly verdict: Verdict;
+    readonly health: HealthStatus;
     readonly name: string;
     readonly size: number;
 }
 
-const row = (verdict: Verdict, name: string, size = 0): Row => ({verdict, name, size});
+const row = (health: HealthStatus, name: string, size = 0): Row => ({health, name, size});
 const ROWS = [
     row('Healthy', 'web 10', 3),
     row('Degraded', 'api 1', 2),
@@ -59,10 +59,13 @@ test('sorts rows by a column, ascending, descending, and by default', () => {
 });
 
 test('filters by all words and one of the selected states', () => {
-    const none = new Set<Verdict>();
-    assert.deepEqual(names(filtered(ROWS, COLUMNS, ' WEB  1', none)), ['web 10']);
-    assert.deepEqual(names(filtered(ROWS, COLUMNS, '9', none)), ['web 9'], 'the filter ignores the size');
-    assert.deepEqual(names(filtered(ROWS, COLUMNS, '', new Set<Verdict>(['Waiting', 'Degraded']))), ['api 1', 'db']);
+    const noStatus = new Set<HealthStatus>();
+    assert.deepEqual(names(filtered(ROWS, COLUMNS, ' WEB  1', noStatus)), ['web 10']);
+    assert.deepEqual(names(filtered(ROWS, COLUMNS, '9', noStatus)), ['web 9'], 'the filter ignores the size');
+    assert.deepEqual(names(filtered(ROWS, COLUMNS, '', new Set<HealthStatus>(['Waiting', 'Degraded']))), [
+        'api 1',
+        'db',
+    ]);
     assert.deepEqual(counts(ROWS), [
         ['Degraded', 1],
         ['Waiting', 1],
@@ -71,27 +74,27 @@ test('filters by all words and one of the selected states', () => {
 });
 
 test('renders only visible rows and a few around them', () => {
-    assert.deepEqual(drawn(0, 360, 36, 2000), [0, 18]);
-    assert.deepEqual(drawn(36_000, 360, 36, 2000), [992, 1018]);
-    assert.deepEqual(drawn(71_640, 360, 36, 2000), [1982, 2000]);
-    assert.deepEqual(drawn(71_640, 360, 36, 3), [3, 3], 'there are fewer rows now');
-    assert.deepEqual(drawn(0, 0, 36, 0), [0, 0]);
-    assert.equal(scrolledTo(5, 0, 360, 36), undefined);
-    assert.equal(scrolledTo(10, 0, 360, 36), 36);
-    assert.equal(scrolledTo(3, 360, 360, 36), 108);
+    assert.deepEqual(renderedRows(0, 360, 36, 2000), [0, 18]);
+    assert.deepEqual(renderedRows(36_000, 360, 36, 2000), [992, 1018]);
+    assert.deepEqual(renderedRows(71_640, 360, 36, 2000), [1982, 2000]);
+    assert.deepEqual(renderedRows(71_640, 360, 36, 3), [3, 3], 'there are fewer rows now');
+    assert.deepEqual(renderedRows(0, 0, 36, 0), [0, 0]);
+    assert.equal(scrollPositionFor(5, 0, 360, 36), undefined);
+    assert.equal(scrollPositionFor(10, 0, 360, 36), 36);
+    assert.equal(scrollPositionFor(3, 360, 360, 36), 108);
 });
 
 test('keys move from cell to cell and never out of the grid', () => {
     const size = {rows: 2000, columns: 5, page: 12};
     const to = (row: number, column: number, key: string, control = false): string => {
-        const cell = moved({row, column}, key, control, size);
-        return cell === undefined ? 'nowhere' : `${cell.row}:${cell.column}`;
+        const cell = nextCell({row, column}, key, control, size);
+        return cell === undefined ? 'none' : `${cell.row}:${cell.column}`;
     };
     assert.deepEqual(
         ['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight', 'Home', 'End', 'PageUp', 'PageDown', 'x'].map(key =>
             to(5, 2, key),
         ),
-        ['4:2', '6:2', '5:1', '5:3', '5:0', '5:4', '1:2', '17:2', 'nowhere'],
+        ['4:2', '6:2', '5:1', '5:3', '5:0', '5:4', '1:2', '17:2', 'none'],
     );
     assert.deepEqual(
         [
@@ -110,10 +113,10 @@ test('keys move from cell to cell and never out of the grid', () => {
 });
 
 test('shows ages with the significant units', () => {
-    const told = [0, 59, 60, 3_599, 3_600, 7_500, 86_400, 90_000, 40 * 86_400].map(seconds =>
+    const ages = [0, 59, 60, 3_599, 3_600, 7_500, 86_400, 90_000, 40 * 86_400].map(seconds =>
         age(before(seconds), NOW),
     );
-    assert.deepEqual(told, ['0 s', '59 s', '1 m', '59 m', '1 h', '2 h 5 m', '1 d', '1 d 1 h', '40 d']);
+    assert.deepEqual(ages, ['0 s', '59 s', '1 m', '59 m', '1 h', '2 h 5 m', '1 d', '1 d 1 h', '40 d']);
     assert.deepEqual(
         [age(before(-30), NOW), age('', NOW), age('yesterday', NOW), age(undefined, NOW)],
         ['0 s', undefined, undefined, undefined],

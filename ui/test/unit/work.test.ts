@@ -3,29 +3,33 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {Fields, fields, map} from '../../src/fields';
-import {ObjectRow, placedName, shortName} from '../../src/objects';
-import {allIsWell, judge} from '../../src/work';
+import {ObjectRow, qualifiedName, shortName} from '../../src/objects';
+import {evaluateHealth, healthyMessage} from '../../src/work';
 import {
     NOW,
     PASSWORD,
     TOKEN,
+    availableConditions,
     before,
     condition,
+    healthyWork,
     largeWork,
     mixedWork,
     newWork,
     object,
-    there,
-    wellWork,
     work,
 } from '../samples';
 
 const WEB = object('apps/v1', 'Deployment', 'web');
 
 /** Returns a work with one Deployment with these conditions. */
-function one(conditions: readonly Fields[], spec: Fields = {}, applied = condition('Applied', 'True')): Fields {
-    const made = work('eu1', [{manifest: WEB, resource: 'deployments', conditions}], applied);
-    return {...made, spec: {...map(made, 'spec'), ...spec}};
+function deploymentWork(
+    conditions: readonly Fields[],
+    spec: Fields = {},
+    applied = condition('Applied', 'True'),
+): Fields {
+    const base = work('eu1', [{manifest: WEB, resource: 'deployments', conditions}], applied);
+    return {...base, spec: {...map(base, 'spec'), ...spec}};
 }
 
 const RULES = {
@@ -37,19 +41,19 @@ const RULES = {
     ],
 };
 
-/** Returns the health of that Deployment and its message. */
-function said(conditions: readonly Fields[], spec: Fields = {}): [string, string] {
-    const [row] = judge(one(conditions, spec), NOW).objects;
+/** Returns the health of the Deployment with these conditions, and its message. */
+function healthOf(conditions: readonly Fields[], spec: Fields = {}): [string, string] {
+    const [row] = evaluateHealth(deploymentWork(conditions, spec), NOW).objects;
     assert(row !== undefined);
-    return [row.verdict, row.message];
+    return [row.health, row.message];
 }
 
 test('evaluates each state of an object', () => {
-    const rows = judge(mixedWork(), NOW).objects.map(row => [
+    const rows = evaluateHealth(mixedWork(), NOW).objects.map(row => [
         shortName(row),
         row.applied,
         row.available,
-        row.verdict,
+        row.health,
         row.message.slice(0, 40),
     ]);
     assert.deepEqual(rows, [
@@ -63,40 +67,38 @@ test('evaluates each state of an object', () => {
         ['Ingress shop/web', true, true, 'Healthy', ''],
         ['Namespace shop', true, true, 'Healthy', ''],
     ]);
-    assert.equal(judge(mixedWork(), NOW).verdict, 'Degraded');
+    assert.equal(evaluateHealth(mixedWork(), NOW).health, 'Degraded');
 });
 
 test('a healthy work has the message of the health check', () => {
-    const well = judge(wellWork(), NOW);
+    const healthy = evaluateHealth(healthyWork(), NOW);
     assert.deepEqual(
-        [well.verdict, well.message, allIsWell(well)],
+        [healthy.health, healthy.message, healthyMessage(healthy)],
         ['Healthy', '', '4 objects are healthy on managed cluster cluster1'],
     );
 });
 
 test('a work that the agent has not processed waits with all its objects', () => {
-    const waiting = judge(newWork(), NOW);
+    const waiting = evaluateHealth(newWork(), NOW);
     const message = 'waiting for the agent of managed cluster cluster3 to apply it';
-    assert.deepEqual([waiting.verdict, waiting.message, waiting.objects.length], ['Waiting', message, 9]);
+    assert.deepEqual([waiting.health, waiting.message, waiting.objects.length], ['Waiting', message, 9]);
     assert(
-        waiting.objects.every(
-            row => row.verdict === 'Waiting' && row.message === message && row.manifest !== undefined,
-        ),
+        waiting.objects.every(row => row.health === 'Waiting' && row.message === message && row.manifest !== undefined),
     );
     const earlier = condition('Applied', 'True', '', {observedGeneration: 3});
-    assert.equal(judge(one(there(), {}, earlier), NOW).verdict, 'Waiting');
+    assert.equal(evaluateHealth(deploymentWork(availableConditions(), {}, earlier), NOW).health, 'Waiting');
 });
 
 test('a work that is being deleted shows the reason for the delay', () => {
-    const going = wellWork();
-    const removed = {
-        ...going,
-        metadata: {...map(going, 'metadata'), deletionTimestamp: '2026-06-01T11:59:00Z'},
+    const base = healthyWork();
+    const deleting = {
+        ...base,
+        metadata: {...map(base, 'metadata'), deletionTimestamp: '2026-06-01T11:59:00Z'},
         status: {conditions: [condition('Deleting', 'True', 'waiting for a finalizer')]},
     };
-    const {verdict, message} = judge(removed, NOW);
+    const {health, message} = evaluateHealth(deleting, NOW);
     assert.deepEqual(
-        [verdict, message],
+        [health, message],
         ['Progressing', 'the agent of managed cluster cluster1 is removing its objects: waiting for a finalizer'],
     );
 });
@@ -105,88 +107,96 @@ test('only a lasting failure is Degraded', () => {
     const failed = (seconds: number): Fields[] => [
         condition('Applied', 'False', 'no such kind', {lastTransitionTime: before(seconds)}),
     ];
-    assert.deepEqual(said(failed(59)), ['Progressing', 'no such kind']);
-    assert.deepEqual(said(failed(61)), ['Degraded', 'no such kind']);
+    assert.deepEqual(healthOf(failed(59)), ['Progressing', 'no such kind']);
+    assert.deepEqual(healthOf(failed(61)), ['Degraded', 'no such kind']);
 });
 
 test('an object that was missing and then applied waits for the next check', () => {
     const missing = condition('Available', 'False', 'Resource is not available', {lastTransitionTime: before(40)});
-    assert.equal(said([condition('Applied', 'True', '', {lastTransitionTime: before(30)}), missing])[0], 'Waiting');
-    assert.equal(said([condition('Applied', 'True', '', {lastTransitionTime: before(50)}), missing])[0], 'Missing');
+    assert.equal(healthOf([condition('Applied', 'True', '', {lastTransitionTime: before(30)}), missing])[0], 'Waiting');
+    assert.equal(healthOf([condition('Applied', 'True', '', {lastTransitionTime: before(50)}), missing])[0], 'Missing');
 });
 
 test('waits for rules without a result, except from an old agent', () => {
-    const [applied, available, feedback] = there() as [Fields, Fields, Fields];
-    const waiting = ['Waiting', 'waiting for the agent of managed cluster eu1 to look at it'];
-    assert.deepEqual(said([applied, available, feedback, condition('Progressing', 'False')], RULES), waiting);
-    assert.deepEqual(said([applied, available], RULES), waiting);
-    assert.deepEqual(said([applied, available], {}), ['Healthy', '']);
-    assert.deepEqual(said(there(condition('Healthy', 'True', '', {observedGeneration: 3})), RULES), waiting);
-    const made = one([applied, available, feedback], RULES);
-    const looked = {
-        ...made,
+    const [applied, available, feedback] = availableConditions() as [Fields, Fields, Fields];
+    const waiting = ['Waiting', 'waiting for the agent of managed cluster eu1 to report its status'];
+    assert.deepEqual(healthOf([applied, available, feedback, condition('Progressing', 'False')], RULES), waiting);
+    assert.deepEqual(healthOf([applied, available], RULES), waiting);
+    assert.deepEqual(healthOf([applied, available], {}), ['Healthy', '']);
+    assert.deepEqual(
+        healthOf(availableConditions(condition('Healthy', 'True', '', {observedGeneration: 3})), RULES),
+        waiting,
+    );
+    const base = deploymentWork([applied, available, feedback], RULES);
+    const checked = {
+        ...base,
         status: {
-            ...map(made, 'status'),
+            ...map(base, 'status'),
             conditions: [applied, condition('Available', 'True', '', {observedGeneration: 4})],
         },
     };
     const message =
         '1 object is applied on managed cluster eu1, whose agent does not report health, which OCM 1.0 and newer does';
-    assert.equal(judge(looked, NOW).message, message);
+    assert.equal(evaluateHealth(checked, NOW).message, message);
 });
 
 test('a rule without a result makes the health Unknown', () => {
     const failed = condition('Healthy', 'False', 'no such field', {reason: 'ConditionRuleExpressionError'});
-    assert.deepEqual(said(there(failed)), ['Unknown', 'its health is not known: no such field']);
+    assert.deepEqual(healthOf(availableConditions(failed)), ['Unknown', 'its health is not known: no such field']);
 });
 
-test('a complete object stays healthy, whatever its other conditions', () => {
+test('a complete object is healthy unless a rule reports that it is broken', () => {
     assert.deepEqual(
-        said([condition('Applied', 'True'), condition('Complete', 'True'), condition('Available', 'False')]),
+        healthOf([condition('Applied', 'True'), condition('Complete', 'True'), condition('Available', 'False')]),
         ['Healthy', ''],
     );
     assert.equal(
-        said([condition('Applied', 'True'), condition('Complete', 'True'), condition('Healthy', 'False')])[0],
+        healthOf([condition('Applied', 'True'), condition('Complete', 'True'), condition('Healthy', 'False')])[0],
         'Degraded',
     );
 });
 
 test('a complete work stays healthy until it gets a new object', () => {
     const earlier = condition('Applied', 'True', '', {observedGeneration: 3});
-    const made = one([earlier, condition('Complete', 'True')], {}, earlier);
-    const complete = {...made, status: {...map(made, 'status'), conditions: [earlier, condition('Complete', 'True')]}};
-    assert.equal(judge(complete, NOW).verdict, 'Healthy');
-    const more = {...complete, spec: {workload: {manifests: [WEB, object('batch/v1', 'Job', 'next')]}}};
+    const base = deploymentWork([earlier, condition('Complete', 'True')], {}, earlier);
+    const complete = {...base, status: {...map(base, 'status'), conditions: [earlier, condition('Complete', 'True')]}};
+    assert.equal(evaluateHealth(complete, NOW).health, 'Healthy');
+    const extended = {...complete, spec: {workload: {manifests: [WEB, object('batch/v1', 'Job', 'next')]}}};
     const message =
         'waiting for the agent of managed cluster eu1 to apply it, which it does not do while the work is complete';
-    assert.deepEqual([judge(more, NOW).verdict, judge(more, NOW).message], ['Waiting', message]);
+    assert.deepEqual(
+        [evaluateHealth(extended, NOW).health, evaluateHealth(extended, NOW).message],
+        ['Waiting', message],
+    );
 });
 
 test('ignores objects of an earlier generation', () => {
-    const made = one([condition('Applied', 'False', 'old', {observedGeneration: 3})]);
+    const base = deploymentWork([condition('Applied', 'False', 'old', {observedGeneration: 3})]);
     assert.deepEqual(
-        judge(made, NOW).objects.map(row => [row.verdict, row.message]),
+        evaluateHealth(base, NOW).objects.map(row => [row.health, row.message]),
         [['Unknown', 'the agent has not reported on it']],
     );
 });
 
 test('a malformed status is never healthy', () => {
     assert.deepEqual(
-        [judge({...wellWork(), status: 'fine'}, NOW)].map(({verdict, message}) => [verdict, message]),
-        [['Unknown', 'its status cannot be understood: status is text']],
+        [evaluateHealth({...healthyWork(), status: 'fine'}, NOW)].map(({health, message}) => [health, message]),
+        [['Unknown', 'its status is malformed: status is text']],
     );
-    const odd = {
-        ...wellWork(),
+    const malformed = {
+        ...healthyWork(),
         status: {conditions: [condition('Applied', 'True')], resourceStatus: {manifests: [7, {conditions: ['x']}]}},
     };
-    assert.equal(judge(odd, NOW).verdict, 'Unknown');
+    assert.equal(evaluateHealth(malformed, NOW).health, 'Unknown');
     for (const value of [undefined, null, 3, [], 'x', {metadata: 3, spec: [], status: {conditions: {}}}]) {
-        assert.equal(typeof judge(fields(value), NOW).verdict, 'string');
+        assert.equal(typeof evaluateHealth(fields(value), NOW).health, 'string');
     }
 });
 
 test('rows have manifests, feedback and times', () => {
-    const rows = new Map(judge(mixedWork(), NOW).objects.map((row): [string, ObjectRow] => [shortName(row), row]));
+    const rows = new Map(
+        evaluateHealth(mixedWork(), NOW).objects.map((row): [string, ObjectRow] => [shortName(row), row]),
+    );
     const web = rows.get('Deployment shop/web');
     assert.deepEqual(web?.feedback, [
         {name: 'ReadyReplicas', value: '2'},
@@ -194,27 +204,30 @@ test('rows have manifests, feedback and times', () => {
         {name: 'Image', value: 'registry.example.com/shop/web:2.4.1'},
     ]);
     assert.deepEqual([fields(web?.manifest)['kind'], web?.since], ['Deployment', before(540)]);
-    assert.equal(judge(mixedWork(), NOW).heard, before(42), 'the last write of the status, not the last change in it');
-    assert.equal(placedName(rows.get('StorageClass fast') as ObjectRow), 'fast');
+    assert.equal(
+        evaluateHealth(mixedWork(), NOW).lastWrite,
+        before(42),
+        'the last write of the status, not the last change in it',
+    );
+    assert.equal(qualifiedName(rows.get('StorageClass fast') as ObjectRow), 'fast');
 });
 
 test('no row contains a value of a Secret, not even in a message', () => {
-    const quoted = {...mixedWork()};
-    const text = JSON.stringify(quoted)
+    const text = JSON.stringify(mixedWork())
         .split('"Resource is available"')
         .join(JSON.stringify(`refused: ${PASSWORD} and token-of-the-shop`));
-    const rows = judge(JSON.parse(text), NOW).objects.filter(row => row.kind === 'Secret');
+    const rows = evaluateHealth(JSON.parse(text), NOW).objects.filter(row => row.kind === 'Secret');
     assert.equal(rows.length, 1);
     for (const {manifest: _, ...shown} of rows) {
-        const told = JSON.stringify(shown);
-        for (const value of [PASSWORD, TOKEN, 'token-of-the-shop']) assert(!told.includes(value), told);
-        assert(told.includes('refused: •••••••• and ••••••••'));
+        const json = JSON.stringify(shown);
+        for (const value of [PASSWORD, TOKEN, 'token-of-the-shop']) assert(!json.includes(value), json);
+        assert(json.includes('refused: •••••••• and ••••••••'));
     }
 });
 
 test('finds the degraded one of thousands of objects', () => {
     const large = largeWork(5000);
-    const {objects, verdict} = judge(large, NOW);
-    assert.deepEqual([objects.length, verdict], [5000, 'Degraded']);
-    assert.deepEqual(objects.filter(row => row.verdict !== 'Healthy').map(placedName), ['shop/settings-4993']);
+    const {objects, health} = evaluateHealth(large, NOW);
+    assert.deepEqual([objects.length, health], [5000, 'Degraded']);
+    assert.deepEqual(objects.filter(row => row.health !== 'Healthy').map(qualifiedName), ['shop/settings-4993']);
 });

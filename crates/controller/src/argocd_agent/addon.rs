@@ -76,16 +76,22 @@ pub fn management(entries: &[Entry<'_>], existing: Option<&Value>) -> Value {
     let mut placements = list("/spec/installStrategy/placements");
     placements.retain(|placement| !is_ours(placement));
     placements.extend(entries.iter().flat_map(strategies));
-    let mut templates = json!({"group": GROUP, "resource": TEMPLATES});
+    let mut configs = list("/spec/supportedConfigs");
     if let Some(first) = entries.first() {
-        // OCM reads manifestConfigs and the registration from this template only.
-        templates["defaultConfig"] = json!({"name": first.template});
+        let (namespace, name) = first.gitops_cluster;
+        configs.retain(|config| {
+            let is = |resource| config["group"] == GROUP && config["resource"] == resource;
+            !is(TEMPLATES) && !is(CONFIGS)
+        });
+        // OCM reads manifestConfigs and the registration from the default template only. Its API v1beta1, since OCM 1.3, needs a
+        // default for every type of configuration.
+        let config = json!({"namespace": namespace, "name": names::deployment_config(name)});
+        let ours = [
+            json!({"group": GROUP, "resource": TEMPLATES, "defaultConfig": {"name": first.template}}),
+            json!({"group": GROUP, "resource": CONFIGS, "defaultConfig": config}),
+        ];
+        configs.splice(0..0, ours);
     }
-    let mut configs = vec![templates, json!({"group": GROUP, "resource": CONFIGS})];
-    configs.extend(list("/spec/supportedConfigs").into_iter().filter(|config| {
-        let is = |resource| config["group"] == GROUP && config["resource"] == resource;
-        !is(TEMPLATES) && !is(CONFIGS)
-    }));
     let mut spec = json!({
         "supportedConfigs": configs,
         "installStrategy": {"type": "Placements", "placements": placements},
@@ -245,6 +251,18 @@ mod tests {
             patch.pointer("/spec/supportedConfigs/0/defaultConfig/name"),
             Some(&json!("argocd-agent-addon-argocd-a-2"))
         );
+    }
+
+    #[test]
+    fn every_type_of_configuration_has_a_default() {
+        let written = management(&[entry("a", "argocd-agent-addon-argocd-a-1", None)], None);
+        let expected = json!([
+            {"group": GROUP, "resource": TEMPLATES, "defaultConfig": {"name": "argocd-agent-addon-argocd-a-1"}},
+            {"group": GROUP, "resource": CONFIGS, "defaultConfig": {"namespace": "argocd", "name": names::deployment_config("a")}},
+        ]);
+        assert_eq!(written["spec"]["supportedConfigs"], expected);
+        let last = management(&[], Some(&written));
+        assert_eq!(last["spec"]["supportedConfigs"], expected, "without GitOpsClusters");
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub struct DesiredAgent {
     pub namespace: Box<str>,
     /// The images that override the controller's settings.
     pub images: Images,
+    /// True if agents have the image of the hub's principal where none is set, as with argocd-pull-integration: a principal rejects
+    /// agents of another version.
+    pub follows_principal: bool,
     /// OCM's `rolloutStrategy`, unparsed.
     pub rollout: Option<Value>,
     /// The clusters whose agents are revoked.
@@ -95,6 +98,7 @@ impl Default for DesiredAgent {
             port: None,
             namespace: NAMESPACE.into(),
             images: Images::default(),
+            follows_principal: true,
             rollout: None,
             revoked: BTreeSet::new(),
             operator: false,

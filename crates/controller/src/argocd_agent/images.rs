@@ -27,6 +27,22 @@ pub struct Images {
     pub ours: Option<Box<str>>,
 }
 
+/// Returns the version in an image's tag, without which two images cannot be compared.
+#[must_use]
+fn version(image: &str) -> Option<&str> {
+    let (name, _digest) = image.split_once('@').unwrap_or((image, ""));
+    let (_, last) = name.rsplit_once('/').unwrap_or(("", name));
+    last.split_once(':').map(|(_, tag)| tag)
+}
+
+/// Returns true if the tags of two images show that their versions differ.
+#[must_use]
+pub fn have_other_versions(one: &str, other: &str) -> bool {
+    version(one)
+        .zip(version(other))
+        .is_some_and(|(one, other)| one != other)
+}
+
 impl Images {
     /// Returns the releases that we test with, and the Redis of Argo CD's own manifests of that release. Contains no image of
     /// this program, because its registry is only known to the administrator.
@@ -53,5 +69,28 @@ impl Images {
             operator: either(&self.operator, &defaults.operator),
             ours: either(&self.ours, &defaults.ours),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_is_the_tag_of_the_image() {
+        for (image, expected) in [
+            ("quay.io/argoprojlabs/argocd-agent:v0.9.0", Some("v0.9.0")),
+            (
+                "registry.example.com:5000/argocd-agent:v0.9.0@sha256:ab",
+                Some("v0.9.0"),
+            ),
+            ("registry.example.com:5000/argocd-agent", None),
+            ("registry.example.com:5000/argocd-agent@sha256:ab", None),
+        ] {
+            assert_eq!(version(image), expected, "{image}");
+        }
+        assert!(have_other_versions("a/agent:v1", "b/agent:v2"));
+        assert!(!have_other_versions("a/agent:v1", "b/agent:v1"));
+        assert!(!have_other_versions("a/agent:v1", "a/agent@sha256:ab"), "not known");
     }
 }

@@ -21,6 +21,7 @@ pub(crate) use hub::CONTROLLER as HUB;
 pub(crate) use issued::revoked_but_run_by_others;
 pub(crate) use requests::CONTROLLER as REQUESTS;
 pub(crate) use rollout::requeue_after as rollout_requeue_after;
+pub(crate) use templates::{agent_image, principal_image};
 pub(crate) use works::CONTROLLER as WORKS;
 
 use crate::argocd_agent as agent;

@@ -21,6 +21,7 @@ mod pod;
 mod rights;
 
 use super::{DesiredAgent, Images, Mode, labels, owner, works};
+use crate::annotations::AGENT_IMAGE;
 use ocm::argocd_agent as names;
 use serde_json::{Value, json};
 
@@ -57,10 +58,12 @@ pub fn template(gitops_cluster: (&str, &str), desired: &DesiredAgent, defaults: 
     // The hash covers the owner: two GitOpsClusters never share a template, so each may delete its own.
     let (namespace, name) = gitops_cluster;
     let hash = names::hash(&format!("{namespace}/{name}\n{spec}"));
+    let mut annotations = owner(gitops_cluster);
+    annotations[AGENT_IMAGE] = json!(images.agent);
     json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1",
         "kind": "AddOnTemplate",
-        "metadata": {"name": names::template(gitops_cluster, &hash), "labels": labels(), "annotations": owner(gitops_cluster)},
+        "metadata": {"name": names::template(gitops_cluster, &hash), "labels": labels(), "annotations": annotations},
         "spec": spec,
     })
 }

@@ -240,9 +240,10 @@ mod tests {
                     "creds": "mtls:client-certificate",
                     "allowedNamespaces": ["*"],
                     "client": {
-                        "mode": "managed", "keepAliveInterval": "50s",
+                        "mode": "managed", "keepAliveInterval": "0",
                         "principalServerAddress": "hub.example.com", "principalServerPort": "443",
                     },
+                    "env": [{"name": "ARGOCD_AGENT_HEARTBEAT_INTERVAL", "value": "50s"}],
                     "destinationBasedMapping": {"enabled": true, "createNamespace": true},
                     "tls": {"secretName": names::CLIENT_SECRET, "rootCASecretName": "argocd-agent-ca"},
                 }},

@@ -270,6 +270,10 @@ impl Cache {
             return Vec::new();
         }
         match kind {
+            // The image of the principal is part of the templates.
+            AgentResource::Deployments if names::PRINCIPAL_DEPLOYMENTS.contains(&&*object_ref.name) => {
+                self.template_names.forget_all();
+            }
             AgentResource::OwnDecisions => {
                 for it in before.iter().chain(self.agents.get(kind, object_ref)) {
                     it.decided_clusters()

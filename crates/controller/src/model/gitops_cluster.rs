@@ -1,6 +1,7 @@
 //! The model of a GitOpsCluster, in either dialect, and of the Placement that it names.
 
 use super::{Text, read};
+use crate::annotations::DISABLE_IMAGE_SYNC;
 use crate::argocd_agent::{DesiredAgent, Images, Mode};
 use crate::runtime::invalid_object::InvalidObject;
 use ocm::gitops_cluster;
@@ -8,6 +9,7 @@ use ocm::gitops_cluster::{AddonAgent, AgentAddon, AskedAgent, Field, GitOpsAddon
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 
 /// The default namespace of Argo CD on managed clusters in argocd-pull-integration.
@@ -80,6 +82,8 @@ struct Metadata {
     deletion_timestamp: Option<IgnoredAny>,
     #[serde(default)]
     finalizers: Vec<String>,
+    #[serde(default)]
+    annotations: BTreeMap<String, Value>,
 }
 
 impl GitOpsCluster {
@@ -92,6 +96,10 @@ impl GitOpsCluster {
         let Object { metadata, spec, status } = read(text)?;
         let mut spec = Spec::from(spec);
         spec.confine(&metadata.namespace);
+        if let Some(agent) = &mut spec.agent {
+            let is_set = |key: &&str| metadata.annotations.get(*key).is_some_and(|it| it == "true");
+            agent.follows_principal = !DISABLE_IMAGE_SYNC.iter().any(is_set);
+        }
         Ok(Self {
             uid: metadata.uid,
             version: metadata.resource_version,
@@ -277,6 +285,7 @@ impl<'a> RequestedAgent<'a> {
         let rollout = besides.and_then(|it| it.rollout_strategy.as_ref());
         let revoked = besides.and_then(|it| it.revoked_clusters.as_ref());
         Ok(DesiredAgent {
+            follows_principal: true,
             mode,
             address: text(self.address),
             port: port.map(|port| port.to_string().into()),

@@ -165,10 +165,11 @@ fn compared(kind: AgentResource, object: Value) -> Value {
             json!({"metadata": metadata, "status": {"addresses": status["addresses"], "conditions": ready}})
         }
         AgentResource::Deployments => {
-            let annotations = object
-                .get("spec")
-                .map(|spec| &spec["template"]["metadata"]["annotations"]);
-            let spec = json!({"template": {"metadata": {"annotations": annotations}}});
+            let template = &object.get("spec").unwrap_or(&Value::Null)["template"];
+            let containers = template["spec"]["containers"].as_array().into_iter().flatten();
+            let images: Vec<_> = containers.map(|it| json!({"image": it["image"]})).collect();
+            let annotations = json!({"annotations": template["metadata"]["annotations"]});
+            let spec = json!({"template": {"metadata": annotations, "spec": {"containers": images}}});
             json!({"metadata": object["metadata"], "spec": spec})
         }
         // Only the existence of the Secret with the token key matters; the others have a content.

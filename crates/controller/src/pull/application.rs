@@ -1,6 +1,6 @@
 //! Reads an Application of the hub.
 
-use super::requests::{Forwarded, Operation, Refresh, Requests};
+use super::requests::{Forwarded, Operation, Refresh, Requests, written_at};
 use super::status::MirroredStatus;
 use super::{annotation, entry, group, items, own, text};
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
@@ -34,6 +34,8 @@ pub struct Application {
     pub set: Option<Box<str>>,
     /// The present values of the status fields that the controller writes.
     pub current: MirroredStatus,
+    /// The time of the last write of the state of the last operation.
+    pub operation_state_written: Option<Box<str>>,
     /// The namespace of the Application on the managed cluster, from its annotation.
     pub(super) cluster_namespace: Option<Box<str>>,
     /// The destination for the Argo CD of the managed cluster, from its annotation.
@@ -77,6 +79,7 @@ impl Application {
             },
             set: set(object),
             current: object.get("status").map(MirroredStatus::read).unwrap_or_default(),
+            operation_state_written: written_at(object, &["f:status", "f:operationState"]).map(Into::into),
             cluster_namespace: annotated(names::CLUSTER_NAMESPACE),
             destination: named.or_else(|| annotated(names::DESTINATION_SERVER).map(Destination::Server)),
             sources: items(object, "/spec/sources").len(),

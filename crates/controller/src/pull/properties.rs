@@ -152,11 +152,11 @@ fn writes_any_reported_status_once_and_bounded() {
             after.health.status.is_some() && after.sync.status.is_some(),
             "it is never empty"
         );
-        let written = patch(&before, &after).expect("it says something");
+        let written = patch(&before, &after, false).expect("it says something");
         assert!(written.to_string().len() < 100_000);
         let read = MirroredStatus::read(&written["status"]);
         assert_eq!(
-            patch(&read, &desired(&read, &inputs)),
+            patch(&read, &desired(&read, &inputs), false),
             None,
             "nothing is left to be written"
         );

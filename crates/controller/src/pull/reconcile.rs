@@ -139,7 +139,7 @@ fn deletion_writes(
             None,
             context,
         );
-        let body = pull.patch(Forwarded::default(), status::patch(&pull.current, &desired));
+        let body = pull.patch(Forwarded::default(), status::patch(&pull.current, &desired, false));
         writes.splice(0..0, body.map(|body| patch(&APPLICATIONS, object_ref, body)));
     }
     writes
@@ -217,11 +217,13 @@ fn desired_writes(
         target.as_ref().err(),
         context,
     );
-    let body = pull.patch(forwarded, status::patch(&pull.current, &desired));
+    let comparison_requested = status::is_comparison_requested(pull_work);
+    let body = pull.patch(forwarded, status::patch(&pull.current, &desired, comparison_requested));
     let events = new_condition_events(&pull.current, &desired);
     let body = body.map(|body| patch(&APPLICATIONS, object_ref, body));
-    if refused(cache, object_ref).is_some() {
-        // If the API server rejects the work again, it skips the writes after it.
+    if comparison_requested || refused(cache, object_ref).is_some() {
+        // The work keeps a refresh until its result is on the hub. If the API server rejects the work again, it skips the writes
+        // after it.
         writes.splice(0..0, body);
     } else {
         writes.extend(body);

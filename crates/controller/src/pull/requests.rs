@@ -78,7 +78,7 @@ impl Operation {
         let mut info: Vec<Value> = items(&operation, "/info").to_vec();
         info.retain(|item| text(item, "/name") != Some(names::OPERATION));
         operation["info"] = info.into();
-        let requested = requested_at(object, &["f:operation"]);
+        let requested = written_at(object, &["f:operation"]);
         let id = name(
             &[
                 text(object, "/metadata/uid").unwrap_or_default(),
@@ -130,7 +130,7 @@ impl Refresh {
     pub(super) fn of_hub(object: &Value) -> Option<Self> {
         let kind = entry(object, "annotations", REFRESH)?;
         let field = format!("f:{REFRESH}");
-        let requested = requested_at(object, &["f:metadata", "f:annotations", &field]);
+        let requested = written_at(object, &["f:metadata", "f:annotations", &field]);
         let uid = text(object, "/metadata/uid").unwrap_or_default();
         let stamp = annotation(object, names::REFRESH_TIMESTAMP).unwrap_or_default();
         Some(Self {
@@ -149,7 +149,7 @@ impl Refresh {
 }
 
 /// Returns the time of the last write to this field, to the second, from `managedFields`.
-fn requested_at<'v>(object: &'v Value, field: &[&str]) -> Option<&'v str> {
+pub(super) fn written_at<'v>(object: &'v Value, field: &[&str]) -> Option<&'v str> {
     let owns = |entry: &&Value| {
         let fields = entry.get("fieldsV1");
         field
@@ -178,7 +178,10 @@ pub fn requests(application: &Application, pull_work: Option<&PullWork>) -> (Req
     let Some(pull_work) = pull_work else {
         return (requested.clone(), Forwarded::default());
     };
-    let (operation, operation_taken) = operation(requested.operation.as_ref(), pull_work);
+    let (operation, operation_taken) = match &requested.operation {
+        Some(requested) if is_done_already(requested, application, pull_work) => (operation(None, pull_work).0, true),
+        requested => operation(requested.as_ref(), pull_work),
+    };
     let (mut refresh, refresh_taken) = refresh(requested.refresh.as_ref(), pull_work);
     if operation.is_some() && operation == pull_work.operation {
         refresh.clone_from(&pull_work.refresh);
@@ -190,12 +193,24 @@ pub fn requests(application: &Application, pull_work: Option<&PullWork>) -> (Req
     (Requests { operation, refresh }, forwarded)
 }
 
+/// Returns true if the ApplicationSet controller requests a sync that has ended, because it has not seen the result yet.
+///
+/// If the Application showed the result before the request, the result does not count for that controller: a sync of a RollingSync
+/// must start in a later second than its step (`OperationState.StartedAt` in Argo CD's `applicationset/progressivesync`), and the
+/// cluster's clock may be late. Then the sync runs again, as it does without the pull model.
+fn is_done_already(requested: &Operation, application: &Application, pull_work: &PullWork) -> bool {
+    let current = &application.current;
+    let written = application.operation_state_written.as_deref();
+    let has_shown_result = current.sync.status.as_deref() == Some("Synced")
+        && current.operation.as_ref().is_some_and(|it| it.finished_at.is_some())
+        && requested
+            .requested_at()
+            .zip(written)
+            .is_some_and(|(requested, written)| requested > written);
+    requested.is_of_set() && pull_work.is_synced() && !has_shown_result
+}
+
 fn operation(requested: Option<&Operation>, pull_work: &PullWork) -> (Option<Operation>, bool) {
-    // The result is already known: the ApplicationSet controller requests a sync that it has not seen complete.
-    if requested.is_some_and(Operation::is_of_set) && pull_work.is_synced() {
-        let (kept, _) = operation(None, pull_work);
-        return (kept, true);
-    }
     let Some(before) = &pull_work.operation else {
         return (requested.filter(|_| !pull_work.is_busy()).cloned(), false);
     };

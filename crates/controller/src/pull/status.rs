@@ -79,10 +79,16 @@ pub fn desired(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredS
     // The hub's Argo CD never removes conditions that it once set. If the controller writes anyway, Argo CD may set again those
     // that still apply.
     let [before, after] = [current, &mirror].map(without_hubs_own);
-    if patch(&before, &after).is_some() {
+    if patch(&before, &after, is_comparison_requested(inputs.pull_work)).is_some() {
         return after;
     }
     mirror
+}
+
+/// Returns true if a work carries a request to compare the Application with Git.
+#[must_use]
+pub fn is_comparison_requested(pull_work: Option<&PullWork>) -> bool {
+    pull_work.is_some_and(|it| it.refresh.is_some())
 }
 
 /// Returns the status without the conditions that the hub's own Argo CD set.

@@ -478,7 +478,7 @@ pub(super) const INGRESS: [Rule; 2] = rules(
 
 /// For each deciding condition of a HorizontalPodAutoscaler, true if the condition means Degraded. In version v1 an annotation
 /// holds the conditions, as JSON written by Kubernetes: quotes within strings are escaped, and `reason` follows `status`.
-macro_rules! autoscaler_verdicts {
+macro_rules! autoscaler_broken_conditions {
     () => {
         concat!(
             "(", conditions!(), ".map(c,c.type+' '+c.status+' '+c.?reason.orValue(''))+object.metadata.?annotations",
@@ -492,7 +492,7 @@ macro_rules! autoscaler_verdicts {
 macro_rules! autoscaler_broken {
     () => {
         "c.matches('AbleToScale.*\\\\W(FailedGet|FailedUpdate)Scale$|\
-         ScalingActive.*\\\\W(FailedGetResourceMetric|InvalidSelector)$')"
+         ScalingActive.*\\\\W(FailedGet(Resource|Object|Pods|External)Metric|FailedComputeMetricsReplicas|InvalidSelector)$')"
     };
 }
 
@@ -507,17 +507,18 @@ macro_rules! autoscaler_troubles {
     };
 }
 
-/// Mirrors gitops-engine's `health_hpa.go`: the first deciding condition wins.
+/// Mirrors gitops-engine's `health_hpa.go` of Argo CD 3.6: any condition that means Degraded decides. Until Argo CD 3.2, the first
+/// deciding condition did, and fewer reasons meant Degraded.
 pub(super) const AUTOSCALER: [Rule; 2] = rules(
     (
-        concat!(deleted!(), "||", autoscaler_verdicts!(), "[?0].orValue(true)"),
+        concat!(deleted!(), "||[", autoscaler_broken_conditions!(), "].exists(b,b==[]||true in b)"),
         deleted_or_else!(
             "!result?'it is able to scale':",
             first_of!(autoscaler_troubles!(), or "'waiting to autoscale'")
         ),
     ),
     (
-        concat!(deleted!(), "||!", autoscaler_verdicts!(), "[?0].orValue(false)"),
+        concat!(deleted!(), "||!(true in ", autoscaler_broken_conditions!(), ")"),
         ok_or_else!(first_of!(autoscaler_troubles!(), or "'it cannot scale'")),
     ),
 );
@@ -561,12 +562,13 @@ pub(super) const DISRUPTION_BUDGET: [Rule; 2] = rules(
 /// The conditions that prevent a CRD from being served.
 macro_rules! definition_faults {
     () => {
-        "c,c.type+c.status in ['TerminatingTrue','NamesAcceptedFalse','NonStructuralSchemaTrue']"
+        "c,c.type+c.status in ['TerminatingTrue','NamesAcceptedFalse','NonStructuralSchemaTrue']||\
+         c.type+c.status+c.?reason.orValue('')=='EstablishedFalseInvalidCABundle'"
     };
 }
 
-/// Mirrors Argo CD's `resource_customizations/apiextensions.k8s.io/CustomResourceDefinition`, with one exception: a CRD that is
-/// merely not established yet is not Degraded. Establishing takes a cluster up to five seconds; if the agent reported Degraded
+/// Mirrors `resource_customizations/apiextensions.k8s.io/CustomResourceDefinition` of Argo CD 3.6. In Argo CD 3.2, a CRD that is
+/// merely not established yet is Degraded. Establishing takes a cluster up to five seconds; if the agent reported Degraded
 /// meanwhile, Argo CD on the hub would abort a sync with waves.
 pub(super) const DEFINITION: [Rule; 2] = rules(
     (

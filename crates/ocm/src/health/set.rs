@@ -79,7 +79,7 @@ impl Set<'_, '_> {
             return match &self.conditions.fault {
                 Some(fault) => (
                     HealthStatus::Unknown,
-                    format!("its status cannot be understood: status.{fault}"),
+                    format!("its status is malformed: status.{fault}"),
                 ),
                 None => (
                     HealthStatus::Waiting,

@@ -32,7 +32,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         generation: number(metadata, "generation"),
         conditions: Conditions::of(status),
         not_applied: format!("waiting for the agent of {cluster} to apply it"),
-        not_checked: format!("waiting for the agent of {cluster} to look at it"),
+        not_checked: format!("waiting for the agent of {cluster} to report its status"),
         clock,
         is_complete: false,
     };
@@ -146,7 +146,7 @@ fn object_count(objects: usize) -> String {
 }
 
 fn unreadable(fault: &str) -> String {
-    format!("its status cannot be understood: {fault}")
+    format!("its status is malformed: {fault}")
 }
 
 /// Returns a description of the part of the status that no agent writes.

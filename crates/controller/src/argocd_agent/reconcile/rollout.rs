@@ -1,9 +1,12 @@
-//! The rollout of a new version of the add-on to the clusters of one GitOpsCluster: applies the decisions of
-//! [`rollout`](crate::argocd_agent::rollout) to the state of the hub, and maintains the second Placement that a rollout needs.
+//! The rollout of a new version of the add-on to the clusters of one GitOpsCluster.
+//!
+//! Applies the decisions of [`rollout`](crate::argocd_agent::rollout) to the state of the hub, and maintains the second Placement
+//! that a rollout needs.
 
 use super::addon::{decided_by_number, write_decisions};
-use super::templates::template_name;
+use super::templates::{agent_image, template_name};
 use super::{ensure, ensure_absent, management};
+use crate::annotations::AGENT_IMAGE;
 use crate::argocd_agent as agent;
 use crate::argocd_agent::decisions;
 use crate::argocd_agent::rollout::{Agent, Plan, RolloutInput, Strategy, UpdatedClusters, plan as decide};
@@ -21,6 +24,9 @@ use serde_json::Value;
 /// The interval of reconciliations during a rollout without watch events, for which OCM or an operator may have to act first.
 const RESYNC_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
+/// The reason for a rollout without a pace, at the end of a message.
+const AT_ONCE: &str = "; all at once, because the principal rejects agents of another version";
+
 /// Returns the current ClusterManagementAddOn.
 fn management_addon(cache: &Cache) -> Option<&Value> {
     management(cache).map(|existing| &existing.object)
@@ -37,16 +43,34 @@ pub(super) fn plan<'a>(gitops: GitOpsClusterRef<'a>, template: &'a str, context:
         let is_available = cache.availability(cluster) == Availability::Available;
         (cluster, Agent::read(addon.map(|addon| &addon.object), is_available))
     });
-    decide(&RolloutInput {
+    let strategy = Strategy::read(agent.and_then(|agent| agent.rollout.as_ref()));
+    let is_at_once = strategy != Strategy::All && changes_agent_version(gitops, first, context);
+    let mut plan = decide(&RolloutInput {
         desired: first.filter(|_| waits_for_operator(gitops)).unwrap_or(template),
-        strategy: Strategy::read(agent.and_then(|agent| agent.rollout.as_ref())),
+        strategy: if is_at_once { Strategy::All } else { strategy },
         first,
         read: progression(cache, namespace, &names::placement(name)).and_then(read),
         next: management_addon.and_then(|existing| agent::next_template((namespace, name), existing)),
         clusters: clusters.collect(),
         updated: updated(gitops),
         now: context.now,
-    })
+    });
+    if is_at_once {
+        plan.progress.message.push_str(AT_ONCE);
+    }
+    plan
+}
+
+/// Returns true if the version of argocd-agent changes. A paced rollout would keep agents disconnected: a principal rejects agents
+/// of another version (`principal/apis/auth` in argocd-agent).
+fn changes_agent_version(gitops: GitOpsClusterRef<'_>, first: Option<&str>, context: &Context<'_>) -> bool {
+    let template = first.and_then(|name| gitops.cache.object(AgentResource::Templates, &ObjectRef::new("", name)));
+    let before = template.and_then(|it| it.object["metadata"]["annotations"][AGENT_IMAGE].as_str());
+    let desired = gitops.object.spec.agent.as_ref();
+    let after = desired.and_then(|desired| agent_image(gitops.cache, desired, context));
+    before
+        .zip(after)
+        .is_some_and(|(before, after)| agent::have_other_versions(before, &after))
 }
 
 /// Returns true if an operator that is no longer desired still has an ArgoCD resource to delete on a reachable cluster.

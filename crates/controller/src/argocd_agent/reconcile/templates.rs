@@ -2,9 +2,13 @@
 //! kilobytes, and every reconciliation needs the name, so the cache keeps it.
 
 use crate::argocd_agent as agent;
-use crate::argocd_agent::DesiredAgent;
+use crate::argocd_agent::{DesiredAgent, Images};
 use crate::assignment::GitOpsClusterRef;
+use crate::cache::Cache;
+use crate::model::AgentResource;
 use crate::reconcile::Context;
+use ocm::argocd_agent as names;
+use ocm::object_ref::ObjectRef;
 use serde_json::Value;
 
 /// Returns the AddOnTemplate of a GitOpsCluster.
@@ -12,7 +16,7 @@ pub(super) fn template(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, con
     agent::template(
         gitops.namespace_and_name(),
         desired,
-        &context.settings.images,
+        &default_images(gitops.cache, desired, context),
         gitops.cache.argocd(),
     )
 }
@@ -24,4 +28,28 @@ pub(super) fn template_name(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent
         template["metadata"]["name"].as_str().unwrap_or_default().into()
     });
     (*name).clone()
+}
+
+/// Returns the image of argocd-agent that a GitOpsCluster asks for.
+pub(crate) fn agent_image(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) -> Option<Box<str>> {
+    let defaults = default_images(cache, desired, context);
+    desired.images.or(&defaults).or(&Images::shipped()).agent
+}
+
+/// Returns the images of a GitOpsCluster that sets none: those of the controller's settings, and the principal's for the agent.
+fn default_images(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) -> Images {
+    let principal = principal_image(cache).filter(|_| desired.follows_principal);
+    context.settings.images.or(&Images {
+        agent: principal.map(Into::into),
+        ..Images::default()
+    })
+}
+
+/// Returns the image of the principal of the hub.
+pub(crate) fn principal_image(cache: &Cache) -> Option<&str> {
+    names::PRINCIPAL_DEPLOYMENTS.into_iter().find_map(|name| {
+        let deployment = cache.object(AgentResource::Deployments, &ObjectRef::new(cache.argocd(), name))?;
+        let container = deployment.object.pointer("/spec/template/spec/containers/0")?;
+        container["image"].as_str().filter(|image| !image.is_empty())
+    })
 }

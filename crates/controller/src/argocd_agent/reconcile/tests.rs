@@ -4,6 +4,7 @@ mod chance;
 mod handover;
 mod renewal;
 mod requested;
+mod versions;
 
 use super::*;
 use crate::cache::{Change, ReconcileKind};

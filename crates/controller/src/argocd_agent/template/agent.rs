@@ -2,7 +2,7 @@
 
 use super::pod::{container, env, field_env, given_env, mount, probe, scratch, secret_env, template};
 use super::{TemplateContext, rights};
-use crate::argocd_agent::Mode;
+use crate::argocd_agent::{HEARTBEAT, Mode};
 use ocm::argocd_agent as names;
 use serde_json::{Value, json};
 
@@ -96,8 +96,7 @@ fn settings(context: &TemplateContext<'_>) -> Vec<Value> {
         env("ARGOCD_AGENT_TLS_CLIENT_KEY_PATH", &key),
         env("ARGOCD_AGENT_TLS_ROOT_CA_PATH", &ca()),
         env("ARGOCD_AGENT_HEALTH_CHECK_PORT", &HEALTH_PORT.to_string()),
-        // For firewalls that drop idle connections.
-        env("ARGOCD_AGENT_KEEP_ALIVE_PING_INTERVAL", "50s"),
+        env(HEARTBEAT.0, HEARTBEAT.1),
         secret_env("REDIS_PASSWORD", "argocd-redis", "auth"),
         given_env(("ARGOCD_AGENT_LOG_LEVEL", "argocd-agent-params", "agent.log.level")),
     ];

@@ -1,6 +1,6 @@
 //! The ArgoCD resource from which an operator creates an Argo CD and an agent.
 
-use crate::argocd_agent::{DesiredAgent, Mode, Server};
+use crate::argocd_agent::{DesiredAgent, HEARTBEAT, Mode, Server};
 use ocm::argocd_agent as names;
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,9 @@ pub(super) fn default(mode: Mode) -> Value {
         "enabled": true,
         // Only the principal uses the text after the colon.
         "creds": "mtls:client-certificate",
-        "client": {"mode": mode.name(), "keepAliveInterval": "50s"},
+        // The operator's default, pings every 30 s, makes the principal end idle connections.
+        "client": {"mode": mode.name(), "keepAliveInterval": "0"},
+        "env": [{"name": HEARTBEAT.0, "value": HEARTBEAT.1}],
     });
     let mut controller = json!({"respectRBAC": "strict"});
     if mode == Mode::Managed {

@@ -7,7 +7,9 @@ use crate::argocd_agent::rollout;
 use crate::argocd_agent::rollout::Progress;
 use crate::argocd_agent::state;
 use crate::argocd_agent::state::{AgentStatus, State};
-use crate::argocd_agent::{DesiredAgent, DiscoveryError, Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR};
+use crate::argocd_agent::{
+    DesiredAgent, DiscoveryError, Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR, have_other_versions,
+};
 use crate::assignment::{GitOpsClusterRef, certificates::last_expiry};
 use crate::cache::Cache;
 use crate::model::{AgentResource, Availability, TlsSecret};
@@ -55,6 +57,7 @@ pub(super) fn status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, conte
     };
     conditions.push(connected(&members));
     conditions.push(up_to_date(ready.progress, &members));
+    conditions.extend(version_mismatch(cache, desired, context));
     let count = |is: fn(&Member<'_>) -> bool| members.iter().filter(|member| is(member)).count();
     let counts = [
         ("installed", count(|member| member.status.is_installed)),
@@ -174,6 +177,22 @@ fn up_to_date(progress: Progress, members: &[Member<'_>]) -> Condition {
         reason: [reason; 2],
         message,
     }
+}
+
+/// Returns the condition that names different versions of the principal and the agents; `None` if they agree or are not known.
+fn version_mismatch(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) -> Option<Condition> {
+    // The images of another operator are not ours.
+    let agent = argocd_agent::agent_image(cache, desired, context).filter(|_| desired.brings_argocd())?;
+    let principal = argocd_agent::principal_image(cache).filter(|principal| have_other_versions(&agent, principal))?;
+    Some(Condition {
+        kind: "AgentVersionMatches",
+        is: ConditionStatus::False,
+        reason: ["VersionMismatch"; 2],
+        message: format!(
+            "agents have {agent}, and the principal has {principal}, which rejects agents of another version: remove the image from \
+             spec.agent.images and from --agent-image, or set the same version"
+        ),
+    })
 }
 
 /// The message of a prerequisite that is ready, or the status and the reason why it is not.

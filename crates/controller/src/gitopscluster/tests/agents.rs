@@ -14,6 +14,7 @@ use ocm::argocd_agent as names;
 
 fn desired(revoked: &[&str]) -> DesiredAgent {
     DesiredAgent {
+        follows_principal: true,
         mode: Mode::Managed,
         address: None,
         port: None,

@@ -92,6 +92,7 @@ fn supports_an_operator_only_in_the_agents_namespace() {
 #[test]
 fn both_dialects_request_an_agent() {
     let nothing = DesiredAgent {
+        follows_principal: true,
         mode: Mode::Managed,
         address: None,
         port: None,
@@ -126,6 +127,7 @@ fn both_dialects_request_an_agent() {
         "agentNamespace": "gitops", "argoCDCRManifestWork": {"manifests": [manifest]},
     }});
     let all = DesiredAgent {
+        follows_principal: true,
         mode: Mode::Autonomous,
         address: Some("hub.example.com".into()),
         port: Some("443".into()),

@@ -593,6 +593,26 @@ fn clears_a_sync_request_after_the_work_carries_it() {
 }
 
 #[test]
+fn clears_a_refresh_after_its_result_is_on_the_hub() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let compared_at = |time| [WELL[0], WELL[1], ("reconciledAt", time)];
+    hub.report(WORK, &compared_at("2026-06-01T12:00:00Z"));
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"metadata": {"annotations": {REFRESH: "normal"}}}));
+    hub.settle(&shop());
+    hub.report(WORK, &compared_at("2026-06-01T12:00:05Z"));
+    // The reverse order would lose the result if the controller stopped between the writes.
+    assert_eq!(
+        hub.settle(&shop()),
+        ["patch application argocd/shop".to_owned(), format!("patch work {WORK}")]
+    );
+    assert_eq!(hub.of(&shop())["status"]["reconciledAt"], "2026-06-01T12:00:05Z");
+    hub.report(WORK, &compared_at("2026-06-01T12:03:05Z"));
+    assert_eq!(hub.settle(&shop()), [""; 0], "a comparison that was not requested");
+}
+
+#[test]
 fn application_also_run_by_the_hub_gets_only_a_condition() {
     let mut hub = Hub::with_shop();
     hub.change(

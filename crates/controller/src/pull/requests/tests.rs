@@ -193,6 +193,39 @@ fn drops_a_sync_of_a_set_that_is_already_synced() {
 }
 
 #[test]
+fn repeats_a_sync_of_a_set_that_was_shown_and_does_not_count() {
+    let of = |requested: &str, phase: &str| {
+        application(|object| {
+            click(object, "a", requested);
+            object["operation"]["initiatedBy"] = json!({"username": names::SET_CONTROLLER});
+            object["status"] = json!({
+                "sync": {"status": "Synced"},
+                "operationState": {"phase": phase, "startedAt": NOON},
+            });
+            if phase == "Succeeded" {
+                object["status"]["operationState"]["finishedAt"] = json!(NOON);
+            }
+            note(object, &json!({"f:status": {"f:operationState": {}}}), NOON);
+        })
+    };
+    let pull_work = carries(&Requests::default(), &[("syncStatus", "Synced")]);
+    for (requested, phase, repeats) in [
+        (LATER, "Succeeded", true),
+        (NOON, "Succeeded", false),
+        (LATER, "Running", false),
+    ] {
+        let application = of(requested, phase);
+        let (desired, forwarded) = requests(&application, Some(&pull_work));
+        let expected = application.requests.operation.filter(|_| repeats);
+        assert_eq!(
+            (desired.operation, forwarded.operation),
+            (expected, !repeats),
+            "{requested}, {phase}"
+        );
+    }
+}
+
+#[test]
 fn repeated_request_is_not_sent_while_the_first_is_pending() {
     let (first, requeue_after) = (synced("a", NOON).requests, synced("a", LATER));
     assert_ne!(first, requeue_after.requests);

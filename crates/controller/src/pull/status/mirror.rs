@@ -228,8 +228,12 @@ fn put<T: Into<Value>>(map: &mut Map<String, Value>, key: &str, value: Option<T>
 const MAX_RECONCILED_AT_LAG: i64 = 3600;
 
 /// Returns the merge patch to the desired status, or `None` if nothing changes.
+///
+/// The time of the last comparison alone is written at most once an hour, except if a client waits for it: after an operation, and
+/// if a comparison was requested. The ApplicationSet controller of Argo CD 3.6 continues a RollingSync only after it has seen the
+/// time of a comparison that it requested (`needsReconcile` in `applicationset/progressivesync`).
 #[must_use]
-pub fn patch(current: &MirroredStatus, desired: &MirroredStatus) -> Option<Value> {
+pub fn patch(current: &MirroredStatus, desired: &MirroredStatus, comparison_requested: bool) -> Option<Value> {
     // The common case, which needs no JSON.
     if current == desired {
         return None;
@@ -239,7 +243,7 @@ pub fn patch(current: &MirroredStatus, desired: &MirroredStatus) -> Option<Value
     let only = patch
         .as_object()
         .is_some_and(|patch| patch.len() == 1 && patch.contains_key("reconciledAt"));
-    if only && !is_late(current, desired) {
+    if only && !comparison_requested && !is_late(current, desired) {
         return None;
     }
     if let Some(Value::Object(state)) = patch.get_mut("operationState") {

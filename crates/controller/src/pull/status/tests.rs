@@ -1,6 +1,6 @@
 //! Tests of an Application's status derived from feedback.
 
-use super::super::requests::Requests;
+use super::super::requests::{Refresh, Requests};
 use super::super::tests::{application, payload, reported, work};
 use super::super::{items, text};
 use super::*;
@@ -63,7 +63,8 @@ impl Hub {
     /// Returns the write in this situation, and checks that a second one is not needed.
     fn write(&mut self, inputs: &StatusInputs<'_>) -> Option<Value> {
         let before = MirroredStatus::read(&self.0);
-        let patch = patch(&before, &desired(&before, inputs))?;
+        let requested = is_comparison_requested(inputs.pull_work);
+        let patch = patch(&before, &desired(&before, inputs), requested)?;
         merge(&mut self.0, &patch["status"]);
         let after = MirroredStatus::read(&self.0);
         let later = StatusInputs {
@@ -71,7 +72,7 @@ impl Hub {
             ..*inputs
         };
         assert_eq!(
-            super::patch(&after, &desired(&after, &later)),
+            super::patch(&after, &desired(&after, &later), requested),
             None,
             "one write per change"
         );
@@ -442,6 +443,23 @@ fn reconciled_at_alone_is_written_at_most_hourly() {
     );
     assert_eq!(hub.hears(compared("2026-06-01T12:02:31Z")), None);
     assert!(hub.hears(compared("2026-06-01T12:59:31Z")).is_some(), "an hour later");
+}
+
+#[test]
+fn reconciled_at_is_written_while_a_refresh_is_requested() {
+    let mut hub = Hub::new();
+    let compared = |time| current(&[&WELL[..], &[("reconciledAt", time)]].concat());
+    hub.hears(compared("2026-06-01T12:00:00Z")).expect("a write");
+    assert_eq!(hub.hears(compared("2026-06-01T12:00:01Z")), None);
+    let mut refreshing = pull_work(Some(compared("2026-06-01T12:00:01Z")));
+    refreshing.refresh = Some(Refresh {
+        kind: "normal".into(),
+        nonce: "0a1b2c3d4e5f".into(),
+    });
+    assert_eq!(
+        hub.write(&inputs(Some(&refreshing))),
+        Some(json!({"status": {"reconciledAt": "2026-06-01T12:00:01Z"}}))
+    );
 }
 
 #[test]

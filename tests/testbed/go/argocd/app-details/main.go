@@ -8,6 +8,7 @@ import (
 	"context"
 
 	"argocd-ocm-cmp/testbed/argocd/conversation"
+	"argocd-ocm-cmp/testbed/argocd/versions"
 	"github.com/argoproj/argo-cd/v3/pkg/apis/application/v1alpha1"
 	"github.com/argoproj/argo-cd/v3/reposerver/apiclient"
 	"github.com/sirupsen/logrus"
@@ -30,8 +31,7 @@ func main() {
 }
 
 func details(request request) response {
-	tls := apiclient.TLSConfiguration{DisableTLS: true}
-	connection, client, err := apiclient.NewRepoServerClientset(request.RepoServer, 60, tls).NewRepoServerClient()
+	connection, client, err := apiclient.NewRepoServerClientset(request.RepoServer, 60, versions.UnverifiedTLS).NewRepoServerClient()
 	if err != nil {
 		return response{Error: err.Error()}
 	}

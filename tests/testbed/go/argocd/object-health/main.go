@@ -8,13 +8,13 @@ import (
 	"log"
 
 	"argocd-ocm-cmp/testbed/argocd/conversation"
+	"argocd-ocm-cmp/testbed/argocd/versions"
 	"github.com/argoproj/argo-cd/v3/util/lua"
-	"github.com/argoproj/gitops-engine/pkg/health"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func main() {
-	conversation.Serve(func(text json.RawMessage) health.HealthStatus {
+	conversation.Serve(func(text json.RawMessage) versions.HealthStatus {
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON(text); err != nil {
 			log.Fatal(err)
@@ -24,13 +24,13 @@ func main() {
 }
 
 // healthOf returns an empty status for a kind without a health check. The error of a failed check is in the returned health.
-func healthOf(object *unstructured.Unstructured) health.HealthStatus {
-	found, err := health.GetResourceHealth(object, lua.ResourceHealthOverrides{})
+func healthOf(object *unstructured.Unstructured) versions.HealthStatus {
+	found, err := versions.ResourceHealth(object, lua.ResourceHealthOverrides{})
 	if found == nil {
 		if err != nil {
 			log.Fatal(err)
 		}
-		return health.HealthStatus{}
+		return versions.HealthStatus{}
 	}
 	return *found
 }
