@@ -270,15 +270,15 @@ impl RolloutInput<'_> {
         let has = |agent: &Agent<'_>| agent.applied == Some(self.desired);
         let updated = self.clusters.values().filter(|agent| has(agent)).count();
         let lacks = self.clusters.iter().filter(|(_, agent)| !has(agent));
-        let (heard, silent): (Vec<_>, Vec<_>) = lacks.partition(|(_, agent)| agent.is_available);
+        let (reachable, unreachable): (Vec<_>, Vec<_>) = lacks.partition(|(_, agent)| agent.is_available);
         let mut message = format!("{updated} of {} clusters have the desired version", self.clusters.len());
-        for (which, what) in [(&heard, "pending:"), (&silent, "unreachable:")] {
+        for (which, what) in [(&reachable, "pending:"), (&unreachable, "unreachable:")] {
             if !which.is_empty() {
                 let names: Vec<_> = which.iter().map(|(cluster, _)| **cluster).collect();
                 let _ = write!(message, "; {what} {}", few(&names));
             }
         }
-        let is_done = is_configured && heard.is_empty();
+        let is_done = is_configured && reachable.is_empty();
         Progress {
             state: if is_done { State::Done } else { State::InProgress },
             message,

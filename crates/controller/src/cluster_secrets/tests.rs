@@ -110,7 +110,7 @@ impl Hub {
     fn conflict(&self) -> String {
         let decision = self.decide();
         assert_eq!(decision.write, None, "nothing is written");
-        decision.conflict.expect("something is told")
+        decision.conflict.expect("a conflict")
     }
 }
 
@@ -525,7 +525,7 @@ fn adopts_acms_secret_and_no_other() {
     let decision = gitops("argocd/all", None, &[(GITOPS_NAME, &handed_over)]);
     assert!(
         matches!(decision.write, Some(Write::Patch(_))),
-        "as it is told that one can be"
+        "the message names this remedy"
     );
     for other in [
         json!({"data": {"config": encoded("{}")}}),

@@ -172,7 +172,7 @@ fn a_copied_secret_does_not_hold_up_deletion() {
     assert_eq!(
         hub.secrets.keys().collect::<Vec<_>>(),
         ["backup"],
-        "nobody deletes what is not ours"
+        "foreign Secrets are not deleted"
     );
 }
 
@@ -282,7 +282,7 @@ fn all_cluster_controller_skips_clusters_of_gitopsclusters() {
         let action = cluster_secrets::reconcile(&hub.cache, &ObjectRef::new("", cluster), &context);
         action.map_or(0, |action| action.writes.len())
     };
-    assert_eq!(writes(&hub, "eu1"), 1, "nobody else may have one written yet");
+    assert_eq!(writes(&hub, "eu1"), 1, "no other GitOpsCluster has a write");
     let it = hub.objects.get_mut(&all()).expect("it is there");
     it["metadata"]["finalizers"] = json!([finalizer("argocd")]);
     hub.written(&all());

@@ -417,8 +417,8 @@ impl Hub {
         if self.get(Kind::Clusters, &ObjectRef::new("", cluster)).is_none() {
             return;
         }
-        let nobody = BTreeSet::new();
-        let had = self.ocm.as_ref().expect("it plays").had.get(cluster).unwrap_or(&nobody);
+        let none = BTreeSet::new();
+        let had = self.ocm.as_ref().expect("it plays").had.get(cluster).unwrap_or(&none);
         for object_ref in had {
             let is_known =
                 self.cache.gitops_cluster(object_ref).is_some() || self.cache.is_gitops_cluster_deleted(object_ref);

@@ -169,12 +169,12 @@ fn principal_certificate_covers_every_name_of_the_principal() {
     let ports = principal("NodePort", &https(), &json!([]));
     let all = [
         names(&[], &routes, None),
-        names(&[balanced], &routes, Some("told.example.com")),
+        names(&[balanced], &routes, Some("principal.example.com")),
         names(&[ports], &[], Some("")),
     ];
     insta::assert_snapshot!(all.join("\n"), @r"
         127.0.0.1 ::1 argocd-agent-principal argocd-agent-principal.argocd argocd-agent-principal.argocd.svc argocd-agent-principal.argocd.svc.cluster.local localhost
-        127.0.0.1 192.0.2.9 ::1 argocd-agent-principal argocd-agent-principal.argocd argocd-agent-principal.argocd.svc argocd-agent-principal.argocd.svc.cluster.local hub.example.com lb localhost told.example.com
+        127.0.0.1 192.0.2.9 ::1 argocd-agent-principal argocd-agent-principal.argocd argocd-agent-principal.argocd.svc argocd-agent-principal.argocd.svc.cluster.local hub.example.com lb localhost principal.example.com
         127.0.0.1 192.0.2.1 192.0.2.2 ::1 argocd-agent-principal argocd-agent-principal.argocd argocd-agent-principal.argocd.svc argocd-agent-principal.argocd.svc.cluster.local localhost
         ");
 }

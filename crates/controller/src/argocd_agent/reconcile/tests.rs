@@ -61,7 +61,7 @@ fn writes_placement_decisions_before_the_add_on() {
     hub.write(&all(), &bringing("some", &[]));
     let written = hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
-    let told = position(&written, "create ClusterManagementAddOn");
+    let addon = position(&written, "create ClusterManagementAddOn");
     for before in [
         "create AddOnTemplate",
         "create AddOnDeploymentConfig argocd/all-argocd-agent",
@@ -69,7 +69,7 @@ fn writes_placement_decisions_before_the_add_on() {
         "status PlacementDecision argocd/all-argocd-agent-decision-1",
         "create Secret argocd/argocd-agent-principal-tls",
     ] {
-        assert!(position(&written, before) < told, "{before} is not before");
+        assert!(position(&written, before) < addon, "{before} is not before");
     }
     let texts: HashSet<_> = written
         .iter()
@@ -133,7 +133,7 @@ const DOUBTS: [(&str, Doubt); 8] = [
         hub.set_decisions(&some(), None);
         hub.set_selected_count(&some(), None);
     }),
-    ("a cluster is not heard", |hub| {
+    ("a cluster is unreachable", |hub| {
         hub.join("eu2", Availability::Unknown);
         hub.select_for(&some(), &["eu1"]);
     }),

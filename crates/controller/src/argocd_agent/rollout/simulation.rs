@@ -168,11 +168,11 @@ impl Hub {
         let (plan, fleet) = self.plan(desired);
         assert_eq!(plan, self.plan(desired).0, "it is the same after a restart");
         let of = |state: fn(ClusterHealth) -> bool| {
-            let heard = fleet.updated.iter().filter_map(|(name, since)| {
+            let health = fleet.updated.iter().filter_map(|(name, since)| {
                 let agent = fleet.clusters.get(name).filter(|agent| agent.is_available)?;
                 Some(agent.evaluate(fleet.desired, *since, self.limits, self.now))
             });
-            heard.filter(|health| state(*health)).count()
+            health.filter(|health| state(*health)).count()
         };
         let added = plan
             .updated
@@ -191,7 +191,7 @@ impl Hub {
             assert_eq!((plan.next, fleet.next), (Some(fleet.desired), Some(fleet.desired)));
         }
         if plan.first != self.first {
-            assert_eq!((plan.first, under_way), (desired, 0), "all that are heard of have it");
+            assert_eq!((plan.first, under_way), (desired, 0), "all reachable clusters have it");
             assert!(failed <= self.limits.max_failures.of(SIZE), "{failed} have failed");
         }
         if plan.next != fleet.next && plan.next.is_some() {

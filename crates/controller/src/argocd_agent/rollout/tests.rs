@@ -230,8 +230,8 @@ fn completes_when_every_reachable_cluster_is_healthy() {
 
 #[test]
 fn does_not_complete_before_any_cluster_has_the_version() {
-    let nobody = [("a", silent("old")), ("b", silent("old"))];
-    let waits = plan(&fleet(&nobody, &[]));
+    let unreachable = [("a", silent("old")), ("b", silent("old"))];
+    let waits = plan(&fleet(&unreachable, &[]));
     assert_eq!((waits.first, waits.next), ("old", Some("new")));
 }
 
@@ -248,7 +248,7 @@ fn handles_removed_silent_and_unhealthy_clusters() {
     assert_eq!(
         updated(&plan),
         ["b", "d", "e"],
-        "who is ill comes last, who is not heard of keeps what it has"
+        "unhealthy clusters come last, unreachable ones keep their version"
     );
 }
 

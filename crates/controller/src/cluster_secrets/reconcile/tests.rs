@@ -209,7 +209,7 @@ fn reports_a_conflicting_secret_on_the_cluster_until_removed() {
     let mut hub = Hub::new(&["eu1"], &[]);
     assert_eq!(hub.secret("push", &foreign), ["eu1"]);
     assert_eq!(hub.does("eu1"), "ClusterSecretConflict");
-    let action = hub.decide("eu1").expect("it is told");
+    let action = hub.decide("eu1").expect("an action");
     assert_eq!(
         (action.involved_object.resource, &*action.involved_object.uid),
         (&CLUSTERS, "c")

@@ -141,7 +141,7 @@ impl Hub<'_> {
     fn conflict(&self, name: &str, secret: &Value) -> String {
         let decision = self.decide(&[(name, secret)]);
         assert_eq!(decision.write, None);
-        decision.conflict.expect("something is told")
+        decision.conflict.expect("a conflict")
     }
 }
 

@@ -159,7 +159,11 @@ fn hub_is_registered_without_an_agent() {
     });
     hub.secret("cluster-hub", None);
     hub.secret("in-cluster", Some(by_hand));
-    assert_eq!(secrets_of(&hub.settle()), [""; 0], "none beside that of somebody else");
+    assert_eq!(
+        secrets_of(&hub.settle()),
+        [""; 0],
+        "no second Secret beside another owner's"
+    );
     assert!(hub.condition_of(&all(), "ClustersRegistered")[2].contains("argocd/in-cluster"));
 }
 
@@ -384,7 +388,7 @@ fn clusters_keep_their_agents_and_owner_in_doubt() {
     assert_eq!(
         (hub.has(&all()), hub.has(&other)),
         (vec![], vec!["eu1", "eu2"]),
-        "nobody has them"
+        "no GitOpsCluster has them"
     );
     hub.list(&all(), &["eu1", "eu2", "eu3"]);
     assert_eq!(

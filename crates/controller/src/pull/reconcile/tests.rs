@@ -315,7 +315,7 @@ fn application_becomes_a_work_and_receives_its_status() {
     assert_eq!(
         hub.of(&shop())["status"]["health"]["status"],
         "Progressing",
-        "which nobody runs yet"
+        "no Argo CD runs it yet"
     );
     hub.report(WORK, &WELL);
     assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
@@ -368,7 +368,7 @@ fn missing_target_cluster_keeps_the_work_on_the_old_one() {
     assert_eq!(hub.conditions(&shop()), [(ERROR, why)]);
     assert_eq!(hub.works(), [WORK]);
     let affected = hub.cache.apply(cluster("eu3", Availability::Available));
-    assert_eq!(affected.len(), 1, "nobody goes there now");
+    assert_eq!(affected.len(), 1, "no Application targets it now");
     hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu4"}}}));
     let affected = hub.cache.apply(cluster("eu4", Availability::Available));
     assert!(
@@ -432,7 +432,7 @@ fn deleted_application_deletes_its_work_except_on_an_empty_list() {
     assert_eq!(
         hub.settle(&shop()),
         [format!("delete {WORK}")],
-        "the watch has told that it is gone"
+        "the watch has deleted it"
     );
 }
 
@@ -458,7 +458,7 @@ fn removes_cascade_finalizers_after_the_work() {
         &shop(),
         &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": ["example.com/mine"]}}),
     );
-    assert_eq!(hub.settle(&shop()), [""; 0], "somebody else has something to do");
+    assert_eq!(hub.settle(&shop()), [""; 0], "another controller writes it");
 }
 
 #[test]

@@ -250,14 +250,14 @@ fn chooses_the_next_step_of_a_ca_rotation() {
     unsaid["metadata"]["annotations"] = json!({});
     let broken = json!({"metadata": {}, "data": {"tls.crt": one["data"]["tls.crt"]}});
     let later = |hours| due + SignedDuration::from_hours(hours);
-    let [nobody, known, used] = [(false, false), (true, false), (true, true)];
+    let [unknown, known, used] = [(false, false), (true, false), (true, true)];
     for (ca, (is_distributed, has_issued_all), at, expected) in [
-        (None, nobody, now(), "authority"),
+        (None, unknown, now(), "authority"),
         (Some(&one), used, now(), ""),
-        (Some(&one), nobody, due, "next"),
-        (Some(&announced), nobody, later(24), ""),
+        (Some(&one), unknown, due, "next"),
+        (Some(&announced), unknown, later(24), ""),
         (Some(&announced), known, later(1), "promote"),
-        (Some(&announced), nobody, now() + days(351), "promote"),
+        (Some(&announced), unknown, now() + days(351), "promote"),
         (Some(&promoted), used, later(24), ""),
         (Some(&promoted), used, later(25), "drop"),
         (Some(&promoted), known, later(100), ""),

@@ -106,10 +106,10 @@ fn refuses_any_other_request_with_an_event() {
             with(|it| it.subject = format!("{}{}", own("eu2"), own("eu1"))),
         ),
         ("a unit besides", with(|it| it.subject = format!("/OU=x{}", own("eu1")))),
-        ("somebody else", with(|it| it.user = "kubernetes-admin".to_owned())),
+        ("another user", with(|it| it.user = "kubernetes-admin".to_owned())),
         ("the agent of another cluster", with(|it| it.user = user("eu2"))),
         (
-            "somebody who is not in the group",
+            "a user outside the group",
             with(|it| it.group = "system:authenticated".to_owned()),
         ),
         ("nothing", with(|it| it.subject = String::new())),
