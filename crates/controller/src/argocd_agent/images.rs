@@ -27,15 +27,23 @@ pub struct Images {
     pub ours: Option<Box<str>>,
 }
 
-/// Returns the version in an image's tag, without which two images cannot be compared.
+/// Returns the version in an image's tag, without a leading `v`. A digest and a tag such as `latest` name no version.
 #[must_use]
 fn version(image: &str) -> Option<&str> {
     let (name, _digest) = image.split_once('@').unwrap_or((image, ""));
     let (_, last) = name.rsplit_once('/').unwrap_or(("", name));
-    last.split_once(':').map(|(_, tag)| tag)
+    let (_, tag) = last.split_once(':')?;
+    let number = tag.strip_prefix('v').unwrap_or(tag);
+    number.starts_with(|char: char| char.is_ascii_digit()).then_some(number)
 }
 
-/// Returns true if the tags of two images show that their versions differ.
+/// Returns true if two images may have different versions.
+#[must_use]
+pub fn may_have_other_versions(one: &str, other: &str) -> bool {
+    one != other && version(one).is_none_or(|one| version(other) != Some(one))
+}
+
+/// Returns true if two images certainly have different versions.
 #[must_use]
 pub fn have_other_versions(one: &str, other: &str) -> bool {
     version(one)
@@ -79,18 +87,20 @@ mod tests {
     #[test]
     fn version_is_the_tag_of_the_image() {
         for (image, expected) in [
-            ("quay.io/argoprojlabs/argocd-agent:v0.9.0", Some("v0.9.0")),
-            (
-                "registry.example.com:5000/argocd-agent:v0.9.0@sha256:ab",
-                Some("v0.9.0"),
-            ),
+            ("quay.io/argoprojlabs/argocd-agent:v0.9.0", Some("0.9.0")),
+            ("registry.example.com:5000/argocd-agent:v0.9.0@sha256:ab", Some("0.9.0")),
             ("registry.example.com:5000/argocd-agent", None),
             ("registry.example.com:5000/argocd-agent@sha256:ab", None),
+            ("argocd-agent:0.9.0", Some("0.9.0")),
+            ("argocd-agent:latest", None),
         ] {
             assert_eq!(version(image), expected, "{image}");
         }
         assert!(have_other_versions("a/agent:v1", "b/agent:v2"));
         assert!(!have_other_versions("a/agent:v1", "b/agent:v1"));
-        assert!(!have_other_versions("a/agent:v1", "a/agent@sha256:ab"), "not known");
+        assert!(!have_other_versions("a/agent:v1", "a/agent:latest"), "not known");
+        assert!(may_have_other_versions("a/agent:v1", "a/agent:latest"));
+        assert!(!may_have_other_versions("a/agent:latest", "a/agent:latest"));
+        assert!(!may_have_other_versions("a/agent:v1", "b/agent:v1"));
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn plan<'a>(gitops: GitOpsClusterRef<'a>, template: &'a str, context:
     plan
 }
 
-/// Returns true if the version of argocd-agent changes. A paced rollout would keep agents disconnected: a principal rejects agents
+/// Returns true if the version of argocd-agent may change. A paced rollout would keep agents disconnected: a principal rejects agents
 /// of another version (`principal/apis/auth` in argocd-agent).
 fn changes_agent_version(gitops: GitOpsClusterRef<'_>, first: Option<&str>, context: &Context<'_>) -> bool {
     let template = first.and_then(|name| gitops.cache.object(AgentResource::Templates, &ObjectRef::new("", name)));
@@ -70,7 +70,7 @@ fn changes_agent_version(gitops: GitOpsClusterRef<'_>, first: Option<&str>, cont
     let after = desired.and_then(|desired| agent_image(gitops.cache, desired, context));
     before
         .zip(after)
-        .is_some_and(|(before, after)| agent::have_other_versions(before, &after))
+        .is_some_and(|(before, after)| agent::may_have_other_versions(before, &after))
 }
 
 /// Returns true if an operator that is no longer desired still has an ArgoCD resource to delete on a reachable cluster.
