@@ -146,7 +146,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Checks that a new version rolls out cluster by cluster, and the old template is removed.
+    /// Checks that a new version of argocd-agent reaches every cluster, and the old template is removed.
     async fn rolled_out(&self) -> Result<()> {
         let Stage { hub, .. } = &self.stage;
         let template = async || {

@@ -21,13 +21,13 @@ pub(crate) async fn rolls_out_one_cluster_at_a_time(stage: &Stage) -> Result<()>
     };
     let strategy = json!({"type": "Progressive", "progressive": {"maxConcurrency": 1, "progressDeadline": "15s"}});
     let ask = async |image: Value| {
-        let agent = json!({"images": {"agent": image}, "rolloutStrategy": strategy});
+        let agent = json!({"images": {"supervisor": image}, "rolloutStrategy": strategy});
         stage.patch(&json!({"agent": agent})).await
     };
 
     // New Pods in cluster1 do not start.
     schedule(cluster1, false).await?;
-    ask(json!("example.com/argocd-agent:v10")).await?;
+    ask(json!("example.com/argocd-ocm-cmp:v10")).await?;
     let stopped = hub
         .wait_for(&stage::fleet(), |it| condition(it, "AgentsUpToDate")[0] == "False")
         .await?;
@@ -55,14 +55,14 @@ pub(crate) async fn rolls_out_one_cluster_at_a_time(stage: &Stage) -> Result<()>
     assert_eq!(decided(stage, "fleet-argocd-agent-next").await?, ["cluster1"]);
 
     ask(Value::Null).await?;
-    let is_back = |it: &Value| !stage::image(it).ends_with(":v10");
+    let is_back = |it: &Value| !image_of(it).ends_with(":v10");
     cluster1.wait_for(&stage::agent(), is_back).await?;
     schedule(cluster1, true).await?;
     wait_for_end(stage, before).await?;
     hub.wait_gone(&stage::template(next)).await?;
 
-    ask(json!("example.com/argocd-agent:v11")).await?;
-    let is_new = |it: &Value| stage::image(it).ends_with(":v11");
+    ask(json!("example.com/argocd-ocm-cmp:v11")).await?;
+    let is_new = |it: &Value| image_of(it).ends_with(":v11");
     cluster1.wait_for(&stage::agent(), is_new).await?;
     assert!(
         !image(cluster2).await?.ends_with(":v11"),
@@ -137,7 +137,13 @@ async fn schedule(cluster: &ManagedCluster, schedulable: bool) -> Result<()> {
 
 async fn image(cluster: &ManagedCluster) -> Result<String> {
     let agent = cluster.get(&stage::agent()).await?.context("the agent")?;
-    Ok(stage::image(&agent).to_owned())
+    Ok(image_of(&agent).to_owned())
+}
+
+/// Returns the image of the supervisor. That of argocd-agent would reach all clusters at once.
+fn image_of(agent: &Value) -> &str {
+    let image = &agent["spec"]["template"]["spec"]["initContainers"][0]["image"];
+    image.as_str().unwrap_or_default()
 }
 
 async fn image_is_ready(cluster: &ManagedCluster) -> Result<bool> {
