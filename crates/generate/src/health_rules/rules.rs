@@ -476,22 +476,21 @@ pub(super) const INGRESS: [Rule; 2] = rules(
     NEVER_BROKEN,
 );
 
-/// For each deciding condition of a HorizontalPodAutoscaler, true if the condition means Degraded. In version v1 an annotation
-/// holds the conditions, as JSON written by Kubernetes: quotes within strings are escaped, and `reason` follows `status`.
-macro_rules! autoscaler_broken_conditions {
+/// The conditions of a HorizontalPodAutoscaler as text: type, status and reason. In version v1 an annotation holds the conditions, as
+/// JSON written by Kubernetes: quotes within strings are escaped, and `reason` follows `status`.
+macro_rules! autoscaler_conditions {
     () => {
         concat!(
             "(", conditions!(), ".map(c,c.type+' '+c.status+' '+c.?reason.orValue(''))+object.metadata.?annotations",
-            "[?'autoscaling.alpha.kubernetes.io/conditions'].orValue('').findAll('\"type\":\"[^{}]*?\"reason\":\"\\\\w*'))",
-            ".map(c,c.matches('(AbleToScale|ScalingLimited)\\\\W+(status\\\\W+)?True')||", autoscaler_broken!(), ",",
-            autoscaler_broken!(), ")"
+            "[?'autoscaling.alpha.kubernetes.io/conditions'].orValue('').findAll('\"type\":\"[^{}]*?\"reason\":\"\\\\w*'))"
         )
     };
 }
 
+/// True for a condition that means Degraded.
 macro_rules! autoscaler_broken {
     () => {
-        "c.matches('AbleToScale.*\\\\W(FailedGet|FailedUpdate)Scale$|\
+        "c,c.matches('AbleToScale.*\\\\WFailed(Get|Update)Scale$|\
          ScalingActive.*\\\\W(FailedGet(Resource|Object|Pods|External)Metric|FailedComputeMetricsReplicas|InvalidSelector)$')"
     };
 }
@@ -511,14 +510,17 @@ macro_rules! autoscaler_troubles {
 /// deciding condition did, and fewer reasons meant Degraded.
 pub(super) const AUTOSCALER: [Rule; 2] = rules(
     (
-        concat!(deleted!(), "||[", autoscaler_broken_conditions!(), "].exists(b,b==[]||true in b)"),
+        concat!(
+            deleted!(), "||[", autoscaler_conditions!(),
+            "].exists(l,!l.exists(c,c.matches('(AbleToScale|ScalingLimited)\\\\W+(status\\\\W+)?True'))||l.exists(", autoscaler_broken!(), "))"
+        ),
         deleted_or_else!(
             "!result?'it is able to scale':",
             first_of!(autoscaler_troubles!(), or "'waiting to autoscale'")
         ),
     ),
     (
-        concat!(deleted!(), "||!(true in ", autoscaler_broken_conditions!(), ")"),
+        concat!(deleted!(), "||!", autoscaler_conditions!(), ".exists(", autoscaler_broken!(), ")"),
         ok_or_else!(first_of!(autoscaler_troubles!(), or "'it cannot scale'")),
     ),
 );
@@ -562,8 +564,8 @@ pub(super) const DISRUPTION_BUDGET: [Rule; 2] = rules(
 /// The conditions that prevent a CRD from being served.
 macro_rules! definition_faults {
     () => {
-        "c,c.type+c.status in ['TerminatingTrue','NamesAcceptedFalse','NonStructuralSchemaTrue']||\
-         c.type+c.status+c.?reason.orValue('')=='EstablishedFalseInvalidCABundle'"
+        "c,(c.type+c.status+c.?reason.orValue('')).matches(\
+         'InvalidCA|TerminatingT|NamesAcceptedF|NonStructuralSchemaT')"
     };
 }
 
