@@ -29,6 +29,7 @@ export async function open(react: React = '18', theme = 'light'): Promise<void> 
     await chromium.until('return window.registered && registered.panel !== undefined');
 }
 
+/** Renders the component with this expression in the page, in an element of the class `frame`, and waits until it is there. */
 export async function show(component: string, props: unknown, frame = 'sheet'): Promise<void> {
     await chromium.run(`show(${component}, arguments[0], arguments[1])`, props, frame);
     await chromium.until('return document.querySelector("#app > div") !== null');

@@ -13,5 +13,5 @@ type HealthStatus = health.HealthStatus
 // ResourceHealth returns the health of an object.
 var ResourceHealth = health.GetResourceHealth
 
-// UnverifiedTLS trusts every certificate of a repo-server, which are self-signed.
+// UnverifiedTLS accepts every certificate of a repo-server, because it is self-signed by default.
 var UnverifiedTLS = apiclient.TLSConfiguration{}

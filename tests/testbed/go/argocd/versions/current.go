@@ -1,6 +1,6 @@
 //go:build !argocd3_2
 
-// Package versions has what the programs need of Argo CD and what is not alike in all its versions.
+// Package versions has the declarations of Argo CD that differ between its versions.
 package versions
 
 import (
@@ -14,5 +14,5 @@ type HealthStatus = health.HealthStatus
 // ResourceHealth returns the health of an object.
 var ResourceHealth = health.GetResourceHealth
 
-// UnverifiedTLS trusts every certificate of a repo-server, which are self-signed.
+// UnverifiedTLS accepts every certificate of a repo-server, because it is self-signed by default.
 var UnverifiedTLS = tls.Configuration{}
