@@ -55,14 +55,14 @@ pub(crate) async fn rolls_out_one_cluster_at_a_time(stage: &Stage) -> Result<()>
     assert_eq!(decided(stage, "fleet-argocd-agent-next").await?, ["cluster1"]);
 
     ask(Value::Null).await?;
-    let is_back = |it: &Value| !image_of(it).ends_with(":v10");
+    let is_back = |it: &Value| !supervisor_image(it).ends_with(":v10");
     cluster1.wait_for(&stage::agent(), is_back).await?;
     schedule(cluster1, true).await?;
     wait_for_end(stage, before).await?;
     hub.wait_gone(&stage::template(next)).await?;
 
     ask(json!("example.com/argocd-ocm-cmp:v11")).await?;
-    let is_new = |it: &Value| image_of(it).ends_with(":v11");
+    let is_new = |it: &Value| supervisor_image(it).ends_with(":v11");
     cluster1.wait_for(&stage::agent(), is_new).await?;
     assert!(
         !image(cluster2).await?.ends_with(":v11"),
@@ -137,11 +137,11 @@ async fn schedule(cluster: &ManagedCluster, schedulable: bool) -> Result<()> {
 
 async fn image(cluster: &ManagedCluster) -> Result<String> {
     let agent = cluster.get(&stage::agent()).await?.context("the agent")?;
-    Ok(image_of(&agent).to_owned())
+    Ok(supervisor_image(&agent).to_owned())
 }
 
 /// Returns the image of the supervisor. That of argocd-agent would reach all clusters at once.
-fn image_of(agent: &Value) -> &str {
+fn supervisor_image(agent: &Value) -> &str {
     let image = &agent["spec"]["template"]["spec"]["initContainers"][0]["image"];
     image.as_str().unwrap_or_default()
 }

@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::fleet::{Fleet, fleet};
 use crate::health_check;
 use anyhow::{Context, Result, ensure};
+use ocm::ownership::OF_REPLICA_SET;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
@@ -12,9 +13,6 @@ use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_sy
 const CLUSTERS: [&str; 3] = ["cluster1", "second", "third"];
 
 const WORK_VERSION: &str = "work.open-cluster-management.io/v1";
-
-/// The label that OCM sets on the works that it creates from a ManifestWorkReplicaSet.
-const OF_REPLICA_SET: &str = "work.open-cluster-management.io/manifestworkreplicaset";
 
 /// An Application that is delivered by a Placement of its name, which selects the clusters with its name as a label.
 struct PlacedApplication {

@@ -28,7 +28,7 @@ pub use decisions::{decisions, next_decisions};
 pub use desired::{DesiredAgent, Mode};
 pub use difference::difference;
 pub use discovery::{DiscoveryError, Server, discover, principal_names, resource_proxy};
-pub use images::{Images, have_other_versions, may_have_other_versions, shipped};
+pub use images::{Images, have_same_version, shipped};
 pub use template::{WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR, template};
 pub use works::{argocd_work, ca_work};
 

@@ -1,9 +1,10 @@
 //! Checks that there is an Argo CD, and that its version can run the plugin.
 
 use super::{Check, refused};
-use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, tag};
+use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers};
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
+use ocm::image::tag;
 use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {

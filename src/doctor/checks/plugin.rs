@@ -1,11 +1,12 @@
 //! Checks that the plugin is installed as this version ships it: its ConfigMap, and its container in the repo-server.
 
 use super::{Check, refused};
-use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, items, name, tag};
+use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, items, name};
 use crate::doctor::message::{Finding, Message, list_names};
 use crate::doctor::shipped::objects;
 use crate::embedded;
 use jiff::Timestamp;
+use ocm::image::tag;
 use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {

@@ -49,27 +49,28 @@ impl GoModule {
     ///
     /// The name of its folder in the cache is a hash of its files, so changed pins cause a new build.
     pub(crate) fn new(name: &str, cache: &Path, stamps: &'static [Stamp]) -> Result<Self> {
+        Self::pinned(name, name, cache, stamps)
+    }
+
+    /// Creates the module of that name with the pins in `go-VERSION.mod`, built with the tag `NAMEVERSION`, where the version
+    /// has `_` instead of `.`.
+    pub(crate) fn of_version(name: &str, version: &str, cache: &Path) -> Result<Self> {
+        Ok(Self {
+            options: vec![format!("-modfile=go-{version}.mod")],
+            build_options: vec![format!("-tags={name}{}", version.replace('.', "_"))],
+            ..Self::pinned(name, &format!("{name}-{version}"), cache, &[])?
+        })
+    }
+
+    fn pinned(name: &str, folder: &str, cache: &Path, stamps: &'static [Stamp]) -> Result<Self> {
         let source = sources().join(name);
-        let built = folder_in(cache, name, &key(&[&source], "")?)?;
+        let built = folder_in(cache, folder, &key(&[&source], "")?)?;
         Ok(Self {
             source,
             built,
             stamps,
             options: Vec::new(),
             build_options: Vec::new(),
-        })
-    }
-
-    /// Creates the module of that name with the pins in `go-VERSION.mod`, built with the tag `NAMEVERSION`, where the version
-    /// has `_` instead of `.`.
-    pub(crate) fn of_version(name: &str, version: &str, cache: &Path) -> Result<Self> {
-        let default = Self::new(name, cache, &[])?;
-        let built = folder_in(cache, &format!("{name}-{version}"), &key(&[&default.source], "")?)?;
-        Ok(Self {
-            built,
-            options: vec![format!("-modfile=go-{version}.mod")],
-            build_options: vec![format!("-tags={name}{}", version.replace('.', "_"))],
-            ..default
         })
     }
 

@@ -593,14 +593,16 @@ fn definitions() -> Vec<Value> {
         lists.extend(conditions.iter().map(|other| json!([one, established, other])));
     }
     lists.push(json!([established]));
-    let names = condition("NamesAccepted", "True", "NoConflicts", "no conflicts found");
     let invalid = condition(
         "Established",
         "False",
         "InvalidCABundle",
         "invalid caBundle of the conversion webhook",
     );
-    lists.push(json!([names, invalid]));
+    lists.push(json!([names_accepted(), invalid]));
+    if testbed::argocd_version() != "3.2" {
+        lists.extend(not_established());
+    }
     for conditions in lists {
         objects.push(object(
             "apiextensions.k8s.io/v1",
@@ -610,6 +612,21 @@ fn definitions() -> Vec<Value> {
         ));
     }
     objects
+}
+
+fn names_accepted() -> Value {
+    condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
+}
+
+/// Returns the conditions of CRDs that are not established yet, which Argo CD 3.2 considers Degraded, and 3.6 Progressing.
+fn not_established() -> [Value; 2] {
+    let installing = condition(
+        "Established",
+        "False",
+        "Installing",
+        "the initial names have been accepted",
+    );
+    [json!([names_accepted()]), json!([names_accepted(), installing])]
 }
 
 fn api_services() -> Vec<Value> {
@@ -648,7 +665,6 @@ pub(super) fn differences() -> Vec<(&'static str, Value, &'static str, RuleCondi
             &json!({"conditions": conditions}),
         )
     };
-    let accepted = condition("NamesAccepted", "True", "NoConflicts", "no conflicts found");
     let mut hook = object("v1", "PersistentVolumeClaim", &json!({}), &json!({"phase": "Bound"}));
     hook["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     hook["metadata"]["finalizers"] = json!(["argocd.argoproj.io/hook-finalizer"]);
@@ -656,12 +672,6 @@ pub(super) fn differences() -> Vec<(&'static str, Value, &'static str, RuleCondi
     pretty["metadata"]["annotations"] = json!({
         "autoscaling.alpha.kubernetes.io/conditions": "[{\"status\": \"True\", \"type\": \"AbleToScale\"}]",
     });
-    let installing = condition(
-        "Established",
-        "False",
-        "Installing",
-        "the initial names have been accepted",
-    );
     let mut differences = vec![
         (
             "Argo CD's Lua fails over a condition without a message, which Kubernetes always writes",
@@ -706,13 +716,9 @@ pub(super) fn differences() -> Vec<(&'static str, Value, &'static str, RuleCondi
             COMPLETE,
         ),
     ];
-    // Argo CD 3.6 considers it Progressing too.
     if testbed::argocd_version() == "3.2" {
         let reason = "a CRD is established five seconds after its names are accepted, and a sync on the hub must not fail meanwhile";
-        differences.extend(
-            [json!([accepted]), json!([accepted, installing])]
-                .map(|conditions| (reason, crd(conditions), "Degraded", WAITING)),
-        );
+        differences.extend(not_established().map(|conditions| (reason, crd(conditions), "Degraded", WAITING)));
     }
     differences
 }

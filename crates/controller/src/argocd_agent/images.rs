@@ -1,5 +1,7 @@
 //! The images that managed clusters run.
 
+use ocm::image::tag;
+
 /// The images of [`Images::shipped`].
 pub mod shipped {
     /// argocd-agent.
@@ -28,27 +30,19 @@ pub struct Images {
 }
 
 /// Returns the version in an image's tag, without a leading `v`. A digest and a tag such as `latest` name no version.
-#[must_use]
 fn version(image: &str) -> Option<&str> {
-    let (name, _digest) = image.split_once('@').unwrap_or((image, ""));
-    let (_, last) = name.rsplit_once('/').unwrap_or(("", name));
-    let (_, tag) = last.split_once(':')?;
+    let tag = tag(image)?;
     let number = tag.strip_prefix('v').unwrap_or(tag);
     number.starts_with(|char: char| char.is_ascii_digit()).then_some(number)
 }
 
-/// Returns true if two images may have different versions.
+/// Returns true if two images have the same version, and `None` if their names do not show it.
 #[must_use]
-pub fn may_have_other_versions(one: &str, other: &str) -> bool {
-    one != other && version(one).is_none_or(|one| version(other) != Some(one))
-}
-
-/// Returns true if two images certainly have different versions.
-#[must_use]
-pub fn have_other_versions(one: &str, other: &str) -> bool {
-    version(one)
-        .zip(version(other))
-        .is_some_and(|(one, other)| one != other)
+pub fn have_same_version(one: &str, other: &str) -> Option<bool> {
+    if one == other {
+        return Some(true);
+    }
+    Some(version(one)? == version(other)?)
 }
 
 impl Images {
@@ -96,11 +90,9 @@ mod tests {
         ] {
             assert_eq!(version(image), expected, "{image}");
         }
-        assert!(have_other_versions("a/agent:v1", "b/agent:v2"));
-        assert!(!have_other_versions("a/agent:v1", "b/agent:v1"));
-        assert!(!have_other_versions("a/agent:v1", "a/agent:latest"), "not known");
-        assert!(may_have_other_versions("a/agent:v1", "a/agent:latest"));
-        assert!(!may_have_other_versions("a/agent:latest", "a/agent:latest"));
-        assert!(!may_have_other_versions("a/agent:v1", "b/agent:v1"));
+        assert_eq!(have_same_version("a/agent:v1", "b/agent:v2"), Some(false));
+        assert_eq!(have_same_version("a/agent:v1", "b/agent:v1"), Some(true));
+        assert_eq!(have_same_version("a/agent:v1", "a/agent:latest"), None);
+        assert_eq!(have_same_version("a/agent:latest", "a/agent:latest"), Some(true));
     }
 }

@@ -164,9 +164,10 @@ async fn any_signer_can_issue_the_add_ons_certificate() -> Result<()> {
     };
     let data = issued["data"].as_object().context("an empty Secret")?;
     assert_eq!(data.keys().collect::<Vec<_>>(), ["cluster-name", "tls.crt", "tls.key"]);
-    assert!(certificates.contains(&data["tls.crt"]), "{issued:#}");
+    assert_eq!(Some(&data["tls.crt"]), certificates.last());
     hub.wait_for(&addon.on("cluster1"), |it| is_true(it, "ClusterCertificateRotated"))
         .await?;
+    assert_eq!(addon.requests_of("cluster1").await?, certificates.len());
 
     // Without its certificate, an agent requests another.
     cluster1.delete(&secret).await?;

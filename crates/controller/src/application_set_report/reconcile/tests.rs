@@ -302,7 +302,7 @@ fn does_not_repeat_cluster_conditions_of_the_application() {
 fn application_in_a_cluster_namespace_counts_for_that_cluster() {
     let mut hub = Hub::new();
     let is_here = hub.cache.apply(cluster("argocd", Availability::Available));
-    assert_eq!(sets(&is_here), [""; 0], "the report has no ApplicationSet");
+    assert_eq!(sets(&is_here), [""; 0], "no ApplicationSet is affected");
     hub.application("shop", &json!({}));
     assert_eq!(hub.reported()[0]["cluster"], "argocd");
     let is_gone = hub.cache.apply(Change::Cluster(Update::Deleted("argocd".into())));

@@ -70,7 +70,7 @@ fn changes_agent_version(gitops: GitOpsClusterRef<'_>, first: Option<&str>, cont
     let after = desired.and_then(|desired| agent_image(gitops.cache, desired, context));
     before
         .zip(after)
-        .is_some_and(|(before, after)| agent::may_have_other_versions(before, &after))
+        .is_some_and(|(before, after)| agent::have_same_version(before, &after) != Some(true))
 }
 
 /// Returns true if an operator that is no longer desired still has an ArgoCD resource to delete on a reachable cluster.

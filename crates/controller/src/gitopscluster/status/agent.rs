@@ -8,7 +8,7 @@ use crate::argocd_agent::rollout::Progress;
 use crate::argocd_agent::state;
 use crate::argocd_agent::state::{AgentStatus, State};
 use crate::argocd_agent::{
-    DesiredAgent, DiscoveryError, Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR, have_other_versions,
+    DesiredAgent, DiscoveryError, Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR, have_same_version,
 };
 use crate::assignment::{GitOpsClusterRef, certificates::last_expiry};
 use crate::cache::Cache;
@@ -182,9 +182,12 @@ fn up_to_date(progress: Progress, members: &[Member<'_>]) -> Condition {
 /// Returns the condition that names different versions of the principal and the agents; `None` if they agree or are not known.
 fn version_mismatch(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) -> Option<Condition> {
     // The images of another operator are not ours.
-    let agent = argocd_agent::agent_image(cache, desired, context).filter(|_| desired.brings_argocd())?;
-    let principal = argocd_agent::principal_image(cache).filter(|principal| have_other_versions(&agent, principal))?;
-    Some(Condition {
+    if !desired.brings_argocd() {
+        return None;
+    }
+    let principal = argocd_agent::principal_image(cache)?;
+    let agent = argocd_agent::agent_image(cache, desired, context)?;
+    (have_same_version(&agent, principal) == Some(false)).then(|| Condition {
         kind: "AgentVersionMatches",
         is: ConditionStatus::False,
         reason: ["VersionMismatch"; 2],

@@ -432,7 +432,7 @@ fn deleted_application_deletes_its_work_except_on_an_empty_list() {
     assert_eq!(
         hub.settle(&shop()),
         [format!("delete {WORK}")],
-        "the watch has deleted it"
+        "the watch reported the deletion"
     );
 }
 
@@ -458,7 +458,11 @@ fn removes_cascade_finalizers_after_the_work() {
         &shop(),
         &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": ["example.com/mine"]}}),
     );
-    assert_eq!(hub.settle(&shop()), [""; 0], "another controller writes it");
+    assert_eq!(
+        hub.settle(&shop()),
+        [""; 0],
+        "the finalizer of another controller stays"
+    );
 }
 
 #[test]

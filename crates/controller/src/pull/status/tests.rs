@@ -333,7 +333,7 @@ fn rolling_sync_sees_only_finished_operations() {
     hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
     assert_eq!(phase(&hub), "Succeeded");
     hub.hears(running("admin"));
-    assert_eq!(phase(&hub), "Running", "the operation is shown as running");
+    assert_eq!(phase(&hub), "Running", "an operation of a user is shown");
 }
 
 #[test]
