@@ -36,5 +36,9 @@ pub(crate) const GITOPSCLUSTER_CRD: &str = include_str!("../deploy/gitopscluster
 pub(crate) const DEPLOY_GITOPSCLUSTER: &str = include_str!("../deploy/deploy_gitopscluster.yaml");
 /// Its permissions for argocd-agent.
 pub(crate) const DEPLOY_ARGOCD_AGENT: &str = include_str!("../deploy/deploy_argocd_agent.yaml");
+/// The principal of argocd-agent, on the hub.
+pub(crate) const DEPLOY_PRINCIPAL: &str = include_str!("../deploy/deploy_principal.yaml");
+/// Argo CD's settings for the principal.
+pub(crate) const REDIS_PROXY: &str = include_str!("../deploy/redis_proxy.yaml");
 /// The extension of Argo CD's UI.
 pub(crate) const DEPLOY_UI: &str = include_str!("../deploy/deploy_ui.yaml");

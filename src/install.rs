@@ -11,6 +11,7 @@ mod namespace;
 mod object;
 mod ownership;
 mod policy;
+mod principal;
 mod removal;
 mod settings;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub use ownership::{
     owns_argocd_fields,
 };
 pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, is_open_project, is_sample, live_policy};
+pub use principal::{PARAMS, PRINCIPALS, Principal, WrongSetting, wrong_settings};
 pub use removal::{
     LABELS, PROJECT, has_additions, helm_release, is_ours, names_project, our_managers, stuck_deletions,
 };
@@ -43,6 +45,9 @@ pub const IMAGE: &str = concat!("ghcr.io/argocd-ocm-cmp/argocd-ocm-cmp:", env!("
 /// The image of Argo CD that provides kustomize and helm.
 pub const ARGOCD_IMAGE: &str = shipped::ARGOCD;
 
+/// The image of argocd-agent, which the principal and its agents run.
+pub const AGENT_IMAGE: &str = shipped::AGENT;
+
 /// The namespace in the shipped files.
 const SHIPPED_NAMESPACE: &str = "argocd";
 
@@ -55,6 +60,8 @@ pub struct InstallOptions {
     pub image: String,
     /// The image of Argo CD that provides kustomize and helm.
     pub argocd_image: String,
+    /// The image of argocd-agent, for the principal.
+    pub agent_image: String,
     /// The image pull secrets.
     pub image_pull_secrets: Vec<String>,
     /// The features named in the flags; see [`with_implied`].
@@ -65,6 +72,8 @@ pub struct InstallOptions {
     pub pull_dialect: Dialect,
     /// The source of the sidecar's policy, with the feature [`Feature::Policy`].
     pub policy: PolicySource,
+    /// The principal of the hub, with the feature [`Feature::ArgocdAgent`].
+    pub principal: Principal,
     /// True if only the additions to Argo CD's own objects are installed.
     pub additions_only: bool,
 }
@@ -77,11 +86,13 @@ impl InstallOptions {
             namespace: namespace.to_owned(),
             image: IMAGE.to_owned(),
             argocd_image: ARGOCD_IMAGE.to_owned(),
+            agent_image: AGENT_IMAGE.to_owned(),
             image_pull_secrets: Vec::new(),
             features: Feature::ALL.iter().copied().collect(),
             replicas: None,
             pull_dialect: Dialect::default(),
             policy: PolicySource::Sample,
+            principal: Principal::Ours,
             additions_only: false,
         }
     }
@@ -97,8 +108,9 @@ pub fn objects(options: &InstallOptions) -> Vec<Object> {
     let mut objects: Vec<Object> = Vec::new();
     let mut files: Vec<&'static str> = Vec::new();
     for file in features.iter().flat_map(|feature| feature.files()) {
+        let is_left_out = options.principal == Principal::Theirs && features::PRINCIPAL_FILES.contains(file);
         // Some features share a file.
-        if !files.contains(file) {
+        if !files.contains(file) && !is_left_out {
             files.push(file);
         }
     }

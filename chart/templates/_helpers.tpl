@@ -73,6 +73,7 @@ Arguments: root, the context of the chart; files, a list of names.
   {{- $text = regexReplaceAll "(?m)^( *(?:namespaces|resourceNames): )\\[argocd\\]$" $text (printf "${1}[%s]" $namespace) -}}
   {{- $text = regexReplaceAllLiteral "(?m)ghcr\\.io/argocd-ocm-cmp/argocd-ocm-cmp:\\S+$" $text (include "argocd-ocm-cmp.image" $root) -}}
   {{- $text = regexReplaceAllLiteral "(?m)quay\\.io/argoproj/argocd:\\S+$" $text $root.Values.argocdImage -}}
+  {{- $text = regexReplaceAllLiteral "(?m)quay\\.io/argoprojlabs/argocd-agent:\\S+$" $text $root.Values.agentImage -}}
   {{- range (regexSplit "(?m)^---$" $text -1) -}}
     {{- $items = append $items (fromYaml .) -}}
   {{- end -}}

@@ -2,7 +2,7 @@
 
 use super::gitopscluster::name;
 use super::{HubArgs, Output};
-use crate::install::{ARGOCD_IMAGE, Feature, IMAGE};
+use crate::install::{AGENT_IMAGE, ARGOCD_IMAGE, Feature, IMAGE};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use controller::pull::Dialect;
@@ -35,6 +35,10 @@ pub struct HubInstallArgs {
     /// The image of Argo CD that provides kustomize and helm for the sidecar: use the version that you run
     #[arg(long, value_name = "IMAGE", default_value = ARGOCD_IMAGE, value_parser = NonEmptyStringValueParser::new())]
     pub argocd_image: String,
+
+    /// The image of argocd-agent for the principal, which the agents then run too
+    #[arg(long, value_name = "IMAGE", default_value = AGENT_IMAGE, value_parser = NonEmptyStringValueParser::new())]
+    pub agent_image: String,
 
     /// Image pull secrets in the namespace of Argo CD
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = name)]

@@ -2,13 +2,14 @@
 
 mod hub;
 mod policy;
+mod principal;
 
 use super::{Exit, fail, show};
 use crate::cli::HubInstallArgs;
 use crate::install;
 use crate::install::{
-    InstallOptions, MANAGER, Object, PolicySource, is_ours, is_unchanged, merged_managers, objects, other_namespace,
-    owns_argocd_fields,
+    Feature, InstallOptions, MANAGER, Object, PolicySource, Principal, is_ours, is_unchanged, merged_managers, objects,
+    other_namespace, owns_argocd_fields,
 };
 use crate::runtime::runtime;
 use controller::LEASE;
@@ -42,11 +43,13 @@ fn options(args: &HubInstallArgs, policy: PolicySource) -> InstallOptions {
         namespace: args.namespace.clone(),
         image: args.image.clone(),
         argocd_image: args.argocd_image.clone(),
+        agent_image: args.agent_image.clone(),
         image_pull_secrets: args.image_pull_secrets.clone(),
         features: args.features.iter().copied().collect(),
         replicas: args.replicas,
         pull_dialect: args.pull_dialect,
         policy,
+        principal: Principal::Ours,
         additions_only: args.additions_only,
     }
 }
@@ -60,10 +63,13 @@ async fn apply(
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
     let (source, about_policy) = policy::decided(&hub, &options, requested).await?;
     options.policy = source;
+    let (principal, about_principal) = principal::decided(&hub, &options).await?;
+    options.principal = principal;
     let objects = &objects(&options);
     let (served, note) = served(&hub, objects).await?;
     let (found, mut lines) = fetch_live(&hub, args, &options.policy, served).await?;
     lines.push_str(&note);
+    lines.push_str(&about_principal);
     for (object, live) in &found {
         let Some(live_object) = live else { continue };
         // Otherwise kubectl's field manager would keep the fields for ever. This changes only their manager.
@@ -131,6 +137,11 @@ async fn fetch_live<'o>(
         let live = hub.get(&object.path(), object.name()).await.map_err(Problems::one)?;
         let other = live.as_ref().and_then(|live| other_namespace(live, namespace));
         match (&live, other) {
+            // A core installation has no UI, whose only use of the principal this is.
+            (None, _) if object.is_of_argocd_server() && !args.features.contains(&Feature::Ui) => {
+                writeln!(lines, "{object} left out: this Argo CD has no UI").expect("writing to a String never fails");
+                continue;
+            }
             (None, _) if object.is_addition() => problems.push(format!(
                 "{} does not exist: install Argo CD first, or pass its namespace with --namespace",
                 qualified_name(object)

@@ -91,6 +91,10 @@ pub struct HubState {
     pub sets: Lookup<Vec<ReplicaSet>>,
     /// The ClusterManagementAddOn of argocd-agent.
     pub management: Lookup<Value>,
+    /// The ConfigMap with the settings of argocd-agent's own manifests.
+    pub agent_params: Lookup<Value>,
+    /// The GitOpsClusters whose agents have another version than the principal, by namespace and name.
+    pub other_versions: Lookup<BTreeSet<String>>,
     /// The managed clusters that have the add-on, with its availability.
     pub addons: Lookup<BTreeMap<String, bool>>,
     /// The needed permissions, with the result of their check; absent if none are needed.

@@ -5,6 +5,7 @@ mod read;
 use super::{Hub, Reader, describe_error};
 use crate::doctor;
 use crate::doctor::{CONTROLLER, HubState, Lookup, PLUGIN, Permission, ReplicaSet, Work};
+use crate::install::PARAMS;
 use generate::confine;
 use http::Method;
 use hub::{each, in_order, reason, status};
@@ -62,6 +63,7 @@ impl Hub {
                     .await?,
                 self.get(&CONFIG_MAPS.path(&in_argocd), PLUGIN).await?,
                 self.get(&CONFIG_MAPS.path(&in_argocd), CONTROLLER).await?,
+                self.get(&CONFIG_MAPS.path(&in_argocd), PARAMS).await?,
                 self.projects(&in_argocd).await?,
             ))
         };
@@ -72,7 +74,8 @@ impl Hub {
                 .list("/apis/operator.open-cluster-management.io/v1/clustermanagers")
                 .await?;
             let management = self.get(&MANAGEMENTS.path(&all_namespaces), ADDON).await?;
-            Ok::<_, Error>((self.apis().await?, work_crd, managers, management, self.addons().await?))
+            let addons = (management, self.addons().await?, self.other_versions().await?);
+            Ok::<_, Error>((self.apis().await?, work_crd, managers, addons))
         };
         let (of_argo_cd, of_ocm, applications, clusters, works) = tokio::try_join!(
             of_argo_cd,
@@ -81,8 +84,8 @@ impl Hub {
             self.managed_clusters(),
             self.delivered(&tracking)
         )?;
-        let (deployments, stateful_sets, pods, leases, plugin, settings, projects) = of_argo_cd;
-        let (apis, work_crd, cluster_managers, management, addons) = of_ocm;
+        let (deployments, stateful_sets, pods, leases, plugin, settings, agent_params, projects) = of_argo_cd;
+        let (apis, work_crd, cluster_managers, (management, addons, other_versions)) = of_ocm;
         let (sets, works) = works;
         let argocd_namespaces = match config {
             Lookup::NotFound => self.argocd_namespaces().await?,
@@ -107,6 +110,8 @@ impl Hub {
             works,
             sets,
             management,
+            agent_params,
+            other_versions,
             addons,
             unconfined: Lookup::NotFound,
             permissions: Lookup::NotFound,
@@ -207,6 +212,13 @@ impl Hub {
     async fn addons(&self) -> Result<Lookup<BTreeMap<String, bool>>, Error> {
         let named = ListParams::default().fields(&format!("metadata.name={ADDON}"));
         self.list_reduced(&ADDONS.path(&ObjectRef::new("", "")), named, |it| Some(read::addon(it)))
+            .await
+    }
+
+    /// Returns the GitOpsClusters whose agents have another version than the principal.
+    async fn other_versions(&self) -> Result<Lookup<BTreeSet<String>>, Error> {
+        let path = GITOPS_CLUSTERS.path(&ObjectRef::new("", ""));
+        self.list_reduced(&path, ListParams::default(), read::other_version)
             .await
     }
 

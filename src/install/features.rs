@@ -2,8 +2,8 @@
 
 use crate::embedded::{
     ADMISSION_POLICY, APPSET_PLACEMENT, ARGOCD_CM, ARGOCD_RBAC, CM_PLUGIN, DEPLOY_ARGOCD_AGENT, DEPLOY_CLUSTER_SECRETS,
-    DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER, DEPLOY_POLICY, DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_UI,
-    GITOPSCLUSTER_CRD, POLICY_CM, PROJ, REPORT_CRD,
+    DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER, DEPLOY_POLICY, DEPLOY_PRINCIPAL, DEPLOY_PULL, DEPLOY_REPORT,
+    DEPLOY_UI, GITOPSCLUSTER_CRD, POLICY_CM, PROJ, REDIS_PROXY, REPORT_CRD,
 };
 use clap::ValueEnum;
 use std::collections::BTreeSet;
@@ -35,11 +35,14 @@ pub enum Feature {
     /// GitOpsClusters: the clusters of a Placement, registered in Argo CD
     #[value(name = "gitopscluster")]
     GitOpsCluster,
-    /// argocd-agent on the clusters of GitOpsClusters
+    /// argocd-agent on the clusters of GitOpsClusters, and its principal on the hub
     ArgocdAgent,
     /// The extension of Argo CD's UI
     Ui,
 }
+
+/// The files of the principal, which are left out on a hub that has one.
+pub(super) const PRINCIPAL_FILES: [&str; 2] = [DEPLOY_PRINCIPAL, REDIS_PROXY];
 
 impl Feature {
     /// All features, in the order in which their files are applied.
@@ -84,7 +87,7 @@ impl Feature {
             Self::ClusterSecrets => &[DEPLOY_CLUSTER_SECRETS],
             Self::Report => &[REPORT_CRD, DEPLOY_REPORT],
             Self::GitOpsCluster => &[GITOPSCLUSTER_CRD, DEPLOY_GITOPSCLUSTER],
-            Self::ArgocdAgent => &[DEPLOY_ARGOCD_AGENT],
+            Self::ArgocdAgent => &[DEPLOY_ARGOCD_AGENT, DEPLOY_PRINCIPAL, REDIS_PROXY],
             // The panel counts by the health of works.
             Self::Ui => &[ARGOCD_CM, DEPLOY_UI],
         }

@@ -5,8 +5,9 @@ use manifest::value::{Map, Value};
 use std::fmt;
 
 /// Argo CD's own objects, to which we only add fields. They must exist.
-const ARGO_CDS: [(&str, &str); 3] = [
+const ARGO_CDS: [(&str, &str); 4] = [
     ("ConfigMap", "argocd-cm"),
+    ("ConfigMap", "argocd-cmd-params-cm"),
     ("Deployment", "argocd-repo-server"),
     ("Deployment", "argocd-server"),
 ];
@@ -96,6 +97,12 @@ impl Object {
     #[must_use]
     pub fn is_addition(&self) -> bool {
         ARGO_CDS.contains(&(self.kind(), self.name()))
+    }
+
+    /// Returns true if it adds to argocd-server, which Argo CD's core installation does not have.
+    #[must_use]
+    pub fn is_of_argocd_server(&self) -> bool {
+        (self.kind(), self.name()) == ("Deployment", "argocd-server")
     }
 
     /// Returns true if it limits the writes of the controller, which only Kubernetes 1.30 and later can check.

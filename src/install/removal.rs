@@ -51,7 +51,12 @@ pub fn has_additions(addition: &Object, live: &Value) -> bool {
     let mut spec = live.clone();
     spec["metadata"] = Value::Null;
     let keys = addition.value().as_map().and_then(|it| it.get("data")?.as_map());
-    let has_key = keys.is_some_and(|keys| keys.iter().any(|(key, _)| live["data"].get(key).is_some()));
+    // A health check may be that of another release. Other keys are Argo CD's settings, which others set too.
+    let is_ours = |key: &str, value: Option<&str>| match live["data"].get(key) {
+        Some(live) => key.starts_with("resource.") || live.as_str() == value,
+        None => false,
+    };
+    let has_key = keys.is_some_and(|keys| keys.iter().any(|(key, value)| is_ours(key, value.as_str())));
     has_key || spec.to_string().contains("\"argocd-ocm-cmp")
 }
 

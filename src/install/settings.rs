@@ -1,7 +1,8 @@
 //! Applies flags to our files.
 
 use super::{
-    ARGOCD_IMAGE, Feature, IMAGE, InstallOptions, Object, POLICY, POLICY_KEY, PolicySource, SHIPPED_NAMESPACE,
+    AGENT_IMAGE, ARGOCD_IMAGE, Feature, IMAGE, InstallOptions, Object, POLICY, POLICY_KEY, PolicySource,
+    SHIPPED_NAMESPACE,
 };
 use clap::ValueEnum;
 use controller::LEASE;
@@ -101,6 +102,7 @@ fn images(deployment: &mut Value<'static>, options: &InstallOptions) {
         let image = match container.get("image").and_then(Value::as_str) {
             Some(IMAGE) => &options.image,
             Some(ARGOCD_IMAGE) => &options.argocd_image,
+            Some(AGENT_IMAGE) => &options.agent_image,
             _ => return,
         };
         container.insert("image", Value::text(image.as_str()));

@@ -104,7 +104,7 @@ fn chart_renders_the_same_as_install_print() {
             ],
         ),
         (
-            "-n openshift-gitops --image example.com/a/b:v2 --argocd-image example.com/argocd:v3 \
+            "-n openshift-gitops --image example.com/a/b:v2 --argocd-image example.com/argocd:v3 --agent-image example.com/agent:v4 \
              --features plugin,project,policy,applicationset,argocd-rbac,pull,gitopscluster,argocd-agent,ui",
             "openshift-gitops",
             &[
@@ -112,6 +112,7 @@ fn chart_renders_the_same_as_install_print() {
                 "image.repository=example.com/a/b",
                 "image.tag=v2",
                 "argocdImage=example.com/argocd:v3",
+                "agentImage=example.com/agent:v4",
             ],
         ),
     ] {

@@ -135,11 +135,15 @@ fn each_feature_prints_its_files() {
                 "deploy/gitopscluster_crd.yaml",
                 "deploy/deploy_gitopscluster.yaml",
                 "deploy/deploy_argocd_agent.yaml",
+                "deploy/deploy_principal.yaml",
+                "deploy/redis_proxy.yaml",
             ],
         ),
     ] {
         let mut printed = objects(&printed(flags));
-        for deployment in printed.iter_mut().filter(|object| object["kind"] == "Deployment") {
+        let is_controller =
+            |it: &&mut Value| it["metadata"]["name"] == "argocd-ocm-cmp-controller" && it["kind"] == "Deployment";
+        for deployment in printed.iter_mut().filter(is_controller) {
             let env = &mut deployment["spec"]["template"]["spec"]["containers"][0]["env"];
             env.as_array_mut()
                 .expect("env")

@@ -4,6 +4,7 @@
 mod elsewhere;
 mod helm;
 mod policy;
+mod principal;
 mod upgrade;
 mod work;
 

@@ -1,15 +1,17 @@
-//! Checks that argocd-agent is on the managed clusters, if the controller is set to install it.
+//! Checks that argocd-agent is on the managed clusters, and that the principal accepts it, if the controller is set to install it.
 
 use super::{Check, refused};
 use crate::doctor::controller::ControllerPod;
-use crate::doctor::hub_state::{HubState, Lookup};
+use crate::doctor::hub_state::{HubState, Lookup, name};
 use crate::doctor::message::{Finding, Message, count, list_names};
+use crate::install::{PRINCIPALS, WrongSetting, wrong_settings};
 use controller::controllers::AGENTS;
 use jiff::Timestamp;
+use std::fmt::Display;
 
 pub(super) static CHECK: Check = Check {
     name: "argocd-agent",
-    messages: &[&NO_ADDON, &NOT_AVAILABLE, &OK],
+    messages: &[&NO_ADDON, &WRONG_SETTING, &OTHER_VERSION, &NOT_AVAILABLE, &OK],
     run,
 };
 
@@ -17,6 +19,16 @@ static NO_ADDON: Message = Message::warning(
     "argocd-agent-missing",
     "ClusterManagementAddOn argocd-agent-addon does not exist; the controller creates it for a GitOpsCluster with agents",
     "see the status with `argocd-ocm-cmp gitopscluster status --all-namespaces`",
+);
+static WRONG_SETTING: Message = Message::error(
+    "argocd-agent-principal-setting",
+    "principal {principal}: {problem}",
+    "{remediation}",
+);
+static OTHER_VERSION: Message = Message::error(
+    "argocd-agent-other-version",
+    "the principal rejects agents of another version, which {gitops_clusters} have: {names}",
+    "see both versions in the condition AgentVersionMatches with `argocd-ocm-cmp gitopscluster status --all-namespaces`",
 );
 static NOT_AVAILABLE: Message = Message::error(
     "argocd-agent-not-available",
@@ -29,6 +41,47 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     if !ControllerPod::from_state(hub_state).is_some_and(|it| it.is_enabled(AGENTS)) {
         return Vec::new();
     }
+    let mut findings = wrong_principals(hub_state);
+    findings.extend(other_versions(hub_state));
+    findings.extend(availability(hub_state));
+    findings
+}
+
+/// Returns the wrong settings of the principal.
+fn wrong_principals(hub_state: &HubState) -> Vec<Finding> {
+    // Another check reports that Deployments cannot be read.
+    let deployments = hub_state.deployments.found().into_iter().flatten();
+    let principals = deployments.filter(|it| PRINCIPALS.contains(&name(it)));
+    let found = principals.flat_map(|principal| {
+        let wrong = wrong_settings(principal, hub_state.agent_params.found());
+        wrong.into_iter().map(move |WrongSetting { problem, remediation }| {
+            let values: [(&str, &dyn Display); 3] = [
+                ("principal", &name(principal)),
+                ("problem", &problem),
+                ("remediation", &remediation),
+            ];
+            WRONG_SETTING.finding(&values)
+        })
+    });
+    found.collect()
+}
+
+/// Returns the finding about GitOpsClusters whose agents have another version than the principal.
+fn other_versions(hub_state: &HubState) -> Vec<Finding> {
+    match &hub_state.other_versions {
+        Lookup::Found(found) if found.is_empty() => Vec::new(),
+        Lookup::Found(found) => {
+            let gitops_clusters = count(found.len(), "GitOpsCluster");
+            vec![OTHER_VERSION.finding(&[("gitops_clusters", &gitops_clusters), ("names", &list_names(found))])]
+        }
+        Lookup::Refused(why) => refused("GitOpsClusters", why),
+        // Another check reports that they are not served.
+        Lookup::NotFound => Vec::new(),
+    }
+}
+
+/// Returns the findings about the add-on on the managed clusters.
+fn availability(hub_state: &HubState) -> Vec<Finding> {
     match &hub_state.management {
         // Another check reports that add-ons are not served.
         Lookup::NotFound => return vec![NO_ADDON.finding(&[])],

@@ -644,6 +644,32 @@ fn finds_problems_of_argocd_agent() {
         agents(is_there(), &[("eu1", true), ("us1", false)]),
         ["argocd-agent-not-available"]
     );
+    let others = |change: &dyn Fn(&mut HubState)| {
+        problems_after(|hub_state| {
+            enable_controllers(hub_state, "argocd-agent");
+            hub_state.management = is_there();
+            hub_state.addons = Lookup::Found(BTreeMap::from([("eu1".to_owned(), true)]));
+            change(hub_state);
+        })
+    };
+    let of = |names: &[&str]| Lookup::Found(names.iter().map(|it| (*it).to_owned()).collect());
+    assert!(others(&|hub_state| hub_state.other_versions = of(&[])).is_empty());
+    assert_eq!(
+        others(&|hub_state| hub_state.other_versions = of(&["argocd/fleet"])),
+        ["argocd-agent-other-version"]
+    );
+    let principal = |hub_state: &mut HubState| {
+        let shipped = objects(embedded::DEPLOY_PRINCIPAL);
+        let found = shipped.into_iter().find(|it| it["kind"] == "Deployment");
+        value_of(&mut hub_state.deployments).push(found.expect("the principal"));
+    };
+    assert!(others(&principal).is_empty(), "ours has the right settings");
+    let settings = others(&|hub_state| {
+        principal(hub_state);
+        let last = value_of(&mut hub_state.deployments).last_mut().expect("the principal");
+        last["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["principal"]);
+    });
+    assert_eq!(settings, ["argocd-agent-principal-setting"; 2]);
 }
 
 #[test]

@@ -102,6 +102,12 @@ pub(super) fn addon(read: Conditioned) -> (String, bool) {
     (read.metadata.namespace, is_available)
 }
 
+/// Returns the namespace and name of a GitOpsCluster whose agents have another version than the principal.
+pub(super) fn other_version(read: Conditioned) -> Option<String> {
+    let Metadata { namespace, name, .. } = &read.metadata;
+    (read.status("AgentVersionMatches") == Some("False")).then(|| format!("{namespace}/{name}"))
+}
+
 /// Returns a short text on one line.
 fn plain(text: &str) -> String {
     one_line(&shortened(text, TEXT_MAX)).into_owned()

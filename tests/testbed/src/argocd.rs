@@ -20,9 +20,11 @@ pub(crate) const NAMESPACE: &str = "argocd";
 
 /// The addresses of a running Argo CD, `127.0.0.1:…` each.
 #[derive(Debug)]
-pub(crate) struct Addresses {
-    pub(crate) repo_server: String,
-    pub(crate) redis: String,
+pub struct Addresses {
+    /// The repo-server.
+    pub repo_server: String,
+    /// Redis, without a password.
+    pub redis: String,
 }
 
 /// The parts of Argo CD to run, with their options.
@@ -37,6 +39,8 @@ pub struct ArgoCd {
     pub application_sets: bool,
     /// More environment for repo-server and the controllers.
     pub environment: Vec<(String, String)>,
+    /// The service account of the application controller; by default it has all permissions.
+    pub account: Option<String>,
 }
 
 /// A config management plugin.
@@ -69,6 +73,7 @@ impl Default for ArgoCd {
             resync: 10,
             application_sets: false,
             environment: Vec::new(),
+            account: None,
         }
     }
 }
@@ -138,7 +143,11 @@ impl ArgoCd {
         let mut command = role(plane, "argocd-application-controller")?;
         // Makes the destination https://kubernetes.default.svc the API server of the kubeconfig.
         command.env("ARGOCD_FAKE_IN_CLUSTER", "true");
-        command.env("KUBECONFIG", plane.kubeconfig_path());
+        let kubeconfig = match &self.account {
+            Some(account) => plane.service_account_kubeconfig(NAMESPACE, account)?,
+            None => plane.kubeconfig_path().to_owned(),
+        };
+        command.env("KUBECONFIG", kubeconfig);
         // `resource_tree` reads the uncompressed value.
         command.env("REDIS_COMPRESSION", "none");
         command.arg(format!("--namespace={NAMESPACE}"));
@@ -179,10 +188,12 @@ fn start_redis(plane: &ControlPlane) -> Result<String> {
 
 /// Returns the resource tree of an Application with its health, as Argo CD's API server returns it to the UI: it reads the state
 /// that the application controller keeps in Redis. Returns `None` before the controller has compared the Application once.
-pub(crate) fn resource_tree(redis: &str, application: &str) -> Result<Option<Value>> {
+pub fn resource_tree(redis: &str, application: &str) -> Result<Option<Value>> {
     let mut redis = BufReader::new(TcpStream::connect(redis)?);
     // Argo CD appends the version of its cache to each key.
-    let get = format!("GET app|resources-tree|{application}|1.8.3\r\n");
+    let key = format!("app|resources-tree|{application}|1.8.3");
+    // As Argo CD sends it: the proxy of argocd-agent knows only that form.
+    let get = format!("*2\r\n$3\r\nget\r\n${}\r\n{key}\r\n", key.len());
     redis.get_mut().write_all(get.as_bytes())?;
     let mut length = String::new();
     redis.read_line(&mut length)?;

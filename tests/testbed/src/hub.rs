@@ -107,6 +107,12 @@ impl Hub {
         self.argocd.get().map(|argocd| argocd.repo_server.as_str())
     }
 
+    /// Returns the address of Argo CD's Redis, `127.0.0.1:…`, once Argo CD is started.
+    #[must_use]
+    pub fn redis(&self) -> Option<&str> {
+        self.argocd.get().map(|argocd| argocd.redis.as_str())
+    }
+
     /// Returns the resource tree, with health, of an Application in Argo CD's namespace, once it has one.
     pub fn resource_tree(&self, application: &str) -> Result<Option<Value>> {
         let argocd = self.argocd.get().context("Argo CD is not started")?;

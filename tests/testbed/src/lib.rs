@@ -47,6 +47,7 @@
 //!   Otherwise kubectl is the machine's own, or built if there is none.
 //! - `TESTBED_ARGOCD`: the version of Argo CD, `3.6` (the default) or `3.2`.
 //! - `TESTBED_OCM`: a Git checkout of OCM to build instead of the pinned module.
+//! - `TESTBED_ARGOCD_AGENT`: a Git checkout of argocd-agent, for the tests that run it. See [`argocd_agent`].
 //! - `CI=true`: a missing prerequisite fails the tests instead of skipping them. See [`available`].
 //! - `TESTBED_PROGRAM`: the program under test for tests that call [`program`], such as the one from an image.
 //! - `TMPDIR`: the parent of a testbed's folder. After a failure the folder stays for a day, for its logs.
@@ -54,6 +55,7 @@
 mod agent_rights;
 mod argocd;
 mod certificates;
+mod container;
 mod control_plane;
 mod etcd;
 mod folder;
@@ -76,15 +78,16 @@ mod workbench;
 
 use std::path::PathBuf;
 
-pub use argocd::{ArgoCd, Plugin};
+pub use argocd::{Addresses, ArgoCd, Plugin, resource_tree};
 pub use certificates::certificate_request;
+pub use container::Container;
 pub use control_plane::{Account, ControlPlane};
 pub use folder::{copy, files};
 pub use git::GitRepository;
 pub use hub::Hub;
 pub use managed_cluster::{ManagedCluster, ManagedClusterOptions};
 pub use object::{ObjectRef, condition, is_applied, is_synced, is_true};
-pub use parts::{Part, Parts, argocd_version, available, missing};
+pub use parts::{Part, Parts, argocd_agent, argocd_version, available, missing};
 pub use proxy::Proxy;
 pub use recording::Recording;
 pub use transcript::Transcript;

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::agent_rights;
-use crate::argocd::{self, ArgoCd};
+use crate::argocd::{self, Addresses, ArgoCd};
 use crate::control_plane::ControlPlane;
 use crate::object::{ObjectRef, is_true};
 use crate::parts::Part;
@@ -179,6 +179,11 @@ impl ManagedCluster {
         command.arg("--kubeconfig").arg(kubeconfig);
         command.arg(format!("--listen=127.0.0.1:{port}"));
         command
+    }
+
+    /// Starts an Argo CD on the cluster, whose manifests something else has applied, and returns its addresses.
+    pub async fn start_argocd(&self, argocd: &ArgoCd) -> Result<Addresses> {
+        argocd.start(&self.plane).await.inspect_err(|_| self.bench.fail())
     }
 
     /// Stops the work agent, as if the cluster could not reach the hub.

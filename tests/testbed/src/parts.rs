@@ -398,6 +398,14 @@ fn argocd_module(cache: &Path) -> Result<GoModule> {
     }
 }
 
+/// Builds argocd-agent from the checkout in `TESTBED_ARGOCD_AGENT`, and returns its path. It is not one of the [`Parts`], because
+/// its Go module cannot be required by another.
+pub fn argocd_agent() -> Result<PathBuf> {
+    let checkout = env::var_os("TESTBED_ARGOCD_AGENT").map(PathBuf::from);
+    let checkout = checkout.context("TESTBED_ARGOCD_AGENT is not set: set it to a Git checkout of argocd-agent")?;
+    GoModule::checkout("argocd-agent", &checkout, &[], &cache()?)?.build("argocd-agent", "./cmd/argocd-agent")
+}
+
 /// Returns the prerequisites that this machine lacks for a testbed, in one line.
 #[must_use]
 pub fn missing() -> Option<String> {

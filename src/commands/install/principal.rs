@@ -1,0 +1,38 @@
+//! The principal of argocd-agent on a hub: found before ours is installed.
+
+use super::Hub;
+use crate::install::{Feature, InstallOptions, PARAMS, PRINCIPALS, Principal, objects, with_implied, wrong_settings};
+use manifest::problem::Problems;
+use std::fmt::Write as _;
+
+/// Decides if the principal of the hub is ours, with lines about another's: that it stays, and the settings with which it does
+/// not work.
+pub(super) async fn decided(hub: &Hub, options: &InstallOptions) -> Result<(Principal, String), Problems> {
+    let mut lines = String::new();
+    if !with_implied(options.features.iter().copied()).contains(&Feature::ArgocdAgent) {
+        return Ok((Principal::Ours, lines));
+    }
+    let ours = objects(&InstallOptions::everything(&options.namespace));
+    let ours = ours
+        .iter()
+        .find(|it| it.kind() == "Deployment" && PRINCIPALS.contains(&it.name()));
+    let Some(ours) = ours else {
+        return Ok((Principal::Ours, lines));
+    };
+    let config_maps = format!("/api/v1/namespaces/{}/configmaps", options.namespace);
+    let mut principal = Principal::Ours;
+    for name in PRINCIPALS {
+        let live = hub.get(&ours.path(), name).await.map_err(Problems::one)?;
+        let Some(live) = live.filter(|it| Principal::of(it, ours) == Principal::Theirs) else {
+            continue;
+        };
+        principal = Principal::Theirs;
+        let params = hub.get(&config_maps, PARAMS).await.map_err(Problems::one)?;
+        let write = "writing to a String never fails";
+        writeln!(lines, "deployment.apps/{name} kept: it is the principal of this hub").expect(write);
+        for wrong in wrong_settings(&live, params.as_ref()) {
+            writeln!(lines, "Deployment {}/{name}: {wrong}", options.namespace).expect(write);
+        }
+    }
+    Ok((principal, lines))
+}

@@ -1,0 +1,235 @@
+//! The principal of argocd-agent on a hub: ours, or one that was there before, whose settings are checked.
+
+use super::Object;
+use super::removal::is_ours;
+use serde_json::Value;
+use std::fmt;
+
+/// The Deployments of a principal, as named by argocd-agent and by Red Hat's operator.
+pub const PRINCIPALS: [&str; 2] = ocm::argocd_agent::PRINCIPAL_DEPLOYMENTS;
+
+/// The ConfigMap with the settings of argocd-agent's own manifests.
+pub const PARAMS: &str = "argocd-agent-params";
+
+/// The installer of the hub's principal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Principal {
+    /// The principal of deploy/deploy_principal.yaml.
+    Ours,
+    /// Another's, which `install` does not write.
+    Theirs,
+}
+
+impl Principal {
+    /// Decides about a live Deployment that has the name of a principal. `ours` is the one of deploy/deploy_principal.yaml.
+    #[must_use]
+    pub fn of(live: &Value, ours: &Object) -> Self {
+        if is_ours(ours, live) { Self::Ours } else { Self::Theirs }
+    }
+}
+
+/// A setting of the principal: its flag, its environment variable, and its key in the ConfigMap argocd-agent-params of
+/// argocd-agent's own manifests.
+struct Setting {
+    flag: &'static str,
+    variable: &'static str,
+    key: &'static str,
+}
+
+const AUTH: Setting = Setting {
+    flag: "--auth",
+    variable: "ARGOCD_PRINCIPAL_AUTH",
+    key: "principal.auth",
+};
+const LISTEN_HOST: Setting = Setting {
+    flag: "--listen-host",
+    variable: "ARGOCD_PRINCIPAL_LISTEN_HOST",
+    key: "principal.listen.host",
+};
+const MAPPING: Setting = Setting {
+    flag: "--destination-based-mapping",
+    variable: "ARGOCD_PRINCIPAL_DESTINATION_BASED_MAPPING",
+    key: "principal.destination-based-mapping",
+};
+
+/// The start of a pattern that takes the name of the cluster from the certificates of this add-on's agents.
+const PATTERN: &str = "CN=system:open-cluster-management:cluster:(";
+
+/// The value of `--auth` in deploy/deploy_principal.yaml.
+const AUTH_VALUE: &str = "mtls:subject:^CN=system:open-cluster-management:cluster:([^:,]+):addon:argocd-agent-addon:agent:\
+                          argocd-agent-addon-agent(,|$)";
+
+/// A setting of a principal with which agents cannot connect, or get no Applications.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongSetting {
+    /// What is wrong.
+    pub problem: &'static str,
+    /// How to correct it.
+    pub remediation: String,
+}
+
+impl fmt::Display for WrongSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.problem, self.remediation)
+    }
+}
+
+/// Returns the wrong settings of a principal. `params` is the ConfigMap argocd-agent-params, if it exists.
+#[must_use]
+pub fn wrong_settings(principal: &Value, params: Option<&Value>) -> Vec<WrongSetting> {
+    let value = |setting: &Setting| effective(principal, params, setting);
+    let mut wrong = Vec::new();
+    let mut report = |setting: &Setting, problem: &'static str, right: &str| {
+        let Setting { flag, variable, key } = setting;
+        wrong.push(WrongSetting {
+            problem,
+            remediation: format!("set {flag}, {variable}, or {key} in ConfigMap {PARAMS}, to {right}"),
+        });
+    };
+    if !value(&AUTH).is_some_and(|it| it.starts_with("mtls:") && it.contains(PATTERN)) {
+        report(
+            &AUTH,
+            "it does not take the names of clusters from their certificates",
+            AUTH_VALUE,
+        );
+    }
+    if value(&LISTEN_HOST).is_some_and(|it| ["127.0.0.1", "localhost", "::1"].contains(&it)) {
+        report(
+            &LISTEN_HOST,
+            "it cannot be reached from outside its Pod",
+            "an empty value",
+        );
+    }
+    if value(&MAPPING) != Some("true") {
+        report(
+            &MAPPING,
+            "in the mode managed, it finds no cluster by spec.destination.name",
+            "true",
+        );
+    }
+    wrong
+}
+
+/// Returns the value of a setting in the first container. As in argocd-agent, a flag wins over the environment.
+fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &Setting) -> Option<&'v str> {
+    let container = &principal["spec"]["template"]["spec"]["containers"][0];
+    let list = |key: &str| container[key].as_array().into_iter().flatten();
+    let arguments: Vec<&str> = list("command").chain(list("args")).filter_map(Value::as_str).collect();
+    let flag = arguments.iter().enumerate().find_map(|(at, argument)| {
+        match argument.strip_prefix(setting.flag)?.strip_prefix('=') {
+            Some(value) => Some(value),
+            None if *argument != setting.flag => None,
+            // A flag without a value is true, and others are followed by their value.
+            None => Some(
+                arguments
+                    .get(at.saturating_add(1))
+                    .filter(|it| !it.starts_with("--"))
+                    .map_or("true", |it| it),
+            ),
+        }
+    });
+    flag.or_else(|| {
+        let variable = list("env").find(|it| it["name"] == setting.variable)?;
+        let from_params = || {
+            let key = variable["valueFrom"]["configMapKeyRef"]["key"].as_str()?;
+            params?["data"][key].as_str()
+        };
+        variable["value"].as_str().or_else(from_params)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::install::{InstallOptions, objects};
+    use serde_json::json;
+
+    fn shipped() -> (Object, Value) {
+        let all = objects(&InstallOptions::everything("argocd"));
+        let found = all
+            .into_iter()
+            .find(|it| it.kind() == "Deployment" && it.name() == PRINCIPALS[0]);
+        let found = found.expect("the principal");
+        let value = serde_json::from_str(&found.json()).expect("JSON");
+        (found, value)
+    }
+
+    /// Returns the Deployment of argocd-agent's own manifests, which takes its settings from a ConfigMap.
+    fn theirs() -> Value {
+        let variable = |name: &str, key: &str| json!({"name": name, "valueFrom": {"configMapKeyRef": {"name": "argocd-agent-params", "key": key, "optional": true}}});
+        let env = [AUTH, LISTEN_HOST, MAPPING].map(|it| variable(it.variable, it.key));
+        let container = json!({"name": "argocd-agent-principal", "args": ["principal"], "env": env});
+        json!({
+            "metadata": {"name": PRINCIPALS[0], "labels": {"app.kubernetes.io/name": PRINCIPALS[0]}},
+            "spec": {"template": {"spec": {"containers": [container]}}},
+        })
+    }
+
+    #[test]
+    fn our_principal_is_recognized_and_has_the_right_settings() {
+        let (ours, live) = shipped();
+        assert_eq!(Principal::of(&live, &ours), Principal::Ours);
+        assert_eq!(wrong_settings(&live, None), []);
+        assert!(live.to_string().contains(AUTH_VALUE));
+        assert_eq!(Principal::of(&theirs(), &ours), Principal::Theirs);
+    }
+
+    #[test]
+    fn settings_of_argocd_agents_own_manifests_are_reported() {
+        let defaults = json!({"data": {
+            "principal.auth": "mtls:CN=([^,]+)",
+            "principal.listen.host": "127.0.0.1",
+            "principal.destination-based-mapping": "false",
+        }});
+        let found = wrong_settings(&theirs(), Some(&defaults));
+        let wrong: Vec<&str> = found.iter().map(|it| it.problem).collect();
+        assert_eq!(
+            wrong,
+            [
+                "it does not take the names of clusters from their certificates",
+                "it cannot be reached from outside its Pod",
+                "in the mode managed, it finds no cluster by spec.destination.name",
+            ]
+        );
+        assert_eq!(
+            found[1].remediation,
+            "set --listen-host, ARGOCD_PRINCIPAL_LISTEN_HOST, or principal.listen.host in ConfigMap argocd-agent-params, to an empty value"
+        );
+        let right = json!({"data": {
+            "principal.auth": AUTH_VALUE,
+            "principal.listen.host": "",
+            "principal.destination-based-mapping": "true",
+        }});
+        assert_eq!(wrong_settings(&theirs(), Some(&right)), []);
+    }
+
+    #[test]
+    fn flags_win_over_the_environment() {
+        let mut principal = theirs();
+        let args = [
+            "principal",
+            "--auth",
+            AUTH_VALUE,
+            "--destination-based-mapping",
+            "--listen-host",
+            "",
+        ];
+        principal["spec"]["template"]["spec"]["containers"][0]["args"] = json!(args);
+        let wrong = json!({"data": {"principal.listen.host": "127.0.0.1", "principal.auth": "mtls:CN=([^,]+)"}});
+        assert_eq!(wrong_settings(&principal, Some(&wrong)), []);
+    }
+
+    #[test]
+    fn malformed_deployments_are_reported_and_never_panic() {
+        for malformed in [
+            Value::Null,
+            json!({"spec": {"template": {"spec": {"containers": "none"}}}}),
+        ] {
+            assert_eq!(
+                wrong_settings(&malformed, Some(&Value::Null)).len(),
+                2,
+                "it has no settings"
+            );
+        }
+    }
+}

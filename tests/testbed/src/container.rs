@@ -1,0 +1,220 @@
+//! A container of a Deployment as a process of this machine, with the environment, the files and the permissions of its Pod.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::ByteString;
+use k8s_openapi::serde::Deserialize;
+use serde_json::Value;
+
+use crate::control_plane::ControlPlane;
+use crate::object::ObjectRef;
+use crate::process;
+
+/// A container of a Deployment, which a process takes the place of: kwok's Pods are empty.
+///
+/// It has the kinds of variables and volumes that our manifests use.
+#[derive(Debug)]
+pub struct Container<'p> {
+    plane: &'p ControlPlane,
+    namespace: String,
+    pod: Value,
+    container: Value,
+    /// The root of its files.
+    root: PathBuf,
+}
+
+impl<'p> Container<'p> {
+    /// Reads a container of a Deployment, which may be an init container.
+    pub async fn of(plane: &'p ControlPlane, deployment: &ObjectRef, name: &str) -> Result<Self> {
+        let live = plane.get(deployment).await?;
+        let live = live.with_context(|| format!("{deployment} does not exist"))?;
+        let pod = &live["spec"]["template"]["spec"];
+        let mut all = ["containers", "initContainers"]
+            .into_iter()
+            .flat_map(|list| items(&pod[list]));
+        let container = all.find(|it| it["name"] == name);
+        let container = container.with_context(|| format!("{deployment} has no container {name}"))?;
+        Ok(Self {
+            root: plane
+                .bench
+                .folder(&format!("{}/containers/{}-{name}", plane.name(), deployment.name))?,
+            namespace: text(&live["metadata"]["namespace"]).to_owned(),
+            container: container.clone(),
+            pod: pod.clone(),
+            plane,
+        })
+    }
+
+    /// Returns the command of the container, or else `entrypoint` with its arguments. Words that are paths or names of `programs`
+    /// in the image become those on this machine. Fails as long as something that the container needs does not exist.
+    pub async fn command(&self, entrypoint: &Path, programs: &[(&str, &Path)]) -> Result<Command> {
+        self.write_files().await?;
+        let mut words = vec![entrypoint.display().to_string()];
+        if !items(&self.container["command"]).is_empty() {
+            words.clear();
+        }
+        let given = ["command", "args"]
+            .into_iter()
+            .flat_map(|list| items(&self.container[list]));
+        words.extend(
+            given
+                .map(text)
+                .map(|word| match programs.iter().find(|(name, _)| *name == word) {
+                    Some((_, path)) => path.display().to_string(),
+                    None => self.on_this_machine(word),
+                }),
+        );
+        let mut command = process::command(&words[0], &self.root);
+        command.args(&words[1..]);
+        for variable in items(&self.container["env"]) {
+            if let Some(value) = self.value(variable).await? {
+                command.env(text(&variable["name"]), self.on_this_machine(&value));
+            }
+        }
+        let account = text(&self.pod["serviceAccountName"]);
+        command.env(
+            "KUBECONFIG",
+            self.plane.service_account_kubeconfig(&self.namespace, account)?,
+        );
+        Ok(command)
+    }
+
+    /// Writes the files of the volumes, as the kubelet does at the start of a Pod, and after each change of a Secret.
+    pub async fn write_files(&self) -> Result<()> {
+        for mount in items(&self.container["volumeMounts"]) {
+            let folder = self.root.join(text(&mount["mountPath"]).trim_start_matches('/'));
+            fs::create_dir_all(&folder)?;
+            let volume = items(&self.pod["volumes"])
+                .iter()
+                .find(|it| it["name"] == mount["name"]);
+            let volume = volume.with_context(|| format!("no volume {}", mount["name"]))?;
+            if volume["secret"].is_object() {
+                self.write_source("secret", &volume["secret"], &folder).await?;
+            } else if volume["configMap"].is_object() {
+                self.write_source("configMap", &volume["configMap"], &folder).await?;
+            } else if volume["projected"].is_object() {
+                for source in items(&volume["projected"]["sources"]) {
+                    for (kind, source) in source.as_object().into_iter().flatten() {
+                        self.write_source(kind, source, &folder).await?;
+                    }
+                }
+            } else {
+                ensure!(
+                    volume["emptyDir"].is_object(),
+                    "the testbed has no such volume: {volume}"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_source(&self, kind: &str, source: &Value, folder: &Path) -> Result<()> {
+        let name = source["name"].as_str().unwrap_or_else(|| text(&source["secretName"]));
+        let data = self.data(kind, name).await?;
+        let data = data.with_context(|| format!("{kind} {name} does not exist"))?;
+        let chosen: Vec<(String, String)> = match source["items"].as_array() {
+            Some(chosen) => chosen
+                .iter()
+                .map(|it| (text(&it["key"]).to_owned(), text(&it["path"]).to_owned()))
+                .collect(),
+            None => data.iter().map(|(key, _)| (key.clone(), key.clone())).collect(),
+        };
+        for (key, path) in chosen {
+            let value = data.iter().find(|(other, _)| *other == key);
+            let (_, value) = value.with_context(|| format!("{kind} {name} has no key {key}"))?;
+            write(&folder.join(path), value)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the value of an environment variable, if it has one.
+    async fn value(&self, variable: &Value) -> Result<Option<String>> {
+        let from = &variable["valueFrom"];
+        if from.is_null() {
+            return Ok(Some(text(&variable["value"]).to_owned()));
+        }
+        if from["fieldRef"]["fieldPath"] == "metadata.namespace" {
+            return Ok(Some(self.namespace.clone()));
+        }
+        for (kind, reference) in [
+            ("secret", &from["secretKeyRef"]),
+            ("configMap", &from["configMapKeyRef"]),
+        ] {
+            if reference.is_object() {
+                let data = self.data(kind, text(&reference["name"])).await?.unwrap_or_default();
+                let found = data.into_iter().find(|(key, _)| reference["key"] == **key);
+                ensure!(
+                    found.is_some() || reference["optional"] == true,
+                    "{variable} has no value"
+                );
+                return Ok(found.map(|(_, value)| String::from_utf8_lossy(&value).into_owned()));
+            }
+        }
+        bail!("the testbed has no such variable: {variable}")
+    }
+
+    /// Returns the data of a Secret or ConfigMap, if it exists.
+    async fn data(&self, kind: &str, name: &str) -> Result<Option<Vec<(String, Vec<u8>)>>> {
+        let is_secret = kind == "secret";
+        let object = if is_secret {
+            ObjectRef::secret(&self.namespace, name)
+        } else {
+            ObjectRef::config_map(&self.namespace, name)
+        };
+        let Some(live) = self.plane.get(&object).await? else {
+            return Ok(None);
+        };
+        let data = live["data"].as_object().into_iter().flatten().map(|(key, value)| {
+            let value = if is_secret {
+                ByteString::deserialize(value)?.0
+            } else {
+                text(value).into()
+            };
+            Ok((key.clone(), value))
+        });
+        data.collect::<Result<_>>().map(Some)
+    }
+
+    /// Replaces the paths of volumes in a word by those on this machine.
+    fn on_this_machine(&self, word: &str) -> String {
+        let mounts = items(&self.container["volumeMounts"])
+            .iter()
+            .map(|it| text(&it["mountPath"]));
+        let (flag, path) = word.split_once('=').map_or(("", word), |(flag, path)| (flag, path));
+        if !mounts.into_iter().any(|mount| path.starts_with(mount)) {
+            return word.to_owned();
+        }
+        let path = self.root.join(path.trim_start_matches('/')).display().to_string();
+        if flag.is_empty() {
+            path
+        } else {
+            format!("{flag}={path}")
+        }
+    }
+}
+
+/// Writes a file if it has another content, in one step.
+fn write(file: &Path, content: &[u8]) -> Result<()> {
+    match fs::read(file) {
+        Ok(before) if before == content => return Ok(()),
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
+    fs::create_dir_all(file.parent().context("a folder")?)?;
+    let unfinished = file.with_extension("unfinished");
+    fs::write(&unfinished, content)?;
+    fs::rename(unfinished, file)?;
+    Ok(())
+}
+
+fn items(list: &Value) -> &[Value] {
+    list.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

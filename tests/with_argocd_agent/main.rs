@@ -1,0 +1,205 @@
+//! Tests of the real argocd-agent: its principal as `install` deploys it, and its agents as the add-on does, one cluster in the
+//! mode managed and one in the mode autonomous, each with an Argo CD that has the permissions of our manifests.
+//!
+//! They need a Git checkout of argocd-agent, and the ports 6379 and 9090, which the principal does not let change:
+//!
+//! ```text
+//! TESTBED_ARGOCD_AGENT=FOLDER cargo test --test with_argocd_agent -- --ignored --nocapture
+//! ```
+//!
+//! There is one hub, and the steps run in sequence.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "clippy.toml restricts the program; tests may read files and the clock, and print"
+)]
+
+mod stage;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use stage::{CLIENT_SECRET, Stage, guestbook};
+use std::fs;
+use std::time::{Duration, Instant};
+use testbed::{ObjectRef, wait};
+
+/// The time of an idle connection, more than the five minutes after which gRPC rejects pings by default.
+const IDLE: Duration = Duration::from_secs(600);
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a checkout of argocd-agent in TESTBED_ARGOCD_AGENT"]
+async fn applications_go_to_clusters_and_back_by_argocd_agent() -> Result<()> {
+    let mut stage = Stage::start().await?;
+    managed_application(&stage).await?;
+    application_set(&stage).await?;
+    live_objects(&stage).await?;
+    autonomous_application(&stage).await?;
+    renewed_certificates(&mut stage).await?;
+    idle(&stage).await?;
+    deleted_application(&stage).await?;
+    stage.check_permissions()
+}
+
+/// An Application of the hub is synced on its cluster, and its state comes back; so does that of the next commit.
+async fn managed_application(stage: &Stage) -> Result<()> {
+    let Stage { hub, managed, git, .. } = stage;
+    let started = Instant::now();
+    hub.create_application(&guestbook("guestbook", git, "cluster1")).await?;
+    hub.wait_for(&ObjectRef::application("guestbook"), is_settled).await?;
+    stage.log_step(&format!(
+        "an Application is Synced and Healthy after {:.1?}",
+        started.elapsed()
+    ));
+    let on_cluster = managed.cluster.get(&ObjectRef::application("guestbook")).await?;
+    let on_cluster = on_cluster.context("the Application on the cluster")?;
+    assert_eq!(
+        on_cluster["spec"]["destination"]["name"], "in-cluster",
+        "{on_cluster:#}"
+    );
+
+    let started = Instant::now();
+    delivers(stage, "two").await?;
+    stage.log_step(&format!("a refresh delivers a commit in {:.1?}", started.elapsed()));
+    Ok(())
+}
+
+/// Checks that a refresh on the hub delivers a commit with this value, and that the hub shows it.
+async fn delivers(stage: &Stage, value: &str) -> Result<()> {
+    let commit = stage.git.commit(&[("guestbook/config.yaml", &stage::config(value))])?;
+    let application = ObjectRef::application("guestbook");
+    let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
+    stage.hub.patch(&application, &refresh).await?;
+    let is_shown = |it: &Value| is_settled(it) && it["status"]["sync"]["revision"] == commit.trim();
+    stage.hub.wait_for(&application, is_shown).await?;
+    let config = ObjectRef::config_map("guestbook", "config");
+    let cluster = &stage.managed.cluster;
+    cluster.wait_for(&config, |it| it["data"]["value"] == value).await?;
+    Ok(())
+}
+
+/// An `ApplicationSet` of the hub selects clusters by their Secrets, and its Applications go to them.
+async fn application_set(stage: &Stage) -> Result<()> {
+    let Stage { hub, git, .. } = stage;
+    let mut template = guestbook("{{.name}}-set", git, "{{.name}}");
+    template["spec"]["destination"]["namespace"] = "set".into();
+    let set = json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "ApplicationSet",
+        "metadata": {"name": "set", "namespace": "argocd"},
+        "spec": {
+            "goTemplate": true,
+            "generators": [{"clusters": {"selector": {"matchLabels": {"mode": "managed"}}}}],
+            "template": {"metadata": template["metadata"], "spec": template["spec"]},
+        },
+    });
+    hub.create(&set).await?;
+    hub.wait_for(&ObjectRef::application("cluster1-set"), is_settled)
+        .await?;
+    stage.log_step("an ApplicationSet delivers an Application");
+    Ok(())
+}
+
+/// Argo CD's pages show the cluster's objects: the tree by the principal's Redis proxy, and manifests by its resource proxy.
+async fn live_objects(stage: &Stage) -> Result<()> {
+    let tree = wait::eventually("the tree of the Application", wait::DEADLINE, async || {
+        let tree = testbed::resource_tree("127.0.0.1:6379", "guestbook").ok()??;
+        tree.to_string().contains("\"ReplicaSet\"").then_some(tree)
+    });
+    let tree = tree.await?;
+    assert!(tree.to_string().contains("\"guestbook-ui\""), "{tree:#}");
+    let shown = stage.through_resource_proxy("cluster1", "/api/v1/namespaces/guestbook/configmaps/config")?;
+    assert_eq!(shown["data"]["value"], "two", "{shown:#}");
+    stage.log_step("the hub shows live objects");
+    Ok(())
+}
+
+/// An Application of an autonomous cluster is shown in the cluster's namespace on the hub.
+async fn autonomous_application(stage: &Stage) -> Result<()> {
+    let Stage {
+        hub, autonomous, git, ..
+    } = stage;
+    let mut application = guestbook("local", git, "in-cluster");
+    application["metadata"]["namespace"] = "argocd".into();
+    autonomous.cluster.create(&application).await?;
+    let shown = ObjectRef::namespaced("argoproj.io/v1alpha1", "Application", "cluster2", "local");
+    let shown = hub.wait_for(&shown, is_settled).await?;
+    assert_eq!(shown["spec"]["destination"]["name"], "cluster2", "{shown:#}");
+    stage.log_step("the hub shows the Application of an autonomous cluster");
+    Ok(())
+}
+
+/// The agent goes on with a new certificate, and with a principal that has a new one.
+async fn renewed_certificates(stage: &mut Stage) -> Result<()> {
+    let secret = ObjectRef::secret("argocd", CLIENT_SECRET);
+    let cluster = &stage.managed.cluster;
+    let certificate = async || -> Result<Value> {
+        let found = cluster.get(&secret).await?.unwrap_or_default();
+        Ok(found["data"]["tls.crt"].clone())
+    };
+    let before = certificate().await?;
+    cluster.delete(&secret).await?;
+    cluster
+        .wait_for(&secret, |it| {
+            it["data"]["tls.crt"].is_string() && it["data"]["tls.crt"] != before
+        })
+        .await?;
+    let connections = stage.connections("cluster1")?;
+    stage.update_files_of_agents().await?;
+    stage.wait_for_connection("cluster1", connections).await?;
+    stage.log_step("the agent is connected with a new certificate");
+
+    let hub = &stage.hub;
+    let principal = ObjectRef::secret("argocd", "argocd-agent-principal-tls");
+    let before = hub.get(&stage::principal()).await?.context("the principal")?;
+    hub.delete(&principal).await?;
+    let template = |it: &Value| it["spec"]["template"]["metadata"]["annotations"].clone();
+    hub.wait_for(&stage::principal(), |it| template(it) != template(&before))
+        .await?;
+    let connections = stage.connections("cluster1")?;
+    stage.restart_principal().await?;
+    stage.wait_for_connection("cluster1", connections).await?;
+    delivers(stage, "three").await?;
+    stage.log_step("both go on after the principal has a new certificate");
+    Ok(())
+}
+
+/// Idle agents stay connected: gRPC's server closes connections of clients that send pings too often.
+async fn idle(stage: &Stage) -> Result<()> {
+    let before = [stage.connections("cluster1")?, stage.connections("cluster2")?];
+    wait::holds_for(
+        &stage.hub.client().await?,
+        &ObjectRef::application("guestbook"),
+        IDLE,
+        is_settled,
+    )
+    .await?;
+    let after = [stage.connections("cluster1")?, stage.connections("cluster2")?];
+    assert_eq!(before, after, "no agent connects again");
+    for agent in [&stage.managed, &stage.autonomous] {
+        let log = fs::read_to_string(agent.process.log())?;
+        ensure!(!log.contains("too_many_pings") && !log.contains("GoAway"), "{log}");
+    }
+    stage.log_step("idle agents stay connected");
+    Ok(())
+}
+
+/// The deletion of an Application on the hub deletes it, and what it deployed, on the cluster.
+async fn deleted_application(stage: &Stage) -> Result<()> {
+    let application = ObjectRef::application("guestbook");
+    stage.hub.delete(&application).await?;
+    stage.managed.cluster.wait_gone(&application).await?;
+    stage
+        .managed
+        .cluster
+        .wait_gone(&ObjectRef::deployment("guestbook", "guestbook-ui"))
+        .await?;
+    stage.hub.wait_gone(&application).await?;
+    stage.log_step("a deletion reaches the cluster");
+    Ok(())
+}
+
+fn is_settled(application: &Value) -> bool {
+    let status = &application["status"];
+    status["sync"]["status"] == "Synced" && status["health"]["status"] == "Healthy"
+}

@@ -1,0 +1,359 @@
+//! The hub with its principal, and two clusters with their agents.
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::ByteString;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use testbed::process::{self, Process};
+use testbed::{ArgoCd, Container, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, ports, wait};
+
+/// The Secret with an agent's certificate, on its cluster.
+pub(crate) const CLIENT_SECRET: &str = ocm::argocd_agent::CLIENT_SECRET;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_argocd-ocm-cmp");
+const CONTROLLER: &str = "argocd-ocm-cmp-controller";
+const PRINCIPAL: &str = "argocd-agent-principal";
+const AGENT: &str = "argocd-agent-agent";
+
+/// What the principal logs about each new connection.
+const CONNECTED: &str = "An agent connected to the subscription stream";
+
+pub(crate) struct Stage {
+    pub(crate) hub: Hub,
+    pub(crate) managed: Agent,
+    pub(crate) autonomous: Agent,
+    pub(crate) git: GitRepository,
+    argocd_agent: PathBuf,
+    principal: Process,
+    port: u16,
+    _controller: Process,
+    since: Instant,
+}
+
+/// A cluster with its agent.
+pub(crate) struct Agent {
+    pub(crate) cluster: ManagedCluster,
+    pub(crate) process: Process,
+}
+
+impl Stage {
+    pub(crate) async fn start() -> Result<Self> {
+        ensure!(testbed::available(), "the testbed cannot run here");
+        let argocd_agent = tokio::task::spawn_blocking(testbed::argocd_agent).await??;
+        let hub = Hub::start().await?;
+        hub.start_ocm_controllers().await?;
+        let git = GitRepository::new()?;
+        git.commit(&[
+            ("guestbook/deployment.yaml", DEPLOYMENT),
+            ("guestbook/config.yaml", &config("one")),
+        ])?;
+        let argocd = ArgoCd {
+            application_sets: true,
+            ..ArgoCd::default()
+        };
+        hub.start_argocd(argocd).await?;
+        let options = || ManagedClusterOptions {
+            registration_agent: true,
+            ..ManagedClusterOptions::default()
+        };
+        let (cluster1, cluster2) = tokio::try_join!(
+            hub.add_managed_cluster("cluster1", options()),
+            hub.add_managed_cluster("cluster2", options())
+        )?;
+        let since = Instant::now();
+        install(&hub)?;
+        let controller = start_controller(&hub).await?;
+        let port = ports::free()?;
+        prepare(&hub, port).await?;
+        let principal = start_principal(&hub, &argocd_agent, port).await?;
+        let (managed, autonomous) = tokio::try_join!(
+            Agent::start(cluster1, &argocd_agent, &[("ARGOCD_APPLICATION_NAMESPACES", "*")]),
+            Agent::start(cluster2, &argocd_agent, &[])
+        )?;
+        let stage = Self {
+            hub,
+            managed,
+            autonomous,
+            git,
+            argocd_agent,
+            principal,
+            port,
+            _controller: controller,
+            since,
+        };
+        for cluster in ["cluster1", "cluster2"] {
+            stage.wait_for_connection(cluster, 0).await?;
+        }
+        stage.log_step("both agents are connected");
+        Ok(stage)
+    }
+
+    pub(crate) fn log_step(&self, what: &str) {
+        println!("{what} ({:.1?} since the installation)", self.since.elapsed());
+    }
+
+    /// Returns the number of times that the agent of a cluster has connected.
+    pub(crate) fn connections(&self, cluster: &str) -> Result<usize> {
+        let log = fs::read_to_string(self.principal.log())?;
+        let of_it = |line: &&str| line.contains(CONNECTED) && line.contains(cluster);
+        Ok(log.lines().filter(of_it).count())
+    }
+
+    /// Waits until the agent of a cluster has connected once more.
+    pub(crate) async fn wait_for_connection(&self, cluster: &str, before: usize) -> Result<()> {
+        let what = format!("{cluster} connects; see {}", self.principal.log().display());
+        wait::eventually(&what, wait::DEADLINE, async || {
+            (self.connections(cluster).ok()? > before).then_some(())
+        })
+        .await
+    }
+
+    /// Ends the principal and starts it again, as Kubernetes does after a change of its Pods' template.
+    pub(crate) async fn restart_principal(&mut self) -> Result<()> {
+        self.principal.terminate().await?;
+        self.principal = start_principal(&self.hub, &self.argocd_agent, self.port).await?;
+        Ok(())
+    }
+
+    /// Writes the current certificates to the files of the agents, as the kubelet does.
+    pub(crate) async fn update_files_of_agents(&self) -> Result<()> {
+        for agent in [&self.managed, &self.autonomous] {
+            let container = Container::of(&agent.cluster, &self::agent(), AGENT).await?;
+            container.write_files().await?;
+        }
+        Ok(())
+    }
+
+    /// Reads an object of a cluster as argocd-server does, with the cluster's Secret on the hub.
+    pub(crate) fn through_resource_proxy(&self, cluster: &str, path: &str) -> Result<Value> {
+        let name = format!("cluster-{cluster}");
+        let secret = self
+            .hub
+            .kubectl(&["get", "secret", &name, "--namespace=argocd", "--output=json"])?;
+        let secret: Value = serde_json::from_str(&secret)?;
+        let config = ByteString::deserialize(&secret["data"]["config"])?.0;
+        let config: Value = serde_json::from_slice(&config)?;
+        let tls = &config["tlsClientConfig"];
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "it", "cluster": {
+                "server": "https://127.0.0.1:9090", "certificate-authority-data": tls["caData"],
+            }}],
+            "users": [{"name": "it", "user": {
+                "client-certificate-data": tls["certData"], "client-key-data": tls["keyData"],
+            }}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+            "current-context": "it",
+        });
+        let file = self.hub.logs().join(format!("{name}.kubeconfig"));
+        fs::write(&file, kubeconfig.to_string())?;
+        let file = file.display().to_string();
+        let shown = self.hub.kubectl(&["--kubeconfig", &file, "get", "--raw", path])?;
+        Ok(serde_json::from_str(&shown)?)
+    }
+
+    /// Checks that no request of the principal or of an agent was denied, except those that argocd-agent makes without need.
+    pub(crate) fn check_permissions(&self) -> Result<()> {
+        let denied = |plane: &testbed::ControlPlane, account: &str| -> Result<Vec<String>> {
+            let requests = plane.requests_by(account)?;
+            let denied = requests.iter().filter(|it| it["responseStatus"]["code"] == 403);
+            let mut denied: Vec<String> = denied
+                .map(|it| format!("{} {}", it["verb"], it["requestURI"]))
+                .collect();
+            denied.sort();
+            denied.dedup();
+            Ok(denied)
+        };
+        assert_eq!(denied(&self.hub, PRINCIPAL)?, [""; 0], "the principal");
+        Ok(())
+    }
+}
+
+impl Agent {
+    /// Starts the Argo CD and the agent that the add-on has deployed.
+    async fn start(cluster: ManagedCluster, argocd_agent: &Path, environment: &[(&str, &str)]) -> Result<Self> {
+        let ours = Path::new(PROGRAM);
+        cluster.wait_for(&agent(), |_| true).await?;
+        let prepare = Container::of(&cluster, &agent(), "prepare").await?;
+        wait::eventually("the Secrets of Argo CD are prepared", wait::DEADLINE, async || {
+            let mut command = prepare.command(ours, &[("argocd-ocm-cmp", ours)]).await.ok()?;
+            command.status().ok()?.success().then_some(())
+        })
+        .await?;
+        let argocd = ArgoCd {
+            account: Some("argocd-application-controller".to_owned()),
+            environment: environment
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            ..ArgoCd::default()
+        };
+        let addresses = cluster.start_argocd(&argocd).await?;
+        let container = Container::of(&cluster, &agent(), AGENT).await?;
+        let programs = [
+            ("/supervisor/argocd-ocm-cmp", ours),
+            ("/bin/argocd-agent", argocd_agent),
+        ];
+        let what = format!("the files of the agent of {} exist", cluster.name());
+        let mut command = wait::eventually(&what, wait::DEADLINE, async || {
+            container.command(argocd_agent, &programs).await.ok()
+        })
+        .await?;
+        // The ports of a Pod, and the Redis that stands in for the one of the manifests.
+        command.env("ARGOCD_AGENT_HEALTH_CHECK_PORT", ports::free()?.to_string());
+        command.env("ARGOCD_AGENT_METRICS_PORT", "0");
+        command.envs([("REDIS_ADDR", &*addresses.redis), ("REDIS_PASSWORD", "")]);
+        let log = cluster.logs().join(format!("argocd-agent-{}.log", cluster.name()));
+        let process = Process::start("argocd-agent", command, &log)?;
+        Ok(Self { cluster, process })
+    }
+}
+
+/// Runs `install`, as the documentation of argocd-agent does.
+fn install(hub: &Hub) -> Result<()> {
+    let mut command = process::command(PROGRAM, env!("CARGO_TARGET_TMPDIR").as_ref());
+    command.args(["install", "--features", "argocd-agent", "--kubeconfig"]);
+    let printed = command.arg(hub.kubeconfig_path()).output()?;
+    let text = [&printed.stdout[..], &printed.stderr[..]].concat();
+    let text = String::from_utf8_lossy(&text);
+    ensure!(printed.status.success(), "{text}");
+    assert!(
+        text.contains("deployment.apps/argocd-agent-principal created\n"),
+        "{text}"
+    );
+    Ok(())
+}
+
+async fn start_controller(hub: &Hub) -> Result<Process> {
+    let permission: &[&str] = &[
+        "create",
+        "addontemplates.addon.open-cluster-management.io",
+        "--all-namespaces",
+    ];
+    hub.wait_for_permissions("argocd", CONTROLLER, &[permission]).await?;
+    let command = process::controller(
+        PROGRAM,
+        env!("CARGO_TARGET_TMPDIR").as_ref(),
+        &[
+            "--controllers=gitopscluster,argocd-agent",
+            "--agent-supervisor-image=example.com/argocd-ocm-cmp:v1",
+        ],
+        ports::free()?,
+        hub.service_account_kubeconfig("argocd", CONTROLLER)?,
+    );
+    Process::start("controller", command, &hub.logs().join("controller.log"))
+}
+
+/// Creates a GitOpsCluster for each mode, and lets Applications of the autonomous cluster come to its namespace.
+async fn prepare(hub: &Hub, port: u16) -> Result<()> {
+    hub.create(&json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta2",
+        "kind": "ManagedClusterSetBinding",
+        "metadata": {"name": "global", "namespace": "argocd"},
+        "spec": {"clusterSet": "global"},
+    }))
+    .await?;
+    hub.create(&json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "argocd-agent-params", "namespace": "argocd"},
+        "data": {"principal.allowed-namespaces": "cluster2"},
+    }))
+    .await?;
+    for (cluster, mode) in [("cluster1", "managed"), ("cluster2", "autonomous")] {
+        let label = json!({"metadata": {"labels": {"mode": mode}}});
+        hub.patch(&ObjectRef::managed_cluster(cluster), &label).await?;
+        let selector = json!({"labelSelector": {"matchLabels": {"mode": mode}}});
+        hub.create(&json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+            "kind": "Placement",
+            "metadata": {"name": mode, "namespace": "argocd"},
+            "spec": {"predicates": [{"requiredClusterSelector": selector}]},
+        }))
+        .await?;
+        hub.create(&json!({
+            "apiVersion": "apps.open-cluster-management.io/v1alpha1",
+            "kind": "GitOpsCluster",
+            "metadata": {"name": mode, "namespace": "argocd"},
+            "spec": {
+                "placementRef": {"kind": "Placement", "name": mode},
+                "argoCDAgentAddon": {
+                    "mode": mode,
+                    "principalServerAddress": "127.0.0.1",
+                    "principalServerPort": port.to_string(),
+                },
+            },
+        }))
+        .await?;
+    }
+    Ok(())
+}
+
+/// Starts the principal as its Deployment says, but on a free port and with the Redis of the testbed.
+async fn start_principal(hub: &Hub, argocd_agent: &Path, port: u16) -> Result<Process> {
+    let what = "the files of the principal exist";
+    let mut command = wait::eventually(what, wait::DEADLINE, async || {
+        let container = Container::of(hub, &principal(), PRINCIPAL).await.ok()?;
+        container.command(argocd_agent, &[]).await.ok()
+    })
+    .await?;
+    command.args(["--listen-host=127.0.0.1", "--metrics-port=0"]);
+    command.arg(format!("--listen-port={port}"));
+    command.arg(format!("--healthz-port={}", ports::free()?));
+    command.arg("--redis-server-address").arg(hub.redis().context("Redis")?);
+    let process = Process::start(PRINCIPAL, command, &hub.logs().join("argocd-agent-principal.log"))?;
+    process.until_listening(port).await?;
+    Ok(process)
+}
+
+pub(crate) fn principal() -> ObjectRef {
+    ObjectRef::deployment("argocd", PRINCIPAL)
+}
+
+fn agent() -> ObjectRef {
+    ObjectRef::deployment("argocd", AGENT)
+}
+
+/// Returns an Application that deploys the guestbook on a cluster.
+pub(crate) fn guestbook(name: &str, git: &GitRepository, cluster: &str) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": name, "finalizers": ["resources-finalizer.argocd.argoproj.io"]},
+        "spec": {
+            "project": "default",
+            "source": {"repoURL": git.url(), "path": "guestbook", "targetRevision": "main"},
+            "destination": {"name": cluster, "namespace": "guestbook"},
+            "syncPolicy": {"automated": {"prune": true}, "syncOptions": ["CreateNamespace=true"]},
+        },
+    })
+}
+
+/// Returns a ConfigMap with this value.
+pub(crate) fn config(value: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\ndata:\n  value: {value}\n")
+}
+
+const DEPLOYMENT: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: guestbook-ui
+spec:
+  replicas: 1
+  selector:
+    matchLabels:
+      app: guestbook-ui
+  template:
+    metadata:
+      labels:
+        app: guestbook-ui
+    spec:
+      containers:
+      - name: guestbook-ui
+        image: example.com/guestbook:v1
+";

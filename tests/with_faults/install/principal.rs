@@ -1,0 +1,113 @@
+//! Tests of argocd-agent's principal: a hub without one gets ours, and another's stays and is checked.
+
+use super::installation;
+use anyhow::{Context, Result};
+use serde_json::json;
+use testbed::ObjectRef;
+
+const FEATURE: &str = "--features=argocd-agent";
+
+fn principal() -> ObjectRef {
+    ObjectRef::deployment("argocd", "argocd-agent-principal")
+}
+
+fn params() -> ObjectRef {
+    ObjectRef::config_map("argocd", "argocd-cmd-params-cm")
+}
+
+#[tokio::test]
+async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let before = installation.all()?;
+    let lines = installation.run_ok(&["install", FEATURE, "--agent-image=example.com/agent:v2"])?;
+    for line in [
+        "deployment.apps/argocd-agent-principal created\n",
+        "configmap/argocd-cmd-params-cm configured\n",
+        "deployment.apps/argocd-server configured\n",
+    ] {
+        assert!(lines.contains(line), "{lines}");
+    }
+    let hub = installation.hub;
+    let live = hub.get(&principal()).await?.context("the principal")?;
+    let container = &live["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"], "example.com/agent:v2");
+    let redis = hub.get(&params()).await?.context("Argo CD's")?["data"]["redis.server"].clone();
+    assert_eq!(redis, "argocd-agent-redis-proxy:6379");
+
+    let again = installation.run_ok(&["install", FEATURE, "--agent-image=example.com/agent:v2"])?;
+    assert!(!again.contains("created") && !again.contains("configured"), "{again}");
+    installation.run_ok(&["uninstall"])?;
+    installation.until(&before).await
+}
+
+#[tokio::test]
+async fn principal_of_another_stays_and_its_settings_are_checked() -> Result<()> {
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let hub = installation.hub;
+    // Reduced from argocd-agent's own manifests.
+    let variable = |name: &str, key: &str| {
+        let from = json!({"name": "argocd-agent-params", "key": key, "optional": true});
+        json!({"name": name, "valueFrom": {"configMapKeyRef": from}})
+    };
+    let labels = json!({"app.kubernetes.io/name": "argocd-agent-principal"});
+    let container = json!({
+        "name": "argocd-agent-principal",
+        "image": "example.com/agent:v1",
+        "args": ["principal"],
+        "env": [
+            variable("ARGOCD_PRINCIPAL_LISTEN_HOST", "principal.listen.host"),
+            variable("ARGOCD_PRINCIPAL_AUTH", "principal.auth"),
+            variable("ARGOCD_PRINCIPAL_DESTINATION_BASED_MAPPING", "principal.destination-based-mapping"),
+        ],
+    });
+    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [container]}});
+    let theirs = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "argocd-agent-principal", "namespace": "argocd", "labels": labels},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    });
+    let settings = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "argocd-agent-params", "namespace": "argocd"},
+        "data": {"principal.listen.host": "127.0.0.1", "principal.auth": "mtls:CN=([^,]+)"},
+    });
+    for object in [&theirs, &settings] {
+        hub.create(object).await?;
+    }
+    let before = installation.all()?;
+    let spec = hub.get(&principal()).await?.context("theirs")?["spec"].clone();
+
+    let lines = installation.run_ok(&["install", FEATURE])?;
+    assert!(
+        lines.contains("deployment.apps/argocd-agent-principal kept: it is the principal of this hub\n"),
+        "{lines}"
+    );
+    for problem in [
+        "it does not take the names of clusters from their certificates: set --auth, ARGOCD_PRINCIPAL_AUTH, or principal.auth in ",
+        "it cannot be reached from outside its Pod: set --listen-host, ",
+        "in the mode managed, it finds no cluster by spec.destination.name: set --destination-based-mapping, ",
+    ] {
+        let line = format!("\nDeployment argocd/argocd-agent-principal: {problem}");
+        assert!(lines.contains(&line), "{line} is missing in\n{lines}");
+    }
+    assert_eq!(hub.get(&principal()).await?.context("theirs")?["spec"], spec);
+    for ours in ["argocd-agent-redis-proxy", "argocd-agent-principal"] {
+        let service = ObjectRef::namespaced("v1", "Service", "argocd", ours);
+        assert_eq!(hub.get(&service).await?, None, "{ours} is theirs");
+    }
+    let redis = &hub.get(&params()).await?.context("Argo CD's")?["data"]["redis.server"];
+    assert!(redis.is_null(), "Argo CD's settings stay");
+
+    installation.run_ok(&["uninstall"])?;
+    installation.until(&before).await?;
+    for object in [&theirs, &settings] {
+        hub.delete(&ObjectRef::of(object)).await?;
+    }
+    hub.wait_gone(&principal()).await
+}
