@@ -2,9 +2,11 @@
 //! `commands` prints or applies the result.
 //!
 //! The files are the single source of truth. `features` maps features to files, `merge` combines objects with the same name,
-//! `namespace` moves them to the namespace of another Argo CD, and `settings` applies the flags. `ownership` decides about
+//! `namespace` moves them to the namespace of another Argo CD, `settings` applies the flags, and `argo_cd` adapts them to the
+//! names of Argo CD's parts on the hub, or to the ArgoCD resource of an operator. `ownership` decides about
 //! managers of fields of live objects, and `removal` about uninstalling.
 
+mod argo_cd;
 mod features;
 mod merge;
 mod namespace;
@@ -17,6 +19,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+pub use argo_cd::{ArgoCd, component_of};
 pub use features::{Feature, with_implied};
 pub use object::Object;
 pub use ownership::{
@@ -24,7 +27,7 @@ pub use ownership::{
     owns_argocd_fields,
 };
 pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, is_open_project, is_sample, live_policy};
-pub use principal::{PARAMS, PRINCIPALS, Principal, WrongSetting, wrong_settings};
+pub use principal::{CMD_PARAMS, PARAMS, PRINCIPALS, Principal, WrongSetting, unknown_redis, wrong_settings};
 pub use removal::{
     LABELS, PROJECT, has_additions, helm_release, is_ours, names_project, our_managers, stuck_deletions,
 };
@@ -56,6 +59,8 @@ const SHIPPED_NAMESPACE: &str = "argocd";
 pub struct InstallOptions {
     /// The namespace of Argo CD.
     pub namespace: String,
+    /// The parts of Argo CD on the hub.
+    pub argo_cd: ArgoCd,
     /// The image of this program.
     pub image: String,
     /// The image of Argo CD that provides kustomize and helm.
@@ -84,6 +89,7 @@ impl InstallOptions {
     pub fn everything(namespace: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
+            argo_cd: ArgoCd::default(),
             image: IMAGE.to_owned(),
             argocd_image: ARGOCD_IMAGE.to_owned(),
             agent_image: AGENT_IMAGE.to_owned(),
@@ -123,7 +129,9 @@ pub fn objects(options: &InstallOptions) -> Vec<Object> {
     for object in &mut objects {
         namespace::relocate(object, &options.namespace);
         settings::set(object, options, &features);
+        options.argo_cd.rename(object);
     }
+    objects = options.argo_cd.with_resource(objects, &options.namespace);
     let is_others = |it: &Object| matches!(options.policy, PolicySource::ConfigMap(_)) && it.name() == POLICY;
     objects.retain(|object| (object.is_addition() || !options.additions_only) && !is_others(object));
     objects.sort_by_key(Object::rank);

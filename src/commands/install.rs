@@ -8,8 +8,8 @@ use super::{Exit, fail, show};
 use crate::cli::HubInstallArgs;
 use crate::install;
 use crate::install::{
-    Feature, InstallOptions, MANAGER, Object, PolicySource, Principal, is_ours, is_unchanged, merged_managers, objects,
-    other_namespace, owns_argocd_fields,
+    ArgoCd, Feature, InstallOptions, MANAGER, Object, PolicySource, Principal, is_ours, is_unchanged, merged_managers,
+    objects, other_namespace, owns_argocd_fields,
 };
 use crate::runtime::runtime;
 use controller::LEASE;
@@ -41,6 +41,7 @@ pub(super) fn run(args: &HubInstallArgs) -> Exit {
 fn options(args: &HubInstallArgs, policy: PolicySource) -> InstallOptions {
     InstallOptions {
         namespace: args.namespace.clone(),
+        argo_cd: ArgoCd::default(),
         image: args.image.clone(),
         argocd_image: args.argocd_image.clone(),
         agent_image: args.agent_image.clone(),
@@ -61,13 +62,14 @@ async fn apply(
     requested: Option<PolicySource>,
 ) -> Result<Exit, Problems> {
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
+    options.argo_cd = hub.argo_cd(&args.namespace).await.map_err(Problems::one)?;
     let (source, about_policy) = policy::decided(&hub, &options, requested).await?;
     options.policy = source;
     let (principal, about_principal) = principal::decided(&hub, &options).await?;
     options.principal = principal;
     let objects = &objects(&options);
     let (served, note) = served(&hub, objects).await?;
-    let (found, mut lines) = fetch_live(&hub, args, &options.policy, served).await?;
+    let (found, mut lines) = fetch_live(&hub, args, &options, served).await?;
     lines.push_str(&note);
     lines.push_str(&about_principal);
     for (object, live) in &found {
@@ -79,14 +81,15 @@ async fn apply(
                 .map_err(Problems::one)?;
         }
     }
-    let how = ApplyOptions {
+    let how = |object: &Object, dry_run| ApplyOptions {
         manager: MANAGER,
-        force: args.force_conflicts,
-        dry_run: false,
+        // The lists of an ArgoCD have one manager each, so force would remove the entries of others.
+        force: args.force_conflicts && !object.is_argo_cd(),
+        dry_run,
     };
     let mut problems = Vec::new();
     for (object, _) in &found {
-        match hub.apply(object, ApplyOptions { dry_run: true, ..how }).await {
+        match hub.apply(object, how(object, true)).await {
             Ok(_) => {}
             Err(WriteError::Other(line)) => problems.push(line),
             Err(WriteError::Conflict(fields)) => problems.extend(conflict_lines(object, &fields)),
@@ -94,7 +97,7 @@ async fn apply(
     }
     Problems::or(problems, ())?;
     for (object, live) in &found {
-        match apply_object(&hub, object, live.as_ref(), how).await {
+        match apply_object(&hub, object, live.as_ref(), how(object, false)).await {
             Ok(line) => lines.push_str(&line),
             Err(problems) => {
                 show("summary", &lines);
@@ -117,7 +120,7 @@ async fn apply(
 async fn fetch_live<'o>(
     hub: &Hub,
     args: &HubInstallArgs,
-    source: &PolicySource,
+    options: &InstallOptions,
     objects: Vec<&'o Object>,
 ) -> Result<(LiveObjects<'o>, String), Problems> {
     let namespace = args.namespace.as_str();
@@ -138,7 +141,7 @@ async fn fetch_live<'o>(
         let other = live.as_ref().and_then(|live| other_namespace(live, namespace));
         match (&live, other) {
             // A core installation has no UI, whose only use of the principal this is.
-            (None, _) if object.is_of_argocd_server() && !args.features.contains(&Feature::Ui) => {
+            (None, _) if object.name() == options.argo_cd.server && !args.features.contains(&Feature::Ui) => {
                 writeln!(lines, "{object} left out: this Argo CD has no UI").expect("writing to a String never fails");
                 continue;
             }
@@ -157,7 +160,7 @@ async fn fetch_live<'o>(
                 writeln!(lines, "{object} kept").expect("writing to a String never fails");
                 continue;
             }
-            (Some(live), _) => match policy::kept(args, source, object, live) {
+            (Some(live), _) => match policy::kept(args, &options.policy, object, live) {
                 Existing::Overwrite => {}
                 Existing::Keep(why) => {
                     writeln!(lines, "{object} kept{why}").expect("writing to a String never fails");
@@ -254,13 +257,15 @@ pub(super) fn argocd_fields_error(object: &Object, live: &Value) -> Option<Strin
 /// Returns the conflicts of an object, one line each, with the remediation.
 fn conflict_lines(object: &Object, fields: &[(String, String)]) -> Vec<String> {
     let line = |(field, manager): &(String, String)| {
-        let other = if manager == "helm" {
-            "change it with helm"
+        let remediation = if object.is_argo_cd() {
+            "add our entries there by hand, from install --print"
+        } else if manager == "helm" {
+            "change it with helm, or pass --force-conflicts to take it over"
         } else {
-            "keep that value with a flag"
+            "keep that value with a flag, or pass --force-conflicts to take it over"
         };
         format!(
-            "{}: {field} is managed by {manager:?} with another value: {other}, or pass --force-conflicts to take it over",
+            "{}: {field} is managed by {manager:?} with another value: {remediation}",
             qualified_name(object)
         )
     };

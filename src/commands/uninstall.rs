@@ -57,7 +57,10 @@ async fn uninstall(args: &HubUninstallArgs) -> Result<Exit, Problems> {
 /// Removes all objects, and adds a line about each as soon as it is removed.
 async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), Problems> {
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
-    let ours = objects(&InstallOptions::everything(&args.namespace));
+    let ours = objects(&InstallOptions {
+        argo_cd: hub.argo_cd(&args.namespace).await.map_err(Problems::one)?,
+        ..InstallOptions::everything(&args.namespace)
+    });
     let found = if args.additions_only {
         Vec::new()
     } else {

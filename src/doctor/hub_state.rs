@@ -1,6 +1,7 @@
 //! The state of a hub as read: all of single objects, and the checked fields of kinds with many objects.
 
 use super::rights::Permission;
+use crate::install::component_of;
 use jiff::{SignedDuration, Timestamp};
 use ocm::resources::Resource;
 use serde_json::Value;
@@ -234,14 +235,6 @@ impl HubState {
             Lookup::Refused(_) => None,
         }
     }
-}
-
-/// Finds a component of Argo CD: by the name in its own manifests, by its labels, or by the names of operators and charts.
-fn component_of<'v>(all: &'v [Value], component: &str) -> Option<&'v Value> {
-    let find = |is_it: &dyn Fn(&Value) -> bool| all.iter().find(|it| is_it(it));
-    find(&|it| name(it) == format!("argocd-{component}"))
-        .or_else(|| find(&|it| it["metadata"]["labels"]["app.kubernetes.io/component"] == component))
-        .or_else(|| find(&|it| name(it).ends_with(&format!("-{component}"))))
 }
 
 /// Returns the name of an object.

@@ -19,31 +19,48 @@ pub(super) fn is_admission_policy(kind: &str) -> bool {
 
 /// An object of our files.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Object(Value<'static>);
+pub struct Object {
+    value: Value<'static>,
+    is_addition: bool,
+}
 
 impl Object {
+    /// Creates an object of a shipped file.
     pub(super) fn new(value: Value<'static>) -> Self {
-        Self(value)
+        let mut object = Self {
+            value,
+            is_addition: false,
+        };
+        object.is_addition = ARGO_CDS.contains(&(object.kind(), object.name()));
+        object
+    }
+
+    /// Creates an addition to an object of Argo CD.
+    pub(super) fn addition(value: Value<'static>) -> Self {
+        Self {
+            value,
+            is_addition: true,
+        }
     }
 
     /// Returns the value.
     #[must_use]
     pub fn value(&self) -> &Value<'static> {
-        &self.0
+        &self.value
     }
 
     pub(super) fn value_mut(&mut self) -> &mut Value<'static> {
-        &mut self.0
+        &mut self.value
     }
 
     pub(super) fn into_value(self) -> Value<'static> {
-        self.0
+        self.value
     }
 
     /// Returns its canonical JSON.
     #[must_use]
     pub fn json(&self) -> String {
-        json_of(&self.0)
+        json_of(&self.value)
     }
 
     /// Returns its `apiVersion`.
@@ -73,7 +90,7 @@ impl Object {
     /// Returns the value of one of its labels.
     #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {
-        let labels = self.0.as_map()?.get("metadata")?.as_map()?.get("labels")?;
+        let labels = self.value.as_map()?.get("metadata")?.as_map()?.get("labels")?;
         labels.as_map()?.get(name)?.as_str()
     }
 
@@ -96,13 +113,13 @@ impl Object {
     /// Returns true if it is one of Argo CD's own objects, to which we add fields, and not an object of ours.
     #[must_use]
     pub fn is_addition(&self) -> bool {
-        ARGO_CDS.contains(&(self.kind(), self.name()))
+        self.is_addition
     }
 
-    /// Returns true if it adds to argocd-server, which Argo CD's core installation does not have.
+    /// Returns true if it is the ArgoCD resource of an operator.
     #[must_use]
-    pub fn is_of_argocd_server(&self) -> bool {
-        (self.kind(), self.name()) == ("Deployment", "argocd-server")
+    pub fn is_argo_cd(&self) -> bool {
+        self.kind() == "ArgoCD"
     }
 
     /// Returns true if it limits the writes of the controller, which only Kubernetes 1.30 and later can check.
@@ -119,11 +136,14 @@ impl Object {
         if let Some(namespace) = self.namespace() {
             metadata.insert("namespace", text(namespace));
         }
-        Self(Value::map([
-            ("apiVersion", text(self.api_version())),
-            ("kind", text(self.kind())),
-            ("metadata", Value::Map(metadata)),
-        ]))
+        Self {
+            value: Value::map([
+                ("apiVersion", text(self.api_version())),
+                ("kind", text(self.kind())),
+                ("metadata", Value::Map(metadata)),
+            ]),
+            is_addition: self.is_addition,
+        }
     }
 
     /// Returns its position in the order of applies: objects that others need first, workloads last.
@@ -152,12 +172,12 @@ impl Object {
     }
 
     fn text(&self, key: &str) -> &str {
-        let value = self.0.as_map().and_then(|map| map.get(key)?.as_str());
+        let value = self.value.as_map().and_then(|map| map.get(key)?.as_str());
         value.unwrap_or_default()
     }
 
     fn metadata(&self, key: &str) -> Option<&str> {
-        self.0.as_map()?.get("metadata")?.as_map()?.get(key)?.as_str()
+        self.value.as_map()?.get("metadata")?.as_map()?.get(key)?.as_str()
     }
 }
 

@@ -11,6 +11,9 @@ pub const PRINCIPALS: [&str; 2] = ocm::argocd_agent::PRINCIPAL_DEPLOYMENTS;
 /// The ConfigMap with the settings of argocd-agent's own manifests.
 pub const PARAMS: &str = "argocd-agent-params";
 
+/// The ConfigMap with Argo CD's own settings.
+pub const CMD_PARAMS: &str = "argocd-cmd-params-cm";
+
 /// The installer of the hub's principal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Principal {
@@ -108,6 +111,18 @@ pub fn wrong_settings(principal: &Value, params: Option<&Value>) -> Vec<WrongSet
         );
     }
     wrong
+}
+
+/// Returns Argo CD's Redis if Argo CD has another one than the principal, which is to stand before it. `cmd_params` and `params` are
+/// the ConfigMaps [`CMD_PARAMS`] and [`PARAMS`], if they exist.
+#[must_use]
+pub fn unknown_redis<'v>(cmd_params: Option<&'v Value>, params: Option<&Value>) -> Option<&'v str> {
+    const PROXY: &str = "argocd-agent-redis-proxy";
+    const DEFAULT: &str = "argocd-redis:6379";
+    let redis = cmd_params?["data"]["redis.server"].as_str()?;
+    let known = params.and_then(|it| it["data"]["principal.redis.server.address"].as_str());
+    let is_proxy = redis.split([':', '.']).next() == Some(PROXY);
+    (!is_proxy && !redis.is_empty() && redis != known.unwrap_or(DEFAULT)).then_some(redis)
 }
 
 /// Returns the value of a setting in the first container. As in argocd-agent, a flag wins over the environment.
@@ -217,6 +232,20 @@ mod tests {
         principal["spec"]["template"]["spec"]["containers"][0]["args"] = json!(args);
         let wrong = json!({"data": {"principal.listen.host": "127.0.0.1", "principal.auth": "mtls:CN=([^,]+)"}});
         assert_eq!(wrong_settings(&principal, Some(&wrong)), []);
+    }
+
+    #[test]
+    fn another_redis_than_the_principals_is_found() {
+        let argocd = |redis: &str| json!({"data": {"redis.server": redis}});
+        let ha = "argocd-redis-ha-haproxy:6379";
+        assert_eq!(unknown_redis(Some(&argocd(ha)), None), Some(ha));
+        let known = json!({"data": {"principal.redis.server.address": ha}});
+        assert_eq!(unknown_redis(Some(&argocd(ha)), Some(&known)), None);
+        for redis in ["", "argocd-redis:6379", "argocd-agent-redis-proxy:6379"] {
+            assert_eq!(unknown_redis(Some(&argocd(redis)), None), None, "{redis}");
+        }
+        assert_eq!(unknown_redis(Some(&json!({})), None), None);
+        assert_eq!(unknown_redis(None, None), None);
     }
 
     #[test]

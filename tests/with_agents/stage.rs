@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use testbed::process::{self, Process};
-use testbed::{Hub, ManagedCluster, ManagedClusterOptions, ObjectRef};
+use testbed::{Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, wait};
 
 /// The address of the principal.
 pub(crate) const ADDRESS: &str = "192.0.2.7";
@@ -49,6 +49,7 @@ impl Stage {
         for object in select() {
             hub.create(&object).await?;
         }
+        assign_users(&cluster2).await?;
         hub.create(&discovery::routes()).await?;
         hub.create(&principal_service()).await?;
         balance(&hub).await?;
@@ -157,6 +158,75 @@ fn select() -> [Value; 2] {
             "kind": "Placement",
             "metadata": {"name": "test-clusters", "namespace": "argocd"},
             "spec": placement_spec(),
+        }),
+    ]
+}
+
+/// Makes a cluster assign the users of Pods, as OpenShift does, and waits until it refuses Pods that name their own.
+async fn assign_users(cluster: &ManagedCluster) -> Result<()> {
+    for object in assigned_users() {
+        cluster.create(&object).await?;
+    }
+    cluster
+        .wait_for(
+            &ObjectRef::namespaced("v1", "ServiceAccount", "default", "default"),
+            |_| true,
+        )
+        .await?;
+    let container = json!({"name": "it", "image": "example.com/it:v1", "securityContext": {"runAsUser": 999}});
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "it", "namespace": "default"},
+        "spec": {"containers": [container]},
+    });
+    wait::eventually("Pods must not name their user", wait::DEADLINE, async || {
+        let created = cluster.kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], &pod.to_string());
+        created
+            .is_err_and(|error| error.to_string().contains(USERS_ARE_ASSIGNED))
+            .then_some(())
+    })
+    .await
+}
+
+const USERS_ARE_ASSIGNED: &str = "users-are-assigned";
+
+/// Returns the rule of OpenShift about the users of Pods: only a Pod whose ServiceAccount may use `nonroot-v2` names its user.
+fn assigned_users() -> [Value; 3] {
+    let may_choose = "authorizer.serviceAccount(object.metadata.namespace, object.spec.serviceAccountName)\
+                      .group('security.openshift.io').resource('securitycontextconstraints').name('nonroot-v2').check('use').allowed()";
+    let users = "has(object.spec.securityContext) && (has(object.spec.securityContext.runAsUser) || has(object.spec.securityContext.runAsGroup) || has(object.spec.securityContext.fsGroup)) || \
+                 (object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : [])).exists(it, \
+                 has(it.securityContext) && (has(it.securityContext.runAsUser) || has(it.securityContext.runAsGroup)))";
+    let name = USERS_ARE_ASSIGNED;
+    [
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "system:openshift:scc:nonroot-v2"},
+            "rules": [{
+                "apiGroups": ["security.openshift.io"],
+                "resources": ["securitycontextconstraints"],
+                "resourceNames": ["nonroot-v2"],
+                "verbs": ["use"],
+            }],
+        }),
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "matchConstraints": {"resourceRules": [
+                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]},
+                ]},
+                "validations": [{"expression": format!("!({users}) || {may_choose}")}],
+            },
+        }),
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
         }),
     ]
 }

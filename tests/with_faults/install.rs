@@ -3,6 +3,7 @@
 
 mod elsewhere;
 mod helm;
+mod operated;
 mod policy;
 mod principal;
 mod upgrade;

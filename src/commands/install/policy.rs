@@ -3,7 +3,7 @@
 use super::{Hub, qualified_name};
 use crate::cli::HubInstallArgs;
 use crate::install::{
-    Feature, InstallOptions, Object, POLICY, POLICY_KEY, PolicySource, decide, is_open_project, live_policy, objects,
+    Feature, InstallOptions, Object, POLICY, POLICY_KEY, PolicySource, decide, is_open_project, live_policy,
     with_implied,
 };
 use generate::policy;
@@ -33,20 +33,16 @@ pub(super) async fn decided(
     options: &InstallOptions,
     requested: Option<PolicySource>,
 ) -> Result<(PolicySource, Option<String>), Problems> {
-    let everything = objects(&InstallOptions::everything(&options.namespace));
-    let is_repo_server = |it: &&Object| it.is_addition() && it.name() == "argocd-repo-server";
     let has_sidecar = with_implied(options.features.iter().copied()).contains(&Feature::Plugin);
-    let repo_server = everything
-        .iter()
-        .find(is_repo_server)
-        .filter(|_| has_sidecar || requested.is_some());
-    let Some(repo_server) = repo_server else {
+    if !has_sidecar && requested.is_none() {
         return Ok((PolicySource::Sample, None));
-    };
-    let live = hub.get(&repo_server.path(), repo_server.name()).await;
-    let live = live_policy(live.map_err(Problems::one)?.as_ref());
+    }
+    let (namespace, name) = (&options.namespace, &options.argo_cd.repo_server);
+    let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+    let live = hub.get(&path, name).await.map_err(Problems::one)?;
+    let live = live_policy(live.as_ref());
     let is_requested = requested.is_some();
-    let (source, about) = decide(requested, &live, &qualified_name(repo_server)).map_err(Problems::one)?;
+    let (source, about) = decide(requested, &live, &format!("Deployment {namespace}/{name}")).map_err(Problems::one)?;
     let to_mount = match &source {
         PolicySource::ConfigMap(name) if is_requested => Some(name.as_str()),
         PolicySource::Sample | PolicySource::Text(_) if options.additions_only => Some(POLICY),

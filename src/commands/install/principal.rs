@@ -1,7 +1,10 @@
 //! The principal of argocd-agent on a hub: found before ours is installed.
 
 use super::Hub;
-use crate::install::{Feature, InstallOptions, PARAMS, PRINCIPALS, Principal, objects, with_implied, wrong_settings};
+use crate::install::{
+    CMD_PARAMS, Feature, InstallOptions, PARAMS, PRINCIPALS, Principal, objects, unknown_redis, with_implied,
+    wrong_settings,
+};
 use manifest::problem::Problems;
 use std::fmt::Write as _;
 
@@ -34,5 +37,23 @@ pub(super) async fn decided(hub: &Hub, options: &InstallOptions) -> Result<(Prin
             writeln!(lines, "Deployment {}/{name}: {wrong}", options.namespace).expect(write);
         }
     }
-    Ok((principal, lines))
+    if principal == Principal::Theirs {
+        return Ok((principal, lines));
+    }
+    if let Some(resource) = &options.argo_cd.resource {
+        let line = format!(
+            "ArgoCD {}/{resource}: the principal is left to its operator: enable it in spec.argoCDAgent.principal\n",
+            options.namespace
+        );
+        return Ok((Principal::Theirs, line));
+    }
+    let read = async |name| hub.get(&config_maps, name).await.map_err(Problems::one);
+    match unknown_redis(read(CMD_PARAMS).await?.as_ref(), read(PARAMS).await?.as_ref()) {
+        None => Ok((principal, lines)),
+        Some(redis) => Err(Problems::one(format!(
+            "ConfigMap {}/{CMD_PARAMS}: redis.server is {redis}, which the principal does not know and would replace: set \
+             principal.redis.server.address to {redis} in ConfigMap {PARAMS}, and pass --force-conflicts",
+            options.namespace
+        ))),
+    }
 }

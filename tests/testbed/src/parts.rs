@@ -337,6 +337,12 @@ impl Parts {
         self.operator.join("build/redis")
     }
 
+    /// Returns the folder with argocd-operator's CRDs.
+    #[must_use]
+    pub fn argocd_operator_crds(&self) -> PathBuf {
+        self.operator.join("config/crd/bases")
+    }
+
     /// Returns Argo CD's script for the verification of commits, which its image has on the `PATH`.
     pub(crate) fn argocd_git_verify_wrapper(&self) -> PathBuf {
         self.argocd.join("hack/git-verify-wrapper.sh")

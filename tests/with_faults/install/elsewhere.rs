@@ -15,6 +15,7 @@ async fn argocd(hub: &Hub) -> Result<Vec<ObjectRef>> {
     let mut made = Vec::new();
     for of in [
         ObjectRef::config_map("argocd", "argocd-cm"),
+        ObjectRef::config_map("argocd", "argocd-cmd-params-cm"),
         ObjectRef::deployment("argocd", "argocd-repo-server"),
     ] {
         let live = hub.get(&of).await?.context("Argo CD")?;
@@ -167,7 +168,7 @@ async fn refuses_while_our_manager_owns_fields_of_argo_cd() -> Result<()> {
         );
     }
     // The remediation.
-    let [_, repo_server] = &theirs[..] else {
+    let [.., repo_server] = &theirs[..] else {
         panic!("{theirs:?}");
     };
     let (_, was) = before

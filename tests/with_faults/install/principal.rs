@@ -36,6 +36,29 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     let redis = hub.get(&params()).await?.context("Argo CD's")?["data"]["redis.server"].clone();
     assert_eq!(redis, "argocd-agent-redis-proxy:6379");
 
+    // Another Redis is not lost: the principal must know it first.
+    let redis = |server: &str| json!({"data": {"redis.server": server}});
+    hub.patch(&params(), &redis("argocd-redis-ha-haproxy:6379")).await?;
+    let force = [
+        "install",
+        FEATURE,
+        "--agent-image=example.com/agent:v2",
+        "--force-conflicts",
+    ];
+    let error = installation.run_err(&force)?;
+    let expected = "error: ConfigMap argocd/argocd-cmd-params-cm: redis.server is argocd-redis-ha-haproxy:6379, which the principal";
+    assert!(error.starts_with(expected), "{error}");
+    hub.create(&json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "argocd-agent-params", "namespace": "argocd"},
+        "data": {"principal.redis.server.address": "argocd-redis-ha-haproxy:6379"},
+    }))
+    .await?;
+    installation.run_ok(&force)?;
+    hub.delete(&ObjectRef::config_map("argocd", "argocd-agent-params"))
+        .await?;
+
     let again = installation.run_ok(&["install", FEATURE, "--agent-image=example.com/agent:v2"])?;
     assert!(!again.contains("created") && !again.contains("configured"), "{again}");
     installation.run_ok(&["uninstall"])?;

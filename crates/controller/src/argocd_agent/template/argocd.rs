@@ -21,6 +21,8 @@ pub(super) const DEFAULT_PROJECT: &str = ocm::pull_model::DEFAULT_PROJECT;
 
 const REDIS: &str = "argocd-redis";
 const REDIS_PORT: u16 = 6379;
+/// The user of Redis, as in Argo CD's own manifests: the image starts as root.
+const REDIS_USER: u32 = 999;
 const REPO_SERVER: &str = "argocd-repo-server";
 const REPO_SERVER_PORT: u16 = 8081;
 const PARAMS: &str = "argocd-cmd-params-cm";
@@ -135,6 +137,7 @@ fn redis(context: &TemplateContext<'_>) -> Value {
     redis["ports"] = json!([{"containerPort": REDIS_PORT}]);
     redis["readinessProbe"] = json!({"tcpSocket": {"port": REDIS_PORT}, "periodSeconds": 10});
     redis["volumeMounts"] = json!([mount("data", "/data")]);
+    redis["securityContext"]["runAsUser"] = REDIS_USER.into();
     stateful_set(context, REDIS, &template(REDIS, false, &[], &redis, &[scratch("data")]))
 }
 

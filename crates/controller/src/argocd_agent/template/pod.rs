@@ -3,9 +3,6 @@
 use super::super::labels;
 use serde_json::{Map, Value, json};
 
-/// The user ID in the images of Argo CD, argocd-agent and Redis.
-const USER: u32 = 999;
-
 /// Returns the security context of a container: stricter than the Pod Security Standard `restricted`.
 pub(super) fn security() -> Value {
     json!({
@@ -78,7 +75,8 @@ pub(super) fn template(name: &str, has_token: bool, init: &[Value], container: &
         "automountServiceAccountToken": has_token,
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "securityContext": {
-            "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
+            // The images name their users, and OpenShift assigns others.
+            "runAsNonRoot": true,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [container],

@@ -33,9 +33,25 @@ pub(super) fn of_argocd(context: &TemplateContext<'_>) -> Vec<Value> {
     for tokenless in ["argocd-repo-server", "argocd-redis"] {
         rights.push(account(context, tokenless, false));
     }
+    rights.push(of_redis(context));
     rights.extend(role_and_binding(context, CONTROLLER, &own_of_argocd()));
     rights.extend(of_argocd_everywhere(context, CONTROLLER));
     rights
+}
+
+/// Returns the permission of Redis to run as the user of its image. OpenShift assigns a user to all Pods without it. Other
+/// clusters do not have this ClusterRole, and then the binding has no effect.
+fn of_redis(context: &TemplateContext<'_>) -> Value {
+    let account = "argocd-redis";
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": context.metadata("argocd-redis-user"),
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:openshift:scc:nonroot-v2",
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": context.namespace}],
+    })
 }
 
 /// Returns the rules of the application-controller in its namespace.

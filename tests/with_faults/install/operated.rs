@@ -1,0 +1,143 @@
+//! Tests of an Argo CD that argocd-operator creates, the real one: the additions are in its ArgoCD resource, survive each
+//! reconcile, and are removed again.
+
+use super::{Installation, installation};
+use anyhow::{Context, Result};
+use controller::argocd_agent::shipped;
+use serde_json::{Value, json};
+use testbed::process::{self, Process};
+use testbed::{ObjectRef, Part, Parts};
+
+const NAMESPACE: &str = "operated";
+const HEALTH: &str = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
+
+fn argocd() -> ObjectRef {
+    ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", NAMESPACE, "cd")
+}
+
+fn repo_server() -> ObjectRef {
+    ObjectRef::deployment(NAMESPACE, "cd-repo-server")
+}
+
+fn config() -> ObjectRef {
+    ObjectRef::config_map(NAMESPACE, "argocd-cm")
+}
+
+/// Starts the operator with all permissions: those that it needs on a hub are its own affair.
+fn start_operator(installation: &Installation) -> Result<Process> {
+    let (parts, kubeconfig) = (Parts::ensure()?, installation.hub.kubeconfig_path());
+    let mut command = process::command(
+        parts.program(Part::ArgoCdOperator),
+        env!("CARGO_TARGET_TMPDIR").as_ref(),
+    );
+    command.args(["--metrics-bind-address=0", "--health-probe-bind-address=0"]);
+    command.env("KUBECONFIG", kubeconfig);
+    command.env("REDIS_CONFIG_PATH", parts.argocd_operator_redis());
+    command.env("WATCH_NAMESPACE", NAMESPACE);
+    command.envs([
+        ("ARGOCD_IMAGE", shipped::ARGOCD),
+        ("ARGOCD_REDIS_IMAGE", shipped::REDIS),
+    ]);
+    Process::start(
+        "argocd-operator",
+        command,
+        &installation.hub.logs().join("argocd-operator.log"),
+    )
+}
+
+fn named<'v>(list: &'v Value, name: &str) -> Option<&'v Value> {
+    list.as_array()?.iter().find(|it| it["name"] == name)
+}
+
+fn has_sidecar(repo_server: &Value) -> bool {
+    let pod = &repo_server["spec"]["template"]["spec"];
+    let is_policy_mounted = named(&pod["containers"], "argocd-ocm-cmp")
+        .is_some_and(|it| named(&it["volumeMounts"], "argocd-ocm-cmp-policy").is_some());
+    is_policy_mounted && named(&pod["initContainers"], "argocd-ocm-cmp-tools").is_some()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let hub = installation.hub;
+    hub.create_namespace(NAMESPACE).await?;
+    let crds = Parts::ensure()?.argocd_operator_crds();
+    for kind in [
+        "argocds",
+        "argocdexports",
+        "namespacemanagements",
+        "notificationsconfigurations",
+    ] {
+        let crd = crds.join(format!("argoproj.io_{kind}.yaml"));
+        hub.kubectl(&["apply", "--server-side", "-f", crd.to_str().context("a plain path")?])?;
+    }
+    hub.wait_for_crds().await?;
+    let operator = start_operator(&installation)?;
+    hub.create(&json!({
+        "apiVersion": "argoproj.io/v1beta1",
+        "kind": "ArgoCD",
+        "metadata": {"name": "cd", "namespace": NAMESPACE},
+        "spec": {"applicationSet": {}, "extraConfig": {"users.anonymous.enabled": "false"}},
+    }))
+    .await?;
+    for name in ["cd-repo-server", "cd-server", "cd-applicationset-controller"] {
+        hub.wait_for(&ObjectRef::deployment(NAMESPACE, name), |_| true).await?;
+    }
+
+    let words = ["install", "-n", NAMESPACE, "--features=plugin,applicationset,ui"];
+    let lines = installation.run_ok(&words)?;
+    assert!(lines.contains("argocd.argoproj.io/cd configured\n"), "{lines}");
+    assert!(!lines.contains("repo-server configured"), "{lines}");
+    hub.wait_for(&repo_server(), has_sidecar).await?;
+    let is_extended = |it: &Value| named(&it["spec"]["template"]["spec"]["volumes"], "argocd-ocm-cmp-ui").is_some();
+    hub.wait_for(&ObjectRef::deployment(NAMESPACE, "cd-server"), is_extended)
+        .await?;
+    hub.wait_for(&config(), |it| it["data"][HEALTH].is_string()).await?;
+    let binding = ObjectRef::namespaced(
+        "rbac.authorization.k8s.io/v1",
+        "RoleBinding",
+        NAMESPACE,
+        "argocd-ocm-cmp-placement",
+    );
+    let binding = hub.get(&binding).await?.context("the binding")?;
+    assert_eq!(binding["subjects"][0]["name"], "cd-applicationset-controller");
+
+    // The next change of the resource makes the operator write the Deployment again.
+    let change = json!({"spec": {"repo": {"logLevel": "debug"}}});
+    hub.patch(&argocd(), &change).await?;
+    let is_changed = |it: &Value| it["spec"]["template"].to_string().contains("debug");
+    let changed = hub.wait_for(&repo_server(), is_changed).await?;
+    assert!(has_sidecar(&changed), "{changed:#}");
+    let again = installation.run_ok(&words)?;
+    assert!(!again.contains("created") && !again.contains("configured"), "{again}");
+
+    let lines = installation.run_ok(&["uninstall", "-n", NAMESPACE])?;
+    assert!(lines.contains("argocd.argoproj.io/cd restored\n"), "{lines}");
+    hub.wait_for(&repo_server(), |it| !it["spec"].to_string().contains("argocd-ocm-cmp"))
+        .await?;
+    let left = hub.get(&argocd()).await?.context("theirs")?;
+    assert_eq!(left["spec"]["extraConfig"], json!({"users.anonymous.enabled": "false"}));
+    hub.wait_for(&config(), |it| it["data"][HEALTH].is_null()).await?;
+
+    // A list of the resource has one manager, so nothing may take over that of another.
+    let theirs =
+        json!({"spec": {"repo": {"sidecarContainers": [{"name": "theirs", "image": "example.com/plugin:v1"}]}}});
+    hub.patch(&argocd(), &theirs).await?;
+    for force in [&[][..], &["--force-conflicts"]] {
+        let error = installation.run_err(&[&words[..], force].concat())?;
+        let expected = "error: ArgoCD operated/cd: .spec.repo.sidecarContainers is managed by ";
+        assert!(
+            error.starts_with(expected) && error.contains("add our entries there by hand"),
+            "{error}"
+        );
+    }
+
+    hub.delete(&argocd()).await?;
+    hub.wait_gone(&argocd()).await?;
+    operator.terminate().await?;
+    let namespace = ObjectRef::namespace(NAMESPACE);
+    hub.delete(&namespace).await?;
+    hub.wait_gone(&namespace).await
+}
