@@ -218,7 +218,7 @@ impl Hub {
     /// Returns the GitOpsClusters whose agents have another version than the principal.
     async fn other_versions(&self) -> Result<Lookup<BTreeSet<String>>, Error> {
         let path = GITOPS_CLUSTERS.path(&ObjectRef::new("", ""));
-        self.list_reduced(&path, ListParams::default(), read::other_version)
+        self.list_reduced(&path, ListParams::default(), |it| read::other_version(&it))
             .await
     }
 

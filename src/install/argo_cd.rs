@@ -39,6 +39,7 @@ impl Default for ArgoCd {
 
 /// Finds a component of Argo CD among workloads: by the name in its own manifests, by its labels, or by the names of operators
 /// and charts.
+#[must_use]
 pub fn component_of<'v>(all: &'v [Json], component: &str) -> Option<&'v Json> {
     let find = |is_it: &dyn Fn(&Json) -> bool| all.iter().find(|it| is_it(it));
     let name = |it: &Json| it["metadata"]["name"].as_str().unwrap_or_default().to_owned();

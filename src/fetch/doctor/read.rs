@@ -103,7 +103,7 @@ pub(super) fn addon(read: Conditioned) -> (String, bool) {
 }
 
 /// Returns the namespace and name of a GitOpsCluster whose agents have another version than the principal.
-pub(super) fn other_version(read: Conditioned) -> Option<String> {
+pub(super) fn other_version(read: &Conditioned) -> Option<String> {
     let Metadata { namespace, name, .. } = &read.metadata;
     (read.status("AgentVersionMatches") == Some("False")).then(|| format!("{namespace}/{name}"))
 }

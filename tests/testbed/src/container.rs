@@ -22,7 +22,8 @@ pub struct Container<'p> {
     plane: &'p ControlPlane,
     namespace: String,
     pod: Value,
-    container: Value,
+    /// The container in the Pod.
+    spec: Value,
     /// The root of its files.
     root: PathBuf,
 }
@@ -43,7 +44,7 @@ impl<'p> Container<'p> {
                 .bench
                 .folder(&format!("{}/containers/{}-{name}", plane.name(), deployment.name))?,
             namespace: text(&live["metadata"]["namespace"]).to_owned(),
-            container: container.clone(),
+            spec: container.clone(),
             pod: pod.clone(),
             plane,
         })
@@ -54,12 +55,10 @@ impl<'p> Container<'p> {
     pub async fn command(&self, entrypoint: &Path, programs: &[(&str, &Path)]) -> Result<Command> {
         self.write_files().await?;
         let mut words = vec![entrypoint.display().to_string()];
-        if !items(&self.container["command"]).is_empty() {
+        if !items(&self.spec["command"]).is_empty() {
             words.clear();
         }
-        let given = ["command", "args"]
-            .into_iter()
-            .flat_map(|list| items(&self.container[list]));
+        let given = ["command", "args"].into_iter().flat_map(|list| items(&self.spec[list]));
         words.extend(
             given
                 .map(text)
@@ -70,7 +69,7 @@ impl<'p> Container<'p> {
         );
         let mut command = process::command(&words[0], &self.root);
         command.args(&words[1..]);
-        for variable in items(&self.container["env"]) {
+        for variable in items(&self.spec["env"]) {
             if let Some(value) = self.value(variable).await? {
                 command.env(text(&variable["name"]), self.on_this_machine(&value));
             }
@@ -85,7 +84,7 @@ impl<'p> Container<'p> {
 
     /// Writes the files of the volumes, as the kubelet does at the start of a Pod, and after each change of a Secret.
     pub async fn write_files(&self) -> Result<()> {
-        for mount in items(&self.container["volumeMounts"]) {
+        for mount in items(&self.spec["volumeMounts"]) {
             let folder = self.root.join(text(&mount["mountPath"]).trim_start_matches('/'));
             fs::create_dir_all(&folder)?;
             let volume = items(&self.pod["volumes"])
@@ -157,7 +156,7 @@ impl<'p> Container<'p> {
         bail!("the testbed has no such variable: {variable}")
     }
 
-    /// Returns the data of a Secret or ConfigMap, if it exists.
+    /// Returns the data of a Secret or `ConfigMap`, if it exists.
     async fn data(&self, kind: &str, name: &str) -> Result<Option<Vec<(String, Vec<u8>)>>> {
         let is_secret = kind == "secret";
         let object = if is_secret {
@@ -181,7 +180,7 @@ impl<'p> Container<'p> {
 
     /// Replaces the paths of volumes in a word by those on this machine.
     fn on_this_machine(&self, word: &str) -> String {
-        let mounts = items(&self.container["volumeMounts"])
+        let mounts = items(&self.spec["volumeMounts"])
             .iter()
             .map(|it| text(&it["mountPath"]));
         let (flag, path) = word.split_once('=').map_or(("", word), |(flag, path)| (flag, path));
