@@ -2,8 +2,8 @@
 
 use super::installation;
 use anyhow::{Context, Result};
-use serde_json::json;
-use testbed::ObjectRef;
+use serde_json::{Value, json};
+use testbed::{Hub, ObjectRef};
 
 const FEATURE: &str = "--features=argocd-agent";
 
@@ -36,6 +36,8 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     let redis = hub.get(&params()).await?.context("Argo CD's")?["data"]["redis.server"].clone();
     assert_eq!(redis, "argocd-agent-redis-proxy:6379");
 
+    check_network(hub).await?;
+
     // Another Redis is not lost: the principal must know it first.
     let redis = |server: &str| json!({"data": {"redis.server": server}});
     hub.patch(&params(), &redis("argocd-redis-ha-haproxy:6379")).await?;
@@ -63,6 +65,32 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     assert!(!again.contains("created") && !again.contains("configured"), "{again}");
     installation.run_ok(&["uninstall"])?;
     installation.until(&before).await
+}
+
+/// Checks that the NetworkPolicies select the Pods of Argo CD's own manifests: those that use the proxies, and Redis.
+async fn check_network(hub: &Hub) -> Result<()> {
+    let names = async |policy: &str, selector: &str| -> Result<Vec<Value>> {
+        let policy = ObjectRef::namespaced("networking.k8s.io/v1", "NetworkPolicy", "argocd", policy);
+        let policy = hub.get(&policy).await?.context("the policy")?;
+        let names = policy
+            .pointer(selector)
+            .and_then(|it| it["matchExpressions"][0]["values"].as_array());
+        names.cloned().with_context(|| format!("{selector} in {policy}"))
+    };
+    let users = names("argocd-agent-principal", "/spec/ingress/1/from/0/podSelector").await?;
+    let redis = names("argocd-agent-principal-redis", "/spec/podSelector").await?;
+    for (kind, name, selected) in [
+        ("Deployment", "argocd-server", &users),
+        ("Deployment", "argocd-repo-server", &users),
+        ("StatefulSet", "argocd-application-controller", &users),
+        ("Deployment", "argocd-redis", &redis),
+    ] {
+        let workload = ObjectRef::namespaced("apps/v1", kind, "argocd", name);
+        let workload = hub.get(&workload).await?.context(name)?;
+        let label = &workload["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"];
+        assert!(selected.contains(label), "{name}: {label} is not in {selected:?}");
+    }
+    Ok(())
 }
 
 #[tokio::test]

@@ -19,7 +19,13 @@ const BY_KUBECTL: [(&str, &[&str]); 7] = [
     ),
     (
         "apply --server-side --field-manager argocd-ocm-cmp",
-        &["deploy/argocd_cm.yaml", "deploy_cmp.yaml", "deploy/deploy_ui.yaml"],
+        &[
+            "deploy/argocd_cm.yaml",
+            "deploy_cmp.yaml",
+            "deploy/deploy_ui.yaml",
+            "deploy/deploy_principal.yaml",
+            "deploy/redis_proxy.yaml",
+        ],
     ),
     (
         "apply --server-side --field-manager argocd-ocm-cmp-policy",
@@ -119,6 +125,10 @@ fn lasting(object: &Value) -> Value {
     }
     if let Some(spec) = object["spec"].as_object_mut() {
         spec.retain(|key, _| !key.starts_with("clusterIP"));
+    }
+    // The API server assigns free ports.
+    for port in object["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        port["nodePort"] = Value::Null;
     }
     object["status"] = Value::Null;
     object
