@@ -19,7 +19,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use argo_cd::{ArgoCd, component_of};
+pub use argo_cd::{ArgoCd, arguments, component_of, named};
 pub use features::{Feature, with_implied};
 pub use object::Object;
 pub use ownership::{

@@ -41,6 +41,12 @@
 {{- if semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version }}true{{ end -}}
 {{- end -}}
 
+{{/* Not empty if the release has the principal of argocd-agent. */}}
+{{- define "argocd-ocm-cmp.principal" -}}
+{{- $on := include "argocd-ocm-cmp.features" . | fromJson -}}
+{{- if and (hasKey $on "argocd-agent") .Values.principal.enabled }}true{{ end -}}
+{{- end -}}
+
 {{/* The controllers to run, in the order of the help. */}}
 {{- define "argocd-ocm-cmp.controllers" -}}
 {{- $on := include "argocd-ocm-cmp.features" . | fromJson -}}

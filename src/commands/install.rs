@@ -62,10 +62,11 @@ async fn apply(
     requested: Option<PolicySource>,
 ) -> Result<Exit, Problems> {
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
-    options.argo_cd = hub.argo_cd(&args.namespace).await.map_err(Problems::one)?;
-    let (source, about_policy) = policy::decided(&hub, &options, requested).await?;
+    let workloads = &hub.workloads(&args.namespace).await.map_err(Problems::one)?;
+    options.argo_cd = ArgoCd::among(workloads);
+    let (source, about_policy) = policy::decided(&hub, &options, workloads, requested).await?;
     options.policy = source;
-    let (principal, about_principal) = principal::decided(&hub, &options).await?;
+    let (principal, about_principal) = principal::decided(&hub, &options, workloads).await?;
     options.principal = principal;
     let objects = &objects(&options);
     let (served, note) = served(&hub, objects).await?;

@@ -4,8 +4,8 @@ use super::install::{ApplyOptions, Hub, WriteError, argocd_fields_error, qualifi
 use super::{Exit, fail, show};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
-    InstallOptions, LABELS, Object, POLICY, PROJECT, belongs_to_another_argocd, has_additions, helm_release, is_ours,
-    is_sample, names_project, objects, other_namespace, our_managers, stuck_deletions,
+    ArgoCd, InstallOptions, LABELS, Object, POLICY, PROJECT, belongs_to_another_argocd, has_additions, helm_release,
+    is_ours, is_sample, names_project, objects, other_namespace, our_managers, stuck_deletions,
 };
 use crate::runtime::runtime;
 use controller::LEASE;
@@ -57,8 +57,9 @@ async fn uninstall(args: &HubUninstallArgs) -> Result<Exit, Problems> {
 /// Removes all objects, and adds a line about each as soon as it is removed.
 async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), Problems> {
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
+    let workloads = hub.workloads(&args.namespace).await.map_err(Problems::one)?;
     let ours = objects(&InstallOptions {
-        argo_cd: hub.argo_cd(&args.namespace).await.map_err(Problems::one)?,
+        argo_cd: ArgoCd::among(&workloads),
         ..InstallOptions::everything(&args.namespace)
     });
     let found = if args.additions_only {

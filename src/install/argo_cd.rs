@@ -1,8 +1,10 @@
 //! The parts of Argo CD on a hub under any names, and the ArgoCD resource of an operator that creates them.
 
-use super::Object;
 use super::merge::merge;
+use super::settings::fields;
+use super::{CMD_PARAMS, Object};
 use manifest::value::{Map, Value};
+use ocm::tracking::CONFIG_MAP;
 use serde_json::Value as Json;
 
 /// The component label of Argo CD's manifests, of its Helm chart and of operators.
@@ -42,10 +44,27 @@ impl Default for ArgoCd {
 #[must_use]
 pub fn component_of<'v>(all: &'v [Json], component: &str) -> Option<&'v Json> {
     let find = |is_it: &dyn Fn(&Json) -> bool| all.iter().find(|it| is_it(it));
-    let name = |it: &Json| it["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    find(&|it| name(it) == format!("argocd-{component}"))
+    named(all, &format!("argocd-{component}"))
         .or_else(|| find(&|it| it["metadata"]["labels"][COMPONENT] == component))
-        .or_else(|| find(&|it| name(it).ends_with(&format!("-{component}"))))
+        .or_else(|| find(&|it| name_of(it).is_some_and(|name| name.ends_with(&format!("-{component}")))))
+}
+
+/// Returns the workload of that name.
+#[must_use]
+pub fn named<'v>(all: &'v [Json], name: &str) -> Option<&'v Json> {
+    all.iter().find(|it| name_of(it) == Some(name))
+}
+
+/// Returns the command of a container and its arguments.
+pub fn arguments(container: &Json) -> impl Iterator<Item = &str> {
+    let lists = ["command", "args"]
+        .into_iter()
+        .filter_map(|list| container[list].as_array());
+    lists.flatten().filter_map(Json::as_str)
+}
+
+fn name_of(workload: &Json) -> Option<&str> {
+    workload["metadata"]["name"].as_str()
 }
 
 impl ArgoCd {
@@ -56,7 +75,7 @@ impl ArgoCd {
         let shipped = Self::default();
         let found = |component| component_of(workloads, component);
         let name = |component, otherwise: String| {
-            let name = found(component).and_then(|it| it["metadata"]["name"].as_str());
+            let name = found(component).and_then(name_of);
             name.map_or(otherwise, str::to_owned)
         };
         let account = |component, otherwise: String| {
@@ -75,38 +94,29 @@ impl ArgoCd {
         }
     }
 
-    /// Replaces the names of Argo CD's own manifests in an object of our files.
+    /// Replaces the names of Argo CD's own manifests in an object of our files: in an addition, and in the subjects of a binding.
     pub(super) fn rename(&self, object: &mut Object) {
         let shipped = Self::default();
-        let is_addition = object.is_addition();
-        let Some(map) = object.value_mut().as_map_mut() else {
-            return;
-        };
-        let rename = |value: &mut Value<'static>, names: [(&str, &str); 2]| {
-            let found = names.into_iter().find(|(from, _)| value.as_str() == Some(*from));
-            if let Some((_, to)) = found {
-                *value = Value::text(to);
-            }
-        };
-        if is_addition && let Some(name) = map.get_mut("metadata").and_then(|it| it.as_map_mut()?.get_mut("name")) {
-            let names = [
-                (&*shipped.repo_server, &*self.repo_server),
-                (&*shipped.server, &*self.server),
-            ];
-            rename(name, names);
-        }
-        let Some(Value::List(subjects)) = map.get_mut("subjects") else {
-            return;
-        };
         let names = [
-            (&*shipped.application_controller, &*self.application_controller),
-            (&*shipped.application_set_controller, &*self.application_set_controller),
+            (&shipped.repo_server, &self.repo_server),
+            (&shipped.server, &self.server),
+            (&shipped.application_controller, &self.application_controller),
+            (&shipped.application_set_controller, &self.application_set_controller),
         ];
-        for subject in subjects {
-            if let Some(name) = subject.as_map_mut().and_then(|it| it.get_mut("name")) {
-                rename(name, names);
+        let rename = |named: &mut Map<'static>| {
+            let Some(name) = named.get_mut("name") else { return };
+            if let Some((_, to)) = names.iter().find(|(from, _)| name.as_str() == Some(from.as_str())) {
+                *name = Value::text(to.as_str());
             }
-        }
+        };
+        fields(object.value_mut(), &["metadata"], rename);
+        fields(object.value_mut(), &[], |object| {
+            if let Some(Value::List(subjects)) = object.get_mut("subjects") {
+                for subject in subjects {
+                    fields(subject, &[], rename);
+                }
+            }
+        });
     }
 
     /// Replaces the additions to Argo CD's objects by an addition to the ArgoCD resource with the same effect, if there is one.
@@ -120,9 +130,9 @@ impl ArgoCd {
         }
         let mut spec = Value::Map(Map::of([]));
         for addition in additions {
-            let part = if addition.name() == "argocd-cm" {
+            let part = if addition.name() == CONFIG_MAP {
                 data("extraConfig", addition)
-            } else if addition.name() == "argocd-cmd-params-cm" {
+            } else if addition.name() == CMD_PARAMS {
                 data("cmdParams", addition)
             } else if addition.name() == self.repo_server {
                 pod("repo", addition)
@@ -193,10 +203,9 @@ fn list(value: Option<Value<'static>>) -> Vec<Value<'static>> {
 /// Takes the value at a path, if it exists.
 fn take(value: &mut Value<'static>, path: &[&str]) -> Option<Value<'static>> {
     let (last, above) = path.split_last()?;
-    let parent = above
-        .iter()
-        .try_fold(value, |value, step| value.as_map_mut()?.get_mut(step));
-    parent?.as_map_mut()?.remove(last)
+    let mut taken = None;
+    fields(value, above, |parent| taken = parent.remove(last));
+    taken
 }
 
 #[cfg(test)]

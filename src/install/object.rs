@@ -1,13 +1,14 @@
 //! An object to install, with its API path.
 
-use super::json_of;
+use super::{CMD_PARAMS, json_of};
 use manifest::value::{Map, Value};
+use ocm::tracking::CONFIG_MAP;
 use std::fmt;
 
 /// Argo CD's own objects, to which we only add fields. They must exist.
 const ARGO_CDS: [(&str, &str); 4] = [
-    ("ConfigMap", "argocd-cm"),
-    ("ConfigMap", "argocd-cmd-params-cm"),
+    ("ConfigMap", CONFIG_MAP),
+    ("ConfigMap", CMD_PARAMS),
     ("Deployment", "argocd-repo-server"),
     ("Deployment", "argocd-server"),
 ];

@@ -1,7 +1,7 @@
 //! The principal of argocd-agent on a hub: ours, or one that was there before, whose settings are checked.
 
-use super::Object;
 use super::removal::is_ours;
+use super::{Object, arguments};
 use serde_json::Value;
 use std::fmt;
 
@@ -65,9 +65,9 @@ const AUTH_VALUE: &str = "mtls:subject:^CN=system:open-cluster-management:cluste
 /// A setting of a principal with which agents cannot connect, or get no Applications.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongSetting {
-    /// What is wrong.
+    /// The problem.
     pub problem: &'static str,
-    /// How to correct it.
+    /// The remediation.
     pub remediation: String,
 }
 
@@ -128,8 +128,7 @@ pub fn unknown_redis<'v>(cmd_params: Option<&'v Value>, params: Option<&Value>) 
 /// Returns the value of a setting in the first container. As in argocd-agent, a flag wins over the environment.
 fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &Setting) -> Option<&'v str> {
     let container = &principal["spec"]["template"]["spec"]["containers"][0];
-    let list = |key: &str| container[key].as_array().into_iter().flatten();
-    let arguments: Vec<&str> = list("command").chain(list("args")).filter_map(Value::as_str).collect();
+    let arguments: Vec<&str> = arguments(container).collect();
     let flag = arguments.iter().enumerate().find_map(|(at, argument)| {
         match argument.strip_prefix(setting.flag)?.strip_prefix('=') {
             Some(value) => Some(value),
@@ -144,7 +143,8 @@ fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &Sett
         }
     });
     flag.or_else(|| {
-        let variable = list("env").find(|it| it["name"] == setting.variable)?;
+        let mut variables = container["env"].as_array().into_iter().flatten();
+        let variable = variables.find(|it| it["name"] == setting.variable)?;
         let from_params = || {
             let key = variable["valueFrom"]["configMapKeyRef"]["key"].as_str()?;
             params?["data"][key].as_str()

@@ -154,7 +154,7 @@ fn each_container(deployment: &mut Value<'static>, mut change: impl FnMut(&mut M
 }
 
 /// Changes the mapping at a path, if it exists.
-fn fields(value: &mut Value<'static>, path: &[&str], change: impl FnOnce(&mut Map<'static>)) {
+pub(super) fn fields(value: &mut Value<'static>, path: &[&str], change: impl FnOnce(&mut Map<'static>)) {
     let found = path.iter().try_fold(value, |value, step| match value {
         Value::Map(map) => map.get_mut(step),
         _ => None,

@@ -9,12 +9,14 @@
     reason = "clippy.toml restricts the program; tests may read files and the clock, and print"
 )]
 
+#[path = "../common/agent_controller.rs"]
+mod agent_controller;
 #[path = "../with_agents/controller.rs"]
 mod controller;
 mod peer;
 
+use agent_controller::ACCOUNT;
 use anyhow::{Context, Result, ensure};
-use controller::ACCOUNT;
 use peer::{addon, decoded, management, secret, work};
 use serde_json::{Value, json};
 use testbed::{Hub, ObjectRef};

@@ -11,6 +11,8 @@
     reason = "clippy.toml restricts the program; tests may read files and the clock, and print"
 )]
 
+#[path = "../common/agent_controller.rs"]
+mod agent_controller;
 mod controller;
 mod discovery;
 mod handshake;

@@ -1,6 +1,7 @@
 //! The hub, its clusters, and the controller as shipped.
 
-use crate::controller::{self, ACCOUNT};
+use crate::agent_controller::ACCOUNT;
+use crate::controller;
 use crate::discovery;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::ByteString;
@@ -8,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use testbed::process::{self, Process};
-use testbed::{Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, wait};
+use testbed::{Hub, ManagedCluster, ObjectRef, wait};
 
 /// The address of the principal.
 pub(crate) const ADDRESS: &str = "192.0.2.7";
@@ -29,16 +30,7 @@ impl Stage {
         if !testbed::available() {
             return Ok(None);
         }
-        let hub = Hub::start().await?;
-        hub.start_ocm_controllers().await?;
-        let options = || ManagedClusterOptions {
-            registration_agent: true,
-            ..ManagedClusterOptions::default()
-        };
-        let (cluster1, cluster2) = tokio::try_join!(
-            hub.add_managed_cluster("cluster1", options()),
-            hub.add_managed_cluster("cluster2", options())
-        )?;
+        let (hub, cluster1, cluster2) = Hub::start_with_joined_clusters().await?;
         for name in ["cluster1", "cluster2"] {
             hub.patch(
                 &ObjectRef::managed_cluster(name),

@@ -15,6 +15,8 @@
     reason = "clippy.toml restricts the program; tests may read files and the clock, and print"
 )]
 
+#[path = "../common/agent_controller.rs"]
+mod agent_controller;
 mod stage;
 
 use anyhow::{Context, Result, ensure};
@@ -108,7 +110,9 @@ async fn live_objects(stage: &Stage) -> Result<()> {
     });
     let tree = tree.await?;
     assert!(tree.to_string().contains("\"guestbook-ui\""), "{tree:#}");
-    let shown = stage.through_resource_proxy("cluster1", "/api/v1/namespaces/guestbook/configmaps/config")?;
+    let shown = stage
+        .through_resource_proxy("cluster1", "/api/v1/namespaces/guestbook/configmaps/config")
+        .await?;
     assert_eq!(shown["data"]["value"], "two", "{shown:#}");
     stage.log_step("the hub shows live objects");
     Ok(())

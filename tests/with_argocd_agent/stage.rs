@@ -1,5 +1,6 @@
 //! The hub with its principal, and two clusters with their agents.
 
+use crate::agent_controller;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::ByteString;
 use serde::Deserialize;
@@ -8,17 +9,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use testbed::process::{self, Process};
-use testbed::{ArgoCd, Container, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, ports, wait};
+use testbed::{ArgoCd, Container, GitRepository, Hub, ManagedCluster, ObjectRef, ports, wait};
 
 /// The Secret with an agent's certificate, on its cluster.
 pub(crate) const CLIENT_SECRET: &str = ocm::argocd_agent::CLIENT_SECRET;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_argocd-ocm-cmp");
-const CONTROLLER: &str = "argocd-ocm-cmp-controller";
 const PRINCIPAL: &str = "argocd-agent-principal";
 const AGENT: &str = "argocd-agent-agent";
 
-/// What the principal logs about each new connection.
+/// The log message of the principal about a new connection.
 const CONNECTED: &str = "An agent connected to the subscription stream";
 
 pub(crate) struct Stage {
@@ -43,8 +43,7 @@ impl Stage {
     pub(crate) async fn start() -> Result<Self> {
         ensure!(testbed::available(), "the testbed cannot run here");
         let argocd_agent = tokio::task::spawn_blocking(testbed::argocd_agent).await??;
-        let hub = Hub::start().await?;
-        hub.start_ocm_controllers().await?;
+        let (hub, cluster1, cluster2) = Hub::start_with_joined_clusters().await?;
         let git = GitRepository::new()?;
         git.commit(&[
             ("guestbook/deployment.yaml", DEPLOYMENT),
@@ -55,17 +54,9 @@ impl Stage {
             ..ArgoCd::default()
         };
         hub.start_argocd(argocd).await?;
-        let options = || ManagedClusterOptions {
-            registration_agent: true,
-            ..ManagedClusterOptions::default()
-        };
-        let (cluster1, cluster2) = tokio::try_join!(
-            hub.add_managed_cluster("cluster1", options()),
-            hub.add_managed_cluster("cluster2", options())
-        )?;
         let since = Instant::now();
         install(&hub)?;
-        let controller = start_controller(&hub).await?;
+        let controller = agent_controller::start(&hub, &[]).await?;
         let port = ports::free()?;
         prepare(&hub, port).await?;
         let principal = start_principal(&hub, &argocd_agent, port).await?;
@@ -128,12 +119,10 @@ impl Stage {
     }
 
     /// Reads an object of a cluster as argocd-server does, with the cluster's Secret on the hub.
-    pub(crate) fn through_resource_proxy(&self, cluster: &str, path: &str) -> Result<Value> {
+    pub(crate) async fn through_resource_proxy(&self, cluster: &str, path: &str) -> Result<Value> {
         let name = format!("cluster-{cluster}");
-        let secret = self
-            .hub
-            .kubectl(&["get", "secret", &name, "--namespace=argocd", "--output=json"])?;
-        let secret: Value = serde_json::from_str(&secret)?;
+        let secret = self.hub.get(&ObjectRef::secret("argocd", &name)).await?;
+        let secret = secret.context("the Secret of the cluster")?;
         let config = ByteString::deserialize(&secret["data"]["config"])?.0;
         let config: Value = serde_json::from_slice(&config)?;
         let tls = &config["tlsClientConfig"];
@@ -221,26 +210,6 @@ fn install(hub: &Hub) -> Result<()> {
         "{text}"
     );
     Ok(())
-}
-
-async fn start_controller(hub: &Hub) -> Result<Process> {
-    let permission: &[&str] = &[
-        "create",
-        "addontemplates.addon.open-cluster-management.io",
-        "--all-namespaces",
-    ];
-    hub.wait_for_permissions("argocd", CONTROLLER, &[permission]).await?;
-    let command = process::controller(
-        PROGRAM,
-        env!("CARGO_TARGET_TMPDIR").as_ref(),
-        &[
-            "--controllers=gitopscluster,argocd-agent",
-            "--agent-supervisor-image=example.com/argocd-ocm-cmp:v1",
-        ],
-        ports::free()?,
-        hub.service_account_kubeconfig("argocd", CONTROLLER)?,
-    );
-    Process::start("controller", command, &hub.logs().join("controller.log"))
 }
 
 /// Creates a GitOpsCluster for each mode, and lets Applications of the autonomous cluster come to its namespace.

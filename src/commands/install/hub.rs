@@ -1,7 +1,7 @@
 //! The requests to the hub that `install` and `uninstall` make.
 
 use crate::cli::HubArgs;
-use crate::install::{ArgoCd, Object, conflicts};
+use crate::install::{Object, conflicts};
 use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::core::request::{self, Request};
 use kube::{Client, Error};
@@ -62,14 +62,14 @@ impl Hub {
         }
     }
 
-    /// Finds the parts of Argo CD in a namespace, under any names.
-    pub(crate) async fn argo_cd(&self, namespace: &str) -> Result<ArgoCd, String> {
+    /// Lists the Deployments and StatefulSets of a namespace.
+    pub(crate) async fn workloads(&self, namespace: &str) -> Result<Vec<Value>, String> {
         let mut workloads = Vec::new();
         for kind in ["deployments", "statefulsets"] {
             let path = format!("/apis/apps/v1/namespaces/{namespace}/{kind}");
             workloads.extend(self.list(&path, "").await?.unwrap_or_default());
         }
-        Ok(ArgoCd::among(&workloads))
+        Ok(workloads)
     }
 
     /// Applies an object, and returns the result.

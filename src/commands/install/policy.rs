@@ -3,7 +3,7 @@
 use super::{Hub, qualified_name};
 use crate::cli::HubInstallArgs;
 use crate::install::{
-    Feature, InstallOptions, Object, POLICY, POLICY_KEY, PolicySource, decide, is_open_project, live_policy,
+    Feature, InstallOptions, Object, POLICY, POLICY_KEY, PolicySource, decide, is_open_project, live_policy, named,
     with_implied,
 };
 use generate::policy;
@@ -31,6 +31,7 @@ pub(super) fn requested(args: &HubInstallArgs) -> Result<Option<PolicySource>, P
 pub(super) async fn decided(
     hub: &Hub,
     options: &InstallOptions,
+    workloads: &[Value],
     requested: Option<PolicySource>,
 ) -> Result<(PolicySource, Option<String>), Problems> {
     let has_sidecar = with_implied(options.features.iter().copied()).contains(&Feature::Plugin);
@@ -38,9 +39,7 @@ pub(super) async fn decided(
         return Ok((PolicySource::Sample, None));
     }
     let (namespace, name) = (&options.namespace, &options.argo_cd.repo_server);
-    let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
-    let live = hub.get(&path, name).await.map_err(Problems::one)?;
-    let live = live_policy(live.as_ref());
+    let live = live_policy(named(workloads, name));
     let is_requested = requested.is_some();
     let (source, about) = decide(requested, &live, &format!("Deployment {namespace}/{name}")).map_err(Problems::one)?;
     let to_mount = match &source {

@@ -2,15 +2,20 @@
 
 use super::Hub;
 use crate::install::{
-    CMD_PARAMS, Feature, InstallOptions, PARAMS, PRINCIPALS, Principal, objects, unknown_redis, with_implied,
+    CMD_PARAMS, Feature, InstallOptions, PARAMS, PRINCIPALS, Principal, named, objects, unknown_redis, with_implied,
     wrong_settings,
 };
 use manifest::problem::Problems;
+use serde_json::Value;
 use std::fmt::Write as _;
 
 /// Decides if the principal of the hub is ours, with lines about another's: that it stays, and the settings with which it does
 /// not work.
-pub(super) async fn decided(hub: &Hub, options: &InstallOptions) -> Result<(Principal, String), Problems> {
+pub(super) async fn decided(
+    hub: &Hub,
+    options: &InstallOptions,
+    workloads: &[Value],
+) -> Result<(Principal, String), Problems> {
     let mut lines = String::new();
     if !with_implied(options.features.iter().copied()).contains(&Feature::ArgocdAgent) {
         return Ok((Principal::Ours, lines));
@@ -23,17 +28,18 @@ pub(super) async fn decided(hub: &Hub, options: &InstallOptions) -> Result<(Prin
         return Ok((Principal::Ours, lines));
     };
     let config_maps = format!("/api/v1/namespaces/{}/configmaps", options.namespace);
+    let read = async |name| hub.get(&config_maps, name).await.map_err(Problems::one);
+    let params = read(PARAMS).await?;
     let mut principal = Principal::Ours;
     for name in PRINCIPALS {
-        let live = hub.get(&ours.path(), name).await.map_err(Problems::one)?;
+        let live = named(workloads, name);
         let Some(live) = live.filter(|it| Principal::of(it, ours) == Principal::Theirs) else {
             continue;
         };
         principal = Principal::Theirs;
-        let params = hub.get(&config_maps, PARAMS).await.map_err(Problems::one)?;
         let write = "writing to a String never fails";
         writeln!(lines, "deployment.apps/{name} kept: it is the principal of this hub").expect(write);
-        for wrong in wrong_settings(&live, params.as_ref()) {
+        for wrong in wrong_settings(live, params.as_ref()) {
             writeln!(lines, "Deployment {}/{name}: {wrong}", options.namespace).expect(write);
         }
     }
@@ -47,8 +53,7 @@ pub(super) async fn decided(hub: &Hub, options: &InstallOptions) -> Result<(Prin
         );
         return Ok((Principal::Theirs, line));
     }
-    let read = async |name| hub.get(&config_maps, name).await.map_err(Problems::one);
-    match unknown_redis(read(CMD_PARAMS).await?.as_ref(), read(PARAMS).await?.as_ref()) {
+    match unknown_redis(read(CMD_PARAMS).await?.as_ref(), params.as_ref()) {
         None => Ok((principal, lines)),
         Some(redis) => Err(Problems::one(format!(
             "ConfigMap {}/{CMD_PARAMS}: redis.server is {redis}, which the principal does not know and would replace: set \

@@ -3,6 +3,7 @@
 use super::{Check, refused};
 use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers};
 use crate::doctor::message::{Finding, Message, list_names};
+use crate::install::arguments;
 use jiff::Timestamp;
 use ocm::image::tag;
 use serde_json::Value;
@@ -110,11 +111,7 @@ fn image(repo_server: &Value) -> &str {
 /// Returns true if an argument of Argo CD's own container disables TLS, and none removes the authority of clients.
 fn is_without_tls(repo_server: &Value) -> bool {
     let own = containers(repo_server).iter().filter(|it| it["name"] != PLUGIN);
-    let arguments = own.flat_map(|it| [&it["command"], &it["args"]]);
-    let arguments: Vec<&str> = arguments
-        .flat_map(|list| list.as_array().into_iter().flatten())
-        .filter_map(Value::as_str)
-        .collect();
+    let arguments: Vec<&str> = own.flat_map(arguments).collect();
     arguments
         .iter()
         .any(|it| ["--disable-tls", "--disable-tls=true"].contains(it))

@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testbed::{Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, condition, is_true};
+use testbed::{Hub, ManagedCluster, ObjectRef, condition, is_true};
 use tokio::sync::OnceCell;
 
 mod addon;
@@ -26,16 +26,7 @@ async fn fleet() -> Result<Option<&'static Fleet>> {
         return Ok(None);
     }
     let start = async || {
-        let hub = Hub::start().await?;
-        hub.start_ocm_controllers().await?;
-        let options = || ManagedClusterOptions {
-            registration_agent: true,
-            ..ManagedClusterOptions::default()
-        };
-        let (cluster1, cluster2) = tokio::try_join!(
-            hub.add_managed_cluster("cluster1", options()),
-            hub.add_managed_cluster("cluster2", options())
-        )?;
+        let (hub, cluster1, cluster2) = Hub::start_with_joined_clusters().await?;
         Ok::<_, anyhow::Error>(Fleet {
             hub,
             cluster1,

@@ -1,6 +1,7 @@
 //! The Deployment of argocd-agent.
 
-use super::pod::{container, env, field_env, given_env, mount, probe, scratch, secret_env, template};
+use super::argocd::redis_password;
+use super::pod::{container, env, field_env, given_env, mount, probe, scratch, template};
 use super::{TemplateContext, rights};
 use crate::argocd_agent::{HEARTBEAT, Mode};
 use ocm::argocd_agent as names;
@@ -97,7 +98,7 @@ fn settings(context: &TemplateContext<'_>) -> Vec<Value> {
         env("ARGOCD_AGENT_TLS_ROOT_CA_PATH", &ca()),
         env("ARGOCD_AGENT_HEALTH_CHECK_PORT", &HEALTH_PORT.to_string()),
         env(HEARTBEAT.0, HEARTBEAT.1),
-        secret_env("REDIS_PASSWORD", "argocd-redis", "auth"),
+        redis_password(),
         given_env(("ARGOCD_AGENT_LOG_LEVEL", "argocd-agent-params", "agent.log.level")),
     ];
     if context.mode == Mode::Managed {

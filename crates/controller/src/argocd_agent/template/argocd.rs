@@ -19,11 +19,11 @@ pub(super) const CONFIG_MAPS: [&str; 4] = [
 /// The initial AppProject of an Argo CD.
 pub(super) const DEFAULT_PROJECT: &str = ocm::pull_model::DEFAULT_PROJECT;
 
-const REDIS: &str = "argocd-redis";
+pub(super) const REDIS: &str = "argocd-redis";
 const REDIS_PORT: u16 = 6379;
 /// The user of Redis, as in Argo CD's own manifests: the image starts as root.
 const REDIS_USER: u32 = 999;
-const REPO_SERVER: &str = "argocd-repo-server";
+pub(super) const REPO_SERVER: &str = "argocd-repo-server";
 const REPO_SERVER_PORT: u16 = 8081;
 const PARAMS: &str = "argocd-cmd-params-cm";
 
@@ -126,7 +126,8 @@ fn stateful_set(context: &TemplateContext<'_>, name: &str, template: &Value) -> 
     })
 }
 
-fn redis_password() -> Value {
+/// Returns the environment variable with the password of Redis.
+pub(super) fn redis_password() -> Value {
     secret_env("REDIS_PASSWORD", REDIS, "auth")
 }
 

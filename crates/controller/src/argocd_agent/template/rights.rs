@@ -5,6 +5,7 @@
 
 use super::super::labels;
 use super::TemplateContext;
+use super::argocd::{REDIS, REPO_SERVER};
 use crate::argocd_agent::Mode;
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ pub(super) const ALL: [&str; 7] = ["get", "list", "watch", "create", "update", "
 /// Returns the ServiceAccounts and permissions of Argo CD's components. Only the application-controller has permissions.
 pub(super) fn of_argocd(context: &TemplateContext<'_>) -> Vec<Value> {
     let mut rights = vec![account(context, CONTROLLER, true)];
-    for tokenless in ["argocd-repo-server", "argocd-redis"] {
+    for tokenless in [REPO_SERVER, REDIS] {
         rights.push(account(context, tokenless, false));
     }
     rights.push(of_redis(context));
@@ -42,16 +43,8 @@ pub(super) fn of_argocd(context: &TemplateContext<'_>) -> Vec<Value> {
 /// Returns the permission of Redis to run as the user of its image. OpenShift assigns a user to all Pods without it. Other
 /// clusters do not have this ClusterRole, and then the binding has no effect.
 fn of_redis(context: &TemplateContext<'_>) -> Value {
-    let account = "argocd-redis";
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": context.metadata("argocd-redis-user"),
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:openshift:scc:nonroot-v2",
-        },
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": context.namespace}],
-    })
+    let role = ("ClusterRole", "system:openshift:scc:nonroot-v2");
+    role_binding(context, REDIS, "argocd-redis-user", role)
 }
 
 /// Returns the rules of the application-controller in its namespace.
@@ -145,14 +138,18 @@ pub(super) fn role_and_binding(context: &TemplateContext<'_>, name: &str, rules:
         "metadata": context.metadata(name),
         "rules": rules,
     });
-    let binding = json!({
+    [role, role_binding(context, name, name, ("Role", name))]
+}
+
+/// Returns a RoleBinding of a ServiceAccount to a role, given as kind and name.
+fn role_binding(context: &TemplateContext<'_>, account: &str, binding: &str, (kind, role): (&str, &str)) -> Value {
+    json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
-        "metadata": context.metadata(name),
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": context.namespace}],
-    });
-    [role, binding]
+        "metadata": context.metadata(binding),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": context.namespace}],
+    })
 }
 
 pub(super) fn cluster_role(name: &str, rules: &[Value]) -> Value {
