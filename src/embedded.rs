@@ -30,6 +30,8 @@ pub(crate) const DEPLOY_CLUSTER_SECRETS: &str = include_str!("../deploy/deploy_c
 pub(crate) const DEPLOY_REPORT: &str = include_str!("../deploy/deploy_report.yaml");
 /// Its permissions for the basic pull model.
 pub(crate) const DEPLOY_PULL: &str = include_str!("../deploy/deploy_pull.yaml");
+/// The OCM add-on that installs Argo CD on managed clusters.
+pub(crate) const ARGOCD_ADDON: &str = include_str!("../deploy/argocd_addon.yaml");
 /// The CRD of GitOpsClusters.
 pub(crate) const GITOPSCLUSTER_CRD: &str = include_str!("../deploy/gitopscluster_crd.yaml");
 /// Its permissions for GitOpsClusters.

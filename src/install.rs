@@ -63,7 +63,7 @@ pub struct InstallOptions {
     pub argo_cd: ArgoCd,
     /// The image of this program.
     pub image: String,
-    /// The image of Argo CD that provides kustomize and helm.
+    /// The image of Argo CD on managed clusters, which also provides kustomize and helm to the sidecar.
     pub argocd_image: String,
     /// The image of argocd-agent, for the principal.
     pub agent_image: String,

@@ -9,6 +9,7 @@
       "report" (list "controller")
       "gitopscluster" (list "controller")
       "pull" (list "controller" "report")
+      "argocd-addon" (list "pull" "controller" "report")
       "argocd-agent" (list "gitopscluster" "controller") -}}
 {{- $on := dict -}}
 {{- range .Values.features -}}
@@ -70,7 +71,7 @@ Arguments: root, the context of the chart; files, a list of names.
 {{- range .files -}}
   {{- $text := $root.Files.Get (printf "files/%s.yaml" .) -}}
   {{- if not $text -}}{{- fail (printf "files/%s.yaml is not in the chart" .) -}}{{- end -}}
-  {{- $text = regexReplaceAll "(?m)^((?:- | )*namespace: )argocd$" $text (printf "${1}%s" $namespace) -}}
+  {{- $text = regexReplaceAll "(?m)^((?:- | )*(?:namespace|agentInstallNamespace): )argocd$" $text (printf "${1}%s" $namespace) -}}
   {{- $text = regexReplaceAll "(?m)^( *namespace: '!)argocd'$" $text (printf "${1}%s'" $namespace) -}}
   {{- $text = regexReplaceAll "(?m)^( *(?:name|policyName): argocd-ocm-cmp-[a-z]+\\.)argocd$" $text (printf "${1}%s" $namespace) -}}
   {{- $text = regexReplaceAllLiteral "'system:serviceaccount:argocd:" $text (printf "'system:serviceaccount:%s:" $namespace) -}}

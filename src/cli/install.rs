@@ -32,7 +32,7 @@ pub struct HubInstallArgs {
     #[arg(long, value_name = "IMAGE", default_value = IMAGE, value_parser = NonEmptyStringValueParser::new())]
     pub image: String,
 
-    /// The image of Argo CD that provides kustomize and helm for the sidecar: use the version that you run
+    /// The image of Argo CD for the add-on, and from which the sidecar copies kustomize and helm: use the version that you run
     #[arg(long, value_name = "IMAGE", default_value = ARGOCD_IMAGE, value_parser = NonEmptyStringValueParser::new())]
     pub argocd_image: String,
 

@@ -13,6 +13,7 @@ use manifest::problem::Problems;
 use serde_json::Value;
 
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/applications";
+const ADDONS: &str = "/apis/addon.open-cluster-management.io/v1alpha1/managedclusteraddons";
 const GITOPS_CLUSTERS: &str = "/apis/apps.open-cluster-management.io/v1beta1/gitopsclusters";
 
 pub(super) fn run(args: &HubUninstallArgs) -> Exit {
@@ -200,6 +201,14 @@ async fn remove(hub: &Hub, it: &InstalledObject, dry_run: bool) -> Result<String
                 return Ok(format!("{shown} kept: it has {left} Applications\n"));
             }
         }
+        "ClusterManagementAddOn" | "AddOnTemplate" | "AddOnDeploymentConfig" => {
+            let clusters = clusters_with_argocd(hub).await?;
+            if clusters > 0 {
+                return Ok(format!(
+                    "{shown} kept: it has installed Argo CD on {clusters} managed clusters: see docs/pull.md to remove it there\n"
+                ));
+            }
+        }
         "ConfigMap" if it.name() == POLICY && !is_sample(&it.live) => {
             let namespace = it.live["metadata"]["namespace"].as_str().unwrap_or_default();
             return Ok(format!(
@@ -212,6 +221,13 @@ async fn remove(hub: &Hub, it: &InstalledObject, dry_run: bool) -> Result<String
         hub.delete(&it.path, &it.live).await?;
     }
     Ok(format!("{shown} deleted{}\n", dry_run_note(dry_run)))
+}
+
+/// Counts the managed clusters on which the add-on has installed Argo CD.
+async fn clusters_with_argocd(hub: &Hub) -> Result<usize, String> {
+    let all = hub.list(ADDONS, "").await?.unwrap_or_default();
+    let is_it = |addon: &&Value| addon["metadata"]["name"] == ocm::pull_model::ADDON;
+    Ok(all.iter().filter(is_it).count())
 }
 
 /// Counts the objects of the kind of a CRD, if the API server serves it.

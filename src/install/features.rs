@@ -1,9 +1,9 @@
 //! The features that can be installed by name, and their files.
 
 use crate::embedded::{
-    ADMISSION_POLICY, APPSET_PLACEMENT, ARGOCD_CM, ARGOCD_RBAC, CM_PLUGIN, DEPLOY_ARGOCD_AGENT, DEPLOY_CLUSTER_SECRETS,
-    DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER, DEPLOY_POLICY, DEPLOY_PRINCIPAL, DEPLOY_PULL, DEPLOY_REPORT,
-    DEPLOY_UI, GITOPSCLUSTER_CRD, POLICY_CM, PROJ, REDIS_PROXY, REPORT_CRD,
+    ADMISSION_POLICY, APPSET_PLACEMENT, ARGOCD_ADDON, ARGOCD_CM, ARGOCD_RBAC, CM_PLUGIN, DEPLOY_ARGOCD_AGENT,
+    DEPLOY_CLUSTER_SECRETS, DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER, DEPLOY_POLICY, DEPLOY_PRINCIPAL,
+    DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_UI, GITOPSCLUSTER_CRD, POLICY_CM, PROJ, REDIS_PROXY, REPORT_CRD,
 };
 use clap::ValueEnum;
 use std::collections::BTreeSet;
@@ -27,6 +27,9 @@ pub enum Feature {
     Controller,
     /// The controller's basic pull model: Applications that run in the Argo CD of the managed clusters
     Pull,
+    /// The OCM add-on argocd, which installs Argo CD on managed clusters, for the basic pull model
+    #[value(name = "argocd-addon")]
+    ArgocdAddOn,
     /// An Argo CD cluster Secret for each managed cluster
     ClusterSecrets,
     /// A report for each ApplicationSet
@@ -54,6 +57,7 @@ impl Feature {
         Self::ArgocdRbac,
         Self::Controller,
         Self::Pull,
+        Self::ArgocdAddOn,
         Self::ClusterSecrets,
         Self::Report,
         Self::GitOpsCluster,
@@ -69,6 +73,7 @@ impl Feature {
             Self::ClusterSecrets | Self::Report | Self::GitOpsCluster => &[Self::Controller],
             // Without cluster Secrets: they need permission to read all Secrets of Argo CD's namespace.
             Self::Pull => &[Self::Controller, Self::Report],
+            Self::ArgocdAddOn => &[Self::Pull],
             Self::ArgocdAgent => &[Self::GitOpsCluster],
             Self::Project | Self::ApplicationSet | Self::ArgocdRbac | Self::Controller | Self::Ui => &[],
         }
@@ -84,6 +89,7 @@ impl Feature {
             Self::ArgocdRbac => &[ARGOCD_RBAC],
             Self::Controller => &[DEPLOY_CONTROLLER, ADMISSION_POLICY],
             Self::Pull => &[DEPLOY_PULL],
+            Self::ArgocdAddOn => &[ARGOCD_ADDON],
             Self::ClusterSecrets => &[DEPLOY_CLUSTER_SECRETS],
             Self::Report => &[REPORT_CRD, DEPLOY_REPORT],
             Self::GitOpsCluster => &[GITOPSCLUSTER_CRD, DEPLOY_GITOPSCLUSTER],
@@ -102,7 +108,13 @@ impl Feature {
             Self::Report => Some("application-set-report"),
             Self::GitOpsCluster => Some("gitopscluster"),
             Self::ArgocdAgent => Some("argocd-agent"),
-            Self::Plugin | Self::Project | Self::Policy | Self::ApplicationSet | Self::ArgocdRbac | Self::Ui => None,
+            Self::Plugin
+            | Self::Project
+            | Self::Policy
+            | Self::ApplicationSet
+            | Self::ArgocdRbac
+            | Self::ArgocdAddOn
+            | Self::Ui => None,
         }
     }
 }

@@ -4,8 +4,8 @@ use super::object::is_admission_policy;
 use super::{Object, SHIPPED_NAMESPACE};
 use manifest::value::{Map, Value};
 
-/// Replaces the shipped namespace in an object: in its metadata, subjects of bindings and of FlowSchemas, the namespaces of a
-/// FlowSchema, permissions on that namespace, and names and expressions of admission policies.
+/// Replaces the shipped namespace in an object: in its metadata and in that of manifests for clusters, subjects of bindings and of
+/// FlowSchemas, the namespaces of a FlowSchema, permissions on that namespace, and names and expressions of admission policies.
 pub(super) fn relocate(object: &mut Object, namespace: &str) {
     if is_admission_policy(object.kind()) {
         policy(object.value_mut(), namespace);
@@ -26,7 +26,7 @@ fn walk(value: &mut Value<'static>, namespace: &str) {
             let is_right = is_right_on_namespaces(map);
             map.retain(|key, value| {
                 match (key, &mut *value) {
-                    ("namespace", value) => rename(value, namespace),
+                    ("namespace" | "agentInstallNamespace", value) => rename(value, namespace),
                     ("namespaces", Value::List(names)) => rename_all(names, namespace),
                     ("resourceNames", Value::List(names)) if is_right => rename_all(names, namespace),
                     ("data", _) => {}

@@ -4,6 +4,7 @@ use super::{
     AGENT_IMAGE, ARGOCD_IMAGE, Feature, IMAGE, InstallOptions, Object, POLICY, POLICY_KEY, PolicySource,
     SHIPPED_NAMESPACE,
 };
+use crate::embedded::ARGOCD_ADDON as ADDON_FILE;
 use clap::ValueEnum;
 use controller::LEASE;
 use controller::pull::Dialect;
@@ -15,6 +16,10 @@ const CONTROLLER: &str = LEASE;
 
 /// The path of the Pod spec in a Deployment.
 const POD: &[&str] = &["spec", "template", "spec"];
+
+/// The add-on with Argo CD, which is also the name of its ClusterManagementAddOn, and the name of its AddOnTemplate in our file.
+const ARGOCD_ADDON: &str = ocm::pull_model::ADDON;
+const ARGOCD_ADDON_TEMPLATE: &str = "argocd-addon";
 
 /// The setting with the enabled controllers. Each file sets it as if it were the only one.
 const CONTROLLERS: &str = "ARGOCD_OCM_CMP_CONTROLLERS";
@@ -43,6 +48,8 @@ pub(super) fn set(object: &mut Object, options: &InstallOptions, features: &BTre
                 each_container(object.value_mut(), |container| add_env(container, name, &value));
             }
         }
+        ("AddOnTemplate", ARGOCD_ADDON_TEMPLATE) => addon_template(object.value_mut(), options),
+        ("ClusterManagementAddOn", ARGOCD_ADDON) => default_template(object.value_mut(), options),
         ("Deployment", _) => {
             images(object.value_mut(), options);
             if let PolicySource::ConfigMap(name) = &options.policy {
@@ -95,10 +102,21 @@ fn name_of(dialect: Dialect) -> String {
     value.map_or(String::new(), |value| value.get_name().to_owned())
 }
 
-/// Sets the images of a Deployment, and its image pull secrets.
+/// Sets the images of a Deployment on the hub, and its image pull secrets.
 fn images(deployment: &mut Value<'static>, options: &InstallOptions) {
+    if set_images(deployment, options) && !options.image_pull_secrets.is_empty() {
+        let secret = |name: &String| Value::map([("name", Value::text(name.as_str()))]);
+        let secrets = options.image_pull_secrets.iter().map(secret).collect();
+        fields(deployment, POD, |pod| {
+            pod.insert("imagePullSecrets", Value::List(secrets));
+        });
+    }
+}
+
+/// Sets the images of a workload, and returns true if it has any of ours.
+fn set_images(workload: &mut Value<'static>, options: &InstallOptions) -> bool {
     let mut has_any = false;
-    each_container(deployment, |container| {
+    each_container(workload, |container| {
         let image = match container.get("image").and_then(Value::as_str) {
             Some(IMAGE) => &options.image,
             Some(ARGOCD_IMAGE) => &options.argocd_image,
@@ -108,13 +126,50 @@ fn images(deployment: &mut Value<'static>, options: &InstallOptions) {
         container.insert("image", Value::text(image.as_str()));
         has_any = true;
     });
-    if has_any && !options.image_pull_secrets.is_empty() {
-        let secret = |name: &String| Value::map([("name", Value::text(name.as_str()))]);
-        let secrets = options.image_pull_secrets.iter().map(secret).collect();
-        fields(deployment, POD, |pod| {
-            pod.insert("imagePullSecrets", Value::List(secrets));
-        });
-    }
+    has_any
+}
+
+/// Sets the images in the AddOnTemplate of Argo CD, and its name. The image pull secrets are those of the hub.
+fn addon_template(template: &mut Value<'static>, options: &InstallOptions) {
+    fields(template, &["metadata"], |metadata| {
+        metadata.insert("name", Value::text(addon_template_name(options)));
+    });
+    fields(template, &["spec", "agentSpec", "workload"], |workload| {
+        if let Some(Value::List(manifests)) = workload.get_mut("manifests") {
+            for manifest in manifests {
+                set_images(manifest, options);
+            }
+        }
+    });
+}
+
+/// Makes the AddOnTemplate of Argo CD the one that clusters have by default.
+fn default_template(management: &mut Value<'static>, options: &InstallOptions) {
+    fields(management, &["spec"], |spec| {
+        let Some(Value::List(configs)) = spec.get_mut("supportedConfigs") else {
+            return;
+        };
+        for config in configs {
+            let resource = config.as_map().and_then(|it| it.get("resource")?.as_str());
+            if resource == Some("addontemplates") {
+                fields(config, &["defaultConfig"], |default| {
+                    default.insert("name", Value::text(addon_template_name(options)));
+                });
+            }
+        }
+    });
+}
+
+/// Returns the name of the AddOnTemplate of Argo CD, with a hash of everything that its content depends on: OCM's rollout strategy
+/// applies to a template with another name, and a template that changes reaches all clusters at once. The chart does the same.
+fn addon_template_name(options: &InstallOptions) -> String {
+    let InstallOptions {
+        argocd_image,
+        namespace,
+        ..
+    } = options;
+    let hash = ocm::argocd_agent::hash(&format!("{ADDON_FILE}\n{argocd_image}\n{namespace}"));
+    format!("{ARGOCD_ADDON_TEMPLATE}-{hash}")
 }
 
 /// Mounts another ConfigMap as the policy.

@@ -61,6 +61,7 @@ fn feature_implies_its_dependencies() {
     let all = |requested: &[Feature]| with_implied(requested.iter().copied()).into_iter().collect::<Vec<_>>();
     assert_eq!(all(&[ArgocdAgent]), [Controller, GitOpsCluster, ArgocdAgent]);
     assert_eq!(all(&[Pull]), [Controller, Pull, Report], "no access to Secrets");
+    assert_eq!(all(&[ArgocdAddOn]), [Controller, Pull, ArgocdAddOn, Report]);
     assert_eq!(all(&[Policy]), [Plugin, Policy]);
     assert_eq!(all(&[Plugin]), [Plugin, Policy], "closed by default");
 }
@@ -196,11 +197,17 @@ fn namespace_is_replaced_everywhere() {
         assert_ne!(moved.namespace(), Some("argocd"), "{moved}");
         remaining(moved.value(), &mut moved.to_string(), &mut paths);
     }
-    // The label names the component, not its namespace.
-    let labels = paths
+    // The component of a label, the add-on and Argo CD's program have that name too.
+    let other_names = [
+        "abels.app.kubernetes.io/part-of",
+        ".addonName",
+        "addon.open-cluster-management.io/argocd.metadata.name",
+        ".command.0",
+    ];
+    let namespaces = paths
         .lines()
-        .filter(|line| !line.ends_with("abels.app.kubernetes.io/part-of"));
-    assert_eq!(labels.collect::<Vec<_>>(), [""; 0]);
+        .filter(|line| !other_names.iter().any(|other| line.ends_with(other)));
+    assert_eq!(namespaces.collect::<Vec<_>>(), [""; 0]);
     assert!(paths.lines().count() > 30, "labels of all objects: {paths}");
     assert_eq!(
         setting(&InstallOptions::everything("gitops"), "ARGOCD_OCM_CMP_ARGOCD_NAMESPACE").as_deref(),
@@ -394,4 +401,38 @@ fn every_object_has_a_path() {
             r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"argocd-server","namespace":"gitops"}}"#
         )
     );
+}
+
+#[test]
+fn template_of_the_add_on_has_a_name_for_each_content() {
+    let named = |options: &InstallOptions| {
+        let objects = objects(options);
+        let template = objects.iter().find(|it| it.kind() == "AddOnTemplate");
+        let template = template.expect("the add-on has a template").clone();
+        let management = find(&objects, "ClusterManagementAddOn", "argocd");
+        let Some(Value::List(configs)) = at(management.value(), "spec.supportedConfigs") else {
+            panic!("no configs");
+        };
+        let default = at(&configs[0], "defaultConfig.name").and_then(Value::as_str);
+        assert_eq!(default, Some(template.name()), "clusters get it");
+        template
+    };
+    let expected = expected(&[ArgocdAddOn]);
+    let shipped = named(&expected);
+    assert_eq!(named(&expected), shipped);
+    let image = "registry.example.com/argocd:v1";
+    let other_image = named(&InstallOptions {
+        argocd_image: image.to_owned(),
+        ..expected.clone()
+    });
+    let elsewhere = named(&InstallOptions {
+        namespace: "gitops".to_owned(),
+        ..expected
+    });
+    assert_ne!(other_image.name(), shipped.name());
+    assert_ne!(elsewhere.name(), shipped.name());
+    // The init container and the container of the controller, and the repo-server.
+    assert_eq!(other_image.json().matches(image).count(), 3);
+    assert!(!other_image.json().contains(ARGOCD_IMAGE));
+    assert_eq!(elsewhere.json().matches("\"namespace\":\"argocd\"").count(), 0);
 }

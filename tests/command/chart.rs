@@ -40,26 +40,26 @@ fn rendered(helm: &Path, chart: &str, namespace: &str, values: &[&str]) -> Vec<V
     words.extend(values.iter().flat_map(|value| ["--set", value]));
     let mut objects = objects(&stdout_of(helm, &words));
     for object in &mut objects {
-        if object["kind"] == "CustomResourceDefinition" {
+        if outlives_the_release(object) {
             let metadata = object["metadata"].as_object_mut().expect("metadata");
-            let annotations = metadata.remove("annotations");
-            assert_eq!(
-                annotations,
-                Some(json!({"helm.sh/resource-policy": "keep"})),
-                "the CRD outlives the release"
-            );
-        }
-        if object["metadata"]["name"] == "argocd-ocm-cmp-policy" {
-            let metadata = object["metadata"].as_object_mut().expect("metadata");
-            let annotations = metadata.remove("annotations");
-            assert_eq!(
-                annotations,
-                Some(json!({"helm.sh/resource-policy": "keep"})),
-                "a user may have changed the policy"
-            );
+            let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+            let annotations = annotations.expect("an annotation, or Helm deletes it");
+            assert_eq!(annotations.remove("helm.sh/resource-policy"), Some(json!("keep")));
+            if annotations.is_empty() {
+                metadata.remove("annotations");
+            }
         }
     }
     objects
+}
+
+/// Returns true if Helm must not delete the object: others have objects of a CRD, a user may have changed the policy, and clusters
+/// would lose their add-on.
+fn outlives_the_release(object: &Value) -> bool {
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    object["kind"] == "CustomResourceDefinition"
+        || object["metadata"]["name"] == "argocd-ocm-cmp-policy"
+        || api_version.starts_with("addon.open-cluster-management.io/")
 }
 
 const ADDITIONS: &str = "additions=true";
@@ -83,6 +83,7 @@ fn chart_renders_the_same_as_install_print() {
             &["features={ui,policy,project}"],
         ),
         ("--features pull -n gitops", "gitops", &["features={pull}"]),
+        ("--features argocd-addon", "argocd", &["features={argocd-addon}"]),
         ("--features cluster-secrets", "argocd", &["features={cluster-secrets}"]),
         (
             "--features gitopscluster,report",
@@ -105,10 +106,10 @@ fn chart_renders_the_same_as_install_print() {
         ),
         (
             "-n openshift-gitops --image example.com/a/b:v2 --argocd-image example.com/argocd:v3 --agent-image example.com/agent:v4 \
-             --features plugin,project,policy,applicationset,argocd-rbac,pull,gitopscluster,argocd-agent,ui",
+             --features plugin,project,policy,applicationset,argocd-rbac,pull,argocd-addon,gitopscluster,argocd-agent,ui",
             "openshift-gitops",
             &[
-                "features={plugin,project,policy,applicationset,argocd-rbac,pull,gitopscluster,argocd-agent,ui}",
+                "features={plugin,project,policy,applicationset,argocd-rbac,pull,argocd-addon,gitopscluster,argocd-agent,ui}",
                 "image.repository=example.com/a/b",
                 "image.tag=v2",
                 "argocdImage=example.com/argocd:v3",
@@ -141,7 +142,7 @@ fn packaged_chart_renders_the_same_without_warnings() {
     let path = folder.path().to_str().expect("a plain path");
     stdout_of(helm, &["package", "chart", "--destination", path]);
     let package = format!("{path}/argocd-ocm-cmp-{}.tgz", env!("CARGO_PKG_VERSION"));
-    let all = &["features={plugin,policy,ui,pull,argocd-agent}", ADDITIONS];
+    let all = &["features={plugin,policy,ui,argocd-addon,argocd-agent}", ADDITIONS];
     assert_same(
         &rendered(helm, &package, "argocd", all),
         &rendered(helm, "chart", "argocd", all),

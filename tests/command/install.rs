@@ -128,6 +128,17 @@ fn each_feature_prints_its_files() {
             ][..],
         ),
         (
+            "--features argocd-addon",
+            &[
+                "deploy/deploy_controller.yaml",
+                "deploy/admission_policy.yaml",
+                "deploy/report_crd.yaml",
+                "deploy/deploy_pull.yaml",
+                "deploy/deploy_report.yaml",
+                "deploy/argocd_addon.yaml",
+            ],
+        ),
+        (
             "--features argocd-agent",
             &[
                 "deploy/deploy_controller.yaml",
@@ -148,6 +159,13 @@ fn each_feature_prints_its_files() {
             env.as_array_mut()
                 .expect("env")
                 .retain(|entry| entry["name"].as_str().is_some_and(|name| name.starts_with("POD_")));
+        }
+        // The template has a name of its own for each content.
+        if let Some(template) = printed.iter_mut().find(|it| it["kind"] == "AddOnTemplate") {
+            let name = std::mem::replace(&mut template["metadata"]["name"], json!("argocd-addon"));
+            let management = printed.iter_mut().find(|it| it["kind"] == "ClusterManagementAddOn");
+            let default = &mut management.expect("it")["spec"]["supportedConfigs"][0]["defaultConfig"]["name"];
+            assert_eq!(std::mem::replace(default, json!("argocd-addon")), name);
         }
         assert_same(&printed, &shipped(files));
     }

@@ -33,6 +33,8 @@ const SCENES: &[&str] = &[
     "docs/policies.md#what-a-project-may-deliver",
     "docs/clusters.md#a-placement-instead-of-clusters",
     "docs/pull.md#the-basic-pull-model",
+    "docs/pull.md#argo-cd-on-managed-clusters",
+    "docs/migration.md#argo-cd-on-clusters",
     "docs/pull.md#a-report-for-each-applicationset",
     "docs/cluster-secrets.md#a-secret-for-each-cluster",
     "docs/clusters.md#an-application-for-each-cluster-of-a-placement",
@@ -59,6 +61,10 @@ const NOT_COMPARED: &[(&str, &str)] = &[
     (
         "kubectl get appsetreports -n argocd",
         "no ApplicationSet has Applications here; tests/with_argocd/report.rs tests this",
+    ),
+    (
+        "kubectl get managedclusteraddons -A",
+        "OCM's add-on manager does not run here; tests/with_agents tests this",
     ),
     (
         "kubectl -n argocd get goc",
@@ -140,6 +146,14 @@ async fn hub_commands_behave_as_documented() -> Result<()> {
         "-f",
         server.to_str().context("a plain path")?,
     ])?;
+    // As argocd-pull-integration's chart creates it, with fewer manifests.
+    hub.create(&json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
+        "kind": "AddOnTemplate",
+        "metadata": {"name": "argocd"},
+        "spec": {"addonName": "argocd", "agentSpec": {"workload": {"manifests": []}}},
+    }))
+    .await?;
     let before = "argocd-ocm-cmp generate shop-before --clusters eu1,us1 --name shop --namespace shop --allow-secrets | kubectl apply -f -";
     let prepared = shell.run(before);
     ensure!(prepared.code == Some(0), "{prepared:?}");

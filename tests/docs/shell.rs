@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 /// The files that a page shows as the first YAML of a section, and then names in a command.
 const OF_PAGES: &[(&str, &str)] = &[
+    ("addon.yaml", "docs/pull.md#argo-cd-on-managed-clusters"),
     ("fleet.yaml", "docs/argocd-agent.md#installing"),
     ("policy.yaml", "docs/policies.md#what-a-project-may-deliver"),
 ];

@@ -13,6 +13,7 @@
 
 #[path = "../common/agent_controller.rs"]
 mod agent_controller;
+mod argocd_addon;
 mod controller;
 mod discovery;
 mod handshake;

@@ -155,7 +155,7 @@ fn select() -> [Value; 2] {
 }
 
 /// Makes a cluster assign the users of Pods, as OpenShift does, and waits until it refuses Pods that name their own.
-async fn assign_users(cluster: &ManagedCluster) -> Result<()> {
+pub(crate) async fn assign_users(cluster: &ManagedCluster) -> Result<()> {
     for object in assigned_users() {
         cluster.create(&object).await?;
     }

@@ -67,6 +67,9 @@ pub const SET_CONTROLLER: &str = "applicationset-controller";
 /// The kind of ApplicationSets.
 pub const SET_KIND: &str = "ApplicationSet";
 
+/// The OCM add-on that installs Argo CD on managed clusters, with the name that argocd-pull-integration gave it.
+pub const ADDON: &str = "argocd";
+
 /// The AppProject that every Argo CD creates in its own namespace.
 pub const DEFAULT_PROJECT: &str = "default";
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 
 /// The files, applied as documented in their comments.
-const BY_KUBECTL: [(&str, &[&str]); 7] = [
+const BY_KUBECTL: [(&str, &[&str]); 8] = [
     (
         "apply",
         &[
@@ -44,6 +44,7 @@ const BY_KUBECTL: [(&str, &[&str]); 7] = [
             "deploy/deploy_report.yaml",
         ],
     ),
+    ("apply", &["deploy/argocd_addon.yaml"]),
     ("apply --server-side", &["deploy/gitopscluster_crd.yaml"]),
     (
         "apply",
