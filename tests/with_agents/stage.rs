@@ -223,7 +223,7 @@ fn assigned_users() -> [Value; 3] {
     ]
 }
 
-pub(crate) fn placement_spec() -> Value {
+fn placement_spec() -> Value {
     let selector = json!({"labelSelector": {"matchLabels": {"env": "test"}}});
     json!({"predicates": [{"requiredClusterSelector": selector}]})
 }

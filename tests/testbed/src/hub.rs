@@ -7,6 +7,7 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 
+use crate::addon_webhook;
 use crate::argocd::{self, Addresses, ArgoCd};
 use crate::control_plane::ControlPlane;
 use crate::etcd::Etcd;
@@ -54,6 +55,9 @@ impl Hub {
         }
         hub.apply_manifests()?;
         hub.wait_for_crds().await?;
+        if bench.parts.ocm_converts_addons()? {
+            addon_webhook::start(&hub).await?;
+        }
         // After the CRDs: the garbage collector discovers new kinds only every 30 s, and until then it blocks the foreground
         // deletion of their objects.
         hub.start_controllers(CONTROLLERS)?;
@@ -67,7 +71,10 @@ impl Hub {
         let folders = ["cluster/v1", "cluster/v1alpha1", "cluster/v1beta1", "cluster/v1beta2"];
         let folders = [&folders[..], &["addon/v1alpha1", "work/v1", "work/v1alpha1"]].concat();
         let of_the_hub = |name: &str| !name.contains("appliedmanifestworks") && !name.contains("clusterclaims");
-        let crds = self.bench.parts.ocm_crds(&folders, of_the_hub)?;
+        let mut crds = self.bench.parts.ocm_crds(&folders, of_the_hub)?;
+        if self.bench.parts.ocm_converts_addons()? {
+            crds.extend(self.bench.parts.ocm_crds(&["addon/v1beta1"], of_the_hub)?);
+        }
         thread::scope(|scope| {
             let ocm = scope.spawn(|| self.apply_files(&crds, ocm_controllers::NAMESPACE));
             argocd::install(self)?;

@@ -52,6 +52,7 @@
 //! - `TESTBED_PROGRAM`: the program under test for tests that call [`program`], such as the one from an image.
 //! - `TMPDIR`: the parent of a testbed's folder. After a failure the folder stays for a day, for its logs.
 
+mod addon_webhook;
 mod agent_rights;
 mod argocd;
 mod certificates;

@@ -278,6 +278,15 @@ impl Parts {
         Ok(found)
     }
 
+    /// Returns true if OCM has two versions of its add-on API, which it converts by a webhook (since OCM 1.3). Their CRDs of both versions are then in
+    /// `addon/v1beta1`.
+    pub(crate) fn ocm_converts_addons(&self) -> Result<bool> {
+        let crd = "0000_00_addon.open-cluster-management.io_clustermanagementaddons.crd.yaml";
+        let path = self.ocm.join("manifests/cluster-manager/hub/crds").join(crd);
+        let crd = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+        Ok(crd.contains("name: v1beta1"))
+    }
+
     /// Returns the templates of OCM's operator for the permissions of an agent (`work` or `registration`), on the managed cluster
     /// and in the namespace it runs in.
     pub(crate) fn agent_manifests(&self, agent: &str) -> Result<Vec<PathBuf>> {
