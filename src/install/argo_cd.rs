@@ -17,6 +17,8 @@ pub struct ArgoCd {
     pub repo_server: String,
     /// The Deployment of the UI and API.
     pub server: String,
+    /// Its container: Argo CD's manifests and its chart name it differently.
+    pub server_container: String,
     /// The ServiceAccount of the application-controller.
     pub application_controller: String,
     /// The ServiceAccount of the ApplicationSet controller.
@@ -32,6 +34,7 @@ impl Default for ArgoCd {
         Self {
             repo_server: name("repo-server"),
             server: name("server"),
+            server_container: name("server"),
             application_controller: name("application-controller"),
             application_set_controller: name("applicationset-controller"),
             resource: None,
@@ -83,18 +86,26 @@ impl ArgoCd {
             let account = pod.and_then(|pod| pod["serviceAccountName"].as_str());
             account.map_or(otherwise, str::to_owned)
         };
+        let containers = found("server").and_then(|it| it["spec"]["template"]["spec"]["containers"].as_array());
+        let mut containers = containers.into_iter().flatten().filter_map(|it| it["name"].as_str());
+        let first = containers.next().unwrap_or(&shipped.server_container);
+        // A sidecar may come first.
+        let own = containers.find(|name| *name == shipped.server_container);
+        let server_container = own.unwrap_or(first).to_owned();
         let owners = found("repo-server").and_then(|it| it["metadata"]["ownerReferences"].as_array());
         let owner = owners.into_iter().flatten().find(|it| it["kind"] == "ArgoCD");
         Self {
             repo_server: name("repo-server", shipped.repo_server),
             server: name("server", shipped.server),
+            server_container,
             application_controller: account("application-controller", shipped.application_controller),
             application_set_controller: account("applicationset-controller", shipped.application_set_controller),
             resource: owner.and_then(|it| it["name"].as_str()).map(str::to_owned),
         }
     }
 
-    /// Replaces the names of Argo CD's own manifests in an object of our files: in an addition, and in the subjects of a binding.
+    /// Replaces the names of Argo CD's own manifests in an object of our files: in an addition and its containers, and in the
+    /// subjects of a binding.
     pub(super) fn rename(&self, object: &mut Object) {
         let shipped = Self::default();
         let names = [
@@ -110,6 +121,18 @@ impl ArgoCd {
             }
         };
         fields(object.value_mut(), &["metadata"], rename);
+        fields(object.value_mut(), &["spec", "template", "spec"], |pod| {
+            let Some(Value::List(containers)) = pod.get_mut("containers") else {
+                return;
+            };
+            for container in containers {
+                fields(container, &[], |container| {
+                    if container.get("name").and_then(Value::as_str) == Some(&shipped.server_container) {
+                        container.insert("name", Value::text(self.server_container.as_str()));
+                    }
+                });
+            }
+        });
         fields(object.value_mut(), &[], |object| {
             if let Some(Value::List(subjects)) = object.get_mut("subjects") {
                 for subject in subjects {
@@ -217,7 +240,7 @@ mod tests {
     fn workload(name: &str, component: &str, account: &str) -> Json {
         json!({
             "metadata": {"name": name, "labels": {COMPONENT: component, "app.kubernetes.io/part-of": "argocd"}},
-            "spec": {"template": {"spec": {"serviceAccountName": account}}},
+            "spec": {"template": {"spec": {"serviceAccountName": account, "containers": [{"name": component}]}}},
         })
     }
 
@@ -254,6 +277,10 @@ mod tests {
         let found = ArgoCd::among(&chart());
         assert_eq!(found.repo_server, "cd-argocd-repo-server");
         assert_eq!(found.server, "cd-argocd-server");
+        assert_eq!(found.server_container, "server");
+        let mut meshed = chart();
+        meshed[1]["spec"]["template"]["spec"]["containers"] = json!([{"name": "proxy"}, {"name": "argocd-server"}]);
+        assert_eq!(ArgoCd::among(&meshed).server_container, "argocd-server");
         assert_eq!(found.application_set_controller, "cd-sets");
         assert_eq!(found.resource, None);
         let mut own = chart();
@@ -284,6 +311,11 @@ mod tests {
                 "deployment.apps/cd-argocd-server",
             ]
         );
+        let server = all.iter().find(|it| it.name() == "cd-argocd-server").expect("the UI");
+        let server: Json = serde_json::from_str(&server.json()).expect("JSON");
+        let container = &server["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["name"], "server", "the chart's name");
+        assert!(container["volumeMounts"].is_array());
         let binding = all
             .iter()
             .find(|it| it.kind() == "RoleBinding" && it.name() == "argocd-ocm-cmp-placement");

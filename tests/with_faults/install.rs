@@ -1,6 +1,7 @@
 //! Tests of `install` and `uninstall` on a real hub with Argo CD's own objects: the hub is the same before and after, and the
 //! installation works in between. There is no kubelet: no Pods run for the Deployments.
 
+mod charted;
 mod elsewhere;
 mod helm;
 mod operated;
@@ -18,8 +19,8 @@ use std::process::{Command, Output};
 use testbed::{Hub, ObjectRef, Parts, wait};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,pull,cluster-secrets,report,\
-                   gitopscluster,argocd-agent,ui";
+const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,pull,argocd-addon,\
+                   cluster-secrets,report,gitopscluster,argocd-agent,ui";
 
 /// A separate hub, for one test at a time, because an installation affects all of it.
 pub(crate) struct Installation {

@@ -1,4 +1,4 @@
-//! OCM's conversion webhook for the add-on API, since OCM 1.3.
+//! OCM's conversion webhook for the add-on API, whose newer version OCM's controllers read since OCM 1.3.
 
 use anyhow::Result;
 use k8s_openapi::ByteString;

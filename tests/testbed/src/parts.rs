@@ -278,13 +278,12 @@ impl Parts {
         Ok(found)
     }
 
-    /// Returns true if OCM has two versions of its add-on API, which it converts by a webhook (since OCM 1.3). Their CRDs of both versions are then in
-    /// `addon/v1beta1`.
+    /// Returns true if OCM's controllers read add-ons as `v1beta1` (since OCM 1.3), to which its webhook converts them. The CRDs with
+    /// both versions are in `addon/v1beta1`.
     pub(crate) fn ocm_converts_addons(&self) -> Result<bool> {
-        let crd = "0000_00_addon.open-cluster-management.io_clustermanagementaddons.crd.yaml";
-        let path = self.ocm.join("manifests/cluster-manager/hub/crds").join(crd);
-        let crd = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
-        Ok(crd.contains("name: v1beta1"))
+        let path = self.ocm.join("pkg/addon/controllers/addonconfiguration/controller.go");
+        let source = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+        Ok(source.contains("open-cluster-management.io/api/addon/v1beta1"))
     }
 
     /// Returns the templates of OCM's operator for the permissions of an agent (`work` or `registration`), on the managed cluster

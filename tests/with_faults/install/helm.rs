@@ -7,13 +7,14 @@ use clap::Parser as _;
 use std::process::Command;
 use testbed::{Part, Parts};
 
-fn helm(installation: &Installation, words: &[&str]) -> Result<String> {
+/// Runs Helm in a namespace of the hub, and returns its output.
+pub(super) fn helm(installation: &Installation, namespace: &str, words: &[&str]) -> Result<String> {
     let home = tempfile::tempdir()?;
     let parts = Parts::ensure()?;
     let mut command = Command::new(parts.program(Part::Helm));
     command.env_clear().env("HOME", home.path());
     command.arg("--kubeconfig").arg(installation.hub.kubeconfig_path());
-    let output = command.args(["--namespace", "argocd"]).args(words).output()?;
+    let output = command.args(["--namespace", namespace]).args(words).output()?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{words:?}: {errors}");
     Ok(String::from_utf8(output.stdout)?)
@@ -28,7 +29,11 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     let chart = shipped("chart");
     let chart = chart.to_str().context("a plain path")?;
     let features = ["--set", "features={plugin,project,policy,pull,ui}"];
-    let output = helm(&installation, &[&["install", "ours", chart], &features[..]].concat())?;
+    let output = helm(
+        &installation,
+        "argocd",
+        &[&["install", "ours", chart], &features[..]].concat(),
+    )?;
     let (_, notes) = output.split_once("\nNOTES:\n").context("notes")?;
     insta::assert_snapshot!("chart-notes", notes.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
     let (_, command) = notes.split_once("  argocd-ocm-cmp install ").context("a command")?;
@@ -47,6 +52,7 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     let installed = installation.all()?;
     helm(
         &installation,
+        "argocd",
         &[
             &["upgrade", "ours", chart, "--set", "controller.replicas=3"],
             &features[..],
@@ -70,7 +76,7 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
         "{error}"
     );
     installation.run_ok(&["uninstall", "--additions-only"])?;
-    helm(&installation, &["uninstall", "ours", "--wait"])?;
+    helm(&installation, "argocd", &["uninstall", "ours", "--wait"])?;
     // Its CRD and its policy are kept, as set in values.yaml, and are removed with the rest.
     let lines = installation.run_ok(&["uninstall"]);
     assert!(
