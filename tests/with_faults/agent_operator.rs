@@ -54,7 +54,7 @@ async fn operator_creates_and_deletes_it(stage: &Stage, expected: &DesiredAgent)
         }
     }
     hub.wait_for_crds().await?;
-    let work = agent::argocd_work(GOC, &stage.cluster, expected, &server());
+    let work = agent::argocd_work(GOC, &stage.cluster, expected, &server(), None);
     let manifests = work.pointer("/spec/workload/manifests").and_then(Value::as_array);
     for manifest in manifests.context("no manifests")? {
         apply(stage, manifest)?;

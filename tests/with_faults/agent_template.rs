@@ -120,7 +120,13 @@ fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
         agent::deployment_config(GOC, expected, &server()),
         agent::management(&entries, None),
         agent::ca_work(&stage.cluster, NAMESPACE, "PEM", "argocd/fleet"),
-        agent::argocd_work(GOC, &stage.cluster, &operated, &server()),
+        agent::argocd_work(
+            GOC,
+            &stage.cluster,
+            &operated,
+            &server(),
+            Some("example.com/argocd-agent:v1"),
+        ),
     ]);
     for object in &objects {
         stage

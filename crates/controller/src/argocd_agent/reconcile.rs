@@ -59,7 +59,7 @@ pub(crate) const WATCHES: &[Watch] = &[
     Watch::new(Kind::AgentResource(AgentResource::Services), mappers::addresses),
     Watch::new(Kind::AgentResource(AgentResource::Routes), mappers::addresses),
     Watch::new(Kind::AgentResource(AgentResource::Nodes), mappers::addresses),
-    Watch::new(Kind::AgentResource(AgentResource::Deployments), mappers::agents),
+    Watch::new(Kind::AgentResource(AgentResource::Deployments), mappers::principals),
     Watch::new(Kind::AgentResource(AgentResource::Templates), mappers::owners),
     Watch::new(Kind::AgentResource(AgentResource::ManagementAddOn), mappers::management),
     Watch::new(Kind::AgentResource(AgentResource::AddOnConfigs), mappers::owners),

@@ -47,9 +47,16 @@ pub fn ca_work(cluster: &str, namespace: &str, bundle_pem: &str, owner: &str) ->
 ///
 /// An ArgoCD resource without the address of the principal gets it in the same fields as with argocd-pull-integration
 /// (`injectServerEndpoint`). The Secret with the agent's certificate is the one that OCM creates: argocd-pull-integration copies
-/// it to another name, which is replaced.
+/// it to another name, which is replaced. An agent without an image gets `image`, as with argocd-pull-integration; our operator
+/// has it as its default.
 #[must_use]
-pub fn argocd_work(gitops_cluster: (&str, &str), cluster: &str, desired: &DesiredAgent, server: &Server) -> Value {
+pub fn argocd_work(
+    gitops_cluster: (&str, &str),
+    cluster: &str,
+    desired: &DesiredAgent,
+    server: &Server,
+    image: Option<&str>,
+) -> Value {
     // With our operator the add-on contains the permission: OCM's agent stops tracking objects that it can no longer read, and
     // the deletion of an ArgoCD takes time.
     let mut manifests = if desired.operator {
@@ -60,7 +67,7 @@ pub fn argocd_work(gitops_cluster: (&str, &str), cluster: &str, desired: &Desire
     let configured = desired.argocd_manifests.clone();
     for mut manifest in configured.unwrap_or_else(|| vec![argocd::default(desired.mode)]) {
         if manifest["kind"] == "ArgoCD" {
-            argocd::complete(&mut manifest, desired, server);
+            argocd::complete(&mut manifest, desired, server, image);
         }
         manifests.push(manifest);
     }
@@ -124,7 +131,9 @@ mod tests {
             argocd_manifests: Some(vec![manifest]),
             ..DesiredAgent::default()
         };
-        argocd_work(("argocd", "fleet"), "cluster1", &desired, &server())["spec"]["workload"]["manifests"][1].clone()
+        let image = Some("registry.example.com/agent:v1");
+        argocd_work(("argocd", "fleet"), "cluster1", &desired, &server(), image)["spec"]["workload"]["manifests"][1]
+            .clone()
     }
 
     #[test]
@@ -190,11 +199,13 @@ mod tests {
             resource["spec"]["argoCDAgent"]["agent"],
             json!({
                 "enabled": true,
+                "image": "registry.example.com/agent:v1",
                 "client": {"principalServerAddress": "hub.example.com", "principalServerPort": "443"},
                 "tls": {"secretName": names::CLIENT_SECRET, "rootCASecretName": "argocd-agent-ca"},
             })
         );
         let configured = json!({"argoCDAgent": {"agent": {
+            "image": "mine:v1",
             "client": {"principalServerAddress": "other", "principalServerPort": "1"},
             "tls": {"secretName": "mine", "rootCASecretName": "mine-too"},
         }}});
@@ -219,7 +230,7 @@ mod tests {
                 argocd_manifests: configured,
                 ..DesiredAgent::default()
             };
-            let work = argocd_work(("argocd", "fleet"), "cluster1", &desired, &server());
+            let work = argocd_work(("argocd", "fleet"), "cluster1", &desired, &server(), Some("agent:v1"));
             assert_eq!(work["metadata"]["annotations"][names::OPERATOR_MANAGED], "true");
             let manifests = work["spec"]["workload"]["manifests"].as_array();
             let [argocd] = &manifests.expect("a list")[..] else {
@@ -262,7 +273,7 @@ mod tests {
     fn leaves_malformed_argocd_specs_unchanged() {
         for spec in [
             json!("text"),
-            json!({"argoCDAgent": {"agent": {"client": 1, "tls": []}}}),
+            json!({"argoCDAgent": {"agent": {"image": "mine:v1", "client": 1, "tls": []}}}),
         ] {
             assert_eq!(argocd(&spec)["spec"], spec);
         }

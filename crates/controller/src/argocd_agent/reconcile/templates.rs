@@ -32,8 +32,13 @@ pub(super) fn template_name(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent
 
 /// Returns the image of argocd-agent that a GitOpsCluster asks for.
 pub(crate) fn agent_image(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) -> Option<Box<str>> {
-    let defaults = default_images(cache, desired, context);
-    desired.images.or(&defaults).or(&Images::shipped()).agent
+    given_agent_image(cache, desired, context).or_else(|| Images::shipped().agent)
+}
+
+/// Returns the image of argocd-agent that a GitOpsCluster, the settings or the principal give; `None` if only [`Images::shipped`]
+/// does.
+pub(super) fn given_agent_image(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) -> Option<Box<str>> {
+    desired.images.or(&default_images(cache, desired, context)).agent
 }
 
 /// Returns the images of a GitOpsCluster that sets none: those of the controller's settings, and the principal's for the agent.

@@ -2,6 +2,7 @@
 //! independently of versions, and the ArgoCD resource of an operator. It also adopts the installations of
 //! argocd-pull-integration.
 
+use super::templates::given_agent_image;
 use super::{ABOUT, NAME, WATCHES, ensure, ensure_absent, issued, management, server};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::state;
@@ -35,7 +36,7 @@ const OLD_LIST: &str = "argocd-ocm-cmp.github.io/agent-certificates";
 /// The managed-by label of argocd-pull-integration.
 const PEER: &str = "argocd-pull-integration";
 
-fn reconcile(cache: &Cache, cluster: &ObjectRef, _: &Context<'_>) -> Option<Action> {
+fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let cluster = &*cluster.name;
     let assignment = assignment::of(cache, cluster);
     let Some(gitops) = assignment
@@ -44,7 +45,7 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, _: &Context<'_>) -> Option<Acti
     else {
         return unwanted(cache, cluster);
     };
-    let writes = desired(gitops, cluster).into_iter();
+    let writes = desired(gitops, cluster, context).into_iter();
     let writes = writes
         .chain(adopted(cache, cluster))
         .chain(issued::claim(gitops, cluster));
@@ -52,7 +53,7 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, _: &Context<'_>) -> Option<Acti
 }
 
 /// Returns the writes for missing, outdated and obsolete ManifestWorks of a cluster.
-fn desired(gitops: GitOpsClusterRef<'_>, cluster: &str) -> Vec<Write> {
+fn desired(gitops: GitOpsClusterRef<'_>, cluster: &str, context: &Context<'_>) -> Vec<Write> {
     let (cache, object_ref) = (gitops.cache, gitops.object_ref);
     let (Some(desired), Some(ca)) = (gitops.served_agent(), cache.certificate(names::CA_SECRET)) else {
         return Vec::new();
@@ -73,6 +74,7 @@ fn desired(gitops: GitOpsClusterRef<'_>, cluster: &str) -> Vec<Write> {
             cluster,
             desired,
             &server,
+            given_agent_image(cache, desired, context).as_deref(),
         ))
     });
     // While the address of the principal is unknown, it is also unknown which ManifestWorks are obsolete.

@@ -48,7 +48,7 @@ pub(super) fn default(mode: Mode) -> Value {
 pub(super) const COPIED_SECRET: &str = "argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert";
 
 /// Adds the required settings that an ArgoCD resource does not have.
-pub(super) fn complete(argocd: &mut Value, desired: &DesiredAgent, server: &Server) {
+pub(super) fn complete(argocd: &mut Value, desired: &DesiredAgent, server: &Server, image: Option<&str>) {
     if let Some(metadata) = child(argocd, "metadata") {
         fill(metadata, "namespace", &desired.namespace);
     }
@@ -60,6 +60,9 @@ pub(super) fn complete(argocd: &mut Value, desired: &DesiredAgent, server: &Serv
     }
     let agent = spec.get_mut("argoCDAgent").and_then(|agent| agent.get_mut("agent"));
     if let Some(agent @ Value::Object(_)) = agent {
+        if let (Some(image), Some(fields), false) = (image, agent.as_object_mut(), desired.operator) {
+            fill(fields, "image", image);
+        }
         if let Some(client) = child(agent, "client") {
             fill(client, "principalServerAddress", &server.address);
             fill(client, "principalServerPort", &server.port);

@@ -52,6 +52,33 @@ fn agents_follow_the_image_of_the_principal() {
 }
 
 #[test]
+fn agents_of_another_operator_follow_the_image_of_the_principal() {
+    let mut hub = Hub::with_ocm();
+    let argocd = json!({"kind": "ArgoCD", "metadata": {"name": "edge"}, "spec": {"argoCDAgent": {"agent": {}}}});
+    let spec = json!({
+        "placementRef": {"name": "some"},
+        "argoCDAgentAddon": {"argoCDCRManifestWork": {"manifests": [argocd]}},
+    });
+    hub.write(&all(), &spec);
+    hub.settle();
+    let images = |hub: &Hub| {
+        let works = hub.kept(AgentResource::AgentWorks).into_iter();
+        let manifests = works.filter_map(|(_, work)| work["spec"]["workload"]["manifests"].as_array().cloned());
+        let argocds = manifests.flatten().filter(|it| it["kind"] == "ArgoCD");
+        argocds
+            .map(|it| it["spec"]["argoCDAgent"]["agent"]["image"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(images(&hub), [Value::Null, Value::Null], "the operator has a default");
+    for image in [NEW, OLD] {
+        hub.upgrade_principal(image);
+        hub.settle();
+        assert_eq!(images(&hub), [image, image]);
+        hub.is_at_rest();
+    }
+}
+
+#[test]
 fn another_version_than_the_principals_is_reported() {
     let mut hub = Hub::with_all_agents();
     hub.upgrade_principal(NEW);
