@@ -205,7 +205,9 @@ async fn remove(hub: &Hub, it: &InstalledObject, dry_run: bool) -> Result<String
             let clusters = clusters_with_argocd(hub).await?;
             if clusters > 0 {
                 return Ok(format!(
-                    "{shown} kept: it has installed Argo CD on {clusters} managed clusters: see docs/pull.md to remove it there\n"
+                    "{shown} kept: {clusters} managed clusters have Argo CD from it: to remove Argo CD there, run kubectl delete \
+                     clustermanagementaddon {}, then uninstall again\n",
+                    ocm::pull_model::ADDON
                 ));
             }
         }

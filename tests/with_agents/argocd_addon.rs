@@ -62,7 +62,8 @@ async fn clusters_get_argocd_from_the_add_on() -> Result<()> {
     log_step("it has the permissions of cluster-admin");
 
     let lines = run(&hub, &["uninstall"])?;
-    let kept = "clustermanagementaddon.addon.open-cluster-management.io/argocd kept: it has installed Argo CD on 2 managed clusters";
+    let kept =
+        "clustermanagementaddon.addon.open-cluster-management.io/argocd kept: 2 managed clusters have Argo CD from it";
     assert!(lines.contains(kept), "{lines}");
     select(&hub, json!([])).await?;
     for cluster in clusters {
@@ -196,17 +197,24 @@ async fn check_rollout(hub: &Hub, clusters: &[&ManagedCluster; 2]) -> Result<()>
     Ok(())
 }
 
-/// Checks that Argo CD gets other permissions by a setting.
+/// Checks that Argo CD gets another ClusterRole by a configuration of the Placement.
 async fn check_role(hub: &Hub, clusters: &[&ManagedCluster; 2]) -> Result<()> {
-    let config = ObjectRef::namespaced(
-        "addon.open-cluster-management.io/v1alpha1",
-        "AddOnDeploymentConfig",
-        "argocd",
-        "argocd-addon",
-    );
     let role = json!([{"name": "CLUSTER_ROLE", "value": "cluster-admin"}]);
-    hub.patch(&config, &json!({"spec": {"customizedVariables": role}}))
-        .await?;
+    hub.create(&json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
+        "kind": "AddOnDeploymentConfig",
+        "metadata": {"name": "argocd-cluster-admin", "namespace": "argocd"},
+        "spec": {"agentInstallNamespace": "argocd", "customizedVariables": role},
+    }))
+    .await?;
+    let config = json!({
+        "group": "addon.open-cluster-management.io",
+        "resource": "addondeploymentconfigs",
+        "namespace": "argocd",
+        "name": "argocd-cluster-admin",
+    });
+    let all = json!([{"namespace": "argocd", "name": "pull", "configs": [config]}]);
+    select(hub, all).await?;
     let binding = |role: &str| {
         let name = format!("argocd-addon:application-controller-{role}");
         ObjectRef::cluster("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", &name)
