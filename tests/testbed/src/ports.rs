@@ -2,11 +2,16 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
+
+use crate::wait::DEADLINE;
 
 /// The ports to choose from. Linux uses ports from 32768 for outgoing connections: such a port could be in use when a server
 /// listens on it.
@@ -21,8 +26,7 @@ pub fn free() -> Result<u16> {
     let first = fastrand::u16(RANGE);
     for port in (first..RANGE.end).chain(RANGE.start..first) {
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-        // A process that another thread starts meanwhile must not inherit the socket.
-        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let socket = socket()?;
         let bound = bind(&socket, &address)
             .and_then(|()| set_socket_reuseaddr(&socket, true))
             .and_then(|()| listen(&socket, 1));
@@ -36,15 +40,45 @@ pub fn free() -> Result<u16> {
         let (server, _) = listener.accept()?;
         drop(server);
         drop(client);
+        drop(listener);
+        wait_until_released(address)?;
         return Ok(port);
     }
     anyhow::bail!("all ports from {} to {} are in use", RANGE.start, RANGE.end)
+}
+
+/// Creates a socket that no other program inherits.
+fn socket() -> Result<OwnedFd> {
+    Ok(socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?)
+}
+
+/// Waits until a server can listen on an address: a process that another thread has forked keeps a copy of our listening socket
+/// until it executes its program.
+fn wait_until_released(address: SocketAddrV4) -> Result<()> {
+    let started = Instant::now();
+    loop {
+        // Another such process may get a copy of this socket too, but that does not listen.
+        let socket = socket()?;
+        set_socket_reuseaddr(&socket, true)?;
+        match bind(&socket, &address) {
+            Ok(()) => return Ok(()),
+            Err(Errno::ADDRINUSE) if started.elapsed() < DEADLINE => thread::sleep(Duration::from_millis(1)),
+            Err(error) => return Err(error).with_context(|| format!("{address} is not released")),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use std::process::Command;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn gives_each_port_once_and_a_server_can_listen_on_it() {
@@ -54,6 +88,26 @@ mod tests {
         for port in ports {
             TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
         }
+    }
+
+    #[test]
+    fn a_server_can_listen_while_other_threads_start_processes() {
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        Command::new("true").status().unwrap();
+                    }
+                });
+            }
+            let ports = (0..1_000).map(|_| free().unwrap());
+            let bound: Vec<_> = ports
+                .map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)))
+                .collect();
+            done.store(true, Ordering::Relaxed);
+            assert!(bound.iter().all(Result::is_ok), "{bound:?}");
+        });
     }
 
     #[test]
