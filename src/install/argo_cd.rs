@@ -1,7 +1,7 @@
 //! The parts of Argo CD on a hub under any names, and the ArgoCD resource of an operator that creates them.
 
 use super::merge::merge;
-use super::settings::fields;
+use super::settings::{each_container, fields};
 use super::{CMD_PARAMS, Object};
 use manifest::value::{Map, Value};
 use ocm::tracking::CONFIG_MAP;
@@ -121,16 +121,9 @@ impl ArgoCd {
             }
         };
         fields(object.value_mut(), &["metadata"], rename);
-        fields(object.value_mut(), &["spec", "template", "spec"], |pod| {
-            let Some(Value::List(containers)) = pod.get_mut("containers") else {
-                return;
-            };
-            for container in containers {
-                fields(container, &[], |container| {
-                    if container.get("name").and_then(Value::as_str) == Some(&shipped.server_container) {
-                        container.insert("name", Value::text(self.server_container.as_str()));
-                    }
-                });
+        each_container(object.value_mut(), |container| {
+            if container.get("name").and_then(Value::as_str) == Some(&shipped.server_container) {
+                container.insert("name", Value::text(self.server_container.as_str()));
             }
         });
         fields(object.value_mut(), &[], |object| {

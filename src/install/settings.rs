@@ -196,7 +196,8 @@ fn add_env(container: &mut Map<'static>, name: &'static str, value: &str) {
     }
 }
 
-fn each_container(deployment: &mut Value<'static>, mut change: impl FnMut(&mut Map<'static>)) {
+/// Changes the containers of a workload, if it has any.
+pub(super) fn each_container(deployment: &mut Value<'static>, mut change: impl FnMut(&mut Map<'static>)) {
     fields(deployment, POD, |pod| {
         for list in ["initContainers", "containers"] {
             if let Some(Value::List(containers)) = pod.get_mut(list) {

@@ -160,7 +160,7 @@ fn each_feature_prints_its_files() {
                 .expect("env")
                 .retain(|entry| entry["name"].as_str().is_some_and(|name| name.starts_with("POD_")));
         }
-        // The template has a name of its own for each content.
+        // The name of the template contains a hash of its content.
         if let Some(template) = printed.iter_mut().find(|it| it["kind"] == "AddOnTemplate") {
             let name = std::mem::replace(&mut template["metadata"]["name"], json!("argocd-addon"));
             let management = printed.iter_mut().find(|it| it["kind"] == "ClusterManagementAddOn");

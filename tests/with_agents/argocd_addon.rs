@@ -1,4 +1,4 @@
-//! The OCM add-on that installs Argo CD on managed clusters: it takes over from the add-on of argocd-pull-integration, runs
+//! The OCM add-on that installs Argo CD on managed clusters: it replaces the add-on of argocd-pull-integration, runs
 //! Applications of the pull model, changes one cluster after the other, and leaves the Applications when it is removed.
 //!
 //! `TESTBED_PULL_INTEGRATION` names a file with the add-on that is replaced, instead of our imitation: the output of
@@ -6,7 +6,7 @@
 //! `argocd-clustermanagement-addon.yaml`.
 
 use crate::agent_controller::ACCOUNT;
-use crate::stage;
+use crate::stage::{self, run};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::env;
@@ -94,22 +94,8 @@ async fn install_the_other(hub: &Hub, clusters: &[&ManagedCluster; 2]) -> Result
         .transpose()?;
     let other = given.unwrap_or_else(imitation);
     hub.kubectl_with_input(&["create", "--validate=false", "-f", "-"], &other)?;
-    for object in [
-        json!({
-            "apiVersion": "cluster.open-cluster-management.io/v1beta2",
-            "kind": "ManagedClusterSetBinding",
-            "metadata": {"name": "global", "namespace": "argocd"},
-            "spec": {"clusterSet": "global"},
-        }),
-        json!({
-            "apiVersion": "cluster.open-cluster-management.io/v1beta1",
-            "kind": "Placement",
-            "metadata": {"name": "pull", "namespace": "argocd"},
-            "spec": {},
-        }),
-    ] {
-        hub.create(&object).await?;
-    }
+    hub.bind_global_cluster_set().await?;
+    hub.create(&stage::placement_named("pull", &json!({}))).await?;
     let rollout = json!({"type": "Progressive", "progressive": {"maxConcurrency": 1, "minSuccessTime": "20s"}});
     select(
         hub,
@@ -268,20 +254,6 @@ async fn start_controller(hub: &Hub) -> Result<Process> {
         hub.service_account_kubeconfig("argocd", ACCOUNT)?,
     );
     Process::start("controller", command, &hub.logs().join("controller.log"))
-}
-
-/// Runs our program against the hub, and returns its output.
-fn run(hub: &Hub, arguments: &[&str]) -> Result<String> {
-    let mut command = process::command(PROGRAM, env!("CARGO_TARGET_TMPDIR").as_ref());
-    command.args(arguments).arg("--kubeconfig").arg(hub.kubeconfig_path());
-    let done = command.output()?;
-    let stdout = String::from_utf8(done.stdout)?;
-    ensure!(
-        done.status.success(),
-        "{arguments:?}: {stdout}{}",
-        String::from_utf8_lossy(&done.stderr)
-    );
-    Ok(stdout)
 }
 
 /// Sets the Placements whose clusters have the add-on.

@@ -38,9 +38,8 @@ impl Stage {
             )
             .await?;
         }
-        for object in select() {
-            hub.create(&object).await?;
-        }
+        hub.bind_global_cluster_set().await?;
+        hub.create(&placement_named("test-clusters", &placement_spec())).await?;
         assign_users(&cluster2).await?;
         hub.create(&discovery::routes()).await?;
         hub.create(&principal_service()).await?;
@@ -61,19 +60,7 @@ impl Stage {
 
     /// Returns the output of `gitopscluster status` for a healthy GitOpsCluster.
     pub(crate) fn status(&self, name: &str) -> Result<String> {
-        let mut command = process::command(
-            env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
-            env!("CARGO_TARGET_TMPDIR").as_ref(),
-        );
-        command.args(["gitopscluster", "status", name, "-o", "wide", "--kubeconfig"]);
-        let printed = command.arg(self.hub.kubeconfig_path()).output()?;
-        let text = String::from_utf8(printed.stdout)?;
-        ensure!(
-            printed.status.success(),
-            "{text}{}",
-            String::from_utf8_lossy(&printed.stderr)
-        );
-        Ok(text)
+        run(&self.hub, &["gitopscluster", "status", name, "-o", "wide"])
     }
 
     /// Changes the spec of the GitOpsCluster.
@@ -137,21 +124,31 @@ impl Stage {
     }
 }
 
-fn select() -> [Value; 2] {
-    [
-        json!({
-            "apiVersion": "cluster.open-cluster-management.io/v1beta2",
-            "kind": "ManagedClusterSetBinding",
-            "metadata": {"name": "global", "namespace": "argocd"},
-            "spec": {"clusterSet": "global"},
-        }),
-        json!({
-            "apiVersion": "cluster.open-cluster-management.io/v1beta1",
-            "kind": "Placement",
-            "metadata": {"name": "test-clusters", "namespace": "argocd"},
-            "spec": placement_spec(),
-        }),
-    ]
+/// Returns the Placement of this name, which selects clusters once [`Hub::bind_global_cluster_set`] allows it.
+pub(crate) fn placement_named(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+        "kind": "Placement",
+        "metadata": {"name": name, "namespace": "argocd"},
+        "spec": spec,
+    })
+}
+
+/// Runs our program against the hub, and returns its output.
+pub(crate) fn run(hub: &Hub, arguments: &[&str]) -> Result<String> {
+    let mut command = process::command(
+        env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
+        env!("CARGO_TARGET_TMPDIR").as_ref(),
+    );
+    command.args(arguments).arg("--kubeconfig").arg(hub.kubeconfig_path());
+    let done = command.output()?;
+    let text = String::from_utf8(done.stdout)?;
+    ensure!(
+        done.status.success(),
+        "{arguments:?}: {text}{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    Ok(text)
 }
 
 /// Makes a cluster assign the users of Pods, as OpenShift does, and waits until it refuses Pods that name their own.

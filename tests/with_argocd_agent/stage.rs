@@ -214,13 +214,7 @@ fn install(hub: &Hub) -> Result<()> {
 
 /// Creates a GitOpsCluster for each mode, and lets Applications of the autonomous cluster come to its namespace.
 async fn prepare(hub: &Hub, port: u16) -> Result<()> {
-    hub.create(&json!({
-        "apiVersion": "cluster.open-cluster-management.io/v1beta2",
-        "kind": "ManagedClusterSetBinding",
-        "metadata": {"name": "global", "namespace": "argocd"},
-        "spec": {"clusterSet": "global"},
-    }))
-    .await?;
+    hub.bind_global_cluster_set().await?;
     hub.create(&json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -22,6 +22,9 @@ use tokio::sync::{Mutex, MutexGuard, OnceCell};
 const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,pull,argocd-addon,\
                    cluster-secrets,report,gitopscluster,argocd-agent,ui";
 
+/// The key of our health check in argocd-cm.
+const HEALTH: &str = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
+
 /// A separate hub, for one test at a time, because an installation affects all of it.
 pub(crate) struct Installation {
     pub(crate) hub: &'static Hub,
@@ -133,6 +136,18 @@ impl Installation {
         }
         Ok(())
     }
+}
+
+fn named<'v>(list: &'v Value, name: &str) -> Option<&'v Value> {
+    list.as_array()?.iter().find(|it| it["name"] == name)
+}
+
+/// Returns true if a Deployment has the sidecar with a policy, and its init container.
+fn has_sidecar(repo_server: &Value) -> bool {
+    let pod = &repo_server["spec"]["template"]["spec"];
+    let is_policy_mounted = named(&pod["containers"], "argocd-ocm-cmp")
+        .is_some_and(|it| named(&it["volumeMounts"], "argocd-ocm-cmp-policy").is_some());
+    is_policy_mounted && named(&pod["initContainers"], "argocd-ocm-cmp-tools").is_some()
 }
 
 fn name(object: &Value) -> String {

@@ -105,6 +105,18 @@ impl Hub {
             .with_context(|| format!("failed to add the managed cluster {name}"))
     }
 
+    /// Lets the Placements in Argo CD's namespace select all managed clusters.
+    pub async fn bind_global_cluster_set(&self) -> Result<()> {
+        self.create(&json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1beta2",
+            "kind": "ManagedClusterSetBinding",
+            "metadata": {"name": "global", "namespace": argocd::NAMESPACE},
+            "spec": {"clusterSet": "global"},
+        }))
+        .await
+        .map(drop)
+    }
+
     /// Declares a managed cluster that has no API server and no agent: works for it can be written, and are never applied.
     pub async fn declare_managed_cluster(&self, name: &str) -> Result<()> {
         managed_cluster::register(self, name, false).await

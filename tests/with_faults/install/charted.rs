@@ -4,7 +4,7 @@
 //! `TESTBED_ARGO_CD_CHART` names a folder with the chart argo-cd, instead of our imitation.
 
 use super::helm::helm;
-use super::{Installation, installation};
+use super::{HEALTH, Installation, has_sidecar, installation};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::env;
@@ -14,7 +14,6 @@ use testbed::ObjectRef;
 
 const NAMESPACE: &str = "charted";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
-const HEALTH: &str = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
 
 fn repo_server() -> ObjectRef {
     ObjectRef::deployment(NAMESPACE, "edge-argocd-repo-server")
@@ -42,23 +41,7 @@ fn release(installation: &Installation, chart: &Path, values: &[&str]) -> Result
 }
 
 fn check_additions(deployment: &Value, config: &Value) -> Result<()> {
-    let pod = &deployment["spec"]["template"]["spec"];
-    let names = |list: &str| {
-        pod[list]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|it| it["name"].clone())
-            .collect::<Vec<_>>()
-    };
-    ensure!(
-        names("containers").contains(&json!("argocd-ocm-cmp")),
-        "no sidecar: {pod:#}"
-    );
-    ensure!(
-        names("initContainers").contains(&json!("argocd-ocm-cmp-tools")),
-        "no tools: {pod:#}"
-    );
+    ensure!(has_sidecar(deployment), "no sidecar: {deployment:#}");
     ensure!(config["data"][HEALTH].is_string(), "no health check");
     Ok(())
 }

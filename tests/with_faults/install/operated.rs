@@ -1,7 +1,7 @@
 //! Tests of an Argo CD that argocd-operator creates, the real one: the additions are in its ArgoCD resource, survive each
 //! reconcile, and are removed again.
 
-use super::{Installation, installation};
+use super::{HEALTH, Installation, has_sidecar, installation, named};
 use anyhow::{Context, Result};
 use controller::argocd_agent::shipped;
 use serde_json::{Value, json};
@@ -9,7 +9,6 @@ use testbed::process::{self, Process};
 use testbed::{ObjectRef, Part, Parts};
 
 const NAMESPACE: &str = "operated";
-const HEALTH: &str = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
 
 fn argocd() -> ObjectRef {
     ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", NAMESPACE, "cd")
@@ -43,17 +42,6 @@ fn start_operator(installation: &Installation) -> Result<Process> {
         command,
         &installation.hub.logs().join("argocd-operator.log"),
     )
-}
-
-fn named<'v>(list: &'v Value, name: &str) -> Option<&'v Value> {
-    list.as_array()?.iter().find(|it| it["name"] == name)
-}
-
-fn has_sidecar(repo_server: &Value) -> bool {
-    let pod = &repo_server["spec"]["template"]["spec"];
-    let is_policy_mounted = named(&pod["containers"], "argocd-ocm-cmp")
-        .is_some_and(|it| named(&it["volumeMounts"], "argocd-ocm-cmp-policy").is_some());
-    is_policy_mounted && named(&pod["initContainers"], "argocd-ocm-cmp-tools").is_some()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -46,12 +46,11 @@ pub(super) fn addresses(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRe
 
 /// The image of the principal is part of each AddOnTemplate, and of the works for operators that are not ours.
 pub(super) fn principals(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let mut affected = agents(cache, changed);
     let mut desired = cache.gitops_clusters().filter_map(|(_, it)| it.spec.agent.as_ref());
     if desired.any(|it| it.is_operated() && !it.operator) {
-        affected.extend(registered(cache));
+        return addresses(cache, changed);
     }
-    affected
+    agents(cache, changed)
 }
 
 /// Returns the GitOpsClusters for which an object was created, before the change and after it.

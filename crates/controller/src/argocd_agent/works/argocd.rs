@@ -60,8 +60,9 @@ pub(super) fn complete(argocd: &mut Value, desired: &DesiredAgent, server: &Serv
     }
     let agent = spec.get_mut("argoCDAgent").and_then(|agent| agent.get_mut("agent"));
     if let Some(agent @ Value::Object(_)) = agent {
-        if let (Some(image), Some(fields), false) = (image, agent.as_object_mut(), desired.operator) {
-            fill(fields, "image", image);
+        let image = image.filter(|_| !desired.operator);
+        if let (Some(image), Some(agent)) = (image, agent.as_object_mut()) {
+            fill(agent, "image", image);
         }
         if let Some(client) = child(agent, "client") {
             fill(client, "principalServerAddress", &server.address);
