@@ -1,7 +1,7 @@
 //! The flags of the controller `pull`.
 
 use clap::{ArgAction, Args};
-use controller::pull::Dialect;
+use controller::pull::{Dialect, FeedbackMode};
 
 /// The settings of the controller `pull`. A dialect has defaults, which other flags override.
 #[derive(Clone, Debug, Args)]
@@ -56,6 +56,18 @@ pub struct PullArgs {
         default_missing_value = "true"
     )]
     pub pull_placement: Option<bool>,
+
+    /// How agents notice that an Application has changed on its cluster: 'watch' needs OCM 1.2, older agents poll
+    #[arg(
+        long,
+        env = "ARGOCD_OCM_CMP_PULL_FEEDBACK",
+        hide_env_values = true,
+        value_enum,
+        value_name = "MODE",
+        default_value = "watch",
+        hide_possible_values = true
+    )]
+    pub pull_feedback: FeedbackMode,
 
     /// Make every work read-only and delete nothing, to hand the Applications over to another controller
     #[arg(long, env = "ARGOCD_OCM_CMP_PULL_READ_ONLY", hide_env_values = true)]

@@ -82,6 +82,7 @@ fn pull_settings(args: &ControllerArgs) -> pull::Settings {
         pull_namespace,
         pull_project,
         pull_placement,
+        pull_feedback: feedback,
         pull_read_only: read_only,
     } = args.pull;
     let by_itself = dialect == pull::Dialect::Acm;
@@ -90,6 +91,7 @@ fn pull_settings(args: &ControllerArgs) -> pull::Settings {
         namespace: pull_namespace.unwrap_or(by_itself),
         project: pull_project.unwrap_or(by_itself),
         placement: pull_placement.unwrap_or(by_itself),
+        feedback,
         read_only,
         argocd: args.argocd_namespace.clone(),
     }

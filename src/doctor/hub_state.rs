@@ -150,6 +150,8 @@ pub struct Work {
     pub has_status: bool,
     /// The object that the agent cannot apply, if it reported one.
     pub refused: Option<ApplyError>,
+    /// The kinds and namespaces of its objects that the agent watches.
+    pub watched: BTreeSet<Box<str>>,
 }
 
 impl Work {

@@ -3,7 +3,8 @@
 use crate::stage::{Stage, application, stage};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
-use testbed::{GitRepository, ObjectRef, condition, is_true};
+use std::time::Duration;
+use testbed::{GitRepository, ManagedClusterOptions, ObjectRef, condition, is_true};
 
 /// One object of each kind. The Deployment `idle` is for the autoscaler, which has no metrics here and ignores Deployments scaled
 /// to 0.
@@ -314,4 +315,52 @@ async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
     wait_for_feedback(stage, CUSTOM, "Kettle", "tea", &expected).await?;
     // The paused Deployment and the CronJob are Suspended all the time.
     stage.hub.wait_for(&app, health("Suspended")).await.map(drop)
+}
+
+/// A Deployment that no node of the managed cluster accepts until one has the label.
+const WAITING: &str = r"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      nodeSelector: {disk: fast}
+      containers: [{name: main, image: nginx}]
+";
+
+#[tokio::test]
+async fn watched_object_reports_its_health_without_polling() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "feedback-watch";
+    let options = ManagedClusterOptions {
+        // Longer than this test: only a watch can report a change.
+        status_sync_interval: Duration::from_secs(3600),
+        ..ManagedClusterOptions::default()
+    };
+    let cluster = stage.hub.add_managed_cluster("watched", options).await?;
+    let git = GitRepository::new()?;
+    git.commit(&[("feedback-watch/web.yaml", WAITING)])?;
+    let mut application = application(name, &git)?;
+    application["spec"]["source"]["plugin"] = json!({
+        "name": "argocd-ocm-cmp",
+        "parameters": [{"name": "clusters", "array": ["watched"]}, {"name": "feedback", "string": "watch"}],
+    });
+    stage.hub.create_application(&application).await?;
+    let has_health = |health: &'static str| {
+        move |app: &Value| app["status"]["sync"]["status"] == "Synced" && app["status"]["health"]["status"] == health
+    };
+    let object_ref = ObjectRef::application(name);
+    stage.hub.wait_for(&object_ref, has_health("Progressing")).await?;
+    let is_waiting = |work: &Value| is_true(work, "Progressing");
+    stage
+        .hub
+        .wait_for(&ObjectRef::manifest_work("watched", name), is_waiting)
+        .await?;
+    cluster.kubectl(&["label", "nodes", "--all", "disk=fast"])?;
+    stage.hub.wait_for(&object_ref, has_health("Healthy")).await?;
+    Ok(())
 }

@@ -43,7 +43,7 @@ pub use ocm::work::{MANAGED_BY, OURS};
 /// and keeps labels that others set on the Secret.
 pub const COPIED: &str = "argocd-ocm-cmp.github.io/labels";
 
-/// The annotation that makes Argo CD ignore the Applications of a cluster and never connect to it, in versions after 3.2
+/// The annotation that makes Argo CD ignore the Applications of a cluster and never connect to it, since 3.4
 /// (`IsManagedCluster` in its `controller/sharding`). Older versions ignore it on a Secret: an Application for the cluster makes
 /// the application-controller dial the server, even if the Application itself has the annotation. ApplicationSets ignore it in
 /// all versions.

@@ -44,6 +44,35 @@ pub enum Dialect {
     Acm,
 }
 
+/// The way in which agents notice that an Application has changed on its cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FeedbackMode {
+    /// The agent reads it periodically: every 10 to 19 seconds, in small klusterlets every 60 to 114.
+    Poll,
+    /// The agent watches it, with one informer for all Applications of a namespace. Needs OCM 1.2; an older agent, or one that may not
+    /// watch Applications, polls.
+    #[default]
+    Watch,
+}
+
+impl FeedbackMode {
+    /// Returns OCM's name of the mode.
+    const fn scrape_type(self) -> &'static str {
+        match self {
+            Self::Poll => "Poll",
+            Self::Watch => "Watch",
+        }
+    }
+
+    fn of_scrape_type(name: &str) -> Self {
+        if name == Self::Watch.scrape_type() {
+            Self::Watch
+        } else {
+            Self::Poll
+        }
+    }
+}
+
 /// The settings of the pull model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
@@ -56,6 +85,8 @@ pub struct Settings {
     pub project: bool,
     /// True if a namespace may use a managed cluster only if a Placement in it selects the cluster.
     pub placement: bool,
+    /// The way in which agents notice changes.
+    pub feedback: FeedbackMode,
     /// True if agents only observe and change nothing, while another component adopts the delivered objects.
     pub read_only: bool,
     /// The namespace of Argo CD, on the hub and on the managed clusters.
@@ -69,6 +100,7 @@ impl Default for Settings {
             namespace: false,
             project: false,
             placement: false,
+            feedback: FeedbackMode::default(),
             read_only: false,
             argocd: "argocd".to_owned(),
         }
@@ -171,7 +203,11 @@ pub(crate) mod tests {
         work["metadata"]["resourceVersion"] = json!("41");
         work["metadata"]["generation"] = json!(2);
         for config in work["spec"]["manifestConfigs"].as_array_mut().expect("a list") {
-            config["feedbackScrapeType"] = json!("Poll");
+            config
+                .as_object_mut()
+                .expect("a map")
+                .entry("feedbackScrapeType")
+                .or_insert_with(|| json!("Poll"));
             if let Some(apply) = config.pointer_mut("/updateStrategy/serverSideApply") {
                 apply["fieldManager"] = json!("work-agent");
             }

@@ -26,6 +26,7 @@ pub mod content_hash;
 pub mod discover;
 pub mod documents;
 pub mod env;
+pub mod feedback_watch;
 pub mod health_rules;
 pub mod hooks;
 pub mod load;
@@ -44,6 +45,7 @@ pub mod source;
 pub mod update_strategy;
 mod validate;
 
+use feedback_watch::Watched;
 use manifest::problem::Problems;
 use manifest_configs::{Plurals, WorkOptions};
 use manifestwork::{ManifestWork, Template};
@@ -84,10 +86,10 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
     let options = settings.work_options(rules)?;
     validate::clusters(settings)?;
     let mut variants = source::variants(settings)?;
-    let notices = variants
+    let of_variants = variants
         .iter_mut()
         .flat_map(|variant| variant.manifests.notices.split_off(0));
-    let notices = without_repeats(notices.collect());
+    let notices = without_repeats(settings.notices.iter().cloned().chain(of_variants).collect());
     let deliveries = collect_all(variants.into_iter().map(|Variant { recipients, manifests }| {
         let templates = templates(manifests, rules, &options, settings)?;
         Ok(Delivery { recipients, templates })
@@ -107,8 +109,9 @@ fn templates(
     let created = settings.created_namespace(&placed);
     validate::objects(&placed, created.as_ref(), &files, rules, settings)?;
     let plurals = Plurals::new(&placed, &settings.plurals);
+    let watched = Watched::new(options.feedback, &placed);
     let partitions = partition::partitions(placed, created, settings.capacity());
-    let templates = manifestwork::templates(partitions, &plurals, options);
+    let templates = manifestwork::templates(partitions, &plurals, &watched, options);
     validate::works(&templates, settings)?;
     Ok(templates)
 }

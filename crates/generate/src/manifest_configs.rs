@@ -1,9 +1,11 @@
 //! Configuration of the objects of a ManifestWork: update strategy, status feedback, condition rules and orphaning.
 //!
 //! One entry of `manifestConfigs` applies to all objects of a kind, by wildcards. For each setting, the first matching entry that
-//! has it applies, so an object that differs has its own entry before the one of its kind.
+//! has it applies, so an object that differs has its own entry before the one of its kind. The way of feedback is the exception:
+//! the agent takes it from the last matching entry.
 
 use super::content_hash::{self, Embedded};
+use super::feedback_watch::{Feedback, Share, Watched};
 use super::health_rules::{self, KindHealth};
 use super::hooks::Role;
 use super::object::Object;
@@ -27,6 +29,8 @@ pub struct WorkOptions {
     pub delete_crds: bool,
     /// True if the ManifestWorks carry condition rules, which OCM supports since v1.0.
     pub condition_rules: bool,
+    /// The way in which agents notice that the health of an object has changed.
+    pub feedback: Feedback,
     /// The ServiceAccount of the managed cluster whose permissions limit what the agent applies.
     pub executor: Option<Executor>,
     /// The rollout across the clusters of a placement; `None` if the clusters are given by name.
@@ -70,7 +74,13 @@ impl Plurals {
 /// With `defaults`, the fields include the defaults of OCM's CRD: without them, Argo CD shows a permanent difference for objects
 /// that it applies server-side. Elsewhere they are omitted, because older versions of the CRD lack some of them.
 #[must_use]
-pub fn fields(objects: &[Embedded], plurals: &Plurals, options: &WorkOptions, defaults: bool) -> Map<'static> {
+pub fn fields(
+    objects: &[Embedded],
+    plurals: &Plurals,
+    watched: &Watched,
+    options: &WorkOptions,
+    defaults: bool,
+) -> Map<'static> {
     let mut fields = Vec::new();
     let orphans: Vec<Value<'static>> = objects
         .iter()
@@ -93,7 +103,7 @@ pub fn fields(objects: &[Embedded], plurals: &Plurals, options: &WorkOptions, de
         let subject = Value::map([("serviceAccount", account), ("type", Value::text("ServiceAccount"))]);
         fields.push(("executor", Value::map([("subject", subject)])));
     }
-    let entries = entries(objects, plurals, options);
+    let entries = entries(objects, plurals, watched, options);
     // OCM considers a cluster complete only if the ManifestWork reports that it is not progressing, so an entry reports that if
     // no object does.
     let reports_progress = entries.iter().any(Entry::has_health_rules);
@@ -129,10 +139,13 @@ struct Entry<'a> {
     runs: bool,
     /// The content hash that identifies objects applied by this ManifestWork, if needed.
     content_test: Option<String>,
+    /// The way in which the agent notices changes.
+    mode: Feedback,
 }
 
-/// Returns one entry for each object that differs from its kind, followed by one entry for each kind.
-fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, options: &WorkOptions) -> Vec<Entry<'a>> {
+/// Returns one entry for each object that differs from its kind, followed by one entry for each kind, and by one for each namespace
+/// in which the agent watches a kind that it polls elsewhere.
+fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, options: &WorkOptions) -> Vec<Entry<'a>> {
     let mut kinds: BTreeMap<&GroupKind, Vec<&Embedded>> = BTreeMap::new();
     // Nearly all objects of a kind are adjacent.
     for of_kind in objects.chunk_by(|one, other| one.kind() == other.kind()) {
@@ -140,6 +153,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, options: &WorkOptions
     }
     let mut entries = Vec::new();
     let mut of_kinds = Vec::new();
+    let mut of_namespaces = Vec::new();
     for (kind, objects) in kinds {
         let strategy = Strategy::of_kind(&objects[0].placed, options.strategy);
         let content_test = content_hash::hash_matches_expression(&objects);
@@ -155,21 +169,48 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, options: &WorkOptions
                     rules: content_test.is_some(),
                     runs: false,
                     content_test: content_test.clone().filter(|_| own.applies()),
+                    mode: Feedback::Poll,
                 });
             }
         }
+        let plural = plurals.of(kind);
+        let share = watched.of(kind, namespaces(&objects));
+        if let Share::Namespaces(chosen) = &share {
+            of_namespaces.extend(chosen.iter().map(|namespace| Entry {
+                identifier: identify(&kind.group, "*", namespace, &plural),
+                kind,
+                strategy,
+                feedback: false,
+                rules: false,
+                runs: false,
+                content_test: None,
+                mode: Feedback::Watch,
+            }));
+        }
         of_kinds.push(Entry {
-            identifier: identify(&kind.group, "*", "*", &plurals.of(kind)),
+            identifier: identify(&kind.group, "*", "*", &plural),
             kind,
             strategy,
             feedback: true,
             rules: true,
             runs: objects[0].placed.role == Role::Run,
             content_test: content_test.filter(|_| strategy.applies()),
+            mode: if share == Share::All {
+                Feedback::Watch
+            } else {
+                Feedback::Poll
+            },
         });
     }
     entries.extend(of_kinds);
+    entries.extend(of_namespaces);
     entries
+}
+
+fn namespaces<'a>(objects: &[&'a Embedded]) -> impl Iterator<Item = Option<&'a str>> {
+    objects
+        .iter()
+        .map(|embedded| embedded.placed.object.key.namespace.as_deref())
 }
 
 /// The CEL expression and message for a finished run, successful or not.
@@ -224,7 +265,9 @@ impl Entry<'_> {
             let rule = Value::map([("jsonPaths", paths), ("type", Value::text("JSONPaths"))]);
             fields.push(("feedbackRules", Value::List(vec![rule])));
         }
-        if defaults {
+        if self.mode == Feedback::Watch {
+            fields.push(("feedbackScrapeType", Value::text("Watch")));
+        } else if defaults {
             fields.push(("feedbackScrapeType", Value::text("Poll")));
         }
         fields.push(("resourceIdentifier", self.identifier));

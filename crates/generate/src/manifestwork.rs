@@ -2,6 +2,7 @@
 
 use super::annotations::Phase;
 use super::content_hash::{self, Embedded};
+use super::feedback_watch::Watched;
 use super::manifest_configs::{self, Plurals, WorkOptions};
 use super::partition::{self, Partition, SyncStep};
 use super::settings::Recipient;
@@ -41,15 +42,26 @@ const CASCADE: &str = "Foreground";
 
 /// Creates the ManifestWork of each partition.
 #[must_use]
-pub fn templates(partitions: Vec<Partition>, plurals: &Plurals, options: &WorkOptions) -> Vec<Template> {
+pub fn templates(
+    partitions: Vec<Partition>,
+    plurals: &Plurals,
+    watched: &Watched,
+    options: &WorkOptions,
+) -> Vec<Template> {
     let last = partition::last_step(&partitions);
-    let template = |partition| Template::new(partition, last, plurals, options);
+    let template = |partition| Template::new(partition, last, plurals, watched, options);
     partitions.into_iter().map(template).collect()
 }
 
 impl Template {
     /// Creates the ManifestWork that carries `partition`; `last` is the last step of all that is no hook.
-    fn new(partition: Partition, last: Option<SyncStep>, plurals: &Plurals, options: &WorkOptions) -> Self {
+    fn new(
+        partition: Partition,
+        last: Option<SyncStep>,
+        plurals: &Plurals,
+        watched: &Watched,
+        options: &WorkOptions,
+    ) -> Self {
         let Partition {
             suffix,
             step,
@@ -59,7 +71,7 @@ impl Template {
         let bytes: u64 = objects.iter().map(|placed| placed.object.size() as u64).sum();
         let objects = content_hash::embedded(objects, content_hash::is_needed(step, last, options), options);
         let weight = size + objects.iter().map(Embedded::size).sum::<u64>() - bytes;
-        let spec_of = |defaults| json_of(&manifest_configs::fields(&objects, plurals, options, defaults));
+        let spec_of = |defaults| json_of(&manifest_configs::fields(&objects, plurals, watched, options, defaults));
         let mut spec = spec_of(false);
         let server_side = weight + json::passage(without_end(&spec)).length as u64 > CLIENT_SIDE_MAX;
         if server_side {

@@ -6,10 +6,12 @@ mod parameter_announcements;
 #[cfg(test)]
 mod properties;
 mod sources;
+mod suggestions;
 mod table;
 mod values;
 
 use super::discover::Selection;
+use super::feedback_watch::Feedback;
 use super::manifest_configs::WorkOptions;
 use super::order;
 use super::placed::Placed;
@@ -116,6 +118,8 @@ impl Recipient<'_> {
 /// All settings of `generate`.
 #[derive(Debug)]
 pub struct Settings {
+    /// Warnings about settings, one line each.
+    pub notices: Vec<String>,
     /// The source of the manifests.
     pub source: Source,
     /// The target of the ManifestWorks.
@@ -191,6 +195,7 @@ impl Settings {
             delete_namespaces: sources.flag(&table::DELETE_NAMESPACES),
             delete_crds: sources.flag(&table::DELETE_CRDS),
             condition_rules: sources.flag(&table::CONDITION_RULES),
+            feedback: sources.value(&table::FEEDBACK, Feedback::from_str),
             executor: sources.text(&table::EXECUTOR, Executor::from_str),
             rollout: match &target {
                 Some(Target::Placement(placement)) => Some(placement.rollout.kind),
@@ -222,6 +227,7 @@ impl Settings {
         Problems::or(
             problems,
             Self {
+                notices: suggestions::misspelled_variables(env),
                 source,
                 target,
                 name,

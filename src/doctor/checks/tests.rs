@@ -623,6 +623,22 @@ fn finds_problems_of_works() {
         problems_after(|hub_state| value_of(&mut hub_state.works)[0].size = 512_001),
         ["works-over-limit"]
     );
+    let watches = |works: usize, each: usize| {
+        problems_after(|hub_state| {
+            let informers = |work: usize| {
+                (0..each)
+                    .map(|at| format!("deployments.apps/{work}-{at}").into_boxed_str())
+                    .collect()
+            };
+            let all = value_of(&mut hub_state.works);
+            all.extend((0..works).map(|number| Work {
+                watched: informers(number),
+                ..work("eu1", &format!("w{number}"))
+            }));
+        })
+    };
+    assert!(watches(2, 25).is_empty());
+    assert_eq!(watches(2, 26), ["works-too-many-watches"]);
     let error = "the size of manifests is 600103 bytes which exceeds the 512000 limit";
     let too_large = problems_after(|hub_state| value_of(&mut hub_state.applications)[0].errors.push(error.to_owned()));
     assert_eq!(too_large, ["works-refused-for-size"]);

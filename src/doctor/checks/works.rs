@@ -5,6 +5,7 @@ use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, Message, count, list_names};
 use jiff::Timestamp;
 use manifest::text::shortened;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) static CHECK: Check = Check {
     name: "works",
@@ -16,6 +17,7 @@ pub(super) static CHECK: Check = Check {
         &NO_KIND,
         &NO_NAMESPACE,
         &OTHER,
+        &TOO_MANY_WATCHES,
         &OK,
     ],
     run,
@@ -57,10 +59,18 @@ static OTHER: Message = Message::error(
     "agents cannot apply {works}: {names}: {why}",
     "see the objects with `argocd-ocm-cmp status` of the Application",
 );
+static TOO_MANY_WATCHES: Message = Message::warning(
+    "works-too-many-watches",
+    "works of {clusters} ask for more than {limit} watches, so the agent polls the rest: {names}",
+    "set feedback to poll for some Applications, or raise --max-feedback-watch of the agent",
+);
 static OK: Message = Message::ok("works", "works of Applications: {works}, none rejected by agents");
 
 /// The default limit of OCM's webhook for the size of a work, in bytes as it counts them.
 const LIMIT: usize = 500 * 1024;
+
+/// The default limit of OCM's agent for its watches: one for each kind and namespace.
+const WATCHES_MAX: usize = 50;
 
 /// The maximum length of an agent's message in a finding, in bytes.
 const MESSAGE_MAX: usize = 200;
@@ -103,6 +113,17 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         let number = count(of_it.len(), "work");
         let names = list_names(of_it.iter().map(|(qualified_name, _)| qualified_name));
         findings.push(message.finding(&[("works", &number), ("names", &names), ("why", &why)]));
+    }
+    let mut watched: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for work in works {
+        let of_cluster = watched.entry(&work.cluster).or_default();
+        of_cluster.extend(work.watched.iter().map(|it| &**it));
+    }
+    watched.retain(|_, informers| informers.len() > WATCHES_MAX);
+    if !watched.is_empty() {
+        let number = count(watched.len(), "managed cluster");
+        let names = list_names(watched.keys());
+        findings.push(TOO_MANY_WATCHES.finding(&[("clusters", &number), ("limit", &WATCHES_MAX), ("names", &names)]));
     }
     if findings.is_empty() {
         findings.push(OK.finding(&[("works", &works.len())]));

@@ -3,7 +3,7 @@
 use super::feedback::Feedback;
 use super::requests::{Operation, Refresh};
 use super::work::{self, Fingerprint, Retention};
-use super::{annotation, entry, group, items, own, text};
+use super::{FeedbackMode, annotation, entry, group, items, own, text};
 use ocm::boolean::is_true;
 use ocm::pull_model as names;
 use serde_json::Value;
@@ -39,6 +39,8 @@ pub struct PullWork {
     pub deleting: bool,
     /// The hash of the parts of the work that the controller writes.
     pub fingerprint: Fingerprint,
+    /// The feedback mode of the Application; `None` if the API server does not store one.
+    pub feedback_mode: Option<FeedbackMode>,
     /// The operation in the payload.
     pub operation: Option<Operation>,
     /// The refresh request in the payload.
@@ -78,6 +80,7 @@ impl PullWork {
             retention: Retention::read(work),
             deleting: text(work, "/metadata/deletionTimestamp").is_some(),
             fingerprint: work::fingerprint(work),
+            feedback_mode: work::feedback_mode(work),
             operation: Operation::of_payload(payload),
             refresh: Refresh::of_payload(payload),
             payload: annotation(payload, names::PAYLOAD).map(Into::into),

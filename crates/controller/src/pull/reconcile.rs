@@ -308,7 +308,7 @@ fn delivered(desired: &Desired, object_ref: &ObjectRef, kept: Option<&PullWorkRe
             object_ref: object_ref.clone(),
             object: desired.object(),
         }),
-        Some(it) if it.pull_work.deleting || it.pull_work.fingerprint == desired.fingerprint() => None,
+        Some(it) if it.pull_work.deleting || desired.is_stored(it.pull_work) => None,
         Some(it) => Some(patch(&WORKS, it.object_ref, desired.patch(&it.pull_work.version))),
     }
 }

@@ -3,7 +3,7 @@
 use super::application::Application;
 use super::pull_work::{ApplyState, PullWork};
 use super::requests::Requests;
-use super::{Dialect, Settings, feedback, hash, items, payload, text};
+use super::{Dialect, FeedbackMode, Settings, feedback, hash, items, payload, text};
 use crate::annotations::REFRESH;
 use ocm::hash::{hex, with_hash};
 use ocm::names::application_label;
@@ -132,6 +132,7 @@ pub struct Desired {
     labels: Map<String, Value>,
     annotations: Map<String, Value>,
     spec: Value,
+    feedback: FeedbackMode,
 }
 
 impl Desired {
@@ -149,7 +150,7 @@ impl Desired {
         let manifests = payload::manifests(application, settings, requests, project);
         let configs: Vec<Value> = manifests
             .iter()
-            .filter_map(|object| config(object, application, retention))
+            .filter_map(|object| config(object, application, retention, settings.feedback))
             .collect();
         let orphans: Vec<Value> = manifests.iter().filter_map(orphan).collect();
         let mut spec = json!({"workload": {}});
@@ -169,6 +170,7 @@ impl Desired {
             labels: labels(application, settings),
             annotations: annotations(application),
             spec,
+            feedback: settings.feedback,
         }
     }
 
@@ -176,6 +178,12 @@ impl Desired {
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         fingerprint_of(Some(&self.labels), Some(&self.annotations), &self.spec)
+    }
+
+    /// Returns true if the stored work needs no write.
+    #[must_use]
+    pub fn is_stored(&self, work: &PullWork) -> bool {
+        work.fingerprint == self.fingerprint() && work.feedback_mode.is_none_or(|stored| stored == self.feedback)
     }
 
     /// Returns the work to create.
@@ -282,11 +290,12 @@ fn identifier(object: &Value) -> Option<Map<String, Value>> {
 }
 
 /// Returns the ManifestConfig of an object: its update strategy and feedback rules.
-fn config(object: &Value, application: &Application, retention: Retention) -> Option<Value> {
+fn config(object: &Value, application: &Application, retention: Retention, mode: FeedbackMode) -> Option<Value> {
     let kind = text(object, "/kind")?;
     let mut config = json!({"resourceIdentifier": identifier(object)?});
     if kind == names::KIND {
         config["feedbackRules"] = feedback::rules(application.sources);
+        config[SCRAPE_TYPE] = mode.scrape_type().into();
     }
     let server_side = |more: Value| {
         let mut apply = json!({"force": true});
@@ -339,19 +348,35 @@ fn fingerprint_of(
     *digest.first_chunk().expect("a digest has 32 bytes")
 }
 
-/// The defaults that the API server adds to ManifestConfigs, at any depth.
-const DEFAULTS: [(&str, &str); 2] = [("feedbackScrapeType", "Poll"), ("fieldManager", "work-agent")];
+/// The field of a ManifestConfig with its [`FeedbackMode`].
+const SCRAPE_TYPE: &str = "feedbackScrapeType";
 
-/// A ManifestConfig without the API server's defaults.
+/// Returns the feedback mode of the Application in a work; `None` if the hub's OCM is older than 1.2, whose CRD lacks the field, so
+/// that the API server removes it. Newer ones add a default.
+#[must_use]
+pub fn feedback_mode(work: &Value) -> Option<FeedbackMode> {
+    let mut configs = items(work, "/spec/manifestConfigs").iter();
+    let of_application = configs.find(|config| text(config, "/resourceIdentifier/resource") == Some(names::PLURAL))?;
+    Some(FeedbackMode::of_scrape_type(text(
+        of_application,
+        "/feedbackScrapeType",
+    )?))
+}
+
+/// The default that the API server adds to ManifestConfigs, at any depth.
+const DEFAULT: (&str, &str) = ("fieldManager", "work-agent");
+
+/// A ManifestConfig without the API server's defaults, and without its feedback mode, which not every API server stores.
 struct WithoutDefaults<'v>(&'v Value);
 
 impl Serialize for WithoutDefaults<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let is_default =
-            |key: &str, value: &Value| value.as_str().is_some_and(|value| DEFAULTS.contains(&(key, value)));
+        let is_ignored = |key: &str, value: &Value| {
+            key == SCRAPE_TYPE || value.as_str().is_some_and(|value| DEFAULT == (key, value))
+        };
         match self.0 {
             Value::Object(map) => {
-                let fields = map.iter().filter(|(key, value)| !is_default(key, value));
+                let fields = map.iter().filter(|(key, value)| !is_ignored(key, value));
                 serializer.collect_map(fields.map(|(key, value)| (key, WithoutDefaults(value))))
             }
             Value::Array(items) => serializer.collect_seq(items.iter().map(WithoutDefaults)),

@@ -3,8 +3,8 @@
 
 use super::parameter_announcements::Shape;
 use super::table::{SETTINGS, Setting, ValueType};
-use super::values;
 use super::{Env, FlagValues};
+use super::{suggestions, values};
 use manifest::problem::Problems;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -69,8 +69,10 @@ impl<'a> Sources<'a> {
                     .filter(|setting| setting.parameter)
                     .map(|setting| setting.name)
                     .collect();
+                let meant = suggestions::similar(&parameter.name, names.iter().copied())
+                    .map_or_else(String::new, |meant| format!("did you mean {meant}? "));
                 sources.problems.push(format!(
-                    "unknown parameter {}: the parameters are {}",
+                    "unknown parameter {}: {meant}the parameters are {}",
                     parameter.name,
                     names.join(", ")
                 ));

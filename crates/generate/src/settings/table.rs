@@ -142,6 +142,13 @@ pub(super) static UPDATE_STRATEGY: Setting = Setting::new("update-strategy", Tex
 pub(super) static CONDITION_RULES: Setting = Setting::new("condition-rules", Flag, "Condition rules")
     .default("`true`")
     .about("Add condition rules for the health of objects to works; set `false` for a hub with OCM before v1.0");
+pub(super) static FEEDBACK: Setting = Setting::new("feedback", Text("MODE"), "Feedback")
+    .also(&["ARGOCD_OCM_CMP_FEEDBACK"])
+    .default("`poll`")
+    .about(
+        "How agents notice that the health of an object changes: `poll` every 10 to 60 seconds, or `watch` within a second, \
+         which needs OCM 1.2",
+    );
 pub(super) static EXECUTOR: Setting = Setting::new("executor", Text("NAMESPACE/NAME"), "Executor")
     .default("the agent itself")
     .about(
@@ -306,6 +313,7 @@ pub static SETTINGS: &[&Setting] = &[
     &DELETE_CRDS,
     &UPDATE_STRATEGY,
     &CONDITION_RULES,
+    &FEEDBACK,
     &EXECUTOR,
     &ALLOW_SECRETS,
     &ALLOW_EMPTY,

@@ -24,9 +24,43 @@ pub(crate) struct Work {
 }
 
 #[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
 struct WorkSpec {
     workload: Option<Workload>,
     executor: Option<IgnoredAny>,
+    manifest_configs: Option<Vec<ManifestConfig>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ManifestConfig {
+    resource_identifier: ObjectId,
+    #[serde(default)]
+    feedback_scrape_type: String,
+}
+
+/// An object as OCM names it; in a ManifestConfig, name and namespace may be `*`.
+#[derive(Deserialize)]
+struct ObjectId {
+    #[serde(default)]
+    group: String,
+    #[serde(default)]
+    resource: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    name: String,
+}
+
+impl ObjectId {
+    /// Returns true if a ManifestConfig with these patterns applies to `object`.
+    fn matches(&self, object: &Self) -> bool {
+        let is = |pattern: &str, text: &str| pattern == "*" || pattern == text;
+        self.group == object.group
+            && self.resource == object.resource
+            && is(&self.namespace, &object.namespace)
+            && is(&self.name, &object.name)
+    }
 }
 
 #[derive(Deserialize)]
@@ -47,8 +81,34 @@ struct ResourceStatus {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Manifest {
     conditions: Option<Vec<Condition>>,
+    resource_meta: Option<ObjectId>,
+}
+
+/// Returns the kinds and namespaces of the objects that the agent watches. As for the agent, the last matching ManifestConfig decides.
+fn watched(manifests: &[Manifest], configs: &[ManifestConfig]) -> BTreeSet<Box<str>> {
+    let is_watched = |object: &&ObjectId| {
+        let mut matching = configs
+            .iter()
+            .rev()
+            .filter(|config| config.resource_identifier.matches(object));
+        matching
+            .next()
+            .is_some_and(|config| config.feedback_scrape_type == "Watch")
+    };
+    let objects = manifests.iter().filter_map(|manifest| manifest.resource_meta.as_ref());
+    let informer = |object: &ObjectId| {
+        let ObjectId {
+            group,
+            resource,
+            namespace,
+            ..
+        } = object;
+        format!("{resource}.{group}/{namespace}").into()
+    };
+    objects.filter(is_watched).map(informer).collect()
 }
 
 impl Work {
@@ -81,6 +141,7 @@ impl Work {
             .resource_status
             .and_then(|it| it.manifests)
             .unwrap_or_default();
+        let watched = watched(&manifests, self.spec.manifest_configs.as_deref().unwrap_or_default());
         let manifests = manifests.into_iter().filter_map(|it| it.conditions);
         let of_manifests = manifests.filter_map(|all| all.into_iter().find(|it| it.kind == "Applied"));
         let mut refused = of_manifests.filter(|it| it.status == "False");
@@ -104,6 +165,7 @@ impl Work {
             executor: self.spec.executor.is_some(),
             has_status: applied.is_some(),
             refused: refusal,
+            watched,
         })
     }
 
@@ -169,6 +231,37 @@ mod tests {
         assert!(reduced(pulled, &[]).is_some());
         let of_agent = |it: &mut Value| it["metadata"] = json!({"name": "ca", "labels": {AGENT_LABEL: "true"}});
         assert!(reduced(of_agent, &[]).is_some());
+    }
+
+    #[test]
+    fn keeps_the_kinds_and_namespaces_that_the_agent_watches() {
+        let config = |resource: &str, namespace: &str, mode: &str| {
+            json!({
+                "resourceIdentifier": {"group": "apps", "resource": resource, "namespace": namespace, "name": "*"},
+                "feedbackScrapeType": mode,
+            })
+        };
+        let object = |resource: &str, namespace: &str, name: &str| json!({"resourceMeta": {"group": "apps", "resource": resource, "namespace": namespace, "name": name}});
+        let work = |it: &mut Value| {
+            it["spec"]["manifestConfigs"] = json!([
+                config("deployments", "*", "Poll"),
+                config("daemonsets", "*", "Watch"),
+                config("deployments", "one", "Watch"),
+            ]);
+            it["status"]["resourceStatus"]["manifests"] = json!([
+                object("deployments", "one", "a"),
+                object("deployments", "one", "b"),
+                object("deployments", "two", "c"),
+                object("daemonsets", "two", "d"),
+                object("statefulsets", "two", "e"),
+                {},
+            ]);
+        };
+        let watched = reduced(work, &[]).expect("a work of Argo CD").watched;
+        assert_eq!(
+            watched.iter().map(|it| &**it).collect::<Vec<_>>(),
+            ["daemonsets.apps/two", "deployments.apps/one"]
+        );
     }
 
     #[test]

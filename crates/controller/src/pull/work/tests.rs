@@ -159,6 +159,7 @@ fn work_configures_the_application_like_the_peers() {
     }]}});
     assert_eq!(config["updateStrategy"], strategy);
     assert_eq!(config["feedbackRules"].as_array().map(Vec::len), Some(6));
+    assert_eq!(config["feedbackScrapeType"], "Watch");
     assert_eq!(it["spec"].get("deleteOption"), None);
 }
 
@@ -217,6 +218,31 @@ fn fingerprint_ignores_fields_of_the_api_server_and_others() {
 }
 
 #[test]
+fn feedback_mode_is_written_only_where_the_api_server_stores_it() {
+    let of = |feedback| {
+        let settings = Settings { feedback, ..all() };
+        desired(&application(|_| ()), &settings)
+    };
+    let read = |work: &Value| PullWork::read(work).expect("a work of the pull model");
+    let [poll, watch] = [FeedbackMode::Poll, FeedbackMode::Watch].map(of);
+    let mut stored = as_stored(&poll.object());
+    assert!(poll.is_stored(&read(&stored)));
+    assert!(!watch.is_stored(&read(&stored)), "the mode has changed");
+    merge(&mut stored, &watch.patch("41"));
+    let mut stored = as_stored(&stored);
+    assert!(watch.is_stored(&read(&stored)));
+    assert!(!poll.is_stored(&read(&stored)), "the mode has changed back");
+    // OCM before 1.2.
+    for config in stored["spec"]["manifestConfigs"].as_array_mut().expect("a list") {
+        config.as_object_mut().expect("a map").remove("feedbackScrapeType");
+    }
+    assert!(
+        watch.is_stored(&read(&stored)) && poll.is_stored(&read(&stored)),
+        "it would be written forever"
+    );
+}
+
+#[test]
 fn one_patch_repairs_a_work_and_keeps_foreign_fields() {
     let expected = desired(&application(|_| ()), &Settings::default());
     let changed = |path: &str, value: Value| {
@@ -234,7 +260,6 @@ fn one_patch_repairs_a_work_and_keeps_foreign_fields() {
         changed(name, json!("x")),
         changed("/spec/workload/manifests/0/spec/project", json!("other")),
         changed("/spec/manifestConfigs/0/updateStrategy", json!({"type": "Update"})),
-        changed("/spec/manifestConfigs/0/feedbackScrapeType", json!("Watch")),
         changed("/spec/deleteOption", json!({"propagationPolicy": "Orphan"})),
         changed("/spec/deleteOption", ttl),
     ] {
