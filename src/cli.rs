@@ -25,7 +25,7 @@ use std::path::PathBuf;
 
 /// GitOps by pull: Argo CD Applications delivered to managed clusters as Open Cluster Management ManifestWorks.
 #[derive(Debug, Parser)]
-#[command(name = "argocd-ocm-cmp", version, disable_help_subcommand = true)]
+#[command(name = "argocd-ocm-cmp", version)]
 pub struct Cli {
     /// The command to run.
     #[command(subcommand)]
@@ -64,9 +64,10 @@ pub enum Command {
     Policy(PolicyCommand),
     /// Print the completion script for a shell
     Completion(CompletionArgs),
-    /// Print the manual page
-    #[command(after_help = MAN_EXAMPLES)]
-    Man,
+    /// Print the manual page of the program or of a command
+    Man(ManArgs),
+    /// Print the version
+    Version,
 }
 
 /// The commands for policies.
@@ -107,10 +108,20 @@ Examples:
   # In every new fish
   argocd-ocm-cmp completion fish > ~/.config/fish/completions/argocd-ocm-cmp.fish";
 
+/// The arguments of `man`.
+#[derive(Debug, Args)]
+#[command(after_help = MAN_EXAMPLES)]
+pub struct ManArgs {
+    /// Command, such as 'status' or 'policy check' [default: all commands]
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
 const MAN_EXAMPLES: &str = "\
 Examples:
-  # Read the page
+  # Read the page, or the part about one command
   argocd-ocm-cmp man | man -l -
+  argocd-ocm-cmp man status | man -l -
 
   # Install the page for `man argocd-ocm-cmp`
   argocd-ocm-cmp man > ~/.local/share/man/man1/argocd-ocm-cmp.1";
@@ -147,12 +158,12 @@ pub struct PrintArgs {
     #[command(flatten)]
     pub generate: GenerateArgs,
 
-    /// Output format of the works
-    #[arg(long, short, value_enum, default_value = "yaml")]
-    pub output: Output,
+    /// Output format [default: yaml]
+    #[arg(long, short, value_enum)]
+    pub output: Option<Output>,
 
-    /// Print a table of the works instead: wave, objects, and bytes as OCM counts them
-    #[arg(long, conflicts_with = "output")]
+    /// Print the wave, the number of objects, and the bytes as OCM counts them of each work instead: a table, or what -o asks for
+    #[arg(long)]
     pub summary: bool,
 }
 
@@ -288,6 +299,17 @@ impl FromArgMatches for SettingFlags {
     }
 }
 
+/// Returns the heading in the help under which a setting is listed.
+fn heading(setting: &Setting) -> &'static str {
+    match setting.name {
+        "clusters" | "name" | "namespace" | "overlays" => "Targets",
+        name if name.starts_with("helm-") => "Helm",
+        name if name == "placement" || name.starts_with("rollout") => "Placement and rollout",
+        _ if !setting.parameter => "Set by administrators inside Argo CD",
+        _ => "Manifests and updates",
+    }
+}
+
 fn flag(setting: &Setting) -> Arg {
     // The table is in Markdown.
     let plain = |text: &str| text.replace('`', "");
@@ -295,7 +317,10 @@ fn flag(setting: &Setting) -> Arg {
         "–" => plain(setting.about),
         default => format!("{} [default: {}]", plain(setting.about), plain(default)),
     };
-    let flag = Arg::new(setting.name).long(setting.name).help(help);
+    let flag = Arg::new(setting.name)
+        .long(setting.name)
+        .help(help)
+        .help_heading(heading(setting));
     let flag = match setting.name {
         // Most users pass one cluster.
         "clusters" => flag.visible_alias("cluster"),

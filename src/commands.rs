@@ -58,7 +58,11 @@ pub fn run(command: Command, env: &Env) -> Exit {
         Command::Confinement => show_confinement(),
         Command::Policy(PolicyCommand::Check(args)) => check_policy(&args),
         Command::Completion(args) => show("completion", &completion::script(args.shell, Cli::command())),
-        Command::Man => show("manual page", &manual::page(Cli::command())),
+        Command::Man(args) => match manual::page(Cli::command(), &args.command) {
+            Ok(page) => show("manual page", &page),
+            Err(line) => fail(&format!("error: {line}\n")),
+        },
+        Command::Version => show("version", &Cli::command().render_version()),
     }
 }
 
@@ -83,11 +87,11 @@ fn print_works(args: PrintArgs, env: &Env) -> Result<io::Result<()>, Problems> {
     let generated = generated(&settings)?;
     let works = generated.works(&settings.name);
     let printed = if args.summary {
-        let table = summary::table(&works.collect::<Vec<_>>(), settings.manifest_limit);
-        io::stdout().write_all(table.as_bytes())
+        let summary = summary::text(&works.collect::<Vec<_>>(), settings.manifest_limit, args.output);
+        io::stdout().write_all(summary.as_bytes())
     } else {
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        print::works(works, args.output.into(), &mut out)
+        print::works(works, args.output.unwrap_or_default().into(), &mut out)
     };
     // The process ends here: exiting frees memory faster than dropping object by object.
     std::mem::forget(generated);

@@ -3,11 +3,13 @@
 //!
 //! The files are the single source of truth. `features` maps features to files, `merge` combines objects with the same name,
 //! `namespace` moves them to the namespace of another Argo CD, `settings` applies the flags, and `argo_cd` adapts them to the
-//! names of Argo CD's parts on the hub, or to the ArgoCD resource of an operator. `ownership` decides about
+//! names of Argo CD's parts on the hub, or to the ArgoCD resource of an operator. `installed` finds the features of an earlier
+//! installation. `ownership` decides about
 //! managers of fields of live objects, and `removal` about uninstalling.
 
 mod argo_cd;
 mod features;
+mod installed;
 mod merge;
 mod namespace;
 mod object;
@@ -21,6 +23,7 @@ mod tests;
 
 pub use argo_cd::{ArgoCd, arguments, component_of, named};
 pub use features::{Feature, with_implied};
+pub use installed::Installed;
 pub use object::Object;
 pub use ownership::{
     POLICY_MANAGER, belongs_to_another_argocd, conflicts, is_unchanged, merged_managers, other_namespace,

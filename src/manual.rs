@@ -1,15 +1,35 @@
-//! The manual page: one page for all commands, generated from the command line.
+//! The manual: one page for all commands, or for one, generated from the command line.
 
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::io;
 
-/// Returns the page in roff, as `man` reads it. `program` is the root command.
-#[must_use]
-pub fn page(mut program: Command) -> String {
+/// Returns the page in roff, as `man` reads it. `program` is the root command, and `words` name one of its commands, or none for all.
+///
+/// # Errors
+/// Returns an error if there is no such command.
+pub fn page(mut program: Command, words: &[String]) -> Result<String, String> {
     program.build();
-    let man = Man::new(program.clone());
+    let command = words.iter().try_fold(&program, |command, word| {
+        let found = command.get_subcommands().find(|it| it.get_name() == word);
+        found.ok_or_else(|| {
+            format!(
+                "there is no command {:?}: `argocd-ocm-cmp help` lists all",
+                words.join(" ")
+            )
+        })
+    })?;
+    Ok(page_of(command, &program))
+}
+
+fn page_of(command: &Command, program: &Command) -> String {
+    // The title of a page has no spaces.
+    let title = command
+        .get_display_name()
+        .unwrap_or_else(|| command.get_name())
+        .to_owned();
+    let man = Man::new(command.clone()).title(title);
     let mut page = text(|out| Roff::new().to_writer(out));
     let preamble = page.clone();
     let mut add = |part: String| page.push_str(part.strip_prefix(&preamble).unwrap_or(&part));
@@ -17,34 +37,50 @@ pub fn page(mut program: Command) -> String {
     add(text(|out| man.render_name_section(out)));
     add(roff(|roff| {
         roff.control("SH", ["SYNOPSIS"]);
-        usage(&program, roff);
-        roff.control("SH", ["COMMANDS"]);
+        usage(command, roff);
+        roff.control(
+            "SH",
+            [if command.has_subcommands() {
+                "COMMANDS"
+            } else {
+                "DESCRIPTION"
+            }],
+        );
     }));
-    describe(&program, &mut add);
-    add(text(|out| man.render_version_section(out)));
+    if command.has_subcommands() {
+        describe(command, &mut add);
+    } else {
+        describe_one(command, &mut add);
+    }
+    // Only the program has a version.
+    add(text(|out| Man::new(program.clone()).render_version_section(out)));
     page
 }
 
 /// Adds a subsection for each command that can be run.
 fn describe(command: &Command, add: &mut impl FnMut(String)) {
-    for command in command.get_subcommands() {
+    for command in command.get_subcommands().filter(|it| it.get_name() != "help") {
         if command.has_subcommands() {
             describe(command, add);
             continue;
         }
-        let man = Man::new(command.clone());
         add(roff(|roff| {
             roff.control("SS", [command.get_bin_name().unwrap_or_default()]);
         }));
-        add(body(|out| man.render_description_section(out)));
-        add(roff(|roff| {
-            roff.control("PP", []);
-            usage(command, roff);
-        }));
-        add(body(|out| man.render_options_section(out)));
-        if let Some(more) = command.get_after_help() {
-            add(roff(|roff| verbatim(&more.to_string(), roff)));
-        }
+        describe_one(command, add);
+    }
+}
+
+fn describe_one(command: &Command, add: &mut impl FnMut(String)) {
+    let man = Man::new(command.clone());
+    add(body(|out| man.render_description_section(out)));
+    add(roff(|roff| {
+        roff.control("PP", []);
+        usage(command, roff);
+    }));
+    add(body(|out| man.render_options_section(out)));
+    if let Some(more) = command.get_after_help() {
+        add(roff(|roff| verbatim(&more.to_string(), roff)));
     }
 }
 

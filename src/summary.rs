@@ -1,15 +1,56 @@
-//! Works as a table, for `generate --summary`.
+//! Works as a table or as values, for `generate --summary`.
 
+use crate::cli::Output;
 use crate::table;
 use generate::annotations::Phase;
 use generate::manifestwork::ManifestWork;
 use generate::partition::SyncStep;
 use generate::settings::Recipient;
+use manifest::value::Value;
+use manifest::{json, yaml};
+
+/// Formats the works: as a table, or as a list in the given format.
+#[must_use]
+pub fn text(works: &[ManifestWork<'_>], limit: Option<u64>, output: Option<Output>) -> String {
+    let list = || {
+        Value::map([(
+            "works",
+            Value::List(works.iter().map(|work| value(work, limit)).collect()),
+        )])
+    };
+    match output {
+        None => table(works, limit),
+        Some(Output::Yaml) => yaml::write(&list()),
+        Some(Output::Json) => {
+            let mut text = String::new();
+            json::write(&list(), &mut text).expect("nothing in it is long or deep");
+            text + "\n"
+        }
+    }
+}
+
+fn value(work: &ManifestWork<'_>, limit: Option<u64>) -> Value<'static> {
+    let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
+    let target = match work.recipient {
+        Recipient::Cluster { .. } => "cluster",
+        Recipient::Placement(_) => "placement",
+    };
+    let SyncStep { phase, wave } = work.template.step;
+    let mut fields = vec![
+        ("name", Value::text(work.name())),
+        (target, Value::text(work.recipient.to_string())),
+        ("phase", Value::text(phase.name())),
+        ("wave", Value::Int(wave.into())),
+        ("objects", number(work.template.objects.len() as u64)),
+        ("bytes", number(work.template.size())),
+    ];
+    fields.extend(limit.map(|limit| ("limit", number(limit))));
+    Value::map(fields)
+}
 
 /// Formats a line for each work, under a line of headings; empty if there are no works. `limit` is the maximum size of a work in
 /// OCM, in bytes.
-#[must_use]
-pub fn table(works: &[ManifestWork<'_>], limit: Option<u64>) -> String {
+fn table(works: &[ManifestWork<'_>], limit: Option<u64>) -> String {
     let Some(first) = works.first() else {
         return String::new();
     };

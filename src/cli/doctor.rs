@@ -2,12 +2,18 @@
 
 use super::gitopscluster::name;
 use super::{Color, HubArgs};
+use crate::doctor::CHECKS;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
 /// The arguments of `doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DoctorArgs {
+    /// Checks to run [default: all]
+    #[arg(value_name = "CHECK", value_parser = PossibleValuesParser::new(CHECKS.iter().map(|check| check.name)))]
+    pub checks: Vec<String>,
+
     /// The namespace of Argo CD
     #[arg(
         long,
@@ -39,6 +45,8 @@ pub enum DoctorFormat {
     Table,
     /// One JSON object on a line.
     Json,
+    /// A YAML document.
+    Yaml,
 }
 
 const EXAMPLES: &str = "\
@@ -48,6 +56,9 @@ Warnings do not change it. Nothing is written to the hub.
 Examples:
   # Check a hub
   argocd-ocm-cmp doctor --context hub
+
+  # Only what the plugin and the works need
+  argocd-ocm-cmp doctor ocm plugin works
 
   # With Argo CD in another namespace
   argocd-ocm-cmp doctor --namespace openshift-gitops

@@ -72,6 +72,10 @@ pub struct HubInstallArgs {
     #[arg(long, conflicts_with_all = ["kubeconfig", "context", "force_conflicts"])]
     pub print: bool,
 
+    /// Show what would be created and changed, without changing anything
+    #[arg(long, conflicts_with = "print")]
+    pub dry_run: bool,
+
     /// Output format of the objects
     #[arg(long, short, value_enum, default_value = "yaml", requires = "print")]
     pub output: Output,
@@ -96,7 +100,8 @@ Examples:
   # The plugin and the controller
   argocd-ocm-cmp install --context hub
 
-  # Print the objects first
+  # Show what would change on the hub, or print the objects
+  argocd-ocm-cmp install --dry-run --context hub
   argocd-ocm-cmp install --print
 
   # Install with kubectl

@@ -7,13 +7,14 @@ use crate::doctor::CheckResult;
 use crate::fetch::Reader;
 use generate::settings::Env;
 use jiff::Timestamp;
-use manifest::json;
 use manifest::text::one_line;
+use manifest::{json, yaml};
 
 pub(super) fn run(args: &DoctorArgs, env: &Env) -> Exit {
     let hub_state = Reader::connect(&args.hub).and_then(|reader| reader.examine(&args.namespace));
     let findings = hub_state.map(|hub_state| doctor::examine(&hub_state, Timestamp::now()));
-    let printed = findings.and_then(|findings| {
+    let printed = findings.and_then(|mut findings| {
+        findings.retain(|finding| args.checks.is_empty() || args.checks.iter().any(|name| name == finding.check));
         let text = match args.output {
             DoctorFormat::Table => doctor::table(&findings, colours(args.color, env)),
             DoctorFormat::Json => {
@@ -21,6 +22,7 @@ pub(super) fn run(args: &DoctorArgs, env: &Env) -> Exit {
                 json::write(&doctor::value(&findings), &mut text).map_err(|error| error.to_string())?;
                 text + "\n"
             }
+            DoctorFormat::Yaml => yaml::write(&doctor::value(&findings)),
         };
         Ok((text, doctor::overall_result(&findings)))
     });

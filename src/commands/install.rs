@@ -8,8 +8,8 @@ use super::{Exit, fail, show};
 use crate::cli::HubInstallArgs;
 use crate::install;
 use crate::install::{
-    ArgoCd, Feature, InstallOptions, MANAGER, Object, PolicySource, Principal, is_ours, is_unchanged, merged_managers,
-    objects, other_namespace, owns_argocd_fields,
+    ArgoCd, Feature, InstallOptions, Installed, MANAGER, Object, PolicySource, Principal, is_ours, is_unchanged,
+    merged_managers, objects, other_namespace, owns_argocd_fields, with_implied,
 };
 use crate::runtime::runtime;
 use controller::LEASE;
@@ -17,6 +17,7 @@ pub(super) use hub::{ApplyOptions, Hub, WriteError, qualified_name};
 use manifest::problem::Problems;
 use policy::Existing;
 use serde_json::Value;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -64,19 +65,37 @@ async fn apply(
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
     let workloads = &hub.workloads(&args.namespace).await.map_err(Problems::one)?;
     options.argo_cd = ArgoCd::among(workloads);
-    let (source, about_policy) = policy::decided(&hub, &options, workloads, requested).await?;
+    let features = with_implied(options.features.clone());
+    let installed = Installed::among(workloads, &options.argo_cd);
+    if !features.contains(&Feature::Pull) {
+        options.pull_dialect = installed.pull_dialect.unwrap_or_default();
+    }
+    options.features.extend(installed.features);
+    let is_about_policy = requested.is_some() || features.contains(&Feature::Plugin);
+    let (source, mut about_policy) = policy::decided(&hub, &options, workloads, requested).await?;
     options.policy = source;
-    let (principal, about_principal) = principal::decided(&hub, &options, workloads).await?;
+    if !is_about_policy {
+        about_policy = None;
+    }
+    let (principal, mut about_principal) = principal::decided(&hub, &options, workloads).await?;
     options.principal = principal;
-    let objects = &objects(&options);
+    if !features.contains(&Feature::ArgocdAgent) {
+        about_principal = String::new();
+    }
+    let objects = &objects_of(&options, features);
     let (served, note) = served(&hub, objects).await?;
     let (found, mut lines) = fetch_live(&hub, args, &options, served).await?;
     lines.push_str(&note);
     lines.push_str(&about_principal);
+    let mut inherited = HashSet::new();
     for (object, live) in &found {
         let Some(live_object) = live else { continue };
         // Otherwise kubectl's field manager would keep the fields for ever. This changes only their manager.
-        if let Some(managers) = merged_managers(live_object, object.is_addition()) {
+        let Some(managers) = merged_managers(live_object, object.is_addition()) else {
+            continue;
+        };
+        inherited.insert(object.to_string());
+        if !args.dry_run {
             hub.manage(object, live_object, &managers)
                 .await
                 .map_err(Problems::one)?;
@@ -84,19 +103,25 @@ async fn apply(
     }
     let how = |object: &Object, dry_run| ApplyOptions {
         manager: MANAGER,
-        // The lists of an ArgoCD have one manager each, so force would remove the entries of others.
-        force: args.force_conflicts && !object.is_argo_cd(),
+        // The lists of an ArgoCD have one manager each, so force would remove the entries of others. In a dry run the fields that an
+        // installation would inherit have their old manager.
+        force: !object.is_argo_cd()
+            && (args.force_conflicts || args.dry_run && inherited.contains(&object.to_string())),
         dry_run,
     };
     let mut problems = Vec::new();
-    for (object, _) in &found {
+    for (object, live) in &found {
         match hub.apply(object, how(object, true)).await {
+            Ok(applied) if args.dry_run => lines.push_str(&result_line(object, live.as_ref(), &applied, " (dry run)")),
             Ok(_) => {}
             Err(WriteError::Other(line)) => problems.push(line),
             Err(WriteError::Conflict(fields)) => problems.extend(conflict_lines(object, &fields)),
         }
     }
     Problems::or(problems, ())?;
+    if args.dry_run {
+        return Ok(show("summary", &lines));
+    }
     for (object, live) in &found {
         match apply_object(&hub, object, live.as_ref(), how(object, false)).await {
             Ok(line) => lines.push_str(&line),
@@ -112,6 +137,17 @@ async fn apply(
     }
     lines.extend(about_policy.map(|line| line + "\n"));
     Ok(show("summary", &lines))
+}
+
+/// Returns the objects of these features, with the fields that the other features of `options` have in them.
+fn objects_of(options: &InstallOptions, features: BTreeSet<Feature>) -> Vec<Object> {
+    let of_features = objects(&InstallOptions {
+        features,
+        ..options.clone()
+    });
+    let mut objects = objects(options);
+    objects.retain(|object| of_features.iter().any(|it| it.is_same(object)));
+    objects
 }
 
 /// Returns the objects to apply, each with its live object, and one line for each object that is left as it is.
@@ -211,12 +247,17 @@ async fn apply_object(
     if object.kind() == "CustomResourceDefinition" {
         until_established(hub, object).await.map_err(Problems::one)?;
     }
+    Ok(result_line(object, before, &applied, ""))
+}
+
+/// Returns the line about an object that was applied, as kubectl prints it.
+fn result_line(object: &Object, before: Option<&Value>, applied: &Value, note: &str) -> String {
     let done = match before {
         None => "created",
-        Some(before) if is_unchanged(before, &applied) => "unchanged",
+        Some(before) if is_unchanged(before, applied) => "unchanged",
         Some(_) => "configured",
     };
-    Ok(format!("{object} {done}\n"))
+    format!("{object} {done}{note}\n")
 }
 
 /// Waits until the API server serves the kind.

@@ -159,7 +159,9 @@ impl Object {
         }
     }
 
-    pub(super) fn is_same(&self, other: &Self) -> bool {
+    /// Returns true if both are the same object of a hub, whatever their content.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
         let key = |it: &Self| {
             [
                 it.api_version(),

@@ -12,7 +12,7 @@ use manifest::value::{Map, Value};
 use std::collections::BTreeSet;
 
 /// The name of the controller's Deployment and of the ConfigMap with its settings, which is also the name of its Lease.
-const CONTROLLER: &str = LEASE;
+pub(super) const CONTROLLER: &str = LEASE;
 
 /// The path of the Pod spec in a Deployment.
 const POD: &[&str] = &["spec", "template", "spec"];
@@ -22,10 +22,10 @@ const ARGOCD_ADDON: &str = ocm::pull_model::ADDON;
 const ARGOCD_ADDON_TEMPLATE: &str = "argocd-addon";
 
 /// The setting with the enabled controllers. Each file sets it as if it were the only one.
-const CONTROLLERS: &str = "ARGOCD_OCM_CMP_CONTROLLERS";
+pub(super) const CONTROLLERS: &str = "ARGOCD_OCM_CMP_CONTROLLERS";
 
 /// The setting with the conventions of the pull model.
-const DIALECT: &str = "ARGOCD_OCM_CMP_PULL_DIALECT";
+pub(super) const DIALECT: &str = "ARGOCD_OCM_CMP_PULL_DIALECT";
 
 /// Returns the features that the flags enable.
 pub(super) fn features(options: &InstallOptions) -> impl Iterator<Item = Feature> {

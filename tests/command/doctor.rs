@@ -6,16 +6,19 @@ use std::path::Path;
 #[test]
 fn refuses_invalid_arguments() {
     assert_refused(&[
-        (&["doctor", "shop"], "unexpected argument 'shop'"),
+        (&["doctor", "work"], "a similar value exists: 'works'"),
         (&["doctor", "--namespace", ".."], "not a Kubernetes name"),
         (&["doctor", "--argocd-namespace=Team"], "not a Kubernetes name"),
-        (&["doctor", "-o", "yaml"], "possible values: table, json"),
+        (&["doctor", "-o", "wide"], "possible values: table, json, yaml"),
     ]);
 }
 
 #[test]
 fn fails_without_a_hub() {
-    assert_needs_a_hub(&["doctor"], &[&[], &["-o", "json"], &["-n", "gitops"]]);
+    assert_needs_a_hub(
+        &["doctor"],
+        &[&[], &["-o", "json"], &["-n", "gitops"], &["works", "ocm"]],
+    );
 }
 
 #[test]

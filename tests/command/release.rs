@@ -80,11 +80,8 @@ fn license_file_is_apache_2_0() {
 }
 
 #[test]
-fn ci_and_contributing_name_the_minimum_rust() {
-    let ci = text(".ci/run");
-    assert!(ci.contains(&format!("need cargo 'Rust {RUST} or newer")), ".ci/run");
-    assert!(
-        text("CONTRIBUTING.md").contains(&format!("Rust {RUST} or newer")),
-        "CONTRIBUTING.md"
-    );
+fn readme_and_contributing_name_the_minimum_rust() {
+    for page in ["README.md", "CONTRIBUTING.md"] {
+        assert!(text(page).contains(&format!("Rust {RUST} or newer")), "{page}");
+    }
 }

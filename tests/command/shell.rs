@@ -30,6 +30,9 @@ fn commands() -> Vec<(Vec<String>, Vec<String>)> {
             .and_then(|(_, rest)| rest.split("\n\n").next());
         for line in listed.unwrap_or_default().lines() {
             let name = line.split_whitespace().next().expect("a name");
+            if name == "help" {
+                continue;
+            }
             open.push(command.iter().cloned().chain([name.to_owned()]).collect());
         }
         let flag = |line: &str| {
@@ -39,7 +42,8 @@ fn commands() -> Vec<(Vec<String>, Vec<String>)> {
                 .find(|word| word.starts_with("--"))?;
             Some(flag.to_owned())
         };
-        let options = help.split_once("Options:\n").map_or("", |(_, rest)| rest);
+        // Flags are grouped under headings.
+        let options = help.split_once("Usage:").map_or("", |(_, rest)| rest);
         let options = options.lines().filter(|line| line.trim_start().starts_with('-'));
         let flags = options.filter_map(flag).collect();
         if listed.is_none() {
@@ -107,6 +111,18 @@ fn every_shell_has_a_completion() {
 }
 
 #[test]
+fn help_and_version_are_commands_too() {
+    assert_eq!(
+        printed(&["version"]),
+        concat!("argocd-ocm-cmp ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+    assert_eq!(
+        printed(&["help", "policy", "check"]),
+        printed(&["policy", "check", "--help"])
+    );
+}
+
+#[test]
 fn manual_page_lists_every_command_and_flag() {
     let page = printed(&["man"]);
     assert!(page.contains("\n.TH argocd-ocm-cmp 1"), "{page}");
@@ -119,6 +135,19 @@ fn manual_page_lists_every_command_and_flag() {
             assert!(section.contains(&flag), "{command:?} {flag}: {section}");
         }
     }
+    for words in [&["man", "status"][..], &["man", "policy", "check"], &["man", "policy"]] {
+        let one = printed(words);
+        let command = words[1..].join("-");
+        assert!(one.contains(&format!("\n.TH argocd-ocm-cmp-{command} 1")), "{one}");
+        assert!(!one.contains("gitopscluster"), "{one}");
+    }
+    let missing = program_with(Path::new("/"), ["man", "state"])
+        .output()
+        .expect("the program runs");
+    assert_eq!(
+        String::from_utf8_lossy(&missing.stderr),
+        "error: there is no command \"state\": `argocd-ocm-cmp help` lists all\n"
+    );
     // Lines of examples that roff would read as requests, or join, are kept.
     assert!(page.contains("\n.nf\nExamples:\n"), "{page}");
     assert!(page.lines().filter(|line| line.starts_with(".nf")).count() == page.matches("\n.fi\n").count());

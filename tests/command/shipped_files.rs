@@ -96,7 +96,7 @@ fn program_accepts_the_plugins_commands() {
         let Command::Generate(args) = Cli::try_parse_from(command).expect("valid arguments").command else {
             panic!("not generate");
         };
-        assert_eq!(args.output, Output::Json);
+        assert_eq!(args.output, Some(Output::Json));
         let command = texts(at(plugin, "spec.parameters.dynamic.command"));
         assert_eq!(command[0], env!("CARGO_PKG_NAME"));
         let command = Cli::try_parse_from(command).expect("valid arguments").command;
@@ -698,7 +698,7 @@ fn docs_settings_md_lists_every_setting() {
 #[test]
 fn readme_shows_the_first_commands_output() {
     let readme = text("README.md");
-    let command = "cargo run --release -- generate guestbook --clusters cluster1 --name guestbook";
+    let command = "cargo run -- generate guestbook --clusters cluster1 --name guestbook";
     let (_, after) = readme.split_once(command).expect("the command");
     let (_, after) = after.split_once("```yaml\n").expect("its output");
     let (shown, _) = after.split_once("```").expect("the end of its output");

@@ -80,6 +80,28 @@ fn replica_set_row_names_its_placement() {
 }
 
 #[test]
+fn prints_a_list_for_programs() {
+    insta::assert_snapshot!(summary(&case("json"), &["--cluster=eu1", "--output=json"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    {"works":[{"bytes":287,"cluster":"eu1","limit":512000,"name":"shop","objects":3,"phase":"Sync","wave":0}]}
+    ----- stderr -----
+    "#);
+    insta::assert_snapshot!(summary(&case("json"), &["--placement=fleet/europe", "-o=yaml", "--manifest-limit=0"]), @r"
+    exit code: 0
+    ----- stdout -----
+    works:
+    - bytes: 287
+      name: shop-x37ce72ba0d8f9a56e9fd
+      objects: 3
+      phase: Sync
+      placement: fleet/europe
+      wave: 0
+    ----- stderr -----
+    ");
+}
+
+#[test]
 fn without_works_prints_nothing() {
     let folder = TempDir::new().expect("a scratch folder");
     let nothing = "exit code: 0\n----- stdout -----\n----- stderr -----\n";

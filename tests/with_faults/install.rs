@@ -187,7 +187,16 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
         return Ok(());
     };
     let before = installation.all()?;
+    let tried = installation.run_ok(&["install", "--dry-run", ALL])?;
+    for ((name, was), (_, is)) in before.iter().zip(installation.all()?) {
+        assert_eq!(version(was), version(&is), "{name}");
+    }
     let lines = installation.run_ok(&["install", ALL])?;
+    let would_be = tried.replace(" (dry run)", "");
+    assert!(
+        tried.contains(" created (dry run)\n") && lines.starts_with(&would_be),
+        "{tried}\n{lines}"
+    );
     for line in [
         "customresourcedefinition.apiextensions.k8s.io/gitopsclusters.apps.open-cluster-management.io created",
         "configmap/argocd-cm configured",
@@ -225,6 +234,44 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
         installation.run_ok(&["uninstall"])?,
         "argocd-ocm-cmp is not installed in namespace argocd\n"
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn features_that_are_not_named_stay() -> Result<()> {
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    installation.run_ok(&[
+        "install",
+        "--features",
+        "plugin,pull,ui,argocd-agent",
+        "--pull-dialect",
+        "acm",
+    ])?;
+    let before = installation.all()?;
+    for feature in ["ui", "plugin", "controller", "report", "argocd-agent"] {
+        let lines = installation.run_ok(&["install", "--features", feature])?;
+        let is_unchanged = |line: &str| line.ends_with(" unchanged") || line.contains(" kept");
+        assert!(lines.lines().all(is_unchanged), "{feature}: {lines}");
+    }
+    for ((name, was), (_, is)) in before.iter().zip(installation.all()?) {
+        assert_eq!(version(was), version(&is), "{name}");
+    }
+    installation.run_ok(&["install", "--features", "cluster-secrets"])?;
+    let path = "jsonpath={.spec.template.spec.containers[0].env[?(@.name=='ARGOCD_OCM_CMP_CONTROLLERS')].value}";
+    let controllers = installation.hub.kubectl(&[
+        "get",
+        "deployment",
+        "argocd-ocm-cmp-controller",
+        "-n",
+        "argocd",
+        "-o",
+        path,
+    ])?;
+    for name in ["pull", "argocd-agent", "cluster-secrets"] {
+        assert!(controllers.split(',').any(|it| it == name), "{controllers}");
+    }
     Ok(())
 }
 
