@@ -1,4 +1,4 @@
-//! Release tasks: `cargo run -p xtask -- sbom`.
+//! Tasks of contributors: `cargo xtask test`, `cargo xtask sbom`.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -6,10 +6,13 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 mod sbom;
+mod test_run;
 
 const USAGE: &str = "\
-usage: xtask sbom [--target TRIPLE]
+usage: cargo xtask test
+       cargo xtask sbom [--target TRIPLE]
 
+test   installs the packages that the tests need, builds the real components, and runs all tests
 sbom   prints the bill of materials of the program, as CycloneDX 1.5 JSON
 
   --target TRIPLE   for which the program is built (default: x86_64-unknown-linux-gnu)
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
+        Some("test") => test_run::run(),
         Some("sbom") => {
             let mut target = "x86_64-unknown-linux-gnu".to_owned();
             while let Some(option) = arguments.next() {

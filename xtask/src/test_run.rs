@@ -1,0 +1,136 @@
+//! Runs all tests on a fresh machine: installs the missing packages, builds the real components, and skips nothing.
+
+use anyhow::{Context, Result, bail, ensure};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// The programs of toolchains, which packages of Linux distributions have in versions that are too old.
+const TOOLCHAINS: &[(&str, &str)] = &[
+    (
+        "go",
+        "Go 1.26 or newer: tests compare the program with the Go libraries of Kubernetes. It downloads Go 1.27, which Argo CD needs",
+    ),
+    (
+        "node",
+        "Node.js 20 or newer: it builds and tests the extension of Argo CD's pages",
+    ),
+    ("npm", "part of Node.js"),
+];
+
+/// The programs that tests run, each with its package on Debian and Ubuntu.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("buildah", "buildah"),
+    ("chromium", "chromium"),
+    ("chromedriver", "chromium-driver"),
+    ("git", "git"),
+    ("jq", "jq"),
+    ("openssl", "openssl"),
+    ("promtool", "prometheus"),
+    ("redis-server", "redis-server"),
+    ("script", "bsdutils"),
+    ("setpriv", "util-linux"),
+];
+
+/// Installs what is missing, and runs all tests of the workspace.
+pub(crate) fn run() -> Result<()> {
+    let started = Instant::now();
+    let step = |name: &str| eprintln!("\n=== {name} (after {} s)", started.elapsed().as_secs());
+    step("required programs");
+    let absent: Vec<String> = TOOLCHAINS
+        .iter()
+        .filter(|(program, _)| !is_installed(program))
+        .map(|(program, about)| format!("missing: {program} ({about})"))
+        .collect();
+    ensure!(absent.is_empty(), "{}", absent.join("\n"));
+    install(&missing_packages(is_installed))?;
+    // The tests would build them too, but without showing the progress.
+    step("real components: Kubernetes, OCM, Argo CD (about half an hour if nothing is cached)");
+    cargo(&["run", "--package", "testbed", "--", "build"])?;
+    step("tests");
+    cargo(&["test", "--workspace"])?;
+    step("all tests passed");
+    Ok(())
+}
+
+/// Returns the packages of the programs that are missing.
+fn missing_packages(is_installed: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let missing = PROGRAMS.iter().filter(|(program, _)| !is_installed(program));
+    missing.map(|&(_, package)| package).collect()
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // setpriv and redis-server may be in a folder that is not on the PATH of every user.
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.map(|folder| folder.join(program)).any(|file| file.is_file())
+}
+
+/// Installs packages on Debian and Ubuntu; elsewhere, names them.
+fn install(packages: &[&str]) -> Result<()> {
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let list = packages.join(" ");
+    if !is_installed("apt-get") {
+        bail!("install the programs of these Debian packages, and run this again: {list}");
+    }
+    let is_root = is_root()?;
+    eprintln!(
+        "installing with apt-get{}: {list}",
+        if is_root { "" } else { ", by sudo" }
+    );
+    let apt_get = |words: &[&str]| {
+        let mut command = Command::new(if is_root { "env" } else { "sudo" });
+        if !is_root {
+            command.arg("env");
+        }
+        succeed(command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]).args(words))
+    };
+    apt_get(&["update", "-q"])?;
+    apt_get(&[&["install", "-qy", "--no-install-recommends"], packages].concat())
+}
+
+fn is_root() -> Result<bool> {
+    let output = Command::new("id").arg("-u").output().context("cannot run id")?;
+    Ok(output.stdout.trim_ascii() == b"0")
+}
+
+/// Runs cargo at the root of the repository. With `CI=true`, tests fail where they would otherwise skip what a tool is missing for.
+fn cargo(words: &[&str]) -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .context("the folder of xtask has a parent")?;
+    succeed(
+        Command::new(env!("CARGO"))
+            .args(words)
+            .current_dir(root)
+            .env("CI", "true"),
+    )
+}
+
+fn succeed(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
+    ensure!(status.success(), "{command:?} failed: {status}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_the_packages_of_missing_programs_only() {
+        assert_eq!(missing_packages(|_| true), [""; 0]);
+        assert_eq!(
+            missing_packages(|program| !["chromedriver", "promtool"].contains(&program)),
+            ["chromium-driver", "prometheus"]
+        );
+    }
+
+    #[test]
+    fn finds_programs_on_the_path() {
+        assert!(is_installed("env"));
+        assert!(!is_installed("no-such-program"));
+    }
+}
