@@ -31,13 +31,13 @@ pub(crate) enum Runs {
 /// The commands that the tests of the documentation do not run, with the reasons.
 const NOT_RUN: &[(&str, &str)] = &[
     (
-        "cargo run --release -- generate guestbook --clusters cluster1 --name guestbook",
+        "cargo run -- generate guestbook --clusters cluster1 --name guestbook",
         "tests/command runs the built program and compares its output with the README; .ci/run runs this command",
     ),
-    ("cargo test --workspace", "these are the tests"),
-    ("cargo build --release", "a test builds nothing"),
+    ("cargo xtask test", "it runs these tests"),
+    ("cargo build", "a test builds nothing"),
     (
-        "cargo run -p testbed -- up --plugin-bin target/release/argocd-ocm-cmp",
+        "cargo run -p testbed -- up --plugin-bin target/debug/argocd-ocm-cmp",
         "it runs until a signal stops it; all tests with a hub use the testbed",
     ),
     ("cargo bench --bench generate", "it takes minutes"),

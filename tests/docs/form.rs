@@ -1,14 +1,14 @@
 //! Checks of the format of all pages.
 
-use crate::page::pages;
+use crate::page::{CONTENTS, pages};
 
 /// The maximum number of lines of a page that is written by hand.
 const LONGEST: usize = 400;
-const README: usize = 200;
+const README: usize = 150;
 
 #[test]
 fn every_page_names_its_audience() {
-    for page in &pages()[1..] {
+    for page in pages()[1..].iter().filter(|page| page.path != CONTENTS) {
         assert!(page.lines[0].starts_with("# "), "{} begins with its title", page.path);
         let first = &page.lines[2];
         assert!(

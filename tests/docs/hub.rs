@@ -21,7 +21,7 @@ const SCENES: &[&str] = &[
     "README.md#quick-start-on-a-hub",
     "docs/install.md#by-kubectl",
     "docs/install.md#by-the-program",
-    "docs/install.md#by-helm",
+    "docs/helm.md#install-with-helm",
     "docs/install.md#without-the-internet",
     "docs/install.md#the-pull-model",
     "docs/troubleshooting.md#argo-cd-loses-what-it-had-when-something-is-applied-server-side",

@@ -1,6 +1,6 @@
 //! Checks that every link has an existing target.
 
-use crate::page::{Page, pages, read, root};
+use crate::page::{CONTENTS, Page, pages, read, root};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path};
@@ -13,23 +13,23 @@ fn every_link_target_exists() {
 }
 
 #[test]
-fn readme_links_every_page_and_every_picture_is_used() {
+fn table_of_contents_links_every_page_and_every_picture_is_used() {
     let pages = pages();
     let mut shown = BTreeSet::new();
     for page in &pages {
         shown.extend(page.links.iter().filter_map(|(_, target)| file(page, target)));
     }
-    let from_readme: BTreeSet<String> = pages[0]
-        .links
-        .iter()
-        .filter_map(|(_, it)| file(&pages[0], it))
-        .collect();
-    for page in &pages[1..] {
-        assert!(
-            from_readme.contains(&page.path),
-            "README.md has no link to {}",
-            page.path
-        );
+    let linked_from = |path: &str| -> BTreeSet<String> {
+        let page = pages.iter().find(|page| page.path == path).expect(path);
+        page.links.iter().filter_map(|(_, it)| file(page, it)).collect()
+    };
+    assert!(
+        linked_from("README.md").contains(CONTENTS),
+        "README.md has no link to {CONTENTS}"
+    );
+    let listed = linked_from(CONTENTS);
+    for page in pages.iter().filter(|page| page.path != CONTENTS) {
+        assert!(listed.contains(&page.path), "{CONTENTS} has no link to {}", page.path);
     }
     for entry in fs::read_dir(root().join("docs/ui")).expect("docs/ui") {
         let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();

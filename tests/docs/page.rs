@@ -8,6 +8,9 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The table of contents.
+pub(crate) const CONTENTS: &str = "docs/SUMMARY.md";
+
 /// A page.
 #[derive(Debug)]
 pub(crate) struct Page {
