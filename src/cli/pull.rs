@@ -57,7 +57,7 @@ pub struct PullArgs {
     )]
     pub pull_placement: Option<bool>,
 
-    /// How agents notice that an Application has changed on its cluster: 'watch' needs OCM 1.2, older agents poll
+    /// Let agents 'watch' Applications on their clusters, or 'poll' them; agents before OCM 1.2 always poll
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_PULL_FEEDBACK",

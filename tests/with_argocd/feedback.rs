@@ -1,5 +1,6 @@
 //! Tests that the most important status values of every kind with feedback arrive on the hub.
 
+use crate::health::deployment;
 use crate::stage::{Stage, application, stage};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
@@ -317,21 +318,6 @@ async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
     stage.hub.wait_for(&app, health("Suspended")).await.map(drop)
 }
 
-/// A Deployment that no node of the managed cluster accepts until one has the label.
-const WAITING: &str = r"
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      nodeSelector: {disk: fast}
-      containers: [{name: main, image: nginx}]
-";
-
 #[tokio::test]
 async fn watched_object_reports_its_health_without_polling() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
@@ -343,7 +329,9 @@ async fn watched_object_reports_its_health_without_polling() -> Result<()> {
     };
     let cluster = stage.hub.add_managed_cluster("watched", options).await?;
     let git = GitRepository::new()?;
-    git.commit(&[("feedback-watch/web.yaml", WAITING)])?;
+    // No node of the managed cluster accepts its Pods until one has the label.
+    let waiting = deployment("web", "", "      nodeSelector: {disk: fast}\n");
+    git.commit(&[("feedback-watch/web.yaml", &waiting)])?;
     let mut application = application(name, &git)?;
     application["spec"]["source"]["plugin"] = json!({
         "name": "argocd-ocm-cmp",

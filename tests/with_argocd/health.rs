@@ -54,7 +54,8 @@ async fn wait_for_rule(
     rule_message(&work).context("no message")
 }
 
-fn deployment(name: &str, spec: &str, pod: &str) -> String {
+/// Returns a Deployment of two replicas, with more fields of its spec and of its Pods' spec.
+pub(crate) fn deployment(name: &str, spec: &str, pod: &str) -> String {
     format!(
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\nspec:\n  replicas: 2\n{spec}  \
          selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n    \

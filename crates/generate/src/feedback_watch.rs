@@ -79,11 +79,11 @@ impl Watched {
     }
 
     /// Returns which objects of a kind the agent watches, among those in `namespaces`.
-    pub(crate) fn of<'n>(&self, kind: &GroupKind, namespaces: impl Iterator<Item = Option<&'n str>>) -> Share {
+    pub(crate) fn of<'n>(&self, kind: &GroupKind, namespaces: impl Iterator<Item = &'n str>) -> Share {
         let Some(watched) = self.0.get(kind) else {
             return Share::None;
         };
-        let namespaces: BTreeSet<&str> = namespaces.flatten().collect();
+        let namespaces: BTreeSet<&str> = namespaces.collect();
         let (chosen, others): (Vec<_>, Vec<_>) = namespaces.into_iter().partition(|&it| watched.contains(it));
         match (chosen.is_empty(), others.is_empty()) {
             (true, _) => Share::None,
@@ -127,7 +127,7 @@ mod tests {
 
     fn share(watched: &Watched, kind: &str, namespaces: &[&str]) -> Share {
         let kind = GroupKind::from_str(kind).expect("a kind");
-        watched.of(&kind, namespaces.iter().map(|&namespace| Some(namespace)))
+        watched.of(&kind, namespaces.iter().copied())
     }
 
     #[test]

@@ -207,10 +207,10 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
     entries
 }
 
-fn namespaces<'a>(objects: &[&'a Embedded]) -> impl Iterator<Item = Option<&'a str>> {
+fn namespaces<'a>(objects: &[&'a Embedded]) -> impl Iterator<Item = &'a str> {
     objects
         .iter()
-        .map(|embedded| embedded.placed.object.key.namespace.as_deref())
+        .filter_map(|embedded| embedded.placed.object.key.namespace.as_deref())
 }
 
 /// The CEL expression and message for a finished run, successful or not.

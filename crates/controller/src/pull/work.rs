@@ -357,10 +357,7 @@ const SCRAPE_TYPE: &str = "feedbackScrapeType";
 pub fn feedback_mode(work: &Value) -> Option<FeedbackMode> {
     let mut configs = items(work, "/spec/manifestConfigs").iter();
     let of_application = configs.find(|config| text(config, "/resourceIdentifier/resource") == Some(names::PLURAL))?;
-    Some(FeedbackMode::of_scrape_type(text(
-        of_application,
-        "/feedbackScrapeType",
-    )?))
+    Some(FeedbackMode::of_scrape_type(of_application.get(SCRAPE_TYPE)?.as_str()?))
 }
 
 /// The default that the API server adds to ManifestConfigs, at any depth.

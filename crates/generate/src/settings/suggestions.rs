@@ -25,15 +25,8 @@ pub(super) fn misspelled_variables(env: &Env) -> Vec<String> {
         if known.iter().any(|it| it == name) {
             return None;
         }
-        let rest = |it: &'static str, all: &[Cow<'static, str>]| -> Vec<String> {
-            all.iter()
-                .filter_map(|name| name.strip_prefix(it))
-                .map(str::to_owned)
-                .collect()
-        };
-        let candidates = rest(prefix, &known);
         let short = name.strip_prefix(prefix)?;
-        let meant = similar(short, candidates.iter().map(String::as_str))?;
+        let meant = similar(short, known.iter().filter_map(|name| name.strip_prefix(prefix)))?;
         // An Application sets the name without the prefix.
         let [name, meant] = match prefix {
             "ARGOCD_ENV_" => [format!("plugin env {short}"), meant.to_owned()],

@@ -146,8 +146,8 @@ pub(super) static FEEDBACK: Setting = Setting::new("feedback", Text("MODE"), "Fe
     .also(&["ARGOCD_OCM_CMP_FEEDBACK"])
     .default("`poll`")
     .about(
-        "How agents notice that the health of an object changes: `poll` every 10 to 60 seconds, or `watch` within a second, \
-         which needs OCM 1.2",
+        "Let agents `poll` the health of objects every 10 to 60 seconds, or `watch` it and report within a second, which needs \
+         OCM 1.2",
     );
 pub(super) static EXECUTOR: Setting = Setting::new("executor", Text("NAMESPACE/NAME"), "Executor")
     .default("the agent itself")
