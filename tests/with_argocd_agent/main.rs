@@ -21,7 +21,7 @@ mod stage;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use stage::{CLIENT_SECRET, Stage, guestbook};
+use stage::{CLIENT_SECRET, Stage, TEAM_NAMESPACE, guestbook};
 use std::fs;
 use std::time::{Duration, Instant};
 use testbed::{ObjectRef, wait};
@@ -36,10 +36,13 @@ async fn applications_go_to_clusters_and_back_by_argocd_agent() -> Result<()> {
     managed_application(&stage).await?;
     application_set(&stage).await?;
     live_objects(&stage).await?;
+    application_in_a_namespace_of_its_team(&stage).await?;
+    adopted_application(&stage).await?;
     autonomous_application(&stage).await?;
     renewed_certificates(&mut stage).await?;
     idle(&stage).await?;
     deleted_application(&stage).await?;
+    revoked_cluster(&stage).await?;
     stage.check_permissions()
 }
 
@@ -115,6 +118,76 @@ async fn live_objects(stage: &Stage) -> Result<()> {
         .await?;
     assert_eq!(shown["data"]["value"], "two", "{shown:#}");
     stage.log_step("the hub shows live objects");
+    Ok(())
+}
+
+/// An Application outside of Argo CD's namespace comes to the namespace of the same name on its cluster.
+async fn application_in_a_namespace_of_its_team(stage: &Stage) -> Result<()> {
+    let Stage { hub, managed, git, .. } = stage;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM_NAMESPACE}});
+    hub.create(&namespace).await?;
+    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "default");
+    hub.patch(&project, &json!({"spec": {"sourceNamespaces": [TEAM_NAMESPACE]}}))
+        .await?;
+    let mut application = guestbook("shop", git, "cluster1");
+    application["metadata"]["namespace"] = TEAM_NAMESPACE.into();
+    application["spec"]["destination"]["namespace"] = "shop".into();
+    hub.create(&application).await?;
+    let shown = ObjectRef::namespaced("argoproj.io/v1alpha1", "Application", TEAM_NAMESPACE, "shop");
+    hub.wait_for(&shown, is_settled).await?;
+    let on_cluster = managed.cluster.get(&shown).await?.context("it on the cluster")?;
+    assert_eq!(
+        on_cluster["spec"]["destination"]["name"], "in-cluster",
+        "{on_cluster:#}"
+    );
+    stage.log_step("an Application of another namespace is delivered");
+    Ok(())
+}
+
+/// An Application that the cluster has already stays as it is, until it names the one of the hub. Then it is adopted, and neither it nor
+/// its objects are deleted meanwhile.
+async fn adopted_application(stage: &Stage) -> Result<()> {
+    let Stage { hub, managed, git, .. } = stage;
+    let cluster = &managed.cluster;
+    let application = ObjectRef::application("adopted");
+    let mut created = guestbook("adopted", git, "in-cluster");
+    created["metadata"]["namespace"] = "argocd".into();
+    created["spec"]["destination"]["namespace"] = "adopted".into();
+    cluster.create(&created).await?;
+    cluster.wait_for(&application, is_settled).await?;
+    let uids = async || -> Result<[Value; 2]> {
+        let deployment = ObjectRef::deployment("adopted", "guestbook-ui");
+        let application = cluster.get(&application).await?.context("the Application")?;
+        let deployment = cluster.get(&deployment).await?.context("the Deployment")?;
+        Ok([application, deployment].map(|it| it["metadata"]["uid"].clone()))
+    };
+    let before = uids().await?;
+
+    created["spec"]["destination"]["name"] = "cluster1".into();
+    let on_hub = hub.create(&created).await?;
+    let log = managed.process.log();
+    let what = format!("the agent refuses the Application; see {}", log.display());
+    wait::eventually(&what, wait::DEADLINE, async || {
+        let refused = "application already exists on agent but is unmanaged";
+        fs::read_to_string(log).ok()?.contains(refused).then_some(())
+    })
+    .await?;
+    assert_eq!(uids().await?, before);
+
+    let annotations = json!({"argocd.argoproj.io/source-uid": on_hub["metadata"]["uid"]});
+    cluster
+        .patch(&application, &json!({"metadata": {"annotations": annotations}}))
+        .await?;
+    let change = json!({"metadata": {"annotations": {"example.com/adopted": "true"}}});
+    hub.patch(&application, &change).await?;
+    hub.wait_for(&application, is_settled).await?;
+    cluster
+        .wait_for(&application, |it| {
+            it["metadata"]["annotations"]["example.com/adopted"] == "true"
+        })
+        .await?;
+    assert_eq!(uids().await?, before);
+    stage.log_step("the hub's Application adopts that of the cluster");
     Ok(())
 }
 
@@ -200,6 +273,35 @@ async fn deleted_application(stage: &Stage) -> Result<()> {
         .await?;
     stage.hub.wait_gone(&application).await?;
     stage.log_step("a deletion reaches the cluster");
+    Ok(())
+}
+
+/// A revoked cluster loses its Secret on the hub, and a principal that reads the list of blocked certificates refuses it at once, although
+/// the cluster keeps its agent and its certificate.
+async fn revoked_cluster(stage: &Stage) -> Result<()> {
+    let hub = &stage.hub;
+    let connections = stage.connections("cluster1")?;
+    let gitops_cluster = ("apps.open-cluster-management.io/v1alpha1", "GitOpsCluster");
+    let gitops_cluster = ObjectRef::namespaced(gitops_cluster.0, gitops_cluster.1, "argocd", "managed");
+    let revoked = json!({"spec": {"agent": {"revokedClusters": ["cluster1"]}}});
+    hub.patch(&gitops_cluster, &revoked).await?;
+    hub.wait_gone(&ObjectRef::secret("argocd", "cluster-cluster1")).await?;
+    let blocklist = ObjectRef::config_map("argocd", ocm::argocd_agent::BLOCKLIST);
+    hub.wait_for(&blocklist, |it| {
+        it["data"].as_object().is_some_and(|data| !data.is_empty())
+    })
+    .await?;
+    if stage.reads_blocklist()? {
+        let what = "the principal refuses the certificate of the revoked cluster";
+        wait::eventually(what, wait::DEADLINE, async || {
+            stage.has_refused_certificate().ok()?.then_some(())
+        })
+        .await?;
+        assert_eq!(stage.connections("cluster1")?, connections, "it does not connect again");
+        stage.log_step("the principal refuses a revoked cluster");
+    } else {
+        stage.log_step("the cluster is revoked, but this principal does not read the list of blocked certificates");
+    }
     Ok(())
 }
 

@@ -14,6 +14,9 @@ use testbed::{ArgoCd, Container, GitRepository, Hub, ManagedCluster, ObjectRef, 
 /// The Secret with an agent's certificate, on its cluster.
 pub(crate) const CLIENT_SECRET: &str = ocm::argocd_agent::CLIENT_SECRET;
 
+/// A namespace of Applications that is not Argo CD's.
+pub(crate) const TEAM_NAMESPACE: &str = "team";
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_argocd-ocm-cmp");
 const PRINCIPAL: &str = "argocd-agent-principal";
 const AGENT: &str = "argocd-agent-agent";
@@ -100,6 +103,16 @@ impl Stage {
             (self.connections(cluster).ok()? > before).then_some(())
         })
         .await
+    }
+
+    /// Returns true if the principal reads the list of blocked certificates, as it does in versions after 0.9.0.
+    pub(crate) fn reads_blocklist(&self) -> Result<bool> {
+        Ok(fs::read_to_string(self.principal.log())?.contains("Loaded TLS blocklist"))
+    }
+
+    /// Returns true if the principal has refused a certificate on that list.
+    pub(crate) fn has_refused_certificate(&self) -> Result<bool> {
+        Ok(fs::read_to_string(self.principal.log())?.contains("Rejected blocklisted certificate"))
     }
 
     /// Ends the principal and starts it again, as Kubernetes does after a change of its Pods' template.
@@ -212,14 +225,14 @@ fn install(hub: &Hub) -> Result<()> {
     Ok(())
 }
 
-/// Creates a GitOpsCluster for each mode, and lets Applications of the autonomous cluster come to its namespace.
+/// Creates a GitOpsCluster for each mode, and lets the principal use the namespaces of the autonomous cluster and of a team.
 async fn prepare(hub: &Hub, port: u16) -> Result<()> {
     hub.bind_global_cluster_set().await?;
     hub.create(&json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "argocd-agent-params", "namespace": "argocd"},
-        "data": {"principal.allowed-namespaces": "cluster2"},
+        "data": {"principal.allowed-namespaces": format!("cluster2,{TEAM_NAMESPACE}")},
     }))
     .await?;
     for (cluster, mode) in [("cluster1", "managed"), ("cluster2", "autonomous")] {
