@@ -32,3 +32,19 @@ fn every_page_is_short() {
         assert!(lines <= longest, "{} has {lines} lines: more than {longest}", page.path);
     }
 }
+
+/// mdBook reads the table of contents: every other line is an error there, or a page without a link.
+#[test]
+fn table_of_contents_has_the_form_of_mdbook() {
+    let pages = pages();
+    let contents = pages.iter().find(|page| page.path == CONTENTS).expect(CONTENTS);
+    for line in contents.lines.iter().filter(|line| !line.is_empty()) {
+        let link = line.strip_prefix("- ").unwrap_or(line);
+        let target = link
+            .strip_prefix('[')
+            .and_then(|it| it.strip_suffix(')'))
+            .and_then(|it| it.split_once("]("));
+        let is_link = target.is_some_and(|(_, target)| target.ends_with(".md") && !target.contains(['(', '#']));
+        assert!(is_link || line.starts_with("# "), "{CONTENTS}: {line}");
+    }
+}
