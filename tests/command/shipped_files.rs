@@ -10,7 +10,6 @@ use generate::settings::SETTINGS;
 use manifest::value::Value;
 use manifest::{json, yaml};
 use ocm::tracking::CONFIG_MAP;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -672,27 +671,6 @@ fn cluster_secret_has_no_credential() {
             assert_ne!(at(secret, "stringData.server"), at(app, "spec.destination.server"));
         });
     });
-}
-
-#[test]
-fn docs_settings_md_lists_every_setting() {
-    let mut of_applications = "| Setting | Default | Meaning |\n|---|---|---|\n".to_owned();
-    let mut of_the_platform = "| Setting | Environment | Default | Meaning |\n|---|---|---|---|\n".to_owned();
-    for setting in SETTINGS {
-        let (name, default, about) = (setting.name, setting.default, setting.about);
-        if setting.parameter {
-            writeln!(of_applications, "| `{name}` | {default} | {about} |").expect("writing to a String never fails");
-        } else {
-            let variables: Vec<String> = setting.variables().map(|variable| format!("`{variable}`")).collect();
-            let variables = variables.join(", ");
-            writeln!(of_the_platform, "| `{name}` | {variables} | {default} | {about} |")
-                .expect("writing to a String never fails");
-        }
-    }
-    let page = text("docs/settings.md");
-    for table in [of_applications, of_the_platform] {
-        assert!(page.contains(&table), "docs/settings.md lacks this table:\n{table}");
-    }
 }
 
 #[test]

@@ -24,8 +24,8 @@ fn every_page_is_short() {
     for page in pages() {
         let longest = match page.path.as_str() {
             "README.md" => README,
-            // This page is searched, and not read.
-            "docs/messages.md" => continue,
+            // These pages are generated: they are searched, and not read.
+            "docs/cli.md" | "docs/messages.md" => continue,
             _ => LONGEST,
         };
         let lines = page.lines.len();

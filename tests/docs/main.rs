@@ -7,8 +7,12 @@
     reason = "clippy.toml restricts the program; tests may read files and the environment, and print"
 )]
 
+mod cli;
 mod commands;
+#[path = "../common/expected.rs"]
+mod expected;
 mod form;
+mod generated;
 mod here;
 mod hub;
 mod kubelet;
@@ -16,5 +20,6 @@ mod links;
 mod messages;
 mod page;
 mod remediations;
+mod settings;
 mod shell;
 mod shown;

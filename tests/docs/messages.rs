@@ -2,11 +2,11 @@
 
 mod source;
 
-use crate::page::{pages, root};
+use crate::generated::compare_page;
+use crate::page::pages;
 use source::{Text, sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs;
 
 /// A section of the page.
 struct MessageSource {
@@ -114,17 +114,7 @@ This page is generated from the sources: `REWRITE=1 cargo test --test docs messa
 
 #[test]
 fn page_lists_every_message() {
-    let page = page_text(&sources(DOCUMENTED_ELSEWHERE));
-    let path = root().join("docs/messages.md");
-    if std::env::var_os("REWRITE").is_some() {
-        fs::write(&path, &page).expect("docs/messages.md is writable");
-    }
-    let current = fs::read_to_string(&path).unwrap_or_default();
-    let differing = page.lines().zip(current.lines()).find(|(one, other)| one != other);
-    assert!(
-        page == current,
-        "docs/messages.md differs from the sources, first in {differing:?}: regenerate it with REWRITE=1 cargo test --test docs messages"
-    );
+    compare_page("docs/messages.md", &page_text(&sources(DOCUMENTED_ELSEWHERE)));
 }
 
 /// Returns the page: by section, and in each by source.
