@@ -4,8 +4,8 @@
 //! hub ─▶ HubState ─▶ checks, a file each ─▶ Finding ─▶ a table, or JSON
 //! ```
 //!
-//! Every possible finding of a check is a [`Message`], which docs/doctor.md explains. A state that cannot be read is a finding as
-//! well: then `doctor` does not report success.
+//! Every possible finding of a check is a [`Message`]; docs/doctor.md lists those that need action. A state that cannot be read is a
+//! finding as well: then `doctor` does not report success.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -17,7 +17,7 @@ mod print;
 mod rights;
 mod shipped;
 
-pub use checks::{CHECKS, Check};
+pub use checks::{CHECKS, Check, REFUSED};
 pub use controller::ControllerPod;
 pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN};
 pub use hub_state::{Application, ApplyError, Cluster, HubState, Lookup, Project, ReplicaSet, Work};

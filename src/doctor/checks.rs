@@ -47,7 +47,7 @@ pub static CHECKS: &[&Check] = &[
 ];
 
 /// The message of every check about missing permissions.
-pub(super) static REFUSED: Message = Message::unreadable(
+pub static REFUSED: Message = Message::unreadable(
     "cannot-read",
     "cannot read {what}: {why}",
     "ask for permission to get and list them, or ask an administrator to run this",

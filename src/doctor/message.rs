@@ -25,7 +25,7 @@ impl Level {
     }
 }
 
-/// A possible finding, with names of unknown values in braces. docs/doctor.md explains each.
+/// A possible finding, with names of unknown values in braces. docs/doctor.md lists each that needs action.
 #[derive(Debug)]
 pub struct Message {
     /// The id in JSON, which does not change.

@@ -9,6 +9,7 @@
 
 mod cli;
 mod commands;
+mod doctor;
 #[path = "../common/expected.rs"]
 mod expected;
 mod form;
