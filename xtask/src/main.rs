@@ -1,18 +1,22 @@
-//! Tasks of contributors: `cargo xtask test`, `cargo xtask sbom`.
+//! Tasks of contributors: `cargo xtask test`, `cargo xtask docs`, `cargo xtask sbom`.
 
 use std::io::{self, Write as _};
-use std::process::ExitCode;
+use std::path::Path;
+use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
+mod docs;
 mod sbom;
 mod test_run;
 
 const USAGE: &str = "\
 usage: cargo xtask test
+       cargo xtask docs
        cargo xtask sbom [--target TRIPLE]
 
 test   installs the packages that the tests need, builds the real components, and runs all tests
+docs   builds the documentation as a site in target/docs, and installs mdBook the first time
 sbom   prints the bill of materials of the program, as CycloneDX 1.5 JSON
 
   --target TRIPLE   for which the program is built (default: x86_64-unknown-linux-gnu)
@@ -32,6 +36,7 @@ fn run() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("test") => test_run::run(),
+        Some("docs") => docs::run(),
         Some("sbom") => {
             let mut target = "x86_64-unknown-linux-gnu".to_owned();
             while let Some(option) = arguments.next() {
@@ -46,4 +51,17 @@ fn run() -> Result<()> {
         Some("help" | "--help" | "-h") => Ok(write!(io::stdout(), "{USAGE}")?),
         _ => bail!("no command\n{USAGE}"),
     }
+}
+
+/// Returns the folder of the repository.
+fn root() -> Result<&'static Path> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    root.context("the folder of xtask has a parent")
+}
+
+/// Runs a command, and returns an error if it fails.
+fn succeed(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
+    ensure!(status.success(), "{command:?} failed: {status}");
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Runs all tests on a fresh machine: installs the missing packages, builds the real components, and skips nothing.
 
+use crate::{root, succeed};
 use anyhow::{Context, Result, bail, ensure};
-use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -98,21 +98,12 @@ fn is_root() -> Result<bool> {
 
 /// Runs cargo at the root of the repository. With `CI=true`, tests fail where they would otherwise skip what a tool is missing for.
 fn cargo(words: &[&str]) -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .context("the folder of xtask has a parent")?;
     succeed(
         Command::new(env!("CARGO"))
             .args(words)
-            .current_dir(root)
+            .current_dir(root()?)
             .env("CI", "true"),
     )
-}
-
-fn succeed(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
-    ensure!(status.success(), "{command:?} failed: {status}");
-    Ok(())
 }
 
 #[cfg(test)]
