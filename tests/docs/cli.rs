@@ -73,17 +73,18 @@ fn section(command: &Command, groups: &mut Vec<Group>) -> String {
         if let Some(same) = groups.iter().find(|it| it.title == title && it.table == table) {
             shared.entry(same.command.clone()).or_default().push(title);
         } else {
-            section += &format!("\n**{title}**\n\n{table}");
+            write!(section, "\n**{title}**\n\n{table}").expect("writing to a String never fails");
             let command = name.to_owned();
             groups.push(Group { title, table, command });
         }
     }
     for (other, titles) in shared {
         let titles = titles.join("**, **");
-        section += &format!("\n**{titles}**: as for [`{other}`](#{})\n", other.replace(' ', "-"));
+        let link = other.replace(' ', "-");
+        writeln!(section, "\n**{titles}**: as for [`{other}`](#{link})").expect("writing to a String never fails");
     }
     if let Some(more) = command.get_after_help() {
-        section += &format!("\n```text\n{more}\n```\n");
+        writeln!(section, "\n```text\n{more}\n```").expect("writing to a String never fails");
     }
     section
 }
@@ -171,12 +172,12 @@ fn meaning(argument: &Arg) -> (String, String) {
     }
     if values.iter().all(|it| it.get_help().is_none()) {
         let values: Vec<String> = values.iter().map(|it| code(it.get_name())).collect();
-        meaning += &format!(": {}", values.join(", "));
-        return (default, meaning);
+        return (default, format!("{meaning}: {}", values.join(", ")));
     }
     for value in values {
         let help = value.get_help().map(ToString::to_string).unwrap_or_default();
-        meaning += &format!("<br>{}: {}", code(value.get_name()), escaped(&help));
+        let (name, help) = (code(value.get_name()), escaped(&help));
+        write!(meaning, "<br>{name}: {help}").expect("writing to a String never fails");
     }
     (default, meaning)
 }

@@ -33,7 +33,7 @@ fn findings(checks: &[(&str, &[&Message])], by_hand: &BTreeMap<String, String>) 
             let (text, remediation) = (message.text, message.remediation);
             section += &wrapped(&format!("- `{id}` ({level}): **{text}: {remediation}**"));
             if let Some(note) = by_hand.get(id).filter(|note| !note.is_empty()) {
-                section += &format!("\\\n  {note}");
+                section.extend(["\\\n  ", note]);
             }
             section.push('\n');
         }
@@ -52,18 +52,18 @@ fn by_hand(part: &str) -> BTreeMap<String, String> {
             let name = heading
                 .rsplit_once(" (")
                 .map_or(heading, |(_, name)| name.trim_end_matches(')'));
-            key = name.trim_matches('`').to_owned();
+            name.trim_matches('`').clone_into(&mut key);
         } else if let Some((id, _)) = line.strip_prefix("- `").and_then(|it| it.split_once('`')) {
-            key = id.to_owned();
+            id.clone_into(&mut key);
             is_generated = true;
         }
         if !is_generated {
-            *texts.entry(key.clone()).or_default() += &format!("{line}\n");
+            texts.entry(key.clone()).or_default().extend([line, "\n"]);
         }
         is_generated &= !line.trim_end_matches('\\').ends_with("**");
     }
-    texts.values_mut().for_each(|text| *text = text.trim().to_owned());
-    texts
+    let trimmed = texts.into_iter().map(|(key, text)| (key, text.trim().to_owned()));
+    trimmed.collect()
 }
 
 /// Wraps the text of a list item.
@@ -72,7 +72,7 @@ fn wrapped(text: &str) -> String {
     for word in text.split(' ') {
         match lines.last_mut() {
             // The last column is for a backslash.
-            Some(line) if line.len() + 1 + word.len() < WIDTH => *line += &format!(" {word}"),
+            Some(line) if line.len() + 1 + word.len() < WIDTH => line.extend([" ", word]),
             Some(_) => lines.push(format!("  {word}")),
             None => lines.push(word.to_owned()),
         }

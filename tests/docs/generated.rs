@@ -38,7 +38,7 @@ fn with_parts(page: &str, parts: &[String]) -> String {
     let mut text = pieces.next().unwrap_or_default().to_owned();
     for (piece, part) in pieces.zip(parts) {
         let (_, rest) = piece.split_once(END).expect("an end of the generated part");
-        text += &format!("{START}\n{part}\n{END}{rest}");
+        text.extend([START, "\n", part, "\n", END, rest]);
     }
     text
 }

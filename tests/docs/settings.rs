@@ -2,6 +2,7 @@
 
 use crate::generated::compare_parts;
 use generate::settings::SETTINGS;
+use std::fmt::Write as _;
 
 #[test]
 fn page_lists_every_setting() {
@@ -10,11 +11,12 @@ fn page_lists_every_setting() {
     for setting in SETTINGS {
         let (name, default, about) = (setting.name, setting.default, setting.about);
         if setting.parameter {
-            of_applications += &format!("| `{name}` | {default} | {about} |\n");
+            writeln!(of_applications, "| `{name}` | {default} | {about} |").expect("writing to a String never fails");
         } else {
             let variables: Vec<String> = setting.variables().map(|it| format!("`{it}`")).collect();
             let variables = variables.join(", ");
-            of_the_platform += &format!("| `{name}` | {variables} | {default} | {about} |\n");
+            writeln!(of_the_platform, "| `{name}` | {variables} | {default} | {about} |")
+                .expect("writing to a String never fails");
         }
     }
     compare_parts("docs/settings.md", &[of_applications, of_the_platform]);

@@ -30,10 +30,11 @@ pub(crate) fn run() -> Result<()> {
         fs::copy(docs.join(file), copy.join(file)).context(file)?;
     }
     for entry in fs::read_dir(&docs)? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".md") {
-            let page = fs::read_to_string(docs.join(&name))?;
-            fs::write(pages.join(&name), with_links(&page, "docs", repository, root))?;
+        let path = entry?.path();
+        if path.extension().is_some_and(|it| it == "md") {
+            let page = fs::read_to_string(&path)?;
+            let name = path.file_name().unwrap_or_default();
+            fs::write(pages.join(name), with_links(&page, "docs", repository, root))?;
         }
     }
     for (path, name) in OUTSIDE {
@@ -90,7 +91,7 @@ fn with_links(page: &str, folder: &str, repository: &str, root: &Path) -> String
                 text += parts.next().unwrap_or_default();
                 for part in parts {
                     let (target, rest) = part.split_once(')').unwrap_or((part, ""));
-                    text += &format!("]({}){rest}", link(target, folder, repository, root));
+                    text.extend(["](", &link(target, folder, repository, root), ")", rest]);
                 }
             }
         }
