@@ -35,6 +35,23 @@
 {{/* The image of this program. */}}
 {{- define "argocd-ocm-cmp.image" -}}
 {{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- with .Values.image.digest -}}{{- printf "@%s" . -}}{{- end -}}
+{{- end -}}
+
+{{/* The labels of Pods. They are the same for every version, so that an upgrade without a change of the Pods restarts none. */}}
+{{- define "argocd-ocm-cmp.podLabels" -}}
+app.kubernetes.io/component: {{ .component }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
+{{- end -}}
+
+{{/* The recommended labels. An object's own name and part-of take precedence: selectors have these, and `install` finds objects by them. */}}
+{{- define "argocd-ocm-cmp.labels" -}}
+app.kubernetes.io/name: argocd-ocm-cmp
+{{ include "argocd-ocm-cmp.podLabels" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: argocd
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{- end -}}
 
 {{/* Not empty if the hub supports admission policies. */}}
@@ -88,10 +105,21 @@ Arguments: root, the context of the chart; files, a list of names.
 {{- dict "items" $items | toJson -}}
 {{- end -}}
 
-{{/* Writes objects, one document each. Argument: a list. */}}
+{{/*
+Writes objects, one document each, with the recommended labels.
+Arguments: root, the context of the chart; component, the value of that label; objects, a list.
+*/}}
 {{- define "argocd-ocm-cmp.write" -}}
-{{- range . }}
+{{- $labels := include "argocd-ocm-cmp.labels" . | fromYaml }}
+{{- range .objects }}
+{{- $_ := set .metadata "labels" (merge (.metadata.labels | default dict) $labels) }}
 ---
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* Not empty if the features add fields to Argo CD's own objects. */}}
+{{- define "argocd-ocm-cmp.adds" -}}
+{{- $on := include "argocd-ocm-cmp.features" . | fromJson -}}
+{{- if or (hasKey $on "plugin") (hasKey $on "ui") (include "argocd-ocm-cmp.principal" .) }}true{{ end -}}
 {{- end -}}

@@ -34,12 +34,15 @@ fn stdout_of(helm: &Path, words: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Renders the chart with these values, without the objects that Helm adds.
+/// Renders the chart with these values, without what has no counterpart in the output of `install`: the test of the release, and labels
+/// that only charts have.
 fn rendered(helm: &Path, chart: &str, namespace: &str, values: &[&str]) -> Vec<Value> {
     let mut words = vec!["template", "ours", chart, "--namespace", namespace];
     words.extend(values.iter().flat_map(|value| ["--set", value]));
     let mut objects = objects(&stdout_of(helm, &words));
+    objects.retain(|it| it["metadata"]["annotations"]["helm.sh/hook"] != "test");
     for object in &mut objects {
+        remove_labels(object);
         if outlives_the_release(object) {
             let metadata = object["metadata"].as_object_mut().expect("metadata");
             let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
@@ -60,6 +63,43 @@ fn outlives_the_release(object: &Value) -> bool {
     object["kind"] == "CustomResourceDefinition"
         || object["metadata"]["name"] == "argocd-ocm-cmp-policy"
         || api_version.starts_with("addon.open-cluster-management.io/")
+}
+
+/// The labels that only charts have.
+const LABELS: [&str; 5] = [
+    "app.kubernetes.io/component",
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/managed-by",
+    "app.kubernetes.io/version",
+    "helm.sh/chart",
+];
+
+/// Removes these labels, and those that the chart adds to objects that have none.
+fn remove_labels(object: &mut Value) {
+    let added = [
+        ("app.kubernetes.io/name", "argocd-ocm-cmp"),
+        ("app.kubernetes.io/part-of", "argocd"),
+    ];
+    for pointer in ["/metadata", "/spec/template/metadata"] {
+        let Some(Value::Object(metadata)) = object.pointer_mut(pointer) else {
+            continue;
+        };
+        if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
+            labels.retain(|name, value| {
+                !LABELS.contains(&&**name) && !added.iter().any(|it| it.0 == name && it.1 == value)
+            });
+            if labels.is_empty() {
+                metadata.remove("labels");
+            }
+        }
+    }
+}
+
+/// Returns what `install --print` prints with these flags, without labels that the chart sets differently.
+fn installed(flags: &str) -> Vec<Value> {
+    let mut objects = objects(&printed(flags));
+    objects.iter_mut().for_each(remove_labels);
+    objects
 }
 
 const ADDITIONS: &str = "additions=true";
@@ -118,7 +158,7 @@ fn chart_renders_the_same_as_install_print() {
         ),
     ] {
         let values: Vec<_> = values.iter().copied().chain([ADDITIONS]).collect();
-        assert_same(&rendered(helm, "chart", namespace, &values), &objects(&printed(flags)));
+        assert_same(&rendered(helm, "chart", namespace, &values), &installed(flags));
     }
 }
 
@@ -128,7 +168,7 @@ fn additions_to_argo_cd_are_rendered_only_on_request() {
     let features = "features={plugin,policy,ui,controller}";
     let all = rendered(helm, "chart", "argocd", &[features, ADDITIONS]);
     let without = rendered(helm, "chart", "argocd", &[features]);
-    let additions = objects(&printed("--features plugin,policy,ui,controller --additions-only"));
+    let additions = installed("--features plugin,policy,ui,controller --additions-only");
     assert_eq!(additions.len(), 3);
     let mut together = [without, additions].concat();
     together.sort_by_key(name);
@@ -169,6 +209,12 @@ fn chart_is_linted_and_refuses_unknown_values() {
         "policy=x",
         "policy.file=x",
         "policy.existingConfigMap=A/b",
+        "image.digest=sha256:1",
+        "controller.env={A}",
+        "controller.podLabels.a.b=c",
+        "metrics.serviceMonitor.interval=soon",
+        "networkPolicy.from=x",
+        "additionsJob.deployments={}",
     ] {
         let output = run(helm, &["template", "ours", "chart", "--set", value]);
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -195,6 +241,14 @@ fn refuses_values_that_contradict_each_other() {
             "policy.enabled=false,features={plugin,policy}",
             "policy.enabled=false and a policy contradict each other",
         ),
+        (
+            "additions=true,additionsJob.enabled=true",
+            "additionsJob.enabled and additions exclude each other",
+        ),
+        (
+            "controller.env[0].name=ARGOCD_OCM_CMP_CONTROLLERS,features={pull}",
+            "controller.env sets ARGOCD_OCM_CMP_CONTROLLERS, which other values set",
+        ),
     ] {
         let output = run(helm, &["template", "ours", "chart", "--set", values]);
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -205,13 +259,15 @@ fn refuses_values_that_contradict_each_other() {
     }
 }
 
+const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
 #[test]
 fn values_configure_the_pods() {
     let Some(helm) = helm() else { return };
     let values = json!({
         "additions": true,
         "features": ["plugin", "controller"],
-        "image": {"pullPolicy": "Always"},
+        "image": {"pullPolicy": "Always", "digest": DIGEST},
         "imagePullSecrets": [{"name": "registry"}],
         "controller": {
             "resources": {"limits": {"memory": "1Gi"}},
@@ -219,18 +275,17 @@ fn values_configure_the_pods() {
             "tolerations": [{"key": "x", "operator": "Exists"}],
             "affinity": {"nodeAffinity": {}},
             "priorityClassName": "high",
+            "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
+            "env": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
+            "podAnnotations": {"example.com/a": "1"},
+            "podLabels": {"example.com/b": "2"},
+            "serviceAccount": {"annotations": {"example.com/c": "3"}},
+            "flowSchemas": false,
         },
         "sidecar": {"resources": {"requests": {"cpu": "1"}}},
         "policy": {"text": "kind: Policy\n"},
     });
-    let folder = TempDir::new().expect("a scratch folder");
-    let file = folder.path().join("values.yaml");
-    fs::write(&file, values.to_string()).expect("a file");
-    let file = file.to_str().expect("a plain path");
-    let objects = objects(&stdout_of(
-        helm,
-        &["template", "ours", "chart", "-n", "argocd", "--values", file],
-    ));
+    let objects = rendered_with(helm, &values);
     let find = |name: &str| {
         let found = objects
             .iter()
@@ -245,9 +300,39 @@ fn values_configure_the_pods() {
     let settings = &values["controller"];
     assert_eq!(pod["containers"][0]["resources"], settings["resources"]);
     assert_eq!(pod["containers"][0]["imagePullPolicy"], "Always");
-    for part in ["nodeSelector", "tolerations", "affinity", "priorityClassName"] {
+    for part in [
+        "nodeSelector",
+        "tolerations",
+        "affinity",
+        "priorityClassName",
+        "topologySpreadConstraints",
+    ] {
         assert_eq!(pod[part], settings[part], "{part}");
     }
+    let container = &pod["containers"][0];
+    let image = container["image"].as_str().expect("an image");
+    assert!(
+        image.ends_with(&format!(":{}@{DIGEST}", env!("CARGO_PKG_VERSION"))),
+        "{image}"
+    );
+    let env = container["env"].as_array().expect("a list");
+    assert!(env.contains(&settings["env"][0]), "{env:?}");
+    let metadata = &controller["spec"]["template"]["metadata"];
+    assert_eq!(metadata["annotations"], settings["podAnnotations"]);
+    let selector = controller["spec"]["selector"]["matchLabels"]
+        .as_object()
+        .expect("labels");
+    for (name, value) in selector {
+        assert_eq!(&metadata["labels"][name], value, "the Deployment selects its Pods");
+    }
+    assert_eq!(metadata["labels"]["example.com/b"], "2");
+    let of_kind = |kind: &str| objects.iter().find(|it| it["kind"] == kind);
+    let account = of_kind("ServiceAccount").expect("an account");
+    assert_eq!(
+        account["metadata"]["annotations"],
+        settings["serviceAccount"]["annotations"]
+    );
+    assert_eq!(of_kind("FlowSchema"), None);
     let repo_server = &repo_server["spec"]["template"]["spec"];
     assert_eq!(
         repo_server["containers"][0]["resources"],
@@ -257,6 +342,88 @@ fn values_configure_the_pods() {
         assert_eq!(pod["imagePullSecrets"], values["imagePullSecrets"]);
     }
     assert_eq!(find("argocd-ocm-cmp-policy")["data"]["policy.yaml"], "kind: Policy\n");
+}
+
+#[test]
+fn values_add_objects_for_the_metrics() {
+    let Some(helm) = helm() else { return };
+    let values = json!({
+        "metrics": {
+            "serviceMonitor": {"enabled": true, "labels": {"release": "stack"}, "interval": "15s"},
+            "prometheusRule": {"enabled": true, "labels": {"release": "stack"}},
+        },
+        "networkPolicy": {"enabled": true, "from": [{"namespaceSelector": {}}]},
+    });
+    let objects = rendered_with(helm, &values);
+    let of_kind = |kind: &str| objects.iter().find(|it| it["kind"] == kind).expect(kind);
+    for kind in ["ServiceMonitor", "PrometheusRule"] {
+        assert_eq!(of_kind(kind)["metadata"]["labels"]["release"], "stack", "{kind}");
+    }
+    assert_eq!(of_kind("ServiceMonitor")["spec"]["endpoints"][0]["interval"], "15s");
+    let policy = &of_kind("NetworkPolicy")["spec"];
+    assert_eq!(policy["ingress"][0]["from"], values["networkPolicy"]["from"]);
+    let port = &policy["ingress"][0]["ports"][0]["port"];
+    let ports = &of_kind("Deployment")["spec"]["template"]["spec"]["containers"][0]["ports"];
+    let ports = ports.as_array().expect("ports");
+    assert!(ports.iter().any(|it| it["name"] == *port), "{ports:?}");
+}
+
+/// Renders the chart with these values.
+fn rendered_with(helm: &Path, values: &Value) -> Vec<Value> {
+    let folder = TempDir::new().expect("a scratch folder");
+    let file = folder.path().join("values.yaml");
+    fs::write(&file, values.to_string()).expect("a file");
+    let file = file.to_str().expect("a plain path");
+    let words = ["template", "ours", "chart", "-n", "argocd", "--values", file];
+    objects(&stdout_of(helm, &words))
+}
+
+#[test]
+fn objects_have_the_recommended_labels() {
+    let Some(helm) = helm() else { return };
+    let features = "features={plugin,policy,project,pull,argocd-addon,cluster-secrets,report,argocd-agent,ui}";
+    let words = [
+        "template",
+        "ours",
+        "chart",
+        "--set",
+        features,
+        "--set",
+        "additionsJob.enabled=true",
+    ];
+    for object in objects(&stdout_of(helm, &words)) {
+        let labels = &object["metadata"]["labels"];
+        for label in LABELS
+            .iter()
+            .chain(&["app.kubernetes.io/name", "app.kubernetes.io/part-of"])
+        {
+            assert!(labels[label].is_string(), "{} has no label {label}", name(&object));
+        }
+        assert_eq!(labels["app.kubernetes.io/instance"], "ours");
+    }
+}
+
+#[test]
+fn argo_cds_own_objects_get_no_labels() {
+    let Some(helm) = helm() else { return };
+    let words = [
+        "template",
+        "ours",
+        "chart",
+        "--set",
+        ADDITIONS,
+        "--show-only",
+        "templates/additions.yaml",
+    ];
+    let additions = objects(&stdout_of(helm, &words));
+    assert!(!additions.is_empty());
+    for object in additions {
+        assert!(
+            !object["metadata"].to_string().contains("helm.sh/chart"),
+            "{}",
+            name(&object)
+        );
+    }
 }
 
 #[test]
@@ -286,7 +453,7 @@ fn chart_files_match_the_repository() {
 
 /// Returns the text of a shipped file.
 fn shipped(name: &str) -> String {
-    let folders = ["deploy", "examples", "."];
+    let folders = ["deploy", "examples", "monitoring", "."];
     let folder = folders.iter().find(|it| root().join(it).join(name).exists());
     text(&format!("{}/{name}", folder.expect(name)))
 }

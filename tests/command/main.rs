@@ -8,6 +8,7 @@
 
 mod agent;
 mod chart;
+mod chart_values;
 mod confinement;
 mod diff;
 mod doctor;

@@ -4,8 +4,10 @@ use super::{Installation, installation, shipped};
 use anyhow::{Context, Result, ensure};
 use argocd_ocm_cmp::cli::Cli;
 use clap::Parser as _;
+use serde_json::Value;
+use std::fs;
 use std::process::Command;
-use testbed::{Part, Parts};
+use testbed::{ObjectRef, Part, Parts};
 
 /// Runs Helm in a namespace of the hub, and returns its output.
 pub(super) fn helm(installation: &Installation, namespace: &str, words: &[&str]) -> Result<String> {
@@ -18,6 +20,61 @@ pub(super) fn helm(installation: &Installation, namespace: &str, words: &[&str])
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{words:?}: {errors}");
     Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The account of the Jobs that add fields to Argo CD's own objects.
+const JOBS: &str = "argocd-ocm-cmp-additions";
+
+#[tokio::test]
+async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() -> Result<()> {
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let before = installation.all()?;
+    let (hub, chart) = (installation.hub, shipped("chart"));
+    let chart = chart.to_str().context("a plain path")?;
+    let values = ["--set", "additionsJob.enabled=true,features={plugin,ui}"];
+    // There is nothing that runs Jobs: the test runs their commands.
+    let words = ["install", "ours", chart, "--no-hooks"];
+    helm(&installation, "argocd", &[&words[..], &values].concat())?;
+    let words = ["template", "ours", chart, "--show-only", "templates/additions_job.yaml"];
+    let jobs = helm(&installation, "argocd", &[&words[..], &values].concat())?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("jobs.yaml");
+    fs::write(&file, jobs)?;
+    let file = file.to_str().context("a plain path")?;
+    hub.kubectl(&["apply", "-n", "argocd", "-f", file])?;
+    let permissions: [&[&str]; 2] = [
+        &["patch", "configmaps/argocd-cm", "--namespace=argocd"],
+        &["patch", "deployments.apps/argocd-server", "--namespace=argocd"],
+    ];
+    hub.wait_for_permissions("argocd", JOBS, &permissions).await?;
+    let kubeconfig = hub.service_account_kubeconfig("argocd", JOBS)?;
+    let run = async |name: &str| -> Result<String> {
+        let job = ObjectRef::namespaced("batch/v1", "Job", "argocd", &format!("{JOBS}-{name}"));
+        let job = hub.get(&job).await?.context("the Job")?;
+        let command = &job["spec"]["template"]["spec"]["containers"][0]["command"];
+        let words = command.as_array().into_iter().flatten().filter_map(Value::as_str);
+        let mut program = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+        program.env_clear().args(words.skip(1));
+        let output = program.arg("--kubeconfig").arg(&kubeconfig).output()?;
+        ensure!(output.status.success(), "{output:?}");
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    assert_eq!(
+        run("install").await?,
+        "configmap/argocd-cm configured\ndeployment.apps/argocd-repo-server configured\ndeployment.apps/argocd-server configured\n"
+    );
+    assert_eq!(
+        run("install").await?,
+        "configmap/argocd-cm unchanged\ndeployment.apps/argocd-repo-server unchanged\ndeployment.apps/argocd-server unchanged\n"
+    );
+    run("uninstall").await?;
+
+    hub.kubectl(&["delete", "-n", "argocd", "-f", file])?;
+    helm(&installation, "argocd", &["uninstall", "ours", "--wait", "--no-hooks"])?;
+    installation.without_policy()?;
+    installation.until(&before).await
 }
 
 #[tokio::test]
