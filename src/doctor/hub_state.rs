@@ -111,6 +111,8 @@ pub struct Application {
     pub project: String,
     /// True if it is for the clusters of a Placement.
     pub placement: bool,
+    /// True if several of its sources use the plugin, and their works have the same names.
+    pub sources_share_works: bool,
     /// The errors that Argo CD reports about it.
     pub errors: Vec<String>,
 }

@@ -88,6 +88,7 @@ fn healthy_hub() -> HubState {
         qualified_name: "argocd/shop".to_owned(),
         project: "managed-clusters".to_owned(),
         placement: false,
+        sources_share_works: false,
         errors: Vec::new(),
     };
     let mut hub_state = HubState {
@@ -642,6 +643,8 @@ fn finds_problems_of_works() {
     let error = "the size of manifests is 600103 bytes which exceeds the 512000 limit";
     let too_large = problems_after(|hub_state| value_of(&mut hub_state.applications)[0].errors.push(error.to_owned()));
     assert_eq!(too_large, ["works-refused-for-size"]);
+    let same = problems_after(|hub_state| value_of(&mut hub_state.applications)[0].sources_share_works = true);
+    assert_eq!(same, ["works-of-several-sources"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Checks that the works of Applications are applied, and not larger than OCM permits.
 
 use super::{Check, refused};
-use crate::doctor::hub_state::{HubState, Lookup};
+use crate::doctor::hub_state::{Application, HubState, Lookup};
 use crate::doctor::message::{Finding, Message, count, list_names};
 use jiff::Timestamp;
 use manifest::text::shortened;
@@ -12,6 +12,7 @@ pub(super) static CHECK: Check = Check {
     messages: &[
         &OVER_LIMIT,
         &TOO_LARGE,
+        &SEVERAL_SOURCES,
         &BY_EXECUTOR,
         &BY_AGENT,
         &NO_KIND,
@@ -32,6 +33,11 @@ static TOO_LARGE: Message = Message::error(
     "works-refused-for-size",
     "OCM's webhook has rejected works as too large, of {applications}: {names}",
     "set manifest-limit to the limit of the webhook, or split an object that is larger",
+);
+static SEVERAL_SOURCES: Message = Message::error(
+    "works-of-several-sources",
+    "Argo CD applies only the works of the last source that uses the plugin, of {applications}: {names}",
+    "create an Application for each source",
 );
 static BY_EXECUTOR: Message = Message::error(
     "works-refused-by-executor",
@@ -93,15 +99,19 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     }
     let is_too_large =
         |error: &String| error.contains("the size of manifests is") && error.contains("which exceeds the");
-    let applications = hub_state.applications.found().into_iter().flatten();
-    let refused: Vec<_> = applications
-        .filter(|it| it.errors.iter().any(is_too_large))
-        .map(|it| &it.qualified_name)
-        .collect();
-    if !refused.is_empty() {
-        let number = count(refused.len(), "Application");
-        findings.push(TOO_LARGE.finding(&[("applications", &number), ("names", &list_names(refused))]));
-    }
+    let mut about_applications = |message: &'static Message, has_problem: &dyn Fn(&Application) -> bool| {
+        let applications = hub_state.applications.found().into_iter().flatten();
+        let found: Vec<_> = applications
+            .filter(|it| has_problem(it))
+            .map(|it| &it.qualified_name)
+            .collect();
+        if !found.is_empty() {
+            let number = count(found.len(), "Application");
+            findings.push(message.finding(&[("applications", &number), ("names", &list_names(found))]));
+        }
+    };
+    about_applications(&TOO_LARGE, &|it| it.errors.iter().any(is_too_large));
+    about_applications(&SEVERAL_SOURCES, &|it| it.sources_share_works);
     for message in [&BY_EXECUTOR, &BY_AGENT, &NO_KIND, &NO_NAMESPACE, &OTHER] {
         let refused = works
             .iter()

@@ -4,6 +4,7 @@ use super::{Condition, Metadata, plain};
 use crate::doctor;
 use crate::doctor::PLUGIN;
 use serde::Deserialize;
+use std::collections::HashSet;
 
 /// The maximum number of kept texts of an Application.
 const TEXTS_MAX: usize = 8;
@@ -39,10 +40,13 @@ struct Plugin {
     env: Option<Vec<Named>>,
 }
 
+/// A parameter, with its value in `string`, or an environment variable, with its value in `value`.
 #[derive(Deserialize)]
 struct Named {
     #[serde(default)]
     name: String,
+    #[serde(alias = "string")]
+    value: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -107,6 +111,7 @@ impl Application {
                 spec.project
             },
             placement: plugins.iter().any(Plugin::names_a_placement),
+            sources_share_works: plugins.iter().map(Plugin::work_name).collect::<HashSet<_>>().len() < plugins.len(),
             errors: errors.chain(refused).take(TEXTS_MAX).map(|it| plain(&it)).collect(),
         })
     }
@@ -115,8 +120,20 @@ impl Application {
 impl Plugin {
     /// Returns true if it sets a placement, rather than clusters.
     fn names_a_placement(&self) -> bool {
-        let has = |settings: &Option<Vec<Named>>, name: &str| settings.iter().flatten().any(|it| it.name == name);
-        has(&self.parameters, "placement") || has(&self.env, "PLACEMENT")
+        self.setting("placement", "PLACEMENT").is_some()
+    }
+
+    /// Returns the name that it sets for its works instead of that of the Application.
+    fn work_name(&self) -> Option<&str> {
+        self.setting("name", "NAME")
+    }
+
+    /// Returns the value of a setting, of a parameter or of an environment variable.
+    fn setting(&self, parameter: &str, variable: &str) -> Option<&str> {
+        let parameters = self.parameters.iter().flatten().map(|it| (it, parameter));
+        let variables = self.env.iter().flatten().map(|it| (it, variable));
+        let (found, _) = parameters.chain(variables).find(|(it, name)| it.name == *name)?;
+        Some(found.value.as_deref().unwrap_or_default())
     }
 }
 
@@ -144,6 +161,23 @@ mod tests {
         let unnamed = json!({"sources": [{"path": "a"}, {"plugin": {"parameters": [{"name": "placement"}]}}]});
         let application = reduced("argocd", &unnamed, &json!({})).expect("Argo CD chooses the plugin");
         assert_eq!((&*application.project, application.placement), ("default", true));
+        assert!(!application.sources_share_works);
+        let plugin = |name: &str| json!({"plugin": {"env": [{"name": "NAME", "value": name}]}});
+        for (sources, is_expected) in [
+            ([json!({"plugin": {}}), json!({"plugin": {"parameters": null}})], true),
+            (
+                [
+                    plugin("a"),
+                    json!({"plugin": {"parameters": [{"name": "name", "string": "a"}]}}),
+                ],
+                true,
+            ),
+            ([plugin("a"), plugin("b")], false),
+            ([plugin("a"), json!({"plugin": {"name": "other"}})], false),
+        ] {
+            let application = reduced("argocd", &json!({"sources": sources}), &json!({})).expect("it uses the plugin");
+            assert_eq!(application.sources_share_works, is_expected, "{sources:?}");
+        }
         let by_env = json!({"source": {"plugin": {"env": [{"name": "PLACEMENT", "value": "a/b"}]}}});
         assert!(reduced("argocd", &by_env, &json!({})).is_some_and(|it| it.placement));
         for other in [
