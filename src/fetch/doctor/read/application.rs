@@ -4,7 +4,6 @@ use super::{Condition, Metadata, plain};
 use crate::doctor;
 use crate::doctor::PLUGIN;
 use serde::Deserialize;
-use std::collections::HashSet;
 
 /// The maximum number of kept texts of an Application.
 const TEXTS_MAX: usize = 8;
@@ -111,7 +110,8 @@ impl Application {
                 spec.project
             },
             placement: plugins.iter().any(Plugin::names_a_placement),
-            sources_share_works: plugins.iter().map(Plugin::work_name).collect::<HashSet<_>>().len() < plugins.len(),
+            sources_share_works: (1..plugins.len())
+                .any(|at| plugins[..at].iter().any(|it| it.work_name() == plugins[at].work_name())),
             errors: errors.chain(refused).take(TEXTS_MAX).map(|it| plain(&it)).collect(),
         })
     }
