@@ -144,8 +144,8 @@ async fn application_in_a_namespace_of_its_team(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// An Application that the cluster has already stays as it is, until it names the one of the hub. Then it is adopted, and neither it nor
-/// its objects are deleted meanwhile.
+/// An Application that the cluster has already is adopted, with v0.9.0 as soon as it names the one of the hub. Neither it nor its objects
+/// are deleted meanwhile.
 async fn adopted_application(stage: &Stage) -> Result<()> {
     let Stage { hub, managed, git, .. } = stage;
     let cluster = &managed.cluster;
@@ -166,18 +166,22 @@ async fn adopted_application(stage: &Stage) -> Result<()> {
     created["spec"]["destination"]["name"] = "cluster1".into();
     let on_hub = hub.create(&created).await?;
     let log = managed.process.log();
-    let what = format!("the agent refuses the Application; see {}", log.display());
-    wait::eventually(&what, wait::DEADLINE, async || {
-        let refused = "application already exists on agent but is unmanaged";
-        fs::read_to_string(log).ok()?.contains(refused).then_some(())
+    let what = format!("the agent refuses or adopts the Application; see {}", log.display());
+    let is_refused = wait::eventually(&what, wait::DEADLINE, async || {
+        let log = fs::read_to_string(log).ok()?;
+        let is_refused = log.contains("application already exists on agent but is unmanaged");
+        (is_refused || log.contains("Adopting existing application")).then_some(is_refused)
     })
     .await?;
     assert_eq!(uids().await?, before);
 
-    let annotations = json!({"argocd.argoproj.io/source-uid": on_hub["metadata"]["uid"]});
-    cluster
-        .patch(&application, &json!({"metadata": {"annotations": annotations}}))
-        .await?;
+    // Later versions than 0.9.0 adopt it without the annotation.
+    if is_refused {
+        let annotations = json!({"argocd.argoproj.io/source-uid": on_hub["metadata"]["uid"]});
+        cluster
+            .patch(&application, &json!({"metadata": {"annotations": annotations}}))
+            .await?;
+    }
     let change = json!({"metadata": {"annotations": {"example.com/adopted": "true"}}});
     hub.patch(&application, &change).await?;
     hub.wait_for(&application, is_settled).await?;
