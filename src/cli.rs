@@ -6,20 +6,23 @@ mod doctor;
 mod gitopscluster;
 mod images;
 mod install;
+mod output;
 mod pull;
 mod status;
 
 pub use agent::{AgentCommand, InstallArgs, PrepareArgs, RestartArgs, RunArgs, TargetArgs};
 pub use controller::ControllerArgs;
-pub use doctor::{DoctorArgs, DoctorFormat};
-pub use gitopscluster::{FleetFormat, GitOpsClusterCommand, GitOpsClusterStatusArgs};
+pub use doctor::DoctorArgs;
+pub use gitopscluster::{GitOpsClusterCommand, GitOpsClusterStatusArgs};
 pub use images::ImageArgs;
 pub use install::{HubInstallArgs, HubUninstallArgs};
+pub use output::{Color, ListFormat, Output};
 pub use pull::PullArgs;
-pub use status::{Format, StatusArgs};
+pub use status::StatusArgs;
 
-use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
-use generate::print;
+use crate::completion;
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 use generate::settings::{Arguments, FlagValues, SETTINGS, Setting, ValueType};
 use std::path::PathBuf;
 
@@ -158,11 +161,11 @@ pub struct PrintArgs {
     #[command(flatten)]
     pub generate: GenerateArgs,
 
-    /// Output format [default: yaml]
+    /// Output format of the works, json or yaml, or of their summary [default: yaml, and table with --summary]
     #[arg(long, short, value_enum)]
-    pub output: Option<Output>,
+    pub output: Option<ListFormat>,
 
-    /// Print the wave, the number of objects, and the bytes as OCM counts them of each work instead: a table, or what -o asks for
+    /// List the works instead, with the wave, the number of objects, and the bytes as OCM counts them
     #[arg(long)]
     pub summary: bool,
 }
@@ -183,6 +186,10 @@ pub struct DiffArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     pub file: Option<PathBuf>,
 
+    /// List the changes instead of showing them as diff -u does
+    #[arg(long, short, value_enum)]
+    pub output: Option<ListFormat>,
+
     /// When to colour the output
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
@@ -196,7 +203,7 @@ pub struct HubArgs {
     pub kubeconfig: Option<PathBuf>,
 
     /// Context of the kubeconfig [default: the current one]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(completion::contexts))]
     pub context: Option<String>,
 }
 
@@ -211,32 +218,15 @@ impl HubArgs {
     }
 }
 
-impl From<Output> for print::Output {
-    fn from(output: Output) -> Self {
-        match output {
-            Output::Json => Self::Json,
-            Output::Yaml => Self::Yaml,
-        }
-    }
-}
-
-/// When lines have colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal, unless `NO_COLOR` is set.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
 const DIFF_EXAMPLES: &str = "\
 Exit code: 0 without differences, 1 with differences, 2 on errors.
 
 Examples:
   # Show what the next sync would change
   argocd-ocm-cmp diff shop --clusters eu1 --name shop --context hub
+
+  # List the changed objects, and the clusters of each
+  argocd-ocm-cmp diff shop --clusters eu1,us1 --name shop --context hub -o wide
 
   # Compare two versions without a hub
   argocd-ocm-cmp generate shop --clusters eu1 --name shop > before.yaml
@@ -323,7 +313,9 @@ fn flag(setting: &Setting) -> Arg {
         .help_heading(heading(setting));
     let flag = match setting.name {
         // Most users pass one cluster.
-        "clusters" => flag.visible_alias("cluster"),
+        "clusters" => flag
+            .visible_alias("cluster")
+            .add(ArgValueCompleter::new(completion::clusters)),
         // Its value consists of options.
         "kustomize-options" => flag.allow_hyphen_values(true),
         _ => flag,
@@ -337,16 +329,6 @@ fn flag(setting: &Setting) -> Arg {
         ValueType::Text(value) => flag.value_name(value),
         ValueType::List(value) | ValueType::Map(value) => flag.value_name(value).action(ArgAction::Append),
     }
-}
-
-/// The form of the printed works.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// One JSON object per line, as Argo CD reads it.
-    Json,
-    /// YAML documents.
-    #[default]
-    Yaml,
 }
 
 #[cfg(test)]

@@ -5,16 +5,18 @@ mod controller;
 mod doctor;
 mod gitopscluster;
 mod install;
+mod progress;
 mod status;
 mod uninstall;
 
 use crate::cli::{
-    Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, PolicyCheckArgs, PolicyCommand, PrintArgs,
+    Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, ListFormat, Output, PolicyCheckArgs,
+    PolicyCommand, PrintArgs,
 };
 use crate::diff;
-use crate::diff::{ComparedWork, Style};
-use crate::summary;
-use crate::{completion, fetch, manual};
+use crate::diff::{ChangeList, ComparedWork, Style};
+use crate::summary::Summary;
+use crate::{completion, fetch, list, manual};
 use clap::CommandFactory;
 use generate::confine;
 use generate::settings;
@@ -57,7 +59,7 @@ pub fn run(command: Command, env: &Env) -> Exit {
         Command::Parameters => announce_parameters(env),
         Command::Confinement => show_confinement(),
         Command::Policy(PolicyCommand::Check(args)) => check_policy(&args),
-        Command::Completion(args) => show("completion", &completion::script(args.shell, Cli::command())),
+        Command::Completion(args) => show("completion", &completion::script(args.shell)),
         Command::Man(args) => match manual::page(Cli::command(), &args.command) {
             Ok(page) => show("manual page", &page),
             Err(line) => fail(&format!("error: {line}\n")),
@@ -76,22 +78,44 @@ pub fn failure(command: &Command) -> Exit {
 }
 
 fn run_generate(args: PrintArgs, env: &Env) -> Exit {
-    match print_works(args, env) {
+    let output = match (args.summary, args.output) {
+        (true, format) => Printed::Summary(format.unwrap_or(ListFormat::Table)),
+        (false, None | Some(ListFormat::Yaml)) => Printed::Works(Output::Yaml),
+        (false, Some(ListFormat::Json)) => Printed::Works(Output::Json),
+        (false, Some(_)) => {
+            say("error: works have no such format: use -o yaml or -o json, or list them with --summary\n");
+            return Exit::CANNOT_TELL;
+        }
+    };
+    match print_works(args.generate, &output, env) {
         Ok(printed) => written("works", printed),
         Err(problems) => fail(&problems.to_string()),
     }
 }
 
-fn print_works(args: PrintArgs, env: &Env) -> Result<io::Result<()>, Problems> {
-    let settings = settings(args.generate, env)?;
+/// What `generate` prints.
+enum Printed {
+    Works(Output),
+    Summary(ListFormat),
+}
+
+fn print_works(args: GenerateArgs, output: &Printed, env: &Env) -> Result<io::Result<()>, Problems> {
+    let settings = settings(args, env)?;
     let generated = generated(&settings)?;
     let works = generated.works(&settings.name);
-    let printed = if args.summary {
-        let summary = summary::text(&works.collect::<Vec<_>>(), settings.manifest_limit, args.output);
-        io::stdout().write_all(summary.as_bytes())
-    } else {
-        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        print::works(works, args.output.unwrap_or_default().into(), &mut out)
+    let printed = match *output {
+        Printed::Summary(format) => {
+            let summary = Summary {
+                works: works.collect(),
+                limit: settings.manifest_limit,
+            };
+            let text = list::text(&summary, format).map_err(Problems::one)?;
+            io::stdout().write_all(text.as_bytes())
+        }
+        Printed::Works(output) => {
+            let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+            print::works(works, output.into(), &mut out)
+        }
     };
     // The process ends here: exiting frees memory faster than dropping object by object.
     std::mem::forget(generated);
@@ -101,9 +125,9 @@ fn print_works(args: PrintArgs, env: &Env) -> Result<io::Result<()>, Problems> {
 /// Prints the differences, with the exit codes of `kubectl diff`.
 fn run_diff(args: DiffArgs, env: &Env) -> Exit {
     match differences(args, env) {
-        Ok(text) if text.is_empty() => Exit::SUCCESS,
-        Ok(text) => match show("differences", &text) {
-            Exit::SUCCESS => Exit::FAILURE,
+        Ok((text, differ)) => match show("differences", &text) {
+            Exit::SUCCESS if differ => Exit::FAILURE,
+            Exit::SUCCESS => Exit::SUCCESS,
             _ => Exit::CANNOT_TELL,
         },
         Err(problems) => {
@@ -113,7 +137,8 @@ fn run_diff(args: DiffArgs, env: &Env) -> Exit {
     }
 }
 
-fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
+/// Returns the output, and true if there are differences.
+fn differences(args: DiffArgs, env: &Env) -> Result<(String, bool), Problems> {
     let colours = colours(args.color, env);
     let stdin = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     if stdin(&args.file) && stdin(&args.generate.folder) {
@@ -134,7 +159,8 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
         (file.display().to_string(), texts, Arc::new(ownership.in_file()))
     } else {
         let ownership = Arc::new(ownership);
-        let found = fetch::works(&args.hub, &ownership).map_err(Problems::one)?;
+        let found = progress::shown("reading the works on the hub", || fetch::works(&args.hub, &ownership));
+        let found = found.map_err(Problems::one)?;
         for notice in &found.notices {
             say(&format!("warning: {}\n", one_line(notice)));
         }
@@ -155,7 +181,13 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
         works = generated.works(&renamed).map(ComparedWork::from).collect();
     }
     let changes = diff::compare(&live, &works, args.file.is_none());
-    Ok(diff::text(&changes, &Style { colours, live: side }))
+    let text = match args.output {
+        None => diff::text(&changes, &Style { colours, live: side }),
+        // As kubectl diff: nothing to show is no output.
+        Some(ListFormat::Table | ListFormat::Wide) if changes.is_empty() => String::new(),
+        Some(format) => list::text(&ChangeList(&changes), format).map_err(Problems::one)?,
+    };
+    Ok((text, !changes.is_empty()))
 }
 
 /// Returns true if the output has colours.
@@ -179,7 +211,7 @@ fn settings(args: GenerateArgs, env: &Env) -> Result<Settings, Problems> {
 }
 
 fn generated(settings: &Settings) -> Result<Generated<'_>, Problems> {
-    let generated = generate(settings)?;
+    let generated = progress::shown("generating works", || generate(settings))?;
     for notice in &generated.notices {
         say(&format!("warning: {}\n", one_line(notice)));
     }

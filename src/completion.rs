@@ -1,16 +1,136 @@
-//! Shell completion for the commands and flags of the program.
+//! Shell completion of commands, flags and values, and of names on the hub.
+//!
+//! When the user presses Tab, the script in the shell calls the program with the words typed so far. Names are read with the kubeconfig
+//! that they select. If the hub does not answer in time, there are no names, and no error.
 
-use clap::Command;
+use crate::cli::{Cli, HubArgs};
+use crate::fetch;
+use clap::CommandFactory as _;
+use clap_complete::CompleteEnv;
 use clap_complete::Shell;
+use clap_complete::engine::CompletionCandidate;
+use clap_complete::env::Shells;
+use ocm::resources::{APPLICATIONS, CLUSTERS, GITOPS_CLUSTERS, Resource};
+use std::env;
+use std::ffi::OsStr;
 
-/// Returns the script with which a shell completes `program`.
+/// The environment variable with which a script calls the program. Its value is the name of the shell.
+const VARIABLE: &str = "ARGOCD_OCM_CMP_COMPLETE";
+
+/// Prints completions and ends the process, if the script of a shell calls.
+pub fn complete_if_called() {
+    CompleteEnv::with_factory(Cli::command).var(VARIABLE).complete();
+}
+
+/// Returns the script with which a shell completes the program.
 #[must_use]
-pub fn script(shell: Shell, mut program: Command) -> String {
-    let name = program.get_name().to_owned();
+pub fn script(shell: Shell) -> String {
+    let program = Cli::command();
+    let name = program.get_name();
+    let shells = Shells::builtins();
+    let shell = shells.completer(&shell.to_string()).expect("a known shell");
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut program, &name, &mut script);
-    let script = String::from_utf8(script).expect("the script is UTF-8");
-    // For bash, clap_complete writes a name with hyphens in one form where it sets the current command, and in another where it
-    // reads it: https://github.com/clap-rs/clap/issues/6421.
-    script.replace(&name.replace('-', "__subcmd__"), &name.replace('-', "__"))
+    shell
+        .write_registration(VARIABLE, name, name, name, &mut script)
+        .expect("writing to memory never fails");
+    String::from_utf8(script).expect("the script is UTF-8")
+}
+
+/// Completes the name of a context of the kubeconfig.
+pub(crate) fn contexts(typed: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(typed, Words::typed().hub.connection().contexts())
+}
+
+/// Completes the name of an Application, or of a `GitOpsCluster`.
+pub(crate) fn applications(typed: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(typed, qualified(&APPLICATIONS))
+}
+
+/// Completes the name of a `GitOpsCluster`.
+pub(crate) fn gitops_clusters(typed: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(typed, qualified(&GITOPS_CLUSTERS))
+}
+
+/// Completes the last managed cluster of a list that is separated by commas.
+pub(crate) fn clusters(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(text) = typed.to_str() else { return Vec::new() };
+    // Empty if the flag has a delimiter: then clap passes only the last name.
+    let before = &text[..text.rfind(',').map_or(0, |at| at + 1)];
+    let Words { hub, last, .. } = Words::typed();
+    let (listed, _) = last.rsplit_once(',').unwrap_or_default();
+    let listed: Vec<&str> = listed.split([',', '=']).collect();
+    let found = fetch::names(&hub, &CLUSTERS, None).into_iter();
+    let rest = found.filter(|(_, name)| !listed.contains(&&**name));
+    candidates(typed, rest.map(|(_, name)| format!("{before}{name}")))
+}
+
+/// Returns the names of all objects of a kind, those outside Argo CD's namespace as `NAMESPACE/NAME`.
+fn qualified(resource: &'static Resource) -> impl Iterator<Item = String> {
+    let Words { hub, namespace, .. } = Words::typed();
+    let found = fetch::names(&hub, resource, Some(&namespace));
+    let of_argo_cd = move |(of, name)| if of == namespace { name } else { format!("{of}/{name}") };
+    found.into_iter().map(of_argo_cd)
+}
+
+fn candidates(typed: &OsStr, all: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
+    let Some(typed) = typed.to_str() else { return Vec::new() };
+    let matching = all.into_iter().filter(|name| name.starts_with(typed));
+    matching.map(CompletionCandidate::new).collect()
+}
+
+/// What the words typed so far say about the hub.
+#[derive(Debug)]
+struct Words {
+    hub: HubArgs,
+    /// The namespace of Argo CD.
+    namespace: String,
+    /// The last word.
+    last: String,
+}
+
+impl Words {
+    fn typed() -> Self {
+        // The script passes the words after `--`.
+        let words = env::args_os().filter_map(|word| word.into_string().ok());
+        Self::new(&words.skip_while(|word| word != "--").collect::<Vec<_>>())
+    }
+
+    fn new(words: &[String]) -> Self {
+        let value = |flags: &[&str]| {
+            words.iter().enumerate().find_map(|(at, word)| {
+                let (flag, value) = word.split_once('=').unwrap_or((word, ""));
+                let next = || words.get(at + 1).map_or("", String::as_str);
+                let value = if word.contains('=') { value } else { next() };
+                (flags.contains(&flag) && !value.is_empty()).then(|| value.to_owned())
+            })
+        };
+        Self {
+            hub: HubArgs {
+                kubeconfig: value(&["--kubeconfig"]).map(Into::into),
+                context: value(&["--context"]),
+            },
+            namespace: value(&["-n", "--namespace", "--argocd-namespace"]).unwrap_or_else(|| "argocd".to_owned()),
+            last: words.last().cloned().unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(typed: &str) -> Words {
+        Words::new(&typed.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn words_select_the_hub() {
+        let typed = words("status --kubeconfig a --context=b -n gitops sh");
+        assert_eq!(typed.hub.kubeconfig.as_deref(), Some("a".as_ref()));
+        assert_eq!(typed.hub.context.as_deref(), Some("b"));
+        assert_eq!(typed.namespace, "gitops");
+        let typed = words("status --context ");
+        assert!(typed.hub.kubeconfig.is_none() && typed.hub.context.is_none());
+        assert_eq!(typed.namespace, "argocd");
+    }
 }

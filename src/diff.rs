@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! generate ─▶ works ─┐
-//!                    ├─▶ compare ─▶ changes ─▶ text
+//!                    ├─▶ compare ─▶ changes ─▶ text, or a list
 //! hub or file ───────┘   (ownership)
 //! ```
 //!
@@ -11,11 +11,13 @@
 //! one at a time. Except for [`read`], all functions here are pure.
 
 mod file;
+mod list;
 mod shown;
 mod text;
 mod work;
 
 pub use file::{read, works};
+pub use list::ChangeList;
 pub use ocm::ownership::{ListedWork, OF_REPLICA_SET, Ownership};
 pub use text::{Style, text};
 pub use work::ComparedWork;

@@ -17,12 +17,12 @@ mod print;
 mod rights;
 mod shipped;
 
-pub use checks::{CHECKS, Check, REFUSED};
+pub use checks::{BEFORE_INSTALL, CHECKS, Check, REFUSED};
 pub use controller::ControllerPod;
 pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN};
 pub use hub_state::{Application, ApplyError, Cluster, HubState, Lookup, Project, ReplicaSet, Work};
 pub use message::{Finding, Level, Message};
-pub use print::{table, value};
+pub use print::FindingList;
 pub use rights::{Permission, required_permissions};
 
 use jiff::Timestamp;

@@ -26,6 +26,28 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
+/// The time limit of [`names`]: nobody waits longer for a completion.
+const NAMES_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Returns the namespaces and names of all objects of a kind for a completion; if that is not permitted, those in `namespace`. Returns
+/// none if the hub does not answer within two seconds.
+#[must_use]
+pub fn names(hub: &HubArgs, resource: &'static Resource, namespace: Option<&str>) -> Vec<(String, String)> {
+    let Ok(runtime) = runtime() else { return Vec::new() };
+    let read = async {
+        let hub = Hub::connect(hub).await.ok()?;
+        let of = async |namespace| list(hub.client.clone(), resource, namespace, Arc::new(|_: &Map<'_>| true)).await;
+        match (of(None).await, namespace) {
+            (Ok(all), _) => Some(all),
+            (Err(_), Some(namespace)) => of(Some(namespace.to_owned())).await.ok(),
+            (Err(_), None) => None,
+        }
+    };
+    let read = runtime.block_on(async { tokio::time::timeout(NAMES_TIMEOUT, read).await });
+    let listed = read.ok().flatten().unwrap_or_default().into_iter();
+    listed.map(|it| (it.namespace, it.name)).collect()
+}
+
 /// The works on a hub.
 #[derive(Debug, Default)]
 pub struct FetchedWorks {
@@ -324,7 +346,7 @@ fn silent_name(cluster: &serde_json::Value) -> Option<String> {
     conditions.iter().any(is_silent).then(|| name.to_owned())
 }
 
-/// A work, from its metadata.
+/// A work or another object, from its metadata.
 #[derive(Clone, Debug)]
 struct Listed {
     namespace: String,
@@ -332,7 +354,7 @@ struct Listed {
     version: String,
 }
 
-/// Lists the metadata of the selected works.
+/// Lists the metadata of the selected objects.
 async fn list<F>(
     client: Client,
     resource: &'static Resource,
@@ -355,7 +377,7 @@ where
             let metadata = items.iter().filter_map(|item| item.as_map()?.get("metadata")?.as_map());
             let listed = |metadata: &Map<'_>| {
                 Some(Listed {
-                    namespace: text(metadata, "namespace")?,
+                    namespace: text(metadata, "namespace").unwrap_or_default(),
                     name: text(metadata, "name")?,
                     version: text(metadata, "resourceVersion").unwrap_or_default(),
                 })

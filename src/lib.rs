@@ -35,6 +35,7 @@ pub mod doctor;
 mod embedded;
 pub mod fetch;
 pub mod install;
+pub mod list;
 pub mod manual;
 pub mod restart_on_change;
 mod runtime;

@@ -3,6 +3,7 @@
 use argocd_ocm_cmp::cli::Cli;
 use argocd_ocm_cmp::commands;
 use argocd_ocm_cmp::commands::Exit;
+use argocd_ocm_cmp::completion;
 use clap::Parser;
 use generate::confine;
 use manifest::yaml;
@@ -13,6 +14,7 @@ fn main() -> ExitCode {
     if let Some(code) = confine::supervise(std::env::args_os()) {
         return code;
     }
+    completion::complete_if_called();
     let command = Cli::parse().command;
     let Exit(failure) = commands::failure(&command);
     let env = std::env::vars_os()

@@ -10,6 +10,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use print::value;
+pub use print::StatusList;
+pub use table::progress;
 pub(crate) use table::{BOLD, END, GREEN, RED, YELLOW, clean};
-pub use table::{progress, table};

@@ -1,31 +1,38 @@
-//! Works as a table or as values, for `generate --summary`.
+//! The list of generated works, for `generate --summary`.
 
-use crate::cli::Output;
+use crate::list::List;
 use crate::table;
 use generate::annotations::Phase;
 use generate::manifestwork::ManifestWork;
 use generate::partition::SyncStep;
 use generate::settings::Recipient;
 use manifest::value::Value;
-use manifest::{json, yaml};
 
-/// Formats the works: as a table, or as a list in the given format.
-#[must_use]
-pub fn text(works: &[ManifestWork<'_>], limit: Option<u64>, output: Option<Output>) -> String {
-    let list = || {
-        Value::map([(
-            "works",
-            Value::List(works.iter().map(|work| value(work, limit)).collect()),
-        )])
-    };
-    match output {
-        None => table(works, limit),
-        Some(Output::Yaml) => yaml::write(&list()),
-        Some(Output::Json) => {
-            let mut text = String::new();
-            json::write(&list(), &mut text).expect("nothing in it is long or deep");
-            text + "\n"
-        }
+/// The generated works.
+#[derive(Debug)]
+pub struct Summary<'w> {
+    /// The works.
+    pub works: Vec<ManifestWork<'w>>,
+    /// The maximum size of a work in OCM, in bytes.
+    pub limit: Option<u64>,
+}
+
+impl List for Summary<'_> {
+    fn table(&self, _wide: bool) -> String {
+        table(&self.works, self.limit)
+    }
+
+    fn value(&self) -> Value<'_> {
+        let works = self.works.iter().map(|work| value(work, self.limit));
+        Value::map([("works", Value::List(works.collect()))])
+    }
+
+    fn names(&self) -> Vec<String> {
+        let name = |work: &ManifestWork<'_>| match work.recipient {
+            Recipient::Cluster { name, .. } => format!("{name}/{}", work.name()),
+            Recipient::Placement(placement) => format!("{}/{}", placement.namespace, work.name()),
+        };
+        self.works.iter().map(name).collect()
     }
 }
 
@@ -48,8 +55,7 @@ fn value(work: &ManifestWork<'_>, limit: Option<u64>) -> Value<'static> {
     Value::map(fields)
 }
 
-/// Formats a line for each work, under a line of headings; empty if there are no works. `limit` is the maximum size of a work in
-/// OCM, in bytes.
+/// Formats a line for each work, under a line of headings; empty if there are no works.
 fn table(works: &[ManifestWork<'_>], limit: Option<u64>) -> String {
     let Some(first) = works.first() else {
         return String::new();

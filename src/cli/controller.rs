@@ -29,6 +29,8 @@ pub struct ControllerArgs {
     /// The namespace of Argo CD
     #[arg(
         long,
+        short = 'n',
+        visible_alias = "namespace",
         env = "ARGOCD_OCM_CMP_ARGOCD_NAMESPACE",
         hide_env_values = true,
         value_name = "NAME",

@@ -1,10 +1,10 @@
 //! The command line of `doctor`.
 
 use super::gitopscluster::name;
-use super::{Color, HubArgs};
+use super::{Color, HubArgs, ListFormat};
 use crate::doctor::CHECKS;
+use clap::Args;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, ValueEnum};
 
 /// The arguments of `doctor`.
 #[derive(Debug, Args)]
@@ -13,6 +13,10 @@ pub struct DoctorArgs {
     /// Checks to run [default: all]
     #[arg(value_name = "CHECK", value_parser = PossibleValuesParser::new(CHECKS.iter().map(|check| check.name)))]
     pub checks: Vec<String>,
+
+    /// Check whether a hub is ready for `install`: only what is there before it
+    #[arg(long, conflicts_with = "checks")]
+    pub pre: bool,
 
     /// The namespace of Argo CD
     #[arg(
@@ -31,22 +35,11 @@ pub struct DoctorArgs {
 
     /// Output format
     #[arg(long, short, value_enum, default_value = "table")]
-    pub output: DoctorFormat,
+    pub output: ListFormat,
 
     /// When to colour the output
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
-}
-
-/// The output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DoctorFormat {
-    /// One line for each finding, errors first.
-    Table,
-    /// One JSON object on a line.
-    Json,
-    /// A YAML document.
-    Yaml,
 }
 
 const EXAMPLES: &str = "\
@@ -54,6 +47,9 @@ Exit code: 0 without errors, 1 with errors, 2 without errors if not everything c
 Warnings do not change it. Nothing is written to the hub.
 
 Examples:
+  # Before an installation
+  argocd-ocm-cmp doctor --pre --context hub
+
   # Check a hub
   argocd-ocm-cmp doctor --context hub
 

@@ -1,7 +1,9 @@
 //! The command line of `gitopscluster`.
 
-use super::{Color, HubArgs};
-use clap::{Args, Subcommand, ValueEnum};
+use super::{Color, HubArgs, ListFormat};
+use crate::completion;
+use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 
 /// The commands for GitOpsClusters.
 #[derive(Debug, Subcommand)]
@@ -14,12 +16,19 @@ pub enum GitOpsClusterCommand {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct GitOpsClusterStatusArgs {
-    /// GitOpsCluster to show [default: all in the namespace]
-    #[arg(value_name = "NAME", value_parser = name)]
+    /// GitOpsCluster to show: NAME, or NAMESPACE/NAME when it is outside Argo CD's namespace [default: all in the namespace]
+    #[arg(value_name = "NAME", value_parser = qualified_name, add = ArgValueCompleter::new(completion::gitops_clusters))]
     pub name: Option<String>,
 
-    /// The namespace of the GitOpsCluster
-    #[arg(long, short, value_name = "NAME", default_value = "argocd", value_parser = name)]
+    /// The namespace of Argo CD, or of other GitOpsClusters
+    #[arg(
+        long,
+        short,
+        visible_alias = "argocd-namespace",
+        value_name = "NAME",
+        default_value = "argocd",
+        value_parser = name
+    )]
     pub namespace: String,
 
     /// Show the GitOpsClusters of all namespaces
@@ -32,24 +41,11 @@ pub struct GitOpsClusterStatusArgs {
 
     /// Output format
     #[arg(long, short, value_enum, default_value = "table")]
-    pub output: FleetFormat,
+    pub output: ListFormat,
 
     /// When to colour the output
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
-}
-
-/// The output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FleetFormat {
-    /// A table of the clusters, errors first.
-    Table,
-    /// The same, with the expiry of each agent's certificate.
-    Wide,
-    /// One JSON object on a line: the GitOpsCluster, or a list if no name is given.
-    Json,
-    /// The same as a YAML document.
-    Yaml,
 }
 
 const EXAMPLES: &str = "\
@@ -64,6 +60,12 @@ Examples:
 
   # The clusters whose agents are not connected
   argocd-ocm-cmp gitopscluster status fleet -o json | jq -r '.agents[] | select(.state != \"Connected\").cluster'";
+
+/// Parses `NAME` or `NAMESPACE/NAME`.
+fn qualified_name(text: &str) -> Result<String, String> {
+    text.splitn(2, '/').try_for_each(|part| name(part).map(drop))?;
+    Ok(text.to_owned())
+}
 
 /// Parses a name, which becomes a part of a path.
 pub(super) fn name(text: &str) -> Result<String, String> {

@@ -15,7 +15,14 @@ use std::path::PathBuf;
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct HubInstallArgs {
     /// The namespace of Argo CD
-    #[arg(long, short, value_name = "NAME", default_value = "argocd", value_parser = names::namespace)]
+    #[arg(
+        long,
+        short,
+        visible_alias = "argocd-namespace",
+        value_name = "NAME",
+        default_value = "argocd",
+        value_parser = names::namespace
+    )]
     pub namespace: String,
 
     /// Features to install, with the features that they require
@@ -121,7 +128,14 @@ Examples:
 #[command(after_help = UNINSTALL_EXAMPLES)]
 pub struct HubUninstallArgs {
     /// The namespace of Argo CD
-    #[arg(long, short, value_name = "NAME", default_value = "argocd", value_parser = names::namespace)]
+    #[arg(
+        long,
+        short,
+        visible_alias = "argocd-namespace",
+        value_name = "NAME",
+        default_value = "argocd",
+        value_parser = names::namespace
+    )]
     pub namespace: String,
 
     /// Remove only the additions to Argo CD's own objects, before you uninstall a Helm release with the rest

@@ -1,7 +1,9 @@
 //! The command line of `status`.
 
-use super::{Color, HubArgs};
-use clap::{Args, ValueEnum};
+use super::{Color, HubArgs, ListFormat};
+use crate::completion;
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use ocm::duration;
 use std::time::Duration;
 
@@ -10,15 +12,27 @@ use std::time::Duration;
 #[command(after_help = EXAMPLES)]
 pub struct StatusArgs {
     /// The Application: NAME, or NAMESPACE/NAME when it is outside Argo CD's namespace
-    #[arg(value_name = "APP")]
+    #[arg(value_name = "APP", add = ArgValueCompleter::new(completion::applications))]
     pub application: String,
 
     /// The namespace of Argo CD
-    #[arg(long, short, value_name = "NAME", default_value = "argocd")]
+    #[arg(
+        long,
+        short,
+        visible_alias = "argocd-namespace",
+        value_name = "NAME",
+        default_value = "argocd"
+    )]
     pub namespace: String,
 
     /// Show only the works for these managed clusters
-    #[arg(long, visible_alias = "cluster", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(
+        long,
+        visible_alias = "cluster",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        add = ArgValueCompleter::new(completion::clusters)
+    )]
     pub clusters: Vec<String>,
 
     /// The hub to read.
@@ -27,7 +41,7 @@ pub struct StatusArgs {
 
     /// Output format
     #[arg(long, short, value_enum, default_value = "table")]
-    pub output: Format,
+    pub output: ListFormat,
 
     /// Wait until the Application is healthy
     #[arg(long)]
@@ -44,17 +58,6 @@ pub struct StatusArgs {
     /// When to colour the output
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
-}
-
-/// The output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// A table, the worst health first.
-    Table,
-    /// One JSON object on a line.
-    Json,
-    /// A YAML document.
-    Yaml,
 }
 
 const EXAMPLES: &str = "\

@@ -4,7 +4,7 @@ mod hub;
 mod policy;
 mod principal;
 
-use super::{Exit, fail, show};
+use super::{Exit, fail, progress, show};
 use crate::cli::HubInstallArgs;
 use crate::install;
 use crate::install::{
@@ -32,9 +32,13 @@ pub(super) fn run(args: &HubInstallArgs) -> Exit {
         if args.print {
             return Ok(show("objects", &install::text(&objects(&options), args.output.into())));
         }
-        runtime()
-            .map_err(Problems::one)?
-            .block_on(apply(args, options, requested))
+        let runtime = runtime().map_err(Problems::one)?;
+        let mut lines = String::new();
+        let done = progress::shown("installing", || {
+            runtime.block_on(apply(args, options, requested, &mut lines))
+        });
+        let shown = show("summary", &lines);
+        done.map(|()| shown)
     });
     done.unwrap_or_else(|problems| fail(&problems.to_string()))
 }
@@ -56,12 +60,14 @@ fn options(args: &HubInstallArgs, policy: PolicySource) -> InstallOptions {
     }
 }
 
-/// Applies all objects or none, and reports the result of each. `requested` is the policy from the flags.
+/// Applies all objects or none, and adds a line about each to `summary`, which stays empty if nothing is applied. `requested` is the
+/// policy from the flags.
 async fn apply(
     args: &HubInstallArgs,
     mut options: InstallOptions,
     requested: Option<PolicySource>,
-) -> Result<Exit, Problems> {
+    summary: &mut String,
+) -> Result<(), Problems> {
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
     let workloads = &hub.workloads(&args.namespace).await.map_err(Problems::one)?;
     options.argo_cd = ArgoCd::among(workloads);
@@ -119,24 +125,19 @@ async fn apply(
         }
     }
     Problems::or(problems, ())?;
+    summary.push_str(&lines);
     if args.dry_run {
-        return Ok(show("summary", &lines));
+        return Ok(());
     }
     for (object, live) in &found {
-        match apply_object(&hub, object, live.as_ref(), how(object, false)).await {
-            Ok(line) => lines.push_str(&line),
-            Err(problems) => {
-                show("summary", &lines);
-                return Err(problems);
-            }
-        }
+        summary.push_str(&apply_object(&hub, object, live.as_ref(), how(object, false)).await?);
     }
-    lines.push_str(&settings_left(&hub, &args.namespace, objects).await?);
+    summary.push_str(&settings_left(&hub, &args.namespace, objects).await?);
     for (object, live) in &found {
-        lines.extend(policy::about_sample(&options.policy, object, live.as_ref()));
+        summary.extend(policy::about_sample(&options.policy, object, live.as_ref()));
     }
-    lines.extend(about_policy.map(|line| line + "\n"));
-    Ok(show("summary", &lines))
+    summary.extend(about_policy.map(|line| line + "\n"));
+    Ok(())
 }
 
 /// Returns the objects of these features, with the fields that the other features of `options` have in them.

@@ -1,13 +1,16 @@
 //! Runs `status`: reads and prints, repeatedly if `--wait` or `--watch` is set.
 
+use super::progress;
+use super::progress::CLEAR_LINE;
 use super::{Exit, colours, say};
-use crate::cli::{Format, StatusArgs};
+use crate::cli::{ListFormat, StatusArgs};
 use crate::fetch::Reader;
+use crate::list;
 use crate::status;
+use crate::status::StatusList;
 use generate::settings::Env;
 use jiff::Timestamp;
 use manifest::text::one_line;
-use manifest::{json, yaml};
 use ocm::application_works::Application;
 use ocm::health::Report;
 use ocm::health::{Clock, HealthStatus};
@@ -21,8 +24,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// The pause as a multiple of the duration of a read: large Applications are read less often.
 const PAUSE_FACTOR: u32 = 10;
 
-/// Escape codes that clear a line and the screen of a terminal. The scrollback stays: it is not ours.
-const CLEAR_LINE: &str = "\r\x1b[K";
+/// An escape code that clears the screen of a terminal. The scrollback stays: it is not ours.
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 
 /// Escape codes that make a terminal cut off a line at its right end instead of wrapping it: a wrapped line could not be erased.
@@ -111,7 +113,14 @@ fn read_status(
     application: &Application,
     screen: &mut Screen,
 ) -> Result<Report, NoStatus> {
-    let state = reader.read(application, &args.clusters).map_err(NoStatus::NoHub)?;
+    let mut read = || reader.read(application, &args.clusters);
+    // With a progress line of its own, or a printed status, the terminal says enough.
+    let state = if screen.has_progress || screen.printed.is_some() {
+        read()
+    } else {
+        progress::shown("reading the works on the hub", read)
+    };
+    let state = state.map_err(NoStatus::NoHub)?;
     for notice in &state.notices {
         screen.warn(notice);
     }
@@ -134,7 +143,7 @@ fn read_status(
 
 /// The output that the user sees.
 struct Screen {
-    format: Format,
+    format: ListFormat,
     colours: bool,
     /// The last printed report.
     printed: Option<String>,
@@ -148,22 +157,21 @@ impl Screen {
     /// Prints a report, unless it equals the last one.
     fn print(&mut self, report: &Report, again: bool) -> Result<(), String> {
         self.end_progress();
-        let text = match self.format {
-            Format::Table => status::table(report, self.colours),
-            Format::Json => {
-                let mut text = String::new();
-                json::write(&status::value(report), &mut text).map_err(|error| error.to_string())?;
-                text + "\n"
-            }
-            Format::Yaml if again => format!("---\n{}", yaml::write(&status::value(report))),
-            Format::Yaml => yaml::write(&status::value(report)),
+        let listed = StatusList {
+            report,
+            colours: self.colours,
         };
+        let mut text = list::text(&listed, self.format)?;
+        if again && self.format == ListFormat::Yaml {
+            text.insert_str(0, "---\n");
+        }
         if self.printed.as_ref() == Some(&text) {
             return Ok(());
         }
-        let before = match (self.format, &self.printed) {
-            (Format::Table, _) if again && io::stdout().is_terminal() => CLEAR_SCREEN,
-            (Format::Table, Some(_)) => "\n",
+        let is_table = matches!(self.format, ListFormat::Table | ListFormat::Wide);
+        let before = match &self.printed {
+            _ if is_table && again && io::stdout().is_terminal() => CLEAR_SCREEN,
+            Some(_) if is_table => "\n",
             _ => "",
         };
         let mut out = io::stdout().lock();

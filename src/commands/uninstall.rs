@@ -1,7 +1,7 @@
 //! `uninstall`: removes from a hub what `install`, or kubectl with our files, has created.
 
 use super::install::{ApplyOptions, Hub, WriteError, argocd_fields_error, qualified_name};
-use super::{Exit, fail, show};
+use super::{Exit, fail, progress, show};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
     ArgoCd, InstallOptions, LABELS, Object, POLICY, PROJECT, belongs_to_another_argocd, has_additions, helm_release,
@@ -17,10 +17,7 @@ const ADDONS: &str = "/apis/addon.open-cluster-management.io/v1alpha1/managedclu
 const GITOPS_CLUSTERS: &str = "/apis/apps.open-cluster-management.io/v1beta1/gitopsclusters";
 
 pub(super) fn run(args: &HubUninstallArgs) -> Exit {
-    let done = runtime()
-        .map_err(Problems::one)
-        .and_then(|runtime| runtime.block_on(uninstall(args)));
-    done.unwrap_or_else(|problems| fail(&problems.to_string()))
+    uninstall(args).unwrap_or_else(|problems| fail(&problems.to_string()))
 }
 
 /// One of our objects on the hub.
@@ -45,9 +42,10 @@ impl InstalledObject {
     }
 }
 
-async fn uninstall(args: &HubUninstallArgs) -> Result<Exit, Problems> {
+fn uninstall(args: &HubUninstallArgs) -> Result<Exit, Problems> {
     let mut lines = String::new();
-    let done = remove_all(args, &mut lines).await;
+    let runtime = runtime().map_err(Problems::one)?;
+    let done = progress::shown("uninstalling", || runtime.block_on(remove_all(args, &mut lines)));
     if lines.is_empty() && done.is_ok() {
         lines = format!("argocd-ocm-cmp is not installed in namespace {}\n", args.namespace);
     }

@@ -1,10 +1,8 @@
 //! Changes as text, in the format of `diff -u`.
 
+use super::list::{clean, grouped};
 use super::{Change, Side};
-use manifest::text::is_unprintable;
-use ocm::work::Target;
 use similar::{ChangeTag, TextDiff};
-use std::collections::HashMap;
 use std::fmt::Write as _;
 
 /// The style of the output.
@@ -27,22 +25,11 @@ const CYAN: &str = "\x1b[36m";
 /// Formats changes; the same change for several clusters is shown once.
 #[must_use]
 pub fn text(changes: &[Change], style: &Style) -> String {
-    let mut groups: Vec<(&Change, Vec<&Target>)> = Vec::new();
-    let mut indices = HashMap::new();
-    for change in changes {
-        let what = (&change.what, &change.before, &change.after);
-        let at = *indices.entry(what).or_insert(groups.len());
-        match groups.get_mut(at) {
-            Some((_, targets)) => targets.push(&change.target),
-            None => groups.push((change, vec![&change.target])),
-        }
-    }
     let mut out = String::new();
-    for (change, targets) in groups {
-        let targets: Vec<String> = targets.iter().map(ToString::to_string).collect();
-        let header = format!("{} {}", targets.join(","), change.what);
-        // A name on the hub or in a file may contain any character.
-        style.line(BOLD, &header.replace(is_unprintable, "\u{fffd}"), &mut out);
+    for group in grouped(changes) {
+        let change = group.change;
+        let header = format!("{} {}", group.targets(), change.what);
+        style.line(BOLD, &clean(&header), &mut out);
         if change.before.is_some() || change.after.is_some() {
             unified(change, style, &mut out);
         }

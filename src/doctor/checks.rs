@@ -46,6 +46,9 @@ pub static CHECKS: &[&Check] = &[
     &addon::CHECK,
 ];
 
+/// The names of the checks of a hub that has nothing of this program yet.
+pub const BEFORE_INSTALL: [&str; 3] = ["argo-cd", "ocm", "clusters"];
+
 /// The message of every check about missing permissions.
 pub static REFUSED: Message = Message::unreadable(
     "cannot-read",

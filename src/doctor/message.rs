@@ -87,6 +87,9 @@ impl Message {
     }
 }
 
+/// The page about the findings. It has an anchor for each message.
+const PAGE: &str = "https://github.com/argocd-ocm-cmp/argocd-ocm-cmp/blob/main/docs/doctor.md";
+
 /// A finding.
 #[derive(Clone, Debug)]
 pub struct Finding {
@@ -101,6 +104,13 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Returns the address of its part of docs/doctor.md, if there is something to do.
+    #[must_use]
+    pub fn link(&self) -> Option<String> {
+        let id = self.message.id;
+        (self.message.level != Level::Ok).then(|| format!("{PAGE}#{id}"))
+    }
+
     /// Formats the finding as one line.
     #[must_use]
     pub fn line(&self) -> String {

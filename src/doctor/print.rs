@@ -1,59 +1,101 @@
-//! Findings as a table for people, and as a value for programs.
+//! Findings in the formats of `-o`.
 
 use super::{Finding, Level};
+use crate::list::List;
 use crate::status::{BOLD, END, GREEN, RED, YELLOW, clean};
 use crate::table;
 use manifest::value::Value;
 
-const HEADINGS: [&str; 3] = ["RESULT", "CHECK", "FINDING"];
-
-/// Formats a line for each finding, errors first, and the totals.
-#[must_use]
-pub fn table(findings: &[Finding], colours: bool) -> String {
-    let headings = HEADINGS.map(str::to_owned);
-    let cells = |it: &Finding| {
-        [
-            it.message.level.name().to_owned(),
-            it.check.to_owned(),
-            clean(&it.line()),
-        ]
-    };
-    let rows: Vec<_> = findings.iter().map(cells).collect();
-    let widths = table::widths(std::iter::once(&headings).chain(&rows));
-    let bold = |line: String| {
-        if colours { format!("{BOLD}{line}{END}") } else { line }
-    };
-    let mut text = bold(table::line(&headings, &widths, None)) + "\n";
-    for (row, finding) in rows.iter().zip(findings) {
-        let painted = colours.then(|| (0, [colour(finding.message.level), END]));
-        text += &table::line(row, &widths, painted);
-        text.push('\n');
-    }
-    text.push('\n');
-    text += &bold(totals(findings));
-    text.push('\n');
-    text
+/// The findings about a hub.
+#[derive(Debug)]
+pub struct FindingList<'f> {
+    /// The findings, errors first.
+    pub findings: &'f [Finding],
+    /// True if the table has colours.
+    pub colours: bool,
 }
 
-/// Returns the findings as a value.
-#[must_use]
-pub fn value(findings: &[Finding]) -> Value<'static> {
-    let number = |level| Value::Int(i64::try_from(number(findings, level)).unwrap_or(i64::MAX));
-    let finding = |it: &Finding| {
+impl List for FindingList<'_> {
+    /// A line for each finding, the totals, and the addresses of the pages about them. The wide table has the ids too.
+    fn table(&self, wide: bool) -> String {
+        let mut text = if wide {
+            self.rows(["RESULT", "CHECK", "ID", "FINDING"], |it| {
+                let [result, check, line] = cells(it);
+                [result, check, it.message.id.to_owned(), line]
+            })
+        } else {
+            self.rows(["RESULT", "CHECK", "FINDING"], cells)
+        };
+        text.push('\n');
+        text += &self.bold(totals(self.findings));
+        text.push('\n');
+        let mut links: Vec<_> = self.findings.iter().filter_map(Finding::link).collect();
+        links.dedup();
+        if !links.is_empty() {
+            text += "\nDetails:\n";
+        }
+        for link in links {
+            text.extend(["  ", &link, "\n"]);
+        }
+        text
+    }
+
+    fn value(&self) -> Value<'_> {
+        let number = |level| Value::Int(i64::try_from(number(self.findings, level)).unwrap_or(i64::MAX));
+        let finding = |it: &Finding| {
+            Value::map([
+                ("result", Value::text(it.message.level.name())),
+                ("check", Value::text(it.check)),
+                ("id", Value::text(it.message.id)),
+                ("message", Value::text(&it.text)),
+                ("remediation", Value::text(&it.remediation)),
+                ("link", it.link().map_or(Value::Null, Value::text)),
+                ("checked", Value::Bool(!it.message.unreadable)),
+            ])
+        };
         Value::map([
-            ("result", Value::text(it.message.level.name())),
-            ("check", Value::text(it.check)),
-            ("id", Value::text(it.message.id)),
-            ("message", Value::text(&it.text)),
-            ("remediation", Value::text(&it.remediation)),
-            ("checked", Value::Bool(!it.message.unreadable)),
+            ("errors", number(Level::Error)),
+            ("warnings", number(Level::Warning)),
+            ("findings", Value::List(self.findings.iter().map(finding).collect())),
         ])
-    };
-    Value::map([
-        ("errors", number(Level::Error)),
-        ("warnings", number(Level::Warning)),
-        ("findings", Value::List(findings.iter().map(finding).collect())),
-    ])
+    }
+
+    /// The ids of the findings.
+    fn names(&self) -> Vec<String> {
+        self.findings.iter().map(|it| it.message.id.to_owned()).collect()
+    }
+}
+
+impl FindingList<'_> {
+    /// Formats a line of headings, and a line for each finding. The first cell is the result.
+    fn rows<const N: usize>(&self, headings: [&str; N], cells: impl Fn(&Finding) -> [String; N]) -> String {
+        let headings = headings.map(str::to_owned);
+        let rows: Vec<_> = self.findings.iter().map(cells).collect();
+        let widths = table::widths(std::iter::once(&headings).chain(&rows));
+        let mut text = self.bold(table::line(&headings, &widths, None)) + "\n";
+        for (row, finding) in rows.iter().zip(self.findings) {
+            let painted = self.colours.then(|| (0, [colour(finding.message.level), END]));
+            text += &table::line(row, &widths, painted);
+            text.push('\n');
+        }
+        text
+    }
+
+    fn bold(&self, line: String) -> String {
+        if self.colours {
+            format!("{BOLD}{line}{END}")
+        } else {
+            line
+        }
+    }
+}
+
+fn cells(finding: &Finding) -> [String; 3] {
+    [
+        finding.message.level.name().to_owned(),
+        finding.check.to_owned(),
+        clean(&finding.line()),
+    ]
 }
 
 fn number(findings: &[Finding], level: Level) -> usize {

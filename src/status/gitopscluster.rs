@@ -11,8 +11,7 @@
 mod print;
 mod table;
 
-pub use print::value;
-pub use table::table;
+pub use print::GitOpsClusterList;
 
 use controller::argocd_agent::state;
 use controller::argocd_agent::state::State;

@@ -1,13 +1,39 @@
-//! The report as a value, for `-o json` and `-o yaml`.
+//! The report in the formats of `-o`.
 
+use super::table::{clean, table};
+use crate::list::List;
 use manifest::value::{Map, Value};
 use ocm::health::Report;
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use std::borrow::Cow;
 
+/// The works of an Application.
+#[derive(Debug)]
+pub struct StatusList<'r> {
+    /// The report about them.
+    pub report: &'r Report,
+    /// True if the table has colours.
+    pub colours: bool,
+}
+
+impl List for StatusList<'_> {
+    fn table(&self, _wide: bool) -> String {
+        table(self.report, self.colours)
+    }
+
+    fn value(&self) -> Value<'_> {
+        value(self.report)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let name = |work: &WorkStatus| clean(&format!("{}/{}", work.namespace, work.name));
+        self.report.works.iter().map(name).collect()
+    }
+}
+
 /// Returns a report as a value for `-o json` and `-o yaml`.
 #[must_use]
-pub fn value(report: &Report) -> Value<'static> {
+pub(super) fn value(report: &Report) -> Value<'static> {
     let (clusters, healthy) = report.clusters();
     let counts = HealthStatus::ALL.map(|health| (Cow::Borrowed(health.name()), report.objects(health)));
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);

@@ -25,7 +25,7 @@ struct Row {
 
 /// Formats a line for each object, the least healthy first, and the totals. Works without health per object have one line.
 #[must_use]
-pub fn table(report: &Report, colours: bool) -> String {
+pub(super) fn table(report: &Report, colours: bool) -> String {
     let mut rows: Vec<Row> = report.works.iter().flat_map(rows).collect();
     // The objects of a work stay in its order.
     let sort_key = |row: &Row| (row.health, row.cells[0].clone(), row.cells[1].clone());

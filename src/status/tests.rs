@@ -1,6 +1,8 @@
 //! The table and the values of `status`.
 
-use super::{progress, table, value};
+use super::print::value;
+use super::progress;
+use super::table::table;
 use manifest::yaml;
 use ocm::health::{Clock, Report, WorkStatus, evaluate};
 use std::collections::BTreeSet;

@@ -74,6 +74,50 @@ fn unchanged_works_print_nothing() {
 }
 
 #[test]
+fn lists_changes_in_the_formats_of_kubectl() {
+    let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
+    change(&folder, "web.yaml", "web:1", "web:2");
+    fs::remove_file(folder.path().join("shop/settings.yaml")).expect("the file exists");
+    let listed = |format: &str| diff(&folder, &[BOTH, "-o", format]);
+    insta::assert_snapshot!(listed("table"), @r"
+    exit code: 1
+    ----- stdout -----
+    RESULT    OBJECT                     CLUSTERS
+    changed   Deployment.apps shop/web   2
+    deleted   ConfigMap shop/settings    2
+    ----- stderr -----
+    ");
+    insta::assert_snapshot!(listed("wide"), @r"
+    exit code: 1
+    ----- stdout -----
+    RESULT    OBJECT                     CLUSTERS
+    changed   Deployment.apps shop/web   eu1,us1
+    deleted   ConfigMap shop/settings    eu1,us1
+    ----- stderr -----
+    ");
+    insta::assert_snapshot!(listed("name"), @r"
+    exit code: 1
+    ----- stdout -----
+    Deployment.apps shop/web
+    ConfigMap shop/settings
+    ----- stderr -----
+    ");
+    let json = listed("json");
+    let line = json.lines().find(|line| line.starts_with('{')).expect("a line");
+    let all: serde_json::Value = serde_json::from_str(line).expect("JSON");
+    let changed = &all["changes"][0];
+    assert_eq!(changed["result"], "changed", "{all:#}");
+    assert_eq!(changed["clusters"], serde_json::json!(["eu1", "us1"]));
+    let image = |side: &str| changed[side]["object"]["spec"]["template"]["spec"]["containers"][0]["image"].clone();
+    assert_eq!([image("before"), image("after")], ["web:1", "web:2"], "{all:#}");
+    assert!(listed("yaml").contains("\nchanges:\n"), "{}", listed("yaml"));
+    // Without changes, a list for programs is empty, and nothing is printed for people.
+    let unchanged = shop(&[("web.yaml", WEB)]);
+    assert_eq!(diff(&unchanged, &[BOTH, "-o", "table"]), SILENT);
+    assert!(diff(&unchanged, &[BOTH, "-o", "json"]).contains("{\"changes\":[]}"));
+}
+
+#[test]
 fn same_change_on_several_clusters_is_printed_once() {
     let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
     change(&folder, "web.yaml", "web:1", "web:2");

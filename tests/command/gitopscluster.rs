@@ -5,7 +5,7 @@ use crate::program::{assert_needs_a_hub, assert_refused};
 #[test]
 fn refuses_invalid_arguments() {
     assert_refused(&[
-        (&["gitopscluster", "status", "argocd/fleet"], "not a Kubernetes name"),
+        (&["gitopscluster", "status", "a/b/c"], "not a Kubernetes name"),
         (&["gitopscluster", "status", ""], "not a Kubernetes name"),
         (&["gitopscluster", "status", ".."], "not a Kubernetes name"),
         (
@@ -19,7 +19,7 @@ fn refuses_invalid_arguments() {
         ),
         (
             &["gitopscluster", "status", "-o", "xml"],
-            "possible values: table, wide, json, yaml",
+            "possible values: table, wide, json, yaml, name",
         ),
     ]);
 }

@@ -58,9 +58,15 @@ fn commands() -> Vec<(Vec<String>, Vec<String>)> {
 fn bash_completes_every_command_and_flag() {
     let folder = TempDir::new().expect("a scratch folder");
     fs::write(folder.path().join("completion"), printed(&["completion", "bash"])).expect("a file");
+    // The script calls the program by its name.
+    let built = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .parent()
+        .expect("a folder");
+    let path = format!("{}:/usr/bin:/bin", built.display());
     let bash = |script: &str| {
         let output = Command::new("bash")
             .args(["--norc", "-c", script])
+            .env("PATH", &path)
             .current_dir(folder.path())
             .output()
             .expect("bash runs");
@@ -102,11 +108,48 @@ fn bash_completes_every_command_and_flag() {
     assert_eq!(completed(&["completion"], "f"), "fish\n");
 }
 
+/// Returns the completions of the last word, as fish asks for them.
+fn completed(folder: &Path, words: &[&str]) -> String {
+    let call = ["ARGOCD_OCM_CMP_COMPLETE=fish", "--", "argocd-ocm-cmp"];
+    let output = program_with(folder, [&call, words].concat())
+        .output()
+        .expect("the program runs");
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn contexts_come_from_the_kubeconfig() {
+    let folder = TempDir::new().expect("a scratch folder");
+    let context = |name| format!("{{name: {name}, context: {{cluster: c, user: u}}}}");
+    let contexts = ["hub-eu", "hub-us", "edge"].map(context).join(", ");
+    let config = format!("{{apiVersion: v1, kind: Config, clusters: [], users: [], contexts: [{contexts}]}}");
+    fs::write(folder.path().join("config"), config).expect("a file");
+    for command in [&["status", "shop"][..], &["doctor"], &["install"]] {
+        let words = [command, &["--kubeconfig=config", "--context", "hub"]].concat();
+        assert_eq!(completed(folder.path(), &words), "hub-eu\nhub-us\n", "{words:?}");
+    }
+    // Without a hub there are no names, and no error that would disturb the line that the user types.
+    assert_eq!(
+        completed(folder.path(), &["status", "--kubeconfig=config", ""])
+            .lines()
+            .find(|it| it.starts_with("hub")),
+        None
+    );
+    assert_eq!(
+        completed(
+            folder.path(),
+            &["status", "shop", "--kubeconfig=none", "--context", "hub"]
+        ),
+        ""
+    );
+}
+
 #[test]
 fn every_shell_has_a_completion() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = printed(&["completion", shell]);
-        assert!(script.contains("policy") && script.contains("summary"), "{shell}");
+        assert!(script.contains("ARGOCD_OCM_CMP_COMPLETE"), "{shell}: {script}");
     }
 }
 

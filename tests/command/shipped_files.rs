@@ -2,7 +2,7 @@
 
 use crate::program::program_with;
 use crate::works::without_configs;
-use argocd_ocm_cmp::cli::{Cli, Command, Output};
+use argocd_ocm_cmp::cli::{Cli, Command, ListFormat};
 use clap::Parser;
 use controller::LEASE;
 use controller::application_set_report;
@@ -95,7 +95,7 @@ fn program_accepts_the_plugins_commands() {
         let Command::Generate(args) = Cli::try_parse_from(command).expect("valid arguments").command else {
             panic!("not generate");
         };
-        assert_eq!(args.output, Some(Output::Json));
+        assert_eq!(args.output, Some(ListFormat::Json));
         let command = texts(at(plugin, "spec.parameters.dynamic.command"));
         assert_eq!(command[0], env!("CARGO_PKG_NAME"));
         let command = Cli::try_parse_from(command).expect("valid arguments").command;

@@ -62,6 +62,9 @@ fn refuses_invalid_arguments() {
             "is not a duration",
         ),
         (&["status", "shop", "--wait", "--timeout=1ä"], "is not a duration"),
-        (&["status", "shop", "-o", "xml"], "possible values: table, json, yaml"),
+        (
+            &["status", "shop", "-o", "xml"],
+            "possible values: table, wide, json, yaml, name",
+        ),
     ]);
 }

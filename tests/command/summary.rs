@@ -44,6 +44,21 @@ fn prints_a_line_per_work() {
 }
 
 #[test]
+fn prints_the_names_of_works() {
+    let folder = case("waves");
+    let printed = summary(&folder, &["--cluster=eu1", "-o", "name"]);
+    assert!(printed.contains("\neu1/shop.part-wave-999999\neu1/shop\n"), "{printed}");
+    let words = ["generate", "--name=shop", "--cluster=eu1", "-o", "name"];
+    let refused = transcript(&program_with(&folder, words).output().expect("the program runs"));
+    insta::assert_snapshot!(refused, @r"
+    exit code: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: works have no such format: use -o yaml or -o json, or list them with --summary
+    ");
+}
+
+#[test]
 fn prints_names_of_phases_and_hooks() {
     insta::assert_snapshot!(summary(&case("hooks"), &["--cluster=eu1"]), @r"
     exit code: 0

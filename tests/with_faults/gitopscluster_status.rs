@@ -240,6 +240,13 @@ async fn lists_every_cluster_with_few_requests() -> Result<()> {
     assert!(result.out.contains("gs-eu     Unreachable   -\n"), "{}", result.out);
     assert!(result.out.contains("(2049-06-01T00:00:00Z)\n"), "{}", result.out);
 
+    assert_eq!(status(&kubeconfig, "-o name")?.out, "argocd/fleet\nargocd/plain\n");
+    assert_eq!(
+        status(&kubeconfig, "-n gs-eu argocd/fleet -o name")?.out,
+        "argocd/fleet\n"
+    );
+    completes_names(&kubeconfig)?;
+
     // All of one namespace, all of every namespace, and one without agents.
     for words in ["-o json", "-A -o json"] {
         let report = status(&kubeconfig, words)?.json()?;
@@ -257,6 +264,34 @@ async fn lists_every_cluster_with_few_requests() -> Result<()> {
     );
     assert_eq!(proxy.requests().len() - mark, 1);
     clean(&stage)
+}
+
+/// Checks that a shell completes the names on the hub.
+fn completes_names(kubeconfig: &Path) -> Result<()> {
+    let completed = |words: &str, typed: &str| -> Result<String> {
+        let home = tempfile::tempdir()?;
+        let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home.path());
+        command.env("ARGOCD_OCM_CMP_COMPLETE", "fish");
+        command.args(["--", "argocd-ocm-cmp"]).args(words.split(' '));
+        let output = command
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .args(typed.split(' '))
+            .output()?;
+        ensure!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    assert_eq!(completed("gitopscluster status", "f")?, "fleet\n");
+    assert_eq!(
+        completed("gitopscluster status -n other", "argocd/f")?,
+        "argocd/fleet\n"
+    );
+    assert_eq!(completed("status shop", "--clusters gs-")?, "gs-eu\ngs-new\ngs-us\n");
+    for command in ["generate shop", "status shop"] {
+        let completed = completed(command, "--clusters gs-eu,gs-")?;
+        assert_eq!(completed, "gs-eu,gs-new\ngs-eu,gs-us\n", "{command}");
+    }
+    Ok(())
 }
 
 #[tokio::test]

@@ -17,6 +17,19 @@ pub struct Connection {
     pub context: Option<String>,
 }
 
+impl Connection {
+    /// Returns the names of all contexts of the kubeconfig; none if it cannot be read.
+    #[must_use]
+    pub fn contexts(&self) -> Vec<String> {
+        let kubeconfig = match &self.kubeconfig {
+            Some(file) => Kubeconfig::read_from(file),
+            None => Kubeconfig::read(),
+        };
+        let contexts = kubeconfig.map(|it| it.contexts).unwrap_or_default();
+        contexts.into_iter().map(|context| context.name).collect()
+    }
+}
+
 /// The prefix of the error if no hub is configured.
 pub const NO_HUB: &str = "no hub to read from: ";
 

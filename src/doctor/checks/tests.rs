@@ -1,14 +1,15 @@
 use super::{CHECKS, REFUSED};
+use crate::cli::ListFormat;
 use crate::doctor::shipped;
 use crate::doctor::shipped::objects;
 use crate::doctor::{
-    Application, ApplyError, CheckResult, Cluster, Finding, HubState, Level, Lookup, Message, Permission, Project,
-    ReplicaSet, Work, examine, overall_result, required_permissions, table, value,
+    Application, ApplyError, CheckResult, Cluster, Finding, FindingList, HubState, Level, Lookup, Message, Permission,
+    Project, ReplicaSet, Work, examine, overall_result, required_permissions,
 };
 use crate::embedded;
+use crate::list;
 use controller::controllers::CONTROLLERS;
 use jiff::{SignedDuration, Timestamp};
-use manifest::json;
 use ocm::resources::{GITOPS_CLUSTERS, REPORTS, Resource, WORK_SETS};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -166,11 +167,16 @@ fn messages() -> impl Iterator<Item = &'static Message> {
     of_checks.chain([&REFUSED])
 }
 
+fn printed(findings: &[Finding], format: ListFormat) -> String {
+    let colours = false;
+    list::text(&FindingList { findings, colours }, format).expect("text")
+}
+
 #[test]
 fn healthy_hub_has_no_errors() {
     let findings = examine(&healthy_hub(), now());
     assert_eq!(overall_result(&findings), CheckResult::Passed);
-    insta::assert_snapshot!(table(&findings, false));
+    insta::assert_snapshot!(printed(&findings, ListFormat::Table));
 }
 
 #[test]
@@ -182,9 +188,8 @@ fn errors_come_first_with_remediation() {
     value_of(&mut hub_state.clusters).clear();
     let findings = examine(&hub_state, now());
     assert_eq!(overall_result(&findings), CheckResult::Failed);
-    insta::assert_snapshot!(table(&findings, false));
-    let mut text = String::new();
-    json::write(&value(&findings), &mut text).expect("JSON");
+    insta::assert_snapshot!(printed(&findings, ListFormat::Table));
+    let text = printed(&findings, ListFormat::Json);
     let all: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!((&all["errors"], &all["warnings"]), (&json!(4), &json!(2)));
     let first = &all["findings"][0];
@@ -192,7 +197,9 @@ fn errors_come_first_with_remediation() {
         (&first["result"], &first["id"]),
         (&json!("error"), &json!("plugin-config-missing"))
     );
-    let coloured = table(&findings, true);
+    let colours = true;
+    let findings = &findings;
+    let coloured = list::text(&FindingList { findings, colours }, ListFormat::Table).expect("a table");
     assert!(coloured.contains("\x1b[31merror\x1b[0m"), "{coloured}");
 }
 

@@ -1,12 +1,51 @@
-//! The report as a value, for `-o json` and `-o yaml`.
+//! Reports in the formats of `-o`.
 
+use super::table::table;
 use super::{Condition, Member, Report};
+use crate::list::List;
+use crate::status::clean;
+use jiff::Timestamp;
 use manifest::value::{Map, Value};
 use std::borrow::Cow;
 
+/// GitOpsClusters.
+#[derive(Debug)]
+pub struct GitOpsClusterList<'r> {
+    /// The reports about them.
+    pub reports: &'r [Report],
+    /// True if the user named one: then the value is not a list.
+    pub is_one: bool,
+    /// The time that the expiry of certificates is relative to.
+    pub now: Timestamp,
+    /// True if tables have colours.
+    pub colours: bool,
+}
+
+impl List for GitOpsClusterList<'_> {
+    fn table(&self, wide: bool) -> String {
+        let tables = self
+            .reports
+            .iter()
+            .map(|report| table(report, self.now, wide, self.colours));
+        tables.collect::<Vec<_>>().join("\n\n")
+    }
+
+    fn value(&self) -> Value<'_> {
+        match self.reports {
+            [one] if self.is_one => value(one),
+            all => Value::map([("items", Value::List(all.iter().map(value).collect()))]),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        let name = |report: &Report| clean(&format!("{}/{}", report.namespace, report.name));
+        self.reports.iter().map(name).collect()
+    }
+}
+
 /// Returns a report as a value for `-o json` and `-o yaml`. Unknown fields are null; `unlisted` counts clusters of unknown state.
 #[must_use]
-pub fn value(report: &Report) -> Value<'static> {
+pub(super) fn value(report: &Report) -> Value<'static> {
     let agent = report.agent.as_ref();
     let counts = report.counts.iter();
     let counts = counts.map(|(state, count)| (Cow::Borrowed(*state), number(*count)));

@@ -1,5 +1,7 @@
 //! Tests of the report on GitOpsClusters.
 
+use super::print::value;
+use super::table::table;
 use super::*;
 use jiff::Timestamp;
 use serde_json::json;

@@ -1,0 +1,35 @@
+//! Lists in the formats of `-o`.
+
+use crate::cli::ListFormat;
+use manifest::value::Value;
+use manifest::{json, yaml};
+
+/// Something that `-o` prints.
+pub trait List {
+    /// Returns a table for people, with more columns if `wide` and if there are more.
+    fn table(&self, wide: bool) -> String;
+
+    /// Returns the value for JSON and YAML.
+    fn value(&self) -> Value<'_>;
+
+    /// Returns the names of the listed.
+    fn names(&self) -> Vec<String>;
+}
+
+/// Formats a list.
+///
+/// # Errors
+/// One line, if the value is too large or nested too deeply for JSON.
+pub fn text(list: &impl List, format: ListFormat) -> Result<String, String> {
+    match format {
+        ListFormat::Table => Ok(list.table(false)),
+        ListFormat::Wide => Ok(list.table(true)),
+        ListFormat::Json => {
+            let mut text = String::new();
+            json::write(&list.value(), &mut text).map_err(|error| error.to_string())?;
+            Ok(text + "\n")
+        }
+        ListFormat::Yaml => Ok(yaml::write(&list.value())),
+        ListFormat::Name => Ok(list.names().into_iter().map(|name| name + "\n").collect()),
+    }
+}
