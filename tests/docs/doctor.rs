@@ -31,7 +31,10 @@ fn findings(checks: &[(&str, &[&Message])], by_hand: &BTreeMap<String, String>) 
         for message in messages.iter().filter(|it| it.level != Level::Ok) {
             let (id, level) = (message.id, message.level.name());
             let (text, remediation) = (message.text, message.remediation);
-            section += &wrapped(&format!("- `{id}` ({level}): **{text}: {remediation}**"));
+            // `doctor` links to the anchor.
+            section += &wrapped(&format!(
+                "- <a id=\"{id}\"></a>`{id}` ({level}): **{text}: {remediation}**"
+            ));
             if let Some(note) = by_hand.get(id).filter(|note| !note.is_empty()) {
                 section.extend(["\\\n  ", note]);
             }
@@ -53,7 +56,7 @@ fn by_hand(part: &str) -> BTreeMap<String, String> {
                 .rsplit_once(" (")
                 .map_or(heading, |(_, name)| name.trim_end_matches(')'));
             name.trim_matches('`').clone_into(&mut key);
-        } else if let Some((id, _)) = line.strip_prefix("- `").and_then(|it| it.split_once('`')) {
+        } else if let Some((id, _)) = line.strip_prefix("- <a id=\"").and_then(|it| it.split_once('"')) {
             id.clone_into(&mut key);
             is_generated = true;
         }
@@ -82,14 +85,15 @@ fn wrapped(text: &str) -> String {
 
 #[test]
 fn keeps_what_is_written_by_hand() {
-    let part = "\n### A (`a`)\n\nAbout a.\n\n- `a-old` (error): **x:\n  y**\\\n  A note\n  of two lines.\n- `a-new` (error): **z**\n";
+    let part = "\n### A (`a`)\n\nAbout a.\n\n- <a id=\"a-old\"></a>`a-old` (error): **x:\n  y**\\\n  A note\n  of two lines.\n\
+                - <a id=\"a-new\"></a>`a-new` (error): **z**\n";
     let by_hand = by_hand(part);
     assert_eq!(by_hand["a"], "### A (`a`)\n\nAbout a.");
     assert_eq!(by_hand["a-old"], "A note\n  of two lines.");
     let messages: Vec<&Message> = CHECKS[0].messages.iter().copied().take(1).collect();
     let found = findings(&[("a", &messages)], &by_hand);
     assert!(
-        found.starts_with("### A (`a`)\n\nAbout a.\n\n- `argo-cd-nowhere` (error): **"),
+        found.starts_with("### A (`a`)\n\nAbout a.\n\n- <a id=\"argo-cd-nowhere\"></a>`argo-cd-nowhere` (error): **"),
         "{found}"
     );
 }
