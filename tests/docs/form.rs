@@ -33,6 +33,32 @@ fn every_page_is_short() {
     }
 }
 
+/// The maximum number of words of all pages, without code, tables' borders, and generated pages and parts.
+const WORDS: usize = 25_000;
+
+#[test]
+fn pages_are_short() {
+    let mut words = 0;
+    for page in pages()
+        .iter()
+        .filter(|page| !["docs/messages.md", "docs/cli.md", CONTENTS].contains(&&*page.path))
+    {
+        let (mut is_code, mut is_generated) = (false, false);
+        for line in &page.lines {
+            is_code ^= line.trim_start().starts_with("```");
+            is_generated |= line.starts_with("<!-- generated");
+            if !is_code && !is_generated {
+                words += line
+                    .split_whitespace()
+                    .filter(|word| word.contains(char::is_alphanumeric))
+                    .count();
+            }
+            is_generated &= !line.starts_with("<!-- end");
+        }
+    }
+    assert!(words < WORDS, "{words} words: shorten a page");
+}
+
 /// mdBook reads the table of contents: every other line is an error there, or a page without a link.
 #[test]
 fn table_of_contents_has_the_form_of_mdbook() {

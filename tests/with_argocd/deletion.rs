@@ -7,7 +7,7 @@ use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
-use testbed::{ControlPlane, ManagedClusterOptions, ObjectRef, is_applied};
+use testbed::{ControlPlane, ManagedClusterOptions, ObjectRef, is_applied, wait};
 
 /// The objects of an Application in one file: a Namespace and a CRD that others also use, an object that is deleted, and some that
 /// stay.
@@ -284,6 +284,52 @@ async fn unreachable_cluster_blocks_deletion_but_no_other_cluster() -> Result<()
         cluster.wait_gone(&config_map).await?;
     }
     Ok(())
+}
+
+/// On a restored hub, Argo CD creates the works again, and the agent adopts their objects. Meanwhile it keeps them.
+#[tokio::test]
+async fn restored_hub_adopts_the_objects_of_lost_works() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let hub = &stage.hub;
+    let name = "deletion-restored";
+    let mut cluster = hub.add_managed_cluster(name, ManagedClusterOptions::default()).await?;
+    cluster.create_namespace(name).await?;
+    let clusters: &[(&str, &[&str])] = &[("clusters", &[name])];
+    let app = App::start(stage, name, clusters, &[("config.yaml", &config("green"))]).await?;
+    let (work, config_map) = (
+        ObjectRef::manifest_work(name, name),
+        ObjectRef::config_map(name, "config"),
+    );
+    hub.wait_for(&work, is_applied).await?;
+    let before = cluster.get(&config_map).await?.context("it is applied")?;
+
+    // The hub loses the work without the agent.
+    cluster.stop_agent();
+    hub.patch(&work, &json!({"metadata": {"finalizers": null}})).await?;
+    hub.delete(&work).await?;
+    hub.wait_gone(&work).await?;
+    cluster.start_agent().await?;
+    let evicted = "jsonpath={.items[*].status.evictionStartTime}";
+    let eviction = async || {
+        let times = cluster.kubectl(&["get", "appliedmanifestworks", "-o", evicted]);
+        times.map(|times| times.trim().to_owned()).ok()
+    };
+    let what = "the agent misses the work";
+    wait::eventually(what, wait::DEADLINE, async || {
+        eviction().await.filter(|times| !times.is_empty())
+    })
+    .await?;
+    assert!(cluster.get(&config_map).await?.is_some());
+
+    app.push(&[("config.yaml", &config("blue"))]).await?;
+    let after = cluster
+        .wait_for(&config_map, |it| it["data"]["colour"] == "blue")
+        .await?;
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    let what = "the agent does not delete the objects later";
+    wait::eventually(what, wait::DEADLINE, async || eviction().await.filter(String::is_empty)).await?;
+    app.end().await?;
+    cluster.wait_gone(&config_map).await
 }
 
 /// Returns true if a sync of that commit has completed.
