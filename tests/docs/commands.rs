@@ -60,28 +60,8 @@ const NOT_RUN: &[(&str, &str)] = &[
         "it builds or copies an image; .ci/image does all that needs no registry",
     ),
     (
-        "image/static cargo build --release --locked",
-        "it builds or copies an image; .ci/image does all that needs no registry",
-    ),
-    (
-        "mkdir -p programs/amd64",
-        "it builds or copies an image; .ci/image does all that needs no registry",
-    ),
-    (
-        "cp target/*/release/argocd-ocm-cmp programs/amd64/",
-        "it builds or copies an image; .ci/image does all that needs no registry",
-    ),
-    (
-        "image/build programs layout",
-        "it builds or copies an image; .ci/image does all that needs no registry",
-    ),
-    (
-        "ls programs/*",
-        "it builds or copies an image; .ci/image does all that needs no registry",
-    ),
-    (
-        "skopeo copy --all --preserve-digests oci:layout:0.1.0 docker://ghcr.io/argocd-ocm-cmp/argocd-ocm-cmp:0.1.0",
-        "it builds or copies an image; .ci/image does all that needs no registry",
+        "cargo xtask release --to oci://registry.example.com/ours",
+        "tests/with_image/release.rs runs it with a registry on this machine",
     ),
     ("image/reproduce", "it compiles a release, twice and for minutes"),
     (

@@ -1,5 +1,5 @@
-//! Tests of the program from the image, in a folder with only the files that Kubernetes adds to a container: it resolves the name
-//! of a hub.
+//! Tests of the program from the image, in a folder with only the files that Kubernetes adds to a container, and of a release with it
+//! in a registry.
 //!
 //! `.ci/image` runs these tests, as root and with `TESTBED_PROGRAM`: a program that needs files of its machine cannot be
 //! tested here.
@@ -11,6 +11,7 @@
 
 mod container;
 mod name_server;
+mod release;
 
 use anyhow::Result;
 use container::Container;

@@ -1,25 +1,31 @@
-//! Tasks of contributors: `cargo xtask test`, `cargo xtask docs`, `cargo xtask sbom`.
+//! Tasks of contributors: `cargo xtask test`, `cargo xtask docs`, `cargo xtask release`, `cargo xtask sbom`.
 
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
+use release::Destination;
 
 mod docs;
+mod release;
 mod sbom;
 mod test_run;
 
 const USAGE: &str = "\
 usage: cargo xtask test
        cargo xtask docs
+       cargo xtask release --to FOLDER|oci://REGISTRY [--programs FOLDER]
        cargo xtask sbom [--target TRIPLE]
 
-test   installs the packages that the tests need, builds the real components, and runs all tests
-docs   builds the documentation as a site in target/docs, and installs mdBook the first time
-sbom   prints the bill of materials of the program, as CycloneDX 1.5 JSON
+test      installs the packages that the tests need, builds the real components, and runs all tests
+docs      builds the documentation as a site in target/docs, and installs mdBook the first time
+release   builds programs for amd64 and arm64, the image, the chart, bills of materials and checksums, and pushes image and chart
+sbom      prints the bill of materials of the program, as CycloneDX 1.5 JSON
 
-  --target TRIPLE   for which the program is built (default: x86_64-unknown-linux-gnu)
+  --to FOLDER|oci://REGISTRY   destination, such as oci://ghcr.io/argocd-ocm-cmp; all files are also in target/dist then
+  --programs FOLDER            existing programs, such as amd64/argocd-ocm-cmp, instead of compiling them
+  --target TRIPLE              for which the program is built (default: x86_64-unknown-linux-gnu)
 ";
 
 fn main() -> ExitCode {
@@ -37,6 +43,18 @@ fn run() -> Result<()> {
     match arguments.next().as_deref() {
         Some("test") => test_run::run(),
         Some("docs") => docs::run(),
+        Some("release") => {
+            let (mut to, mut programs) = (None, None);
+            while let Some(option) = arguments.next() {
+                match option.as_str() {
+                    "--to" => to = arguments.next(),
+                    "--programs" => programs = arguments.next(),
+                    _ => bail!("unknown option {option}\n{USAGE}"),
+                }
+            }
+            let to = to.context("--to needs a folder, or a registry as oci://REGISTRY")?;
+            release::run(&Destination::new(&to), programs.as_deref().map(Path::new))
+        }
         Some("sbom") => {
             let mut target = "x86_64-unknown-linux-gnu".to_owned();
             while let Some(option) = arguments.next() {

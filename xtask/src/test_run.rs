@@ -23,6 +23,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("buildah", "buildah"),
     ("chromium", "chromium"),
     ("chromedriver", "chromium-driver"),
+    ("docker-registry", "docker-registry"),
     ("git", "git"),
     ("jq", "jq"),
     ("openssl", "openssl"),
@@ -30,6 +31,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("redis-server", "redis-server"),
     ("script", "bsdutils"),
     ("setpriv", "util-linux"),
+    ("skopeo", "skopeo"),
 ];
 
 /// Installs what is missing, and runs all tests of the workspace.
