@@ -1,7 +1,6 @@
 //! The command line of `doctor`.
 
-use super::gitopscluster::name;
-use super::{Color, HubArgs, ListFormat};
+use super::{ArgoCdNamespace, Color, HubArgs, ListFormat};
 use crate::doctor::CHECKS;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -18,16 +17,9 @@ pub struct DoctorArgs {
     #[arg(long, conflicts_with = "checks")]
     pub pre: bool,
 
-    /// The namespace of Argo CD
-    #[arg(
-        long,
-        short,
-        visible_alias = "argocd-namespace",
-        value_name = "NAME",
-        default_value = "argocd",
-        value_parser = name
-    )]
-    pub namespace: String,
+    /// The namespace of Argo CD.
+    #[command(flatten)]
+    pub argo_cd: ArgoCdNamespace,
 
     /// The hub to check.
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! The command line of `gitopscluster`.
 
-use super::{Color, HubArgs, ListFormat};
+use super::namespace::name;
+use super::{ArgoCdNamespace, Color, HubArgs, ListFormat};
 use crate::completion;
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
@@ -14,22 +15,15 @@ pub enum GitOpsClusterCommand {
 
 /// The arguments of `gitopscluster status`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("namespace", |it| it.help("The namespace of Argo CD, or of other GitOpsClusters")))]
 pub struct GitOpsClusterStatusArgs {
     /// GitOpsCluster to show: NAME, or NAMESPACE/NAME when it is outside Argo CD's namespace [default: all in the namespace]
     #[arg(value_name = "NAME", value_parser = qualified_name, add = ArgValueCompleter::new(completion::gitops_clusters))]
     pub name: Option<String>,
 
-    /// The namespace of Argo CD, or of other GitOpsClusters
-    #[arg(
-        long,
-        short,
-        visible_alias = "argocd-namespace",
-        value_name = "NAME",
-        default_value = "argocd",
-        value_parser = name
-    )]
-    pub namespace: String,
+    /// The namespace of Argo CD.
+    #[command(flatten)]
+    pub argo_cd: ArgoCdNamespace,
 
     /// Show the GitOpsClusters of all namespaces
     #[arg(long, short = 'A', conflicts_with_all = ["name", "namespace"])]
@@ -65,14 +59,4 @@ Examples:
 fn qualified_name(text: &str) -> Result<String, String> {
     text.splitn(2, '/').try_for_each(|part| name(part).map(drop))?;
     Ok(text.to_owned())
-}
-
-/// Parses a name, which becomes a part of a path.
-pub(super) fn name(text: &str) -> Result<String, String> {
-    let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"-.".contains(&it);
-    if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_of_name) {
-        Ok(text.to_owned())
-    } else {
-        Err("not a Kubernetes name: use lower-case letters, digits, '-' and '.'".to_owned())
-    }
 }

@@ -1,7 +1,7 @@
 //! The command lines of `install` and `uninstall`.
 
-use super::gitopscluster::name;
-use super::{HubArgs, Output};
+use super::namespace::name;
+use super::{ArgoCdNamespace, HubArgs, Output};
 use crate::install::{AGENT_IMAGE, ARGOCD_IMAGE, Feature, IMAGE};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -11,19 +11,12 @@ use std::path::PathBuf;
 
 /// The arguments of `install`.
 #[derive(Debug, Args)]
-#[command(after_help = INSTALL_EXAMPLES)]
+#[command(after_help = INSTALL_EXAMPLES, mut_arg("namespace", |it| it.value_parser(names::namespace)))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct HubInstallArgs {
-    /// The namespace of Argo CD
-    #[arg(
-        long,
-        short,
-        visible_alias = "argocd-namespace",
-        value_name = "NAME",
-        default_value = "argocd",
-        value_parser = names::namespace
-    )]
-    pub namespace: String,
+    /// The namespace of Argo CD.
+    #[command(flatten)]
+    pub argo_cd: ArgoCdNamespace,
 
     /// Features to install, with the features that they require
     #[arg(
@@ -125,18 +118,11 @@ Examples:
 
 /// The arguments of `uninstall`.
 #[derive(Debug, Args)]
-#[command(after_help = UNINSTALL_EXAMPLES)]
+#[command(after_help = UNINSTALL_EXAMPLES, mut_arg("namespace", |it| it.value_parser(names::namespace)))]
 pub struct HubUninstallArgs {
-    /// The namespace of Argo CD
-    #[arg(
-        long,
-        short,
-        visible_alias = "argocd-namespace",
-        value_name = "NAME",
-        default_value = "argocd",
-        value_parser = names::namespace
-    )]
-    pub namespace: String,
+    /// The namespace of Argo CD.
+    #[command(flatten)]
+    pub argo_cd: ArgoCdNamespace,
 
     /// Remove only the additions to Argo CD's own objects, before you uninstall a Helm release with the rest
     #[arg(long)]

@@ -1,6 +1,6 @@
 //! The command line of `status`.
 
-use super::{Color, HubArgs, ListFormat};
+use super::{ArgoCdNamespace, Color, HubArgs, ListFormat};
 use crate::completion;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
@@ -15,15 +15,9 @@ pub struct StatusArgs {
     #[arg(value_name = "APP", add = ArgValueCompleter::new(completion::applications))]
     pub application: String,
 
-    /// The namespace of Argo CD
-    #[arg(
-        long,
-        short,
-        visible_alias = "argocd-namespace",
-        value_name = "NAME",
-        default_value = "argocd"
-    )]
-    pub namespace: String,
+    /// The namespace of Argo CD.
+    #[command(flatten)]
+    pub argo_cd: ArgoCdNamespace,
 
     /// Show only the works for these managed clusters
     #[arg(

@@ -12,7 +12,7 @@ use manifest::text::one_line;
 
 pub(super) fn run(args: &DoctorArgs, env: &Env) -> Exit {
     let hub_state = progress::shown("reading the hub", || {
-        Reader::connect(&args.hub).and_then(|reader| reader.examine(&args.namespace))
+        Reader::connect(&args.hub).and_then(|reader| reader.examine(&args.argo_cd.namespace))
     });
     let findings = hub_state.map(|hub_state| doctor::examine(&hub_state, Timestamp::now()));
     let printed = findings.and_then(|mut findings| {

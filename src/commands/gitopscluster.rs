@@ -12,9 +12,9 @@ use manifest::text::one_line;
 pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Exit {
     let selection = match &args.name {
         _ if args.all_namespaces => GitOpsClusterSelection::All,
-        None => GitOpsClusterSelection::Namespace(args.namespace.clone()),
+        None => GitOpsClusterSelection::Namespace(args.argo_cd.namespace.clone()),
         Some(name) => {
-            let (namespace, name) = name.split_once('/').unwrap_or((&args.namespace, name));
+            let (namespace, name) = name.split_once('/').unwrap_or((&args.argo_cd.namespace, name));
             GitOpsClusterSelection::One {
                 namespace: namespace.to_owned(),
                 name: name.to_owned(),

@@ -45,7 +45,7 @@ pub(super) fn run(args: &HubInstallArgs) -> Exit {
 
 fn options(args: &HubInstallArgs, policy: PolicySource) -> InstallOptions {
     InstallOptions {
-        namespace: args.namespace.clone(),
+        namespace: args.argo_cd.namespace.clone(),
         argo_cd: ArgoCd::default(),
         image: args.image.clone(),
         argocd_image: args.argocd_image.clone(),
@@ -69,7 +69,7 @@ async fn apply(
     summary: &mut String,
 ) -> Result<(), Problems> {
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
-    let workloads = &hub.workloads(&args.namespace).await.map_err(Problems::one)?;
+    let workloads = &hub.workloads(&args.argo_cd.namespace).await.map_err(Problems::one)?;
     options.argo_cd = ArgoCd::among(workloads);
     let features = with_implied(options.features.clone());
     let installed = Installed::among(workloads, &options.argo_cd);
@@ -132,7 +132,7 @@ async fn apply(
     for (object, live) in &found {
         summary.push_str(&apply_object(&hub, object, live.as_ref(), how(object, false)).await?);
     }
-    summary.push_str(&settings_left(&hub, &args.namespace, objects).await?);
+    summary.push_str(&settings_left(&hub, &args.argo_cd.namespace, objects).await?);
     for (object, live) in &found {
         summary.extend(policy::about_sample(&options.policy, object, live.as_ref()));
     }
@@ -161,7 +161,7 @@ async fn fetch_live<'o>(
     options: &InstallOptions,
     objects: Vec<&'o Object>,
 ) -> Result<(LiveObjects<'o>, String), Problems> {
-    let namespace = args.namespace.as_str();
+    let namespace = args.argo_cd.namespace.as_str();
     if hub
         .get("/api/v1/namespaces", namespace)
         .await

@@ -1,8 +1,7 @@
 //! Runs `status`: reads and prints, repeatedly if `--wait` or `--watch` is set.
 
-use super::progress;
 use super::progress::CLEAR_LINE;
-use super::{Exit, colours, say};
+use super::{Exit, colours, progress, say};
 use crate::cli::{ListFormat, StatusArgs};
 use crate::fetch::Reader;
 use crate::list;
@@ -31,7 +30,8 @@ const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 const CUT: [&str; 2] = ["\x1b[?7l", "\x1b[?7h"];
 
 pub(super) fn run(args: &StatusArgs, env: &Env) -> Exit {
-    match Application::named(&args.application, &args.namespace).and_then(|application| follow(args, env, &application))
+    match Application::named(&args.application, &args.argo_cd.namespace)
+        .and_then(|application| follow(args, env, &application))
     {
         Ok(HealthStatus::Healthy) => Exit::SUCCESS,
         Ok(_) => Exit::FAILURE,
@@ -114,7 +114,7 @@ fn read_status(
     screen: &mut Screen,
 ) -> Result<Report, NoStatus> {
     let mut read = || reader.read(application, &args.clusters);
-    // With a progress line of its own, or a printed status, the terminal says enough.
+    // A progress line or a printed status already shows that the command runs.
     let state = if screen.has_progress || screen.printed.is_some() {
         read()
     } else {

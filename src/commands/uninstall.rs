@@ -47,7 +47,10 @@ fn uninstall(args: &HubUninstallArgs) -> Result<Exit, Problems> {
     let runtime = runtime().map_err(Problems::one)?;
     let done = progress::shown("uninstalling", || runtime.block_on(remove_all(args, &mut lines)));
     if lines.is_empty() && done.is_ok() {
-        lines = format!("argocd-ocm-cmp is not installed in namespace {}\n", args.namespace);
+        lines = format!(
+            "argocd-ocm-cmp is not installed in namespace {}\n",
+            args.argo_cd.namespace
+        );
     }
     let shown = show("summary", &lines);
     done.map(|()| shown)
@@ -56,16 +59,16 @@ fn uninstall(args: &HubUninstallArgs) -> Result<Exit, Problems> {
 /// Removes all objects, and adds a line about each as soon as it is removed.
 async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), Problems> {
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
-    let workloads = hub.workloads(&args.namespace).await.map_err(Problems::one)?;
+    let workloads = hub.workloads(&args.argo_cd.namespace).await.map_err(Problems::one)?;
     let ours = objects(&InstallOptions {
         argo_cd: ArgoCd::among(&workloads),
-        ..InstallOptions::everything(&args.namespace)
+        ..InstallOptions::everything(&args.argo_cd.namespace)
     });
     let found = if args.additions_only {
         Vec::new()
     } else {
         let mut found = find(&hub, &ours).await.map_err(Problems::one)?;
-        found.retain(|it| !belongs_to_another_argocd(&it.shipped, &it.live, &args.namespace));
+        found.retain(|it| !belongs_to_another_argocd(&it.shipped, &it.live, &args.argo_cd.namespace));
         check(&hub, &found, args).await?;
         found
     };
@@ -116,14 +119,17 @@ async fn check(hub: &Hub, found: &[InstalledObject], args: &HubUninstallArgs) ->
             "it was installed by Helm: remove the additions to Argo CD with --additions-only, then run helm uninstall {release}"
         ));
     }
-    if let Some(other) = found.iter().find_map(|it| other_namespace(&it.live, &args.namespace)) {
+    if let Some(other) = found
+        .iter()
+        .find_map(|it| other_namespace(&it.live, &args.argo_cd.namespace))
+    {
         problems.push(format!(
             "it is installed in namespace {other}: pass --namespace {other}"
         ));
     }
     let all = async |path| Ok::<_, Problems>(hub.list(path, "").await.map_err(Problems::one)?.unwrap_or_default());
     problems.extend(stuck_deletions(
-        &args.namespace,
+        &args.argo_cd.namespace,
         &all(GITOPS_CLUSTERS).await?,
         &all(APPLICATIONS).await?,
     ));
@@ -245,7 +251,10 @@ async fn objects_of(hub: &Hub, crd: &Value) -> Result<Option<usize>, String> {
 
 /// Deletes the Lease of the controller, which cannot create a new one without its permissions.
 async fn remove_lease(hub: &Hub, args: &HubUninstallArgs) -> Result<String, String> {
-    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", args.namespace);
+    let path = format!(
+        "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
+        args.argo_cd.namespace
+    );
     let Some(live) = hub.get(&path, LEASE).await? else {
         return Ok(String::new());
     };
