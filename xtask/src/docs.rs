@@ -3,7 +3,7 @@
 //! mdBook needs all pages in one folder. They are copied to `target/docs-src/src`; links to other files become links to the
 //! repository on GitHub.
 
-use crate::{root, succeed};
+use crate::{root, succeed, toml_text};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,9 @@ use std::process::Command;
 
 /// The version of mdBook.
 const MDBOOK: &str = "0.5.4";
+
+/// The key of the repository's address in the settings of the book.
+const REPOSITORY: &str = "git-repository-url";
 
 /// The pages outside of `docs`, with their names in the book.
 const OUTSIDE: [(&str, &str); 2] = [("README.md", "index.md"), ("CONTRIBUTING.md", "contributing.md")];
@@ -25,7 +28,7 @@ pub(crate) fn run() -> Result<()> {
     let pages = copy.join("src");
     fs::create_dir_all(pages.join("ui"))?;
     let settings = fs::read_to_string(docs.join("book.toml")).context("docs/book.toml")?;
-    let repository = repository(&settings).context("docs/book.toml has no git-repository-url")?;
+    let repository = toml_text(&settings, REPOSITORY).context("docs/book.toml has no git-repository-url")?;
     for file in ["book.toml", "book.css"] {
         fs::copy(docs.join(file), copy.join(file)).context(file)?;
     }
@@ -60,12 +63,6 @@ fn mdbook() -> Result<PathBuf> {
         succeed(install.arg(&folder))?;
     }
     Ok(program)
-}
-
-/// Returns the address of the repository from the settings of the book.
-fn repository(settings: &str) -> Option<&str> {
-    let mut lines = settings.lines();
-    lines.find_map(|line| line.strip_prefix("git-repository-url = \"")?.strip_suffix('"'))
 }
 
 /// Returns a page of a folder with the links that it has in the book. Code stays as it is.
@@ -162,7 +159,7 @@ mod tests {
     #[test]
     fn reads_the_repository_of_the_book() {
         let settings = include_str!("../../docs/book.toml");
-        assert!(repository(settings).is_some_and(|it| it.starts_with("https://github.com/")));
-        assert_eq!(repository("title = \"a\"\n"), None);
+        assert!(toml_text(settings, REPOSITORY).is_some_and(|it| it.starts_with("https://github.com/")));
+        assert_eq!(toml_text("title = \"a\"\n", REPOSITORY), None);
     }
 }

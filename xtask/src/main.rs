@@ -12,6 +12,9 @@ mod release;
 mod sbom;
 mod test_run;
 
+/// The program, and its package.
+const PROGRAM: &str = "argocd-ocm-cmp";
+
 const USAGE: &str = "\
 usage: cargo xtask test
        cargo xtask docs
@@ -75,6 +78,20 @@ fn run() -> Result<()> {
 fn root() -> Result<&'static Path> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     root.context("the folder of xtask has a parent")
+}
+
+/// Returns the text of a key such as `version = "1.2.3"` in a TOML file, which is alone on its line.
+fn toml_text<'t>(toml: &'t str, key: &str) -> Option<&'t str> {
+    let mut lines = toml.lines();
+    lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \"")?.strip_suffix('"'))
+}
+
+/// Runs a command, and returns its output without surrounding spaces, or an error if it fails.
+fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?} failed: {}", errors.trim());
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
 /// Runs a command, and returns an error if it fails.

@@ -1,8 +1,8 @@
 //! Builds a release: the programs, the image and the chart, with bills of materials, completions, the manual and checksums. Pushes image
 //! and chart if a registry is given.
 
-use crate::{root, sbom, succeed};
-use anyhow::{Context, Result, bail, ensure};
+use crate::{PROGRAM, output, root, sbom, succeed, toml_text};
+use anyhow::{Context, Result, ensure};
 use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,9 +41,6 @@ impl Architecture {
     }
 }
 
-/// The program in images and archives.
-const PROGRAM: &str = "argocd-ocm-cmp";
-
 /// Shells with completions, and the names of the files.
 const COMPLETIONS: [(&str, &str); 5] = [
     ("bash", "argocd-ocm-cmp"),
@@ -75,28 +72,19 @@ impl Destination {
 /// Builds a release. `programs` has a folder for each architecture, such as `amd64/argocd-ocm-cmp`; without it, compiles all of them.
 pub(crate) fn run(destination: &Destination, programs: Option<&Path>) -> Result<()> {
     let root = root()?;
-    let version = &version(&fs::read_to_string(root.join("Cargo.toml"))?)
-        .context("Cargo.toml has no version")?
-        .to_owned();
-    let folder = match destination {
-        Destination::Folder(folder) => folder.clone(),
-        Destination::Registry(_) => root.join("target/dist"),
-    };
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
-    }
-    fs::create_dir_all(&folder)?;
-    let folder = folder.canonicalize()?;
-    let compiled = root.join("target/programs");
+    let manifest = fs::read_to_string(root.join("Cargo.toml"))?;
+    let version = toml_text(&manifest, "version").context("Cargo.toml has no version")?;
+    let folder = empty_folder(destination, root)?;
     let programs = match programs {
         Some(programs) => programs
             .canonicalize()
             .with_context(|| programs.display().to_string())?,
-        None => compile_all(root, &compiled)?,
+        None => compile_all(root, &root.join("target/programs"))?,
     };
-    let parts = shared_parts(&folder, &programs)?;
+    let architectures = of_programs(&programs)?;
+    let parts = shared_parts(&folder, &programs, &architectures)?;
     let mut files = Vec::new();
-    for architecture in of_programs(&programs)? {
+    for architecture in architectures {
         let name = format!("{PROGRAM}-{version}-linux-{}", architecture.name);
         fs::copy(programs.join(architecture.name).join(PROGRAM), parts.join(PROGRAM))?;
         archive(&parts, &folder.join(format!("{name}.tar.gz")))?;
@@ -124,10 +112,22 @@ pub(crate) fn run(destination: &Destination, programs: Option<&Path>) -> Result<
     Ok(())
 }
 
-/// Returns the version of the package in a Cargo.toml.
-fn version(manifest: &str) -> Option<&str> {
-    let mut lines = manifest.lines();
-    lines.find_map(|line| line.strip_prefix("version = \"")?.strip_suffix('"'))
+/// Returns an empty folder for the files. Only `target/dist` is emptied: another folder may have more than an earlier release.
+fn empty_folder(destination: &Destination, root: &Path) -> Result<PathBuf> {
+    let folder = match destination {
+        Destination::Folder(folder) => folder.clone(),
+        Destination::Registry(_) => {
+            let folder = root.join("target/dist");
+            if folder.exists() {
+                fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+            }
+            folder
+        }
+    };
+    fs::create_dir_all(&folder)?;
+    let is_empty = fs::read_dir(&folder)?.next().is_none();
+    ensure!(is_empty, "{} is not empty: choose another folder", folder.display());
+    Ok(folder.canonicalize()?)
 }
 
 /// Compiles the programs of all architectures, and returns the folder that they are in.
@@ -194,11 +194,11 @@ fn of_programs(programs: &Path) -> Result<Vec<&'static Architecture>> {
 }
 
 /// Writes what the archives of all architectures have in common into a folder, and returns that folder.
-fn shared_parts(folder: &Path, programs: &Path) -> Result<PathBuf> {
+fn shared_parts(folder: &Path, programs: &Path, architectures: &[&Architecture]) -> Result<PathBuf> {
     let parts = folder.join("parts");
     fs::create_dir_all(parts.join("completions"))?;
     fs::copy(root()?.join("LICENSE"), parts.join("LICENSE"))?;
-    let own = of_programs(programs)?.into_iter().find(|it| it.is_own());
+    let own = architectures.iter().find(|it| it.is_own());
     let own = own.context("no program runs on this machine, to print completions and the manual")?;
     let program = programs.join(own.name).join(PROGRAM);
     for (shell, file) in COMPLETIONS {
@@ -259,14 +259,6 @@ fn push(folder: &Path, registry: &str, version: &str, chart: &str) -> Result<()>
     Ok(())
 }
 
-fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
-    if !output.status.success() {
-        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8(output.stdout)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,9 +273,12 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_version_of_the_package() {
-        let manifest = include_str!("../../Cargo.toml");
-        assert!(version(manifest).is_some_and(|it| it.split('.').count() == 3));
-        assert_eq!(version("[package]\n"), None);
+    fn keeps_what_is_in_the_folder_of_a_user() {
+        let folder = Destination::Folder(concat!(env!("CARGO_MANIFEST_DIR"), "/src").into());
+        let error = empty_folder(&folder, Path::new("/nowhere")).expect_err("it has files");
+        assert!(
+            error.to_string().ends_with("src is not empty: choose another folder"),
+            "{error}"
+        );
     }
 }

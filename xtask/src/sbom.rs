@@ -12,13 +12,12 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use crate::{PROGRAM, output};
+
 mod lock;
 mod tree;
 
 use tree::Package;
-
-/// The package of the program.
-const PROGRAM: &str = "argocd-ocm-cmp";
 
 /// The crates of this repository that the program is made of. They are on no registry, where other packages have these names.
 const OUR_CRATES: [&str; 6] = ["controller", "generate", "hub", "manifest", "ocm", "pki"];
@@ -41,8 +40,8 @@ pub(crate) fn of(target: &str) -> Result<Value> {
 /// Returns the components that the compilers here add. The C library and the C compiler are those of the machine, so the bill
 /// must be created on the machine that builds the program.
 fn added() -> Result<Vec<Added>> {
-    let rustc = output_of("rustc", &["--version"])?;
-    let glibc = output_of("getconf", &["GNU_LIBC_VERSION"])?;
+    let rustc = output(Command::new("rustc").arg("--version"))?;
+    let glibc = output(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
     let second = |text: &str| text.split(' ').nth(1).map(str::to_owned).context("a version");
     Ok(vec![
         Added {
@@ -57,18 +56,10 @@ fn added() -> Result<Vec<Added>> {
         },
         Added {
             name: "libgcc",
-            version: output_of("cc", &["-dumpfullversion"])?,
+            version: output(Command::new("cc").arg("-dumpfullversion"))?,
             licence: "GPL-3.0-or-later WITH GCC-exception-3.1",
         },
     ])
-}
-
-fn output_of(program: &str, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program).args(arguments).output();
-    let output = output.with_context(|| format!("{program} cannot be run"))?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{program} failed: {}", errors.trim());
-    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
 /// Creates the bill.

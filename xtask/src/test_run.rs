@@ -1,7 +1,7 @@
 //! Runs all tests on a fresh machine: installs the missing packages, builds the real components, and skips nothing.
 
-use crate::{root, succeed};
-use anyhow::{Context, Result, bail, ensure};
+use crate::{output, root, succeed};
+use anyhow::{Result, bail, ensure};
 use std::process::Command;
 use std::time::Instant;
 
@@ -94,8 +94,7 @@ fn install(packages: &[&str]) -> Result<()> {
 }
 
 fn is_root() -> Result<bool> {
-    let output = Command::new("id").arg("-u").output().context("cannot run id")?;
-    Ok(output.stdout.trim_ascii() == b"0")
+    Ok(output(Command::new("id").arg("-u"))? == "0")
 }
 
 /// Runs cargo at the root of the repository. With `CI=true`, tests fail where they would otherwise skip what a tool is missing for.
