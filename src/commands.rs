@@ -93,7 +93,7 @@ fn run_generate(args: PrintArgs, env: &Env) -> Exit {
     }
 }
 
-/// What `generate` prints.
+/// The output of `generate`.
 enum Printed {
     Works(Output),
     Summary(ListFormat),

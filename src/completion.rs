@@ -41,7 +41,7 @@ pub(crate) fn contexts(typed: &OsStr) -> Vec<CompletionCandidate> {
     candidates(typed, Words::typed().hub.connection().contexts())
 }
 
-/// Completes the name of an Application, or of a `GitOpsCluster`.
+/// Completes the name of an Application.
 pub(crate) fn applications(typed: &OsStr) -> Vec<CompletionCandidate> {
     candidates(typed, qualified(&APPLICATIONS))
 }
@@ -78,7 +78,7 @@ fn candidates(typed: &OsStr, all: impl IntoIterator<Item = String>) -> Vec<Compl
     matching.map(CompletionCandidate::new).collect()
 }
 
-/// What the words typed so far say about the hub.
+/// The options for the hub among the words typed so far.
 #[derive(Debug)]
 struct Words {
     hub: HubArgs,

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// The time limit of [`names`]: nobody waits longer for a completion.
+/// The time limit of [`names`]: the shell waits for it while the user types.
 const NAMES_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the namespaces and names of all objects of a kind for a completion; if that is not permitted, those in `namespace`. Returns

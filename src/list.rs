@@ -3,6 +3,7 @@
 use crate::cli::ListFormat;
 use manifest::value::Value;
 use manifest::{json, yaml};
+use std::collections::HashSet;
 
 /// Something that `-o` prints.
 pub trait List {
@@ -12,7 +13,7 @@ pub trait List {
     /// Returns the value for JSON and YAML.
     fn value(&self) -> Value<'_>;
 
-    /// Returns the names of the listed.
+    /// Returns the names of the items.
     fn names(&self) -> Vec<String>;
 }
 
@@ -32,4 +33,11 @@ pub fn text(list: &impl List, format: ListFormat) -> Result<String, String> {
         ListFormat::Yaml => Ok(yaml::write(&list.value())),
         ListFormat::Name => Ok(list.names().into_iter().map(|name| name + "\n").collect()),
     }
+}
+
+/// Removes repeated texts, and keeps the order.
+pub(crate) fn unique(mut texts: Vec<String>) -> Vec<String> {
+    let mut known = HashSet::new();
+    texts.retain(|text| known.insert(text.clone()));
+    texts
 }

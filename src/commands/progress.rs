@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Shorter waits show nothing.
+/// The time before the first update.
 const SILENT: Duration = Duration::from_secs(2);
 /// The interval of updates.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -1,13 +1,13 @@
 //! The list of changes, for `diff -o`.
 
 use super::{Change, Side};
-use crate::list::List;
+use crate::list::{List, unique};
+use crate::status::clean;
 use crate::table;
-use manifest::text::is_unprintable;
 use manifest::value::Value;
 use manifest::yaml;
 use ocm::work::Target;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// A change that is the same on several targets.
 #[derive(Debug)]
@@ -85,10 +85,7 @@ impl List for ChangeList<'_> {
     /// The names of the objects, each once.
     fn names(&self) -> Vec<String> {
         let groups = grouped(self.0).into_iter();
-        let mut names: Vec<_> = groups.map(|group| clean(&group.change.what)).collect();
-        let mut known = HashSet::new();
-        names.retain(|name| known.insert(name.clone()));
-        names
+        unique(groups.map(|group| clean(&group.change.what)).collect())
     }
 }
 
@@ -109,9 +106,4 @@ fn value<'c>(group: &ChangeOfTargets<'c>) -> Value<'c> {
         ("before", side(&group.change.before)),
         ("after", side(&group.change.after)),
     ])
-}
-
-/// Replaces unprintable characters: a name on the hub or in a file may contain any.
-pub(super) fn clean(text: &str) -> String {
-    text.replace(is_unprintable, "\u{fffd}")
 }

@@ -1,7 +1,8 @@
 //! Changes as text, in the format of `diff -u`.
 
-use super::list::{clean, grouped};
+use super::list::grouped;
 use super::{Change, Side};
+use manifest::text::is_unprintable;
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write as _;
 
@@ -29,7 +30,8 @@ pub fn text(changes: &[Change], style: &Style) -> String {
     for group in grouped(changes) {
         let change = group.change;
         let header = format!("{} {}", group.targets(), change.what);
-        style.line(BOLD, &clean(&header), &mut out);
+        // A name on the hub or in a file may contain any character.
+        style.line(BOLD, &header.replace(is_unprintable, "\u{fffd}"), &mut out);
         if change.before.is_some() || change.after.is_some() {
             unified(change, style, &mut out);
         }

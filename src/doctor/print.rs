@@ -1,7 +1,7 @@
 //! Findings in the formats of `-o`.
 
 use super::{Finding, Level};
-use crate::list::List;
+use crate::list::{List, unique};
 use crate::status::{BOLD, END, GREEN, RED, YELLOW, clean};
 use crate::table;
 use manifest::value::Value;
@@ -29,8 +29,7 @@ impl List for FindingList<'_> {
         text.push('\n');
         text += &self.bold(totals(self.findings));
         text.push('\n');
-        let mut links: Vec<_> = self.findings.iter().filter_map(Finding::link).collect();
-        links.dedup();
+        let links = unique(self.findings.iter().filter_map(Finding::link).collect());
         if !links.is_empty() {
             text += "\nDetails:\n";
         }

@@ -6,9 +6,9 @@ use crate::page::root;
 use std::fs;
 
 /// The line before a generated part of a page.
-const START: &str = "<!-- generated: REWRITE=1 cargo test --test docs -->\n";
+pub(crate) const START: &str = "<!-- generated: REWRITE=1 cargo test --test docs -->\n";
 /// The line after it.
-const END: &str = "<!-- end -->\n";
+pub(crate) const END: &str = "<!-- end -->\n";
 
 /// Compares a whole page, such as `docs/cli.md`, and panics with the difference.
 pub(crate) fn compare_page(path: &str, text: &str) {

@@ -21,12 +21,15 @@ impl Connection {
     /// Returns the names of all contexts of the kubeconfig; none if it cannot be read.
     #[must_use]
     pub fn contexts(&self) -> Vec<String> {
-        let kubeconfig = match &self.kubeconfig {
+        let contexts = self.read().map(|it| it.contexts).unwrap_or_default();
+        contexts.into_iter().map(|context| context.name).collect()
+    }
+
+    fn read(&self) -> Result<Kubeconfig, KubeconfigError> {
+        match &self.kubeconfig {
             Some(file) => Kubeconfig::read_from(file),
             None => Kubeconfig::read(),
-        };
-        let contexts = kubeconfig.map(|it| it.contexts).unwrap_or_default();
-        contexts.into_iter().map(|context| context.name).collect()
+        }
     }
 }
 
@@ -58,16 +61,14 @@ pub async fn config(connection: &Connection) -> Result<Config, String> {
         context: connection.context.clone(),
         ..KubeConfigOptions::default()
     };
-    let config = if let Some(file) = &connection.kubeconfig {
-        match Kubeconfig::read_from(file) {
-            Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
-            Err(error) => Err(error),
-        }
-    } else {
-        match Config::from_kubeconfig(&options).await {
-            Err(error) if connection.context.is_none() => Config::incluster().map_err(|_| error),
-            read => read,
-        }
+    let read = match connection.read() {
+        Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
+        Err(error) => Err(error),
+    };
+    let names_a_hub = connection.kubeconfig.is_some() || connection.context.is_some();
+    let config = match read {
+        Err(error) if !names_a_hub => Config::incluster().map_err(|_| error),
+        read => read,
     };
     config.map_err(|error| {
         let reason = match &error {
