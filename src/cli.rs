@@ -85,7 +85,7 @@ pub enum PolicyCommand {
 /// The arguments of `policy check`.
 #[derive(Debug, Args)]
 pub struct PolicyCheckArgs {
-    /// The policy
+    /// The policy, or a ConfigMap with it as policy.yaml
     pub file: PathBuf,
 
     /// Print only what this AppProject may deliver; fails if it may deliver nothing
@@ -318,6 +318,11 @@ fn flag(setting: &Setting) -> Arg {
         "clusters" => flag
             .visible_alias("cluster")
             .add(ArgValueCompleter::new(completion::clusters)),
+        // As in kubectl, the flag alone is strict.
+        "validate" => flag
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("strict"),
         // Its value consists of options.
         "kustomize-options" => flag.allow_hyphen_values(true),
         _ => flag,

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub const POLICY: &str = policy::CONFIG_MAP;
 
 /// The only key of the ConfigMap.
-pub const POLICY_KEY: &str = "policy.yaml";
+pub const POLICY_KEY: &str = policy::CONFIG_MAP_KEY;
 
 /// The container that deploy_cmp.yaml adds.
 const SIDECAR: &str = "argocd-ocm-cmp";

@@ -72,6 +72,32 @@ fn sample_policy_allows_little_more_than_the_quick_start() {
     "#);
 }
 
+#[test]
+fn checks_a_policy_in_its_config_map() {
+    let config_map = |data: &str| {
+        folder(&format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\n{data}"
+        ))
+    };
+    let policy = TEAMS.trim_start().replace('\n', "\n    ");
+    let shipped = config_map(&format!("data:\n  policy.yaml: |\n    {policy}\n"));
+    assert_eq!(check(shipped.path(), &[]), check(folder(TEAMS).path(), &[]));
+    let wrong = config_map("data:\n  policy.yaml: 'kind: Deployment'\n");
+    assert!(
+        check(wrong.path(), &[]).contains("error: policy.yaml: data.policy.yaml: "),
+        "{}",
+        check(wrong.path(), &[])
+    );
+    for data in ["", "data: {policy: x}\n"] {
+        insta::allow_duplicates!(insta::assert_snapshot!(check(config_map(data).path(), &[]), @r"
+        exit code: 1
+        ----- stdout -----
+        ----- stderr -----
+        error: policy.yaml: the ConfigMap has no policy: add it as policy.yaml
+        "));
+    }
+}
+
 /// Returns the output of `generate` in the sidecar of a new hub, for the guestbook of this project on this cluster, with another
 /// manifest.
 fn guestbook(project: &str, cluster: &str, more: &str) -> String {

@@ -214,6 +214,9 @@ fn program_parses_every_documented_command() {
                 .split(" #")
                 .next()
                 .unwrap_or_default()
+                .split(" 2>")
+                .next()
+                .unwrap_or_default()
                 .split('>')
                 .next()
                 .unwrap_or_default();

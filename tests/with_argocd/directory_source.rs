@@ -6,6 +6,7 @@ use generate::discover;
 use generate::discover::Selection;
 use generate::load;
 use generate::object::{Object, Source};
+use generate::schema::FieldValidation;
 use manifest::value::Value;
 use manifest::yaml;
 use ocm::glob::Glob;
@@ -175,7 +176,7 @@ fn our_objects(question: &Question<'_>) -> Result<Vec<String>, String> {
     };
     let mut found =
         discover::manifests(question.folder, "", "", &selection).map_err(|problems| problems.to_string())?;
-    let loaded = load::files(&mut found, None);
+    let loaded = load::files(&mut found, None, FieldValidation::Ignore);
     found.end().map_err(|problems| problems.to_string())?;
     let loaded = loaded.map_err(|problems| problems.to_string())?;
     let mut texts: Vec<String> = loaded.objects.iter().map(|object| object.pieces().concat()).collect();

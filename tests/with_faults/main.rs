@@ -28,4 +28,5 @@ mod install;
 mod pull;
 mod replicas;
 mod reports;
+mod schema;
 mod stage;

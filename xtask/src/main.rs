@@ -1,4 +1,4 @@
-//! Tasks of contributors: `cargo xtask test`, `cargo xtask docs`, `cargo xtask release`, `cargo xtask sbom`.
+//! Tasks of contributors: `cargo xtask test`, `cargo xtask docs`, `cargo xtask release`, `cargo xtask sbom`, `cargo xtask schema`.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -10,6 +10,7 @@ use release::Destination;
 mod docs;
 mod release;
 mod sbom;
+mod schema;
 mod test_run;
 
 /// The program, and its package.
@@ -20,11 +21,13 @@ usage: cargo xtask test
        cargo xtask docs
        cargo xtask release --to FOLDER|oci://REGISTRY [--programs FOLDER]
        cargo xtask sbom [--target TRIPLE]
+       cargo xtask schema
 
 test      installs the packages that the tests need, builds the real components, and runs all tests
 docs      builds the documentation as a site in target/docs, and installs mdBook the first time
 release   builds programs for amd64 and arm64, the image, the chart, bills of materials and checksums, and pushes image and chart
 sbom      prints the bill of materials of the program, as CycloneDX 1.5 JSON
+schema    writes the fields of Kubernetes' kinds, with which generate compares manifests, from Kubernetes' OpenAPI
 
   --to FOLDER|oci://REGISTRY   destination, such as oci://ghcr.io/argocd-ocm-cmp; all files are also in target/dist then
   --programs FOLDER            existing programs, such as amd64/argocd-ocm-cmp, instead of compiling them
@@ -69,6 +72,7 @@ fn run() -> Result<()> {
             let text = serde_json::to_string_pretty(&sbom::of(&target)?)?;
             Ok(writeln!(io::stdout(), "{text}")?)
         }
+        Some("schema") => schema::run(),
         Some("help" | "--help" | "-h") => Ok(write!(io::stdout(), "{USAGE}")?),
         _ => bail!("no command\n{USAGE}"),
     }

@@ -1,7 +1,7 @@
 //! Parses the objects of one file as Argo CD does: selects the documents that are manifests, and flattens lists.
 
 use super::object::{Fault, Object, Source};
-use manifest::problem::Location;
+use super::schema::{self, FieldValidation};
 use manifest::value::{Map, Value};
 use manifest::yaml;
 use std::borrow::Cow;
@@ -11,7 +11,27 @@ use std::path::Path;
 /// The texts that mark a manifest: Argo CD requires a file that contains all of them to parse.
 const MANIFEST_MARKS: [&str; 3] = ["apiVersion:", "kind:", "metadata:"];
 
-/// Parses the objects of a file; `file` is its index in the list of files.
+/// The objects of a file.
+#[derive(Debug, Default)]
+pub struct Documents {
+    /// The objects, in the order of the file.
+    pub objects: Vec<Box<Object>>,
+    /// Warnings about kinds and fields, one line each.
+    pub notices: Vec<String>,
+}
+
+/// A file to parse.
+#[derive(Clone, Copy, Debug)]
+pub struct File<'a> {
+    /// The index in the list of files.
+    pub index: usize,
+    /// The name, for messages.
+    pub name: &'a str,
+    /// The text.
+    pub text: &'a str,
+}
+
+/// Parses the objects of a file.
 ///
 /// In a YAML file a document is a manifest if it is a mapping with a `kind`. The first document that is not, or that does not
 /// parse, is an error if a manifest precedes it or if the text looks like one; otherwise the file is not a manifest (values of a
@@ -19,12 +39,15 @@ const MANIFEST_MARKS: [&str; 3] = ["apiVersion:", "kind:", "metadata:"];
 ///
 /// # Errors
 /// Returns one line for every invalid object, or for the location of a syntax error.
-pub fn objects(file: usize, name: &str, text: &str) -> Result<Vec<Box<Object>>, Vec<String>> {
-    let mut reading = DocumentReader::new(file, name);
-    if Path::new(name).extension().is_some_and(|extension| extension == "json") {
-        reading.json(text);
+pub fn objects(file: File<'_>, validation: FieldValidation) -> Result<Documents, Vec<String>> {
+    let mut reading = DocumentReader::new(file, validation);
+    if Path::new(file.name)
+        .extension()
+        .is_some_and(|extension| extension == "json")
+    {
+        reading.json();
     } else {
-        reading.yaml(text);
+        reading.yaml();
     }
     reading.done()
 }
@@ -33,46 +56,49 @@ pub fn objects(file: usize, name: &str, text: &str) -> Result<Vec<Box<Object>>, 
 ///
 /// # Errors
 /// Returns one line for every invalid object, or for the location of a syntax error.
-pub fn rendered(file: usize, name: &str, text: &str) -> Result<Vec<Box<Object>>, Vec<String>> {
+pub fn rendered(file: File<'_>, validation: FieldValidation) -> Result<Documents, Vec<String>> {
     let mut reading = DocumentReader {
         may_be_no_manifest: false,
-        ..DocumentReader::new(file, name)
+        ..DocumentReader::new(file, validation)
     };
-    reading.yaml(text);
+    reading.yaml();
     reading.done()
 }
 
 struct DocumentReader<'a> {
-    file: usize,
-    name: &'a str,
+    file: File<'a>,
+    validation: FieldValidation,
     /// True if the file need not be a manifest.
     may_be_no_manifest: bool,
-    objects: Vec<Box<Object>>,
+    read: Documents,
     problems: Vec<String>,
 }
 
 impl<'a> DocumentReader<'a> {
-    fn new(file: usize, name: &'a str) -> Self {
+    fn new(file: File<'a>, validation: FieldValidation) -> Self {
         Self {
             file,
-            name,
+            validation,
             may_be_no_manifest: true,
-            // Most files contain one object, and all are kept until the last is read.
-            objects: Vec::with_capacity(1),
+            read: Documents {
+                // Most files contain one object, and all are kept until the last is read.
+                objects: Vec::with_capacity(1),
+                notices: Vec::new(),
+            },
             problems: Vec::new(),
         }
     }
 
-    fn done(self) -> Result<Vec<Box<Object>>, Vec<String>> {
+    fn done(self) -> Result<Documents, Vec<String>> {
         if self.problems.is_empty() {
-            Ok(self.objects)
+            Ok(self.read)
         } else {
             Err(self.problems)
         }
     }
 
-    fn json(&mut self, text: &str) {
-        match yaml::json(text) {
+    fn json(&mut self) {
+        match yaml::json(self.file.text) {
             Ok(value) => {
                 let source = self.source(1, 1);
                 match manifest(value) {
@@ -84,7 +110,8 @@ impl<'a> DocumentReader<'a> {
         }
     }
 
-    fn yaml(&mut self, text: &str) {
+    fn yaml(&mut self) {
+        let text = self.file.text;
         let mut manifests = 0;
         for document in yaml::documents(text) {
             let (source, found) = match document {
@@ -108,11 +135,12 @@ impl<'a> DocumentReader<'a> {
     }
 
     fn source(&self, line: usize, document: usize) -> Source {
-        Source::document(self.file, line, document)
+        Source::document(self.file.index, line, document)
     }
 
     fn refuse(&mut self, source: Source, why: &str) {
-        self.problems.push(format!("{}: {why}", source.location(self.name)));
+        self.problems
+            .push(format!("{}: {why}", source.location(self.file.name)));
     }
 
     /// Adds the object, or the items of a list: any object with an `items` list, one level deep.
@@ -142,12 +170,36 @@ impl<'a> DocumentReader<'a> {
 
     fn add_one(&mut self, fields: Map<'_>, source: Source) {
         let called = ObjectName::of(&fields);
-        match Object::new(fields, source) {
-            Ok(object) => self.objects.push(Box::new(object)),
-            Err(fault) => {
-                let location: Location<'_> = source.location(self.name);
-                self.problems.push(format!("{location}: {called}: {fault}"));
+        let findings = match self.validation {
+            FieldValidation::Ignore => Vec::new(),
+            FieldValidation::Strict | FieldValidation::Warn => schema::check(&fields),
+        };
+        let object = Object::new(fields, source);
+        if let (Ok(_), []) = (&object, &*findings) {
+            self.read.objects.extend(object.map(Box::new));
+            return;
+        }
+        // Only messages need the lines of fields, so only here the text is parsed again for them.
+        let positions = yaml::Positions::of(self.file.text, source.document as usize);
+        let message = |path: &str, why: &dyn fmt::Display| {
+            let path = source
+                .item
+                .map_or(path.to_owned(), |item| format!("items[{}].{path}", item.get() - 1));
+            let line = positions.as_ref().and_then(|positions| positions.line_of(&path));
+            let source = line.map_or(source, |line| source.at_line(line));
+            format!("{}: {called}: {why}", source.location(self.file.name))
+        };
+        for finding in findings {
+            let line = message(&finding.path, &finding.message);
+            if finding.refused && self.validation == FieldValidation::Strict {
+                self.problems.push(line);
+            } else {
+                self.read.notices.push(line);
             }
+        }
+        match object {
+            Ok(object) => self.read.objects.push(Box::new(object)),
+            Err(fault) => self.problems.push(message(&fault.path(), &fault)),
         }
     }
 }
@@ -213,8 +265,13 @@ impl fmt::Display for ObjectName<'_> {
 mod tests {
     use super::*;
 
-    fn names(file: &str, text: &str) -> Result<Vec<String>, Vec<String>> {
-        objects(0, file, text).map(|objects| objects.iter().map(|object| object.key.name.to_string()).collect())
+    fn file<'a>(name: &'a str, text: &'a str) -> File<'a> {
+        File { index: 0, name, text }
+    }
+
+    fn names(name: &str, text: &str) -> Result<Vec<String>, Vec<String>> {
+        let read = objects(file(name, text), FieldValidation::Warn)?;
+        Ok(read.objects.iter().map(|object| object.key.name.to_string()).collect())
     }
 
     fn pod(name: &str) -> String {
@@ -251,11 +308,15 @@ mod tests {
     #[test]
     fn every_rendered_document_must_be_a_manifest() {
         for text in ["replicas: 3\n", "metadata: {name: a}\n", "- a\n", "{{ if }}\n"] {
-            assert!(rendered(0, "templates/a.yaml", text).is_err(), "{text}");
+            assert!(
+                rendered(file("templates/a.yaml", text), FieldValidation::Warn).is_err(),
+                "{text}"
+            );
         }
         for text in ["", "---\n# nothing\n---\n", "null\n"] {
             assert!(
-                rendered(0, "templates/a.yaml", text).is_ok_and(|objects| objects.is_empty()),
+                rendered(file("templates/a.yaml", text), FieldValidation::Warn)
+                    .is_ok_and(|read| read.objects.is_empty()),
                 "{text}"
             );
         }
@@ -304,9 +365,37 @@ mod tests {
         assert_eq!(
             names("a.yaml", two),
             Err(vec![
-                "a.yaml:1: document 1: Pod: metadata.name is a number, not text: put it in quotes".to_owned(),
+                "a.yaml:3: document 1: Pod: metadata.name is a number, not text: put it in quotes".to_owned(),
                 "a.yaml:5: document 2: Pod b: apiVersion is missing".to_owned(),
             ])
         );
+    }
+
+    #[test]
+    fn names_the_lines_of_fields() {
+        let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespase: b\n---\napiVersion: v1\nkind: List\nitems:\n\
+                    - apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: b}\n  data:\n    port: 8080\n";
+        let refused = objects(file("a.yaml", text), FieldValidation::Strict).expect_err("two problems");
+        assert_eq!(
+            refused,
+            [
+                "a.yaml:5: document 1: ConfigMap a: metadata.namespase is not a field of Kubernetes metadata: correct or remove it",
+                "a.yaml:14: document 2, item 1: ConfigMap b: data.port is a number, not text: put it in quotes",
+            ]
+        );
+    }
+
+    #[test]
+    fn warns_of_what_strict_validation_refuses() {
+        let text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, dat: {}}";
+        let read = |validation| objects(file("a.yaml", text), validation);
+        let warned = read(FieldValidation::Warn).expect("one object");
+        assert_eq!(warned.objects.len(), 1);
+        let line =
+            "a.yaml:1: document 1: ConfigMap a: dat is not a field of Kubernetes 1.29 to 1.37: correct or remove it";
+        assert_eq!(warned.notices, [line]);
+        assert_eq!(read(FieldValidation::Strict).expect_err("a problem"), [line]);
+        let ignored = read(FieldValidation::Ignore).expect("one object");
+        assert_eq!(ignored.notices, [""; 0]);
     }
 }

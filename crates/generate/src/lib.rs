@@ -13,11 +13,6 @@
 //! A pure function of the files and the settings: it never asks an API server, because Argo CD caches the output for a day and
 //! the sidecar has no token. Only kustomize and helm may fetch remote bases, from addresses that the platform allows.
 
-#![expect(
-    clippy::vec_box,
-    reason = "objects are large and pass from stage to stage: a pointer moves, and no stage needs a second copy of all"
-)]
-
 pub mod annotations;
 pub mod buckets;
 mod canonical;
@@ -40,6 +35,7 @@ pub mod placed;
 pub mod placement;
 pub mod policy;
 pub mod print;
+pub mod schema;
 pub mod settings;
 pub mod source;
 pub mod update_strategy;
@@ -89,7 +85,9 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
     let of_variants = variants
         .iter_mut()
         .flat_map(|variant| variant.manifests.notices.split_off(0));
-    let notices = without_repeats(settings.notices.iter().cloned().chain(of_variants).collect());
+    let notices = bounded(without_repeats(
+        settings.notices.iter().cloned().chain(of_variants).collect(),
+    ));
     let deliveries = collect_all(variants.into_iter().map(|Variant { recipients, manifests }| {
         let templates = templates(manifests, rules, &options, settings)?;
         Ok(Delivery { recipients, templates })
@@ -134,6 +132,18 @@ fn without_repeats(mut lines: Vec<String>) -> Vec<String> {
     let mut seen = HashSet::new();
     lines.retain(|line| seen.insert(line.clone()));
     lines
+}
+
+/// The maximum number of warnings; the others are counted. They would fill the log of the sidecar at every refresh.
+const NOTICES_MAX: usize = 100;
+
+fn bounded(mut notices: Vec<String>) -> Vec<String> {
+    let more = notices.len().saturating_sub(NOTICES_MAX);
+    if more > 0 {
+        notices.truncate(NOTICES_MAX);
+        notices.push(format!("and {more} more warnings"));
+    }
+    notices
 }
 
 impl Delivery<'_> {

@@ -2,11 +2,13 @@
 //! [`documents`]. The result does not depend on the timing of threads.
 
 use super::discover::ManifestFile;
-use super::documents;
+use super::documents::{self, Documents, File as ManifestText};
 use super::object::Object;
+use super::schema::FieldValidation;
 use manifest::problem::{Problems, plain};
 use manifest::yaml;
 use memchr::memmem::Finder;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +31,8 @@ pub struct Files {
     pub names: Vec<String>,
     /// The objects of all files, in the order of the files.
     pub objects: Vec<Box<Object>>,
+    /// Warnings about kinds and fields, one line each.
+    pub notices: Vec<String>,
 }
 
 /// Reads the files as they are found. This thread must have [`yaml::STACK`] bytes of stack.
@@ -36,7 +40,11 @@ pub struct Files {
 /// # Errors
 /// Returns an error with all problems of all files; or a single one if the files together exceed `max_size` bytes or a thread
 /// cannot be started.
-pub fn files(mut found: impl Iterator<Item = ManifestFile> + Send, max_size: Option<u64>) -> Result<Files, Problems> {
+pub fn files(
+    mut found: impl Iterator<Item = ManifestFile> + Send,
+    max_size: Option<u64>,
+    validation: FieldValidation,
+) -> Result<Files, Problems> {
     let budget = Budget {
         max: max_size,
         read: AtomicU64::new(0),
@@ -56,10 +64,10 @@ pub fn files(mut found: impl Iterator<Item = ManifestFile> + Send, max_size: Opt
                 // The parser recurses, and documents may be nested deeply.
                 thread::Builder::new()
                     .stack_size(yaml::STACK)
-                    .spawn_scoped(scope, || work(&found, &budget))
+                    .spawn_scoped(scope, || work(&found, &budget, validation))
             })
             .collect();
-        let mut loaded = work(&found, &budget);
+        let mut loaded = work(&found, &budget, validation);
         for other in others {
             let done = other?.join().map_err(|_| io::Error::other("a thread stopped"))?;
             loaded.extend(done);
@@ -72,18 +80,26 @@ pub fn files(mut found: impl Iterator<Item = ManifestFile> + Send, max_size: Opt
         return Err(Problems::one(too_large(max)));
     }
     loaded.sort_unstable_by_key(|loaded| loaded.at);
-    let (names, objects): (Vec<_>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.name, loaded.objects)).unzip();
-    let objects = combined(objects)?;
-    Ok(Files { names, objects })
+    let (names, read): (Vec<_>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.name, loaded.read)).unzip();
+    let Documents { objects, notices } = combined(read)?;
+    Ok(Files {
+        names,
+        objects,
+        notices,
+    })
 }
 
 /// Parses the objects in the output of a tool, in order; each text has a name for messages.
 ///
 /// # Errors
 /// Returns an error with all problems of all texts.
-pub fn texts(texts: &[(String, &[u8])]) -> Result<Vec<Box<Object>>, Problems> {
+pub fn texts(texts: &[(String, &[u8])], validation: FieldValidation) -> Result<Documents, Problems> {
     let texts = texts.iter().enumerate();
-    combined(texts.map(|(at, (name, bytes))| decoded(at, name, bytes, documents::rendered)))
+    combined(texts.map(|(index, (name, bytes))| {
+        let text = decoded(name, bytes)?;
+        let text = &text;
+        documents::rendered(ManifestText { index, name, text }, validation)
+    }))
 }
 
 /// Returns the message about manifests of more than `max` bytes.
@@ -95,26 +111,30 @@ pub fn too_large(max: u64) -> String {
     )
 }
 
-fn combined(
-    loaded: impl IntoIterator<Item = Result<Vec<Box<Object>>, Vec<String>>>,
-) -> Result<Vec<Box<Object>>, Problems> {
-    let mut objects = Vec::new();
+fn combined(read: impl IntoIterator<Item = Result<Documents, Vec<String>>>) -> Result<Documents, Problems> {
+    let mut all = Documents::default();
     let mut problems = Vec::new();
-    for loaded in loaded {
-        match loaded {
-            Ok(found) if objects.is_empty() => objects = found,
-            Ok(found) => objects.extend(found),
+    for read in read {
+        match read {
+            Ok(Documents { objects, notices }) => {
+                if all.objects.is_empty() {
+                    all.objects = objects;
+                } else {
+                    all.objects.extend(objects);
+                }
+                all.notices.extend(notices);
+            }
             Err(found) => problems.extend(found),
         }
     }
-    Problems::or(problems, objects)
+    Problems::or(problems, all)
 }
 
 struct Loaded {
     /// The index among all files.
     at: usize,
     name: String,
-    objects: Result<Vec<Box<Object>>, Vec<String>>,
+    read: Result<Documents, Vec<String>>,
 }
 
 /// The number of bytes that all threads together may read.
@@ -136,7 +156,11 @@ impl Budget {
 }
 
 /// Reads files until there are no more.
-fn work(found: &Mutex<impl Iterator<Item = (usize, ManifestFile)>>, budget: &Budget) -> Vec<Loaded> {
+fn work(
+    found: &Mutex<impl Iterator<Item = (usize, ManifestFile)>>,
+    budget: &Budget,
+    validation: FieldValidation,
+) -> Vec<Loaded> {
     let mut loaded = Vec::new();
     let mut bytes = Vec::new();
     loop {
@@ -148,8 +172,8 @@ fn work(found: &Mutex<impl Iterator<Item = (usize, ManifestFile)>>, budget: &Bud
             return loaded;
         }
         for (at, file) in some {
-            let objects = match read(&file, budget, &mut bytes) {
-                Ok(true) => objects_of(at, &file.name, &bytes),
+            let read = match read(&file, budget, &mut bytes) {
+                Ok(true) => documents_of(at, &file.name, &bytes, validation),
                 Ok(false) => return loaded,
                 Err(error) => Err(vec![format!(
                     "{}: the file cannot be read: {}",
@@ -158,7 +182,7 @@ fn work(found: &Mutex<impl Iterator<Item = (usize, ManifestFile)>>, budget: &Bud
                 )]),
             };
             let name = file.name;
-            loaded.push(Loaded { at, name, objects });
+            loaded.push(Loaded { at, name, read });
         }
     }
 }
@@ -177,23 +201,16 @@ fn read(file: &ManifestFile, budget: &Budget, bytes: &mut Vec<u8>) -> io::Result
     Ok(true)
 }
 
-fn objects_of(at: usize, name: &str, bytes: &[u8]) -> Result<Vec<Box<Object>>, Vec<String>> {
+fn documents_of(index: usize, name: &str, bytes: &[u8], validation: FieldValidation) -> Result<Documents, Vec<String>> {
     if SKIP_MARK.find(bytes).is_some() {
-        return Ok(Vec::new());
+        return Ok(Documents::default());
     }
-    decoded(at, name, bytes, documents::objects)
+    let text = &decoded(name, bytes)?;
+    documents::objects(ManifestText { index, name, text }, validation)
 }
 
-fn decoded(
-    at: usize,
-    name: &str,
-    bytes: &[u8],
-    read: impl Fn(usize, &str, &str) -> Result<Vec<Box<Object>>, Vec<String>>,
-) -> Result<Vec<Box<Object>>, Vec<String>> {
-    match yaml::decode(bytes) {
-        Ok(text) => read(at, name, &text),
-        Err(error) => Err(vec![format!("{name}:{}: {}", error.line, error.message)]),
-    }
+fn decoded<'b>(name: &str, bytes: &'b [u8]) -> Result<Cow<'b, str>, Vec<String>> {
+    yaml::decode(bytes).map_err(|error| vec![format!("{name}:{}: {}", error.line, error.message)])
 }
 
 #[cfg(test)]
@@ -217,7 +234,7 @@ mod tests {
             path: scratch.path().join(name),
             name: name.clone(),
         });
-        let loaded = super::files(found, None).expect("good files");
+        let loaded = super::files(found, None, FieldValidation::Warn).expect("good files");
         assert_eq!(loaded.names, names);
         assert_eq!(loaded.objects.len(), 450);
         for object in &loaded.objects {
@@ -232,7 +249,9 @@ mod tests {
             path: PathBuf::from("/nonexistent/web.yaml"),
             name: "web.yaml".to_owned(),
         }];
-        let message = super::files(files.into_iter(), None).unwrap_err().to_string();
+        let message = super::files(files.into_iter(), None, FieldValidation::Warn)
+            .unwrap_err()
+            .to_string();
         assert_eq!(
             message,
             "error: web.yaml: the file cannot be read: no such file or directory\n"

@@ -55,6 +55,15 @@ impl Source {
         }
     }
 
+    /// Returns the location with the line of a field.
+    #[must_use]
+    pub fn at_line(self, line: usize) -> Self {
+        Self {
+            line: u32::try_from(line).unwrap_or(u32::MAX),
+            ..self
+        }
+    }
+
     /// Returns the location for display; `path` is the name of the file.
     #[must_use]
     pub fn location(self, path: &str) -> Location<'_> {
@@ -205,6 +214,23 @@ pub enum Fault {
     /// An object that cannot be printed for Argo CD.
     #[error(transparent)]
     Unprintable(#[from] json::Error),
+}
+
+impl Fault {
+    /// Returns the path of the field that is invalid; empty for the object as a whole.
+    #[must_use]
+    pub fn path(&self) -> Cow<'_, str> {
+        match self {
+            Self::Type { field, .. } => field.into(),
+            Self::ApiVersion(_) => "apiVersion".into(),
+            Self::Name(_) | Self::NameOfNamespace(_) => "metadata.name".into(),
+            Self::Namespace(_) => "metadata.namespace".into(),
+            Self::GenerateName => "metadata.generateName".into(),
+            Self::Wave(_) | Self::Annotation(_) => "metadata.annotations".into(),
+            Self::UnknownMetadata(field) => format!("metadata.{field}").into(),
+            Self::Missing(_) | Self::Huge | Self::Unprintable(_) => "".into(),
+        }
+    }
 }
 
 fn remediation(wanted: &str, is: &str) -> &'static str {

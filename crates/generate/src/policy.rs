@@ -34,6 +34,9 @@ pub const MOUNTED: &str = "/etc/argocd-ocm-cmp/policy.yaml";
 /// The name of the ConfigMap that contains the policy.
 pub const CONFIG_MAP: &str = "argocd-ocm-cmp-policy";
 
+/// The key of the policy in the ConfigMap, and the name of the file in the sidecar.
+pub const CONFIG_MAP_KEY: &str = "policy.yaml";
+
 /// A policy.
 #[derive(Clone, Debug)]
 pub struct Policy {

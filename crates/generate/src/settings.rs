@@ -20,6 +20,7 @@ use super::policy::{Executor, Rules};
 use super::source::{HelmSettings, Input, Kind, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
 use super::update_strategy::Strategy;
 use crate::confine::Isolation;
+use crate::schema::FieldValidation;
 use manifest::kinds::GroupKind;
 use manifest::problem::Problems;
 use ocm::names::{ClusterName, WorkName};
@@ -32,6 +33,7 @@ use values::{expanded, glob, plural};
 
 pub use crate::env::Env;
 pub use parameter_announcements::announcements;
+pub(super) use suggestions::similar;
 pub use table::{SETTINGS, Setting, ValueType};
 
 /// The values typed on the command line, by the name of the setting.
@@ -394,6 +396,7 @@ fn source(
             .collect(),
         tools,
         selection,
+        validation: sources.value(&table::VALIDATE, FieldValidation::from_str),
         overlays: sources.map(&table::OVERLAYS, true, |cluster| {
             ClusterName::from_str(cluster).map(|cluster| cluster.to_string())
         }),

@@ -15,8 +15,10 @@ mod strvals;
 mod tool;
 
 use super::discover::{self, Selection};
+use super::documents::Documents;
 use super::load;
 use super::object::Object;
+use super::schema::FieldValidation;
 use super::settings::{Recipient, Settings, Target};
 use super::validate;
 use bounds::{Repository, Target as PathTarget};
@@ -119,6 +121,8 @@ pub struct Source {
     pub remotes: Remotes,
     /// The settings for running the tools that render manifests.
     pub tools: Tools,
+    /// The comparison of objects with Kubernetes' kinds and fields.
+    pub validation: FieldValidation,
     /// The overlays: paths relative to the folder, by cluster. They may name clusters that are not targets.
     pub overlays: BTreeMap<String, String>,
 }
@@ -368,10 +372,15 @@ fn directory(folder: &Path, below: &str, source: &Source) -> Result<Manifests, P
         ..source.selection.clone()
     };
     let mut found = discover::manifests(folder, below, &source.path, &selection)?;
-    let loaded = load::files(&mut found, selection.max_size);
+    let loaded = load::files(&mut found, selection.max_size, source.validation);
     // Report an unlistable folder first: it is the cause of other problems.
-    let notices = found.end()?;
-    let load::Files { names, objects } = loaded?;
+    let mut notices = found.end()?;
+    let load::Files {
+        names,
+        objects,
+        notices: of_files,
+    } = loaded?;
+    notices.extend(of_files);
     Ok(Manifests {
         objects,
         files: names,
@@ -396,11 +405,11 @@ fn rendered(texts: Vec<(String, &[u8])>, size: usize, source: &Source) -> Result
     if let Some(max) = source.selection.max_size.filter(|&max| size as u64 > max) {
         return Err(Problems::one(load::too_large(max)));
     }
-    let objects = load::texts(&texts)?;
+    let Documents { objects, notices } = load::texts(&texts, source.validation)?;
     Ok(Manifests {
         objects,
         files: texts.into_iter().map(|(name, _)| name).collect(),
-        notices: Vec::new(),
+        notices,
     })
 }
 

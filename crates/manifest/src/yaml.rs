@@ -10,6 +10,7 @@ mod graph;
 mod json;
 mod number;
 mod parse;
+mod positions;
 #[cfg(test)]
 mod properties;
 pub mod resolve;
@@ -22,6 +23,7 @@ mod write;
 use std::borrow::Cow;
 use std::fmt;
 
+pub use positions::Positions;
 pub use text::decode;
 pub use write::write;
 

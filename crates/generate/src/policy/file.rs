@@ -1,7 +1,8 @@
 //! Reads policy files, the only input of this module besides values.
 
-use super::{Policy, summary};
+use super::{CONFIG_MAP_KEY, Policy, summary};
 use manifest::problem::{Problems, plain};
+use manifest::value::{Map, Value};
 use manifest::yaml;
 use std::fs::File;
 use std::io::{self, Read};
@@ -49,14 +50,36 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns a summary of the policy at `path`: of all of it, or for one project.
+/// Returns a summary of the policy at `path`, or in the ConfigMap at `path`: of all of it, or for one project.
 ///
 /// # Errors
 /// Returns an error if the file is unreadable, is not a policy, or lets the project deliver nothing.
 pub fn check(path: &Path, project: Option<&str>) -> Result<String, Problems> {
-    let policy = load(path)?;
+    let text = text(path)?;
+    let shown = path.display();
+    let policy = match in_config_map(&text) {
+        Some(data) => {
+            let policy = data.get(CONFIG_MAP_KEY).and_then(Value::as_str);
+            let policy = policy.ok_or_else(|| {
+                Problems::one(format!(
+                    "{shown}: the ConfigMap has no policy: add it as {CONFIG_MAP_KEY}"
+                ))
+            })?;
+            Policy::parse(policy, &format!("{shown}: data.{CONFIG_MAP_KEY}"))?
+        }
+        None => Policy::parse(&text, &shown.to_string())?,
+    };
     match project {
         Some(project) => Ok(summary::of_project(&policy.rules_for(Some(project))?)),
         None => Ok(summary::of_policy(&policy)),
     }
+}
+
+/// Returns the `data` of a ConfigMap, if the text is one.
+fn in_config_map(text: &str) -> Option<Map<'_>> {
+    let document = yaml::documents(text).next()?.ok()?;
+    let fields = document.value.as_map()?;
+    let is_config_map = fields.get("kind").and_then(Value::as_str) == Some("ConfigMap");
+    let data = fields.get("data").and_then(Value::as_map);
+    is_config_map.then(|| data.cloned().unwrap_or_default())
 }

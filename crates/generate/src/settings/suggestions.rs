@@ -9,7 +9,7 @@ use std::borrow::Cow;
 const PREFIXES: [&str; 2] = ["ARGOCD_ENV_", "ARGOCD_OCM_CMP_"];
 
 /// Returns the candidate that differs from `name` by the fewest typing errors, if they are few.
-pub(super) fn similar<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+pub(in super::super) fn similar<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     // Names such as `env` and `data` are similar to many others.
     let max = name.len() / 6;
     let nearest = candidates.map(|it| (strsim::damerau_levenshtein(name, it), it)).min()?;

@@ -154,6 +154,13 @@ pub(super) static EXECUTOR: Setting = Setting::new("executor", Text("NAMESPACE/N
     .about(
         "ServiceAccount on the managed cluster, as `NAMESPACE/NAME`, whose permissions the agent uses to apply objects",
     );
+pub(super) static VALIDATE: Setting = Setting::new("validate", Text("MODE"), "Validation")
+    .also(&["ARGOCD_OCM_CMP_VALIDATE"])
+    .default("`warn`")
+    .about(
+        "Compare objects with the kinds and fields of Kubernetes 1.29 to 1.37: `strict` refuses what none of these versions accepts, \
+         `warn` only warns, `ignore` does not compare; custom resources are not compared",
+    );
 pub(super) static ALLOW_SECRETS: Setting = Setting::new("allow-secrets", Flag, "Deliver Secrets")
     .default("`false`")
     .about("Deliver Secrets unencrypted; everyone who can see the Application can read them");
@@ -315,6 +322,7 @@ pub static SETTINGS: &[&Setting] = &[
     &CONDITION_RULES,
     &FEEDBACK,
     &EXECUTOR,
+    &VALIDATE,
     &ALLOW_SECRETS,
     &ALLOW_EMPTY,
     &PLACEMENT,

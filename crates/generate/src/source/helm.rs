@@ -67,7 +67,7 @@ pub(super) fn render(
     let written = source.tools.run("helm", arguments, &chart, values, &needs)?;
     let written = written.map_err(|error| Problems::one(error_message(&error)))?;
     let mut manifests = rendered(by_template(&written.manifests), written.manifests.len(), source)?;
-    manifests.notices = written.notices("helm template");
+    manifests.notices.extend(written.notices("helm template"));
     Ok(manifests)
 }
 

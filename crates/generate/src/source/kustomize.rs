@@ -29,7 +29,7 @@ pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Mani
     let written = written.map_err(|ToolError(line)| Problems::one(format!("kustomize build: {}", shown(&line))))?;
     let texts = vec![("kustomize build".to_owned(), &*written.manifests)];
     let mut manifests = rendered(texts, written.manifests.len(), source)?;
-    manifests.notices = written.notices("kustomize build");
+    manifests.notices.extend(written.notices("kustomize build"));
     Ok(manifests)
 }
 

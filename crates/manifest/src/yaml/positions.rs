@@ -1,0 +1,140 @@
+//! The lines of the fields of a document, for messages.
+
+use super::graph::{Graph, Node};
+use super::resolve::Scalar;
+use super::scan::Scanner;
+use super::split::Chunks;
+use super::{parse, without_mark};
+
+/// The positions of the fields of a document.
+#[derive(Debug)]
+pub struct Positions<'a> {
+    text: &'a str,
+    /// The offset of the document in the text.
+    offset: usize,
+    graph: Graph<'a>,
+}
+
+impl<'a> Positions<'a> {
+    /// Parses a document of a file again; `number` counts from 1, see [`Document::number`](super::Document::number). Returns `None`
+    /// if the document is not there, or if the file is a stream of several JSON values.
+    #[must_use]
+    pub fn of(text: &'a str, number: usize) -> Option<Self> {
+        let mut chunks = Chunks::new(text, 0);
+        for _ in 1..number {
+            chunks.next()?.ok()?;
+        }
+        let (document, offset) = without_mark(&chunks.next()?.ok()?);
+        let mut graph = Graph::default();
+        parse::document(Scanner::new(document), &mut graph).ok()?;
+        Some(Self { text, offset, graph })
+    }
+
+    /// Returns the line of a field, from 1, or that of the innermost field on the path which is in the text. The path has the form
+    /// `spec.ports[0].port`; a key in it may contain dots, and may be in brackets.
+    #[must_use]
+    pub fn line_of(&self, path: &str) -> Option<usize> {
+        let mut line = None;
+        let (mut node, mut rest) = (0, path);
+        while let Some((at, child, after)) = self.child(node, rest) {
+            let before = &self.text.as_bytes()[..self.offset + at];
+            line = Some(memchr::memchr_iter(b'\n', before).count() + 1);
+            (node, rest) = (child, after.strip_prefix('.').unwrap_or(after));
+        }
+        line
+    }
+
+    /// Returns the position of the child that the path begins with, its node, and the rest of the path.
+    fn child<'p>(&self, node: usize, path: &'p str) -> Option<(usize, usize, &'p str)> {
+        match &self.graph.nodes.get(node)?.1 {
+            Node::Alias(node) => self.child(*node, path),
+            Node::Scalar { .. } => None,
+            Node::List(items) => {
+                let (at, rest) = path.strip_prefix('[')?.split_once(']')?;
+                let item = *items.get(at.parse::<usize>().ok()?)?;
+                Some((self.graph.nodes[item].0, item, rest))
+            }
+            Node::Map(children) => {
+                let pairs = children.chunks_exact(2);
+                let matching = pairs.filter_map(|pair| {
+                    let (at, key) = &self.graph.nodes[pair[0]];
+                    let Node::Scalar {
+                        value: Scalar::Text(key),
+                        ..
+                    } = key
+                    else {
+                        return None;
+                    };
+                    Some((*at, pair[1], after_key(path, key)?))
+                });
+                // With the keys `a` and `a.b`, the path `a.b` means the second. Of two equal keys, Kubernetes uses the last.
+                matching.min_by_key(|&(at, _, rest)| (rest.len(), std::cmp::Reverse(at)))
+            }
+        }
+    }
+}
+
+/// Returns the rest of a path that begins with a key.
+fn after_key<'p>(path: &'p str, key: &str) -> Option<&'p str> {
+    if let Some(rest) = path.strip_prefix('[').and_then(|path| path.strip_prefix(key)) {
+        return rest.strip_prefix(']');
+    }
+    let rest = path.strip_prefix(key)?;
+    (rest.is_empty() || rest.starts_with(['.', '['])).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+# a comment
+kind: Service
+---
+kind: ConfigMap
+data: &data
+  a.b: x
+  a:
+    b: [1,
+      {c: 2}]
+metadata:
+  labels: {app.kubernetes.io/name: 1,
+           x: y}
+copy: *data
+";
+
+    #[test]
+    fn finds_the_lines_of_fields() {
+        let positions = Positions::of(TEXT, 2).expect("the document");
+        for (path, line) in [
+            ("kind", 4),
+            ("data", 5),
+            ("data.a.b", 6),
+            ("data.a.b[0]", 6),
+            ("data.a", 7),
+            ("metadata.labels[x]", 12),
+            ("metadata.labels.app.kubernetes.io/name", 11),
+            ("copy.a", 7),
+            ("data.missing", 5),
+        ] {
+            assert_eq!(positions.line_of(path), Some(line), "{path}");
+        }
+        assert_eq!(positions.line_of("missing"), None);
+        assert_eq!(positions.line_of(""), None);
+    }
+
+    #[test]
+    fn finds_items_of_lists() {
+        let text = "items:\n- a: 1\n- b:\n  - c: 1\n    d: 2\n";
+        let positions = Positions::of(text, 1).expect("the document");
+        assert_eq!(positions.line_of("items[1].b[0].d"), Some(5));
+        assert_eq!(positions.line_of("items[7].b"), Some(1));
+    }
+
+    #[test]
+    fn has_no_positions_of_what_is_not_there() {
+        assert!(Positions::of(TEXT, 3).is_none());
+        assert!(Positions::of("{\"a\": 1}\n{\"a\": 2}", 2).is_none());
+        assert!(Positions::of("a: [", 1).is_none());
+    }
+}
