@@ -11,13 +11,12 @@ mod load;
 mod metrics;
 mod table;
 
-pub(crate) use controller::{Controller, writes};
+pub(crate) use controller::{Controller, cpu_of, writes};
 pub(crate) use load::{Load, WORKS, now, request};
-pub(crate) use metrics::Metrics;
+pub(crate) use metrics::{Metrics, Requests};
 pub(crate) use table::{NONE, Table};
 
 use anyhow::{Context, Result, bail};
-use metrics::Requests;
 use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -153,8 +153,8 @@ impl Controller {
     }
 }
 
-/// Returns the CPU time of a program that this benchmark started, user and system, in seconds.
-pub(super) fn cpu_of(program: &str) -> Result<f64> {
+/// Returns the CPU time of a program that this benchmark started and of its ended children, user and system, in seconds.
+pub(crate) fn cpu_of(program: &str) -> Result<f64> {
     /// The number of clock ticks per second in `/proc`.
     const TICKS: f64 = 100.0;
     let ours = std::process::id().to_string();
@@ -169,7 +169,7 @@ pub(super) fn cpu_of(program: &str) -> Result<f64> {
         };
         let fields: Vec<&str> = fields.split(' ').collect();
         if name.ends_with(&format!("({program}")) && fields[1] == ours {
-            for field in &fields[11..13] {
+            for field in &fields[11..15] {
                 ticks += field.parse::<f64>()?;
             }
         }

@@ -25,7 +25,8 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    pub(super) fn new(client: Client, size: Size) -> Self {
+    /// Creates the load of this size; it sends nothing yet.
+    pub(crate) fn new(client: Client, size: Size) -> Self {
         Self { client, size }
     }
 

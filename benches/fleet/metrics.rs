@@ -21,13 +21,13 @@ impl Metrics {
 }
 
 /// The numbers of requests to the API server for the kinds that the controller uses.
-pub(super) struct Requests {
-    pub(super) lists: u64,
-    pub(super) writes: u64,
+pub(crate) struct Requests {
+    pub(crate) lists: u64,
+    pub(crate) writes: u64,
 }
 
 impl Requests {
-    pub(super) async fn of(client: &Client) -> Result<Self> {
+    pub(crate) async fn of(client: &Client) -> Result<Self> {
         let metrics = Metrics(client.request_text(Request::get("/metrics").body(Vec::new())?).await?);
         let sum = |verbs: &[&str]| {
             let kinds = [
@@ -62,7 +62,7 @@ impl Requests {
         })
     }
 
-    pub(super) fn since(&self, before: &Self) -> Self {
+    pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             lists: self.lists - before.lists,
             writes: self.writes - before.writes,

@@ -46,6 +46,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("cargo bench --bench controller -- 20000 2000", "it takes half an hour"),
     ("cargo bench --bench pull", "it takes minutes"),
     ("cargo bench --bench agents", "it takes minutes"),
+    ("cargo bench --bench commit -- 1000 6", "it takes half an hour"),
+    ("cargo bench --bench feedback", "it takes minutes"),
     ("cargo bench --bench reports", "it takes minutes"),
     (
         "kubectl -n argocd rollout status deployment/argocd-repo-server",

@@ -17,6 +17,16 @@ const SERVER_SET: [&str; 9] = [
     "uid",
 ];
 
+/// The fields of `metadata` that manifests may set.
+pub(super) const METADATA: [&str; 6] = [
+    "annotations",
+    "finalizers",
+    "labels",
+    "name",
+    "namespace",
+    "ownerReferences",
+];
+
 /// The annotations that kubectl and the Deployment controller write; exported manifests contain them. Server-side apply would
 /// conflict with the owner of the second.
 const SET_BY_OTHERS: [&str; 2] = [

@@ -3,7 +3,7 @@
 use super::object::{Fault, Object, Source};
 use super::schema::{self, FieldValidation};
 use manifest::value::{Map, Value};
-use manifest::yaml;
+use manifest::yaml::{self, Positions};
 use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
@@ -65,8 +65,16 @@ pub fn rendered(file: File<'_>, validation: FieldValidation) -> Result<Documents
     reading.done()
 }
 
+/// The number of documents in a file whose fields have their own lines in messages. Each costs a search from the start of the file,
+/// and another parse.
+const LOCATED_MAX: usize = 100;
+
 struct DocumentReader<'a> {
     file: File<'a>,
+    /// The document that was last parsed for the lines of its fields, and their positions.
+    located: Option<(u32, Option<Positions<'a>>)>,
+    /// The number of documents that were parsed for that.
+    located_count: usize,
     validation: FieldValidation,
     /// True if the file need not be a manifest.
     may_be_no_manifest: bool,
@@ -78,6 +86,8 @@ impl<'a> DocumentReader<'a> {
     fn new(file: File<'a>, validation: FieldValidation) -> Self {
         Self {
             file,
+            located: None,
+            located_count: 0,
             validation,
             may_be_no_manifest: true,
             read: Documents {
@@ -168,6 +178,27 @@ impl<'a> DocumentReader<'a> {
         }
     }
 
+    /// Returns the location with the line of a field. Only messages need it, so only for them the document is parsed again.
+    fn at_field(&mut self, source: Source, path: &str) -> Source {
+        if self
+            .located
+            .as_ref()
+            .is_none_or(|(document, _)| *document != source.document)
+        {
+            self.located_count += 1;
+            let positions = (self.located_count <= LOCATED_MAX)
+                .then(|| Positions::of(self.file.text, source.document as usize))
+                .flatten();
+            self.located = Some((source.document, positions));
+        }
+        let positions = self.located.as_ref().and_then(|(_, positions)| positions.as_ref());
+        let line = match source.item {
+            Some(item) => positions.and_then(|it| it.line_of(&format!("items[{}].{path}", item.get() - 1))),
+            None => positions.and_then(|it| it.line_of(path)),
+        };
+        line.map_or(source, |line| source.at_line(line))
+    }
+
     fn add_one(&mut self, fields: Map<'_>, source: Source) {
         let called = ObjectName::of(&fields);
         let findings = match self.validation {
@@ -179,18 +210,12 @@ impl<'a> DocumentReader<'a> {
             self.read.objects.extend(object.map(Box::new));
             return;
         }
-        // Only messages need the lines of fields, so only here the text is parsed again for them.
-        let positions = yaml::Positions::of(self.file.text, source.document as usize);
-        let message = |path: &str, why: &dyn fmt::Display| {
-            let path = source
-                .item
-                .map_or(path.to_owned(), |item| format!("items[{}].{path}", item.get() - 1));
-            let line = positions.as_ref().and_then(|positions| positions.line_of(&path));
-            let source = line.map_or(source, |line| source.at_line(line));
-            format!("{}: {called}: {why}", source.location(self.file.name))
+        let message = |this: &mut Self, path: &str, why: &dyn fmt::Display| {
+            let source = this.at_field(source, path);
+            format!("{}: {called}: {why}", source.location(this.file.name))
         };
         for finding in findings {
-            let line = message(&finding.path, &finding.message);
+            let line = message(self, &finding.path, &finding.message);
             if finding.refused && self.validation == FieldValidation::Strict {
                 self.problems.push(line);
             } else {
@@ -199,7 +224,10 @@ impl<'a> DocumentReader<'a> {
         }
         match object {
             Ok(object) => self.read.objects.push(Box::new(object)),
-            Err(fault) => self.problems.push(message(&fault.path(), &fault)),
+            Err(fault) => {
+                let line = message(self, &fault.path(), &fault);
+                self.problems.push(line);
+            }
         }
     }
 }
@@ -379,7 +407,7 @@ mod tests {
         assert_eq!(
             refused,
             [
-                "a.yaml:5: document 1: ConfigMap a: metadata.namespase is not a field of Kubernetes metadata: correct or remove it",
+                "a.yaml:5: document 1: ConfigMap a: metadata.namespase is not a field of Kubernetes metadata: did you mean namespace?",
                 "a.yaml:14: document 2, item 1: ConfigMap b: data.port is a number, not text: put it in quotes",
             ]
         );
@@ -397,5 +425,19 @@ mod tests {
         assert_eq!(read(FieldValidation::Strict).expect_err("a problem"), [line]);
         let ignored = read(FieldValidation::Ignore).expect("one object");
         assert_eq!(ignored.notices, [""; 0]);
+    }
+
+    #[test]
+    fn names_the_lines_of_fields_in_the_first_documents_only() {
+        let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  x: b\n---\n".repeat(LOCATED_MAX + 1);
+        let refused = objects(file("a.yaml", &text), FieldValidation::Warn).expect_err("problems");
+        let line = |line: usize| format!("a.yaml:{line}: ");
+        let last = refused.len() - 1;
+        assert!(
+            refused[last - 1].starts_with(&line((last - 1) * 6 + 5)),
+            "{}",
+            refused[last - 1]
+        );
+        assert!(refused[last].starts_with(&line(last * 6 + 1)), "{}", refused[last]);
     }
 }

@@ -85,14 +85,14 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
     let of_variants = variants
         .iter_mut()
         .flat_map(|variant| variant.manifests.notices.split_off(0));
-    let notices = bounded(without_repeats(
-        settings.notices.iter().cloned().chain(of_variants).collect(),
-    ));
+    let mut notices: Vec<String> = settings.notices.iter().cloned().chain(of_variants).collect();
     let deliveries = collect_all(variants.into_iter().map(|Variant { recipients, manifests }| {
         let templates = templates(manifests, rules, &options, settings)?;
         Ok(Delivery { recipients, templates })
     }))?;
     validate::output(deliveries.iter().map(Delivery::size), settings.max_output)?;
+    notices.extend(validate::repeated_output(deliveries.iter().map(Delivery::size)));
+    let notices = bounded(without_repeats(notices));
     Ok(Generated { deliveries, notices })
 }
 

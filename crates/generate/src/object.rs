@@ -7,7 +7,7 @@
 use super::annotations::{self, Annotations};
 use super::content_hash::CONTENT;
 use super::update_strategy::Strategy;
-use super::{canonical, hooks, order};
+use super::{canonical, hooks, order, schema};
 use manifest::json;
 use manifest::key::ObjectKey;
 use manifest::kinds::{GroupKind, Scope};
@@ -206,7 +206,7 @@ pub enum Fault {
     #[error(transparent)]
     Annotation(#[from] annotations::Fault),
     /// An unknown field of `metadata`.
-    #[error("metadata.{0} is not a field of Kubernetes metadata: correct or remove it")]
+    #[error("metadata.{0} is not a field of Kubernetes metadata: {remedy}", remedy = schema::remedy(.0, canonical::METADATA.into_iter()))]
     UnknownMetadata(String),
     /// An object larger than any ManifestWork.
     #[error("it has more than two gigabytes: leave it out with exclude")]
@@ -746,7 +746,7 @@ pub(crate) mod tests {
             ),
             (
                 "{apiVersion: v1, kind: Pod, metadata: {name: a, namespase: b}}",
-                "metadata.namespase is not a field of Kubernetes metadata: correct or remove it",
+                "metadata.namespase is not a field of Kubernetes metadata: did you mean namespace?",
             ),
             (
                 "{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {on: yes}}}",

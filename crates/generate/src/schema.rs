@@ -229,10 +229,7 @@ impl Schema {
             let path = Path::Key(&path, key);
             let Some(field) = rest.next_if(|field| field.name == key) else {
                 findings.add(path, true, || {
-                    let meant = nearest(key, fields.iter().map(|field| field.name));
-                    let remedy = meant.map_or("correct or remove it".to_owned(), |name| {
-                        format!("did you mean {name}?")
-                    });
+                    let remedy = remedy(key, fields.iter().map(|field| field.name));
                     format!("{path} is not a field of Kubernetes {}: {remedy}", self.all())
                 });
                 continue;
@@ -305,11 +302,10 @@ impl Schema {
         if served.is_empty() {
             served = same_kind().map(|line| line.api_version).collect();
         }
-        let meant = nearest(kind, of_group().map(|line| line.name));
-        let (path, remedy) = match meant {
-            _ if !served.is_empty() => ("apiVersion", format!("use {}", served.join(" or "))),
-            Some(name) => ("kind", format!("did you mean {name}?")),
-            None => ("kind", "correct or remove it".to_owned()),
+        let (path, remedy) = if served.is_empty() {
+            ("kind", remedy(kind, of_group().map(|line| line.name)))
+        } else {
+            ("apiVersion", format!("use {}", served.join(" or ")))
         };
         Some(Finding {
             path: path.to_owned(),
@@ -366,11 +362,13 @@ fn with_versions(text: &'static str) -> (&'static str, Versions) {
     (name, versions)
 }
 
-/// Returns the candidate that `name` probably means.
-fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str> + Clone) -> Option<&'c str> {
-    let mut all = candidates.clone();
-    all.find(|it| it.eq_ignore_ascii_case(name))
-        .or_else(|| similar(name, candidates))
+/// Returns what to do about a name that is none of the candidates.
+pub(super) fn remedy<'c>(name: &str, candidates: impl Iterator<Item = &'c str> + Clone) -> String {
+    let same = candidates.clone().find(|it| it.eq_ignore_ascii_case(name));
+    let meant = same.or_else(|| similar(name, candidates));
+    meant.map_or("correct or remove it".to_owned(), |name| {
+        format!("did you mean {name}?")
+    })
 }
 
 /// Returns true if Go's decoder accepts the text: it skips line breaks.
@@ -390,12 +388,20 @@ enum Path<'p> {
     Item(&'p Path<'p>, usize),
 }
 
+/// The number of characters of a key that messages show.
+const SHOWN_MAX: usize = 100;
+
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Path::Root => Ok(()),
-            Path::Key(Path::Root, key) => f.write_str(key),
-            Path::Key(parent, key) => write!(f, "{parent}.{key}"),
+            Path::Key(parent, key) => {
+                let dot = if matches!(parent, Path::Root) { "" } else { "." };
+                match key.char_indices().nth(SHOWN_MAX) {
+                    Some((end, _)) => write!(f, "{parent}{dot}{}…", &key[..end]),
+                    None => write!(f, "{parent}{dot}{key}"),
+                }
+            }
             Path::Item(parent, at) => write!(f, "{parent}[{at}]"),
         }
     }
@@ -593,6 +599,17 @@ mod tests {
         );
         let work = findings("{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork}");
         assert!(work.len() == 1 && !work[0].refused, "{work:?}");
+    }
+
+    #[test]
+    fn shortens_long_keys() {
+        let long = "k".repeat(1_000_000);
+        let found = messages(&format!("{{apiVersion: v1, kind: ConfigMap, data: {{? {long} : 1}}}}"));
+        let shown = &long[..SHOWN_MAX];
+        assert_eq!(
+            found,
+            [format!("data.{shown}… is a number, not text: put it in quotes")]
+        );
     }
 
     #[test]

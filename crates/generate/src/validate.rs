@@ -115,6 +115,24 @@ pub(super) fn within(bytes: u64, max: Option<u64>) -> Result<(), Problems> {
     }
 }
 
+/// The number of bytes of the same objects for several clusters from which a placement is much faster: see docs/scaling.md.
+const REPEATED_MAX: u64 = 10_000_000;
+
+/// Returns a warning if many clusters get the same objects; `deliveries` are the bytes of objects and the number of recipients.
+pub(super) fn repeated_output(deliveries: impl Iterator<Item = (u64, usize)>) -> Option<String> {
+    let total = |(bytes, recipients): (u64, usize)| bytes.saturating_mul(recipients as u64);
+    let largest = deliveries.filter(|&(_, recipients)| recipients > 1);
+    let largest = largest.max_by_key(|&delivery| total(delivery))?;
+    let (bytes, recipients) = largest;
+    (total(largest) > REPEATED_MAX).then(|| {
+        format!(
+            "{recipients} clusters get the same objects of {bytes} bytes each, so Argo CD renders, caches and compares {} bytes: use a \
+             placement, whose objects it compares once",
+            total(largest)
+        )
+    })
+}
+
 /// Checks the size of each ManifestWork. Only those of a placement can be too large, because a progressive rollout is not split.
 ///
 /// # Errors
@@ -136,6 +154,26 @@ pub(super) fn works(works: &[Template], settings: &Settings) -> Result<(), Probl
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn warns_of_large_output_that_clusters_share() {
+        let warning = |deliveries: &[(u64, usize)]| repeated_output(deliveries.iter().copied());
+        for few in [
+            vec![],
+            vec![(20_000_000, 1)],
+            vec![(10_000, 1000)],
+            vec![(9_000, 1000), (5_000_000, 1)],
+        ] {
+            assert_eq!(warning(&few), None, "{few:?}");
+        }
+        assert_eq!(
+            warning(&[(100, 2), (20_000, 1000)]).as_deref(),
+            Some(
+                "1000 clusters get the same objects of 20000 bytes each, so Argo CD renders, caches and compares 20000000 bytes: use a \
+                 placement, whose objects it compares once"
+            )
+        );
+    }
 
     #[test]
     fn refuses_output_beyond_the_limit() {

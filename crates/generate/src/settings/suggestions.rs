@@ -8,8 +8,15 @@ use std::borrow::Cow;
 /// of an Application.
 const PREFIXES: [&str; 2] = ["ARGOCD_ENV_", "ARGOCD_OCM_CMP_"];
 
+/// The length of a name from which none is similar.
+const NAME_MAX: usize = 100;
+
 /// Returns the candidate that differs from `name` by the fewest typing errors, if they are few.
 pub(in super::super) fn similar<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+    // The comparison needs time and memory for each pair of characters.
+    if name.len() > NAME_MAX {
+        return None;
+    }
     // Names such as `env` and `data` are similar to many others.
     let max = name.len() / 6;
     let nearest = candidates.map(|it| (strsim::damerau_levenshtein(name, it), it)).min()?;
@@ -85,5 +92,7 @@ mod tests {
         assert_eq!(similar("rolout", candidates.into_iter()), Some("rollout"));
         assert_eq!(similar("helm-value", candidates.into_iter()), Some("helm-values"));
         assert_eq!(similar("colour", candidates.into_iter()), None);
+        let long = "x".repeat(1_000_000);
+        assert_eq!(similar(&long, [&*long].into_iter()), None);
     }
 }
