@@ -445,6 +445,7 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::SETTINGS;
     use manifest::yaml;
 
     fn findings(text: &str) -> Vec<Finding> {
@@ -467,6 +468,12 @@ mod tests {
                 line.name
             );
         }
+    }
+
+    #[test]
+    fn setting_describes_the_versions() {
+        let setting = SETTINGS.iter().find(|setting| setting.name == "validate");
+        assert!(setting.is_some_and(|setting| setting.about.contains(&SCHEMA.all())));
     }
 
     #[test]
