@@ -18,19 +18,14 @@
 mod fleet;
 
 use anyhow::{Context, Result, ensure};
-use fleet::{Load, Requests, Table, cpu_of, seconds};
-use futures::StreamExt;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
-use kube::runtime::watcher::{self, Event, watcher};
+use fleet::{Latest, Load, Requests, Table, cpu_of, follow, lock, seconds, set, start_argocd};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testbed::{ArgoCd, GitRepository, Hub, Plugin};
+use testbed::{ArgoCd, GitRepository, Hub};
 
 /// The number of managed clusters.
 const CLUSTERS: usize = 1000;
@@ -82,23 +77,15 @@ async fn main() -> Result<()> {
 
 async fn measure(shape: Shape, clusters: usize, objects: usize, table: &mut Table) -> Result<()> {
     let scratch = TempDir::new()?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    std::fs::copy(root.join("plugin.yaml"), scratch.path().join("plugin.yaml"))?;
-    let programs = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp")).parent();
-    let programs = programs.context("a folder")?;
     let hub = Hub::start().await?;
-    let health_checks = root.join("deploy/argocd_cm.yaml");
-    let health_checks = health_checks.to_str().context("a plain path")?;
-    let manager = "--field-manager=argocd-ocm-cmp";
-    hub.kubectl(&["apply", "--server-side", manager, "-f", health_checks])?;
     let load = Load::new(hub.client().await?, (clusters, clusters));
     load.create_clusters().await?;
-    hub.start_argocd(ArgoCd {
+    let argocd = ArgoCd {
         resync: 180,
         application_sets: true,
-        ..ArgoCd::with_plugin(Plugin::new(scratch.path(), programs))
-    })
-    .await?;
+        ..ArgoCd::default()
+    };
+    start_argocd(&hub, scratch.path(), argocd).await?;
     if matches!(shape, Shape::Placement) {
         hub.start_ocm_controllers().await?;
         hub.bind_global_cluster_set().await?;
@@ -216,15 +203,12 @@ async fn create(shape: Shape, hub: &Hub, git: &GitRepository, clusters: usize) -
     hub.create(&application).await.map(drop)
 }
 
-/// The values that the works of managed clusters carry, which a watch updates.
-#[derive(Clone, Default)]
-struct Works(Arc<Mutex<State>>);
-
+/// The works of managed clusters, which a watch updates.
 #[derive(Default)]
-struct State {
-    /// By namespace: the value, and since when.
-    values: HashMap<String, (String, Instant)>,
-    last_event: Option<Instant>,
+struct Works {
+    /// The values that they carry, by namespace.
+    values: Latest<String, String>,
+    last_event: Arc<Mutex<Option<Instant>>>,
 }
 
 /// The times at which works changed.
@@ -236,30 +220,14 @@ struct Changed {
 impl Works {
     async fn watch(hub: &Hub) -> Result<Self> {
         let works = Self::default();
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
-            "work.open-cluster-management.io",
-            "v1",
-            "ManifestWork",
-        ));
-        let api: Api<DynamicObject> = Api::all_with(hub.client().await?, &resource);
-        let mut events = watcher(api, watcher::Config::default()).boxed();
-        let state = Arc::clone(&works.0);
-        tokio::spawn(async move {
-            while let Some(event) = events.next().await {
-                let Ok(Event::Apply(work) | Event::InitApply(work)) = event else {
-                    continue;
-                };
-                let labels = &work.data["spec"]["workload"]["manifests"][0]["metadata"]["labels"];
-                let value = labels["commit"].as_str().unwrap_or_default().to_owned();
-                let namespace = work.metadata.namespace.unwrap_or_default();
-                let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-                let now = Instant::now();
-                state.last_event = Some(now);
-                if state.values.get(&namespace).is_none_or(|(known, _)| *known != value) {
-                    state.values.insert(namespace, (value, now));
-                }
-            }
-        });
+        let (values, last_event) = (Arc::clone(&works.values), Arc::clone(&works.last_event));
+        follow(hub, "work.open-cluster-management.io/v1/ManifestWork", move |work| {
+            let labels = &work.data["spec"]["workload"]["manifests"][0]["metadata"]["labels"];
+            let value = labels["commit"].as_str().unwrap_or_default().to_owned();
+            *lock(&last_event) = Some(Instant::now());
+            set(&values, work.metadata.namespace.unwrap_or_default(), value);
+        })
+        .await?;
         Ok(works)
     }
 
@@ -267,8 +235,8 @@ impl Works {
         let deadline = Instant::now() + DEADLINE;
         loop {
             let mut times: Vec<Instant> = {
-                let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-                let of_value = state.values.values().filter(|(it, _)| it == value);
+                let values = lock(&self.values);
+                let of_value = values.values().filter(|(it, _)| it == value);
                 of_value.map(|(_, since)| *since).collect()
             };
             if times.len() == clusters {
@@ -287,7 +255,7 @@ impl Works {
     async fn until_quiet(&self) {
         const QUIET: Duration = Duration::from_secs(15);
         loop {
-            let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).last_event;
+            let last = *lock(&self.last_event);
             if last.is_none_or(|last| last.elapsed() > QUIET) {
                 return;
             }

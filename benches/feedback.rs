@@ -16,19 +16,18 @@
     reason = "a benchmark measures time and prints figures"
 )]
 
+mod fleet;
+
 use anyhow::{Context, Result, ensure};
-use futures::StreamExt;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
-use kube::runtime::watcher::{self, Event, watcher};
+use fleet::{Latest, follow, lock, set, start_argocd};
+use kube::api::DynamicObject;
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testbed::{ArgoCd, ControlPlane, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, Plugin};
+use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions};
 use tokio::task::JoinHandle;
 
 /// The number of Applications on each cluster.
@@ -48,18 +47,8 @@ async fn main() -> Result<()> {
     let number = std::env::args().find_map(|argument| argument.parse().ok());
     let number = number.unwrap_or(APPLICATIONS);
     let scratch = TempDir::new()?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    std::fs::copy(root.join("plugin.yaml"), scratch.path().join("plugin.yaml"))?;
-    let programs = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .parent()
-        .context("a folder")?;
     let hub = Hub::start().await?;
-    let health_checks = root.join("deploy/argocd_cm.yaml");
-    let health_checks = health_checks.to_str().context("a plain path")?;
-    let manager = "--field-manager=argocd-ocm-cmp";
-    hub.kubectl(&["apply", "--server-side", manager, "-f", health_checks])?;
-    hub.start_argocd(ArgoCd::with_plugin(Plugin::new(scratch.path(), programs)))
-        .await?;
+    start_argocd(&hub, scratch.path(), ArgoCd::default()).await?;
     let git = GitRepository::new()?;
     let files: Vec<_> = (0..number)
         .map(|at| (format!("{at}/web.yaml"), deployment(at)))
@@ -124,15 +113,13 @@ fn application(git: &GitRepository, cluster: &str, feedback: &str, at: usize) ->
 /// The observed state of the Applications of a cluster, which watches update.
 struct Stage {
     /// By the number of the Application: whether the Deployment is available on the cluster, and since when.
-    on_cluster: Latest<bool>,
+    on_cluster: Latest<usize, bool>,
     /// The health that the Application shows, and since when.
-    on_hub: Latest<String>,
+    on_hub: Latest<usize, String>,
     /// The number of changes of works.
     writes: Arc<Mutex<usize>>,
     tasks: Vec<JoinHandle<()>>,
 }
-
-type Latest<T> = Arc<Mutex<HashMap<usize, (T, Instant)>>>;
 
 impl Drop for Stage {
     fn drop(&mut self) {
@@ -142,32 +129,32 @@ impl Drop for Stage {
 
 impl Stage {
     async fn start(hub: &Hub, cluster: &ManagedCluster, name: &str) -> Result<Self> {
-        let on_cluster: Latest<bool> = Arc::default();
-        let on_hub: Latest<String> = Arc::default();
+        let on_cluster: Latest<usize, bool> = Arc::default();
+        let on_hub: Latest<usize, String> = Arc::default();
         let writes: Arc<Mutex<usize>> = Arc::default();
         let prefix = format!("{name}-");
         let deployments = follow(cluster, "apps/v1/Deployment", {
             let latest = Arc::clone(&on_cluster);
             move |object| {
-                set(
-                    &latest,
-                    number_of(object, "web-"),
-                    object["status"]["availableReplicas"] == 3,
-                );
+                if let Some(at) = number_of(&object, "web-") {
+                    set(&latest, at, object.data["status"]["availableReplicas"] == 3);
+                }
             }
         });
         let applications = follow(hub, "argoproj.io/v1alpha1/Application", {
             let latest = Arc::clone(&on_hub);
             move |object| {
-                let health = object["status"]["health"]["status"].as_str().unwrap_or_default();
-                set(&latest, number_of(object, &prefix), health.to_owned());
+                let health = object.data["status"]["health"]["status"].as_str().unwrap_or_default();
+                if let Some(at) = number_of(&object, &prefix) {
+                    set(&latest, at, health.to_owned());
+                }
             }
         });
         let works = follow(hub, "work.open-cluster-management.io/v1/ManifestWork", {
             let (writes, cluster) = (Arc::clone(&writes), name.to_owned());
             move |object| {
-                if object["metadata"]["namespace"] == cluster.as_str() {
-                    *writes.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+                if object.metadata.namespace.as_ref() == Some(&cluster) {
+                    *lock(&writes) += 1;
                 }
             }
         });
@@ -232,40 +219,6 @@ impl Stage {
     }
 }
 
-fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Records a value, and the time if it is new.
-fn set<T: PartialEq>(latest: &Latest<T>, at: Option<usize>, value: T) {
-    let Some(at) = at else { return };
-    let mut latest = lock(latest);
-    if latest.get(&at).is_none_or(|(is, _)| *is != value) {
-        latest.insert(at, (value, Instant::now()));
-    }
-}
-
-fn number_of(object: &Value, prefix: &str) -> Option<usize> {
-    object["metadata"]["name"].as_str()?.strip_prefix(prefix)?.parse().ok()
-}
-
-/// Passes all states of the objects of a kind, as `group/version/kind`, to a function.
-async fn follow(
-    hub: &ControlPlane,
-    kind: &str,
-    mut handle: impl FnMut(&Value) + Send + 'static,
-) -> Result<JoinHandle<()>> {
-    let [group, version, kind] = kind.split('/').collect::<Vec<_>>()[..] else {
-        anyhow::bail!("{kind} is no group, version and kind");
-    };
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    let api: Api<DynamicObject> = Api::all_with(hub.client().await?, &resource);
-    let mut events = watcher(api, watcher::Config::default()).boxed();
-    Ok(tokio::spawn(async move {
-        while let Some(event) = events.next().await {
-            if let Ok(Event::Apply(object) | Event::InitApply(object)) = event {
-                handle(&serde_json::to_value(object).unwrap_or_default());
-            }
-        }
-    }))
+fn number_of(object: &DynamicObject, prefix: &str) -> Option<usize> {
+    object.metadata.name.as_ref()?.strip_prefix(prefix)?.parse().ok()
 }

@@ -6,11 +6,13 @@
 
 #![allow(dead_code, unused_imports, reason = "each benchmark uses a part of it")]
 
+mod argocd;
 mod controller;
 mod load;
 mod metrics;
 mod table;
 
+pub(crate) use argocd::{Latest, follow, lock, set, start_argocd};
 pub(crate) use controller::{Controller, cpu_of, writes};
 pub(crate) use load::{Load, WORKS, now, request};
 pub(crate) use metrics::{Metrics, Requests};

@@ -212,16 +212,9 @@ fn every_command_is_run_or_excluded_with_a_reason() {
 fn program_parses_every_documented_command() {
     for command in commands() {
         for part in command.text.replace(['(', ')'], "|").split('|') {
-            let part = part
-                .split(" #")
-                .next()
-                .unwrap_or_default()
-                .split(" 2>")
-                .next()
-                .unwrap_or_default()
-                .split('>')
-                .next()
-                .unwrap_or_default();
+            let part = [" #", " 2>", ">"]
+                .into_iter()
+                .fold(part, |part, mark| part.split(mark).next().unwrap_or_default());
             let Some((_, words)) = part
                 .split_once("argocd-ocm-cmp ")
                 .filter(|(before, _)| !before.contains("kubectl"))

@@ -19,7 +19,8 @@ const FILE: &str = "crates/generate/src/schema/kubernetes.txt";
 
 /// Downloads the `OpenAPI` documents and writes the file.
 pub(crate) fn run() -> Result<()> {
-    let mut api = Api::default();
+    let all = (minor(RELEASES[0])?, minor(RELEASES[RELEASES.len() - 1])?);
+    let mut api = Api { all, ..Api::default() };
     for release in RELEASES {
         eprintln!("reading Kubernetes {release}");
         let document = open_api(release).with_context(|| format!("Kubernetes {release}"))?;
@@ -57,12 +58,12 @@ struct Api {
     /// By `GROUP/VERSION KIND`.
     kinds: BTreeMap<String, (Fields, Range)>,
     types: BTreeMap<String, Fields>,
-    newest: u8,
+    /// The oldest and the newest release.
+    all: Range,
 }
 
 impl Api {
     fn add(&mut self, version: u8, document: &Value) -> Result<()> {
-        self.newest = version;
         let definitions = document["definitions"].as_object().context("no definitions")?;
         for (name, definition) in definitions {
             let fields = fields(definition, definitions)?;
@@ -108,8 +109,8 @@ impl Api {
             );
             writeln!(types, "{name}{}", self.line(fields, range))?;
         }
-        let oldest = minor(RELEASES[0])?;
-        Ok(format!("{oldest} {}\n{kinds}\n{types}", self.newest))
+        let (oldest, newest) = self.all;
+        Ok(format!("{oldest} {newest}\n{kinds}\n{types}"))
     }
 
     /// Adds the types that `fields` use, and the types that these use.
@@ -127,8 +128,8 @@ impl Api {
     /// Returns the fields as text; versions that are those of the whole are left out.
     fn line(&self, fields: &Fields, whole: Range) -> String {
         let text = |(name, (of, range)): (&String, &(String, Range))| {
-            let since = if range.0 == whole.0 { 0 } else { range.0 };
-            let until = if range.1 == whole.1 { self.newest } else { range.1 };
+            let since = if range.0 == whole.0 { self.all.0 } else { range.0 };
+            let until = if range.1 == whole.1 { self.all.1 } else { range.1 };
             format!(" {name}:{of}{}", self.versions((since, until)))
         };
         fields.iter().map(text).collect()
@@ -136,15 +137,12 @@ impl Api {
 
     /// Returns the versions as text: `+31` for 1.31 and later, `-33` for 1.33 and earlier, and nothing for all.
     fn versions(&self, (since, until): Range) -> String {
-        let oldest = minor(RELEASES[0]).unwrap_or_default();
-        let mut text = String::new();
-        if since > oldest {
-            let _ = write!(text, "+{since}");
-        }
-        if until < self.newest {
-            let _ = write!(text, "-{until}");
-        }
-        text
+        let mark = |mark, version, is_needed: bool| is_needed.then(|| format!("{mark}{version}"));
+        let marks = [
+            mark('+', since, since > self.all.0),
+            mark('-', until, until < self.all.1),
+        ];
+        marks.into_iter().flatten().collect()
     }
 }
 

@@ -20,9 +20,9 @@ pub struct Documents {
     pub notices: Vec<String>,
 }
 
-/// A file to parse.
+/// The text of a file.
 #[derive(Clone, Copy, Debug)]
-pub struct File<'a> {
+pub struct ManifestText<'a> {
     /// The index in the list of files.
     pub index: usize,
     /// The name, for messages.
@@ -39,7 +39,7 @@ pub struct File<'a> {
 ///
 /// # Errors
 /// Returns one line for every invalid object, or for the location of a syntax error.
-pub fn objects(file: File<'_>, validation: FieldValidation) -> Result<Documents, Vec<String>> {
+pub fn objects(file: ManifestText<'_>, validation: FieldValidation) -> Result<Documents, Vec<String>> {
     let mut reading = DocumentReader::new(file, validation);
     if Path::new(file.name)
         .extension()
@@ -56,7 +56,7 @@ pub fn objects(file: File<'_>, validation: FieldValidation) -> Result<Documents,
 ///
 /// # Errors
 /// Returns one line for every invalid object, or for the location of a syntax error.
-pub fn rendered(file: File<'_>, validation: FieldValidation) -> Result<Documents, Vec<String>> {
+pub fn rendered(file: ManifestText<'_>, validation: FieldValidation) -> Result<Documents, Vec<String>> {
     let mut reading = DocumentReader {
         may_be_no_manifest: false,
         ..DocumentReader::new(file, validation)
@@ -70,7 +70,7 @@ pub fn rendered(file: File<'_>, validation: FieldValidation) -> Result<Documents
 const LOCATED_MAX: usize = 100;
 
 struct DocumentReader<'a> {
-    file: File<'a>,
+    file: ManifestText<'a>,
     /// The document that was last parsed for the lines of its fields, and their positions.
     located: Option<(u32, Option<Positions<'a>>)>,
     /// The number of documents that were parsed for that.
@@ -83,7 +83,7 @@ struct DocumentReader<'a> {
 }
 
 impl<'a> DocumentReader<'a> {
-    fn new(file: File<'a>, validation: FieldValidation) -> Self {
+    fn new(file: ManifestText<'a>, validation: FieldValidation) -> Self {
         Self {
             file,
             located: None,
@@ -206,10 +206,6 @@ impl<'a> DocumentReader<'a> {
             FieldValidation::Strict | FieldValidation::Warn => schema::check(&fields),
         };
         let object = Object::new(fields, source);
-        if let (Ok(_), []) = (&object, &*findings) {
-            self.read.objects.extend(object.map(Box::new));
-            return;
-        }
         let message = |this: &mut Self, path: &str, why: &dyn fmt::Display| {
             let source = this.at_field(source, path);
             format!("{}: {called}: {why}", source.location(this.file.name))
@@ -293,8 +289,8 @@ impl fmt::Display for ObjectName<'_> {
 mod tests {
     use super::*;
 
-    fn file<'a>(name: &'a str, text: &'a str) -> File<'a> {
-        File { index: 0, name, text }
+    fn file<'a>(name: &'a str, text: &'a str) -> ManifestText<'a> {
+        ManifestText { index: 0, name, text }
     }
 
     fn names(name: &str, text: &str) -> Result<Vec<String>, Vec<String>> {

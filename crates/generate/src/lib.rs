@@ -37,6 +37,7 @@ pub mod policy;
 pub mod print;
 pub mod schema;
 pub mod settings;
+mod similar;
 pub mod source;
 pub mod update_strategy;
 mod validate;
@@ -90,8 +91,9 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
         let templates = templates(manifests, rules, &options, settings)?;
         Ok(Delivery { recipients, templates })
     }))?;
-    validate::output(deliveries.iter().map(Delivery::size), settings.max_output)?;
-    notices.extend(validate::repeated_output(deliveries.iter().map(Delivery::size)));
+    let sizes: Vec<_> = deliveries.iter().map(Delivery::size).collect();
+    validate::output(&sizes, settings.max_output)?;
+    notices.extend(validate::repeated_output(&sizes));
     let notices = bounded(without_repeats(notices));
     Ok(Generated { deliveries, notices })
 }

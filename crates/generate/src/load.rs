@@ -2,9 +2,9 @@
 //! [`documents`]. The result does not depend on the timing of threads.
 
 use super::discover::ManifestFile;
-use super::documents::{self, Documents, File as ManifestText};
-use super::object::Object;
+use super::documents::{self, Documents, ManifestText};
 use super::schema::FieldValidation;
+use super::source::Manifests;
 use manifest::problem::{Problems, plain};
 use manifest::yaml;
 use memchr::memmem::Finder;
@@ -24,17 +24,6 @@ const FILES_PER_THREAD: usize = 16;
 /// The number of files that a thread takes at a time, because only one thread at a time can list the folder.
 const FILES_AT_A_TIME: usize = 8;
 
-/// The contents of files.
-#[derive(Debug)]
-pub struct Files {
-    /// The names of the files, in order.
-    pub names: Vec<String>,
-    /// The objects of all files, in the order of the files.
-    pub objects: Vec<Box<Object>>,
-    /// Warnings about kinds and fields, one line each.
-    pub notices: Vec<String>,
-}
-
 /// Reads the files as they are found. This thread must have [`yaml::STACK`] bytes of stack.
 ///
 /// # Errors
@@ -44,7 +33,7 @@ pub fn files(
     mut found: impl Iterator<Item = ManifestFile> + Send,
     max_size: Option<u64>,
     validation: FieldValidation,
-) -> Result<Files, Problems> {
+) -> Result<Manifests, Problems> {
     let budget = Budget {
         max: max_size,
         read: AtomicU64::new(0),
@@ -80,11 +69,11 @@ pub fn files(
         return Err(Problems::one(too_large(max)));
     }
     loaded.sort_unstable_by_key(|loaded| loaded.at);
-    let (names, read): (Vec<_>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.name, loaded.read)).unzip();
+    let (files, read): (Vec<_>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.name, loaded.read)).unzip();
     let Documents { objects, notices } = combined(read)?;
-    Ok(Files {
-        names,
+    Ok(Manifests {
         objects,
+        files,
         notices,
     })
 }
@@ -235,7 +224,7 @@ mod tests {
             name: name.clone(),
         });
         let loaded = super::files(found, None, FieldValidation::Warn).expect("good files");
-        assert_eq!(loaded.names, names);
+        assert_eq!(loaded.files, names);
         assert_eq!(loaded.objects.len(), 450);
         for object in &loaded.objects {
             assert_eq!(*object.key.name, names[object.source.file as usize]);

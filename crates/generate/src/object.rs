@@ -206,7 +206,10 @@ pub enum Fault {
     #[error(transparent)]
     Annotation(#[from] annotations::Fault),
     /// An unknown field of `metadata`.
-    #[error("metadata.{0} is not a field of Kubernetes metadata: {remedy}", remedy = schema::remedy(.0, canonical::METADATA.into_iter()))]
+    #[error(
+        "metadata.{0} is not a field of Kubernetes metadata: {remedy}",
+        remedy = schema::remedy(.0, canonical::METADATA.into_iter())
+    )]
     UnknownMetadata(String),
     /// An object larger than any ManifestWork.
     #[error("it has more than two gigabytes: leave it out with exclude")]

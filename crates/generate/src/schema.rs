@@ -18,7 +18,7 @@
 //! have it, and `-33` that only 1.33 and older have it.
 
 use super::object::wrong_type;
-use super::settings::similar;
+use super::similar::similar;
 use base64::engine::{Engine, general_purpose::STANDARD as BASE64};
 use manifest::kinds::BUILT_IN;
 use manifest::value::{Map, Value};
@@ -86,14 +86,12 @@ pub fn check(object: &Map<'_>) -> Vec<Finding> {
             }
             schema.fields(line, object, Path::Root, &mut findings);
         }
-        None if group(api_version) == "work.open-cluster-management.io" => findings.extend(Some(Finding {
-            path: "kind".to_owned(),
-            message: format!(
-                "the cluster must be a hub of OCM itself, because only hubs have {kind}: otherwise remove it"
-            ),
-            refused: false,
-        })),
-        None => findings.extend(schema.unknown_kind(api_version, kind)),
+        None if group(api_version) == "work.open-cluster-management.io" => {
+            findings.add(Path::Key(&Path::Root, "kind"), false, || {
+                format!("the cluster must be a hub of OCM itself, because only hubs have {kind}: otherwise remove it")
+            });
+        }
+        None => schema.unknown_kind(api_version, kind, &mut findings),
     }
     findings.done()
 }
@@ -287,12 +285,12 @@ impl Schema {
         findings.add(path, true, || wrong_type(&path.to_string(), value, wanted).to_string());
     }
 
-    /// Returns the finding of a kind that is not in the file, unless its group is not one of Kubernetes.
-    fn unknown_kind(&self, api_version: &str, kind: &str) -> Option<Finding> {
+    /// Adds the finding of a kind that is not in the file, unless its group is not one of Kubernetes.
+    fn unknown_kind(&self, api_version: &str, kind: &str, findings: &mut Findings) {
         let group = group(api_version);
         let of_group = || self.kinds.iter().filter(|line| line.group() == group);
         if of_group().next().is_none() && BUILT_IN.iter().all(|known| known.group != group) {
-            return None;
+            return;
         }
         let same_kind = || self.kinds.iter().filter(|line| line.name == kind);
         let mut served: Vec<&str> = same_kind()
@@ -307,11 +305,9 @@ impl Schema {
         } else {
             ("apiVersion", format!("use {}", served.join(" or ")))
         };
-        Some(Finding {
-            path: path.to_owned(),
-            message: format!("Kubernetes {} has no {api_version} {kind}: {remedy}", self.all()),
-            refused: true,
-        })
+        findings.add(Path::Key(&Path::Root, path), true, || {
+            format!("Kubernetes {} has no {api_version} {kind}: {remedy}", self.all())
+        });
     }
 
     /// Returns the versions, for messages.
@@ -424,10 +420,6 @@ impl Findings {
         } else {
             self.more += 1;
         }
-    }
-
-    fn extend(&mut self, finding: Option<Finding>) {
-        self.some.extend(finding);
     }
 
     fn done(mut self) -> Vec<Finding> {

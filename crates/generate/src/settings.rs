@@ -33,7 +33,6 @@ use values::{expanded, glob, plural};
 
 pub use crate::env::Env;
 pub use parameter_announcements::announcements;
-pub(super) use suggestions::similar;
 pub use table::{SETTINGS, Setting, ValueType};
 
 /// The values typed on the command line, by the name of the setting.

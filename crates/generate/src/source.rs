@@ -374,18 +374,10 @@ fn directory(folder: &Path, below: &str, source: &Source) -> Result<Manifests, P
     let mut found = discover::manifests(folder, below, &source.path, &selection)?;
     let loaded = load::files(&mut found, selection.max_size, source.validation);
     // Report an unlistable folder first: it is the cause of other problems.
-    let mut notices = found.end()?;
-    let load::Files {
-        names,
-        objects,
-        notices: of_files,
-    } = loaded?;
-    notices.extend(of_files);
-    Ok(Manifests {
-        objects,
-        files: names,
-        notices,
-    })
+    let notices = found.end()?;
+    let mut manifests = loaded?;
+    manifests.notices.splice(..0, notices);
+    Ok(manifests)
 }
 
 fn standard_input(source: &Source) -> Result<Manifests, Problems> {

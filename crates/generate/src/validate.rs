@@ -94,11 +94,14 @@ pub(super) fn clusters(settings: &Settings) -> Result<(), Problems> {
 ///
 /// # Errors
 /// Returns an error if they are too large.
-pub(super) fn output(deliveries: impl Iterator<Item = (u64, usize)>, max: Option<u64>) -> Result<(), Problems> {
-    let total = deliveries.fold(0_u64, |total, (objects, recipients)| {
-        total.saturating_add(objects.saturating_mul(recipients as u64))
-    });
-    within(total, max)
+pub(super) fn output(deliveries: &[(u64, usize)], max: Option<u64>) -> Result<(), Problems> {
+    let total = deliveries.iter().map(|&delivery| printed(delivery));
+    within(total.fold(0, u64::saturating_add), max)
+}
+
+/// Returns the number of bytes that the objects of a delivery have for all recipients together.
+fn printed((bytes, recipients): (u64, usize)) -> u64 {
+    bytes.saturating_mul(recipients as u64)
 }
 
 /// Checks the number of bytes of all ManifestWorks together.
@@ -119,16 +122,15 @@ pub(super) fn within(bytes: u64, max: Option<u64>) -> Result<(), Problems> {
 const REPEATED_MAX: u64 = 10_000_000;
 
 /// Returns a warning if many clusters get the same objects; `deliveries` are the bytes of objects and the number of recipients.
-pub(super) fn repeated_output(deliveries: impl Iterator<Item = (u64, usize)>) -> Option<String> {
-    let total = |(bytes, recipients): (u64, usize)| bytes.saturating_mul(recipients as u64);
-    let largest = deliveries.filter(|&(_, recipients)| recipients > 1);
-    let largest = largest.max_by_key(|&delivery| total(delivery))?;
+pub(super) fn repeated_output(deliveries: &[(u64, usize)]) -> Option<String> {
+    let shared = deliveries.iter().copied().filter(|&(_, recipients)| recipients > 1);
+    let largest = shared.max_by_key(|&delivery| printed(delivery))?;
     let (bytes, recipients) = largest;
-    (total(largest) > REPEATED_MAX).then(|| {
+    let total = printed(largest);
+    (total > REPEATED_MAX).then(|| {
         format!(
-            "{recipients} clusters get the same objects of {bytes} bytes each, so Argo CD renders, caches and compares {} bytes: use a \
-             placement, whose objects it compares once",
-            total(largest)
+            "{recipients} clusters get the same objects of {bytes} bytes each, so Argo CD renders, caches and compares {total} bytes: use \
+             a placement, whose objects it compares once"
         )
     })
 }
@@ -157,17 +159,16 @@ mod tests {
 
     #[test]
     fn warns_of_large_output_that_clusters_share() {
-        let warning = |deliveries: &[(u64, usize)]| repeated_output(deliveries.iter().copied());
         for few in [
             vec![],
             vec![(20_000_000, 1)],
             vec![(10_000, 1000)],
             vec![(9_000, 1000), (5_000_000, 1)],
         ] {
-            assert_eq!(warning(&few), None, "{few:?}");
+            assert_eq!(repeated_output(&few), None, "{few:?}");
         }
         assert_eq!(
-            warning(&[(100, 2), (20_000, 1000)]).as_deref(),
+            repeated_output(&[(100, 2), (20_000, 1000)]).as_deref(),
             Some(
                 "1000 clusters get the same objects of 20000 bytes each, so Argo CD renders, caches and compares 20000000 bytes: use a \
                  placement, whose objects it compares once"
@@ -177,10 +178,8 @@ mod tests {
 
     #[test]
     fn refuses_output_beyond_the_limit() {
-        let refused = |deliveries: &[(u64, usize)], max| {
-            let checked = output(deliveries.iter().copied(), max);
-            checked.err().map_or(Vec::new(), Problems::into_lines)
-        };
+        let refused =
+            |deliveries: &[(u64, usize)], max| output(deliveries, max).err().map_or(Vec::new(), Problems::into_lines);
         let message = refused(&[(8_700_000, 500)], Some(200_000_000));
         assert!(
             message.len() == 1 && message[0].contains("200000000 bytes"),

@@ -101,9 +101,7 @@ pub fn repeated_key(text: &str) -> Option<Error> {
     let mut number = 0;
     while let Some(Ok(chunk)) = chunks.next() {
         number += 1;
-        let (document, offset) = without_mark(&chunk);
-        let mut graph = Graph::default();
-        parse::document(Scanner::new(document), &mut graph).ok()?;
+        let (graph, offset) = graph(&chunk)?;
         if let Some(mut fault) = graph.repeated_key() {
             fault.at += offset;
             return Some(lines.error(number, fault));
@@ -234,6 +232,14 @@ fn yaml_start(text: &str, from: usize) -> Option<usize> {
 fn without_mark<'a>(chunk: &Chunk<'a>) -> (&'a str, usize) {
     let text = chunk.text.strip_prefix('\u{FEFF}').unwrap_or(chunk.text);
     (text, chunk.start + chunk.text.len() - text.len())
+}
+
+/// Parses a document. Returns its nodes, and the offset in the file of their positions; `None` after an error.
+fn graph<'a>(chunk: &Chunk<'a>) -> Option<(Graph<'a>, usize)> {
+    let (text, offset) = without_mark(chunk);
+    let mut graph = Graph::default();
+    parse::document(Scanner::new(text), &mut graph).ok()?;
+    Some((graph, offset))
 }
 
 /// Reads a document. Returns its value and the position of its root node.

@@ -3,8 +3,9 @@
 
 use super::parameter_announcements::Shape;
 use super::table::{SETTINGS, Setting, ValueType};
+use super::values;
 use super::{Env, FlagValues};
-use super::{suggestions, values};
+use crate::similar::similar;
 use manifest::problem::Problems;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -69,7 +70,7 @@ impl<'a> Sources<'a> {
                     .filter(|setting| setting.parameter)
                     .map(|setting| setting.name)
                     .collect();
-                let meant = suggestions::similar(&parameter.name, names.iter().copied())
+                let meant = similar(&parameter.name, names.iter().copied())
                     .map_or_else(String::new, |meant| format!("did you mean {meant}? "));
                 sources.problems.push(format!(
                     "unknown parameter {}: {meant}the parameters are {}",

@@ -2,26 +2,12 @@
 
 use super::Env;
 use super::table::SETTINGS;
+use crate::similar::similar;
 use std::borrow::Cow;
 
 /// The prefixes of environment variables that are meant for this program. Argo CD adds the first to the plugin environment variables
 /// of an Application.
 const PREFIXES: [&str; 2] = ["ARGOCD_ENV_", "ARGOCD_OCM_CMP_"];
-
-/// The length of a name from which none is similar.
-const NAME_MAX: usize = 100;
-
-/// Returns the candidate that differs from `name` by the fewest typing errors, if they are few.
-pub(in super::super) fn similar<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
-    // The comparison needs time and memory for each pair of characters.
-    if name.len() > NAME_MAX {
-        return None;
-    }
-    // Names such as `env` and `data` are similar to many others.
-    let max = name.len() / 6;
-    let nearest = candidates.map(|it| (strsim::damerau_levenshtein(name, it), it)).min()?;
-    (nearest.0 <= max.min(2)).then_some(nearest.1)
-}
 
 /// Returns a warning for each environment variable that is no setting, but nearly has the name of one. Others are not ours to
 /// question: value files and charts may use any name.
@@ -84,15 +70,5 @@ mod tests {
             ]),
             none
         );
-    }
-
-    #[test]
-    fn finds_the_nearest_name() {
-        let candidates = ["rollout", "rollout-groups", "helm-values"];
-        assert_eq!(similar("rolout", candidates.into_iter()), Some("rollout"));
-        assert_eq!(similar("helm-value", candidates.into_iter()), Some("helm-values"));
-        assert_eq!(similar("colour", candidates.into_iter()), None);
-        let long = "x".repeat(1_000_000);
-        assert_eq!(similar(&long, [&*long].into_iter()), None);
     }
 }

@@ -1,10 +1,9 @@
 //! The lines of the fields of a document, for messages.
 
+use super::Lines;
 use super::graph::{Graph, Node};
 use super::resolve::Scalar;
-use super::scan::Scanner;
 use super::split::Chunks;
-use super::{parse, without_mark};
 
 /// The positions of the fields of a document.
 #[derive(Debug)]
@@ -24,9 +23,7 @@ impl<'a> Positions<'a> {
         for _ in 1..number {
             chunks.next()?.ok()?;
         }
-        let (document, offset) = without_mark(&chunks.next()?.ok()?);
-        let mut graph = Graph::default();
-        parse::document(Scanner::new(document), &mut graph).ok()?;
+        let (graph, offset) = super::graph(&chunks.next()?.ok()?)?;
         Some(Self { text, offset, graph })
     }
 
@@ -34,14 +31,18 @@ impl<'a> Positions<'a> {
     /// `spec.ports[0].port`; a key in it may contain dots, and may be in brackets.
     #[must_use]
     pub fn line_of(&self, path: &str) -> Option<usize> {
-        let mut line = None;
+        let mut found = None;
         let (mut node, mut rest) = (0, path);
         while let Some((at, child, after)) = self.child(node, rest) {
-            let before = &self.text.as_bytes()[..self.offset + at];
-            line = Some(memchr::memchr_iter(b'\n', before).count() + 1);
+            found = Some(at);
             (node, rest) = (child, after.strip_prefix('.').unwrap_or(after));
         }
-        line
+        let mut lines = Lines {
+            text: self.text,
+            at: 0,
+            line: 1,
+        };
+        Some(lines.line_of(self.offset + found?))
     }
 
     /// Returns the position of the child that the path begins with, its node, and the rest of the path.
