@@ -39,8 +39,10 @@ async fn applications_go_to_clusters_and_back_by_argocd_agent() -> Result<()> {
     application_in_a_namespace_of_its_team(&stage).await?;
     adopted_application(&stage).await?;
     autonomous_application(&stage).await?;
+    followed_image(&stage).await?;
     renewed_certificates(&mut stage).await?;
     idle(&stage).await?;
+    rotated_authority(&mut stage).await?;
     deleted_application(&stage).await?;
     revoked_cluster(&stage).await?;
     stage.check_permissions()
@@ -242,6 +244,48 @@ async fn renewed_certificates(stage: &mut Stage) -> Result<()> {
     stage.wait_for_connection("cluster1", connections).await?;
     delivers(stage, "three").await?;
     stage.log_step("both go on after the principal has a new certificate");
+    Ok(())
+}
+
+/// The agents have the image of the principal, also after it changes.
+async fn followed_image(stage: &Stage) -> Result<()> {
+    let image = "registry.example.com/argocd-agent:v0.9.0";
+    let [deployment, container] = [
+        format!("deployment/{}", stage::PRINCIPAL),
+        format!("{}={image}", stage::PRINCIPAL),
+    ];
+    stage
+        .hub
+        .kubectl(&["-n", "argocd", "set", "image", &deployment, &container])?;
+    let has_image = |it: &Value| {
+        let containers = it["spec"]["template"]["spec"]["containers"].as_array();
+        let mut containers = containers.into_iter().flatten();
+        containers.any(|it| it["name"] == stage::AGENT && it["image"] == image)
+    };
+    for agent in [&stage.managed, &stage.autonomous] {
+        agent.cluster.wait_for(&stage::agent(), has_image).await?;
+    }
+    stage.log_step("the agents have the new image of the principal");
+    Ok(())
+}
+
+/// Principal and agents go on when the next CA signs.
+async fn rotated_authority(stage: &mut Stage) -> Result<()> {
+    let hub = &stage.hub;
+    let certificate = |it: &Value| it["data"]["tls.crt"].clone();
+    let ca = ObjectRef::secret("argocd", stage::CA_SECRET);
+    let principal = ObjectRef::secret("argocd", "argocd-agent-principal-tls");
+    let before = hub.get(&principal).await?.context("the certificate of the principal")?;
+    let is_rotated = |it: &Value| it["metadata"]["annotations"].to_string().contains("signs-since");
+    hub.wait_for(&ca, is_rotated).await?;
+    hub.wait_for(&principal, |it| certificate(it) != certificate(&before))
+        .await?;
+    stage.update_files_of_agents().await?;
+    let connections = stage.connections("cluster1")?;
+    stage.restart_principal().await?;
+    stage.wait_for_connection("cluster1", connections).await?;
+    delivers(stage, "four").await?;
+    stage.log_step("both go on after the CA is rotated");
     Ok(())
 }
 

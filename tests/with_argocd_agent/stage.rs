@@ -2,7 +2,9 @@
 
 use crate::agent_controller;
 use anyhow::{Context, Result, ensure};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
+use pki::{Recipe, authority_name};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs;
@@ -17,9 +19,18 @@ pub(crate) const CLIENT_SECRET: &str = ocm::argocd_agent::CLIENT_SECRET;
 /// A namespace of Applications that is not Argo CD's.
 pub(crate) const TEAM_NAMESPACE: &str = "team";
 
+/// The Secret with the CA.
+pub(crate) const CA_SECRET: &str = ocm::argocd_agent::CA_SECRET;
+
+/// The time after which the CA is renewed: the tests before it need a quarter of an hour.
+const ROTATION: SignedDuration = SignedDuration::from_mins(16);
+
+/// The lifetime of a CA, and the part of it after which it is renewed.
+const CA_DAYS: [i64; 2] = [365, 292];
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_argocd-ocm-cmp");
-const PRINCIPAL: &str = "argocd-agent-principal";
-const AGENT: &str = "argocd-agent-agent";
+pub(crate) const PRINCIPAL: &str = "argocd-agent-principal";
+pub(crate) const AGENT: &str = "argocd-agent-agent";
 
 /// The log message of the principal about a new connection.
 const CONNECTED: &str = "An agent connected to the subscription stream";
@@ -228,6 +239,7 @@ fn install(hub: &Hub) -> Result<()> {
 /// Creates a GitOpsCluster for each mode, and lets the principal use the namespaces of the autonomous cluster and of a team.
 async fn prepare(hub: &Hub, port: u16) -> Result<()> {
     hub.bind_global_cluster_set().await?;
+    hub.create(&authority()?).await?;
     hub.create(&json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -264,6 +276,29 @@ async fn prepare(hub: &Hub, port: u16) -> Result<()> {
     Ok(())
 }
 
+/// Returns a CA that the controller has created long ago, and soon renews.
+fn authority() -> Result<Value> {
+    let days = |days| SignedDuration::from_hours(24 * days);
+    let not_before = Timestamp::now() + ROTATION - days(CA_DAYS[1]);
+    let recipe = Recipe::Authority {
+        common_name: authority_name(not_before),
+        not_before,
+        not_after: not_before + days(CA_DAYS[0]),
+    };
+    let made = pki::make(&recipe, None)?;
+    let data: serde_json::Map<String, Value> = made
+        .into_iter()
+        .filter_map(|(key, bytes)| Some((key.to_owned(), json!(ByteString(bytes?)))))
+        .collect();
+    Ok(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": CA_SECRET, "namespace": "argocd"},
+        "type": "kubernetes.io/tls",
+        "data": data,
+    }))
+}
+
 /// Starts the principal as its Deployment says, but on a free port and with the Redis of the testbed.
 async fn start_principal(hub: &Hub, argocd_agent: &Path, port: u16) -> Result<Process> {
     let what = "the files of the principal exist";
@@ -285,7 +320,7 @@ pub(crate) fn principal() -> ObjectRef {
     ObjectRef::deployment("argocd", PRINCIPAL)
 }
 
-fn agent() -> ObjectRef {
+pub(crate) fn agent() -> ObjectRef {
     ObjectRef::deployment("argocd", AGENT)
 }
 
