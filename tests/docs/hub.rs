@@ -50,10 +50,6 @@ const NOT_COMPARED: &[(&str, &str)] = &[
         "this hub has no second, broken cluster",
     ),
     (
-        "argocd-ocm-cmp status guestbook",
-        "this hub has no second, broken cluster",
-    ),
-    (
         "kubectl -n argocd get applications",
         "OCM's placement controller does not run here; tests/with_argocd/applicationset.rs tests this",
     ),

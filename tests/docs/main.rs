@@ -20,6 +20,8 @@ mod kubelet;
 mod links;
 mod messages;
 mod page;
+mod picture;
+mod pictures;
 mod remediations;
 mod settings;
 mod shell;

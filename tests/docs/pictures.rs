@@ -1,0 +1,252 @@
+//! Pictures of commands on a terminal, in docs/ui: drawn from the output of the program on a hub, with `REWRITE=1`, and compared with
+//! it otherwise.
+
+use crate::page::root;
+use crate::picture::svg;
+use crate::shell::Shell;
+use anyhow::{Context, Result, ensure};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::fs;
+use testbed::{Hub, ObjectRef};
+
+#[tokio::test]
+async fn pictures_show_what_the_program_prints() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let hub = Hub::start().await?;
+    for name in ["eu1", "us1"] {
+        hub.declare_managed_cluster(name).await?;
+    }
+    let shell = Shell::new("https://git.example.com/shop.git").with_cluster(hub.kubeconfig_path().to_owned(), &[]);
+    let pictures = [
+        diff(&shell, &hub)?,
+        status(&shell, &hub).await?,
+        doctor(&shell, &hub).await?,
+    ];
+    let outdated: Vec<&str> = pictures.iter().filter_map(Picture::check).collect();
+    ensure!(
+        outdated.is_empty(),
+        "the program prints something else than {}: REWRITE=1 cargo test --test docs pictures",
+        outdated.join(", ")
+    );
+    Ok(())
+}
+
+/// A picture of a command, and what it prints.
+struct Picture {
+    file: &'static str,
+    command: String,
+    outputs: Vec<String>,
+}
+
+impl Picture {
+    /// Returns the name of the file if the picture there is another one. Writes the file instead if `REWRITE` is set.
+    fn check(&self) -> Option<&'static str> {
+        let path = root().join("docs/ui").join(self.file);
+        let drawn = svg(&self.command, &self.outputs);
+        if std::env::var_os("REWRITE").is_some() {
+            fs::write(&path, drawn).expect("a file");
+            return None;
+        }
+        let is_same = fs::read_to_string(&path).is_ok_and(|text| text == drawn);
+        (!is_same).then_some(self.file)
+    }
+}
+
+/// Runs a command on a terminal with colours.
+fn on_terminal(shell: &Shell, command: &str) -> Result<String> {
+    let outcome = shell.run(&format!("{command} --color always"));
+    ensure!(
+        outcome.code <= Some(1) && outcome.stderr.is_empty(),
+        "{command}: {outcome:?}"
+    );
+    Ok(outcome.stdout)
+}
+
+/// Writes the works of a folder to the hub.
+fn deliver(shell: &Shell, hub: &Hub, command: &str) -> Result<()> {
+    let works = shell.run(command);
+    ensure!(works.code == Some(0), "{works:?}");
+    hub.kubectl_with_input(&["apply", "-f", "-"], &works.stdout).map(drop)
+}
+
+/// The folder `shop` has changed since the hub got its works.
+fn diff(shell: &Shell, hub: &Hub) -> Result<Picture> {
+    let words = "--clusters eu1,us1 --name shop --namespace shop --allow-secrets";
+    deliver(shell, hub, &format!("argocd-ocm-cmp generate shop-before {words}"))?;
+    let command = format!("argocd-ocm-cmp diff shop {words}");
+    Ok(Picture {
+        file: "terminal-diff.svg",
+        outputs: vec![on_terminal(shell, &command)?],
+        command,
+    })
+}
+
+/// A rollout of the guestbook: no agent has answered, then both clusters roll it out, then one of them fails.
+///
+/// Each screen is printed by a separate command: what `--watch` prints depends on the moments at which it reads.
+async fn status(shell: &Shell, hub: &Hub) -> Result<Picture> {
+    deliver(
+        shell,
+        hub,
+        "argocd-ocm-cmp generate guestbook --clusters eu1,us1 --name guestbook",
+    )?;
+    for cluster in ["eu1", "us1"] {
+        // As Argo CD does it.
+        let id = format!(
+            "argocd.argoproj.io/tracking-id=guestbook:work.open-cluster-management.io/ManifestWork:{cluster}/guestbook"
+        );
+        hub.kubectl(&["annotate", "manifestwork", "guestbook", "--namespace", cluster, &id])?;
+    }
+    let command = "argocd-ocm-cmp status guestbook";
+    let mut outputs = vec![on_terminal(shell, command)?];
+    let progressing = [
+        [
+            "Progressing",
+            "True",
+            "waiting for rollout to finish: 0 of 1 updated replicas are available",
+        ],
+        FINE[1],
+    ];
+    let failed = [
+        FINE[0],
+        [
+            "Healthy",
+            "False",
+            "ProgressDeadlineExceeded: ReplicaSet \"guestbook-ui-7f9c\" has timed out progressing.",
+        ],
+    ];
+    for (eu1, us1) in [(progressing, progressing), (FINE, failed)] {
+        answer(hub, "eu1", eu1).await?;
+        answer(hub, "us1", us1).await?;
+        outputs.push(on_terminal(shell, command)?);
+    }
+    Ok(Picture {
+        file: "terminal-status.svg",
+        command: format!("{command} --watch"),
+        outputs,
+    })
+}
+
+/// The conditions of a healthy object: their types, statuses and messages.
+const FINE: [[&str; 3]; 2] = [
+    ["Progressing", "False", "nothing to wait for"],
+    ["Healthy", "True", "nothing is broken"],
+];
+
+/// Writes the status of an agent that has applied the guestbook: its Service is healthy, and its Deployment has these conditions.
+async fn answer(hub: &Hub, cluster: &str, of_deployment: [[&str; 3]; 2]) -> Result<()> {
+    let work = ObjectRef::manifest_work(cluster, "guestbook");
+    let generation = hub.get(&work).await?.context("the work")?["metadata"]["generation"].take();
+    let condition = |[kind, is, message]: [&str; 3]| {
+        json!({
+            "type": kind,
+            "status": is,
+            "reason": "ConditionRuleEvaluated",
+            "message": message,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "observedGeneration": generation,
+        })
+    };
+    let applied = [["Applied", "True", ""], ["Available", "True", ""]].map(condition);
+    let manifest = |group: &str, kind: &str, resource: &str, health: [[&str; 3]; 2]| {
+        let conditions: Vec<Value> = applied.iter().cloned().chain(health.map(condition)).collect();
+        json!({
+            "resourceMeta": {"group": group, "kind": kind, "resource": resource, "version": "v1", "ordinal": 0,
+                "name": "guestbook-ui", "namespace": "default"},
+            "conditions": conditions,
+            "statusFeedback": {},
+        })
+    };
+    let status = json!({
+        "conditions": applied,
+        "resourceStatus": {"manifests": [
+            manifest("", "Service", "services", FINE),
+            manifest("apps", "Deployment", "deployments", of_deployment),
+        ]},
+    });
+    hub.patch_status(&work, &json!({"status": status})).await.map(drop)
+}
+
+/// A hub with the plugin and the controller, where Argo CD has lost a health check, and a Pod of the controller is not ready.
+async fn doctor(shell: &Shell, hub: &Hub) -> Result<Picture> {
+    let installed = shell.run("argocd-ocm-cmp install");
+    ensure!(installed.code == Some(0), "{installed:?}");
+    pods(hub, "argocd-repo-server", 1).await?;
+    pods(hub, "argocd-ocm-cmp-controller", 2).await?;
+    cluster_manager(hub).await?;
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string();
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "argocd-ocm-cmp-controller", "namespace": "argocd"},
+        "spec": {"holderIdentity": "argocd-ocm-cmp-controller-0", "leaseDurationSeconds": 3600, "renewTime": now},
+    });
+    hub.create(&lease).await?;
+    let lost = json!({"data": {"resource.customizations.health.work.open-cluster-management.io_ManifestWork": null}});
+    hub.patch(&ObjectRef::config_map("argocd", "argocd-cm"), &lost).await?;
+    let command = "argocd-ocm-cmp doctor";
+    Ok(Picture {
+        file: "terminal-doctor.svg",
+        command: command.to_owned(),
+        outputs: vec![on_terminal(shell, command)?],
+    })
+}
+
+/// Creates what OCM's operator is configured with, as `clusteradm init` does.
+async fn cluster_manager(hub: &Hub) -> Result<()> {
+    let group = "operator.open-cluster-management.io";
+    let names = json!({"kind": "ClusterManager", "plural": "clustermanagers"});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    hub.create(&json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("clustermanagers.{group}")},
+        "spec": {"group": group, "names": names, "scope": "Cluster",
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]},
+    }))
+    .await?;
+    hub.wait_for_crds().await?;
+    hub.create(&json!({
+        "apiVersion": format!("{group}/v1"),
+        "kind": "ClusterManager",
+        "metadata": {"name": "cluster-manager"},
+    }))
+    .await
+    .map(drop)
+}
+
+/// Creates the Pods of a Deployment with this number of replicas, as its controllers and the kubelet would. The first is ready.
+async fn pods(hub: &Hub, name: &str, replicas: u32) -> Result<()> {
+    let deployment = ObjectRef::deployment("argocd", name);
+    hub.patch(&deployment, &json!({"spec": {"replicas": replicas}})).await?;
+    let status = json!({"status": {"replicas": replicas, "readyReplicas": 1}});
+    let deployed = hub.patch_status(&deployment, &status).await?;
+    let template = &deployed["spec"]["template"];
+    let containers = template["spec"]["containers"].as_array().context("containers")?;
+    for number in 0..replicas {
+        let named: Vec<Value> = containers
+            .iter()
+            .map(|it| json!({"name": it["name"], "image": it["image"]}))
+            .collect();
+        let pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": format!("{name}-{number}"), "namespace": "argocd", "labels": template["metadata"]["labels"]},
+            "spec": {"containers": named},
+        });
+        let statuses: Vec<Value> = containers
+            .iter()
+            .map(|it| json!({"name": it["name"], "image": it["image"], "imageID": "", "ready": number == 0, "restartCount": 0}))
+            .collect();
+        hub.create(&pod).await?;
+        hub.patch_status(
+            &ObjectRef::of(&pod),
+            &json!({"status": {"containerStatuses": statuses}}),
+        )
+        .await?;
+    }
+    Ok(())
+}
