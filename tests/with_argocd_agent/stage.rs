@@ -22,8 +22,8 @@ pub(crate) const TEAM_NAMESPACE: &str = "team";
 /// The Secret with the CA.
 pub(crate) const CA_SECRET: &str = ocm::argocd_agent::CA_SECRET;
 
-/// The time after which the CA is renewed: the tests before it need a quarter of an hour.
-const ROTATION: SignedDuration = SignedDuration::from_mins(16);
+/// The time after which the CA is renewed: the tests before that need a minute, and three on a slow machine.
+const ROTATION: SignedDuration = SignedDuration::from_mins(3);
 
 /// The lifetime of a CA, and the part of it after which it is renewed.
 const CA_DAYS: [i64; 2] = [365, 292];
