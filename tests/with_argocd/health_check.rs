@@ -1159,7 +1159,7 @@ fn rollouts() -> Vec<Case> {
         ),
         case(
             "rollout: the first may have used its time, the second not",
-            one_by_one(at(2), "10s"),
+            one_by_one(at(2), "30s"),
             "Progressing",
             "2 of 3 clusters applied, 1 progressing",
         ),

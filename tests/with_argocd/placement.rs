@@ -366,7 +366,9 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
     let name = "breaks";
     let first = ("a.json", &*deployment("a-web", "1", None));
-    let placed = PlacedApplication::start(fleet, name, &ONE_BY_ONE, &[first]).await?;
+    // Longer than a busy agent needs to see that the change breaks.
+    let settings = [ONE_BY_ONE[0], ONE_BY_ONE[1], ("rollout-min-success-time", &["15s"][..])];
+    let placed = PlacedApplication::start(fleet, name, &settings, &[first]).await?;
     placed.wait_until_settled().await?;
 
     // A new object is harder than a changed one: the agent evaluates it later, and all other objects are healthy.
