@@ -10,6 +10,7 @@ mod principal;
 mod upgrade;
 mod work;
 
+use crate::stage::Hubs;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use testbed::{Hub, ObjectRef, Parts, wait};
-use tokio::sync::{Mutex, MutexGuard, OnceCell};
+use tokio::sync::MutexGuard;
 
 const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,pull,argocd-addon,\
                    cluster-secrets,report,gitopscluster,argocd-agent,ui";
@@ -31,15 +32,13 @@ pub(crate) struct Installation {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// Returns the hub, if available, with an Argo CD that has an argocd-server; prints missing parts, and fails then in CI.
+/// Returns a hub, if available, with an Argo CD that has an argocd-server; prints missing parts, and fails then in CI.
 async fn installation() -> Result<Option<Installation>> {
-    static HUB: OnceCell<Hub> = OnceCell::const_new();
-    static TURN: Mutex<()> = Mutex::const_new(());
+    static HUBS: Hubs<3> = Hubs::new();
     if !testbed::available() {
         return Ok(None);
     }
-    let turn = TURN.lock().await;
-    let hub = HUB.get_or_try_init(start).await?;
+    let (hub, turn) = HUBS.turn(start).await?;
     Ok(Some(Installation { hub, _turn: turn }))
 }
 

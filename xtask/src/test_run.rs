@@ -34,6 +34,9 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("skopeo", "skopeo"),
 ];
 
+/// Go's settings for the real components: they need a fifth less time if their memory is cleaned up less often.
+const MORE_MEMORY: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "1GiB")];
+
 /// Installs what is missing, and runs all tests of the workspace.
 pub(crate) fn run() -> Result<()> {
     let started = Instant::now();
@@ -48,9 +51,9 @@ pub(crate) fn run() -> Result<()> {
     install(&missing_packages(is_installed))?;
     // The tests would build them too, but without showing the progress.
     step("real components: Kubernetes, OCM, Argo CD (about half an hour if nothing is cached)");
-    cargo(&["run", "--package", "testbed", "--", "build"])?;
+    succeed(&mut cargo(&["run", "--package", "testbed", "--", "build"])?)?;
     step("tests");
-    cargo(&["test", "--workspace"])?;
+    succeed(cargo(&["test", "--workspace"])?.envs(MORE_MEMORY))?;
     step("all tests passed");
     Ok(())
 }
@@ -97,14 +100,11 @@ fn is_root() -> Result<bool> {
     Ok(output(Command::new("id").arg("-u"))? == "0")
 }
 
-/// Runs cargo at the root of the repository. With `CI=true`, tests fail where they would otherwise skip what a tool is missing for.
-fn cargo(words: &[&str]) -> Result<()> {
-    succeed(
-        Command::new(env!("CARGO"))
-            .args(words)
-            .current_dir(root()?)
-            .env("CI", "true"),
-    )
+/// Returns cargo at the root of the repository. With `CI=true`, tests fail where they would otherwise skip what a tool is missing for.
+fn cargo(words: &[&str]) -> Result<Command> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(words).current_dir(root()?).env("CI", "true");
+    Ok(command)
 }
 
 #[cfg(test)]

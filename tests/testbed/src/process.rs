@@ -32,13 +32,15 @@ pub struct Process {
 
 /// Returns a command that runs `program` with a controlled environment, and that the kernel kills when this process dies.
 ///
-/// It inherits only `PATH` of the user's environment: `home` replaces the home and the temporary folder, so that no kubeconfig,
-/// Git configuration or credential of the user is read.
+/// It inherits only `PATH` and the settings of Go's garbage collector: `home` replaces the home and the temporary folder, so that no
+/// kubeconfig, Git configuration or credential of the user is read.
 pub fn command(program: impl AsRef<OsStr>, home: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);
     command.env_clear();
-    command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+    for name in ["PATH", "GOGC", "GOMEMLIMIT"] {
+        command.envs(std::env::var_os(name).map(|value| (name, value)));
+    }
     command.envs([("HOME", home), ("TMPDIR", home)]);
     command
 }
