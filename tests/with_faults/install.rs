@@ -10,7 +10,6 @@ mod principal;
 mod upgrade;
 mod work;
 
-use crate::stage::Hubs;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -18,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use testbed::{Hub, ObjectRef, Parts, wait};
-use tokio::sync::MutexGuard;
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,pull,argocd-addon,\
                    cluster-secrets,report,gitopscluster,argocd-agent,ui";
@@ -32,13 +31,15 @@ pub(crate) struct Installation {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// Returns a hub, if available, with an Argo CD that has an argocd-server; prints missing parts, and fails then in CI.
+/// Returns the hub, if available, with an Argo CD that has an argocd-server; prints missing parts, and fails then in CI.
 async fn installation() -> Result<Option<Installation>> {
-    static HUBS: Hubs<3> = Hubs::new();
+    static HUB: OnceCell<Hub> = OnceCell::const_new();
+    static TURN: Mutex<()> = Mutex::const_new(());
     if !testbed::available() {
         return Ok(None);
     }
-    let (hub, turn) = HUBS.turn(start).await?;
+    let turn = TURN.lock().await;
+    let hub = HUB.get_or_try_init(start).await?;
     Ok(Some(Installation { hub, _turn: turn }))
 }
 

@@ -1,7 +1,6 @@
-//! The shared environment: four hubs that the tests take turns to use, Applications with works, and replicas of the controller.
+//! The shared environment: two hubs that the tests take turns to use, Applications with works, and replicas of the controller.
 
 use anyhow::{Context, Result, ensure};
-use futures::future::select_all;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -17,32 +16,6 @@ use tokio::sync::{Mutex, MutexGuard, OnceCell};
 const TEST_KINDS: &str = "applications.argoproj.io,manifestworks.work.open-cluster-management.io,\
                      manifestworkreplicasets.work.open-cluster-management.io,events";
 
-/// Hubs that tests take turns to use, each started for its first turn. Tests mostly wait, so a few hubs keep two processors busy.
-pub(crate) struct Hubs<const COUNT: usize> {
-    started: [OnceCell<Hub>; COUNT],
-    turns: [Mutex<()>; COUNT],
-}
-
-impl<const COUNT: usize> Hubs<COUNT> {
-    pub(crate) const fn new() -> Self {
-        Self {
-            started: [const { OnceCell::const_new() }; COUNT],
-            turns: [const { Mutex::const_new(()) }; COUNT],
-        }
-    }
-
-    /// Waits for a hub that no other test uses.
-    pub(crate) async fn turn(
-        &'static self,
-        start: impl AsyncFnOnce() -> Result<Hub>,
-    ) -> Result<(&'static Hub, MutexGuard<'static, ()>)> {
-        let turns = self.turns.iter().map(|turn| Box::pin(turn.lock()));
-        let (turn, number, _) = select_all(turns).await;
-        let hub = self.started[number].get_or_try_init(async || start().await).await?;
-        Ok((hub, turn))
-    }
-}
-
 /// A hub, for one test at a time: a controller processes all its objects.
 pub(crate) struct Stage {
     pub(crate) hub: &'static Hub,
@@ -54,11 +27,17 @@ pub(crate) struct Stage {
 
 /// Returns a hub, if available, with only a managed cluster of that name; prints missing parts, and fails then in CI.
 pub(crate) async fn stage(cluster: &str) -> Result<Option<Stage>> {
-    static HUBS: Hubs<4> = Hubs::new();
+    // Tests mostly wait. More than two hubs would compete for processors.
+    static HUBS: [OnceCell<Hub>; 2] = [const { OnceCell::const_new() }; 2];
+    static TURNS: [Mutex<()>; 2] = [const { Mutex::const_new(()) }; 2];
     if !testbed::available() {
         return Ok(None);
     }
-    let (hub, turn) = HUBS.turn(Hub::start).await?;
+    let (turn, hub) = tokio::select! {
+        turn = TURNS[0].lock() => (turn, &HUBS[0]),
+        turn = TURNS[1].lock() => (turn, &HUBS[1]),
+    };
+    let hub = hub.get_or_try_init(Hub::start).await?;
     hub.kubectl(&["delete", "--all", "--all-namespaces", TEST_KINDS])?;
     hub.kubectl(&["delete", "--all", "managedclusters"])?;
     hub.declare_managed_cluster(cluster).await?;
