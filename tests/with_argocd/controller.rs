@@ -303,14 +303,7 @@ async fn apply_error_sets_a_condition_until_it_is_fixed() -> Result<()> {
             && messages(app, INFO) == ["applied on 1 of 1 clusters, healthy on 1; 2 objects in 1 work"]
     };
     hub.wait_for(&app.application(), is_healthy_again).await?;
-    wait_for_event(
-        hub,
-        &application,
-        ("Normal", "ManifestWorkApplied"),
-        1,
-        "applied on 1 of 1",
-    )
-    .await?;
+    wait_for_event(hub, &application, ("Normal", "ManifestWorkRecovered"), 1, message).await?;
     app.end().await
 }
 

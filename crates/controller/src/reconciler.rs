@@ -40,6 +40,16 @@ use tracing::{Instrument, debug, error, error_span, info, warn};
 /// The time that writes in progress have to finish at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The time that Events wait for the writes that they do not report. Longer than a burst of thousands of changes, and short enough
+/// that an Event is still news.
+const EVENTS_HELD_FOR: Duration = Duration::from_secs(60);
+
+/// The time before an object is due in which Events already wait for it: changes wait that long for further changes.
+const SOON: Duration = Duration::from_millis(200);
+
+/// The time without an answer after which Events no longer wait for the writes in progress: those hang.
+const HANGS_AFTER: Duration = Duration::from_millis(500);
+
 /// The maximum sleep while waiting for a wall clock time: the clock may be set meanwhile.
 const MAX_CLOCK_SLEEP: Duration = Duration::from_secs(30);
 
@@ -84,6 +94,14 @@ struct Running {
     is_aborted: bool,
 }
 
+/// The slots in which Events may be written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EventSlots {
+    None,
+    Reserved,
+    All,
+}
+
 /// The result of an attempt to reconcile the next object.
 #[derive(PartialEq, Eq)]
 enum Attempt {
@@ -120,6 +138,10 @@ pub(super) struct Reconciler {
     /// The group of slots for Events.
     events: usize,
     outbox: Outbox,
+    /// The time since which Events wait for other writes.
+    events_held_since: Option<Instant>,
+    /// The time of the last answer to a write other than an Event.
+    last_answer: Option<Instant>,
     sweep: Sweep,
     /// The earliest next update of health by time alone.
     health_updates_paused_until: Option<Instant>,
@@ -175,6 +197,8 @@ impl Reconciler {
             slots: Slots::new(options.concurrent_writes, names.len().saturating_add(1)),
             events: names.len(),
             outbox: Outbox::default(),
+            events_held_since: None,
+            last_answer: None,
             sweep: Sweep::default(),
             health_updates_paused_until: None,
             leads,
@@ -231,7 +255,8 @@ impl Reconciler {
         if may_write {
             self.abort_slow_writes();
         }
-        self.start_event_writes(!has_more_work);
+        let slots = self.event_slots(has_more_work);
+        self.start_event_writes(slots);
         has_more_work |= !leads && is_ready && self.sweep_standby();
         self.record_queue_metrics(may_write);
         has_more_work
@@ -241,7 +266,7 @@ impl Reconciler {
     pub(super) async fn finish(&mut self) {
         let all = async {
             loop {
-                self.start_event_writes(true);
+                self.start_event_writes(EventSlots::All);
                 match self.writes.join_next_with_id().await {
                     Some(done) => self.finish_write(done),
                     None => return,
@@ -262,6 +287,9 @@ impl Reconciler {
         let now = (self.clocks.elapsed)();
         let is_answered =
             matches!(&done, Ok(TaskResult::Written(it, _)) if matches!(it.outcome, Outcome::Written { .. }));
+        if is_answered {
+            self.last_answer = Some(now);
+        }
         let is_slow = self.slots.end(&id, is_answered, now);
         let Some(Running {
             reconciled, is_aborted, ..
@@ -602,20 +630,48 @@ impl Reconciler {
         }
     }
 
-    /// Starts to write the Events of finished writes: in the slots reserved for Events and, if no other writes wait, in all
-    /// slots. A replica that no longer leads does this too: no other replica knows what it wrote.
-    fn start_event_writes(&mut self, is_idle: bool) {
+    /// Returns the slots in which Events may be written now. They come after all other writes: an Event costs the API server as much
+    /// as the conditions that it reports. Writes that hang do not hold them up, and nothing does for longer than
+    /// [`EVENTS_HELD_FOR`].
+    fn event_slots(&mut self, has_more_work: bool) -> EventSlots {
+        if self.outbox.is_empty() {
+            self.events_held_since = None;
+            return EventSlots::All;
+        }
         let now = (self.clocks.elapsed)();
-        let is_idle = is_idle
-            && !(self.leads_since.is_some()
-                && self
-                    .workqueues
-                    .iter()
-                    .any(|workqueue| workqueue.queue.is_due(false, now)));
-        while if is_idle {
-            self.slots.may_begin(self.events, false)
+        let waits = |by: Instant| {
+            let mut workqueues = self.workqueues.iter();
+            self.leads_since.is_some() && workqueues.any(|workqueue| workqueue.queue.is_due(false, by))
+        };
+        let is_due = has_more_work || waits(now);
+        let is_answered = self.last_answer.is_some_and(|at| now < later(at, HANGS_AFTER));
+        let are_others_busy = self.slots.are_others_busy(self.events);
+        let slots = match (are_others_busy, is_due) {
+            (true, _) if is_answered => EventSlots::None,
+            (true, _) | (false, true) => EventSlots::Reserved,
+            (false, false) if waits(later(now, SOON)) => EventSlots::None,
+            (false, false) => EventSlots::All,
+        };
+        if slots != EventSlots::None {
+            self.events_held_since = None;
+            return slots;
+        }
+        let since = *self.events_held_since.get_or_insert(now);
+        if now < later(since, EVENTS_HELD_FOR) {
+            EventSlots::None
         } else {
-            self.slots.may_begin_reserved(self.events)
+            EventSlots::Reserved
+        }
+    }
+
+    /// Starts to write the Events of finished writes. A replica that no longer leads does this too: no other replica knows what it
+    /// wrote.
+    fn start_event_writes(&mut self, slots: EventSlots) {
+        let now = (self.clocks.elapsed)();
+        while match slots {
+            EventSlots::None => false,
+            EventSlots::Reserved => self.slots.may_begin_reserved(self.events),
+            EventSlots::All => self.slots.may_begin(self.events, false),
         } {
             let (slots, events) = (&self.slots, self.events);
             let Some((flow, recorded)) = self
@@ -647,7 +703,12 @@ impl Reconciler {
         let due = workqueues
             .iter()
             .filter_map(|workqueue| workqueue.queue.next_after(since));
-        due.chain(self.slots.next(since)).chain(self.sweep.next(since)).min()
+        let held = self.events_held_since.is_some();
+        let hangs = self.last_answer.filter(|_| held).map(|it| later(it, HANGS_AFTER));
+        due.chain(self.slots.next(since))
+            .chain(self.sweep.next(since))
+            .chain(hangs.filter(|at| *at > since))
+            .min()
     }
 
     /// Returns, on the monotonic clock, when the health of a work next changes by time alone.

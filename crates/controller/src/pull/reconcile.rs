@@ -219,7 +219,7 @@ fn desired_writes(
     );
     let comparison_requested = status::is_comparison_requested(pull_work);
     let body = pull.patch(forwarded, status::patch(&pull.current, &desired, comparison_requested));
-    let events = new_condition_events(&pull.current, &desired);
+    let event = new_conditions(&pull.current, &desired);
     let body = body.map(|body| patch(&APPLICATIONS, object_ref, body));
     if comparison_requested || refused(cache, object_ref).is_some() {
         // The work keeps a refresh until its result is on the hub. If the API server rejects the work again, it skips the writes
@@ -232,7 +232,7 @@ fn desired_writes(
         return None;
     }
     Some(Action {
-        events,
+        events: event.into_iter().collect(),
         ..action(object_ref, Some(application), writes)
     })
 }
@@ -376,8 +376,8 @@ fn notes(
     notes
 }
 
-/// Returns Events for new conditions.
-fn new_condition_events(before: &MirroredStatus, after: &MirroredStatus) -> Vec<Event> {
+/// Returns the Event for new conditions.
+fn new_conditions(before: &MirroredStatus, after: &MirroredStatus) -> Option<Event> {
     let is_known = |condition: &Condition| {
         let mut before = before.conditions.iter();
         before.any(|it| it.kind == condition.kind && it.message == condition.message)
@@ -391,7 +391,7 @@ fn new_condition_events(before: &MirroredStatus, after: &MirroredStatus) -> Vec<
             message: condition.message.to_string(),
         })
     };
-    new.filter_map(event).collect()
+    Event::of_all(new.filter_map(event).collect())
 }
 
 #[cfg(test)]

@@ -31,7 +31,8 @@ fn requests(part: &str) -> usize {
     REQUESTS.with_borrow(|all| all.iter().filter(|it| it.contains(part)).count())
 }
 
-/// Returns a client of an API server that never answers requests for objects called `hang…` nor lists; it accepts all others.
+/// Returns a client of an API server that never answers requests for objects called `hang…` nor lists; it accepts all others, those
+/// called `busy…` after 100 ms.
 fn client() -> Client {
     let service = tower::service_fn(|request: Request<Body>| async move {
         let path = request.uri().path().to_owned();
@@ -39,6 +40,9 @@ fn client() -> Client {
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
         if *request.method() == Method::GET || name.starts_with("hang") {
             future::pending::<()>().await;
+        }
+        if name.starts_with("busy") {
+            sleep(Duration::from_millis(100)).await;
         }
         WRITTEN.with_borrow_mut(|written| written.insert(name));
         Ok::<_, kube::Error>(Response::new(Body::from(b"{}".to_vec())))
@@ -233,6 +237,33 @@ async fn writes_events_during_endless_writes() {
         "more is to be written"
     );
     assert_eq!(requests("POST"), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_other_writes_go_before_events() {
+    let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
+    let all = applications("a", "busy", 600);
+    enqueue(&mut reconciler, ReconcileKind::Application, all);
+    run(&mut reconciler, 1).await;
+    assert!((100..500).contains(&requests("PATCH")), "{}", requests("PATCH"));
+    assert_eq!(requests("POST"), 0);
+    run(&mut reconciler, 10).await;
+    assert_eq!((requests("PATCH"), requests("POST")), (600, 600));
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_wait_a_minute_at_most() {
+    let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
+    for second in 0..75 {
+        let all = applications("a", &format!("busy-{second}"), 500);
+        enqueue(&mut reconciler, ReconcileKind::Application, all);
+        run(&mut reconciler, 1).await;
+        match second {
+            0..60 => assert_eq!(requests("POST"), 0, "after {second} s"),
+            65.. => assert!(requests("POST") > 100, "after {second} s"),
+            _ => {}
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,16 @@
 //! The writes that a controller requests: plain values, complete enough to be carried out without further decisions.
 
+use manifest::text::shortened;
 use ocm::object_ref::ObjectRef;
 use ocm::resources::Resource;
 use pki::Recipe;
 use serde_json::Value;
+
+/// The maximum number of changes that an Event names.
+const MAX_NAMED_CHANGES: usize = 3;
+
+/// The maximum length of the message of an Event, in bytes: that of Kubernetes' API `events.k8s.io`.
+const MAX_MESSAGE: usize = 1024;
 
 /// The writes for an object, to be carried out at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,4 +124,60 @@ pub struct Event {
     pub reason: &'static str,
     /// The message.
     pub message: String,
+}
+
+impl Event {
+    /// Returns one Event for changes of an object, the worst first: each Event costs the API server as much as the write that it
+    /// reports. It has the reason of the worst change, and names the first few.
+    #[must_use]
+    pub fn of_all(changes: Vec<Self>) -> Option<Self> {
+        let more = changes.len().saturating_sub(MAX_NAMED_CHANGES);
+        let mut changes = changes.into_iter();
+        let mut event = changes.next()?;
+        for change in changes.take(MAX_NAMED_CHANGES.saturating_sub(1)) {
+            event.message.extend(["; ", &change.message]);
+        }
+        let rest = if more > 0 {
+            format!("; and {more} more")
+        } else {
+            String::new()
+        };
+        let named = shortened(&event.message, MAX_MESSAGE.saturating_sub(rest.len()));
+        event.message = format!("{named}{rest}");
+        Some(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(reason: &'static str, message: &str) -> Event {
+        Event {
+            warning: true,
+            reason,
+            message: message.to_owned(),
+        }
+    }
+
+    #[test]
+    fn event_of_many_changes_names_the_first_few() {
+        assert_eq!(Event::of_all(Vec::new()), None);
+        let one = change("A", "eu1: a");
+        assert_eq!(Event::of_all(vec![one.clone()]), Some(one));
+        let many = vec![
+            change("A", "a"),
+            change("B", "b"),
+            change("B", "c"),
+            change("C", "d"),
+            change("C", "e"),
+        ];
+        assert_eq!(Event::of_all(many), Some(change("A", "a; b; c; and 2 more")));
+        let long = Event::of_all(vec![change("A", &"a".repeat(600)); 4]).expect("an Event");
+        assert!(
+            long.message.len() <= 1024 && long.message.ends_with("a…; and 1 more"),
+            "{}",
+            long.message
+        );
+    }
 }

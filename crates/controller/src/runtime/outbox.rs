@@ -52,6 +52,12 @@ impl Outbox {
         self.waiting.pop(may, |_| true)
     }
 
+    /// Returns true if no Event waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.len() == 0
+    }
+
     /// Returns the maximum number of waiting Events.
     #[must_use]
     pub const fn capacity() -> usize {

@@ -106,6 +106,13 @@ impl<K: Copy + Eq + Hash> Slots<K> {
         running.is_none_or(|running| *running < self.group_limit().div_ceil(2))
     }
 
+    /// Returns true if another group has a write in progress.
+    #[must_use]
+    pub fn are_others_busy(&self, group: usize) -> bool {
+        let own = self.groups.get(group).map_or(0, |it| it.running);
+        self.running.len() > own
+    }
+
     /// Records that a write has begun.
     pub fn begin(&mut self, key: K, group: usize, flow: FlowKey, is_slow: bool, now: Instant) {
         let Some(it) = self.groups.get_mut(group) else { return };
