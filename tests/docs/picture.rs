@@ -9,8 +9,8 @@ const LINE: usize = 18;
 const MARGIN: usize = 16;
 /// The width of the terminal, in characters. Longer lines are wrapped.
 const COLUMNS: usize = 130;
-/// How long a picture of a recording is shown, in seconds.
-const PAUSE: usize = 3;
+/// The time for which each screen of a recording is shown, in seconds.
+const SHOWN_FOR: usize = 3;
 
 const FOREGROUND: &str = "#d8dee9";
 const BACKGROUND: &str = "#1f2430";
@@ -18,8 +18,7 @@ const PROMPT: &str = "#7f8896";
 
 /// Draws a command and its output, with the colours of its escape codes.
 ///
-/// Several outputs are shown one after the other, as a terminal shows them that is cleared in between. The last one stays where
-/// pictures do not move.
+/// Several outputs are a recording: each is a screen that replaces the one before. A viewer without animations shows the last.
 pub(crate) fn svg(command: &str, outputs: &[String]) -> String {
     let prompt = vec![
         Span::new("$ ", Style::coloured(PROMPT)),
@@ -40,12 +39,7 @@ pub(crate) fn svg(command: &str, outputs: &[String]) -> String {
     );
     svg += &text(0, &prompt);
     for (number, screen) in screens.iter().enumerate() {
-        writeln!(
-            svg,
-            "<g class=\"screen\" style=\"animation-delay: {}s\">",
-            number * PAUSE
-        )
-        .expect(NEVER_FAILS);
+        writeln!(svg, "<g class=\"screen\" id=\"screen{number}\">").expect(NEVER_FAILS);
         for (row, line) in (1..).zip(screen) {
             svg += &text(row, line);
         }
@@ -69,7 +63,7 @@ fn animation(screens: usize) -> String {
             style,
             "#screen{number} {{ animation: show{number} {}s step-end infinite; }}\n\
              @keyframes show{number} {{ {before}{from}% {{ opacity: 1; }} {to}%, 100% {{ opacity: {}; }} }}",
-            screens * PAUSE,
+            screens * SHOWN_FOR,
             u8::from(number + 1 == screens),
         )
         .expect(NEVER_FAILS);
@@ -192,6 +186,21 @@ fn colours_and_text_are_kept() {
     let line = "<tspan fill=\"#f28779\">error</tspan><tspan>\u{a0}\u{a0}a\u{a0}&lt;b&gt;</tspan>";
     assert!(picture.contains(line), "{picture}");
     assert!(!picture.contains("animation:"), "{picture}");
+}
+
+#[test]
+fn every_screen_of_a_recording_is_animated() {
+    let picture = svg("status", &["one\n".to_owned(), "two\n".to_owned()]);
+    for number in 0..2 {
+        assert!(
+            picture.contains(&format!("#screen{number} {{ animation: show{number} 6s")),
+            "{picture}"
+        );
+        assert!(
+            picture.contains(&format!("<g class=\"screen\" id=\"screen{number}\">")),
+            "{picture}"
+        );
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::runtime::action::{Action, Event, InvolvedObject, RecordedEvent};
 use crate::runtime::metrics::{Metrics, Reason};
 use crate::runtime::outbox::{Enqueued, Outbox};
 use crate::runtime::panics::guard;
-use crate::runtime::queue::{Due, Outcome, Queue, Refresh};
+use crate::runtime::queue::{DEBOUNCE, Due, Outcome, Queue, Refresh};
 use crate::runtime::readiness::Readiness;
 use crate::runtime::slots::Slots;
 use crate::runtime::writer;
@@ -43,9 +43,6 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time that Events wait for the writes that they do not report. Longer than a burst of thousands of changes, and short enough
 /// that an Event is still news.
 const EVENTS_HELD_FOR: Duration = Duration::from_secs(60);
-
-/// The time before an object is due in which Events already wait for it: changes wait that long for further changes.
-const SOON: Duration = Duration::from_millis(200);
 
 /// The time without an answer after which Events no longer wait for the writes in progress: those hang.
 const HANGS_AFTER: Duration = Duration::from_millis(500);
@@ -649,7 +646,8 @@ impl Reconciler {
         let slots = match (are_others_busy, is_due) {
             (true, _) if is_answered => EventSlots::None,
             (true, _) | (false, true) => EventSlots::Reserved,
-            (false, false) if waits(later(now, SOON)) => EventSlots::None,
+            // Changes that wait for further changes of the same object count too.
+            (false, false) if waits(later(now, DEBOUNCE)) => EventSlots::None,
             (false, false) => EventSlots::All,
         };
         if slots != EventSlots::None {

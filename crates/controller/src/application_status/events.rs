@@ -40,15 +40,9 @@ pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet) 
 
 /// Returns the Event for an Application that has become healthy, or at least applied, on all clusters.
 fn completed(before: &[Condition], after: &[Condition]) -> Option<Event> {
-    let info = |conditions: &[Condition]| {
-        conditions
-            .iter()
-            .find(|it| it.kind == INFO)
-            .map(|it| it.message.clone())
-    };
     let message = info(after)?;
-    let now = Totals::read(&message)?;
-    let then = info(before).and_then(|message| Totals::read(&message));
+    let now = Totals::read(message)?;
+    let then = info(before).and_then(Totals::read);
     let becomes = |is: fn(&Totals) -> bool| now.clusters > 0 && is(&now) && !then.as_ref().is_some_and(is);
     let reason = if becomes(|totals| totals.healthy == totals.clusters) {
         "ManifestWorkHealthy"
@@ -57,7 +51,13 @@ fn completed(before: &[Condition], after: &[Condition]) -> Option<Event> {
     } else {
         return None;
     };
-    Some(normal(reason, message))
+    Some(normal(reason, message.to_owned()))
+}
+
+/// Returns the message with the totals.
+fn info(conditions: &[Condition]) -> Option<&str> {
+    let info = conditions.iter().find(|it| it.kind == INFO);
+    info.map(|it| &*it.message)
 }
 
 fn normal(reason: &'static str, message: String) -> Event {

@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 /// The time to wait for more changes of the same object: an agent writes the status of a work in several steps.
-const DEBOUNCE: Duration = Duration::from_millis(200);
+pub const DEBOUNCE: Duration = Duration::from_millis(200);
 /// The minimum interval between two refreshes of the same object.
 const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(30);
 /// The minimum interval between two refreshes of any object.
