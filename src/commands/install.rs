@@ -26,6 +26,9 @@ use tokio::time::{sleep, timeout};
 const ESTABLISH_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
+/// The maximum number of attempts to take over an object whose status changes.
+const TAKE_OVER_ATTEMPTS: u32 = 5;
+
 pub(super) fn run(args: &HubInstallArgs) -> Exit {
     let done = policy::requested(args).and_then(|requested| {
         let options = options(args, requested.clone().unwrap_or_default());
@@ -96,15 +99,12 @@ async fn apply(
     let mut inherited = HashSet::new();
     for (object, live) in &found {
         let Some(live_object) = live else { continue };
-        // Otherwise kubectl's field manager would keep the fields for ever. This changes only their manager.
-        let Some(managers) = merged_managers(live_object, object.is_addition()) else {
+        if merged_managers(live_object, object.is_addition()).is_none() {
             continue;
-        };
+        }
         inherited.insert(object.to_string());
         if !args.dry_run {
-            hub.manage(object, live_object, &managers)
-                .await
-                .map_err(Problems::one)?;
+            take_over(&hub, object, live_object).await.map_err(Problems::one)?;
         }
     }
     let how = |object: &Object, dry_run| ApplyOptions {
@@ -233,6 +233,30 @@ type LiveObjects<'o> = Vec<(&'o Object, Option<Value>)>;
 
 /// The CRD that Red Hat ACM installs too.
 const REPORTS: &str = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
+
+/// Makes us the manager of fields that kubectl's field manager would otherwise keep for ever, and changes nothing else.
+///
+/// The API server may write the status of an object between our read and our write, as it does with each FlowSchema. Then the object
+/// is read again.
+async fn take_over(hub: &Hub, object: &Object, live: &Value) -> Result<(), String> {
+    let mut current = live.clone();
+    for _ in 0..TAKE_OVER_ATTEMPTS {
+        let Some(managers) = merged_managers(&current, object.is_addition()) else {
+            return Ok(());
+        };
+        if hub.manage(object, &current, &managers).await? {
+            return Ok(());
+        }
+        match hub.get(&object.path(), object.name()).await? {
+            Some(changed) if is_unchanged(live, &changed) => current = changed,
+            _ => break,
+        }
+    }
+    Err(format!(
+        "{} changed while it was taken over: install again",
+        qualified_name(object)
+    ))
+}
 
 async fn apply_object(
     hub: &Hub,

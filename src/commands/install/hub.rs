@@ -97,15 +97,16 @@ impl Hub {
         })
     }
 
-    /// Writes the `managedFields` of an object, if the object has not changed.
-    pub(crate) async fn manage(&self, object: &Object, live: &Value, managers: &Value) -> Result<(), String> {
+    /// Writes the `managedFields` of an object. Returns false if the object has changed since it was read.
+    pub(crate) async fn manage(&self, object: &Object, live: &Value, managers: &Value) -> Result<bool, String> {
         let patch =
             json!({"metadata": {"managedFields": managers, "resourceVersion": live["metadata"]["resourceVersion"]}});
         let request = Request::new(object.path()).patch(object.name(), &PatchParams::default(), &Patch::Merge(patch));
-        let result = self.send(request).await;
-        result
-            .map(drop)
-            .map_err(|error| self.describe(&qualified_name(object), "taken over", &error))
+        match self.send(request).await {
+            Ok(_) => Ok(true),
+            Err(error) if hub::status(&error) == Some(409) => Ok(false),
+            Err(error) => Err(self.describe(&qualified_name(object), "taken over", &error)),
+        }
     }
 
     /// Deletes the object, if it is still the same one.

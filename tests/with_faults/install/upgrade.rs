@@ -4,6 +4,7 @@ use super::{ALL, Installation, installation, name, read, shipped, without_histor
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
+use testbed::proxy::{Fault, Proxy, Times};
 
 /// The files, applied as documented in their comments.
 const BY_KUBECTL: [(&str, &[&str]); 8] = [
@@ -184,6 +185,31 @@ async fn install_takes_over_objects_applied_by_kubectl() -> Result<()> {
         installation.until(&before).await?;
     }
     Ok(())
+}
+
+/// The API server writes the status of a FlowSchema at any time, also between a read and a write of `install`.
+#[tokio::test]
+async fn takes_over_an_object_whose_status_changes_meanwhile() -> Result<()> {
+    let Some(installation) = installation().await? else {
+        return Ok(());
+    };
+    let before = installation.all()?;
+    let file = shipped("deploy/deploy_controller.yaml");
+    installation
+        .hub
+        .kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
+    let proxy = Proxy::start(installation.hub).await?;
+    proxy.fault(Fault::Status(409), Times::Next(2), |it| it.is("patch", "flowschemas"));
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .args(["install", "--features=controller", "--kubeconfig"])
+        .arg(proxy.kubeconfig(installation.hub.kubeconfig_path())?)
+        .env_clear()
+        .output()?;
+    ensure!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let conflicts = proxy.requests().iter().filter(|it| it.answer == Some(409)).count();
+    assert_eq!(conflicts, 2);
+    installation.run_ok(&["uninstall"])?;
+    installation.until(&before).await
 }
 
 #[tokio::test]
