@@ -15,6 +15,9 @@ use crate::progress;
 /// The interval of progress messages during a build.
 const STILL_BUILDING: Duration = Duration::from_secs(60);
 
+/// The option of builds without debug information. The linker drops it anyway, and the compiler needs a tenth of its time for it.
+const NO_DEBUG_INFO: &str = "-gcflags=all=-dwarf=false";
+
 /// A variable that the linker sets to the version of a program, so that it reports the version of a release.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
@@ -127,7 +130,7 @@ impl GoModule {
             let _still_building = Reminder::new(format!("building {file} …"));
             let target = unfinished.to_string_lossy();
             let flags = self.linker_flags()?;
-            let mut arguments = vec!["-buildvcs=false", "-ldflags", &flags, "-o", &target];
+            let mut arguments = vec!["-buildvcs=false", NO_DEBUG_INFO, "-ldflags", &flags, "-o", &target];
             arguments.extend(self.build_options.iter().map(String::as_str));
             arguments.push(package);
             self.go(&["build"], &arguments)?;
