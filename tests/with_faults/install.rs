@@ -95,22 +95,39 @@ impl Installation {
 
     /// Returns all objects of the hub, by kind and name, except those that change by themselves.
     fn all(&self) -> Result<Vec<(String, Value)>> {
-        let kinds = self.hub.kubectl(&["api-resources", "--verbs=list", "-o", "name"])?;
-        let own = ["events", "componentstatuses", "apiservices", "endpoints"];
-        let kinds: Vec<_> = kinds
-            .lines()
-            .filter(|kind| !own.iter().any(|own| kind.split('.').next() == Some(own)))
-            .collect();
-        let found = self
-            .hub
-            .kubectl(&["get", &kinds.join(","), "-A", "-o", "json", "--show-managed-fields"])?;
-        let mut found: Value = serde_json::from_str(&found)?;
+        const ATTEMPTS: usize = 20;
+        // For a moment after the deletion of a CRD, the API server still names its kind.
+        let was_deleted = |error: &anyhow::Error| {
+            let error = error.to_string();
+            error.contains("the server doesn't have a resource type")
+                || error.contains("the server could not find the requested resource")
+        };
+        let mut found = self.listed();
+        for _ in 1..ATTEMPTS {
+            if !found.as_ref().is_err_and(was_deleted) {
+                break;
+            }
+            found = self.listed();
+        }
+        let mut found: Value = serde_json::from_str(&found?)?;
         let items = found["items"].as_array_mut().context("items")?;
         let mut all: Vec<_> = items.iter_mut().map(|it| (name(it), it.take())).collect();
         // The API server renews these Leases.
         all.retain(|(name, _)| !name.starts_with("Lease kube-system/"));
         all.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(all)
+    }
+
+    /// Lists the objects of all kinds, except those that change by themselves.
+    fn listed(&self) -> Result<String> {
+        let kinds = self.hub.kubectl(&["api-resources", "--verbs=list", "-o", "name"])?;
+        let own = ["events", "componentstatuses", "apiservices", "endpoints"];
+        let kinds: Vec<_> = kinds
+            .lines()
+            .filter(|kind| !own.iter().any(|own| kind.split('.').next() == Some(own)))
+            .collect();
+        let list = ["get", &kinds.join(","), "-A", "-o", "json", "--show-managed-fields"];
+        self.hub.kubectl(&list)
     }
 
     /// Waits until the hub has exactly these objects.
