@@ -18,7 +18,7 @@
 mod fleet;
 
 use anyhow::{Result, ensure};
-use fleet::{Load, Metrics, NONE, Size, Stage, Table, WORKS, now, request, seconds, timed, writes};
+use fleet::{Load, Metrics, Program, Size, Stage, Table, WORKS, now, request, seconds, timed, writes};
 use http::Request;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
@@ -57,11 +57,11 @@ const KINDS: [(&str, &str); 4] = [
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    fleet::run(&SIZES, Table::alone(), measure).await
+    fleet::run(&SIZES, &[Program::Ours(ARGUMENTS)], measure).await
 }
 
-async fn measure(size: Size, table: &mut Table) -> Result<()> {
-    let stage = Stage::start(size, ARGUMENTS).await?;
+async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()> {
+    let stage = Stage::start(program, size).await?;
     let load = stage.load();
     install(load).await?;
     load.create_clusters().await?;
@@ -79,7 +79,6 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     table.note(
         "all objects of a GitOpsCluster are written, s",
         seconds(quiet.since(&created)),
-        NONE,
     );
     note(table, load, &quiet.metrics, &before);
 
@@ -88,11 +87,10 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     let template = &known["spec"]["installStrategy"]["placements"][0]["configs"][0]["name"];
     let installed = timed(load.of_each(|at| addon(&clusters[at], template))).await?;
     let quiet = controller.quiet(written, written(&before)).await?;
-    table.note("OCM installs the add-on, s", seconds(installed.took), NONE);
+    table.note("OCM installs the add-on, s", seconds(installed.took));
     table.note(
         "  the status counts all after that, s",
         seconds(quiet.since(&installed)),
-        NONE,
     );
     note(table, load, &quiet.metrics, &before);
     let status: Value = load.client().request(get(&format!("{GITOPS_CLUSTERS}/fleet"))?).await?;
@@ -105,11 +103,10 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     let quiet = controller.quiet(written, expected).await?;
     let has_certificate = |status: &Value| status["certificate"].is_string();
     load.all_have(REQUESTS, "a certificate", has_certificate).await?;
-    table.note("agents request certificates, s", seconds(requested.took), NONE);
+    table.note("agents request certificates, s", seconds(requested.took));
     table.note(
         "  all certificates are issued after that, s",
         seconds(quiet.since(&requested)),
-        NONE,
     );
     note(table, load, &quiet.metrics, &before);
     stage
@@ -126,7 +123,7 @@ fn note(table: &mut Table, load: &Load, after: &Metrics, before: &Metrics) {
         } else {
             load.applications()
         };
-        table.note(name, format!("{:.2}", more / all), NONE);
+        table.note(name, format!("{:.2}", more / all));
     }
 }
 

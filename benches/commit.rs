@@ -1,13 +1,16 @@
 //! Measures the time from a commit until the works of all managed clusters carry it, for each way to address a fleet.
 //!
 //! ```text
-//! cargo bench --bench commit            # 1,000 managed clusters, with 6 objects and with 60 on each
-//! cargo bench --bench commit -- 200     # another number of clusters
-//! cargo bench --bench commit -- 200 6   # with so many objects only
+//! cargo bench --bench commit               # 1,000 managed clusters, with 6 objects and with 60 on each
+//! cargo bench --bench commit -- 200        # another number of clusters
+//! cargo bench --bench commit -- 200 6      # with so many objects only
+//! cargo bench --bench commit -- 200 6 set  # and one way to address them only
+//! cargo bench --bench commit -- --sync-option Validate=false
 //! ```
 //!
 //! The real Argo CD, API server and OCM controllers share the machine. There are no agents, so the time ends when the last work on
-//! the hub has changed. The time begins with the refresh of the Applications, as a webhook of the Git server requests it.
+//! the hub has changed. The time begins with the refresh of the Applications, as a webhook of the Git server requests it. In the
+//! pull model, the hub does not read Git, so it begins with another revision in the ApplicationSet.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -18,8 +21,9 @@
 mod fleet;
 
 use anyhow::{Context, Result, ensure};
-use fleet::{Latest, Load, Requests, Table, cpu_of, follow, lock, seconds, set, start_argocd};
+use fleet::{Controller, Latest, Load, Program, Requests, Table, cpu_of, follow, lock, seconds, set, start_argocd};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
@@ -34,17 +38,18 @@ const CLUSTERS: usize = 1000;
 const DEADLINE: Duration = Duration::from_secs(3600);
 
 /// The programs whose CPU time is measured. Linux shortens their names to 15 characters.
-const PROGRAMS: [(&str, &str); 6] = [
-    ("  CPU of application-controller, s", "argocd-applicat"),
+const PROGRAMS: [(&str, &str); 7] = [
+    ("  CPU of Argo CD's controllers, s", "argocd-applicat"),
     ("  of repo-server, s", "argocd-repo-ser"),
     ("  of the plugin, s", "argocd-cmp-serv"),
+    ("  of the controller, s", "argocd-ocm-cmp"),
     ("  of OCM's work controller, s", "work"),
     ("  of the API server, s", "kube-apiserver"),
     ("  of etcd, s", "etcd"),
 ];
 
 /// The ways to address the fleet.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// An Application that lists all clusters.
     Clusters,
@@ -52,22 +57,46 @@ enum Shape {
     Placement,
     /// An ApplicationSet with an Application for each cluster.
     ApplicationSet,
+    /// The same in the pull model.
+    Pull,
+}
+
+const SHAPES: [(&str, Shape); 4] = [
+    ("clusters", Shape::Clusters),
+    ("placement", Shape::Placement),
+    ("set", Shape::ApplicationSet),
+    ("pull", Shape::Pull),
+];
+
+/// A run of the benchmark.
+struct Run {
+    shape: Shape,
+    clusters: usize,
+    objects: usize,
+    sync_options: Vec<String>,
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let numbers: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let arguments: Vec<String> = std::env::args().collect();
+    let numbers: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
     let clusters = numbers.first().copied().unwrap_or(CLUSTERS);
     let objects = numbers.get(1).map_or(vec![6, 60], |&objects| vec![objects]);
-    let mut table = Table::alone();
+    let options = arguments.windows(2).filter(|pair| pair[0] == "--sync-option");
+    let sync_options: Vec<String> = options.map(|pair| pair[1].clone()).collect();
+    let is_named = |name: &str| arguments.iter().any(|argument| argument == name);
+    let all = !SHAPES.iter().any(|(name, _)| is_named(name));
+    let mut table = Table::default();
     for objects in objects {
-        for (shape, name) in [
-            (Shape::Clusters, "clusters"),
-            (Shape::Placement, "placement"),
-            (Shape::ApplicationSet, "set"),
-        ] {
+        for (name, shape) in SHAPES.into_iter().filter(|(name, _)| all || is_named(name)) {
             table.begin(&format!("{name} {objects}"));
-            let measured = measure(shape, clusters, objects, &mut table).await;
+            let run = Run {
+                shape,
+                clusters,
+                objects,
+                sync_options: sync_options.clone(),
+            };
+            let measured = run.measure(&mut table).await;
             measured.with_context(|| format!("{name} with {objects} objects"))?;
         }
     }
@@ -75,63 +104,136 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-async fn measure(shape: Shape, clusters: usize, objects: usize, table: &mut Table) -> Result<()> {
-    let scratch = TempDir::new()?;
-    let hub = Hub::start().await?;
-    let load = Load::new(hub.client().await?, (clusters, clusters));
-    load.create_clusters().await?;
-    let argocd = ArgoCd {
-        resync: 180,
-        application_sets: true,
-        ..ArgoCd::default()
-    };
-    start_argocd(&hub, scratch.path(), argocd).await?;
-    if matches!(shape, Shape::Placement) {
-        hub.start_ocm_controllers().await?;
-        hub.bind_global_cluster_set().await?;
-        hub.create(&json!({
-            "apiVersion": "cluster.open-cluster-management.io/v1beta1",
-            "kind": "Placement",
-            "metadata": {"name": "all", "namespace": "argocd"},
-            "spec": {"tolerations": [{"operator": "Exists"}]},
-        }))
-        .await?;
-    }
-    let git = GitRepository::new()?;
-    let works = Works::watch(&hub).await?;
-    commit(&git, objects, "before")?;
-    create(shape, &hub, &git, clusters).await?;
-    let first = Instant::now();
-    works.until_all_have("before", clusters).await?;
-    table.note("first delivery, s", seconds(first.elapsed()), fleet::NONE);
-    // Argo CD compares once more what it has applied.
-    works.until_quiet().await;
+impl Run {
+    async fn measure(&self, table: &mut Table) -> Result<()> {
+        let scratch = TempDir::new()?;
+        let hub = Hub::start().await?;
+        let load = Load::new(hub.client().await?, (self.clusters, self.clusters));
+        load.create_clusters().await?;
+        let argocd = ArgoCd {
+            resync: 180,
+            application_sets: true,
+            ..ArgoCd::default()
+        };
+        start_argocd(&hub, scratch.path(), argocd).await?;
+        if self.shape == Shape::Placement {
+            hub.start_ocm_controllers().await?;
+            hub.bind_global_cluster_set().await?;
+            hub.create(&json!({
+                "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+                "kind": "Placement",
+                "metadata": {"name": "all", "namespace": "argocd"},
+                "spec": {"tolerations": [{"operator": "Exists"}]},
+            }))
+            .await?;
+        }
+        let _controller = if self.shape == Shape::Pull {
+            let log = scratch.path().join("controller.log");
+            Some(Controller::start(&Program::Ours(&["--controllers=pull"]), hub.kubeconfig_path(), log).await?)
+        } else {
+            None
+        };
+        let git = GitRepository::new()?;
+        let works = Works::watch(&hub, self.shape).await?;
+        commit(&git, self.objects, "before")?;
+        self.create(&hub, &git).await?;
+        let first = Instant::now();
+        works.until_all_have("before", self.clusters).await?;
+        table.note("first delivery, s", seconds(first.elapsed()));
+        // Argo CD compares once more what it has applied.
+        works.until_quiet().await;
 
-    let client = hub.client().await?;
-    let requests = Requests::of(&client).await?;
-    let cpu = PROGRAMS.map(|(_, program)| cpu_of(program).unwrap_or_default());
-    commit(&git, objects, "after")?;
-    let started = Instant::now();
-    hub.kubectl(&[
-        "-n",
-        "argocd",
-        "annotate",
-        "applications",
-        "--all",
-        "argocd.argoproj.io/refresh=normal",
-    ])?;
-    let changed = works.until_all_have("after", clusters).await?;
-    table.note("commit in all works, s", seconds(changed.last - started), fleet::NONE);
-    table.note("  in half of them, s", seconds(changed.half - started), fleet::NONE);
-    works.until_quiet().await;
-    let after = Requests::of(&client).await?.since(&requests);
-    table.note("writes to the API server", after.writes.to_string(), fleet::NONE);
-    for ((row, program), before) in PROGRAMS.into_iter().zip(cpu) {
-        let figure = cpu_of(program).unwrap_or_default() - before;
-        table.note(row, format!("{figure:.1}"), fleet::NONE);
+        let client = hub.client().await?;
+        let requests = Requests::of(&client).await?;
+        let cpu = PROGRAMS.map(|(_, program)| cpu_of(program).unwrap_or_default());
+        commit(&git, self.objects, "after")?;
+        let started = Instant::now();
+        if self.shape == Shape::Pull {
+            let revision = r#"{"spec":{"template":{"spec":{"source":{"targetRevision":"after"}}}}}"#;
+            let patch = ["patch", "applicationset", "shop", "--type=merge", "--patch", revision];
+            hub.kubectl(&[&["-n", "argocd"], &patch[..]].concat())?;
+        } else {
+            let refresh = "argocd.argoproj.io/refresh=normal";
+            hub.kubectl(&["-n", "argocd", "annotate", "applications", "--all", refresh])?;
+        }
+        let changed = works.until_all_have("after", self.clusters).await?;
+        table.note("commit in all works, s", seconds(changed.last - started));
+        table.note("  in half of them, s", seconds(changed.half - started));
+        works.until_quiet().await;
+        let after = Requests::of(&client).await?.since(&requests);
+        table.note("writes to the API server", after.writes.to_string());
+        for ((row, program), before) in PROGRAMS.into_iter().zip(cpu) {
+            let figure = cpu_of(program).unwrap_or_default() - before;
+            table.note(row, format!("{figure:.1}"));
+        }
+        table.note("memory of Redis, MB", redis_memory(&hub)?);
+        Ok(())
     }
-    table.note("memory of Redis, MB", redis_memory(&hub)?, fleet::NONE);
-    Ok(())
+
+    /// Creates the Applications.
+    async fn create(&self, hub: &Hub, git: &GitRepository) -> Result<()> {
+        let names: Vec<String> = (0..self.clusters).map(|at| format!("cluster-{at}")).collect();
+        let application = |source: Value| {
+            json!({
+                "project": "default",
+                "source": source,
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
+                "syncPolicy": {"automated": {"prune": true}, "syncOptions": self.sync_options},
+            })
+        };
+        let with = |target: Value| {
+            let plugin = json!({"name": "argocd-ocm-cmp", "parameters": [target]});
+            application(json!({"repoURL": git.url(), "path": "shop", "plugin": plugin}))
+        };
+        let template = match self.shape {
+            Shape::Clusters | Shape::Placement => None,
+            Shape::ApplicationSet => Some(json!({
+                "metadata": {"name": "shop-{{.cluster}}"},
+                "spec": with(json!({"name": "clusters", "array": ["{{.cluster}}"]})),
+            })),
+            Shape::Pull => {
+                let source = json!({"repoURL": git.url(), "path": "shop", "targetRevision": "before"});
+                Some(json!({
+                    "metadata": {
+                        "name": "shop-{{.cluster}}",
+                        "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
+                        "annotations": {
+                            "apps.open-cluster-management.io/ocm-managed-cluster": "{{.cluster}}",
+                            "argocd.argoproj.io/skip-reconcile": "true",
+                        },
+                    },
+                    "spec": application(source),
+                }))
+            }
+        };
+        let object = |kind: &str, spec: Value| {
+            json!({
+                "apiVersion": "argoproj.io/v1alpha1",
+                "kind": kind,
+                "metadata": {"name": "shop", "namespace": "argocd"},
+                "spec": spec,
+            })
+        };
+        let created = match template {
+            Some(template) => {
+                let elements: Vec<Value> = names.iter().map(|name| json!({"cluster": name})).collect();
+                let spec = json!({
+                    "goTemplate": true,
+                    "generators": [{"list": {"elements": elements}}],
+                    "template": template,
+                });
+                object("ApplicationSet", spec)
+            }
+            None if self.shape == Shape::Clusters => {
+                object("Application", with(json!({"name": "clusters", "array": names})))
+            }
+            None => object(
+                "Application",
+                with(json!({"name": "placement", "string": "argocd/all"})),
+            ),
+        };
+        hub.create(&created).await.map(drop)
+    }
 }
 
 /// Commits a folder of Deployments, Services and ConfigMaps that all have a value.
@@ -161,53 +263,11 @@ fn commit(git: &GitRepository, objects: usize, value: &str) -> Result<()> {
     git.commit(&[("shop/all.yaml", &text)]).map(drop)
 }
 
-/// Creates the Applications.
-async fn create(shape: Shape, hub: &Hub, git: &GitRepository, clusters: usize) -> Result<()> {
-    let names: Vec<String> = (0..clusters).map(|at| format!("cluster-{at}")).collect();
-    let application = |target: Value| {
-        json!({
-            "project": "default",
-            "source": {"repoURL": git.url(), "path": "shop", "plugin": {"name": "argocd-ocm-cmp", "parameters": [target]}},
-            "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
-            "syncPolicy": {"automated": {"prune": true}},
-        })
-    };
-    let spec = match shape {
-        Shape::Clusters => application(json!({"name": "clusters", "array": names})),
-        Shape::Placement => application(json!({"name": "placement", "string": "argocd/all"})),
-        Shape::ApplicationSet => {
-            let elements: Vec<Value> = names.iter().map(|name| json!({"cluster": name})).collect();
-            hub.create(&json!({
-                "apiVersion": "argoproj.io/v1alpha1",
-                "kind": "ApplicationSet",
-                "metadata": {"name": "shop", "namespace": "argocd"},
-                "spec": {
-                    "goTemplate": true,
-                    "generators": [{"list": {"elements": elements}}],
-                    "template": {
-                        "metadata": {"name": "shop-{{.cluster}}"},
-                        "spec": application(json!({"name": "clusters", "array": ["{{.cluster}}"]})),
-                    },
-                },
-            }))
-            .await?;
-            return Ok(());
-        }
-    };
-    let application = json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {"name": "shop", "namespace": "argocd"},
-        "spec": spec,
-    });
-    hub.create(&application).await.map(drop)
-}
-
 /// The works of managed clusters, which a watch updates.
 #[derive(Default)]
 struct Works {
-    /// The values that they carry, by namespace.
-    values: Latest<String, String>,
+    /// The values that they carry, by namespace and name.
+    values: Latest<(String, String), String>,
     last_event: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -218,14 +278,20 @@ struct Changed {
 }
 
 impl Works {
-    async fn watch(hub: &Hub) -> Result<Self> {
+    async fn watch(hub: &Hub, shape: Shape) -> Result<Self> {
         let works = Self::default();
         let (values, last_event) = (Arc::clone(&works.values), Arc::clone(&works.last_event));
         follow(hub, "work.open-cluster-management.io/v1/ManifestWork", move |work| {
-            let labels = &work.data["spec"]["workload"]["manifests"][0]["metadata"]["labels"];
-            let value = labels["commit"].as_str().unwrap_or_default().to_owned();
+            let manifest = &work.data["spec"]["workload"]["manifests"][0];
+            let value = if shape == Shape::Pull {
+                &manifest["spec"]["source"]["targetRevision"]
+            } else {
+                &manifest["metadata"]["labels"]["commit"]
+            };
+            let value = value.as_str().unwrap_or_default().to_owned();
             *lock(&last_event) = Some(Instant::now());
-            set(&values, work.metadata.namespace.unwrap_or_default(), value);
+            let key = [work.metadata.namespace, work.metadata.name].map(Option::unwrap_or_default);
+            set(&values, key.into(), value);
         })
         .await?;
         Ok(works)
@@ -234,19 +300,24 @@ impl Works {
     async fn until_all_have(&self, value: &str, clusters: usize) -> Result<Changed> {
         let deadline = Instant::now() + DEADLINE;
         loop {
-            let mut times: Vec<Instant> = {
+            let (mut times, all, reached): (Vec<Instant>, _, _) = {
                 let values = lock(&self.values);
-                let of_value = values.values().filter(|(it, _)| it == value);
-                of_value.map(|(_, since)| *since).collect()
+                let of_value = || values.iter().filter(|(_, (it, _))| it == value);
+                let reached: HashSet<_> = of_value().map(|((namespace, _), _)| namespace).collect();
+                (
+                    of_value().map(|(_, (_, since))| *since).collect(),
+                    values.len(),
+                    reached.len(),
+                )
             };
-            if times.len() == clusters {
+            if times.len() == all && reached == clusters {
                 times.sort_unstable();
                 return Ok(Changed {
-                    half: times[clusters / 2],
-                    last: times[clusters - 1],
+                    half: times[all / 2],
+                    last: times[all - 1],
                 });
             }
-            ensure!(Instant::now() < deadline, "{} of {clusters} have {value}", times.len());
+            ensure!(Instant::now() < deadline, "{reached} of {clusters} have {value}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }

@@ -17,7 +17,7 @@
 mod fleet;
 
 use anyhow::{Result, ensure};
-use fleet::{Load, Metrics, NONE, Size, Stage, Table, WORKS, now, request, seconds, timed};
+use fleet::{Load, Metrics, Program, Size, Stage, Table, WORKS, now, request, seconds, timed};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -31,42 +31,37 @@ const SIZES: [Size; 3] = [(1000, 100), (3000, 300), (10_000, 1000)];
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    fleet::run(&SIZES, Table::beside_go(), measure).await
+    fleet::run(&SIZES, &[Program::Ours(&[])], measure).await
 }
 
-async fn measure(size: Size, table: &mut Table) -> Result<()> {
-    let stage = Stage::start(size, &[]).await?;
+async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()> {
+    let stage = Stage::start(program, size).await?;
     let load = stage.load();
     let fleet = Fleet {
         load,
         work: work(stage.scratch())?,
     };
     let controller = stage.controller("first").await?;
+    let ready_after = controller.ready_after.as_millis().to_string();
+    table.note("controller is ready after its start, ms", ready_after);
 
     let created = timed(fleet.create()).await?;
     let quiet = controller
         .quiet(|metrics| writes(metrics)[0], load.applications())
         .await?;
     fleet.all_have("healthy on 0").await?;
-    table.note("Applications and works are created, s", seconds(created.took), NONE);
-    table.note(CONDITIONS_WRITTEN, seconds(quiet.since(&created)), NONE);
-    // The health that the agents report, the text in the conditions, and the results of the Go controller: the load, the extra
-    // time, writes.
+    table.note("Applications and works are created, s", seconds(created.took));
+    table.note(CONDITIONS_WRITTEN, seconds(quiet.since(&created)));
+    // The health that the agents report, and the text in the conditions.
     let phases = [
-        (
-            "agents report healthy objects, s",
-            None,
-            "healthy on 1",
-            [["4.3", "10.0"], ["22.3", "41.2"], ["2 to 4", "2 to 4"]],
-        ),
+        ("agents report healthy objects, s", None, "healthy on 1"),
         (
             "agents report a broken object, s",
             Some("0 of 2 updated replicas are available"),
             "Deployment shop/web: 0 of 2",
-            [NONE; 3],
         ),
     ];
-    for (name, state, shown, [load_go, done_go, writes_go]) in phases {
+    for (name, state, shown) in phases {
         let before = writes(&controller.metrics()?);
         let reported = timed(fleet.report(state)).await?;
         let expected = before[0] + load.applications();
@@ -74,10 +69,10 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
         fleet.all_have(shown).await?;
         let after = writes(&quiet.metrics);
         let each = |at: usize| format!("{:.2}", (after[at] - before[at]) / load.applications());
-        table.note(name, seconds(reported.took), load_go);
-        table.note(CONDITIONS_WRITTEN, seconds(quiet.since(&reported)), done_go);
-        table.note("  writes of each Application", each(0), writes_go);
-        table.note("  writes of Events on each", each(1), NONE);
+        table.note(name, seconds(reported.took));
+        table.note(CONDITIONS_WRITTEN, seconds(quiet.since(&reported)));
+        table.note("  writes of each Application", each(0));
+        table.note("  writes of Events on each", each(1));
     }
     stage
         .measure_idle_and_restarts(controller, load.applications(), table)

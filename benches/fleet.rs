@@ -13,10 +13,10 @@ mod metrics;
 mod table;
 
 pub(crate) use argocd::{Latest, follow, lock, set, start_argocd};
-pub(crate) use controller::{Controller, cpu_of, writes};
+pub(crate) use controller::{Controller, Program, cpu_of, writes};
 pub(crate) use load::{Load, WORKS, now, request};
 pub(crate) use metrics::{Metrics, Requests};
-pub(crate) use table::{NONE, Table};
+pub(crate) use table::Table;
 
 use anyhow::{Context, Result, bail};
 use std::io::Write as _;
@@ -31,11 +31,11 @@ pub(crate) type Size = (usize, usize);
 /// The time for which the idle controller is measured.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Measures each of the requested sizes, or else these, and prints the table with a column for each.
+/// Measures the programs with each of the requested sizes, or else with these, and prints the table with a column for each.
 pub(crate) async fn run(
     sizes: &[Size],
-    mut table: Table,
-    measure: impl AsyncFn(Size, &mut Table) -> Result<()>,
+    programs: &[Program],
+    measure: impl AsyncFn(&Program, Size, &mut Table) -> Result<()>,
 ) -> Result<()> {
     let numbers: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
     let sizes = match numbers[..] {
@@ -44,32 +44,37 @@ pub(crate) async fn run(
         [applications, clusters] if (1..=applications).contains(&clusters) => vec![(applications, clusters)],
         _ => bail!("pass the number of Applications and the number of managed clusters, which must not be greater"),
     };
-    for size @ (applications, clusters) in sizes {
-        table.begin(&format!("{applications}/{clusters}"));
-        let measured = measure(size, &mut table).await;
-        measured.with_context(|| format!("at {size:?}"))?;
+    let mut table = Table::default();
+    for program in programs {
+        for &size @ (applications, clusters) in &sizes {
+            let column = if program.is_ours() { "" } else { "peer " };
+            let column = format!("{column}{applications}/{clusters}");
+            table.begin(&column);
+            let measured = measure(program, size, &mut table).await;
+            measured.with_context(|| format!("at {column}"))?;
+        }
     }
     std::io::stdout().write_all(table.to_string().as_bytes())?;
     Ok(())
 }
 
 /// A hub, and the start of the controller there.
-pub(crate) struct Stage {
+pub(crate) struct Stage<'p> {
     hub: Hub,
     load: Load,
     scratch: TempDir,
-    arguments: &'static [&'static str],
+    program: &'p Program,
 }
 
-impl Stage {
-    /// Starts an empty hub, for a fleet of this size and a controller with these arguments.
-    pub(crate) async fn start(size: Size, arguments: &'static [&'static str]) -> Result<Self> {
+impl<'p> Stage<'p> {
+    /// Starts an empty hub, for this controller and a fleet of this size.
+    pub(crate) async fn start(program: &'p Program, size: Size) -> Result<Self> {
         let hub = Hub::start().await?;
         Ok(Self {
             load: Load::new(hub.client().await?, size),
             hub,
             scratch: TempDir::new()?,
-            arguments,
+            program,
         })
     }
 
@@ -86,49 +91,53 @@ impl Stage {
     /// Starts the controller, whose log has this name.
     pub(crate) async fn controller(&self, name: &str) -> Result<Controller> {
         let log = self.scratch().join(name).with_extension("log");
-        Controller::start(self.hub.kubeconfig_path(), self.arguments, log).await
+        Controller::start(self.program, self.hub.kubeconfig_path(), log).await
     }
 
-    /// Measures the idle controller, the takeover by another replica, and a restart, which reconciles `all` objects.
+    /// Measures the idle controller, the takeover by another replica of ours, and a restart, which reconciles `all` objects.
     pub(crate) async fn measure_idle_and_restarts(
         &self,
         controller: Controller,
         all: f64,
         table: &mut Table,
     ) -> Result<()> {
+        let of_ours = |figure: String| if self.program.is_ours() { figure } else { String::new() };
         let brought = controller.metrics()?.sum("watch_bytes_total", &[]);
-        table.note(
-            "data of watches, for each, kB",
-            format!("{:.1}", brought / 1000.0 / self.load.applications()),
-            NONE,
-        );
-        table.note(
-            "CPU of the controller so far, s",
-            format!("{:.1}", controller.cpu()?),
-            NONE,
-        );
+        let brought = format!("{:.1}", brought / 1000.0 / self.load.applications());
+        table.note("data of watches, for each, kB", of_ours(brought));
+        let cpu = format!("{:.1}", controller.cpu()?);
+        table.note("CPU of the controller so far, s", cpu);
         for (row, program) in [("  of the API server, s", "kube-apiserver"), ("  of etcd, s", "etcd")] {
-            table.note(row, format!("{:.1}", controller::cpu_of(program)?), NONE);
+            table.note(row, format!("{:.1}", controller::cpu_of(program)?));
         }
         let client = self.load.client();
-        let reconciles = |metrics: &Metrics| metrics.sum("reconciles_total", &[]);
+        let reconciles = |metrics: &Metrics| self.program.reconciles(metrics);
         let (requests, cpu) = (Requests::of(client).await?, controller.cpu()?);
         tokio::time::sleep(IDLE).await;
         let idle = Requests::of(client).await?.since(&requests);
-        table.note("idle for a minute: lists", idle.lists.to_string(), NONE);
-        table.note("  writes, without the Lease", idle.writes.to_string(), NONE);
-        table.note("  CPU, s", format!("{:.2}", controller.cpu()? - cpu), NONE);
-        let standby = self.controller("standby").await?;
-        let requests = Requests::of(client).await?;
-        let killed = Instant::now();
-        let [memory, warnings] = controller.kill()?;
-        let took_over = standby.quiet(reconciles, all).await?;
-        let after = Requests::of(client).await?.since(&requests);
-        let duration = took_over.last.saturating_duration_since(killed);
-        table.note("killed: standby has reconciled all after, s", seconds(duration), NONE);
-        table.note("  writes, without the Lease", after.writes.to_string(), NONE);
-        table.note("  lists", after.lists.to_string(), NONE);
-        let [_, warnings_of_standby] = standby.stop()?;
+        table.note("idle for a minute: lists", idle.lists.to_string());
+        table.note("  writes, without the Lease", idle.writes.to_string());
+        table.note("  CPU, s", format!("{:.2}", controller.cpu()? - cpu));
+        let mut took_over = [const { String::new() }; 3];
+        let mut warnings_of_standby = String::new();
+        let [memory, warnings] = if self.program.is_ours() {
+            let standby = self.controller("standby").await?;
+            let requests = Requests::of(client).await?;
+            let killed = Instant::now();
+            let ended = controller.kill()?;
+            let quiet = standby.quiet(reconciles, all).await?;
+            let after = Requests::of(client).await?.since(&requests);
+            let duration = quiet.last.saturating_duration_since(killed);
+            took_over = [seconds(duration), after.writes.to_string(), after.lists.to_string()];
+            [_, warnings_of_standby] = standby.stop()?;
+            ended
+        } else {
+            controller.kill()?
+        };
+        let [duration, writes, lists] = took_over;
+        table.note("killed: standby has reconciled all after, s", duration);
+        table.note("  writes, without the Lease", writes);
+        table.note("  lists", lists);
 
         let requests = Requests::of(client).await?;
         let started = Instant::now();
@@ -136,22 +145,15 @@ impl Stage {
         let quiet = controller.quiet(reconciles, all).await?;
         let after = Requests::of(client).await?.since(&requests);
         let duration = quiet.last.saturating_duration_since(started);
-        table.note("restarted: has reconciled all after, s", seconds(duration), NONE);
-        table.note(
-            "  writes, without the Lease",
-            after.writes.to_string(),
-            ["3,443", "4,615"],
-        );
-        table.note("  lists", after.lists.to_string(), NONE);
-        table.note("  CPU, s", format!("{:.1}", controller.cpu()?), NONE);
+        table.note("restarted: has reconciled all after, s", seconds(duration));
+        table.note("  writes, without the Lease", after.writes.to_string());
+        table.note("  lists", after.lists.to_string());
+        table.note("  CPU, s", format!("{:.1}", controller.cpu()?));
         let [memory_again, warnings_again] = controller.stop()?;
-        table.note("peak memory, MiB", memory, ["106", "205"]);
-        table.note("  after the restart, MiB", memory_again, NONE);
-        table.note(
-            "warnings in the log",
-            format!("{warnings} + {warnings_of_standby} + {warnings_again}"),
-            NONE,
-        );
+        table.note("peak memory, MiB", memory);
+        table.note("  after the restart, MiB", memory_again);
+        let warnings = format!("{warnings} + {warnings_of_standby} + {warnings_again}");
+        table.note("warnings in the log", of_ours(warnings));
         Ok(())
     }
 }

@@ -2,8 +2,9 @@
 //! model as an ApplicationSet creates them, and managed clusters with simulated agents and Argo CDs.
 //!
 //! ```text
-//! cargo bench --bench pull              # 1,000, 3,000 and 10,000 Applications
-//! cargo bench --bench pull -- 2000 200  # 2,000 Applications on 200 managed clusters
+//! cargo bench --bench pull                    # 1,000, 3,000 and 10,000 Applications
+//! cargo bench --bench pull -- 2000 200        # 2,000 Applications on 200 managed clusters
+//! cargo bench --bench pull -- --peer PROGRAM  # the same of argocd-pull-integration, as `go build ./cmd` makes it there
 //! ```
 //!
 //! Has the prerequisites of the testbed.
@@ -17,7 +18,7 @@
 mod fleet;
 
 use anyhow::{Context, Result};
-use fleet::{Load, Metrics, NONE, Size, Stage, Table, WORKS, now, request, seconds, timed, writes};
+use fleet::{Controller, Load, Program, Requests, Size, Stage, Table, WORKS, now, request, seconds, timed};
 use serde_json::{Value, json};
 
 /// The numbers of Applications and of managed clusters.
@@ -34,81 +35,55 @@ const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    fleet::run(&SIZES, Table::beside_go(), measure).await
+    let mut programs = vec![Program::Ours(&["--controllers=pull"])];
+    programs.extend(Program::peer()?);
+    fleet::run(&SIZES, &programs, measure).await
 }
 
-async fn measure(size: Size, table: &mut Table) -> Result<()> {
-    let stage = Stage::start(size, &["--controllers=pull"]).await?;
+async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()> {
+    let stage = Stage::start(program, size).await?;
     let load = stage.load();
     load.create_clusters().await?;
     let set = load.client().request(request("POST", SETS, &set())).await?;
     let controller = stage.controller("first").await?;
+    // The peer begins with a Secret for each cluster.
+    controller.quiet(|metrics| program.written(metrics), 0.0).await?;
 
-    let create = |at| vec![request("POST", APPLICATIONS, &application(load, at, &set))];
-    let created = timed(load.of_each(create)).await?;
-    let quiet = controller.quiet(written, load.applications()).await?;
-    load.all_have(APPLICATIONS, "waiting", is("Unknown", "Progressing", &Value::Null))
-        .await?;
-    let each = |metrics: &Metrics, kind| format!("{:.2}", writes(metrics, kind) / load.applications());
-    table.note("Applications are created, s", seconds(created.took), ["3.2", "4.2"]);
-    table.note(
-        "  all works exist after that, s",
-        seconds(quiet.since(&created)),
-        ["9.3", "16.9"],
-    );
-    table.note(
-        "  writes of works for each Application",
-        each(&quiet.metrics, "manifestworks"),
-        NONE,
-    );
+    let create = load.of_each(|at| vec![request("POST", APPLICATIONS, &application(load, at, &set))]);
+    let created = phase(program, &controller, load, create).await?;
+    if matches!(program, Program::Ours(_)) {
+        load.all_have(APPLICATIONS, "waiting", is("Unknown", "Progressing", &Value::Null))
+            .await?;
+    }
+    let each = |writes: u64| format!("{:.2}", writes as f64 / load.applications());
+    table.note("Applications are created, s", created.load);
+    table.note("  all works exist after that, s", created.after);
+    table.note("  writes of works for each Application", each(created.writes.works));
     table.note(
         "  writes of each Application",
-        each(&quiet.metrics, "applications"),
-        NONE,
+        each(created.writes.applications - size.0 as u64),
     );
-    // The status that the clusters report, and the results of the Go controller: the load, the extra time, writes of Applications
-    // and of works.
+    // The status that the clusters report.
     let phases = [
-        (
-            "agents report OutOfSync, s",
-            out_of_sync(),
-            [
-                ["4.3", "10.0"],
-                ["22.3", "41.2"],
-                ["2 to 4", "2 to 4"],
-                ["1.3 to 1.5", "1.3 to 1.5"],
-            ],
-        ),
-        ("agents report Synced, s", synced(), [NONE; 4]),
+        ("agents report OutOfSync, s", out_of_sync()),
+        ("agents report Synced, s", synced()),
     ];
-    for (name, status, [load_go, done_go, applications_go, works_go]) in phases {
+    for (name, status) in phases {
         let works = load.read(&format!("{WORKS}/manifestworks"), Work::read).await?;
         let works: Vec<Work> = works.into_iter().collect::<Result<_>>()?;
-        let before = controller.metrics()?;
-        let report = |at: usize| vec![request("PATCH", &works[at].path, &works[at].report(&status))];
-        let reported = timed(load.of_each(report)).await?;
-        let expected = written(&before) + load.applications();
-        let quiet = controller.quiet(written, expected).await?;
+        let report = load.of_each(|at| vec![request("PATCH", &works[at].path, &works[at].report(&status))]);
+        let reported = phase(program, &controller, load, report).await?;
         let text = |path| status.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let phase = status.pointer("/operationState/phase").unwrap_or(&Value::Null);
         let shown = is(text("/sync/status"), text("/health/status"), phase);
         load.all_have(APPLICATIONS, "the status of their clusters", shown)
             .await?;
-        let each = |kind| {
-            let more = writes(&quiet.metrics, kind) - writes(&before, kind);
-            format!("{:.2}", more / load.applications())
-        };
-        table.note(name, seconds(reported.took), load_go);
-        table.note(
-            "  all statuses are written after that, s",
-            seconds(quiet.since(&reported)),
-            done_go,
-        );
-        table.note("  writes of each Application", each("applications"), applications_go);
+        table.note(name, reported.load);
+        table.note("  all statuses are written after that, s", reported.after);
+        table.note("  writes of each Application", each(reported.writes.applications));
         table.note(
             "  unnecessary writes of works for each",
-            each("manifestworks"),
-            works_go,
+            each(reported.writes.works - size.0 as u64),
         );
     }
     stage
@@ -116,9 +91,30 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
         .await
 }
 
-/// Returns the number of writes of Applications and works.
-fn written(metrics: &Metrics) -> f64 {
-    writes(metrics, "applications") + writes(metrics, "manifestworks")
+/// The duration of a phase in seconds, and the writes in it, with those of the load.
+struct Phase {
+    load: String,
+    /// From the end of the load to the controller's last write.
+    after: String,
+    writes: Requests,
+}
+
+/// Sends a load, and waits until the controller has written something for each Application, and writes no more.
+async fn phase(
+    program: &Program,
+    controller: &Controller,
+    load: &Load,
+    requests: impl Future<Output = Result<()>>,
+) -> Result<Phase> {
+    let before = Requests::of(load.client()).await?;
+    let expected = program.written(&controller.metrics()?) + load.applications();
+    let sent = timed(requests).await?;
+    let quiet = controller.quiet(|metrics| program.written(metrics), expected).await?;
+    Ok(Phase {
+        load: seconds(sent.took),
+        after: seconds(quiet.since(&sent)),
+        writes: Requests::of(load.client()).await?.since(&before),
+    })
 }
 
 /// Returns a check of an Application's status: its sync status, its health, and the phase of its last operation.

@@ -17,7 +17,7 @@
 mod fleet;
 
 use anyhow::{Context, Result, ensure};
-use fleet::{Controller, Load, NONE, Size, Stage, Table, now, request, seconds, timed, writes};
+use fleet::{Controller, Load, Program, Size, Stage, Table, now, request, seconds, timed, writes};
 use serde_json::{Value, json};
 
 /// The numbers of Applications and of managed clusters.
@@ -35,11 +35,16 @@ const OBJECTS: usize = 6;
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    fleet::run(&SIZES, Table::alone(), measure).await
+    fleet::run(
+        &SIZES,
+        &[Program::Ours(&["--controllers=application-set-report"])],
+        measure,
+    )
+    .await
 }
 
-async fn measure(size: Size, table: &mut Table) -> Result<()> {
-    let stage = Stage::start(size, &["--controllers=application-set-report"]).await?;
+async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()> {
+    let stage = Stage::start(program, size).await?;
     let load = stage.load();
     let crd = format!("{KIND}.apps.open-cluster-management.io");
     load.install("deploy/report_crd.yaml", &crd).await?;
@@ -79,7 +84,7 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     }
     let sizes = load.read(REPORTS, |report| report.to_string().len()).await?;
     let largest = sizes.into_iter().max().context("a report")? as f64;
-    table.note("the largest report, kB", format!("{:.0}", largest / 1000.0), NONE);
+    table.note("the largest report, kB", format!("{:.0}", largest / 1000.0));
     stage
         .measure_idle_and_restarts(controller, fleet.sets.len() as f64, table)
         .await
@@ -144,13 +149,9 @@ impl<'s> Fleet<'s> {
         let quiet = controller.quiet(|metrics| writes(metrics, KIND), before + sets).await?;
         self.check_reports(is).await?;
         let each = (writes(&quiet.metrics, KIND) - before) / sets;
-        table.note(name, seconds(done.took), NONE);
-        table.note(
-            "  all reports are written after that, s",
-            seconds(quiet.since(&done)),
-            NONE,
-        );
-        table.note("  writes of each report", format!("{each:.2}"), NONE);
+        table.note(name, seconds(done.took));
+        table.note("  all reports are written after that, s", seconds(quiet.since(&done)));
+        table.note("  writes of each report", format!("{each:.2}"));
         Ok(())
     }
 

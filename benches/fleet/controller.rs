@@ -1,16 +1,19 @@
-//! The controller, as a process.
+//! The controller, or another one to compare it with, as a process.
 
 use super::{Metrics, Timed};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
 use std::io::{Read, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The interval of reading the controller's metrics.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The interval of asking a starting controller whether it is ready.
+const READY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The time without a write after which the controller has finished: longer than its delay between writes of a report.
 const QUIET: Duration = Duration::from_secs(8);
@@ -23,11 +26,81 @@ pub(crate) fn writes(metrics: &Metrics, kind: &str) -> f64 {
     metrics.sum("writes_total", &[&format!("resource=\"{kind}\"")])
 }
 
+/// A controller that a benchmark measures.
+pub(crate) enum Program {
+    /// This project's, with these arguments.
+    Ours(&'static [&'static str]),
+    /// argocd-pull-integration, whose program is this file.
+    Peer(PathBuf),
+}
+
+impl Program {
+    /// Returns the program in the option `--peer`, if it is set.
+    pub(crate) fn peer() -> Result<Option<Self>> {
+        let mut arguments = std::env::args().skip_while(|it| it != "--peer").skip(1);
+        let Some(file) = arguments.next() else {
+            return Ok(None);
+        };
+        let file = fs::canonicalize(&file).with_context(|| format!("no program of the peer at {file}"))?;
+        Ok(Some(Self::Peer(file)))
+    }
+
+    pub(super) fn is_ours(&self) -> bool {
+        matches!(self, Self::Ours(_))
+    }
+
+    /// Returns the command that runs it, and the address of its metrics if that is known before it runs.
+    fn command(&self, kubeconfig: &Path) -> Result<(Command, String)> {
+        let mut address = String::new();
+        let mut command = match self {
+            Self::Ours(arguments) => {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+                command.args(["controller", "--bind-address=127.0.0.1:0", "--log-format=json"]);
+                command.args(*arguments);
+                command
+            }
+            Self::Peer(file) => {
+                address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+                let mut command = Command::new(file);
+                command.args(["--mode=basic", "--health-probe-bind-address=0"]);
+                command.arg(format!("--metrics-bind-address={address}"));
+                command
+            }
+        };
+        command.arg("--kubeconfig").arg(kubeconfig).env_clear();
+        Ok((command, address))
+    }
+
+    /// Returns the number of writes of Applications and works; of the peer, all writes, which are not counted by kind.
+    pub(crate) fn written(&self, metrics: &Metrics) -> f64 {
+        match self {
+            Self::Ours(_) => writes(metrics, "applications") + writes(metrics, "manifestworks"),
+            Self::Peer(_) => {
+                let of = |method| metrics.sum("rest_client_requests_total", &[&format!("method=\"{method}\"")]);
+                ["POST", "PUT", "PATCH", "DELETE"].into_iter().map(of).sum()
+            }
+        }
+    }
+
+    /// Returns the number of its reconciliations.
+    pub(super) fn reconciles(&self, metrics: &Metrics) -> f64 {
+        metrics.sum(
+            match self {
+                Self::Ours(_) => "reconciles_total",
+                Self::Peer(_) => "controller_runtime_reconcile_total",
+            },
+            &[],
+        )
+    }
+}
+
 /// A running controller.
 pub(crate) struct Controller {
     process: Child,
     address: String,
     log: PathBuf,
+    /// The time from its start until it was ready.
+    pub(crate) ready_after: Duration,
 }
 
 /// A controller that has completed its work.
@@ -45,32 +118,27 @@ impl Quiet {
 }
 
 impl Controller {
-    pub(super) async fn start(kubeconfig: &Path, arguments: &[&str], log: PathBuf) -> Result<Self> {
-        let process = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-            .args([
-                "controller",
-                "--bind-address=127.0.0.1:0",
-                "--log-format=json",
-                "--kubeconfig",
-            ])
-            .arg(kubeconfig)
-            .args(arguments)
-            .env_clear()
-            .stdout(Stdio::null())
-            .stderr(File::create(&log)?)
-            .spawn()?;
-        let mut controller = Self {
-            process,
-            address: String::new(),
-            log,
-        };
+    pub(crate) async fn start(program: &Program, kubeconfig: &Path, log: PathBuf) -> Result<Self> {
+        let (mut command, address) = program.command(kubeconfig)?;
+        command.stdout(Stdio::null()).stderr(File::create(&log)?);
         let started = Instant::now();
+        let mut controller = Self {
+            process: command.spawn()?,
+            address,
+            log,
+            ready_after: Duration::ZERO,
+        };
+        // The peer has no other page.
+        let page = if program.is_ours() { "/readyz" } else { "/metrics" };
         while started.elapsed() < STUCK {
-            controller.address = controller.logged("address").unwrap_or_default();
-            if !controller.address.is_empty() && controller.get("/readyz").is_ok() {
+            if controller.address.is_empty() {
+                controller.address = controller.logged("address").unwrap_or_default();
+            }
+            if !controller.address.is_empty() && controller.get(page).is_ok() {
+                controller.ready_after = started.elapsed();
                 return Ok(controller);
             }
-            tokio::time::sleep(POLL_INTERVAL).await;
+            tokio::time::sleep(READY_INTERVAL).await;
         }
         bail!(
             "the controller does not become ready:\n{}",
@@ -88,11 +156,12 @@ impl Controller {
     fn get(&self, path: &str) -> Result<String> {
         let mut connection = TcpStream::connect(&self.address)?;
         connection
-            .write_all(format!("GET {path} HTTP/1.1\r\nhost: controller\r\nconnection: close\r\n\r\n").as_bytes())?;
+            // HTTP 1.0 has no chunks.
+            .write_all(format!("GET {path} HTTP/1.0\r\nhost: controller\r\n\r\n").as_bytes())?;
         let mut answer = String::new();
         connection.read_to_string(&mut answer)?;
         let (head, body) = answer.split_once("\r\n\r\n").context("an answer")?;
-        ensure!(head.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        ensure!(head.starts_with("HTTP/1.0 200"), "{path}: {answer}");
         Ok(body.to_owned())
     }
 

@@ -24,41 +24,55 @@ impl Metrics {
 pub(crate) struct Requests {
     pub(crate) lists: u64,
     pub(crate) writes: u64,
+    /// The writes of Applications.
+    pub(crate) applications: u64,
+    /// The writes of works.
+    pub(crate) works: u64,
 }
+
+/// The verbs of writes in the API server's metrics.
+const WRITES: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
+
+/// The kinds that controllers use.
+const KINDS: [&str; 13] = [
+    "applications",
+    "manifestworks",
+    "applicationsets",
+    "manifestworkreplicasets",
+    "multiclusterapplicationsetreports",
+    "managedclusters",
+    "configmaps",
+    "events",
+    "secrets",
+    "certificatesigningrequests",
+    "gitopsclusters",
+    "managedclusteraddons",
+    "placementdecisions",
+];
 
 impl Requests {
     pub(crate) async fn of(client: &Client) -> Result<Self> {
         let metrics = Metrics(client.request_text(Request::get("/metrics").body(Vec::new())?).await?);
-        let sum = |verbs: &[&str]| {
-            let kinds = [
-                "applications",
-                "manifestworks",
-                "applicationsets",
-                "manifestworkreplicasets",
-                "multiclusterapplicationsetreports",
-                "managedclusters",
-                "configmaps",
-                "events",
-                "secrets",
-                "certificatesigningrequests",
-                "gitopsclusters",
-                "managedclusteraddons",
-                "placementdecisions",
-            ];
-            let all = verbs
-                .iter()
-                .flat_map(|verb| kinds.map(|kind| (format!("verb=\"{verb}\""), format!("resource=\"{kind}\""))));
-            all.map(|(verb, kind)| metrics.sum("apiserver_request_total", &[&verb, &kind]))
-                .sum::<f64>()
-        };
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "they are counted"
         )]
+        let sum = |verbs: &[&str], kinds: &[&str]| {
+            let labels = |verb| {
+                kinds
+                    .iter()
+                    .map(move |kind| [format!("verb=\"{verb}\""), format!("resource=\"{kind}\"")])
+            };
+            let all = verbs.iter().flat_map(labels);
+            all.map(|[verb, kind]| metrics.sum("apiserver_request_total", &[&verb, &kind]))
+                .sum::<f64>() as u64
+        };
         Ok(Self {
-            lists: sum(&["LIST"]) as u64,
-            writes: sum(&["POST", "PUT", "PATCH", "APPLY", "DELETE"]) as u64,
+            lists: sum(&["LIST"], &KINDS),
+            writes: sum(&WRITES, &KINDS),
+            applications: sum(&WRITES, &["applications"]),
+            works: sum(&WRITES, &["manifestworks"]),
         })
     }
 
@@ -66,6 +80,8 @@ impl Requests {
         Self {
             lists: self.lists - before.lists,
             writes: self.writes - before.writes,
+            applications: self.applications - before.applications,
+            works: self.works - before.works,
         }
     }
 }
