@@ -52,7 +52,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     let create = load.of_each(|at| vec![request("POST", APPLICATIONS, &application(load, at, &set))]);
     let created = phase(program, &controller, load, create).await?;
     if matches!(program, Program::Ours(_)) {
-        load.all_have(APPLICATIONS, "waiting", is("Unknown", "Progressing", &Value::Null))
+        load.all_have(APPLICATIONS, "waiting", is("Unknown", "Progressing", ""))
             .await?;
     }
     let each = |writes: u64| format!("{:.2}", writes as f64 / load.applications());
@@ -74,8 +74,11 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
         let report = load.of_each(|at| vec![request("PATCH", &works[at].path, &works[at].report(&status))]);
         let reported = phase(program, &controller, load, report).await?;
         let text = |path| status.pointer(path).and_then(Value::as_str).unwrap_or_default();
-        let phase = status.pointer("/operationState/phase").unwrap_or(&Value::Null);
-        let shown = is(text("/sync/status"), text("/health/status"), phase);
+        let shown = is(
+            text("/sync/status"),
+            text("/health/status"),
+            text("/operationState/phase"),
+        );
         load.all_have(APPLICATIONS, "the status of their clusters", shown)
             .await?;
         table.note(name, reported.load);
@@ -117,12 +120,12 @@ async fn phase(
     })
 }
 
-/// Returns a check of an Application's status: its sync status, its health, and the phase of its last operation.
-fn is<'s>(sync: &'s str, health: &'s str, phase: &'s Value) -> impl Fn(&Value) -> bool {
+/// Returns a check of an Application's status: its sync status, its health, and the phase of its last operation, which is empty
+/// or missing without one.
+fn is<'s>(sync: &'s str, health: &'s str, phase: &'s str) -> impl Fn(&Value) -> bool {
     move |status| {
-        status["sync"]["status"] == sync
-            && status["health"]["status"] == health
-            && status["operationState"]["phase"] == *phase
+        let is_phase = status["operationState"]["phase"].as_str().unwrap_or_default() == phase;
+        status["sync"]["status"] == sync && status["health"]["status"] == health && is_phase
     }
 }
 

@@ -196,7 +196,7 @@ impl Controller {
     }
 
     /// Stops it as a cluster would, and returns its peak memory and its number of warnings.
-    pub(super) fn stop(mut self) -> Result<[String; 2]> {
+    pub(crate) fn stop(mut self) -> Result<[String; 2]> {
         let peak = self.peak()?;
         Command::new("kill").arg(self.process.id().to_string()).status()?;
         let ended = self.process.wait()?;

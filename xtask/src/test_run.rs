@@ -50,7 +50,7 @@ pub(crate) fn run() -> Result<()> {
     ensure!(absent.is_empty(), "{}", absent.join("\n"));
     install(&missing_packages(is_installed))?;
     // The tests would build them too, but without showing the progress.
-    step("real components: Kubernetes, OCM, Argo CD (about half an hour if nothing is cached)");
+    step("real components: Kubernetes, OCM, Argo CD (about 20 minutes if nothing is cached)");
     succeed(&mut cargo(&["run", "--package", "testbed", "--", "build"])?)?;
     step("tests");
     succeed(cargo(&["test", "--workspace"])?.envs(MORE_MEMORY))?;

@@ -176,7 +176,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Builds the programs that are not in the cache, which takes a quarter of an hour once, and returns their paths.
+    /// Builds the programs that are not in the cache, which takes 20 minutes once on two cores, and returns their paths.
     ///
     /// May be called concurrently: one caller builds, the others wait.
     pub fn ensure() -> Result<Self> {
