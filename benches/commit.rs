@@ -185,27 +185,6 @@ impl Run {
             let plugin = json!({"name": "argocd-ocm-cmp", "parameters": [target]});
             application(json!({"repoURL": git.url(), "path": "shop", "plugin": plugin}))
         };
-        let template = match self.shape {
-            Shape::Clusters | Shape::Placement => None,
-            Shape::ApplicationSet => Some(json!({
-                "metadata": {"name": "shop-{{.cluster}}"},
-                "spec": with(json!({"name": "clusters", "array": ["{{.cluster}}"]})),
-            })),
-            Shape::Pull => {
-                let source = json!({"repoURL": git.url(), "path": "shop", "targetRevision": "before"});
-                Some(json!({
-                    "metadata": {
-                        "name": "shop-{{.cluster}}",
-                        "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
-                        "annotations": {
-                            "apps.open-cluster-management.io/ocm-managed-cluster": "{{.cluster}}",
-                            "argocd.argoproj.io/skip-reconcile": "true",
-                        },
-                    },
-                    "spec": application(source),
-                }))
-            }
-        };
         let object = |kind: &str, spec: Value| {
             json!({
                 "apiVersion": "argoproj.io/v1alpha1",
@@ -214,23 +193,36 @@ impl Run {
                 "spec": spec,
             })
         };
-        let created = match template {
-            Some(template) => {
-                let elements: Vec<Value> = names.iter().map(|name| json!({"cluster": name})).collect();
-                let spec = json!({
-                    "goTemplate": true,
-                    "generators": [{"list": {"elements": elements}}],
-                    "template": template,
-                });
-                object("ApplicationSet", spec)
-            }
-            None if self.shape == Shape::Clusters => {
-                object("Application", with(json!({"name": "clusters", "array": names})))
-            }
-            None => object(
+        let set_of = |template: Value| {
+            let elements: Vec<Value> = names.iter().map(|name| json!({"cluster": name})).collect();
+            let spec = json!({
+                "goTemplate": true,
+                "generators": [{"list": {"elements": elements}}],
+                "template": template,
+            });
+            object("ApplicationSet", spec)
+        };
+        let created = match self.shape {
+            Shape::Clusters => object("Application", with(json!({"name": "clusters", "array": names}))),
+            Shape::Placement => object(
                 "Application",
                 with(json!({"name": "placement", "string": "argocd/all"})),
             ),
+            Shape::ApplicationSet => set_of(json!({
+                "metadata": {"name": "shop-{{.cluster}}"},
+                "spec": with(json!({"name": "clusters", "array": ["{{.cluster}}"]})),
+            })),
+            Shape::Pull => set_of(json!({
+                "metadata": {
+                    "name": "shop-{{.cluster}}",
+                    "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
+                    "annotations": {
+                        "apps.open-cluster-management.io/ocm-managed-cluster": "{{.cluster}}",
+                        "argocd.argoproj.io/skip-reconcile": "true",
+                    },
+                },
+                "spec": application(json!({"repoURL": git.url(), "path": "shop", "targetRevision": "before"})),
+            })),
         };
         hub.create(&created).await.map(drop)
     }

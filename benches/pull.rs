@@ -51,7 +51,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
 
     let create = load.of_each(|at| vec![request("POST", APPLICATIONS, &application(load, at, &set))]);
     let created = phase(program, &controller, load, create).await?;
-    if matches!(program, Program::Ours(_)) {
+    if program.is_ours() {
         load.all_have(APPLICATIONS, "waiting", is("Unknown", "Progressing", ""))
             .await?;
     }

@@ -45,7 +45,7 @@ impl Program {
         Ok(Some(Self::Peer(file)))
     }
 
-    pub(super) fn is_ours(&self) -> bool {
+    pub(crate) fn is_ours(&self) -> bool {
         matches!(self, Self::Ours(_))
     }
 
