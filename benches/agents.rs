@@ -2,12 +2,13 @@
 //! agent mode that selects all managed clusters, and simulated OCM controllers and agents.
 //!
 //! ```text
-//! cargo bench --bench agents          # 1,000 managed clusters
-//! cargo bench --bench agents -- 300   # this number of managed clusters
+//! cargo bench --bench agents                      # 1,000 managed clusters
+//! cargo bench --bench agents -- 300               # this number of managed clusters
+//! cargo bench --bench agents -- 5 --peer PROGRAM  # also argocd-pull-integration, which needs 30 s for each cluster
 //! ```
 //!
-//! Has the prerequisites of the testbed. argocd-pull-integration's controller for GitOpsClusters needs 30 s for each cluster, one
-//! after the other: for its Secret it waits for a cache that it restarts.
+//! Has the prerequisites of the testbed. Of argocd-pull-integration, only the objects of the GitOpsCluster are measured: it leaves
+//! the certificates to OCM's add-on manager.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -18,10 +19,11 @@
 mod fleet;
 
 use anyhow::{Result, ensure};
-use fleet::{Load, Metrics, Program, Size, Stage, Table, WORKS, now, request, seconds, timed, writes};
+use fleet::{Load, Metrics, Program, Requests, Size, Stage, Table, WORKS, now, request, seconds, timed, writes};
 use http::Request;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 /// The numbers of units of work and of managed clusters: one unit for each cluster.
 const SIZES: [Size; 1] = [(1000, 1000)];
@@ -55,9 +57,14 @@ const KINDS: [(&str, &str); 4] = [
     ("gitopsclusters", "  writes of the GitOpsCluster, total"),
 ];
 
+/// The time in which argocd-pull-integration must have created all add-ons.
+const PEER_DEADLINE: Duration = Duration::from_secs(3600);
+
 #[tokio::main]
 async fn main() -> Result<()> {
-    fleet::run(&SIZES, &[Program::Ours(ARGUMENTS)], measure).await
+    let mut programs = vec![Program::Ours(ARGUMENTS)];
+    programs.extend(Program::peer("controller")?);
+    fleet::run(&SIZES, &programs, measure).await
 }
 
 async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()> {
@@ -71,16 +78,36 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     let requests = requests?;
     let controller = stage.controller("first").await?;
 
-    let before = controller.metrics()?;
+    let requests_before = Requests::of(load.client()).await?;
     let create = request("POST", GITOPS_CLUSTERS, &gitops_cluster());
     let created = timed(async { load.client().request_text(create).await.map(drop).map_err(Into::into) }).await?;
-    // A Secret and a work for each, and the shared objects.
-    let quiet = controller.quiet(written, 2.0 * load.applications()).await?;
+    let quiet = if program.is_ours() {
+        // A Secret and a work for each, and the shared objects.
+        controller.quiet(written, 2.0 * load.applications()).await?
+    } else {
+        // It creates the add-ons last, one after the other.
+        let addons = "/apis/addon.open-cluster-management.io/v1alpha1/managedclusteraddons";
+        let started = Instant::now();
+        while load.read(addons, |_| ()).await?.len() < clusters.len() {
+            ensure!(
+                started.elapsed() < PEER_DEADLINE,
+                "the peer has not created all add-ons"
+            );
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        controller.quiet(|metrics| program.written(metrics), 0.0).await?
+    };
     table.note(
         "all objects of a GitOpsCluster are written, s",
         seconds(quiet.since(&created)),
     );
-    note(table, load, &quiet.metrics, &before);
+    let done = Requests::of(load.client()).await?.since(&requests_before);
+    // Without the creation of the GitOpsCluster.
+    let created = |kind: &str| u64::from(kind == "gitopsclusters");
+    note(table, load, |kind| (done.writes_of(kind) - created(kind)) as f64);
+    if !program.is_ours() {
+        return Ok(());
+    }
 
     let before = quiet.metrics;
     let known: Value = load.client().request(get(MANAGEMENT)?).await?;
@@ -92,7 +119,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
         "  the status counts all after that, s",
         seconds(quiet.since(&installed)),
     );
-    note(table, load, &quiet.metrics, &before);
+    note(table, load, |kind| writes(&quiet.metrics, kind) - writes(&before, kind));
     let status: Value = load.client().request(get(&format!("{GITOPS_CLUSTERS}/fleet"))?).await?;
     ensure!(status["status"]["phase"] == "successful", "{:#}", status["status"]);
 
@@ -108,22 +135,21 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
         "  all certificates are issued after that, s",
         seconds(quiet.since(&requested)),
     );
-    note(table, load, &quiet.metrics, &before);
+    note(table, load, |kind| writes(&quiet.metrics, kind) - writes(&before, kind));
     stage
         .measure_idle_and_restarts(controller, load.applications(), table)
         .await
 }
 
-/// Adds the cost of a phase to the table.
-fn note(table: &mut Table, load: &Load, after: &Metrics, before: &Metrics) {
+/// Adds the writes of a phase to the table; `written` returns those of a kind.
+fn note(table: &mut Table, load: &Load, written: impl Fn(&str) -> f64) {
     for (kind, name) in KINDS {
-        let more = writes(after, kind) - writes(before, kind);
         let all = if kind == "gitopsclusters" {
             1.0
         } else {
             load.applications()
         };
-        table.note(name, format!("{:.2}", more / all));
+        table.note(name, format!("{:.2}", written(kind) / all));
     }
 }
 

@@ -6,6 +6,7 @@
 //! cargo bench --bench commit -- 200 6      # with so many objects only
 //! cargo bench --bench commit -- 200 6 set  # and one way to address them only
 //! cargo bench --bench commit -- --sync-option Validate=false
+//! cargo bench --bench commit -- --resync 3600  # Argo CD compares unchanged Applications so rarely, in seconds
 //! ```
 //!
 //! The real Argo CD, API server and OCM controllers share the machine. There are no agents, so the time ends when the last work on
@@ -21,7 +22,9 @@
 mod fleet;
 
 use anyhow::{Context, Result, ensure};
-use fleet::{Controller, Latest, Load, Program, Requests, Table, cpu_of, follow, lock, seconds, set, start_argocd};
+use fleet::{
+    Controller, Followed, Latest, Load, Program, Requests, Table, cpu_of, follow, lock, seconds, set, start_argocd,
+};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
@@ -33,6 +36,9 @@ use testbed::{ArgoCd, GitRepository, Hub};
 
 /// The number of managed clusters.
 const CLUSTERS: usize = 1000;
+
+/// Argo CD's own interval of comparing an Application, with its jitter, in seconds.
+const RESYNC: u32 = 180;
 
 /// The time in which a commit must reach all works.
 const DEADLINE: Duration = Duration::from_secs(3600);
@@ -74,16 +80,19 @@ struct Run {
     clusters: usize,
     objects: usize,
     sync_options: Vec<String>,
+    /// The seconds after which Argo CD compares an unchanged Application.
+    resync: u32,
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().collect();
+    let mut arguments: Vec<String> = std::env::args().collect();
+    let sync_options = take(&mut arguments, "--sync-option");
+    let resync = take(&mut arguments, "--resync");
+    let resync = resync.first().map_or(Ok(RESYNC), |seconds| seconds.parse())?;
     let numbers: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
     let clusters = numbers.first().copied().unwrap_or(CLUSTERS);
     let objects = numbers.get(1).map_or(vec![6, 60], |&objects| vec![objects]);
-    let options = arguments.windows(2).filter(|pair| pair[0] == "--sync-option");
-    let sync_options: Vec<String> = options.map(|pair| pair[1].clone()).collect();
     let is_named = |name: &str| arguments.iter().any(|argument| argument == name);
     let all = !SHAPES.iter().any(|(name, _)| is_named(name));
     let mut table = Table::default();
@@ -95,6 +104,7 @@ async fn main() -> Result<()> {
                 clusters,
                 objects,
                 sync_options: sync_options.clone(),
+                resync,
             };
             let measured = run.measure(&mut table).await;
             measured.with_context(|| format!("{name} with {objects} objects"))?;
@@ -104,6 +114,16 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
+/// Takes an option out of the arguments, and returns its values.
+fn take(arguments: &mut Vec<String>, option: &str) -> Vec<String> {
+    let mut values = Vec::new();
+    while let Some(at) = arguments.iter().position(|argument| argument == option) {
+        let end = arguments.len().min(at + 2);
+        values.extend(arguments.drain(at..end).nth(1));
+    }
+    values
+}
+
 impl Run {
     async fn measure(&self, table: &mut Table) -> Result<()> {
         let scratch = TempDir::new()?;
@@ -111,8 +131,10 @@ impl Run {
         let load = Load::new(hub.client().await?, (self.clusters, self.clusters));
         load.create_clusters().await?;
         let argocd = ArgoCd {
-            resync: 180,
+            resync: self.resync,
             application_sets: true,
+            // Argo CD's default; tests read uncompressed values.
+            environment: vec![("REDIS_COMPRESSION".to_owned(), "gzip".to_owned())],
             ..ArgoCd::default()
         };
         start_argocd(&hub, scratch.path(), argocd).await?;
@@ -161,7 +183,7 @@ impl Run {
         table.note("  in half of them, s", seconds(changed.half - started));
         works.until_quiet().await;
         let after = Requests::of(&client).await?.since(&requests);
-        table.note("writes to the API server", after.writes.to_string());
+        table.note("writes to the API server", after.writes().to_string());
         for ((row, program), before) in PROGRAMS.into_iter().zip(cpu) {
             let figure = cpu_of(program).unwrap_or_default() - before;
             table.note(row, format!("{figure:.1}"));
@@ -256,11 +278,11 @@ fn commit(git: &GitRepository, objects: usize, value: &str) -> Result<()> {
 }
 
 /// The works of managed clusters, which a watch updates.
-#[derive(Default)]
 struct Works {
     /// The values that they carry, by namespace and name.
     values: Latest<(String, String), String>,
     last_event: Arc<Mutex<Option<Instant>>>,
+    _watch: Followed,
 }
 
 /// The times at which works changed.
@@ -271,9 +293,10 @@ struct Changed {
 
 impl Works {
     async fn watch(hub: &Hub, shape: Shape) -> Result<Self> {
-        let works = Self::default();
-        let (values, last_event) = (Arc::clone(&works.values), Arc::clone(&works.last_event));
-        follow(hub, "work.open-cluster-management.io/v1/ManifestWork", move |work| {
+        let values: Latest<_, _> = Arc::default();
+        let last_event: Arc<Mutex<Option<Instant>>> = Arc::default();
+        let (seen, seen_at) = (Arc::clone(&values), Arc::clone(&last_event));
+        let watch = follow(hub, "work.open-cluster-management.io/v1/ManifestWork", move |work| {
             let manifest = &work.data["spec"]["workload"]["manifests"][0];
             let value = if shape == Shape::Pull {
                 &manifest["spec"]["source"]["targetRevision"]
@@ -281,12 +304,16 @@ impl Works {
                 &manifest["metadata"]["labels"]["commit"]
             };
             let value = value.as_str().unwrap_or_default().to_owned();
-            *lock(&last_event) = Some(Instant::now());
+            *lock(&seen_at) = Some(Instant::now());
             let key = [work.metadata.namespace, work.metadata.name].map(Option::unwrap_or_default);
-            set(&values, key.into(), value);
+            set(&seen, key.into(), value);
         })
         .await?;
-        Ok(works)
+        Ok(Self {
+            values,
+            last_event,
+            _watch: watch,
+        })
     }
 
     async fn until_all_have(&self, value: &str, clusters: usize) -> Result<Changed> {

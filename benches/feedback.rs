@@ -19,7 +19,7 @@
 mod fleet;
 
 use anyhow::{Context, Result, ensure};
-use fleet::{Latest, follow, lock, set, start_argocd};
+use fleet::{Followed, Latest, follow, lock, set, start_argocd};
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -28,7 +28,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions};
-use tokio::task::JoinHandle;
 
 /// The number of Applications on each cluster.
 const APPLICATIONS: usize = 20;
@@ -118,13 +117,7 @@ struct Stage {
     on_hub: Latest<usize, String>,
     /// The number of changes of works.
     writes: Arc<Mutex<usize>>,
-    tasks: Vec<JoinHandle<()>>,
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
-    }
+    _watches: [Followed; 3],
 }
 
 impl Stage {
@@ -158,12 +151,12 @@ impl Stage {
                 }
             }
         });
-        let tasks = vec![deployments.await?, applications.await?, works.await?];
+        let watches = [deployments.await?, applications.await?, works.await?];
         Ok(Self {
             on_cluster,
             on_hub,
             writes,
-            tasks,
+            _watches: watches,
         })
     }
 

@@ -12,10 +12,10 @@ mod load;
 mod metrics;
 mod table;
 
-pub(crate) use argocd::{Latest, follow, lock, set, start_argocd};
+pub(crate) use argocd::{Followed, Latest, follow, lock, set, start_argocd};
 pub(crate) use controller::{Controller, Program, cpu_of, writes};
 pub(crate) use load::{Load, WORKS, now, request};
-pub(crate) use metrics::{Metrics, Requests};
+pub(crate) use metrics::{CacheWaits, Metrics, Requests};
 pub(crate) use table::Table;
 
 use anyhow::{Context, Result, bail};
@@ -116,7 +116,7 @@ impl<'p> Stage<'p> {
         tokio::time::sleep(IDLE).await;
         let idle = Requests::of(client).await?.since(&requests);
         table.note("idle for a minute: lists", idle.lists.to_string());
-        table.note("  writes, without the Lease", idle.writes.to_string());
+        table.note("  writes, without the Lease", idle.writes().to_string());
         table.note("  CPU, s", format!("{:.2}", controller.cpu()? - cpu));
         let mut took_over = [const { String::new() }; 3];
         let mut warnings_of_standby = String::new();
@@ -128,7 +128,7 @@ impl<'p> Stage<'p> {
             let quiet = standby.quiet(reconciles, all).await?;
             let after = Requests::of(client).await?.since(&requests);
             let duration = quiet.last.saturating_duration_since(killed);
-            took_over = [seconds(duration), after.writes.to_string(), after.lists.to_string()];
+            took_over = [seconds(duration), after.writes().to_string(), after.lists.to_string()];
             [_, warnings_of_standby] = standby.stop()?;
             ended
         } else {
@@ -146,7 +146,7 @@ impl<'p> Stage<'p> {
         let after = Requests::of(client).await?.since(&requests);
         let duration = quiet.last.saturating_duration_since(started);
         table.note("restarted: has reconciled all after, s", seconds(duration));
-        table.note("  writes, without the Lease", after.writes.to_string());
+        table.note("  writes, without the Lease", after.writes().to_string());
         table.note("  lists", after.lists.to_string());
         table.note("  CPU, s", format!("{:.1}", controller.cpu()?));
         let [memory_again, warnings_again] = controller.stop()?;

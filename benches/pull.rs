@@ -36,7 +36,7 @@ const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets
 #[tokio::main]
 async fn main() -> Result<()> {
     let mut programs = vec![Program::Ours(&["--controllers=pull"])];
-    programs.extend(Program::peer()?);
+    programs.extend(Program::peer("basic")?);
     fleet::run(&SIZES, &programs, measure).await
 }
 
@@ -58,10 +58,13 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     let each = |writes: u64| format!("{:.2}", writes as f64 / load.applications());
     table.note("Applications are created, s", created.load);
     table.note("  all works exist after that, s", created.after);
-    table.note("  writes of works for each Application", each(created.writes.works));
+    table.note(
+        "  writes of works for each Application",
+        each(created.requests.writes_of("manifestworks")),
+    );
     table.note(
         "  writes of each Application",
-        each(created.writes.applications - size.0 as u64),
+        each(created.requests.writes_of("applications") - size.0 as u64),
     );
     // The status that the clusters report.
     let phases = [
@@ -83,10 +86,13 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
             .await?;
         table.note(name, reported.load);
         table.note("  all statuses are written after that, s", reported.after);
-        table.note("  writes of each Application", each(reported.writes.applications));
+        table.note(
+            "  writes of each Application",
+            each(reported.requests.writes_of("applications")),
+        );
         table.note(
             "  unnecessary writes of works for each",
-            each(reported.writes.works - size.0 as u64),
+            each(reported.requests.writes_of("manifestworks") - size.0 as u64),
         );
     }
     stage
@@ -94,12 +100,12 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
         .await
 }
 
-/// The duration of a phase in seconds, and the writes in it, with those of the load.
+/// The duration of a phase in seconds, and the requests in it, with those of the load.
 struct Phase {
     load: String,
     /// From the end of the load to the controller's last write.
     after: String,
-    writes: Requests,
+    requests: Requests,
 }
 
 /// Sends a load, and waits until the controller has written something for each Application, and writes no more.
@@ -116,7 +122,7 @@ async fn phase(
     Ok(Phase {
         load: seconds(sent.took),
         after: seconds(quiet.since(&sent)),
-        writes: Requests::of(load.client()).await?.since(&before),
+        requests: Requests::of(load.client()).await?.since(&before),
     })
 }
 

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 use futures::StreamExt;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
+use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -44,23 +45,32 @@ pub(crate) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A running watch, which ends when it is dropped: otherwise it would load the machine with requests to an ended API server.
+pub(crate) struct Followed(JoinHandle<()>);
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// Passes all states of the objects of a kind, as `group/version/kind`, to a function.
 pub(crate) async fn follow(
     hub: &ControlPlane,
     kind: &str,
     mut handle: impl FnMut(DynamicObject) + Send + 'static,
-) -> Result<JoinHandle<()>> {
+) -> Result<Followed> {
     let [group, version, kind] = kind.split('/').collect::<Vec<_>>()[..] else {
         bail!("{kind} is no group, version and kind");
     };
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     let api: Api<DynamicObject> = Api::all_with(hub.client().await?, &resource);
-    let mut events = watcher(api, watcher::Config::default()).boxed();
-    Ok(tokio::spawn(async move {
+    let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
+    Ok(Followed(tokio::spawn(async move {
         while let Some(event) = events.next().await {
             if let Ok(Event::Apply(object) | Event::InitApply(object)) = event {
                 handle(object);
             }
         }
-    }))
+    })))
 }

@@ -30,19 +30,19 @@ pub(crate) fn writes(metrics: &Metrics, kind: &str) -> f64 {
 pub(crate) enum Program {
     /// This project's, with these arguments.
     Ours(&'static [&'static str]),
-    /// argocd-pull-integration, whose program is this file.
-    Peer(PathBuf),
+    /// argocd-pull-integration, whose program is this file, in this mode.
+    Peer { file: PathBuf, mode: &'static str },
 }
 
 impl Program {
-    /// Returns the program in the option `--peer`, if it is set.
-    pub(crate) fn peer() -> Result<Option<Self>> {
+    /// Returns the program in the option `--peer`, if it is set, in this mode.
+    pub(crate) fn peer(mode: &'static str) -> Result<Option<Self>> {
         let mut arguments = std::env::args().skip_while(|it| it != "--peer").skip(1);
         let Some(file) = arguments.next() else {
             return Ok(None);
         };
         let file = fs::canonicalize(&file).with_context(|| format!("no program of the peer at {file}"))?;
-        Ok(Some(Self::Peer(file)))
+        Ok(Some(Self::Peer { file, mode }))
     }
 
     pub(crate) fn is_ours(&self) -> bool {
@@ -59,15 +59,17 @@ impl Program {
                 command.args(*arguments);
                 command
             }
-            Self::Peer(file) => {
+            Self::Peer { file, mode } => {
                 address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
                 let mut command = Command::new(file);
-                command.args(["--mode=basic", "--health-probe-bind-address=0"]);
-                command.arg(format!("--metrics-bind-address={address}"));
+                command.args(["--health-probe-bind-address=0", "--metrics-secure=false"]);
+                command.args([format!("--mode={mode}"), format!("--metrics-bind-address={address}")]);
                 command
             }
         };
         command.arg("--kubeconfig").arg(kubeconfig).env_clear();
+        // The peer's image for its add-on, which it requires.
+        command.env("CONTROLLER_IMAGE", "example.com/peer:1");
         Ok((command, address))
     }
 
@@ -75,7 +77,7 @@ impl Program {
     pub(crate) fn written(&self, metrics: &Metrics) -> f64 {
         match self {
             Self::Ours(_) => writes(metrics, "applications") + writes(metrics, "manifestworks"),
-            Self::Peer(_) => {
+            Self::Peer { .. } => {
                 let of = |method| metrics.sum("rest_client_requests_total", &[&format!("method=\"{method}\"")]);
                 ["POST", "PUT", "PATCH", "DELETE"].into_iter().map(of).sum()
             }
@@ -87,7 +89,7 @@ impl Program {
         metrics.sum(
             match self {
                 Self::Ours(_) => "reconciles_total",
-                Self::Peer(_) => "controller_runtime_reconcile_total",
+                Self::Peer { .. } => "controller_runtime_reconcile_total",
             },
             &[],
         )

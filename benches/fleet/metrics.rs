@@ -8,6 +8,12 @@ use kube::Client;
 pub(crate) struct Metrics(pub(super) String);
 
 impl Metrics {
+    async fn of_api_server(client: &Client) -> Result<Self> {
+        Ok(Self(
+            client.request_text(Request::get("/metrics").body(Vec::new())?).await?,
+        ))
+    }
+
     /// Returns the sum of the series with this end of the name and with these labels.
     pub(crate) fn sum(&self, name: &str, labels: &[&str]) -> f64 {
         let lines = self.0.lines().filter(|line| !line.starts_with('#'));
@@ -20,14 +26,37 @@ impl Metrics {
     }
 }
 
-/// The numbers of requests to the API server for the kinds that the controller uses.
+/// The times for which reads have waited until the API server's caches were as recent as etcd, in seconds, by kind.
+pub(crate) struct CacheWaits(Vec<(String, f64)>);
+
+impl CacheWaits {
+    pub(crate) async fn of(client: &Client) -> Result<Self> {
+        let Metrics(text) = Metrics::of_api_server(client).await?;
+        let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
+        let waits = lines.filter(|(series, _)| series.starts_with("apiserver_watch_cache_read_wait_seconds_sum{"));
+        let waits = waits.map(|(series, figure)| anyhow::Ok((series.to_owned(), figure.parse()?)));
+        Ok(Self(waits.collect::<Result<_>>()?))
+    }
+
+    /// Returns the longest time that a kind has added since then.
+    pub(crate) fn longest_since(&self, before: &Self) -> f64 {
+        let earlier = |series| {
+            before
+                .0
+                .iter()
+                .find(|(it, _)| it == series)
+                .map_or(0.0, |(_, wait)| *wait)
+        };
+        let added = self.0.iter().map(|(series, wait)| wait - earlier(series));
+        added.fold(0.0, f64::max)
+    }
+}
+
+/// The numbers of requests to the API server for the kinds that controllers use.
 pub(crate) struct Requests {
     pub(crate) lists: u64,
-    pub(crate) writes: u64,
-    /// The writes of Applications.
-    pub(crate) applications: u64,
-    /// The writes of works.
-    pub(crate) works: u64,
+    /// The writes of each of [`KINDS`].
+    writes: [u64; KINDS.len()],
 }
 
 /// The verbs of writes in the API server's metrics.
@@ -52,7 +81,7 @@ const KINDS: [&str; 13] = [
 
 impl Requests {
     pub(crate) async fn of(client: &Client) -> Result<Self> {
-        let metrics = Metrics(client.request_text(Request::get("/metrics").body(Vec::new())?).await?);
+        let metrics = Metrics::of_api_server(client).await?;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -70,18 +99,25 @@ impl Requests {
         };
         Ok(Self {
             lists: sum(&["LIST"], &KINDS),
-            writes: sum(&WRITES, &KINDS),
-            applications: sum(&WRITES, &["applications"]),
-            works: sum(&WRITES, &["manifestworks"]),
+            writes: KINDS.map(|kind| sum(&WRITES, &[kind])),
         })
+    }
+
+    /// Returns the writes of all kinds.
+    pub(crate) fn writes(&self) -> u64 {
+        self.writes.iter().sum()
+    }
+
+    /// Returns the writes of a kind of [`KINDS`].
+    pub(crate) fn writes_of(&self, kind: &str) -> u64 {
+        let at = KINDS.iter().position(|it| *it == kind).expect("a counted kind");
+        self.writes[at]
     }
 
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             lists: self.lists - before.lists,
-            writes: self.writes - before.writes,
-            applications: self.applications - before.applications,
-            works: self.works - before.works,
+            writes: std::array::from_fn(|at| self.writes[at] - before.writes[at]),
         }
     }
 }

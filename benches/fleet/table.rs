@@ -1,6 +1,7 @@
 //! The measurements as a table.
 
 use std::fmt::{self, Write as _};
+use std::io::{self, Write as _};
 
 /// A table with a row for each measurement, and a column for each size and program.
 #[derive(Default)]
@@ -20,9 +21,10 @@ impl Table {
         self.note("", name.to_owned());
     }
 
-    /// Adds a measurement to the column; all columns have the same rows.
+    /// Adds a measurement to the column, and shows it as progress. All columns have the rows of the first, or the first of them.
     pub(crate) fn note(&mut self, name: &'static str, figure: String) {
         let column = self.columns.last_mut().expect("a column has begun");
+        writeln!(io::stderr(), "{name:<42}{figure:>14}").ok();
         column.push(Row { name, figure });
     }
 }
@@ -33,7 +35,8 @@ impl fmt::Display for Table {
         for (at, Row { name, .. }) in rows {
             let mut line = format!("{name:<42}");
             for column in &self.columns {
-                write!(line, "{:>14}", column[at].figure)?;
+                let figure = column.get(at).map_or("", |row| &row.figure);
+                write!(line, "{figure:>14}")?;
             }
             writeln!(f, "{}", line.trim_end())?;
         }

@@ -27,6 +27,8 @@ impl Etcd {
         command.arg(format!("--initial-advertise-peer-urls={peer}"));
         command.arg(format!("--initial-cluster=default={peer}"));
         command.arg("--unsafe-no-fsync");
+        // The largest that etcd recommends; benchmarks exceed the default of 2 GB.
+        command.arg("--quota-backend-bytes=8589934592");
         Ok(Self {
             url,
             _process: bench.start("etcd", command)?,
