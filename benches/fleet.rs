@@ -139,7 +139,7 @@ impl<'p> Stage<'p> {
         table.note("  writes, without the Lease", writes);
         table.note("  lists", lists);
 
-        let requests = Requests::of(client).await?;
+        let (requests, of_api_server) = (Requests::of(client).await?, controller::cpu_of("kube-apiserver")?);
         let started = Instant::now();
         let controller = self.controller("restarted").await?;
         let quiet = controller.quiet(reconciles, all).await?;
@@ -149,6 +149,8 @@ impl<'p> Stage<'p> {
         table.note("  writes, without the Lease", after.writes().to_string());
         table.note("  lists", after.lists.to_string());
         table.note("  CPU, s", format!("{:.1}", controller.cpu()?));
+        let of_api_server = controller::cpu_of("kube-apiserver")? - of_api_server;
+        table.note("  of the API server, s", format!("{of_api_server:.1}"));
         let [memory_again, warnings_again] = controller.stop()?;
         table.note("peak memory, MiB", memory);
         table.note("  after the restart, MiB", memory_again);

@@ -43,13 +43,21 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("cargo bench --bench generate", "it takes minutes"),
     ("cargo bench --bench render -- 101", "it takes minutes"),
     ("cargo bench --bench controller -- 3000 300", "it takes minutes"),
-    ("cargo bench --bench controller -- 20000 2000", "it takes half an hour"),
+    (
+        "GOMEMLIMIT=14GiB cargo bench --bench controller -- 50000 5000",
+        "it takes an hour",
+    ),
     (
         "cargo bench --bench pull -- 1000 100 --peer PROGRAM",
         "it takes minutes",
     ),
     ("cargo bench --bench agents", "it takes minutes"),
+    ("cargo bench --bench agents -- 5 --peer PROGRAM", "it takes minutes"),
     ("cargo bench --bench commit -- 1000 6", "it takes half an hour"),
+    (
+        "cargo bench --bench commit -- 1000 60 clusters placement pull",
+        "it takes minutes",
+    ),
     ("cargo bench --bench feedback", "it takes minutes"),
     ("cargo bench --bench reports", "it takes minutes"),
     (
