@@ -23,7 +23,8 @@ mod fleet;
 
 use anyhow::{Context, Result, ensure};
 use fleet::{
-    Controller, Followed, Latest, Load, Program, Requests, Table, cpu_of, follow, lock, seconds, set, start_argocd,
+    Controller, Followed, Latest, Load, Program, Requests, Table, cpu_of, follow, lock, numbers, seconds, set,
+    start_argocd, values_of,
 };
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -86,14 +87,12 @@ struct Run {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let mut arguments: Vec<String> = std::env::args().collect();
-    let sync_options = take(&mut arguments, "--sync-option");
-    let resync = take(&mut arguments, "--resync");
+    let resync = values_of("--resync");
     let resync = resync.first().map_or(Ok(RESYNC), |seconds| seconds.parse())?;
-    let numbers: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
+    let numbers = numbers();
     let clusters = numbers.first().copied().unwrap_or(CLUSTERS);
     let objects = numbers.get(1).map_or(vec![6, 60], |&objects| vec![objects]);
-    let is_named = |name: &str| arguments.iter().any(|argument| argument == name);
+    let is_named = |name: &str| std::env::args().any(|argument| argument == name);
     let all = !SHAPES.iter().any(|(name, _)| is_named(name));
     let mut table = Table::default();
     for objects in objects {
@@ -103,7 +102,7 @@ async fn main() -> Result<()> {
                 shape,
                 clusters,
                 objects,
-                sync_options: sync_options.clone(),
+                sync_options: values_of("--sync-option"),
                 resync,
             };
             let measured = run.measure(&mut table).await;
@@ -112,16 +111,6 @@ async fn main() -> Result<()> {
     }
     std::io::stdout().write_all(table.to_string().as_bytes())?;
     Ok(())
-}
-
-/// Takes an option out of the arguments, and returns its values.
-fn take(arguments: &mut Vec<String>, option: &str) -> Vec<String> {
-    let mut values = Vec::new();
-    while let Some(at) = arguments.iter().position(|argument| argument == option) {
-        let end = arguments.len().min(at + 2);
-        values.extend(arguments.drain(at..end).nth(1));
-    }
-    values
 }
 
 impl Run {

@@ -17,7 +17,7 @@
 mod fleet;
 
 use anyhow::{Result, ensure};
-use fleet::{CacheWaits, Load, Metrics, Program, Size, Stage, Table, WORKS, now, request, seconds, timed};
+use fleet::{Load, Metrics, Program, Requests, Size, Stage, Table, WORKS, now, request, seconds, timed};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -43,12 +43,12 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     };
     // A new API server refuses watches until it has read its storage.
     stage.controller("warm-up").await?.stop()?;
-    let waits = CacheWaits::of(load.client()).await?;
+    let before = Requests::of(load.client()).await?;
     let controller = stage.controller("first").await?;
     let ready_after = controller.ready_after.as_millis().to_string();
     table.note("controller is ready after its start, ms", ready_after);
     // The controller asks for the most recent state of each kind, all at the same time.
-    let waited = CacheWaits::of(load.client()).await?.longest_since(&waits);
+    let waited = Requests::of(load.client()).await?.since(&before).longest_wait();
     table.note(
         "  of which it waits for the API server, ms",
         format!("{:.0}", waited * 1000.0),

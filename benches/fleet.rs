@@ -15,7 +15,7 @@ mod table;
 pub(crate) use argocd::{Followed, Latest, follow, lock, set, start_argocd};
 pub(crate) use controller::{Controller, Program, cpu_of, writes};
 pub(crate) use load::{Load, WORKS, now, request};
-pub(crate) use metrics::{CacheWaits, Metrics, Requests};
+pub(crate) use metrics::{Metrics, Requests};
 pub(crate) use table::Table;
 
 use anyhow::{Context, Result, bail};
@@ -37,7 +37,7 @@ pub(crate) async fn run(
     programs: &[Program],
     measure: impl AsyncFn(&Program, Size, &mut Table) -> Result<()>,
 ) -> Result<()> {
-    let numbers: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let numbers = numbers();
     let sizes = match numbers[..] {
         [] => sizes.to_vec(),
         [all] if all > 0 && sizes.iter().all(|(all, clusters)| all == clusters) => vec![(all, all)],
@@ -56,6 +56,22 @@ pub(crate) async fn run(
     }
     std::io::stdout().write_all(table.to_string().as_bytes())?;
     Ok(())
+}
+
+/// Returns the arguments that are numbers, without the values of options.
+pub(crate) fn numbers() -> Vec<usize> {
+    let arguments: Vec<String> = std::env::args().collect();
+    // cargo adds `--bench`, which has no value.
+    let is_value = |before: &str| before.starts_with("--") && before != "--bench";
+    let plain = arguments.windows(2).filter(|pair| !is_value(&pair[0]));
+    plain.filter_map(|pair| pair[1].parse().ok()).collect()
+}
+
+/// Returns the values of an option in the arguments.
+pub(crate) fn values_of(option: &str) -> Vec<String> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let pairs = arguments.windows(2).filter(|pair| pair[0] == option);
+    pairs.map(|pair| pair[1].clone()).collect()
 }
 
 /// A hub, and the start of the controller there.

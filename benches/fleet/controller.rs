@@ -1,6 +1,6 @@
 //! The controller, or another one to compare it with, as a process.
 
-use super::{Metrics, Timed};
+use super::{Metrics, Timed, values_of};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
 use std::io::{Read, Write as _};
@@ -37,11 +37,11 @@ pub(crate) enum Program {
 impl Program {
     /// Returns the program in the option `--peer`, if it is set, in this mode.
     pub(crate) fn peer(mode: &'static str) -> Result<Option<Self>> {
-        let mut arguments = std::env::args().skip_while(|it| it != "--peer").skip(1);
-        let Some(file) = arguments.next() else {
+        let files = values_of("--peer");
+        let Some(file) = files.first() else {
             return Ok(None);
         };
-        let file = fs::canonicalize(&file).with_context(|| format!("no program of the peer at {file}"))?;
+        let file = fs::canonicalize(file).with_context(|| format!("no program of the peer at {file}"))?;
         Ok(Some(Self::Peer { file, mode }))
     }
 
@@ -52,24 +52,25 @@ impl Program {
     /// Returns the command that runs it, and the address of its metrics if that is known before it runs.
     fn command(&self, kubeconfig: &Path) -> Result<(Command, String)> {
         let mut address = String::new();
-        let mut command = match self {
+        let mut command = Command::new(match self {
+            Self::Ours(_) => Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp")),
+            Self::Peer { file, .. } => file,
+        });
+        command.env_clear();
+        match self {
             Self::Ours(arguments) => {
-                let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
                 command.args(["controller", "--bind-address=127.0.0.1:0", "--log-format=json"]);
                 command.args(*arguments);
-                command
             }
-            Self::Peer { file, mode } => {
+            Self::Peer { mode, .. } => {
                 address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
-                let mut command = Command::new(file);
                 command.args(["--health-probe-bind-address=0", "--metrics-secure=false"]);
                 command.args([format!("--mode={mode}"), format!("--metrics-bind-address={address}")]);
-                command
+                // The image of its add-on, which it requires.
+                command.env("CONTROLLER_IMAGE", "example.com/peer:1");
             }
-        };
-        command.arg("--kubeconfig").arg(kubeconfig).env_clear();
-        // The peer's image for its add-on, which it requires.
-        command.env("CONTROLLER_IMAGE", "example.com/peer:1");
+        }
+        command.arg("--kubeconfig").arg(kubeconfig);
         Ok((command, address))
     }
 

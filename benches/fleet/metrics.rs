@@ -8,12 +8,6 @@ use kube::Client;
 pub(crate) struct Metrics(pub(super) String);
 
 impl Metrics {
-    async fn of_api_server(client: &Client) -> Result<Self> {
-        Ok(Self(
-            client.request_text(Request::get("/metrics").body(Vec::new())?).await?,
-        ))
-    }
-
     /// Returns the sum of the series with this end of the name and with these labels.
     pub(crate) fn sum(&self, name: &str, labels: &[&str]) -> f64 {
         let lines = self.0.lines().filter(|line| !line.starts_with('#'));
@@ -26,37 +20,13 @@ impl Metrics {
     }
 }
 
-/// The times for which reads have waited until the API server's caches were as recent as etcd, in seconds, by kind.
-pub(crate) struct CacheWaits(Vec<(String, f64)>);
-
-impl CacheWaits {
-    pub(crate) async fn of(client: &Client) -> Result<Self> {
-        let Metrics(text) = Metrics::of_api_server(client).await?;
-        let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
-        let waits = lines.filter(|(series, _)| series.starts_with("apiserver_watch_cache_read_wait_seconds_sum{"));
-        let waits = waits.map(|(series, figure)| anyhow::Ok((series.to_owned(), figure.parse()?)));
-        Ok(Self(waits.collect::<Result<_>>()?))
-    }
-
-    /// Returns the longest time that a kind has added since then.
-    pub(crate) fn longest_since(&self, before: &Self) -> f64 {
-        let earlier = |series| {
-            before
-                .0
-                .iter()
-                .find(|(it, _)| it == series)
-                .map_or(0.0, |(_, wait)| *wait)
-        };
-        let added = self.0.iter().map(|(series, wait)| wait - earlier(series));
-        added.fold(0.0, f64::max)
-    }
-}
-
 /// The numbers of requests to the API server for the kinds that controllers use.
 pub(crate) struct Requests {
     pub(crate) lists: u64,
     /// The writes of each of [`KINDS`].
     writes: [u64; KINDS.len()],
+    /// The time for which reads of each kind have waited until the API server's cache was as recent as etcd, in seconds.
+    waits: [f64; KINDS.len()],
 }
 
 /// The verbs of writes in the API server's metrics.
@@ -81,7 +51,7 @@ const KINDS: [&str; 13] = [
 
 impl Requests {
     pub(crate) async fn of(client: &Client) -> Result<Self> {
-        let metrics = Metrics::of_api_server(client).await?;
+        let metrics = Metrics(client.request_text(Request::get("/metrics").body(Vec::new())?).await?);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -100,6 +70,10 @@ impl Requests {
         Ok(Self {
             lists: sum(&["LIST"], &KINDS),
             writes: KINDS.map(|kind| sum(&WRITES, &[kind])),
+            waits: KINDS.map(|kind| {
+                let kind = format!("resource=\"{kind}\"");
+                metrics.sum("apiserver_watch_cache_read_wait_seconds_sum", &[&kind])
+            }),
         })
     }
 
@@ -114,10 +88,16 @@ impl Requests {
         self.writes[at]
     }
 
+    /// Returns the longest wait of a kind, in seconds.
+    pub(crate) fn longest_wait(&self) -> f64 {
+        self.waits.into_iter().fold(0.0, f64::max)
+    }
+
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             lists: self.lists - before.lists,
             writes: std::array::from_fn(|at| self.writes[at] - before.writes[at]),
+            waits: std::array::from_fn(|at| self.waits[at] - before.waits[at]),
         }
     }
 }
