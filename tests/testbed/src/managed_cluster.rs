@@ -224,6 +224,8 @@ impl ManagedCluster {
             "--manage-all-nodes=true",
             &format!("--server-address=127.0.0.1:{}", ports::free()?),
         ]);
+        // kwok sometimes panics during its start.
+        let command = self.bench.restarting(&command);
         self.keep(self.bench.start(&format!("kwok-{}", self.name()), command)?);
         Ok(())
     }

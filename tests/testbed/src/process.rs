@@ -45,6 +45,14 @@ pub fn command(program: impl AsRef<OsStr>, home: &Path) -> Command {
     command
 }
 
+/// Returns a command that starts `command` again, a second after each failure, as a kubelet does with a container.
+pub(crate) fn restarting(command: &Command, home: &Path) -> Command {
+    let mut shell = self::command("sh", home);
+    shell.args(["-c", r#"until "$@"; do sleep 1; done"#, "sh"]);
+    shell.arg(command.get_program()).args(command.get_args());
+    shell
+}
+
 /// Returns the command `controller` of the program under test with these arguments, listening on `port` of 127.0.0.1.
 pub fn controller(
     program: impl AsRef<OsStr>,
@@ -234,6 +242,18 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(process.terminate().await.unwrap().code(), Some(3));
+    }
+
+    #[test]
+    fn restarting_command_starts_again_after_a_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let started = folder.path().join("started");
+        let mut fails_once = command("sh", folder.path());
+        fails_once
+            .args(["-c", r#"[ -e "$0" ] || { touch "$0"; exit 1; }"#])
+            .arg(&started);
+        assert!(restarting(&fails_once, folder.path()).status().unwrap().success());
+        assert!(started.exists());
     }
 
     #[test]

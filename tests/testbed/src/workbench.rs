@@ -72,6 +72,11 @@ impl Workbench {
         process::command(self.parts.program(part), self.folder.path())
     }
 
+    /// Returns a command that starts `command` again after each failure.
+    pub(crate) fn restarting(&self, command: &Command) -> Command {
+        process::restarting(command, self.folder.path())
+    }
+
     /// Starts a command with its log in this testbed's folder of logs.
     pub(crate) fn start(&self, name: &str, command: Command) -> Result<Process> {
         Process::start(name, command, &self.logs().join(format!("{name}.log")))
@@ -104,7 +109,7 @@ impl Workbench {
 
 /// Returns the number of lines of a log to print: infrastructure logs are long and rarely contain the reason.
 fn lines_to_print(name: &str) -> usize {
-    let machinery = ["etcd", "redis", "kube-", "kwok"];
+    let machinery = ["etcd", "redis", "kube-"];
     if machinery.iter().any(|part| name.starts_with(part)) {
         3
     } else {
