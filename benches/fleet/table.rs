@@ -36,7 +36,8 @@ impl fmt::Display for Table {
             let mut line = format!("{name:<42}");
             for column in &self.columns {
                 let figure = column.get(at).map_or("", |row| &row.figure);
-                write!(line, "{figure:>14}")?;
+                let width = column[0].figure.len().max(13) + 1;
+                write!(line, "{figure:>width$}")?;
             }
             writeln!(f, "{}", line.trim_end())?;
         }

@@ -51,11 +51,23 @@ const NOT_RUN: &[(&str, &str)] = &[
         "cargo bench --bench pull -- 1000 100 --peer PROGRAM",
         "it takes minutes",
     ),
+    (
+        "GOMEMLIMIT=14GiB cargo bench --bench pull -- 50000 5000",
+        "it takes half an hour",
+    ),
     ("cargo bench --bench agents", "it takes minutes"),
     ("cargo bench --bench agents -- 5 --peer PROGRAM", "it takes minutes"),
     ("cargo bench --bench commit -- 1000 6", "it takes half an hour"),
     (
         "cargo bench --bench commit -- 1000 60 clusters placement pull",
+        "it takes minutes",
+    ),
+    (
+        "cargo bench --bench commit -- 50 300 clusters placement",
+        "it takes minutes",
+    ),
+    (
+        "cargo bench --bench commit -- 50 3000 clusters placement",
         "it takes minutes",
     ),
     ("cargo bench --bench feedback", "it takes minutes"),
