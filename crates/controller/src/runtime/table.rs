@@ -160,7 +160,56 @@ impl<K: Ord, V> Table<K, V> {
 
 /// The keys of objects by a property that several objects can have, and that an object can have several times.
 #[derive(Clone, Debug)]
-pub struct Index<P, K>(HashMap<P, BTreeSet<K>>);
+pub struct Index<P, K>(HashMap<P, Keys<K>>);
+
+/// Keys in order. Most properties have one object, for which a set would need ten times the memory.
+#[derive(Clone, Debug)]
+enum Keys<K> {
+    None,
+    One(K),
+    Several(BTreeSet<K>),
+}
+
+impl<K: Ord> Keys<K> {
+    fn iter(&self) -> impl Iterator<Item = &K> {
+        let (one, several) = match self {
+            Self::None => (None, None),
+            Self::One(key) => (Some(key), None),
+            Self::Several(keys) => (None, Some(keys)),
+        };
+        one.into_iter().chain(several.into_iter().flatten())
+    }
+
+    fn insert(&mut self, key: K) {
+        *self = match std::mem::replace(self, Self::None) {
+            Self::None => Self::One(key),
+            Self::One(known) if known == key => Self::One(known),
+            Self::One(known) => Self::Several([known, key].into()),
+            Self::Several(mut keys) => {
+                keys.insert(key);
+                Self::Several(keys)
+            }
+        };
+    }
+
+    fn remove(&mut self, key: &K) {
+        match self {
+            Self::One(known) if known == key => *self = Self::None,
+            Self::Several(keys) => {
+                keys.remove(key);
+            }
+            Self::None | Self::One(_) => {}
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::One(_) => false,
+            Self::Several(keys) => keys.is_empty(),
+        }
+    }
+}
 
 impl<P, K> Default for Index<P, K> {
     fn default() -> Self {
@@ -174,7 +223,7 @@ impl<P: Eq + Hash, K: Ord> Index<P, K> {
     where
         P: Borrow<Q>,
     {
-        self.0.get(property).into_iter().flatten()
+        self.0.get(property).into_iter().flat_map(Keys::iter)
     }
 
     /// Returns all properties that objects have.
@@ -190,7 +239,7 @@ impl<P: Eq + Hash, K: Ord> Index<P, K> {
 
     /// Adds an object with a property.
     pub fn insert(&mut self, property: P, key: K) {
-        self.0.entry(property).or_default().insert(key);
+        self.0.entry(property).or_insert(Keys::None).insert(key);
     }
 
     /// Removes an object with a property.
@@ -263,10 +312,11 @@ mod tests {
     #[test]
     fn an_index_forgets_properties_without_objects() {
         let mut index = Index::default();
-        for (property, key) in [("x", 2), ("x", 1), ("y", 1)] {
+        for (property, key) in [("x", 2), ("x", 2), ("x", 1), ("y", 1)] {
             index.insert(property, key);
         }
         assert_eq!(index.get("x").collect::<Vec<_>>(), [&1, &2]);
+        index.remove("y", &2);
         index.remove("y", &1);
         assert_eq!(index.properties().collect::<Vec<_>>(), [&"x"]);
         assert_eq!(index.clone().into_properties().collect::<Vec<_>>(), ["x"]);
