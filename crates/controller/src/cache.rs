@@ -23,9 +23,9 @@ use crate::model::{
     Application, ApplicationSet, Assignment, Availability, Cluster, GitOpsCluster, Object, PlacementDecision,
     TlsSecret, Work, WorkKind,
 };
-use crate::pull;
 use crate::pull::PullWork;
 use crate::pull::tenancy::Namespaces;
+use crate::pull::work;
 use crate::runtime::fair_queue::FlowKey;
 use crate::runtime::memo::Memo;
 use crate::runtime::table::Table;
@@ -50,7 +50,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 pub use works::WorkBefore;
-use works::Works;
+use works::{Works, claimed};
 
 /// A work of the basic pull model.
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +154,8 @@ impl Cache {
 
     /// Returns the Applications of the basic pull model in a namespace.
     pub fn pull_applications_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = &ObjectRef> {
-        self.pull_applications.of(namespace)
+        let all = self.applications.from(ObjectRef::first_of(namespace));
+        of_the_pull_model(all.take_while(move |(object_ref, _)| object_ref.namespace == *namespace))
     }
 
     /// Returns the Applications of the basic pull model whose destination is a managed cluster.
@@ -164,12 +165,17 @@ impl Cache {
 
     /// Returns the Applications of the basic pull model whose works have this name.
     pub fn pull_applications_by_work_name(&self, work: &str) -> impl Iterator<Item = &ObjectRef> {
-        self.pull_applications.named(work)
+        let may_be_named = self.pull_applications.with_stem(work::stem(work));
+        may_be_named.filter(move |it| {
+            let pull = self.application(it).and_then(|it| it.pull.as_deref());
+            pull.is_some_and(|pull| work::is_name(work, pull))
+        })
     }
 
     /// Returns the works of this name that contain an Application of the basic pull model or claim it.
     pub fn works_with_application(&self, name: &str) -> impl Iterator<Item = (&ObjectRef, &PullWork)> {
-        self.works.with_application(name)
+        let may_have_it = self.works.with_stem(work::stem(name));
+        may_have_it.filter(move |(object_ref, _)| *object_ref.name == *name)
     }
 
     /// Returns the Applications with works for a managed cluster.
@@ -195,7 +201,7 @@ impl Cache {
 
     /// Returns all Applications of the basic pull model.
     pub fn all_pull_applications(&self) -> impl Iterator<Item = &ObjectRef> {
-        self.pull_applications.all()
+        of_the_pull_model(self.applications.iter())
     }
 
     /// Returns why the API server refused the last write of a controller for an object.
@@ -264,20 +270,21 @@ impl Cache {
     #[must_use]
     pub fn pull_works(&self, application: &ObjectRef) -> Vec<PullWorkRef<'_>> {
         let pull = self.application(application).and_then(|it| it.pull.as_deref());
-        let own: BTreeSet<String> = pull.map(pull::work::names).into_iter().flatten().collect();
-        let by_name = own.iter().flat_map(|name| self.works.with_application(name));
-        let by_name = by_name.filter(|(object_ref, pull_work)| {
-            self.application_by_work_name(object_ref, pull_work) == Some(application)
-        });
-        let claiming = self.works.claiming(application);
-        let claiming =
-            claiming.filter(|(object_ref, pull_work)| self.application_by_work_name(object_ref, pull_work).is_none());
-        let all = by_name.map(|(object_ref, pull_work)| (object_ref, pull_work, true));
-        let all = all.chain(claiming.map(|(object_ref, pull_work)| (object_ref, pull_work, false)));
-        let all = all.map(|(object_ref, pull_work, is_named)| PullWorkRef {
-            object_ref,
-            pull_work,
-            is_named,
+        let has_its_name = |work: &str| pull.is_some_and(|pull| work::is_name(work, pull));
+        let may_carry_it = self.works.with_stem(work::stem_of(&application.name));
+        let all = may_carry_it.filter_map(|(object_ref, pull_work)| {
+            let claims = claimed(object_ref, pull_work) == Some(application);
+            if !claims && !has_its_name(&object_ref.name) {
+                return None;
+            }
+            let named = self.application_by_work_name(object_ref, pull_work);
+            let is_named = named == Some(application);
+            let carries_it = is_named || claims && named.is_none();
+            carries_it.then_some(PullWorkRef {
+                object_ref,
+                pull_work,
+                is_named,
+            })
         });
         all.collect()
     }
@@ -286,12 +293,12 @@ impl Cache {
     /// returns the Application whose destination is that cluster, and among several of these the one that the work claims.
     fn application_by_work_name(&self, object_ref: &ObjectRef, pull_work: &PullWork) -> Option<&ObjectRef> {
         let pull = |application: &ObjectRef| self.application(application).and_then(|it| it.pull.as_deref());
-        let named = self.pull_applications.named(&object_ref.name);
-        let named = named.filter(|it| pull(it).is_some_and(|pull| pull.name == pull_work.name));
+        let named = self.pull_applications_by_work_name(&object_ref.name);
+        let named = named.filter(|it| it.name == pull_work.name);
         named.min_by_key(|it| {
             let goes_there = pull(it).is_some_and(|pull| pull.cluster.as_deref() == Some(&*object_ref.namespace));
             let claim = pull_work.claim.as_ref();
-            let is_claimed = claim.is_some_and(|(namespace, _)| **namespace == *it.namespace);
+            let is_claimed = claim.is_some_and(|claim| claim.namespace == it.namespace);
             (!goes_there, !is_claimed)
         })
     }
@@ -299,7 +306,8 @@ impl Cache {
     /// Returns true if works of another Application of the basic pull model have this name.
     #[must_use]
     pub fn is_others_name(&self, work: &str, application: &ObjectRef) -> bool {
-        self.pull_applications.named(work).any(|other| other != application)
+        self.pull_applications_by_work_name(work)
+            .any(|other| other != application)
     }
 
     /// Returns a work, if it may belong to an Application.
@@ -538,6 +546,14 @@ impl Cache {
         let all = owners.chain(selecting).chain(self.gitops_with_decision(cluster));
         all.filter(|object_ref| self.gitops.get(object_ref).is_some()).collect()
     }
+}
+
+/// Returns those of these Applications that are of the basic pull model.
+fn of_the_pull_model<'i>(
+    all: impl Iterator<Item = (&'i ObjectRef, &'i Application)>,
+) -> impl Iterator<Item = &'i ObjectRef> {
+    all.filter(|(_, application)| application.pull.is_some())
+        .map(|(object_ref, _)| object_ref)
 }
 
 #[cfg(test)]

@@ -7,8 +7,14 @@ use std::fmt::Write as _;
 #[must_use]
 pub fn with_hash(mut name: String, mark: &str, hash: &str, max: usize) -> String {
     name.truncate(max.saturating_sub(mark.len() + hash.len()));
-    name.truncate(name.trim_end_matches(['.', '-']).len());
+    name.truncate(without_separator(&name).len());
     name + mark + hash
+}
+
+/// Returns a part of a name without the separators at its end, which Kubernetes does not allow there.
+#[must_use]
+pub fn without_separator(name: &str) -> &str {
+    name.trim_end_matches(['.', '-'])
 }
 
 /// Returns the first `digits`, an even number, of the SHA-256 of the concatenated texts, in hex.

@@ -1,20 +1,18 @@
-//! An index of the Applications of the basic pull model by namespace, managed cluster and work name.
+//! An index of the Applications of the basic pull model by managed cluster and by the stem of their works' names.
 
 use crate::model::Application;
 use crate::pull::work;
-use crate::runtime::table::Index;
+use crate::runtime::table::{Index, shared};
 use ocm::object_ref::ObjectRef;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The Applications of the basic pull model.
 #[derive(Debug, Default)]
 pub(super) struct PullApplications {
-    all: BTreeSet<ObjectRef>,
     /// The Applications by destination cluster.
     to: Index<Box<str>, ObjectRef>,
-    /// The Applications by the names of their works.
-    by_work: Index<Box<str>, ObjectRef>,
+    /// The Applications by the stem of their works' names.
+    by_stem: Index<Arc<str>, ObjectRef>,
 }
 
 impl PullApplications {
@@ -25,49 +23,27 @@ impl PullApplications {
         before: Option<&Application>,
         after: Option<&Application>,
     ) {
-        let target = |application: Option<&Application>| application?.pull.as_ref()?.cluster.clone();
-        let (was, is) = (target(before), target(after));
+        let [was, is] = [before, after].map(|it| it?.pull.as_deref()?.cluster.as_deref());
         if was != is {
-            if let Some(cluster) = &was {
+            if let Some(cluster) = was {
                 self.to.remove(cluster, object_ref);
             }
             if let Some(cluster) = is {
-                self.to.insert(cluster, object_ref.clone());
+                self.to.insert(cluster.into(), object_ref.clone());
             }
         }
-        let names = |application: Option<&Application>| application?.pull.as_deref().map(work::names);
-        let (were, are) = (names(before), names(after));
-        if were != are {
-            for name in were.iter().flatten() {
-                self.by_work.remove(&**name, object_ref);
-            }
-            for name in are.into_iter().flatten() {
-                self.by_work.insert(name.into(), object_ref.clone());
-            }
-        }
-        if after.is_some_and(|application| application.pull.is_some()) {
-            self.all.insert(object_ref.clone());
-        } else {
-            self.all.remove(object_ref);
+        let [was, is] = [before, after].map(|it| it.is_some_and(|application| application.pull.is_some()));
+        let stem = work::stem_of(&object_ref.name);
+        if is && !was {
+            self.by_stem.insert(shared(stem, &object_ref.name), object_ref.clone());
+        } else if was && !is {
+            self.by_stem.remove(stem, object_ref);
         }
     }
 
-    /// Returns all Applications of the basic pull model.
-    pub(super) fn all(&self) -> impl Iterator<Item = &ObjectRef> {
-        self.all.iter()
-    }
-
-    /// Returns the Applications of a namespace.
-    pub(super) fn of(&self, namespace: &Arc<str>) -> impl Iterator<Item = &ObjectRef> {
-        let first = ObjectRef::first_of(namespace);
-        self.all
-            .range(first..)
-            .take_while(move |object_ref| object_ref.namespace == *namespace)
-    }
-
-    /// Returns the Applications whose works have this name.
-    pub(super) fn named(&self, work: &str) -> impl Iterator<Item = &ObjectRef> {
-        self.by_work.get(work)
+    /// Returns the Applications whose works' names have this stem.
+    pub(super) fn with_stem(&self, stem: &str) -> impl Iterator<Item = &ObjectRef> {
+        self.by_stem.get(stem)
     }
 
     /// Returns the Applications whose destination is a managed cluster.

@@ -2,9 +2,9 @@
 
 use crate::model::{Work, WorkKind, WorkState};
 use crate::pull::PullWork;
-use crate::pull::work::may_be_work_of;
+use crate::pull::work::{may_be_work_of, stem};
 use crate::runtime::queue::Refresh;
-use crate::runtime::table::{Index, Table, Update};
+use crate::runtime::table::{Index, Table, Update, shared};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use ocm::names::WorkName;
@@ -36,10 +36,8 @@ pub(super) struct Works {
     applied: Index<ObjectRef, (WorkKind, ObjectRef)>,
     /// The works that OCM generated from each ManifestWorkReplicaSet, by `NAMESPACE.NAME`.
     by_replica_set: Index<Box<str>, ObjectRef>,
-    /// The works that claim to carry each Application.
-    claiming: Index<ObjectRef, ObjectRef>,
-    /// The works that contain or claim an Application, by their names.
-    with_application: Index<Arc<str>, ObjectRef>,
+    /// The works that contain or claim an Application, by the stem of their names.
+    by_stem: Index<Arc<str>, ObjectRef>,
     /// The times at which the health of works changes by time alone.
     health_deadlines: BTreeSet<(Timestamp, WorkKind, ObjectRef)>,
     /// The number of works by health, in the order of [`HealthStatus::ALL`].
@@ -54,8 +52,7 @@ impl Works {
             all: [Table::default(), Table::default()],
             applied: Index::default(),
             by_replica_set: Index::default(),
-            claiming: Index::default(),
-            with_application: Index::default(),
+            by_stem: Index::default(),
             health_deadlines: BTreeSet::new(),
             counts_by_health: [0; HealthStatus::ALL.len()],
         }
@@ -76,22 +73,10 @@ impl Works {
         })
     }
 
-    /// Returns the works that claim to carry an Application.
-    pub(super) fn claiming(&self, application: &ObjectRef) -> impl Iterator<Item = (&ObjectRef, &PullWork)> {
-        self.pull_work(self.claiming.get(application))
-    }
-
-    /// Returns the works of this name that contain or claim an Application.
-    pub(super) fn with_application(&self, name: &str) -> impl Iterator<Item = (&ObjectRef, &PullWork)> {
-        self.pull_work(self.with_application.get(name))
-    }
-
-    fn pull_work<'w>(
-        &'w self,
-        object_refs: impl Iterator<Item = &'w ObjectRef>,
-    ) -> impl Iterator<Item = (&'w ObjectRef, &'w PullWork)> {
-        object_refs
-            .filter_map(|object_ref| Some((object_ref, self.get(WorkKind::Work, object_ref)?.pull_work.as_deref()?)))
+    /// Returns the works that contain or claim an Application and whose names have this stem.
+    pub(super) fn with_stem(&self, stem: &str) -> impl Iterator<Item = (&ObjectRef, &PullWork)> {
+        let works = self.by_stem.get(stem);
+        works.filter_map(|object_ref| Some((object_ref, self.get(WorkKind::Work, object_ref)?.pull_work.as_deref()?)))
     }
 
     /// Returns a work.
@@ -158,7 +143,10 @@ impl Works {
             before.state == work.state && before.resources == work.resources && work.pull_work.is_none()
         });
         let mut is = None;
-        if let Some(work) = work {
+        if let Some(mut work) = work {
+            if claimed_by(object_ref, &work).is_some() {
+                work.forget_marks();
+            }
             let count = &mut self.counts_by_health[work.state.health as usize];
             *count = count.saturating_add(1);
             is = self.link(kind, object_ref, &work);
@@ -188,13 +176,12 @@ impl Works {
             self.by_replica_set.insert(set.clone(), object_ref.clone());
             return self.owner_of_set(set);
         }
-        if work.pull_work.is_some() {
-            self.with_application
-                .insert(Arc::clone(&object_ref.name), object_ref.clone());
+        if let Some(pull_work) = &work.pull_work {
+            self.by_stem
+                .insert(shared(stem(&object_ref.name), &pull_work.name), object_ref.clone());
         }
-        if let Some(application) = claimed(object_ref, work) {
-            self.claiming.insert(application.clone(), object_ref.clone());
-            return Some(application);
+        if let Some(application) = claimed_by(object_ref, work) {
+            return Some(application.clone());
         }
         let application = self.owner(kind, object_ref, work)?;
         self.applied.insert(application.clone(), (kind, object_ref.clone()));
@@ -211,11 +198,10 @@ impl Works {
             return owner.filter(|_| is_made_of(set, &object_ref.name));
         }
         if work.pull_work.is_some() {
-            self.with_application.remove(&object_ref.name, object_ref);
+            self.by_stem.remove(stem(&object_ref.name), object_ref);
         }
-        if let Some(application) = claimed(object_ref, work) {
-            self.claiming.remove(&application, object_ref);
-            return Some(application);
+        if let Some(application) = claimed_by(object_ref, work) {
+            return Some(application.clone());
         }
         let application = self.owner(kind, object_ref, work)?;
         self.applied.remove(&application, &(kind, object_ref.clone()));
@@ -257,7 +243,9 @@ impl Works {
         let works = works.take_while(|(object_ref, _)| object_ref.namespace == *cluster);
         let owner = |(object_ref, work): (&ObjectRef, &Work)| match &work.set {
             Some(set) => self.owner_of_set(set).filter(|_| is_made_of(set, &object_ref.name)),
-            None => claimed(object_ref, work).or_else(|| self.owner(WorkKind::Work, object_ref, work)),
+            None => claimed_by(object_ref, work)
+                .cloned()
+                .or_else(|| self.owner(WorkKind::Work, object_ref, work)),
         };
         works.filter_map(owner).collect()
     }
@@ -270,8 +258,7 @@ impl Works {
         let mut concerned: BTreeSet<ObjectRef> = std::mem::take(&mut self.applied).into_properties().collect();
         self.tracking = tracking;
         self.by_replica_set = Index::default();
-        self.claiming = Index::default();
-        self.with_application = Index::default();
+        self.by_stem = Index::default();
         self.health_deadlines.clear();
         for kind in [WorkKind::Work, WorkKind::Set] {
             let object_refs: Vec<_> = self.all[kind as usize].keys().cloned().collect();
@@ -285,9 +272,13 @@ impl Works {
 }
 
 /// Returns the Application that a work of the basic pull model claims to carry, if it has a name that such works have.
-fn claimed(object_ref: &ObjectRef, work: &Work) -> Option<ObjectRef> {
-    let (namespace, name) = work.pull_work.as_ref()?.claim.as_ref()?;
-    may_be_work_of(&object_ref.name, name).then(|| ObjectRef::new(namespace, name))
+pub(super) fn claimed<'w>(object_ref: &ObjectRef, pull_work: &'w PullWork) -> Option<&'w ObjectRef> {
+    let claim = pull_work.claim.as_ref()?;
+    may_be_work_of(&object_ref.name, &claim.name).then_some(claim)
+}
+
+fn claimed_by<'w>(object_ref: &ObjectRef, work: &'w Work) -> Option<&'w ObjectRef> {
+    claimed(object_ref, work.pull_work.as_deref()?)
 }
 
 /// Returns true if OCM gives this name to works of the ManifestWorkReplicaSet called `NAMESPACE.NAME`: the name of the set, and

@@ -54,7 +54,7 @@ pub struct Work {
     pub resources: Arc<[Resource]>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Marks {
     tracking_id: Option<Box<str>>,
     installation_id: Option<Box<str>>,
@@ -122,6 +122,11 @@ impl Work {
             },
             pull_work,
         }))
+    }
+
+    /// Forgets the marks of Argo CD, which do not count on works of the basic pull model.
+    pub fn forget_marks(&mut self) {
+        self.marks = Marks::default();
     }
 
     /// Returns the name of the Application that owns the work, in the format of Argo CD.

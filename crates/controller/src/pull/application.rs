@@ -1,9 +1,10 @@
 //! Reads an Application of the hub.
 
 use super::requests::{Forwarded, Operation, Refresh, Requests, written_at};
-use super::status::MirroredStatus;
+use super::status::{MirroredStatus, time};
 use super::{annotation, entry, group, items, own, text};
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
+use jiff::Timestamp;
 use ocm::boolean::is_true;
 use ocm::pull_model as names;
 use ocm::tracking::{INSTALLATION_ID, INSTANCE, TRACKING_ID};
@@ -35,7 +36,7 @@ pub struct Application {
     /// The present values of the status fields that the controller writes.
     pub current: MirroredStatus,
     /// The time of the last write of the state of the last operation.
-    pub operation_state_written: Option<Box<str>>,
+    pub operation_state_written: Option<Timestamp>,
     /// The namespace of the Application on the managed cluster, from its annotation.
     pub(super) cluster_namespace: Option<Box<str>>,
     /// The destination for the Argo CD of the managed cluster, from its annotation.
@@ -79,7 +80,7 @@ impl Application {
             },
             set: set(object),
             current: object.get("status").map(MirroredStatus::read).unwrap_or_default(),
-            operation_state_written: written_at(object, &["f:status", "f:operationState"]).map(Into::into),
+            operation_state_written: written_at(object, &["f:status", "f:operationState"]).and_then(time),
             cluster_namespace: annotated(names::CLUSTER_NAMESPACE),
             destination: named.or_else(|| annotated(names::DESTINATION_SERVER).map(Destination::Server)),
             sources: items(object, "/spec/sources").len(),

@@ -8,6 +8,7 @@ use super::status::{
 };
 use super::{items, text};
 use crate::annotations::REFRESH;
+use jiff::Timestamp;
 use ocm::pull_model as names;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -164,7 +165,7 @@ impl<'v> Values<'v> {
         self.text(name).map(bounded)
     }
 
-    fn time(&self, name: &str) -> Option<Box<str>> {
+    fn time(&self, name: &str) -> Option<Timestamp> {
         self.text(name).and_then(time)
     }
 
@@ -289,14 +290,14 @@ mod tests {
             .expect("a list")
             .push(retries);
         let own = |text: &str| Some(Box::from(text));
-        let noon = || own("2026-06-01T12:00:00Z");
+        let noon = time("2026-06-01T12:00:00Z");
         let desired = Feedback {
             reported: MirroredStatus {
                 history: Vec::new(),
                 health: Health {
                     status: own("Degraded"),
                     message: own("it crashes"),
-                    since: noon(),
+                    since: noon,
                 },
                 sync: Sync {
                     status: own("Synced"),
@@ -305,18 +306,18 @@ mod tests {
                 },
                 operation: Some(OperationState {
                     phase: "Succeeded".into(),
-                    started_at: "2026-06-01T11:59:00Z".into(),
-                    finished_at: own("2026-06-01T11:59:30Z"),
+                    started_at: time("2026-06-01T11:59:00Z").expect("a time"),
+                    finished_at: time("2026-06-01T11:59:30Z"),
                     message: own("done"),
                     retries: Some(2),
                     revision: own("abc"),
                 }),
-                reconciled_at: noon(),
+                reconciled_at: noon,
                 source_type: own("Helm"),
                 conditions: vec![Condition {
                     kind: "SyncError".into(),
                     message: "no".into(),
-                    since: noon(),
+                    since: noon,
                 }],
             },
             payload: own("p"),

@@ -2,8 +2,10 @@
 //! because it is a list, so the controller records completed operations as the hub's Argo CD would have recorded them.
 
 use super::application::Application;
-use super::status::OperationState;
+use super::status::{OperationState, time};
 use super::{items, text};
+use jiff::Timestamp;
+use ocm::health;
 use serde_json::{Value, json};
 
 /// The maximum number of entries if the Application sets no `revisionHistoryLimit`.
@@ -15,7 +17,7 @@ pub struct Deployment {
     /// The ID of the entry.
     id: i64,
     /// The start time, which distinguishes deployments.
-    started: Option<Box<str>>,
+    started: Option<Timestamp>,
     /// The entry, as JSON.
     text: Box<str>,
 }
@@ -26,7 +28,7 @@ impl Deployment {
         let entries = items(status, "/history").iter();
         let read = |entry: &Value| Self {
             id: entry.get("id").and_then(Value::as_i64).unwrap_or_default(),
-            started: text(entry, "/deployStartedAt").map(Into::into),
+            started: text(entry, "/deployStartedAt").and_then(time),
             text: entry.to_string().into(),
         };
         entries.map(read).collect()
@@ -48,11 +50,11 @@ pub(super) fn after(
     let mut history = before.to_vec();
     let done = operation.filter(|operation| &*operation.phase == "Succeeded");
     let Some((operation, revision, finished)) =
-        done.and_then(|done| Some((done, done.revision.as_deref()?, done.finished_at.as_deref()?)))
+        done.and_then(|done| Some((done, done.revision.as_deref()?, done.finished_at?)))
     else {
         return history;
     };
-    let is_it = |entry: &Deployment| entry.started.as_deref() == Some(&*operation.started_at);
+    let is_it = |entry: &Deployment| entry.started == Some(operation.started_at);
     let spec = application.spec();
     let source = spec.get("source");
     if before.iter().any(is_it) || source.is_none() {
@@ -63,12 +65,12 @@ pub(super) fn after(
         "id": id,
         "revision": revision,
         "source": source,
-        "deployStartedAt": operation.started_at,
-        "deployedAt": finished,
+        "deployStartedAt": health::time(operation.started_at),
+        "deployedAt": health::time(finished),
     });
     history.push(Deployment {
         id,
-        started: Some(operation.started_at.clone()),
+        started: Some(operation.started_at),
         text: entry.to_string().into(),
     });
     let limit = spec.get("revisionHistoryLimit").and_then(Value::as_u64);
@@ -85,8 +87,8 @@ mod tests {
     fn operation(second: u32, phase: &str) -> OperationState {
         OperationState {
             phase: phase.into(),
-            started_at: format!("2026-06-01T12:00:{second:02}Z").into(),
-            finished_at: Some(format!("2026-06-01T12:01:{second:02}Z").into()),
+            started_at: time(&format!("2026-06-01T12:00:{second:02}Z")).expect("a time"),
+            finished_at: time(&format!("2026-06-01T12:01:{second:02}Z")),
             message: None,
             retries: None,
             revision: Some(format!("revision-{second}").into()),

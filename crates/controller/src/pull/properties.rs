@@ -101,32 +101,15 @@ fn assert_bounded(mirror: &MirroredStatus) {
     }
     let words = [
         mirror.health.status.as_deref(),
-        mirror.health.since.as_deref(),
         mirror.sync.status.as_deref(),
         mirror.sync.revision.as_deref(),
-        mirror.reconciled_at.as_deref(),
         mirror.source_type.as_deref(),
         operation.map(|it| &*it.phase),
-        operation.map(|it| &*it.started_at),
-        operation.and_then(|it| it.finished_at.as_deref()),
         operation.and_then(|it| it.revision.as_deref()),
     ];
     let revisions = mirror.sync.revisions.iter().map(|it| &**it);
     for word in words.into_iter().flatten().chain(revisions) {
         assert!(word.len() <= 512 && is_plain_line(word), "{word:?}");
-    }
-    // The CRD accepts RFC 3339 only.
-    let times = [
-        mirror.health.since.as_deref(),
-        mirror.reconciled_at.as_deref(),
-        operation.map(|it| &*it.started_at),
-        operation.and_then(|it| it.finished_at.as_deref()),
-    ];
-    for time in times.into_iter().flatten() {
-        assert!(
-            time.len() == "2026-06-01T12:00:00Z".len() && time.parse::<Timestamp>().is_ok(),
-            "{time:?}"
-        );
     }
 }
 
@@ -177,8 +160,8 @@ fn parses_or_ignores_any_work() {
     holds(1200, inputs, |work| {
         let Some(pull_work) = PullWork::read(&work) else { return };
         assert!(!pull_work.name.is_empty());
-        if let Some((namespace, name)) = &pull_work.claim {
-            assert!(!namespace.is_empty() && *name == pull_work.name);
+        if let Some(claim) = &pull_work.claim {
+            assert!(!claim.namespace.is_empty() && claim.name == pull_work.name);
         }
     });
 }

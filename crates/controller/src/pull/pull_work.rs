@@ -5,8 +5,10 @@ use super::requests::{Operation, Refresh};
 use super::work::{self, Fingerprint, Retention};
 use super::{FeedbackMode, annotation, entry, group, items, own, text};
 use ocm::boolean::is_true;
+use ocm::object_ref::ObjectRef;
 use ocm::pull_model as names;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The result of the agent's attempt to apply an Application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,10 +27,10 @@ pub enum ApplyState {
 #[derive(Clone, Debug)]
 pub struct PullWork {
     /// The name of the Application in the work.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// The namespace and name of the hub's Application that the work claims to carry, unless its payload has another name. The
     /// cluster's agent may change everything in its works but their names: a claim alone proves nothing.
-    pub claim: Option<(Box<str>, Box<str>)>,
+    pub claim: Option<ObjectRef>,
     /// The ApplicationSet that created the Application, as `NAMESPACE/NAME`.
     pub set: Option<Box<str>>,
     /// The UID of the work.
@@ -66,13 +68,18 @@ impl PullWork {
             .find(|object| is_application(object))
             .unwrap_or(&Value::Null);
         let claim = claim(work);
-        let claimed = claim.as_ref().map(|(_, name)| &**name);
-        let name: Box<str> = text(payload, "/metadata/name").or(claimed)?.into();
+        let claimed = claim.map(|(_, name)| name);
+        let name: Arc<str> = text(payload, "/metadata/name").or(claimed)?.into();
         let reported = reported(work, payload);
         let generation = work.pointer("/metadata/generation").and_then(Value::as_i64);
         let available = reported.and_then(|reported| condition(reported, "Available", None));
         Some(Self {
-            claim: claim.filter(|(_, claimed)| *claimed == name),
+            claim: claim
+                .filter(|(_, claimed)| **claimed == *name)
+                .map(|(namespace, _)| ObjectRef {
+                    namespace: namespace.into(),
+                    name: Arc::clone(&name),
+                }),
             name,
             set: annotation(work, names::SET).map(Into::into),
             uid: own(work, "/metadata/uid").unwrap_or_default(),
@@ -133,14 +140,14 @@ impl PullWork {
 }
 
 /// Returns the namespace and the name of the Application that the labels and annotations of a work name.
-fn claim(work: &Value) -> Option<(Box<str>, Box<str>)> {
+fn claim(work: &Value) -> Option<(&str, &str)> {
     let is_pull = entry(work, "labels", names::PULL).is_some_and(is_true);
     if !is_pull && entry(work, "labels", names::OF_SET).is_none() {
         return None;
     }
     Some((
-        annotation(work, names::HUB_NAMESPACE)?.into(),
-        annotation(work, names::HUB_NAME)?.into(),
+        annotation(work, names::HUB_NAMESPACE)?,
+        annotation(work, names::HUB_NAME)?,
     ))
 }
 
@@ -201,7 +208,7 @@ mod tests {
     #[test]
     fn reads_only_works_of_the_pull_model() {
         let pull_work = read(&of(None));
-        assert_eq!(pull_work.claim, Some(("argocd".into(), "shop".into())));
+        assert_eq!(pull_work.claim, Some(ObjectRef::new("argocd", "shop")));
         assert_eq!(
             (&*pull_work.uid, &*pull_work.version, pull_work.deleting),
             ("w", "41", false)

@@ -21,6 +21,7 @@
 
 use super::application::Application;
 use super::pull_work::PullWork;
+use super::status::time;
 use super::{annotation, entry, hash, items, text};
 use crate::annotations::REFRESH;
 use ocm::pull_model as names;
@@ -200,11 +201,11 @@ pub fn requests(application: &Application, pull_work: Option<&PullWork>) -> (Req
 /// cluster's clock may be late. Then the sync runs again, as it does without the pull model.
 fn is_done_already(requested: &Operation, application: &Application, pull_work: &PullWork) -> bool {
     let current = &application.current;
-    let written = application.operation_state_written.as_deref();
+    let written = application.operation_state_written;
+    let requested_at = requested.requested_at().and_then(time);
     let has_shown_result = current.sync.status.as_deref() == Some("Synced")
         && current.operation.as_ref().is_some_and(|it| it.finished_at.is_some())
-        && requested
-            .requested_at()
+        && requested_at
             .zip(written)
             .is_some_and(|(requested, written)| requested > written);
     requested.is_of_set() && pull_work.is_synced() && !has_shown_result

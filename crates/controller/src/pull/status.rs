@@ -12,13 +12,12 @@
 mod mirror;
 
 pub use mirror::{Condition, Health, MirroredStatus, OperationState, Sync, TEXT_MAX, patch};
-pub(super) use mirror::{bounded, bounded_line, bounded_word, time};
+pub(super) use mirror::{bounded, bounded_line, bounded_word, time, whole_seconds};
 
 use super::application::Application;
 use super::history;
 use super::pull_work::{ApplyState, PullWork};
 use jiff::Timestamp;
-use ocm::health;
 use ocm::pull_model as names;
 
 /// The inputs of an Application's status.
@@ -59,8 +58,8 @@ pub fn desired(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredS
     let mut mirror = reported(current, inputs);
     if mirror.health.since.is_none() {
         let same = mirror.health.status == current.health.status;
-        let since = same.then(|| current.health.since.clone()).flatten();
-        mirror.health.since = since.or_else(|| Some(health::time(inputs.now).into()));
+        let since = current.health.since.filter(|_| same);
+        mirror.health.since = since.or(Some(whole_seconds(inputs.now)));
     }
     if let Some(waiting) = not_begun(inputs) {
         mirror.operation = Some(waiting);
@@ -246,9 +245,9 @@ fn conditions(current: &MirroredStatus, reported: Vec<Condition>, inputs: &Statu
         let same = before
             .filter(|it| it.since.is_some())
             .find(|it| it.kind == note.kind && it.message == note.message);
-        let since = same.and_then(|same| same.since.clone());
+        let since = same.and_then(|same| same.since);
         all.push(Condition {
-            since: since.or_else(|| Some(health::time(inputs.now).into())),
+            since: since.or(Some(whole_seconds(inputs.now))),
             ..note
         });
     }

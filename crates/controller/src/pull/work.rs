@@ -5,7 +5,7 @@ use super::pull_work::{ApplyState, PullWork};
 use super::requests::Requests;
 use super::{Dialect, FeedbackMode, Settings, feedback, hash, items, payload, text};
 use crate::annotations::REFRESH;
-use ocm::hash::{hex, with_hash};
+use ocm::hash::{hex, with_hash, without_separator};
 use ocm::names::application_label;
 use ocm::pull_model as names;
 use ocm::work as works;
@@ -71,18 +71,40 @@ pub fn names(application: &Application) -> [String; 2] {
     [name(application), other_name(application)]
 }
 
+/// Returns true if this is one of the [`names`] of an Application's works.
+#[must_use]
+pub fn is_name(work: &str, application: &Application) -> bool {
+    // Many Applications may have the same name, in different namespaces: of most, the first digits of the UID differ.
+    let digits = work.rsplit_once('-').map_or("", |(_, digits)| digits);
+    let may_be = digits.len() != UID_DIGITS || application.uid.starts_with(digits);
+    may_be && (name(application) == work || other_name(application) == work)
+}
+
 /// Returns true if a work of this name may carry an Application named `application`, with any UID.
 #[must_use]
 pub fn may_be_work_of(work: &str, application: &str) -> bool {
-    let Some((stem, digits)) = work.rsplit_once('-') else {
+    let Some((name, digits)) = work.rsplit_once('-') else {
         return false;
     };
     digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         && match digits.len() {
-            UID_DIGITS => stem == application,
-            HASH_DIGITS => stem == with_hash(application.to_owned(), "", "", NAME_MAX - HASH_DIGITS - 1),
+            UID_DIGITS => name == application,
+            HASH_DIGITS => name == stem_of(application),
             _ => false,
         }
+}
+
+/// Returns what [`names`] of an Application begin with: its name, or the first part of a long one.
+#[must_use]
+pub fn stem_of(application: &str) -> &str {
+    let first = application.get(..NAME_MAX - HASH_DIGITS - 1).unwrap_or(application);
+    without_separator(first)
+}
+
+/// Returns the [stem](stem_of) of the Applications whose works have this name.
+#[must_use]
+pub fn stem(work: &str) -> &str {
+    stem_of(work.rsplit_once('-').map_or(work, |(name, _)| name))
 }
 
 /// The progress of a work in releasing its delivered objects, so that another component can adopt them.

@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
+use std::sync::Arc;
 
 /// An update of the objects of a kind.
 #[derive(Debug)]
@@ -72,9 +73,10 @@ impl<K, V> Update<K, V> {
     }
 }
 
-/// The objects of a kind, in the order of their keys.
+/// The objects of a kind, in the order of their keys. They are boxed because a B-tree that is filled in the order of its keys
+/// stays half empty.
 #[derive(Clone, Debug)]
-pub struct Table<K, V>(BTreeMap<K, V>);
+pub struct Table<K, V>(BTreeMap<K, Box<V>>);
 
 impl<K, V> Default for Table<K, V> {
     fn default() -> Self {
@@ -88,7 +90,7 @@ impl<K: Ord, V> Table<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.0.get(key)
+        self.0.get(key).map(Box::as_ref)
     }
 
     /// Returns an object with its key in the table.
@@ -96,7 +98,7 @@ impl<K: Ord, V> Table<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.0.get_key_value(key)
+        self.0.get_key_value(key).map(|(key, value)| (key, &**value))
     }
 
     /// Returns true if there is no object.
@@ -107,7 +109,7 @@ impl<K: Ord, V> Table<K, V> {
 
     /// Returns all objects.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.0.iter()
+        self.0.iter().map(|(key, value)| (key, &**value))
     }
 
     /// Returns the keys of all objects.
@@ -117,7 +119,7 @@ impl<K: Ord, V> Table<K, V> {
 
     /// Returns the objects from this key on.
     pub fn from(&self, first: K) -> impl Iterator<Item = (&K, &V)> + use<'_, K, V> {
-        self.0.range(first..)
+        self.0.range(first..).map(|(key, value)| (key, &**value))
     }
 
     /// Stores an object, or deletes it without a value. Returns the previous value.
@@ -125,10 +127,11 @@ impl<K: Ord, V> Table<K, V> {
     where
         K: Clone,
     {
-        match value {
-            Some(value) => self.0.insert(key.clone(), value),
+        let before = match value {
+            Some(value) => self.0.insert(key.clone(), Box::new(value)),
             None => self.0.remove(key),
-        }
+        };
+        before.map(|before| *before)
     }
 
     /// Divides an update into the changes of single objects, with their new values: a complete list deletes the objects that are
@@ -258,6 +261,16 @@ impl<P: Eq + Hash, K: Ord> Index<P, K> {
     /// Returns all properties that objects have.
     pub fn into_properties(self) -> impl Iterator<Item = P> {
         self.0.into_keys()
+    }
+}
+
+/// Returns a property as the key of an index. It needs no memory of its own if it equals the name of the object, as for most.
+#[must_use]
+pub fn shared(property: &str, name: &Arc<str>) -> Arc<str> {
+    if *property == **name {
+        Arc::clone(name)
+    } else {
+        property.into()
     }
 }
 

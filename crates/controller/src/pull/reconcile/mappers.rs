@@ -19,7 +19,7 @@ pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconcile
         let names = work::names(pull);
         let works = names.iter().flat_map(|name| cache.works_with_application(name));
         let claims = works.filter_map(|(_, pull_work)| pull_work.claim.as_ref());
-        concerned.extend(claims.map(|(namespace, name)| ObjectRef::new(namespace, name)));
+        concerned.extend(claims.cloned());
     }
     concerned.into_iter().map(ReconcileRequest::application).collect()
 }

@@ -7,7 +7,7 @@ use manifest::text::{is_unprintable, one_line, shortened};
 use ocm::health;
 use serde_json::{Map, Value, json};
 
-/// The fields of an Application's status that the controller owns.
+/// The fields of an Application's status that the controller owns. Times have whole seconds, as Kubernetes stores them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MirroredStatus {
     /// The health.
@@ -17,7 +17,7 @@ pub struct MirroredStatus {
     /// The state of the last operation.
     pub operation: Option<OperationState>,
     /// The time of the last comparison.
-    pub reconciled_at: Option<Box<str>>,
+    pub reconciled_at: Option<Timestamp>,
     /// The type of the source, such as a Helm chart or a directory.
     pub source_type: Option<Box<str>>,
     /// The deployments to which the Application can be rolled back.
@@ -34,7 +34,7 @@ pub struct Health {
     /// The reason.
     pub message: Option<Box<str>>,
     /// The time of the last transition.
-    pub since: Option<Box<str>>,
+    pub since: Option<Timestamp>,
 }
 
 /// The `status.sync` of an Application.
@@ -54,9 +54,9 @@ pub struct OperationState {
     /// The phase.
     pub phase: Box<str>,
     /// The start time.
-    pub started_at: Box<str>,
+    pub started_at: Timestamp,
     /// The end time.
-    pub finished_at: Option<Box<str>>,
+    pub finished_at: Option<Timestamp>,
     /// The message.
     pub message: Option<Box<str>>,
     /// The number of retries.
@@ -73,7 +73,7 @@ pub struct Condition {
     /// The message.
     pub message: Box<str>,
     /// The time of the last transition.
-    pub since: Option<Box<str>>,
+    pub since: Option<Timestamp>,
 }
 
 /// The maximum length of a stored text, in bytes.
@@ -103,10 +103,14 @@ pub(crate) fn bounded_word(text: &str) -> Box<str> {
     one_line(&shortened(text, WORD_MAX)).into()
 }
 
-/// Returns a time in the format of Kubernetes, or `None` for an invalid one, which the API server would reject.
-pub(crate) fn time(text: &str) -> Option<Box<str>> {
-    let time: Timestamp = text.parse().ok()?;
-    Some(health::time(time).into())
+/// Reads a time, or returns `None` for an invalid one, which the API server would reject.
+pub(crate) fn time(text: &str) -> Option<Timestamp> {
+    text.parse().ok().map(whole_seconds)
+}
+
+/// Returns a time without the fraction of its second.
+pub(crate) fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 impl MirroredStatus {
@@ -143,7 +147,7 @@ impl MirroredStatus {
         let mut health = Map::new();
         put(&mut health, "status", self.health.status.as_deref());
         put(&mut health, "message", self.health.message.as_deref());
-        put(&mut health, "lastTransitionTime", self.health.since.as_deref());
+        put(&mut health, "lastTransitionTime", self.health.since.map(health::time));
         let mut sync = Map::new();
         put(&mut sync, "status", self.sync.status.as_deref());
         put(&mut sync, "revision", self.sync.revision.as_deref());
@@ -159,7 +163,7 @@ impl MirroredStatus {
         if let Some(operation) = &self.operation {
             status.insert("operationState".to_owned(), operation.to_json().into());
         }
-        put(&mut status, "reconciledAt", self.reconciled_at.as_deref());
+        put(&mut status, "reconciledAt", self.reconciled_at.map(health::time));
         put(&mut status, "sourceType", self.source_type.as_deref());
         if !self.history.is_empty() {
             let history: Vec<_> = self.history.iter().map(Deployment::to_json).collect();
@@ -188,8 +192,8 @@ impl OperationState {
     fn to_json(&self) -> Map<String, Value> {
         let mut state = Map::new();
         put(&mut state, "phase", Some(&*self.phase));
-        put(&mut state, "startedAt", Some(&*self.started_at));
-        put(&mut state, "finishedAt", self.finished_at.as_deref());
+        put(&mut state, "startedAt", Some(health::time(self.started_at)));
+        put(&mut state, "finishedAt", self.finished_at.map(health::time));
         put(&mut state, "message", self.message.as_deref());
         put(&mut state, "retryCount", self.retries);
         if let Some(revision) = &self.revision {
@@ -212,7 +216,7 @@ impl Condition {
         let mut condition = Map::new();
         put(&mut condition, "type", Some(&*self.kind));
         put(&mut condition, "message", Some(&*self.message));
-        put(&mut condition, "lastTransitionTime", self.since.as_deref());
+        put(&mut condition, "lastTransitionTime", self.since.map(health::time));
         condition.into()
     }
 }
@@ -255,17 +259,10 @@ pub fn patch(current: &MirroredStatus, desired: &MirroredStatus, comparison_requ
 /// Returns true if the time of the last comparison needs a write by itself: if it is too old, or if a client such as `argocd app
 /// sync` waits for a comparison after an operation.
 fn is_late(current: &MirroredStatus, desired: &MirroredStatus) -> bool {
-    let time = |text: Option<&str>| text?.parse::<Timestamp>().ok();
-    let (Some(before), Some(after)) = (
-        time(current.reconciled_at.as_deref()),
-        time(desired.reconciled_at.as_deref()),
-    ) else {
+    let (Some(before), Some(after)) = (current.reconciled_at, desired.reconciled_at) else {
         return true;
     };
-    let finished = desired
-        .operation
-        .as_ref()
-        .and_then(|operation| time(operation.finished_at.as_deref()));
+    let finished = desired.operation.as_ref().and_then(|it| it.finished_at);
     after.as_second().saturating_sub(before.as_second()) >= MAX_RECONCILED_AT_LAG
         || finished.is_some_and(|finished| before < finished && finished <= after)
 }
