@@ -83,7 +83,7 @@ pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications:
         ))
     });
     let waits = |it: &&Value| {
-        let application = pull::Application::read(it);
+        let application = pull::Application::read(*it);
         application.is_some_and(|it| it.deleting && it.argocd_finalizers().next().is_some())
     };
     let applications = applications.iter().filter(waits).map(|it| {

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 /// The modules from the bottom to the top: each may use those before it, and its own. The decisions of a controller that the model
 /// or the cache needs are below these, and the rest of its folder above.
-const LAYERS: [&str; 20] = [
+const LAYERS: [&str; 21] = [
     "annotations",
+    "json",
     "runtime",
     "pull",
     "application_set_report",

@@ -22,6 +22,7 @@ pub mod cache;
 pub mod cluster_secrets;
 pub mod controllers;
 pub mod gitopscluster;
+pub mod json;
 #[cfg(test)]
 mod layers;
 pub mod metrics;

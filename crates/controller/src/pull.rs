@@ -31,7 +31,6 @@ pub use pull_work::PullWork;
 
 use clap::ValueEnum;
 use ocm::hash::hex;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// The integration whose conventions apply where the two differ.
@@ -107,34 +106,6 @@ impl Default for Settings {
     }
 }
 
-/// Returns the non-empty string at this path of an object.
-fn text<'v>(object: &'v Value, path: &str) -> Option<&'v str> {
-    object.pointer(path)?.as_str().filter(|text| !text.is_empty())
-}
-
-/// Returns an owned copy of the non-empty string at this path of an object.
-fn own(object: &Value, path: &str) -> Option<Box<str>> {
-    text(object, path).map(Into::into)
-}
-
-/// Returns the annotation or label of this name, which may contain any characters.
-fn entry<'v>(object: &'v Value, map: &str, name: &str) -> Option<&'v str> {
-    object.get("metadata")?.get(map)?.get(name)?.as_str()
-}
-
-/// Returns the annotation of this name if it is not empty.
-fn annotation<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
-    entry(object, "annotations", name).filter(|text| !text.is_empty())
-}
-
-/// Returns the elements of the list at this path.
-fn items<'v>(object: &'v Value, path: &str) -> &'v [Value] {
-    object
-        .pointer(path)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
-}
-
 /// Returns the API group of an `apiVersion`.
 fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
@@ -154,8 +125,9 @@ fn hash(texts: &[&str], digits: usize) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::json::annotation;
     use requests::Requests;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use work::Desired;
 
     pub(crate) const UID: &str = "0a1b2c3d-0000-4000-8000-000000000001";

@@ -279,16 +279,18 @@ pub fn evaluate(text: &str, clock: &Clock) -> Result<WorkStatus, String> {
 ///
 /// # Errors
 /// Returns a description of the value if it is not a work.
-pub fn health_timeline(text: &str, now: Timestamp) -> Result<Vec<(Timestamp, WorkStatus)>, String> {
+pub fn health_timeline(work: &Value<'_>, now: Timestamp) -> Result<Vec<(Timestamp, WorkStatus)>, String> {
     /// An upper bound for the number of changes by time alone.
     const CHANGES: usize = 8;
-    let fields = fields(text)?;
+    let Value::Map(fields) = work else {
+        return Err(not_a_work(work));
+    };
     let mut timeline: Vec<(Timestamp, WorkStatus)> = Vec::new();
     let mut then = Some(now);
     for _ in 0..CHANGES {
         let Some(at) = then else { break };
         let clock = Clock::at(at);
-        let status = evaluate_work(&fields, &clock)?;
+        let status = evaluate_work(fields, &clock)?;
         if timeline.last().is_none_or(|(_, before)| *before != status) {
             timeline.push((at, status));
         }
@@ -300,9 +302,13 @@ pub fn health_timeline(text: &str, now: Timestamp) -> Result<Vec<(Timestamp, Wor
 fn fields(text: &str) -> Result<Map<'_>, String> {
     match yaml::json(text) {
         Ok(Value::Map(fields)) => Ok(fields),
-        Ok(other) => Err(format!("a work that is {}", other.type_name())),
+        Ok(other) => Err(not_a_work(&other)),
         Err(error) => Err(format!("a work that is not JSON: {}", error.message)),
     }
+}
+
+fn not_a_work(value: &Value<'_>) -> String {
+    format!("a work that is {}", value.type_name())
 }
 
 fn evaluate_work(fields: &Map<'_>, clock: &Clock) -> Result<WorkStatus, String> {
@@ -477,7 +483,8 @@ mod tests {
             work("eu1", &object("a"), &status("True", 2, &[manifest("a", &[condition])]))
         };
         let foreseen = |text: &str| -> Vec<(String, HealthStatus)> {
-            let timeline = health_timeline(text, NOW.parse().expect("a time")).expect("a work");
+            let work = yaml::json(text).expect("JSON");
+            let timeline = health_timeline(&work, NOW.parse().expect("a time")).expect("a work");
             let messages = timeline.iter().map(|(at, work)| (at.to_string(), work.health));
             messages.collect()
         };

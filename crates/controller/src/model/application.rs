@@ -2,6 +2,7 @@
 
 use super::{Generated, Text, read};
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
+use crate::json;
 use crate::pull;
 use crate::runtime::invalid_object::InvalidObject;
 use ocm::boolean::is_true;
@@ -84,7 +85,7 @@ impl Application {
         let generated = set.map(|set| Generated::read(set, text)).transpose()?;
         let skips = metadata.annotation(SKIP_RECONCILE).is_some_and(is_true);
         let pull = if metadata.label(ocm::pull_model::PULL).is_some() {
-            pull::Application::read(&read(text)?).map(Box::new)
+            pull::Application::read(&json::parse(text).map_err(|why| InvalidObject::new(&why))?).map(Box::new)
         } else {
             None
         };

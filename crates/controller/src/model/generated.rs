@@ -46,7 +46,7 @@ impl Generated {
         let operation = operation_state.unwrap_or_default();
         let resources = resources.unwrap_or_default().into_iter();
         let mut resources: Vec<_> = resources
-            .filter(|it| it.group != works::GROUP)
+            .filter(|it| *it.group != *works::GROUP)
             .map(Part::resource)
             .collect();
         resources.sort_unstable();
@@ -132,18 +132,18 @@ struct Operation {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Part {
-    group: String,
-    version: String,
-    kind: Box<str>,
-    namespace: Box<str>,
-    name: Box<str>,
+    pub(super) group: Box<str>,
+    pub(super) version: Box<str>,
+    pub(super) kind: Box<str>,
+    pub(super) namespace: Box<str>,
+    pub(super) name: Box<str>,
 }
 
 impl Part {
     pub(super) fn resource(self) -> Resource {
         Resource {
             api_version: match &*self.group {
-                "" => self.version.into(),
+                "" => self.version,
                 group => format!("{group}/{}", self.version).into(),
             },
             kind: self.kind,

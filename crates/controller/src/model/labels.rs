@@ -1,18 +1,20 @@
 //! A compact store for the labels of an object.
 
-use std::collections::BTreeMap;
-
 /// Labels sorted by key, in one string: for the clusters, Secrets and works of a fleet they use a third of the memory of maps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels(Box<str>);
 
 impl Labels {
-    /// Stores labels.
+    /// Stores labels, which are sorted by key.
     #[must_use]
-    pub fn of(labels: &BTreeMap<String, String>) -> Self {
-        // Kubernetes allows neither separator in a key or a value.
-        let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        Self(labels.join(",").into())
+    pub fn of<K: AsRef<str>, V: AsRef<str>>(labels: impl IntoIterator<Item = (K, V)>) -> Self {
+        let mut all = String::new();
+        for (key, value) in labels {
+            // Kubernetes allows neither separator in a key or a value.
+            let separator = if all.is_empty() { "" } else { "," };
+            all.extend([separator, key.as_ref(), "=", value.as_ref()]);
+        }
+        Self(all.into())
     }
 
     /// Returns all labels, sorted by key.

@@ -1,20 +1,19 @@
 //! The model of a work: its health and its owner.
 
+use super::Labels;
 use super::generated::Part;
-use super::{Labels, Text, read};
 use crate::application_set_report::Resource;
+use crate::json::{self, Json, at, entry, items, own};
 use crate::pull::PullWork;
 use crate::runtime::invalid_object::InvalidObject;
 use crate::runtime::text::bounded;
 use jiff::Timestamp;
-use memchr::memmem;
 use ocm::health;
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use ocm::object_ref::ObjectRef;
 use ocm::ownership::OF_REPLICA_SET;
 use ocm::tracking::{INSTALLATION_ID, ObjectIdentity, TRACKING_ID, Tracking, TrackingMarks};
 use ocm::work as works;
-use serde::Deserialize;
 use std::sync::Arc;
 
 /// The kinds of works.
@@ -78,9 +77,6 @@ pub struct WorkState {
     pub message: String,
 }
 
-/// The text that every work with an Application in its `spec` contains.
-const APPLICATION: &str = "\"Application\"";
-
 impl Work {
     /// Reads the JSON of a work and evaluates its health; none if no Application can own it.
     ///
@@ -88,35 +84,28 @@ impl Work {
     ///
     /// Returns an error if the JSON or a field is invalid.
     pub fn read(text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        let Text { metadata, status } = read::<Text<Status>>(text)?;
-        let set = metadata.label(OF_REPLICA_SET).map(Into::into);
-        // The whole `spec` is read only if it may contain an Application: works can be large.
-        let claims = metadata.annotation(ocm::pull_model::HUB_NAME).is_some();
-        let pull_work = if claims || memmem::find(text.as_bytes(), APPLICATION.as_bytes()).is_some() {
-            PullWork::read(&read(text)?).map(Box::new)
-        } else {
-            None
-        };
-        let own = |text: Option<&str>| text.map(Into::into);
-        let labels = metadata.labels.as_ref().filter(|labels| !labels.is_empty());
+        let invalid = |why: String| InvalidObject::new(&why);
+        let work = json::parse(text).map_err(invalid)?;
+        let pull_work = PullWork::read(&work).map(Box::new);
+        let annotated = |name| entry(&work, "annotations", name).map(Into::into);
         let marks = Marks {
-            tracking_id: own(metadata.annotation(TRACKING_ID)),
-            installation_id: own(metadata.annotation(INSTALLATION_ID)),
-            labels: labels.map(Labels::of).unwrap_or_default(),
+            tracking_id: annotated(TRACKING_ID),
+            installation_id: annotated(INSTALLATION_ID),
+            labels: Labels::of(labels(&work)),
         };
-        if marks.tracking_id.is_none() && labels.is_none() && pull_work.is_none() {
+        if marks.tracking_id.is_none() && labels(&work).next().is_none() && pull_work.is_none() {
             return Ok(None);
         }
-        let timeline = health::health_timeline(text, now).map_err(|error| InvalidObject::new(&error))?;
+        let timeline = health::health_timeline(&work, now).map_err(invalid)?;
         let mut states = timeline.iter().map(|(at, status)| (*at, WorkState::of(status)));
         let (_, state) = states.next().ok_or_else(|| InvalidObject::new("no state"))?;
         Ok(Some(Self {
-            set,
+            set: entry(&work, "labels", OF_REPLICA_SET).map(Into::into),
             marks,
             state,
             health_changes: states.collect(),
             resources: if pull_work.as_ref().is_none_or(|pull_work| pull_work.claim.is_none()) {
-                resources(status)
+                resources(&work)
             } else {
                 Arc::default()
             },
@@ -151,31 +140,29 @@ impl Work {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Status {
-    resource_status: Option<ResourceStatus>,
-}
-
-#[derive(Deserialize)]
-struct ResourceStatus {
-    manifests: Option<Vec<Manifest>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Manifest {
-    resource_meta: Option<Part>,
+/// Returns the labels of a work.
+fn labels<V: Json>(work: &V) -> impl Iterator<Item = (&str, &str)> {
+    let labels = at(work, "/metadata/labels").and_then(V::as_fields);
+    let labels = labels.into_iter().flatten();
+    labels.filter_map(|(key, value)| Some((key, value.as_text()?)))
 }
 
 /// Returns the objects in the status that the agent reports.
-fn resources(status: Option<Status>) -> Arc<[Resource]> {
-    let manifests = status.and_then(|status| status.resource_status?.manifests);
-    let resources = manifests
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|it| it.resource_meta);
-    let mut resources: Vec<_> = resources.map(Part::resource).collect();
+fn resources(work: &impl Json) -> Arc<[Resource]> {
+    let manifests = items(work, "/status/resourceStatus/manifests").iter();
+    let resources = manifests.filter_map(|manifest| {
+        let meta = manifest.field("resourceMeta")?;
+        let own = |path| own(meta, path).unwrap_or_default();
+        let part = Part {
+            group: own("/group"),
+            version: own("/version"),
+            kind: own("/kind"),
+            namespace: own("/namespace"),
+            name: own("/name"),
+        };
+        Some(part.resource())
+    });
+    let mut resources: Vec<_> = resources.collect();
     resources.sort_unstable();
     resources.into()
 }

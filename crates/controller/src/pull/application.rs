@@ -1,14 +1,17 @@
 //! Reads an Application of the hub.
 
+use super::group;
 use super::requests::{Forwarded, Operation, Refresh, Requests, written_at};
 use super::status::{MirroredStatus, time};
-use super::{annotation, entry, group, items, own, text};
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
+use crate::json::{Json, Written, annotation, entry, items, own, text};
 use jiff::Timestamp;
 use ocm::boolean::is_true;
 use ocm::pull_model as names;
 use ocm::tracking::{INSTALLATION_ID, INSTANCE, TRACKING_ID};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// An Application of the pull model. The cache holds many of them: every field is needed, and none is stored twice.
 #[derive(Clone, Debug)]
@@ -59,7 +62,7 @@ impl Application {
     ///
     /// Needs its `metadata.managedFields` as well, which contain the times of requests.
     #[must_use]
-    pub fn read(object: &Value) -> Option<Self> {
+    pub fn read<V: Json>(object: &V) -> Option<Self> {
         entry(object, "labels", names::PULL).filter(|label| is_true(label))?;
         let needed = |path| own(object, path).unwrap_or_default();
         let annotated = |name| annotation(object, name).map(Box::from);
@@ -72,19 +75,19 @@ impl Application {
             version: needed("/metadata/resourceVersion"),
             cluster: annotated(names::CLUSTER),
             project: needed("/spec/project"),
-            finalizers: finalizers.filter_map(Value::as_str).map(Into::into).collect(),
+            finalizers: finalizers.filter_map(V::as_text).map(Into::into).collect(),
             deleting: text(object, "/metadata/deletionTimestamp").is_some(),
             requests: Requests {
                 operation: Operation::of_hub(object),
                 refresh: Refresh::of_hub(object),
             },
             set: set(object),
-            current: object.get("status").map(MirroredStatus::read).unwrap_or_default(),
+            current: object.field("status").map(MirroredStatus::read).unwrap_or_default(),
             operation_state_written: written_at(object, &["f:status", "f:operationState"]).and_then(time),
             cluster_namespace: annotated(names::CLUSTER_NAMESPACE),
             destination: named.or_else(|| annotated(names::DESTINATION_SERVER).map(Destination::Server)),
             sources: items(object, "/spec/sources").len(),
-            base: base(object).to_string().into(),
+            base: base(object).into(),
         })
     }
 
@@ -148,38 +151,56 @@ impl Application {
 }
 
 /// Returns the ApplicationSet that owns it.
-fn set(object: &Value) -> Option<Box<str>> {
-    let is_set = |owner: &&Value| {
+fn set<V: Json>(object: &V) -> Option<Box<str>> {
+    let is_set = |owner: &V| {
         let group = group(text(owner, "/apiVersion").unwrap_or_default());
         let kind = text(owner, "/kind").unwrap_or_default();
         group.eq_ignore_ascii_case(names::GROUP) && kind.eq_ignore_ascii_case(names::SET_KIND)
     };
-    let owner = items(object, "/metadata/ownerReferences").iter().find(is_set)?;
+    let owner = items(object, "/metadata/ownerReferences")
+        .iter()
+        .find(|owner| is_set(owner))?;
     own(owner, "/name")
 }
 
-/// Returns the fields that are copied in either dialect.
-fn base(object: &Value) -> Value {
-    let mut base = Map::new();
-    let mut annotations = texts(object, "annotations");
-    let tracked = annotations.get(TRACKING_ID).and_then(Value::as_str);
-    let parent = tracked
-        .and_then(|id| id.split_once(':'))
-        .map(|(parent, _)| parent.to_owned());
-    annotations.retain(|name, _| is_copied(name));
-    let mut labels = texts(object, "labels");
-    labels.retain(|name, value| {
-        // The hub's Argo CD wrote the label if it tracks by both label and annotation. Otherwise any writer may have.
-        let is_mark = name == INSTANCE && parent.is_some() && value.as_str() == parent.as_deref();
-        name != names::PULL && name != names::ARGO_CD_INSTANCE && !is_mark
-    });
-    base.insert("annotations".to_owned(), annotations.into());
-    base.insert("labels".to_owned(), labels.into());
-    base.insert(
-        "spec".to_owned(),
-        object.get("spec").cloned().unwrap_or_else(|| json!({})),
-    );
-    base.into()
+/// The fields that are copied in either dialect.
+#[derive(Serialize)]
+#[serde(bound = "V: Json")]
+struct Base<'v, V> {
+    annotations: BTreeMap<&'v str, Written<'v, V>>,
+    labels: BTreeMap<&'v str, Written<'v, V>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spec: Option<Written<'v, V>>,
+}
+
+/// Returns the JSON of the fields that are copied in either dialect.
+fn base(object: &impl Json) -> String {
+    let parent = annotation(object, TRACKING_ID).and_then(|id| id.split_once(':').map(|(parent, _)| parent));
+    // The hub's Argo CD wrote the label if it tracks by both label and annotation. Otherwise any writer may have.
+    let is_mark = |name: &str, value: Option<&str>| name == INSTANCE && parent.is_some() && value == parent;
+    let is_label_copied = |name: &str, value: Option<&str>| {
+        name != names::PULL && name != names::ARGO_CD_INSTANCE && !is_mark(name, value)
+    };
+    let base = Base {
+        annotations: entries(object, "annotations", |name, _| is_copied(name)),
+        labels: entries(object, "labels", is_label_copied),
+        spec: object.field("spec").map(Written::whole),
+    };
+    serde_json::to_string(&base).expect("JSON is written as JSON")
+}
+
+/// Returns these entries of a map in an object's metadata.
+fn entries<'v, V: Json>(
+    object: &'v V,
+    map: &str,
+    is_copied: impl Fn(&str, Option<&str>) -> bool,
+) -> BTreeMap<&'v str, Written<'v, V>> {
+    let map = object
+        .field("metadata")
+        .and_then(|metadata| metadata.field(map)?.as_fields());
+    let entries = map.into_iter().flatten();
+    let copied = entries.filter(|(name, value)| is_copied(name, value.as_text()));
+    copied.map(|(name, value)| (name, Written::whole(value))).collect()
 }
 
 /// Returns true if the managed cluster needs an annotation. Not copied are annotations for the hub, those of the hub's own Argo

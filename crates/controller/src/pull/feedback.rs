@@ -6,8 +6,8 @@
 use super::status::{
     Condition, Health, MirroredStatus, OperationState, Sync, bounded, bounded_line, bounded_word, time,
 };
-use super::{items, text};
 use crate::annotations::REFRESH;
+use crate::json::{Json, items, text};
 use jiff::Timestamp;
 use ocm::pull_model as names;
 use serde_json::{Value, json};
@@ -123,7 +123,7 @@ pub struct Feedback {
 
 impl Feedback {
     /// Reads the feedback of the Application's manifest.
-    pub(super) fn read(manifest: &Value) -> Self {
+    pub(super) fn read(manifest: &impl Json) -> Self {
         let values = Values::of(manifest);
         let own = |name| values.word(name);
         Self {
@@ -138,14 +138,14 @@ impl Feedback {
     }
 }
 
-struct Values<'v>(BTreeMap<&'v str, &'v Value>);
+struct Values<'v, V>(BTreeMap<&'v str, &'v V>);
 
-impl<'v> Values<'v> {
-    fn of(manifest: &'v Value) -> Self {
+impl<'v, V: Json> Values<'v, V> {
+    fn of(manifest: &'v V) -> Self {
         let values = items(manifest, "/statusFeedback/values").iter();
         Self(
             values
-                .filter_map(|value| Some((text(value, "/name")?, value.get("fieldValue")?)))
+                .filter_map(|value| Some((text(value, "/name")?, value.field("fieldValue")?)))
                 .collect(),
         )
     }
@@ -171,7 +171,7 @@ impl<'v> Values<'v> {
 
     fn number(&self, name: &str) -> Option<i64> {
         let value = *self.0.get(name)?;
-        (text(value, "/type")? == "Integer").then(|| value.get("integer")?.as_i64())?
+        (text(value, "/type")? == "Integer").then(|| value.field("integer")?.as_integer())?
     }
 
     fn mirror(&self) -> MirroredStatus {

@@ -3,7 +3,8 @@
 
 use super::application::Application;
 use super::status::{OperationState, time};
-use super::{items, text};
+use crate::json;
+use crate::json::{Json, items, text};
 use jiff::Timestamp;
 use ocm::health;
 use serde_json::{Value, json};
@@ -24,12 +25,12 @@ pub struct Deployment {
 
 impl Deployment {
     /// Reads the entries of a `status`.
-    pub(super) fn read(status: &Value) -> Vec<Self> {
+    pub(super) fn read<V: Json>(status: &V) -> Vec<Self> {
         let entries = items(status, "/history").iter();
-        let read = |entry: &Value| Self {
-            id: entry.get("id").and_then(Value::as_i64).unwrap_or_default(),
+        let read = |entry: &V| Self {
+            id: entry.field("id").and_then(V::as_integer).unwrap_or_default(),
             started: text(entry, "/deployStartedAt").and_then(time),
-            text: entry.to_string().into(),
+            text: json::to_string(entry).into(),
         };
         entries.map(read).collect()
     }

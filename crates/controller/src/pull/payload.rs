@@ -2,8 +2,9 @@
 
 use super::application::{Application, Destination, is_copied, texts};
 use super::requests::Requests;
-use super::{Dialect, Settings, hash, text};
+use super::{Dialect, Settings, hash};
 use crate::annotations::REFRESH;
+use crate::json::text;
 use ocm::pull_model as names;
 use serde_json::{Map, Value, json};
 

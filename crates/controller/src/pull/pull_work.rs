@@ -3,11 +3,11 @@
 use super::feedback::Feedback;
 use super::requests::{Operation, Refresh};
 use super::work::{self, Fingerprint, Retention};
-use super::{FeedbackMode, annotation, entry, group, items, own, text};
+use super::{FeedbackMode, group};
+use crate::json::{Json, annotation, at, entry, items, own, text};
 use ocm::boolean::is_true;
 use ocm::object_ref::ObjectRef;
 use ocm::pull_model as names;
-use serde_json::Value;
 use std::sync::Arc;
 
 /// The result of the agent's attempt to apply an Application.
@@ -62,16 +62,17 @@ pub struct PullWork {
 impl PullWork {
     /// Reads a work; returns `None` for one that neither contains an Application nor claims to.
     #[must_use]
-    pub fn read(work: &Value) -> Option<Self> {
-        let payload = items(work, "/spec/workload/manifests")
-            .iter()
-            .find(|object| is_application(object))
-            .unwrap_or(&Value::Null);
+    pub fn read(work: &impl Json) -> Option<Self> {
+        let mut manifests = items(work, "/spec/workload/manifests").iter();
+        let payload = manifests.find(|object| is_application(*object));
         let claim = claim(work);
         let claimed = claim.map(|(_, name)| name);
-        let name: Arc<str> = text(payload, "/metadata/name").or(claimed)?.into();
-        let reported = reported(work, payload);
-        let generation = work.pointer("/metadata/generation").and_then(Value::as_i64);
+        let name: Arc<str> = payload
+            .and_then(|payload| text(payload, "/metadata/name"))
+            .or(claimed)?
+            .into();
+        let reported = payload.and_then(|payload| reported(work, payload));
+        let generation = at(work, "/metadata/generation").and_then(Json::as_integer);
         let available = reported.and_then(|reported| condition(reported, "Available", None));
         Some(Self {
             claim: claim
@@ -88,9 +89,11 @@ impl PullWork {
             deleting: text(work, "/metadata/deletionTimestamp").is_some(),
             fingerprint: work::fingerprint(work),
             feedback_mode: work::feedback_mode(work),
-            operation: Operation::of_payload(payload),
-            refresh: Refresh::of_payload(payload),
-            payload: annotation(payload, names::PAYLOAD).map(Into::into),
+            operation: payload.and_then(Operation::of_payload),
+            refresh: payload.and_then(Refresh::of_payload),
+            payload: payload
+                .and_then(|payload| annotation(payload, names::PAYLOAD))
+                .map(Into::into),
             applied: reported.map_or(ApplyState::Unknown, |reported| applied(reported, generation)),
             missing: available.is_some_and(|available| text(available, "/status") == Some("False")),
             feedback: reported.map(Feedback::read).unwrap_or_default(),
@@ -140,7 +143,7 @@ impl PullWork {
 }
 
 /// Returns the namespace and the name of the Application that the labels and annotations of a work name.
-fn claim(work: &Value) -> Option<(&str, &str)> {
+fn claim(work: &impl Json) -> Option<(&str, &str)> {
     let is_pull = entry(work, "labels", names::PULL).is_some_and(is_true);
     if !is_pull && entry(work, "labels", names::OF_SET).is_none() {
         return None;
@@ -151,17 +154,17 @@ fn claim(work: &Value) -> Option<(&str, &str)> {
     ))
 }
 
-fn is_application(object: &Value) -> bool {
+fn is_application(object: &impl Json) -> bool {
     let api_version = text(object, "/apiVersion").unwrap_or_default();
     group(api_version) == names::GROUP && text(object, "/kind") == Some(names::KIND)
 }
 
 /// Returns the agent's status of the Application. It is found by name, not by position: the work may contain other objects, and
 /// the status may include objects of an earlier generation. An agent that does not know the kind reports no plural for it.
-fn reported<'v>(work: &'v Value, payload: &Value) -> Option<&'v Value> {
-    let same = |meta: &Value, key: &str| text(meta, &format!("/{key}")) == text(payload, &format!("/metadata/{key}"));
+fn reported<'v, V: Json>(work: &'v V, payload: &V) -> Option<&'v V> {
+    let same = |meta: &V, key: &str| text(meta, &format!("/{key}")) == text(payload, &format!("/metadata/{key}"));
     items(work, "/status/resourceStatus/manifests").iter().find(|manifest| {
-        let Some(meta) = manifest.get("resourceMeta") else {
+        let Some(meta) = manifest.field("resourceMeta") else {
             return false;
         };
         let is_kind = text(meta, "/resource") == Some(names::PLURAL) || text(meta, "/kind") == Some(names::KIND);
@@ -169,7 +172,7 @@ fn reported<'v>(work: &'v Value, payload: &Value) -> Option<&'v Value> {
     })
 }
 
-fn applied(reported: &Value, generation: Option<i64>) -> ApplyState {
+fn applied(reported: &impl Json, generation: Option<i64>) -> ApplyState {
     let applied = condition(reported, "Applied", generation);
     match applied.and_then(|applied| text(applied, "/status")) {
         Some("True") => ApplyState::Succeeded,
@@ -182,10 +185,10 @@ fn applied(reported: &Value, generation: Option<i64>) -> ApplyState {
 }
 
 /// Returns the condition of this type, unless it is older than this generation.
-fn condition<'v>(reported: &'v Value, kind: &str, generation: Option<i64>) -> Option<&'v Value> {
+fn condition<'v, V: Json>(reported: &'v V, kind: &str, generation: Option<i64>) -> Option<&'v V> {
     let mut conditions = items(reported, "/conditions").iter();
-    let condition = conditions.find(|condition| text(condition, "/type") == Some(kind))?;
-    let observed = condition.get("observedGeneration").and_then(Value::as_i64);
+    let condition = conditions.find(|condition| text(*condition, "/type") == Some(kind))?;
+    let observed = condition.field("observedGeneration").and_then(V::as_integer);
     let is_behind = generation.is_some_and(|generation| observed.is_some_and(|observed| observed < generation));
     (!is_behind).then_some(condition)
 }
@@ -195,7 +198,7 @@ mod tests {
     use super::super::requests::Requests;
     use super::super::tests::{application, payload, reported, work};
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn of(reported: Option<Value>) -> Value {
         work(&application(|_| ()), &Requests::default(), reported)

@@ -20,10 +20,11 @@
 //! wait, because it may fix an operation that does not end: the operation may then run on the new payload as well.
 
 use super::application::Application;
+use super::hash;
 use super::pull_work::PullWork;
 use super::status::time;
-use super::{annotation, entry, hash, items, text};
 use crate::annotations::REFRESH;
+use crate::json::{self, Json, annotation, entry, items, text};
 use ocm::pull_model as names;
 use serde_json::{Value, json};
 
@@ -74,8 +75,9 @@ const HARD: &str = "hard";
 
 impl Operation {
     /// Reads the operation of an Application of the hub.
-    pub(super) fn of_hub(object: &Value) -> Option<Self> {
-        let mut operation = object.get("operation").filter(|it| it.is_object())?.clone();
+    pub(super) fn of_hub(object: &impl Json) -> Option<Self> {
+        let operation = object.field("operation").filter(|it| it.as_fields().is_some())?;
+        let mut operation: Value = serde_json::from_str(&json::to_string(operation)).ok()?;
         let mut info: Vec<Value> = items(&operation, "/info").to_vec();
         info.retain(|item| text(item, "/name") != Some(names::OPERATION));
         operation["info"] = info.into();
@@ -96,13 +98,13 @@ impl Operation {
     }
 
     /// Reads the operation in a work's payload, if it has an ID of ours.
-    pub(super) fn of_payload(payload: &Value) -> Option<Self> {
-        let operation = payload.get("operation")?;
+    pub(super) fn of_payload(payload: &impl Json) -> Option<Self> {
+        let operation = payload.field("operation")?;
         let mut info = items(operation, "/info").iter();
-        let own = info.find(|item| text(item, "/name") == Some(names::OPERATION))?;
+        let own = info.find(|item| text(*item, "/name") == Some(names::OPERATION))?;
         Some(Self {
             id: text(own, "/value")?.into(),
-            value: operation.to_string().into(),
+            value: json::to_string(operation).into(),
         })
     }
 
@@ -128,7 +130,7 @@ impl Operation {
 
 impl Refresh {
     /// Reads the refresh request of an Application of the hub.
-    pub(super) fn of_hub(object: &Value) -> Option<Self> {
+    pub(super) fn of_hub(object: &impl Json) -> Option<Self> {
         let kind = entry(object, "annotations", REFRESH)?;
         let field = format!("f:{REFRESH}");
         let requested = written_at(object, &["f:metadata", "f:annotations", &field]);
@@ -141,7 +143,7 @@ impl Refresh {
     }
 
     /// Reads the refresh request in a work's payload, if it has an ID of ours.
-    pub(super) fn of_payload(payload: &Value) -> Option<Self> {
+    pub(super) fn of_payload(payload: &impl Json) -> Option<Self> {
         Some(Self {
             kind: entry(payload, "annotations", REFRESH)?.into(),
             nonce: annotation(payload, names::REFRESH_REQUEST)?.into(),
@@ -150,12 +152,12 @@ impl Refresh {
 }
 
 /// Returns the time of the last write to this field, to the second, from `managedFields`.
-pub(super) fn written_at<'v>(object: &'v Value, field: &[&str]) -> Option<&'v str> {
-    let owns = |entry: &&Value| {
-        let fields = entry.get("fieldsV1");
+pub(super) fn written_at<'v, V: Json>(object: &'v V, field: &[&str]) -> Option<&'v str> {
+    let owns = |entry: &&V| {
+        let fields = entry.field("fieldsV1");
         field
             .iter()
-            .try_fold(fields?, |fields, name| fields.get(*name))
+            .try_fold(fields?, |fields, name| fields.field(name))
             .map(|_| ())
     };
     let entries = items(object, "/metadata/managedFields").iter();

@@ -6,7 +6,8 @@
 
 mod regex;
 
-use super::{Application, Settings, items, payload, text};
+use super::{Application, Settings, payload};
+use crate::json::{items, text};
 use ocm::glob::Glob;
 use ocm::pull_model as names;
 use regex::Regex;

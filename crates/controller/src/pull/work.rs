@@ -3,13 +3,13 @@
 use super::application::Application;
 use super::pull_work::{ApplyState, PullWork};
 use super::requests::Requests;
-use super::{Dialect, FeedbackMode, Settings, feedback, hash, items, payload, text};
+use super::{Dialect, FeedbackMode, Settings, feedback, hash, payload};
 use crate::annotations::REFRESH;
+use crate::json::{Json, Written, at, items, text};
 use ocm::hash::{hex, with_hash, without_separator};
 use ocm::names::application_label;
 use ocm::pull_model as names;
 use ocm::work as works;
-use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
@@ -121,9 +121,9 @@ pub enum Retention {
 
 impl Retention {
     /// Reads the state from an existing work.
-    pub(super) fn read(work: &Value) -> Self {
+    pub(super) fn read<V: Json>(work: &V) -> Self {
         let mut configs = items(work, "/spec/manifestConfigs").iter();
-        let is_read_only = |config: &Value| text(config, "/updateStrategy/type") == Some(READ_ONLY);
+        let is_read_only = |config: &V| text(config, "/updateStrategy/type") == Some(READ_ONLY);
         match text(work, "/spec/deleteOption/propagationPolicy") {
             Some(ORPHAN) if configs.all(is_read_only) => Self::Released,
             Some(ORPHAN) => Self::Orphaning,
@@ -199,7 +199,11 @@ impl Desired {
     /// Returns the fingerprint of the work.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        fingerprint_of(Some(&self.labels), Some(&self.annotations), &self.spec)
+        fingerprint_of(
+            |name| self.labels.get(name),
+            |name| self.annotations.get(name),
+            Some(&self.spec),
+        )
     }
 
     /// Returns true if the stored work needs no write.
@@ -346,24 +350,29 @@ fn orphan(object: &Value) -> Option<Value> {
 
 /// Returns the fingerprint of a work.
 #[must_use]
-pub fn fingerprint(work: &Value) -> Fingerprint {
-    let map = |path| work.pointer(path).and_then(Value::as_object);
-    let spec = work.get("spec").unwrap_or(&Value::Null);
-    fingerprint_of(map("/metadata/labels"), map("/metadata/annotations"), spec)
+pub fn fingerprint(work: &impl Json) -> Fingerprint {
+    let [labels, annotations] = ["labels", "annotations"].map(|map| work.field("metadata")?.field(map));
+    fingerprint_of(
+        |name| labels?.field(name),
+        |name| annotations?.field(name),
+        work.field("spec"),
+    )
 }
 
 /// Returns the fingerprint of a work's parts. Nothing is copied, because each reconcile of each Application computes it.
-fn fingerprint_of(
-    labels: Option<&Map<String, Value>>,
-    annotations: Option<&Map<String, Value>>,
-    spec: &Value,
+fn fingerprint_of<'v, V: Json + 'v>(
+    label: impl Fn(&str) -> Option<&'v V>,
+    annotation: impl Fn(&str) -> Option<&'v V>,
+    spec: Option<&'v V>,
 ) -> Fingerprint {
     let whole = (
-        LABELS.map(|name| labels?.get(name)),
-        ANNOTATIONS.map(|name| annotations?.get(name)),
-        spec.pointer("/workload/manifests"),
-        spec.get("manifestConfigs").map(WithoutDefaults),
-        delete_option(spec),
+        LABELS.map(|name| label(name).map(Written::whole)),
+        ANNOTATIONS.map(|name| annotation(name).map(Written::whole)),
+        spec.and_then(|spec| at(spec, "/workload/manifests"))
+            .map(Written::whole),
+        spec.and_then(|spec| spec.field("manifestConfigs"))
+            .map(|configs| Written::without(configs, is_default_or_mode)),
+        spec.and_then(delete_option).map(Written::whole),
     );
     let text = serde_json::to_vec(&whole).expect("JSON is written as JSON");
     let digest = Sha256::digest(text);
@@ -376,40 +385,28 @@ const SCRAPE_TYPE: &str = "feedbackScrapeType";
 /// Returns the feedback mode of the Application in a work; `None` if the hub's OCM is older than 1.2, whose CRD lacks the field, so
 /// that the API server removes it. Newer ones add a default.
 #[must_use]
-pub fn feedback_mode(work: &Value) -> Option<FeedbackMode> {
+pub fn feedback_mode(work: &impl Json) -> Option<FeedbackMode> {
     let mut configs = items(work, "/spec/manifestConfigs").iter();
-    let of_application = configs.find(|config| text(config, "/resourceIdentifier/resource") == Some(names::PLURAL))?;
-    Some(FeedbackMode::of_scrape_type(of_application.get(SCRAPE_TYPE)?.as_str()?))
+    let of_application = configs.find(|config| text(*config, "/resourceIdentifier/resource") == Some(names::PLURAL))?;
+    Some(FeedbackMode::of_scrape_type(
+        of_application.field(SCRAPE_TYPE)?.as_text()?,
+    ))
 }
 
 /// The default that the API server adds to ManifestConfigs, at any depth.
 const DEFAULT: (&str, &str) = ("fieldManager", "work-agent");
 
-/// A ManifestConfig without the API server's defaults, and without its feedback mode, which not every API server stores.
-struct WithoutDefaults<'v>(&'v Value);
-
-impl Serialize for WithoutDefaults<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let is_ignored = |key: &str, value: &Value| {
-            key == SCRAPE_TYPE || value.as_str().is_some_and(|value| DEFAULT == (key, value))
-        };
-        match self.0 {
-            Value::Object(map) => {
-                let fields = map.iter().filter(|(key, value)| !is_ignored(key, value));
-                serializer.collect_map(fields.map(|(key, value)| (key, WithoutDefaults(value))))
-            }
-            Value::Array(items) => serializer.collect_seq(items.iter().map(WithoutDefaults)),
-            other => other.serialize(serializer),
-        }
-    }
+/// Returns true for a field of a ManifestConfig with the API server's default, and for its feedback mode, which not every API server
+/// stores.
+fn is_default_or_mode(key: &str, value: &impl Json) -> bool {
+    key == SCRAPE_TYPE || value.as_text().is_some_and(|value| DEFAULT == (key, value))
 }
 
 /// Returns the delete option, or `None` for the default.
-fn delete_option(spec: &Value) -> Option<&Value> {
-    let option = spec.get("deleteOption")?;
-    let is_default = option.as_object().is_some_and(|option| {
-        let mut fields = option.iter();
-        fields.all(|(key, value)| key == "propagationPolicy" && value.as_str() == Some("Foreground"))
+fn delete_option<V: Json>(spec: &V) -> Option<&V> {
+    let option = spec.field("deleteOption")?;
+    let is_default = option.as_fields().is_some_and(|mut fields| {
+        fields.all(|(key, value)| key == "propagationPolicy" && value.as_text() == Some("Foreground"))
     });
     (!is_default).then_some(option)
 }

@@ -2,6 +2,7 @@
 
 use super::{Clock, evaluate, health_timeline};
 use jiff::Timestamp;
+use manifest::yaml;
 use testing::holds;
 use testing::works::texts;
 
@@ -12,7 +13,8 @@ fn now() -> Timestamp {
 #[test]
 fn health_timeline_is_ordered_and_exact() {
     holds(800, texts, |text| {
-        let Ok(timeline) = health_timeline(&text, now()) else {
+        let timeline = yaml::json(&text).map(|work| health_timeline(&work, now()));
+        let Ok(Ok(timeline)) = timeline else {
             return;
         };
         assert!(

@@ -90,7 +90,7 @@ impl Hub<'_> {
             ("argocd-agent.argoproj-labs.io/ignore-sync", "true"),
         ];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let labels = Labels::of(&labels.into());
+        let labels = Labels::of(labels);
         let authority = TlsSecret::read(&self.authority.to_string()).expect("a Secret");
         let cluster = Cluster {
             name: self.name,

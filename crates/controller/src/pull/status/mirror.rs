@@ -1,7 +1,7 @@
 //! Reads, writes and compares the fields of an Application's status that the controller owns.
 
+use crate::json::{Json, items, own, text};
 use crate::pull::history::Deployment;
-use crate::pull::{items, own, text};
 use jiff::Timestamp;
 use manifest::text::{is_unprintable, one_line, shortened};
 use ocm::health;
@@ -116,10 +116,10 @@ pub(crate) fn whole_seconds(time: Timestamp) -> Timestamp {
 impl MirroredStatus {
     /// Reads an Application's `status`.
     #[must_use]
-    pub fn read(status: &Value) -> Self {
+    pub fn read<V: Json>(status: &V) -> Self {
         let message = |path| text(status, path).map(bounded);
         let time = |path| text(status, path).and_then(time);
-        let revisions = items(status, "/sync/revisions").iter().filter_map(Value::as_str);
+        let revisions = items(status, "/sync/revisions").iter().filter_map(V::as_text);
         let conditions = items(status, "/conditions").iter();
         let mut mirror = Self {
             health: Health {
@@ -132,7 +132,7 @@ impl MirroredStatus {
                 revision: own(status, "/sync/revision"),
                 revisions: revisions.map(Into::into).collect(),
             },
-            operation: status.get("operationState").and_then(OperationState::read),
+            operation: status.field("operationState").and_then(OperationState::read),
             reconciled_at: time("/reconciledAt"),
             source_type: own(status, "/sourceType"),
             history: Deployment::read(status),
@@ -178,13 +178,13 @@ impl MirroredStatus {
 }
 
 impl OperationState {
-    fn read(state: &Value) -> Option<Self> {
+    fn read<V: Json>(state: &V) -> Option<Self> {
         Some(Self {
             phase: own(state, "/phase")?,
             started_at: text(state, "/startedAt").and_then(time)?,
             finished_at: text(state, "/finishedAt").and_then(time),
             message: text(state, "/message").map(bounded),
-            retries: state.get("retryCount").and_then(Value::as_i64),
+            retries: state.field("retryCount").and_then(V::as_integer),
             revision: own(state, "/syncResult/revision"),
         })
     }
@@ -204,7 +204,7 @@ impl OperationState {
 }
 
 impl Condition {
-    fn read(condition: &Value) -> Option<Self> {
+    fn read(condition: &impl Json) -> Option<Self> {
         Some(Self {
             kind: own(condition, "/type")?,
             message: text(condition, "/message").map(bounded).unwrap_or_default(),

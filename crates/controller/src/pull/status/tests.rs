@@ -2,8 +2,8 @@
 
 use super::super::requests::{Refresh, Requests};
 use super::super::tests::{application, payload, reported, work};
-use super::super::{items, text};
 use super::*;
+use crate::json::{items, text};
 use serde_json::{Value, json};
 
 const NOON: &str = "2026-06-01T12:00:00Z";

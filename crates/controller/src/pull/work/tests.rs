@@ -2,7 +2,7 @@
 
 use super::super::tests::{UID, annotate, application, as_stored};
 use super::*;
-use crate::pull::items;
+use crate::json::items;
 
 const CLUSTER: (&str, &str) = ("eu1", "shop-0a1b2");
 
