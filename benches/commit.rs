@@ -41,8 +41,8 @@ const CLUSTERS: usize = 1000;
 /// Argo CD's own interval of comparing an Application, with its jitter, in seconds.
 const RESYNC: u32 = 180;
 
-/// The time in which a commit must reach all works.
-const DEADLINE: Duration = Duration::from_secs(3600);
+/// The time without a change of any work after which Argo CD counts as broken.
+const PATIENCE: Duration = Duration::from_secs(1200);
 
 /// The programs whose CPU time is measured. Linux shortens their names to 15 characters.
 const PROGRAMS: [(&str, &str); 7] = [
@@ -306,7 +306,7 @@ impl Works {
     }
 
     async fn until_all_have(&self, value: &str, clusters: usize) -> Result<Changed> {
-        let deadline = Instant::now() + DEADLINE;
+        let begun = Instant::now();
         loop {
             let (mut times, all, reached): (Vec<Instant>, _, _) = {
                 let values = lock(&self.values);
@@ -325,7 +325,11 @@ impl Works {
                     last: times[all - 1],
                 });
             }
-            ensure!(Instant::now() < deadline, "{reached} of {clusters} have {value}");
+            let last = lock(&self.last_event).map_or(begun, |last| last.max(begun));
+            ensure!(
+                last.elapsed() < PATIENCE,
+                "{reached} of {clusters} have {value}, and no work has changed for {PATIENCE:?}"
+            );
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }

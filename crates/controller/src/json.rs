@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+use crate::runtime::invalid_object::InvalidObject;
 use manifest::value::Value as Borrowed;
 use manifest::yaml;
 use serde::{Serialize, Serializer};
@@ -58,9 +59,10 @@ impl Json for Owned {
     }
 
     fn serialize_scalar<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.as_f64() {
-            Some(float) if self.as_i64().is_none() => serializer.serialize_f64(float),
-            _ => self.serialize(serializer),
+        match (self.as_i64(), self.as_f64()) {
+            (Some(integer), _) => serializer.serialize_i64(integer),
+            (None, Some(float)) => serializer.serialize_f64(float),
+            (None, None) => self.serialize(serializer),
         }
     }
 }
@@ -142,20 +144,28 @@ pub fn to_string(value: &impl Json) -> String {
     serde_json::to_string(&Written::whole(value)).expect("JSON is written as JSON")
 }
 
-/// The maximum depth of the lists and objects in an object, as in serde_json: the functions of this module recurse.
-const DEPTH: usize = 127;
-
 /// Parses an object of the hub.
 ///
 /// # Errors
 ///
-/// Returns a description of the text if it is not JSON, or of lists and objects in more than 127 others.
-pub fn parse(text: &str) -> Result<Borrowed<'_>, String> {
-    let value = yaml::json(text).map_err(|error| error.message)?;
-    if is_deeper(&value, DEPTH) {
-        return Err("recursion limit exceeded".to_owned());
+/// Returns an error if the text is not JSON.
+pub fn parse(text: &str) -> Result<Borrowed<'_>, InvalidObject> {
+    yaml::json(text).map_err(|error| InvalidObject::new(&error.message))
+}
+
+/// The maximum number of lists and objects around a value, as in serde_json.
+const DEPTH: usize = 127;
+
+/// Refuses an object with too deep values, which cannot be [written](Written) because that recurses.
+///
+/// # Errors
+///
+/// Returns an error if a list or object is in 127 others.
+pub fn check_depth(object: &Borrowed<'_>) -> Result<(), InvalidObject> {
+    if is_deeper(object, DEPTH) {
+        return Err(InvalidObject::new("values are nested more than 127 levels deep"));
     }
-    Ok(value)
+    Ok(())
 }
 
 fn is_deeper(value: &Borrowed<'_>, depth: usize) -> bool {
@@ -237,11 +247,12 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_as_deep_as_serde_json_reads_them() {
+    fn objects_have_a_maximum_depth() {
         for (open, close) in [("[", "]"), (r#"{"a":"#, "}")] {
             for depth in [1, 127, 128, 1000] {
                 let text = format!("{}{}{}", open.repeat(depth), "1", close.repeat(depth));
-                assert_eq!(parse(&text).is_ok(), depth <= DEPTH, "{depth}");
+                let value = parse(&text).expect("JSON");
+                assert_eq!(check_depth(&value).is_ok(), depth <= DEPTH, "{depth}");
             }
         }
     }

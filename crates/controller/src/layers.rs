@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// or the cache needs are below these, and the rest of its folder above.
 const LAYERS: [&str; 21] = [
     "annotations",
-    "json",
     "runtime",
+    "json",
     "pull",
     "application_set_report",
     "argocd_agent",

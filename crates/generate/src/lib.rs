@@ -143,7 +143,8 @@ fn bounded(mut notices: Vec<String>) -> Vec<String> {
     let more = notices.len().saturating_sub(NOTICES_MAX);
     if more > 0 {
         notices.truncate(NOTICES_MAX);
-        notices.push(format!("and {more} more warnings"));
+        let warnings = if more == 1 { "warning" } else { "warnings" };
+        notices.push(format!("and {more} more {warnings}"));
     }
     notices
 }

@@ -85,7 +85,9 @@ impl Application {
         let generated = set.map(|set| Generated::read(set, text)).transpose()?;
         let skips = metadata.annotation(SKIP_RECONCILE).is_some_and(is_true);
         let pull = if metadata.label(ocm::pull_model::PULL).is_some() {
-            pull::Application::read(&json::parse(text).map_err(|why| InvalidObject::new(&why))?).map(Box::new)
+            let object = json::parse(text)?;
+            json::check_depth(&object)?;
+            pull::Application::read(&object).map(Box::new)
         } else {
             None
         };

@@ -84,9 +84,13 @@ impl Work {
     ///
     /// Returns an error if the JSON or a field is invalid.
     pub fn read(text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        let invalid = |why: String| InvalidObject::new(&why);
-        let work = json::parse(text).map_err(invalid)?;
-        let pull_work = PullWork::read(&work).map(Box::new);
+        let work = json::parse(text)?;
+        let pull_work = if PullWork::is_one(&work) {
+            json::check_depth(&work)?;
+            PullWork::read(&work).map(Box::new)
+        } else {
+            None
+        };
         let annotated = |name| entry(&work, "annotations", name).map(Into::into);
         let marks = Marks {
             tracking_id: annotated(TRACKING_ID),
@@ -96,7 +100,7 @@ impl Work {
         if marks.tracking_id.is_none() && labels(&work).next().is_none() && pull_work.is_none() {
             return Ok(None);
         }
-        let timeline = health::health_timeline(&work, now).map_err(invalid)?;
+        let timeline = health::health_timeline(&work, now).map_err(|error| InvalidObject::new(&error))?;
         let mut states = timeline.iter().map(|(at, status)| (*at, WorkState::of(status)));
         let (_, state) = states.next().ok_or_else(|| InvalidObject::new("no state"))?;
         Ok(Some(Self {

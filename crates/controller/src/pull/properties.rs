@@ -4,6 +4,7 @@ use super::pull_work::PullWork;
 use super::requests::Requests;
 use super::status::{MirroredStatus, StatusInputs, TEXT_MAX, desired, patch};
 use super::tests::{application, payload, reported, work};
+use crate::json;
 use jiff::Timestamp;
 use proptest::collection::vec;
 use proptest::prelude::{BoxedStrategy, Strategy, any, prop_oneof};
@@ -158,7 +159,13 @@ fn parses_or_ignores_any_work() {
         tampered(vec![work(&application(|_| ()), &Requests::default(), Some(report))])
     };
     holds(1200, inputs, |work| {
-        let Some(pull_work) = PullWork::read(&work) else { return };
+        let pull_work = PullWork::read(&work);
+        // The API server stores no number that exceeds the range of a float.
+        if let Ok(read) = json::parse(&work.to_string()) {
+            assert_eq!(format!("{:?}", PullWork::read(&read)), format!("{pull_work:?}"));
+            assert_eq!(PullWork::is_one(&read), pull_work.is_some());
+        }
+        let Some(pull_work) = pull_work else { return };
         assert!(!pull_work.name.is_empty());
         if let Some(claim) = &pull_work.claim {
             assert!(!claim.namespace.is_empty() && claim.name == pull_work.name);

@@ -63,14 +63,9 @@ impl PullWork {
     /// Reads a work; returns `None` for one that neither contains an Application nor claims to.
     #[must_use]
     pub fn read(work: &impl Json) -> Option<Self> {
-        let mut manifests = items(work, "/spec/workload/manifests").iter();
-        let payload = manifests.find(|object| is_application(*object));
+        let payload = payload(work);
         let claim = claim(work);
-        let claimed = claim.map(|(_, name)| name);
-        let name: Arc<str> = payload
-            .and_then(|payload| text(payload, "/metadata/name"))
-            .or(claimed)?
-            .into();
+        let name: Arc<str> = name(payload, claim)?.into();
         let reported = payload.and_then(|payload| reported(work, payload));
         let generation = at(work, "/metadata/generation").and_then(Json::as_integer);
         let available = reported.and_then(|reported| condition(reported, "Available", None));
@@ -98,6 +93,12 @@ impl PullWork {
             missing: available.is_some_and(|available| text(available, "/status") == Some("False")),
             feedback: reported.map(Feedback::read).unwrap_or_default(),
         })
+    }
+
+    /// Returns true for a work that contains an Application or claims to.
+    #[must_use]
+    pub fn is_one(work: &impl Json) -> bool {
+        name(payload(work), claim(work)).is_some()
     }
 
     /// Returns the reason why the agent could not apply the current generation of the work.
@@ -140,6 +141,18 @@ impl PullWork {
     pub fn has_begun(&self, operation: &Operation) -> bool {
         self.feedback.operation_begun.as_deref() == Some(&*operation.id)
     }
+}
+
+/// Returns the Application that a work contains.
+fn payload<V: Json>(work: &V) -> Option<&V> {
+    let mut manifests = items(work, "/spec/workload/manifests").iter();
+    manifests.find(|object| is_application(*object))
+}
+
+/// Returns the name of the Application that a work contains, or else claims to contain.
+fn name<'v>(payload: Option<&'v impl Json>, claim: Option<(&str, &'v str)>) -> Option<&'v str> {
+    let contained = payload.and_then(|payload| text(payload, "/metadata/name"));
+    contained.or(claim.map(|(_, name)| name))
 }
 
 /// Returns the namespace and the name of the Application that the labels and annotations of a work name.

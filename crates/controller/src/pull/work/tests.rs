@@ -344,3 +344,22 @@ fn name_decides_whether_a_work_may_carry_an_application() {
         assert!(!may_be_work_of(&name, "x"), "{name}");
     }
 }
+
+#[test]
+fn names_of_works_have_the_stem_of_their_application() {
+    let long = [1, 176, 177, 178, 182, 183, 253].map(|length| "a".repeat(length));
+    let dotted = format!("{}.{}", "a".repeat(176), "b".repeat(60));
+    for name in long
+        .into_iter()
+        .chain([dotted, "shop-eu".to_owned(), "a.b-c".to_owned()])
+    {
+        let it = application(|object| object["metadata"]["name"] = json!(name));
+        for work in names(&it) {
+            assert_eq!(stem(&work), stem_of(&name), "{work}");
+            assert!(is_name(&work, &it), "{work}");
+        }
+        for other in [format!("{name}-0a1b3"), format!("{name}-0a1b2c3d4e"), name] {
+            assert!(!is_name(&other, &it), "{other}");
+        }
+    }
+}
