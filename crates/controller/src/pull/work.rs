@@ -71,7 +71,7 @@ pub fn names(application: &Application) -> [String; 2] {
     [name(application), other_name(application)]
 }
 
-/// Returns true if this is one of the [`names`] of an Application's works.
+/// Returns true if this is one of the [`names()`] of an Application's works.
 #[must_use]
 pub fn is_name(work: &str, application: &Application) -> bool {
     // Many Applications may have the same name, in different namespaces: of most, the first digits of the UID differ.
@@ -94,7 +94,7 @@ pub fn may_be_work_of(work: &str, application: &str) -> bool {
         }
 }
 
-/// Returns what [`names`] of an Application begin with: its name, or the first part of a long one.
+/// Returns what [`names()`] of an Application begin with: its name, or the first part of a long one.
 #[must_use]
 pub fn stem_of(application: &str) -> &str {
     let first = application.get(..NAME_MAX - HASH_DIGITS - 1).unwrap_or(application);
