@@ -30,7 +30,7 @@ pub(super) fn prepare(kind: &str, metadata: &mut Map<'_>, fields: &mut Map<'_>) 
     if let Some(Value::String(prefix)) = metadata.remove("generateName")
         && metadata.get("name").is_none_or(|name| *name == Value::Null)
     {
-        let name = prefix.trim_end_matches(['-', '.']).to_owned();
+        let name = hash::without_separator(&prefix).to_owned();
         if name.is_empty() {
             return Err(Fault::Missing("metadata.name"));
         }
@@ -108,12 +108,7 @@ fn run(mut object: Box<Object>, phase: Phase) -> InPhase {
     } else {
         hash::hash(phase_name.chain([Cow::Owned(object.key.to_string())]), HASH_DIGITS)
     };
-    let name = &object.key.name;
-    let room = NAME_MAX - HASH_DIGITS - 1;
-    let end = (0..=room.min(name.len()))
-        .rfind(|&at| name.is_char_boundary(at))
-        .unwrap_or(0);
-    let name = format!("{}-{hash}", name[..end].trim_end_matches(['-', '.']));
+    let name = hash::with_hash(object.key.name.to_string(), "-", &hash, NAME_MAX);
     object.rename(&name);
     InPhase {
         object,

@@ -3,8 +3,7 @@
 
 use super::application::Application;
 use super::status::{OperationState, time};
-use crate::json;
-use crate::json::{Json, items, text};
+use crate::json::{self, Json, items, text};
 use jiff::Timestamp;
 use ocm::health;
 use serde_json::{Value, json};

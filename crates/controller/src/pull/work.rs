@@ -6,7 +6,7 @@ use super::requests::Requests;
 use super::{Dialect, FeedbackMode, Settings, feedback, hash, payload};
 use crate::annotations::REFRESH;
 use crate::json::{Json, Written, at, items, text};
-use ocm::hash::{hex, with_hash, without_separator};
+use ocm::hash::{beginning, hex, with_hash};
 use ocm::names::application_label;
 use ocm::pull_model as names;
 use ocm::work as works;
@@ -97,8 +97,7 @@ pub fn may_be_work_of(work: &str, application: &str) -> bool {
 /// Returns what [`names()`] of an Application begin with: its name, or the first part of a long one.
 #[must_use]
 pub fn stem_of(application: &str) -> &str {
-    let first = application.get(..NAME_MAX - HASH_DIGITS - 1).unwrap_or(application);
-    without_separator(first)
+    beginning(application, NAME_MAX - HASH_DIGITS - 1)
 }
 
 /// Returns the [stem](stem_of) of the Applications whose works have this name.

@@ -264,7 +264,8 @@ impl<P: Eq + Hash, K: Ord> Index<P, K> {
     }
 }
 
-/// Returns a property as the key of an index. It needs no memory of its own if it equals the name of the object, as for most.
+/// Returns a property as the key of an index: the object's name, without a copy, if it equals the property; otherwise a copy of
+/// the property.
 #[must_use]
 pub fn shared(property: &str, name: &Arc<str>) -> Arc<str> {
     if *property == **name {
