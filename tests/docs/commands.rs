@@ -38,7 +38,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("cargo build", "a test builds nothing"),
     (
         "cargo run -p testbed -- up --plugin-bin target/debug/argocd-ocm-cmp",
-        "it runs until a signal stops it; all tests with a hub use the testbed",
+        "it runs until a signal stops it; tests/docs/quick_start.rs runs the built testbed",
     ),
     ("cargo bench --bench generate", "it takes minutes"),
     ("cargo bench --bench render -- 101", "it takes minutes"),

@@ -22,6 +22,7 @@ mod messages;
 mod page;
 mod picture;
 mod pictures;
+mod quick_start;
 mod remediations;
 mod settings;
 mod shell;
