@@ -83,7 +83,8 @@ pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications:
         ))
     });
     let waits = |it: &&Value| {
-        let application = pull::Application::read(*it);
+        // One that the controller cannot read never waits for it.
+        let application = pull::Application::read(*it).ok().flatten();
         application.is_some_and(|it| it.deleting && it.argocd_finalizers().next().is_some())
     };
     let applications = applications.iter().filter(waits).map(|it| {

@@ -161,22 +161,20 @@ const DEPTH: usize = 127;
 /// # Errors
 ///
 /// Returns an error if a list or object is in 127 others.
-pub fn check_depth(object: &Borrowed<'_>) -> Result<(), InvalidObject> {
+pub fn check_depth(object: &impl Json) -> Result<(), InvalidObject> {
     if is_deeper(object, DEPTH) {
         return Err(InvalidObject::new("values are nested more than 127 levels deep"));
     }
     Ok(())
 }
 
-fn is_deeper(value: &Borrowed<'_>, depth: usize) -> bool {
+fn is_deeper<V: Json>(value: &V, depth: usize) -> bool {
+    let elements = || value.as_elements().into_iter().flatten();
+    let fields = || value.as_fields().into_iter().flatten();
     let Some(depth) = depth.checked_sub(1) else {
-        return matches!(value, Borrowed::List(_) | Borrowed::Map(_));
+        return value.as_elements().is_some() || value.as_fields().is_some();
     };
-    match value {
-        Borrowed::List(elements) => elements.iter().any(|it| is_deeper(it, depth)),
-        Borrowed::Map(fields) => fields.iter().any(|(_, it)| is_deeper(it, depth)),
-        _ => false,
-    }
+    elements().any(|it| is_deeper(it, depth)) || fields().any(|(_, it)| is_deeper(it, depth))
 }
 
 /// Returns the value at a path of field names, each after a slash.

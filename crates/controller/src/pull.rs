@@ -161,7 +161,17 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn application(change: impl FnOnce(&mut Value)) -> Application {
-        Application::read(&object(change)).expect("it is of the pull model")
+        read_application(&object(change))
+    }
+
+    pub(crate) fn read_application(object: &Value) -> Application {
+        let application = Application::read(object).expect("it is not deep");
+        application.expect("it is of the pull model")
+    }
+
+    pub(crate) fn read_work(work: &Value) -> PullWork {
+        let pull_work = PullWork::read(work).expect("it is not deep");
+        pull_work.expect("it is of the pull model")
     }
 
     pub(crate) fn annotate(object: &mut Value, name: &str, text: &str) {

@@ -84,12 +84,9 @@ impl Application {
         let set = metadata.application_set();
         let generated = set.map(|set| Generated::read(set, text)).transpose()?;
         let skips = metadata.annotation(SKIP_RECONCILE).is_some_and(is_true);
-        let pull = if metadata.label(ocm::pull_model::PULL).is_some() {
-            let object = json::parse(text)?;
-            json::check_depth(&object)?;
-            pull::Application::read(&object).map(Box::new)
-        } else {
-            None
+        let pull = match metadata.label(ocm::pull_model::PULL) {
+            Some(_) => pull::Application::read(&json::parse(text)?)?.map(Box::new),
+            None => None,
         };
         Ok(Self {
             refreshing: metadata.annotation(REFRESH).is_some(),

@@ -85,12 +85,7 @@ impl Work {
     /// Returns an error if the JSON or a field is invalid.
     pub fn read(text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
         let work = json::parse(text)?;
-        let pull_work = if PullWork::is_one(&work) {
-            json::check_depth(&work)?;
-            PullWork::read(&work).map(Box::new)
-        } else {
-            None
-        };
+        let pull_work = PullWork::read(&work)?.map(Box::new);
         let annotated = |name| entry(&work, "annotations", name).map(Into::into);
         let marks = Marks {
             tracking_id: annotated(TRACKING_ID),

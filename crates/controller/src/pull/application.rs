@@ -4,7 +4,8 @@ use super::group;
 use super::requests::{Forwarded, Operation, Refresh, Requests, written_at};
 use super::status::{MirroredStatus, time};
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
-use crate::json::{Json, Written, annotation, entry, items, own, text};
+use crate::json::{Json, Written, annotation, check_depth, entry, items, own, text};
+use crate::runtime::invalid_object::InvalidObject;
 use jiff::Timestamp;
 use ocm::boolean::is_true;
 use ocm::pull_model as names;
@@ -61,14 +62,20 @@ impl Application {
     /// Reads an Application; returns `None` if it is not of the pull model.
     ///
     /// Needs its `metadata.managedFields` as well, which contain the times of requests.
-    #[must_use]
-    pub fn read<V: Json>(object: &V) -> Option<Self> {
-        entry(object, "labels", names::PULL).filter(|label| is_true(label))?;
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if its values are too deep to be copied.
+    pub fn read<V: Json>(object: &V) -> Result<Option<Self>, InvalidObject> {
+        if !entry(object, "labels", names::PULL).is_some_and(is_true) {
+            return Ok(None);
+        }
+        check_depth(object)?;
         let needed = |path| own(object, path).unwrap_or_default();
         let annotated = |name| annotation(object, name).map(Box::from);
         let named = annotated(names::DESTINATION_NAME).map(Destination::Name);
         let finalizers = items(object, "/metadata/finalizers").iter();
-        Some(Self {
+        Ok(Some(Self {
             namespace: needed("/metadata/namespace"),
             name: needed("/metadata/name"),
             uid: needed("/metadata/uid"),
@@ -88,7 +95,7 @@ impl Application {
             destination: named.or_else(|| annotated(names::DESTINATION_SERVER).map(Destination::Server)),
             sources: items(object, "/spec/sources").len(),
             base: base(object).into(),
-        })
+        }))
     }
 
     /// Returns the finalizers that Argo CD removes on deletion.
@@ -243,9 +250,9 @@ mod tests {
         }
         for no in [json!("yes"), json!("false"), json!(""), Value::Null] {
             let object = object(|object| object["metadata"]["labels"][names::PULL] = no.clone());
-            assert!(Application::read(&object).is_none(), "{no}");
+            assert!(Application::read(&object).unwrap().is_none(), "{no}");
         }
-        assert!(Application::read(&json!({"metadata": {}})).is_none());
+        assert!(Application::read(&json!({"metadata": {}})).unwrap().is_none());
     }
 
     #[test]

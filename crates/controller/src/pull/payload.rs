@@ -172,7 +172,7 @@ fn taken(object: &mut Value, key: &str) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{annotate, object};
+    use super::super::tests::{annotate, object, read_application};
     use super::*;
 
     fn pull() -> Settings {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     fn payload(settings: &Settings, change: impl FnOnce(&mut Value)) -> Value {
-        let application = Application::read(&object(change)).expect("it is of the pull model");
+        let application = read_application(&object(change));
         super::application(&application, settings, &Requests::default())
     }
 
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn application_on_the_hub_keeps_its_destination() {
         let hub = object(|_| ());
-        let application = Application::read(&hub).expect("it is of the pull model");
+        let application = read_application(&hub);
         let payload = super::application(&application, &pull(), &Requests::default());
         assert_ne!(payload["spec"], hub["spec"]);
         assert_eq!(hub, object(|_| ()), "nothing of it is changed");
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn acm_delivers_the_namespace_and_the_project_first() {
-        let application = Application::read(&object(|_| ())).expect("it is of the pull model");
+        let application = read_application(&object(|_| ()));
         let project = json!({
             "apiVersion": "argoproj.io/v1alpha1",
             "kind": "AppProject",

@@ -4,7 +4,8 @@ use super::feedback::Feedback;
 use super::requests::{Operation, Refresh};
 use super::work::{self, Fingerprint, Retention};
 use super::{FeedbackMode, group};
-use crate::json::{Json, annotation, at, entry, items, own, text};
+use crate::json::{Json, annotation, at, check_depth, entry, items, own, text};
+use crate::runtime::invalid_object::InvalidObject;
 use ocm::boolean::is_true;
 use ocm::object_ref::ObjectRef;
 use ocm::pull_model as names;
@@ -61,15 +62,22 @@ pub struct PullWork {
 
 impl PullWork {
     /// Reads a work; returns `None` for one that neither contains an Application nor claims to.
-    #[must_use]
-    pub fn read(work: &impl Json) -> Option<Self> {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if its values are too deep for a fingerprint.
+    pub fn read(work: &impl Json) -> Result<Option<Self>, InvalidObject> {
         let payload = payload(work);
         let claim = claim(work);
-        let name: Arc<str> = name(payload, claim)?.into();
+        let Some(name) = name(payload, claim) else {
+            return Ok(None);
+        };
+        check_depth(work)?;
+        let name = Arc::from(name);
         let reported = payload.and_then(|payload| reported(work, payload));
         let generation = at(work, "/metadata/generation").and_then(Json::as_integer);
         let available = reported.and_then(|reported| condition(reported, "Available", None));
-        Some(Self {
+        Ok(Some(Self {
             claim: claim
                 .filter(|(_, claimed)| **claimed == *name)
                 .map(|(namespace, _)| ObjectRef {
@@ -92,13 +100,7 @@ impl PullWork {
             applied: reported.map_or(ApplyState::Unknown, |reported| applied(reported, generation)),
             missing: available.is_some_and(|available| text(available, "/status") == Some("False")),
             feedback: reported.map(Feedback::read).unwrap_or_default(),
-        })
-    }
-
-    /// Returns true for a work that contains an Application or claims to.
-    #[must_use]
-    pub fn is_one(work: &impl Json) -> bool {
-        name(payload(work), claim(work)).is_some()
+        }))
     }
 
     /// Returns the reason why the agent could not apply the current generation of the work.
@@ -209,7 +211,7 @@ fn condition<'v, V: Json>(reported: &'v V, kind: &str, generation: Option<i64>) 
 #[cfg(test)]
 mod tests {
     use super::super::requests::Requests;
-    use super::super::tests::{application, payload, reported, work};
+    use super::super::tests::{application, payload, read_work, reported, work};
     use super::*;
     use serde_json::{Value, json};
 
@@ -217,13 +219,9 @@ mod tests {
         work(&application(|_| ()), &Requests::default(), reported)
     }
 
-    fn read(work: &Value) -> PullWork {
-        PullWork::read(work).expect("it is of the pull model")
-    }
-
     #[test]
     fn reads_only_works_of_the_pull_model() {
-        let pull_work = read(&of(None));
+        let pull_work = read_work(&of(None));
         assert_eq!(pull_work.claim, Some(ObjectRef::new("argocd", "shop")));
         assert_eq!(
             (&*pull_work.uid, &*pull_work.version, pull_work.deleting),
@@ -232,7 +230,7 @@ mod tests {
         let changed = |change: &dyn Fn(&mut Value)| {
             let mut work = of(None);
             change(&mut work);
-            PullWork::read(&work)
+            PullWork::read(&work).expect("it is not deep")
         };
         let unclaimed: [&dyn Fn(&mut Value); 5] = [
             &|work| work["metadata"]["labels"] = json!({}),
@@ -271,7 +269,7 @@ mod tests {
         ] {
             let mut work = of(None);
             work["status"] = json!({"resourceStatus": {"manifests": manifests}});
-            let pull_work = read(&work);
+            let pull_work = read_work(&work);
             assert!(
                 pull_work.applied == ApplyState::Succeeded && pull_work.is_current(),
                 "{work}"
@@ -286,7 +284,7 @@ mod tests {
         ] {
             let mut work = of(None);
             work["status"] = status;
-            let pull_work = read(&work);
+            let pull_work = read_work(&work);
             assert!(
                 pull_work.applied == ApplyState::Unknown && !pull_work.is_current(),
                 "{work}"
@@ -302,10 +300,10 @@ mod tests {
         refused["conditions"] = json!([
             {"type": "Applied", "status": "False", "message": "no such kind", "observedGeneration": 2},
         ]);
-        let pull_work = read(&of(Some(refused.clone())));
+        let pull_work = read_work(&of(Some(refused.clone())));
         assert_eq!(pull_work.refused(), Some("no such kind"));
         refused["conditions"][0]["observedGeneration"] = json!(1);
-        let pull_work = read(&of(Some(refused)));
+        let pull_work = read_work(&of(Some(refused)));
         assert_eq!(pull_work.applied, ApplyState::Pending, "of an earlier form of the work");
     }
 
@@ -314,16 +312,19 @@ mod tests {
         let hash = payload(&application(|_| ()), &Requests::default());
         let mut gone = reported(&[("payload", &hash), ("healthStatus", "Healthy")]);
         gone["conditions"][1]["status"] = json!("False");
-        let pull_work = read(&of(Some(gone)));
+        let pull_work = read_work(&of(Some(gone)));
         assert!(pull_work.missing && !pull_work.is_current());
     }
 
     #[test]
     fn feedback_of_another_payload_is_not_current() {
-        assert!(!read(&of(Some(reported(&[("payload", "of before")])))).is_current());
-        assert!(!read(&of(Some(reported(&[])))).is_current());
+        assert!(!read_work(&of(Some(reported(&[("payload", "of before")])))).is_current());
+        assert!(!read_work(&of(Some(reported(&[])))).is_current());
         let mut peers = of(Some(reported(&[("healthStatus", "Healthy")])));
         peers["spec"]["workload"]["manifests"][0]["metadata"]["annotations"] = json!({});
-        assert!(read(&peers).is_current(), "a work of the peers, who do not mark it");
+        assert!(
+            read_work(&peers).is_current(),
+            "a work of the peers, who do not mark it"
+        );
     }
 }

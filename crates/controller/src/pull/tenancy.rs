@@ -158,7 +158,7 @@ fn has_glob(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{annotate, object};
+    use super::super::tests::{annotate, object, read_application};
     use super::*;
     use serde_json::json;
 
@@ -167,7 +167,7 @@ mod tests {
             object["metadata"]["namespace"] = json!(namespace);
             change(object);
         });
-        Application::read(&object).expect("it is of the pull model")
+        read_application(&object)
     }
 
     fn project(spec: &Value) -> Value {

@@ -1,8 +1,8 @@
 //! Tests of requests end to end, in every order of delayed steps: each component may be slow or may restart.
 
-use super::tests::{ask, click, read};
+use super::tests::{ask, click};
 use super::*;
-use crate::pull::tests::{object, reported, work};
+use crate::pull::tests::{object, read_application, read_work, reported, work};
 
 /// A simulated hub with an Application and its work, the controller's cache of them, and a cluster with an Argo CD.
 struct SimulatedHub {
@@ -74,8 +74,8 @@ impl SimulatedHub {
     }
 
     fn decide(&self) -> (Application, Requests, Forwarded) {
-        let application = Application::read(&self.seen_hub).expect("it is of the pull model");
-        let pull_work = self.seen_work.as_ref().map(read);
+        let application = read_application(&self.seen_hub);
+        let pull_work = self.seen_work.as_ref().map(read_work);
         let (requests, forwarded) = requests(&application, pull_work.as_ref());
         (application, requests, forwarded)
     }
@@ -203,7 +203,7 @@ fn random_crashes_and_delays_run_each_operation_once() {
         assert!(world.refreshed_at >= world.asked_at, "seed {seed}");
         assert!(world.hub["operation"].is_null(), "seed {seed}");
         assert!(world.hub["metadata"]["annotations"][REFRESH].is_null(), "seed {seed}");
-        let left = read(world.work.as_ref().expect("a work"));
+        let left = read_work(world.work.as_ref().expect("a work"));
         assert_eq!((left.operation, left.refresh), (None, None), "seed {seed}");
     }
 }

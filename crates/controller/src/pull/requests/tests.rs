@@ -1,6 +1,6 @@
 //! Tests of requests, step by step.
 
-use super::super::tests::{application, payload, reported, work};
+use super::super::tests::{application, payload, read_work, reported, work};
 use super::*;
 use ocm::tracking::TRACKING_ID;
 
@@ -47,11 +47,7 @@ fn carries(requests: &Requests, values: &[(&str, &str)]) -> PullWork {
     let form = payload(&nothing_asked(), requests);
     let mut all = vec![("payload", &*form)];
     all.extend(values);
-    read(&work(&nothing_asked(), requests, Some(reported(&all))))
-}
-
-pub(super) fn read(work: &Value) -> PullWork {
-    PullWork::read(work).expect("it is of the pull model")
+    read_work(&work(&nothing_asked(), requests, Some(reported(&all))))
 }
 
 #[test]
@@ -81,9 +77,9 @@ fn request_is_carried_then_cleared_then_dropped() {
             (&asked.requests, Forwarded::default()),
             "first the work"
         );
-        let other = read(&work(&nothing_asked(), &Requests::default(), None));
+        let other = read_work(&work(&nothing_asked(), &Requests::default(), None));
         assert_eq!(requests(&asked, Some(&other)), (desired.clone(), Forwarded::default()));
-        let offline = read(&work(&nothing_asked(), &desired, None));
+        let offline = read_work(&work(&nothing_asked(), &desired, None));
         let forwarded = Forwarded {
             operation: desired.operation.is_some(),
             refresh: desired.refresh.is_some(),
@@ -123,14 +119,14 @@ fn request_stays_until_the_cluster_confirms_it() {
         &desired,
         Some(reported(&[("payload", "of an earlier form")])),
     );
-    assert_eq!(requests(&nothing_asked(), Some(&read(&late))).0, desired);
+    assert_eq!(requests(&nothing_asked(), Some(&read_work(&late))).0, desired);
     let silent = work(&nothing_asked(), &desired, Some(reported(&[])));
-    assert_eq!(requests(&nothing_asked(), Some(&read(&silent))).0, desired);
+    assert_eq!(requests(&nothing_asked(), Some(&read_work(&silent))).0, desired);
     let mut gone = reported(&[("payload", &payload(&nothing_asked(), &desired))]);
     gone["conditions"][1]["status"] = json!("False");
     let gone = work(&nothing_asked(), &desired, Some(gone));
     assert_eq!(
-        requests(&nothing_asked(), Some(&read(&gone))).0,
+        requests(&nothing_asked(), Some(&read_work(&gone))).0,
         desired,
         "what is not there says nothing"
     );
@@ -154,7 +150,7 @@ fn an_operation_waits_for_the_one_before_it() {
         .expect("an operation");
     let running = carries(&first, &[("operationPending", &id)]);
     assert_eq!(requests(&second, Some(&running)), (first.clone(), Forwarded::default()));
-    let offline = read(&work(&nothing_asked(), &first, None));
+    let offline = read_work(&work(&nothing_asked(), &first, None));
     assert_eq!(requests(&second, Some(&offline)), (first.clone(), Forwarded::default()));
     let done = carries(&first, &[]);
     assert_eq!(
@@ -163,7 +159,7 @@ fn an_operation_waits_for_the_one_before_it() {
     );
     let mut refused = reported(&[]);
     refused["conditions"][0]["status"] = json!("False");
-    let refused = read(&work(&nothing_asked(), &first, Some(refused)));
+    let refused = read_work(&work(&nothing_asked(), &first, Some(refused)));
     assert_eq!(
         requests(&second, Some(&refused)).0,
         second.requests,
@@ -343,7 +339,7 @@ fn operation_is_delivered_unchanged() {
     let asked = application(|object| {
         object["operation"] = json!({"sync": {"prune": true}, "info": [{"name": "Reason", "value": "x"}]});
     });
-    let pull_work = read(&work(&asked, &asked.requests, None));
+    let pull_work = read_work(&work(&asked, &asked.requests, None));
     assert_eq!(pull_work.operation, asked.requests.operation);
     let value: Value = serde_json::from_str(&pull_work.operation.expect("an operation").value).expect("JSON");
     assert_eq!(value["sync"], json!({"prune": true}));
@@ -358,7 +354,7 @@ fn ignores_requests_that_a_peer_left_in_a_work() {
     object["operation"] = json!({"sync": {}});
     object["metadata"]["annotations"][REFRESH] = json!("normal");
     object["metadata"]["annotations"][TRACKING_ID] = json!("x");
-    let pull_work = read(&work);
+    let pull_work = read_work(&work);
     assert_eq!((&pull_work.operation, &pull_work.refresh), (&None, &None));
     assert_eq!(requests(&nothing_asked(), Some(&pull_work)).0, Requests::default());
 }

@@ -1,7 +1,7 @@
 //! Tests of an Application's status derived from feedback.
 
 use super::super::requests::{Refresh, Requests};
-use super::super::tests::{application, payload, reported, work};
+use super::super::tests::{application, payload, read_work, reported, work};
 use super::*;
 use crate::json::{items, text};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn at(time: &str) -> Timestamp {
 }
 
 fn pull_work(reported: Option<Value>) -> PullWork {
-    PullWork::read(&work(&application(|_| ()), &Requests::default(), reported)).expect("it is of the pull model")
+    read_work(&work(&application(|_| ()), &Requests::default(), reported))
 }
 
 /// Returns a work with feedback on the current payload.
@@ -364,7 +364,7 @@ fn cleared_operation_shows_as_running() {
     let form = payload(&application(|_| ()), &asked.requests);
     let pull_works = |reported: Value| {
         let work = work(&application(|_| ()), &asked.requests, Some(reported));
-        PullWork::read(&work).expect("it is of the pull model")
+        read_work(&work)
     };
     let mut hub = Hub::new();
     hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));

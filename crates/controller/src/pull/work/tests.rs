@@ -1,6 +1,6 @@
 //! Tests of the desired work and of the fingerprint.
 
-use super::super::tests::{UID, annotate, application, as_stored};
+use super::super::tests::{UID, annotate, application, as_stored, read_work};
 use super::*;
 use crate::json::items;
 
@@ -223,21 +223,20 @@ fn feedback_mode_is_written_only_where_the_api_server_stores_it() {
         let settings = Settings { feedback, ..all() };
         desired(&application(|_| ()), &settings)
     };
-    let read = |work: &Value| PullWork::read(work).expect("a work of the pull model");
     let [poll, watch] = [FeedbackMode::Poll, FeedbackMode::Watch].map(of);
     let mut stored = as_stored(&poll.object());
-    assert!(poll.is_stored(&read(&stored)));
-    assert!(!watch.is_stored(&read(&stored)), "the mode has changed");
+    assert!(poll.is_stored(&read_work(&stored)));
+    assert!(!watch.is_stored(&read_work(&stored)), "the mode has changed");
     merge(&mut stored, &watch.patch("41"));
     let mut stored = as_stored(&stored);
-    assert!(watch.is_stored(&read(&stored)));
-    assert!(!poll.is_stored(&read(&stored)), "the mode has changed back");
+    assert!(watch.is_stored(&read_work(&stored)));
+    assert!(!poll.is_stored(&read_work(&stored)), "the mode has changed back");
     // OCM before 1.2.
     for config in stored["spec"]["manifestConfigs"].as_array_mut().expect("a list") {
         config.as_object_mut().expect("a map").remove("feedbackScrapeType");
     }
     assert!(
-        watch.is_stored(&read(&stored)) && poll.is_stored(&read(&stored)),
+        watch.is_stored(&read_work(&stored)) && poll.is_stored(&read_work(&stored)),
         "it would be written forever"
     );
 }
