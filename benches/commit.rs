@@ -38,6 +38,9 @@ use testbed::{ArgoCd, GitRepository, Hub};
 /// The number of managed clusters.
 const CLUSTERS: usize = 1000;
 
+/// The number of clusters of each Application that lists a part of them.
+const GROUP: usize = 50;
+
 /// Argo CD's own interval of comparing an Application, with its jitter, in seconds.
 const RESYNC: u32 = 180;
 
@@ -60,6 +63,8 @@ const PROGRAMS: [(&str, &str); 7] = [
 enum Shape {
     /// An Application that lists all clusters.
     Clusters,
+    /// An ApplicationSet with an Application for each 50 clusters, which lists them.
+    Groups,
     /// An Application with a Placement.
     Placement,
     /// An ApplicationSet with an Application for each cluster.
@@ -68,8 +73,9 @@ enum Shape {
     Pull,
 }
 
-const SHAPES: [(&str, Shape); 4] = [
+const SHAPES: [(&str, Shape); 5] = [
     ("clusters", Shape::Clusters),
+    ("groups", Shape::Groups),
     ("placement", Shape::Placement),
     ("set", Shape::ApplicationSet),
     ("pull", Shape::Pull),
@@ -204,8 +210,12 @@ impl Run {
                 "spec": spec,
             })
         };
+        let of_each = if self.shape == Shape::Groups { GROUP } else { 1 };
         let set_of = |template: Value| {
-            let elements: Vec<Value> = names.iter().map(|name| json!({"cluster": name})).collect();
+            let parts = names.chunks(of_each).enumerate();
+            let elements: Vec<Value> = parts
+                .map(|(at, part)| json!({"at": at.to_string(), "clusters": part.join(",")}))
+                .collect();
             let spec = json!({
                 "goTemplate": true,
                 "generators": [{"list": {"elements": elements}}],
@@ -219,16 +229,16 @@ impl Run {
                 "Application",
                 with(json!({"name": "placement", "string": "argocd/all"})),
             ),
-            Shape::ApplicationSet => set_of(json!({
-                "metadata": {"name": "shop-{{.cluster}}"},
-                "spec": with(json!({"name": "clusters", "array": ["{{.cluster}}"]})),
+            Shape::Groups | Shape::ApplicationSet => set_of(json!({
+                "metadata": {"name": "shop-{{.at}}"},
+                "spec": with(json!({"name": "clusters", "array": ["{{.clusters}}"]})),
             })),
             Shape::Pull => set_of(json!({
                 "metadata": {
-                    "name": "shop-{{.cluster}}",
+                    "name": "shop-{{.at}}",
                     "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
                     "annotations": {
-                        "apps.open-cluster-management.io/ocm-managed-cluster": "{{.cluster}}",
+                        "apps.open-cluster-management.io/ocm-managed-cluster": "{{.clusters}}",
                         "argocd.argoproj.io/skip-reconcile": "true",
                     },
                 },
