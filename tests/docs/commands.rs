@@ -57,7 +57,14 @@ const NOT_RUN: &[(&str, &str)] = &[
     ),
     ("cargo bench --bench agents", "it takes minutes"),
     ("cargo bench --bench agents -- 5 --peer PROGRAM", "it takes minutes"),
-    ("cargo bench --bench commit -- 1000 6", "it takes half an hour"),
+    (
+        "cargo bench --bench commit -- 1000 6 clusters placement set pull",
+        "it takes half an hour",
+    ),
+    (
+        "cargo bench --bench commit -- 1000 6 clusters groups",
+        "it takes minutes",
+    ),
     (
         "cargo bench --bench commit -- 1000 60 clusters placement pull",
         "it takes minutes",
