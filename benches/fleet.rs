@@ -118,7 +118,10 @@ impl<'p> Stage<'p> {
         table: &mut Table,
     ) -> Result<()> {
         let of_ours = |figure: String| if self.program.is_ours() { figure } else { String::new() };
-        self.until_idle().await?;
+        if self.program.is_ours() {
+            // Events are written after all else.
+            controller.quiet(|metrics| writes(metrics, "events"), 0.0).await?;
+        }
         let brought = controller.metrics()?.sum("watch_bytes_total", &[]);
         let brought = format!("{:.1}", brought / 1000.0 / self.load.applications());
         table.note("data of watches, for each, kB", of_ours(brought));
@@ -174,19 +177,6 @@ impl<'p> Stage<'p> {
         let warnings = format!("{warnings} + {warnings_of_standby} + {warnings_again}");
         table.note("warnings in the log", of_ours(warnings));
         Ok(())
-    }
-
-    /// Waits until the API server has received no write for some seconds: Events are written after all else.
-    async fn until_idle(&self) -> Result<()> {
-        const QUIET: Duration = Duration::from_secs(5);
-        let client = self.load.client();
-        loop {
-            let before = Requests::of(client).await?;
-            tokio::time::sleep(QUIET).await;
-            if Requests::of(client).await?.since(&before).writes() == 0 {
-                return Ok(());
-            }
-        }
     }
 }
 

@@ -4,17 +4,14 @@
 use crate::commands::{Runs, Shown, commands, runs};
 use crate::kubelet::Kubelet;
 use crate::page::root;
-use crate::shell::{Outcome, Shell};
+use crate::shell::{Outcome, Shell, programs};
 use crate::shown::is_shown;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use testbed::{
-    ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Part, Parts, Plugin, wait,
-};
+use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Parts, Plugin, wait};
 
 /// The sections whose commands are run, in order.
 const SCENES: &[&str] = &[
@@ -235,14 +232,6 @@ fn argocd() -> Result<ArgoCd> {
         environment: vec![("ARGOCD_OCM_CMP_POLICY_FILE".to_owned(), file)],
         ..Plugin::new(config, programs)
     }))
-}
-
-/// Creates a folder with kubectl in it.
-fn programs(folder: &Path) -> Result<PathBuf> {
-    let programs = folder.join("programs");
-    fs::create_dir_all(&programs)?;
-    symlink(Parts::ensure()?.program(Part::Kubectl), programs.join("kubectl"))?;
-    Ok(programs)
 }
 
 /// Creates a kubeconfig for the hub, with the managed cluster as another context.

@@ -1,12 +1,15 @@
 //! A shell in the state that the pages assume: the shipped files in the folder, and the program on the `PATH`.
 
 use crate::page::{pages, root};
+use anyhow::Result;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
+use testbed::{Part, Parts};
 
 /// The files that a page shows as the first YAML of a section, and then names in a command.
 const OF_PAGES: &[(&str, &str)] = &[
@@ -85,26 +88,38 @@ impl Shell {
 
     /// Runs a command as typed.
     pub(crate) fn run(&self, text: &str) -> Outcome {
-        let system = env::var_os("PATH").unwrap_or_default();
-        let path: OsString =
-            env::join_paths(self.path.iter().cloned().chain(env::split_paths(&system))).expect("plain paths");
-        let output = Command::new("bash")
-            .args(["-o", "pipefail", "-c", text])
-            .current_dir(self.folder())
-            .env_clear()
-            .env("PATH", path)
-            .env("HOME", self.folder())
-            .env("LANG", "C.UTF-8")
-            .envs(self.kubeconfig.as_ref().map(|it| ("KUBECONFIG", it)))
-            .stdin(Stdio::null())
-            .output()
-            .expect("bash");
-        Outcome {
-            code: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        bash(text, self.folder(), &self.path, self.kubeconfig.as_deref())
     }
+}
+
+/// Runs a command as typed in a folder, with these folders first on the `PATH`, and without other variables of the user.
+pub(crate) fn bash(text: &str, folder: &Path, path: &[PathBuf], kubeconfig: Option<&Path>) -> Outcome {
+    let system = env::var_os("PATH").unwrap_or_default();
+    let path: OsString = env::join_paths(path.iter().cloned().chain(env::split_paths(&system))).expect("plain paths");
+    let output = Command::new("bash")
+        .args(["-o", "pipefail", "-c", text])
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", folder)
+        .env("LANG", "C.UTF-8")
+        .envs(kubeconfig.map(|it| ("KUBECONFIG", it)))
+        .stdin(Stdio::null())
+        .output()
+        .expect("bash");
+    Outcome {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Creates a folder with kubectl in it.
+pub(crate) fn programs(folder: &Path) -> Result<PathBuf> {
+    let programs = folder.join("programs");
+    fs::create_dir_all(&programs)?;
+    symlink(Parts::ensure()?.program(Part::Kubectl), programs.join("kubectl"))?;
+    Ok(programs)
 }
 
 impl Outcome {

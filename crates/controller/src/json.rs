@@ -169,12 +169,12 @@ pub fn check_depth(object: &impl Json) -> Result<(), InvalidObject> {
 }
 
 fn is_deeper<V: Json>(value: &V, depth: usize) -> bool {
-    let elements = || value.as_elements().into_iter().flatten();
-    let fields = || value.as_fields().into_iter().flatten();
+    let (elements, fields) = (value.as_elements(), value.as_fields());
     let Some(depth) = depth.checked_sub(1) else {
-        return value.as_elements().is_some() || value.as_fields().is_some();
+        return elements.is_some() || fields.is_some();
     };
-    elements().any(|it| is_deeper(it, depth)) || fields().any(|(_, it)| is_deeper(it, depth))
+    elements.into_iter().flatten().any(|it| is_deeper(it, depth))
+        || fields.into_iter().flatten().any(|(_, it)| is_deeper(it, depth))
 }
 
 /// Returns the value at a path of field names, each after a slash.

@@ -172,7 +172,7 @@ fn taken(object: &mut Value, key: &str) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{annotate, object, read_application};
+    use super::super::tests::{annotate, application, object, read_application};
     use super::*;
 
     fn pull() -> Settings {
@@ -190,8 +190,7 @@ mod tests {
     }
 
     fn payload(settings: &Settings, change: impl FnOnce(&mut Value)) -> Value {
-        let application = read_application(&object(change));
-        super::application(&application, settings, &Requests::default())
+        super::application(&application(change), settings, &Requests::default())
     }
 
     #[test]
@@ -359,7 +358,7 @@ mod tests {
 
     #[test]
     fn acm_delivers_the_namespace_and_the_project_first() {
-        let application = read_application(&object(|_| ()));
+        let application = application(|_| ());
         let project = json!({
             "apiVersion": "argoproj.io/v1alpha1",
             "kind": "AppProject",

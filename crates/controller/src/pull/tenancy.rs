@@ -158,16 +158,15 @@ fn has_glob(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{annotate, object, read_application};
+    use super::super::tests::{self, annotate};
     use super::*;
     use serde_json::json;
 
     fn application(namespace: &str, change: impl FnOnce(&mut Value)) -> Application {
-        let object = object(|object| {
+        tests::application(|object| {
             object["metadata"]["namespace"] = json!(namespace);
             change(object);
-        });
-        read_application(&object)
+        })
     }
 
     fn project(spec: &Value) -> Value {

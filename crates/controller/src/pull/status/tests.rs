@@ -362,10 +362,7 @@ fn cleared_operation_shows_as_running() {
         .map(|it| it.id.to_string())
         .expect("an operation");
     let form = payload(&application(|_| ()), &asked.requests);
-    let pull_works = |reported: Value| {
-        let work = work(&application(|_| ()), &asked.requests, Some(reported));
-        read_work(&work)
-    };
+    let pull_works = |reported: Value| read_work(&work(&application(|_| ()), &asked.requests, Some(reported)));
     let mut hub = Hub::new();
     hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
     // As Argo CD does when a user requests a sync.
