@@ -1,4 +1,4 @@
-//! Tasks of contributors: `cargo xtask test`, `cargo xtask docs`, `cargo xtask release`, `cargo xtask sbom`, `cargo xtask schema`.
+//! Tasks of contributors: `cargo xtask test`, `setup`, `docs`, `release`, `sbom` and `schema`.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -11,24 +11,28 @@ mod docs;
 mod release;
 mod sbom;
 mod schema;
+mod setup;
 mod test_run;
 
 /// The program, and its package.
 const PROGRAM: &str = "argocd-ocm-cmp";
 
 const USAGE: &str = "\
-usage: cargo xtask test
+usage: cargo xtask test [--quick]
+       cargo xtask setup
        cargo xtask docs
        cargo xtask release --to FOLDER|oci://REGISTRY [--programs FOLDER]
        cargo xtask sbom [--target TRIPLE]
        cargo xtask schema
 
-test      installs the packages that the tests need, builds the real components, and runs all tests
+test      installs what the tests need, builds the real components, and runs all tests
+setup     installs what the tests need: packages, Go and Node.js; prints the PATH with them
 docs      builds the documentation as a site in target/docs, and installs mdBook the first time
 release   builds programs for amd64 and arm64, the image, the chart, bills of materials and checksums, and pushes image and chart
 sbom      prints the bill of materials of the program, as CycloneDX 1.5 JSON
 schema    writes the fields of Kubernetes' kinds, with which generate compares manifests, from Kubernetes' OpenAPI
 
+  --quick                      only the tests without real components, which need neither Go nor Node.js
   --to FOLDER|oci://REGISTRY   destination, such as oci://ghcr.io/argocd-ocm-cmp; all files are also in target/dist then
   --programs FOLDER            existing programs, such as amd64/argocd-ocm-cmp, instead of compiling them
   --target TRIPLE              for which the program is built (default: x86_64-unknown-linux-gnu)
@@ -47,7 +51,12 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
-        Some("test") => test_run::run(),
+        Some("test") => match arguments.next().as_deref() {
+            None => test_run::run(),
+            Some("--quick") => test_run::run_quick(),
+            Some(option) => bail!("unknown option {option}\n{USAGE}"),
+        },
+        Some("setup") => Ok(writeln!(io::stdout(), "{}", setup::everything()?.display())?),
         Some("docs") => docs::run(),
         Some("release") => {
             let (mut to, mut programs) = (None, None);
