@@ -12,7 +12,8 @@
 # The last stage is the same for both.
 ARG PROGRAM=compiled
 
-FROM docker.io/library/rust:1.89-bookworm AS compiled
+# The digest is that of the index of all architectures.
+FROM docker.io/library/rust:1.89-bookworm@sha256:948f9b08a66e7fe01b03a98ef1c7568292e07ec2e4fe90d88c07bb14563c84ff AS compiled
 WORKDIR /src
 COPY . .
 RUN image/static cargo build --release --locked && cp target/*/release/argocd-ocm-cmp /

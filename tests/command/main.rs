@@ -25,5 +25,6 @@ mod shell;
 mod shipped_files;
 mod status;
 mod summary;
+mod supply_chain;
 #[path = "../common/works.rs"]
 mod works;

@@ -1,0 +1,103 @@
+//! Checks that nobody else can change what the workflows and the image build run, and that each job has only its own rights.
+
+use crate::shipped_files::{root, text};
+use manifest::{json, yaml};
+use serde_json::Value;
+use std::fs;
+
+/// Returns the name, the text and the content of each workflow.
+fn workflows() -> Vec<(String, String, Value)> {
+    let folder = root().join(".github/workflows");
+    let files = fs::read_dir(folder).expect("a folder").map(|entry| {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let text = fs::read_to_string(path).expect("a text");
+        let documents: Vec<_> = yaml::documents(&text).collect();
+        let [Ok(document)] = documents.as_slice() else {
+            panic!("{name}: not one document");
+        };
+        let mut content = String::new();
+        json::write(&document.value, &mut content).expect("JSON");
+        let content = serde_json::from_str(&content).expect("JSON");
+        (name, text, content)
+    });
+    files.collect()
+}
+
+/// Returns the jobs of a workflow.
+fn jobs(workflow: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    workflow["jobs"].as_object().expect("jobs").iter()
+}
+
+/// Returns the actions that a job uses.
+fn actions(job: &Value) -> impl Iterator<Item = &str> {
+    let steps = job["steps"].as_array().expect("steps").iter();
+    steps.filter_map(|step| step["uses"].as_str())
+}
+
+/// Returns true if the permissions are all `read`, or if there are none.
+fn only_read(permissions: &Value) -> bool {
+    let permissions = permissions.as_object();
+    permissions.is_some_and(|all| all.values().all(|value| value == "read"))
+}
+
+#[test]
+fn actions_are_pinned_by_commit() {
+    let mut pinned = 0;
+    for (name, text, workflow) in workflows() {
+        for action in jobs(&workflow).flat_map(|(_, job)| actions(job)) {
+            let commit = action.split_once('@').map_or("", |(_, commit)| commit);
+            let is_commit = commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+            assert!(is_commit, "{name}: {action} can be moved: name its commit");
+            let has_version = |line: &str| line.contains(&format!("{action} # v"));
+            assert!(
+                text.lines().any(has_version),
+                "{name}: {action} has no version behind it"
+            );
+            pinned += 1;
+        }
+    }
+    assert!(pinned > 5, "{pinned}");
+}
+
+#[test]
+fn jobs_have_the_least_rights() {
+    for (name, _, workflow) in workflows() {
+        assert!(
+            only_read(&workflow["permissions"]),
+            "{name}: the default must not write"
+        );
+        let jobs: Vec<_> = jobs(&workflow).collect();
+        for (job, content) in &jobs {
+            let permissions = &content["permissions"];
+            let writes = !permissions.is_null() && !only_read(permissions);
+            let inherits = permissions.is_null() && workflow["permissions"] == serde_json::json!({});
+            assert!(!inherits, "{name}: {job} names no rights");
+            // Code of the repository, of its dependencies or of others never runs with the identity of the workflow.
+            if permissions["id-token"] == "write" {
+                assert!(permissions["contents"].is_null(), "{name}: {job}");
+                for action in actions(content) {
+                    assert!(
+                        action.starts_with("actions/deploy-pages@"),
+                        "{name}: {job} runs {action} with the identity of the workflow"
+                    );
+                }
+            }
+            assert!(!writes || name != "ci.yaml", "{name}: {job} runs code of pull requests");
+        }
+    }
+}
+
+#[test]
+fn image_is_built_from_pinned_images() {
+    let dockerfile = text("Dockerfile");
+    let bases: Vec<&str> = dockerfile
+        .lines()
+        .filter_map(|line| line.strip_prefix("FROM ")?.split(' ').next())
+        .filter(|base| *base != "scratch" && !base.starts_with("${"))
+        .collect();
+    assert!(!bases.is_empty());
+    for base in bases {
+        assert!(base.contains("@sha256:"), "{base} can be moved: name its digest");
+    }
+}
