@@ -24,7 +24,8 @@ use crate::schema::FieldValidation;
 use manifest::kinds::GroupKind;
 use manifest::problem::Problems;
 use ocm::names::{ClusterName, WorkName};
-use sources::Sources;
+use sources::{SourceKind, Sources};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::{self, Display};
 use std::path::PathBuf;
@@ -312,7 +313,14 @@ fn target(sources: &mut Sources<'_>) -> Option<Target> {
     let mut seen = HashSet::new();
     let mut clusters = sources.list(&table::CLUSTERS, true, ClusterName::from_str);
     clusters.retain(|cluster| seen.insert(cluster.to_string()));
-    let placement = sources.text(&table::PLACEMENT, Placement::from_str);
+    let mut placement = sources.text(&table::PLACEMENT, Placement::from_str);
+    // Between the two, precedence decides as for one setting: an Application may name a Placement although the sidecar has a
+    // TARGET_CLUSTER for the others.
+    match sources.kind(&table::CLUSTERS).cmp(&sources.kind(&table::PLACEMENT)) {
+        Ordering::Less => placement = None,
+        Ordering::Greater => clusters.clear(),
+        Ordering::Equal => {}
+    }
     let rollout = Rollout {
         kind: sources.value(&table::ROLLOUT, FromStr::from_str),
         max_concurrency: sources.text(&table::ROLLOUT_MAX_CONCURRENCY, FromStr::from_str),
@@ -329,7 +337,7 @@ fn target(sources: &mut Sources<'_>) -> Option<Target> {
         &table::ROLLOUT_PROGRESS_DEADLINE,
         &table::ROLLOUT_GROUPS,
     ];
-    if placement.is_none()
+    if sources.kind(&table::PLACEMENT) == SourceKind::Default
         && let Some(origin) = of_rollouts.into_iter().find_map(|setting| sources.origin(setting))
     {
         let line = format!("{origin}: a rollout needs a placement: set placement, or leave it out");
@@ -525,6 +533,40 @@ mod tests {
         let settings = resolve(args, &env).unwrap();
         assert_eq!(clusters(&settings), ["c"]);
         assert!(settings.source.selection.recurse);
+    }
+
+    #[test]
+    fn precedence_decides_between_clusters_and_placement() {
+        let placement = r#"{"name":"placement","string":"argocd/europe"}"#;
+        let rollout = r#"{"name":"rollout","string":"Progressive"}"#;
+        let target = |args: Arguments, parameters: &str, variable: &str| {
+            let parameters = format!("[{parameters}]");
+            let env = [
+                ("ARGOCD_APP_NAME", "shop"),
+                ("ARGOCD_APP_PARAMETERS", &parameters),
+                (variable, "eu1"),
+            ];
+            resolve(args, &env).map(|settings| match settings.target {
+                Target::Placement(placement) => placement.name.to_string(),
+                Target::Clusters(_) => clusters(&settings).join(","),
+            })
+        };
+        let none = Arguments::default;
+        assert_eq!(target(none(), placement, "TARGET_CLUSTER").unwrap(), "europe");
+        assert_eq!(
+            target(none(), placement, "ARGOCD_ENV_TARGET_CLUSTER").unwrap(),
+            "europe"
+        );
+        assert_eq!(target(none(), "", "TARGET_CLUSTER").unwrap(), "eu1");
+        let both = format!("{placement},{rollout}");
+        let args = typed(&[(&table::CLUSTERS, "us1")]);
+        assert_eq!(target(args, &both, "TARGET_CLUSTER").unwrap(), "us1");
+        let clusters_too = format!(r#"{placement},{{"name":"clusters","array":["us1"]}}"#);
+        assert!(
+            target(none(), &clusters_too, "TARGET_CLUSTER")
+                .unwrap_err()
+                .contains("both set")
+        );
     }
 
     #[test]

@@ -27,8 +27,24 @@ pub(super) struct Sources<'a> {
     pub(super) problems: Vec<String>,
 }
 
+/// The kinds of sources, in order of precedence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SourceKind {
+    /// A flag.
+    Flag,
+    /// A plugin parameter of the Application.
+    Parameter,
+    /// A plugin environment variable of the Application.
+    PluginEnv,
+    /// A variable of the sidecar, which is the same for all Applications.
+    Env,
+    /// The default.
+    Default,
+}
+
 /// The value given for a setting.
 struct GivenValue {
+    kind: SourceKind,
     /// The name of the source, for messages.
     origin: String,
     /// The texts, one or several; none is blank.
@@ -98,6 +114,11 @@ impl<'a> Sources<'a> {
     pub(super) fn origin(&mut self, setting: &Setting) -> Option<String> {
         let given = self.first_given(setting);
         (!given.texts.is_empty()).then_some(given.origin)
+    }
+
+    /// Returns the kind of the source of a setting.
+    pub(super) fn kind(&mut self, setting: &Setting) -> SourceKind {
+        self.first_given(setting).kind
     }
 
     /// Returns the name of the source that sets a setting to an empty text.
@@ -189,7 +210,9 @@ impl<'a> Sources<'a> {
         commas: bool,
         parse_key: impl Fn(&str) -> Result<K, E>,
     ) -> BTreeMap<K, String> {
-        let GivenValue { origin, texts, entries } = self.first_given(setting);
+        let GivenValue {
+            origin, texts, entries, ..
+        } = self.first_given(setting);
         let mut values = BTreeMap::new();
         let texts = texts.iter().flat_map(|text| {
             if entries {
@@ -218,16 +241,17 @@ impl<'a> Sources<'a> {
 
     /// Returns the texts from the source that wins, and its name.
     fn first_given(&mut self, setting: &Setting) -> GivenValue {
-        let given = |origin: String, texts: Vec<String>| -> Option<GivenValue> {
+        let given = |kind: SourceKind, origin: String, texts: Vec<String>| -> Option<GivenValue> {
             let texts: Vec<String> = texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
             (!texts.is_empty()).then_some(GivenValue {
+                kind,
                 origin,
                 texts,
                 entries: false,
             })
         };
         let flags = self.flags.of(setting).to_vec();
-        if let Some(given) = given(format!("--{}", setting.name), flags) {
+        if let Some(given) = given(SourceKind::Flag, format!("--{}", setting.name), flags) {
             return given;
         }
         if let Some(parameter) = self.parameters.get(setting.name) {
@@ -244,22 +268,23 @@ impl<'a> Sources<'a> {
             }
             texts.extend(parameter.array.iter().flatten().cloned());
             texts.extend(parameter.string.clone());
-            if let Some(given) = given(origin, texts) {
+            if let Some(given) = given(SourceKind::Parameter, origin, texts) {
                 return GivenValue { entries, ..given };
             }
         }
         for variable in setting.variables() {
             // The name without the prefix that argocd-cmp-server adds.
-            let origin = match variable.strip_prefix("ARGOCD_ENV_") {
-                Some(name) => format!("plugin env {name}"),
-                None => format!("env {variable}"),
+            let (kind, origin) = match variable.strip_prefix("ARGOCD_ENV_") {
+                Some(name) => (SourceKind::PluginEnv, format!("plugin env {name}")),
+                None => (SourceKind::Env, format!("env {variable}")),
             };
             let value = self.env.get(&*variable).cloned();
-            if let Some(given) = given(origin, value.into_iter().collect()) {
+            if let Some(given) = given(kind, origin, value.into_iter().collect()) {
                 return given;
             }
         }
         GivenValue {
+            kind: SourceKind::Default,
             origin: String::new(),
             texts: Vec::new(),
             entries: false,

@@ -29,35 +29,66 @@ pub(super) fn glob(text: &str) -> Result<Glob, String> {
     Glob::new(text).map_err(|error| format!("{text:?} is not a glob: {error}"))
 }
 
-/// Parses a number of bytes as a Kubernetes quantity in the usual formats for sizes: `500k`, `10M`, `20Mi`, `1G`, or plain.
+/// Parses a number of bytes as Argo CD and Kubernetes parse a quantity: `500k`, `10M`, `20Mi`, `0.5Gi`, `1e9`. A fraction of a byte
+/// counts as a byte.
 pub(super) fn quantity(text: &str) -> Result<u64, String> {
-    let (number, unit) = number_and_unit(text);
-    let factor: Option<u64> = match unit {
-        "" => Some(1),
-        "k" => Some(1000),
-        "Ki" => Some(1 << 10),
-        "M" => Some(1_000_000),
-        "Mi" => Some(1 << 20),
-        "G" => Some(1_000_000_000),
-        "Gi" => Some(1 << 30),
-        _ => None,
+    parsed_quantity(text).ok_or_else(|| format!("{text:?} is not a size: write it like 500k, 10M or 20Mi"))
+}
+
+fn parsed_quantity(text: &str) -> Option<u64> {
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let (number, suffix) = text.split_at(text.bytes().take_while(|byte| b"0123456789.".contains(byte)).count());
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{whole}{}", fraction.trim_end_matches('0'));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let number: u128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
+    let (factor, exponent) = factor_and_exponent(suffix)?;
+    let decimals = i32::try_from(fraction.trim_end_matches('0').len()).ok()?;
+    let number = number.checked_mul(factor)?;
+    let exponent = exponent.checked_sub(decimals)?;
+    let power = |exponent: u32| 10_u128.checked_pow(exponent);
+    let bytes = if exponent >= 0 {
+        number.checked_mul(power(exponent.unsigned_abs())?)?
+    } else {
+        number.div_ceil(power(exponent.unsigned_abs())?)
     };
-    let number: Option<u64> = number.parse().ok();
-    factor
-        .zip(number)
-        .and_then(|(factor, number)| number.checked_mul(factor))
-        .ok_or_else(|| format!("{text:?} is not a size: write it like 500k, 10M or 20Mi"))
+    u64::try_from(bytes).ok()
 }
 
-fn number_and_unit(text: &str) -> (&str, &str) {
-    text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
+/// Returns the factor and the power of ten of a quantity's suffix.
+fn factor_and_exponent(suffix: &str) -> Option<(u128, i32)> {
+    let (factor, exponent) = match suffix {
+        "" => (1, 0),
+        "Ki" => (1 << 10, 0),
+        "Mi" => (1 << 20, 0),
+        "Gi" => (1 << 30, 0),
+        "Ti" => (1 << 40, 0),
+        "Pi" => (1 << 50, 0),
+        "Ei" => (1 << 60, 0),
+        "n" => (1, -9),
+        "u" => (1, -6),
+        "m" => (1, -3),
+        "k" => (1, 3),
+        "M" => (1, 6),
+        "G" => (1, 9),
+        "T" => (1, 12),
+        "P" => (1, 15),
+        "E" => (1, 18),
+        _ => (1, suffix.strip_prefix(['e', 'E'])?.parse().ok()?),
+    };
+    Some((factor, exponent))
 }
 
-/// Replaces `$NAME` and `${NAME}` by Argo CD's variables of the Application, and `$$` by `$`; unknown variables are empty.
-/// Mirrors Argo CD's handling of Helm parameters and the paths of value files.
+/// Replaces `$NAME` and `${NAME}` by Argo CD's variables of the Application and by its plugin environment variables, and `$$` by
+/// `$`; unknown variables are empty. Mirrors Argo CD's handling of Helm parameters and the paths of value files, which is Go's
+/// `os.Expand`: `$1` and `$-` are variables, and of `${}` and an open `${` nothing is left.
 pub(super) fn expanded(text: &str, env: &Env) -> String {
     let value_of = |name: &str| {
-        let is_of_argo_cd = name.starts_with("ARGOCD_APP_") || name.starts_with("KUBE_");
+        let is_of_argo_cd = ["ARGOCD_APP_", "ARGOCD_ENV_", "KUBE_"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix));
         let value = env
             .get(name)
             .filter(|_| is_of_argo_cd && name != "ARGOCD_APP_PARAMETERS");
@@ -67,21 +98,37 @@ pub(super) fn expanded(text: &str, env: &Env) -> String {
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once('$') {
         whole.push_str(before);
-        let braced = behind.strip_prefix('{').and_then(|inner| inner.split_once('}'));
-        let length = behind
-            .bytes()
-            .take_while(|&byte| byte == b'_' || byte.is_ascii_alphanumeric());
-        let (name, after) = braced.unwrap_or_else(|| behind.split_at(length.count()));
-        if name.is_empty() {
-            whole.push('$');
-            rest = behind.strip_prefix('$').unwrap_or(behind);
-        } else {
-            whole.push_str(value_of(name));
-            rest = after;
+        let (name, after) = shell_name(behind);
+        match name {
+            Some("$") => whole.push('$'),
+            Some(name) => whole.push_str(value_of(name)),
+            None if after.len() == behind.len() => whole.push('$'),
+            None => {}
         }
+        rest = after;
     }
     whole.push_str(rest);
     whole
+}
+
+/// Returns the name of the variable behind a `$`, and the text behind it. Without a name, the text lacks what Go skips as malformed.
+fn shell_name(text: &str) -> (Option<&str>, &str) {
+    if let Some(braced) = text.strip_prefix('{') {
+        return match braced.split_once('}') {
+            Some(("", after)) => (None, after),
+            Some((name, after)) => (Some(name), after),
+            None => (None, braced),
+        };
+    }
+    let is_special = |byte: &u8| b"*#$@!?-0123456789".contains(byte);
+    let length = if text.as_bytes().first().is_some_and(is_special) {
+        1
+    } else {
+        let is_of_name = |byte: &u8| *byte == b'_' || byte.is_ascii_alphanumeric();
+        text.bytes().take_while(is_of_name).count()
+    };
+    let (name, after) = text.split_at(length);
+    ((!name.is_empty()).then_some(name), after)
 }
 
 #[cfg(test)]
@@ -93,7 +140,25 @@ mod tests {
         assert_eq!(quantity("10M"), Ok(10_000_000));
         assert_eq!(quantity("1Ki"), Ok(1024));
         assert_eq!(quantity("7"), Ok(7));
-        for bad in ["", "M", "-1", "1.5M", "99999999999999999999", "99999999999G"] {
+        assert_eq!(quantity("0.5Gi"), Ok(1 << 29));
+        assert_eq!(quantity("+1.50e3"), Ok(1500));
+        assert_eq!(quantity(".1"), Ok(1), "rounded up");
+        assert_eq!(quantity("1."), Ok(1));
+        assert_eq!(quantity("1500m"), Ok(2));
+        assert_eq!(quantity("16E"), Ok(16_000_000_000_000_000_000));
+        for bad in [
+            "",
+            ".",
+            "M",
+            "-1",
+            "1.5.M",
+            "1 M",
+            "1mi",
+            "1e",
+            "99999999999999999999",
+            "99999999999G",
+            "1e999999999",
+        ] {
             assert!(quantity(bad).is_err(), "{bad}");
         }
     }
@@ -104,6 +169,7 @@ mod tests {
             ("ARGOCD_APP_NAME", "shop"),
             ("PATH", "/bin"),
             ("ARGOCD_APP_PARAMETERS", "[]"),
+            ("ARGOCD_ENV_REGION", "eu"),
         ];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         for (text, expected) in [
@@ -112,7 +178,13 @@ mod tests {
             ("$PATH${PATH}$ARGOCD_APP_PARAMETERS$NONE", ""),
             ("100$", "100$"),
             ("$$ARGOCD_APP_NAME", "$ARGOCD_APP_NAME"),
-            ("a$-b${", "a$-b${"),
+            ("${$}ARGOCD_APP_NAME", "$ARGOCD_APP_NAME"),
+            ("${ARGOCD_ENV_REGION}", "eu"),
+            ("pa$1word", "paword"),
+            ("p$!x", "px"),
+            ("a$-b", "ab"),
+            ("a${}b${", "ab"),
+            ("a$.b$é", "a$.b$é"),
             ("plain", "plain"),
         ] {
             assert_eq!(expanded(text, &env), expected, "{text}");
