@@ -24,6 +24,22 @@ impl GitRepository {
         Ok(repository)
     }
 
+    /// Clones the repository at `source` as a user does: its HEAD, without changes that are not committed. The branch is `main`.
+    pub fn clone_of(source: &Path) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("testbed-git-").tempdir()?;
+        let clone = Self { folder };
+        let source = format!("file://{}", source.display());
+        // CI runs as root on the checkout of another user.
+        let upload_pack = "--upload-pack=git -c safe.directory=* upload-pack";
+        clone.git(&["clone", "--quiet", upload_pack, &source, "."])?;
+        ensure!(
+            clone.git(&["rev-parse", "--is-shallow-repository"])? == "false",
+            "{source} is a shallow clone, from which Argo CD cannot fetch: run git fetch --unshallow"
+        );
+        clone.git(&["checkout", "--quiet", "-B", "main"])?;
+        Ok(clone)
+    }
+
     /// Returns the URL for Argo CD, `file:///…`.
     #[must_use]
     pub fn url(&self) -> String {
@@ -106,5 +122,17 @@ mod tests {
             "a/b.yaml\nc.yaml"
         );
         assert_eq!(git.git(&["ls-tree", "-r", "--name-only", &second]).unwrap(), "c.yaml");
+    }
+
+    #[test]
+    fn clone_has_the_committed_files_only() {
+        let git = GitRepository::new().unwrap();
+        let commit = git.commit(&[("a.yaml", "committed")]).unwrap();
+        fs::write(git.path().join("a.yaml"), "changed").unwrap();
+        fs::write(git.path().join("b.yaml"), "new").unwrap();
+        let clone = GitRepository::clone_of(git.path()).unwrap();
+        assert_eq!(fs::read_to_string(clone.path().join("a.yaml")).unwrap(), "committed");
+        assert!(!clone.path().join("b.yaml").exists());
+        assert_eq!(clone.git(&["rev-parse", "main"]).unwrap(), commit);
     }
 }
