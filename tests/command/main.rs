@@ -26,5 +26,6 @@ mod shipped_files;
 mod status;
 mod summary;
 mod supply_chain;
+mod tracked_files;
 #[path = "../common/works.rs"]
 mod works;
