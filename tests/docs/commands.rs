@@ -37,6 +37,22 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("cargo xtask test", "it runs these tests"),
     ("cargo build", "a test builds nothing"),
     (
+        "export REPOSITORY=https://git.example.com/ours/argocd-ocm-cmp.git REGISTRY=registry.example.com/ours",
+        "tests/docs/shell.rs sets these variables",
+    ),
+    (
+        "git clone \"$REPOSITORY\" argocd-ocm-cmp && cd argocd-ocm-cmp",
+        "the hub's commands begin in such a clone",
+    ),
+    (
+        "docker build --push --build-arg VERSION=0.1.0 --tag \"$REGISTRY/argocd-ocm-cmp:0.1.0\" .",
+        "the machine may have no Docker and no registry; .ci/image builds the program and the last stage of the image",
+    ),
+    (
+        "cargo build --release && export PATH=\"$PWD/target/release:$PATH\"",
+        "a test builds nothing: the program that cargo has built for it is on the PATH",
+    ),
+    (
         "cargo run -p testbed -- up --plugin-bin target/debug/argocd-ocm-cmp",
         "it runs until a signal stops it; tests/docs/quick_start.rs runs the built testbed",
     ),

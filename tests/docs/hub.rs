@@ -1,6 +1,7 @@
-//! Runs the commands that need a hub, in the order in which a user would run them: on a real hub with Argo CD, the plugin and the
-//! controller, and a managed cluster.
+//! Runs the commands that need a hub, in the order in which a user would run them: in a clone of the repository, which is also the
+//! repository that Argo CD reads, on a real hub with Argo CD, the plugin and the controller, and a managed cluster.
 
+use crate::applications;
 use crate::commands::{Runs, Shown, commands, runs};
 use crate::kubelet::Kubelet;
 use crate::page::root;
@@ -32,8 +33,6 @@ const SCENES: &[&str] = &[
     "docs/pull.md#argo-cd-on-managed-clusters",
     "docs/migration.md#argo-cd-on-clusters",
     "docs/pull.md#a-report-for-each-applicationset",
-    "docs/cluster-secrets.md#a-secret-for-each-cluster",
-    "docs/clusters.md#an-application-for-each-cluster-of-a-placement",
     "docs/gitopscluster.md#registering-clusters",
     "docs/argocd-agent.md#installing",
     "docs/migration.md#from-the-proof-of-concept",
@@ -45,10 +44,6 @@ const NOT_COMPARED: &[(&str, &str)] = &[
     (
         "kubectl -n argocd describe application guestbook",
         "this hub has no second, broken cluster",
-    ),
-    (
-        "kubectl -n argocd get applications",
-        "OCM's placement controller does not run here; tests/with_argocd/applicationset.rs tests this",
     ),
     (
         "kubectl get appsetreports -n argocd",
@@ -68,6 +63,9 @@ const NOT_COMPARED: &[(&str, &str)] = &[
     ),
 ];
 
+/// The interval of Argo CD's comparisons in seconds, which is its default.
+const RESYNC: u32 = 120;
+
 /// The delay before a command is retried.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 
@@ -77,14 +75,14 @@ fn every_hub_command_belongs_to_a_scene() {
     let for_hub = || all.iter().filter(|it| runs(&it.text) == Some(Runs::OnHub));
     for command in for_hub() {
         assert!(
-            SCENES.contains(&&*command.section),
+            SCENES.contains(&&*command.section) || applications::SCENES.contains(&&*command.section),
             "{}: {} is not run: add {} to the scenes",
             command.location,
             command.text,
             command.section
         );
     }
-    for scene in SCENES {
+    for scene in SCENES.iter().chain(&applications::SCENES) {
         assert!(
             for_hub().any(|it| it.section == *scene),
             "{scene} has no command for a hub"
@@ -104,21 +102,21 @@ async fn hub_commands_behave_as_documented() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
-    let git = GitRepository::new()?;
-    git.commit_folder(&root().join("guestbook"), "guestbook")?;
     let hub = Hub::start().await?;
+    let cloning = Instant::now();
+    let clone = GitRepository::clone_of(&root())?;
     let (cluster1, started) = tokio::join!(
         hub.add_managed_cluster("cluster1", ManagedClusterOptions::default()),
-        hub.start_argocd(argocd()?)
+        hub.start_argocd(argocd(&clone, "plugin-of-the-pages", &shipped_policy()?)?)
     );
     started?;
     let cluster1 = cluster1?;
     for name in ["eu1", "us1", "prod-eu"] {
         hub.declare_managed_cluster(name).await?;
     }
-    let shell = Shell::new(&git.url());
+    let shell = Shell::in_clone(&clone);
     let programs = programs(shell.folder())?;
-    let kubeconfig = kubeconfig(shell.folder(), &hub, &cluster1)?;
+    let kubeconfig = kubeconfig(shell.folder(), &hub, &[&cluster1])?;
     let shell = shell.with_cluster(kubeconfig, &[&programs, Parts::ensure()?.tools()]);
     // A typical Argo CD, applied without --server-side: one of its settings, and argocd-server, which the testbed lacks. The works
     // are those of an earlier state of the folder shop.
@@ -162,6 +160,10 @@ async fn hub_commands_behave_as_documented() -> Result<()> {
             errors.extend(run(&shell, command).await.err());
             kubelet.sync(&hub).await?;
         }
+        if *scene == applications::QUICK_START {
+            errors.extend(applications::wait_until_healthy(&hub, &["guestbook"]).await.err());
+            println!("from git clone to a healthy guestbook: {:?}", cloning.elapsed());
+        }
     }
     let config_map = hub
         .get(&ObjectRef::config_map("argocd", "argocd-cm"))
@@ -182,7 +184,7 @@ async fn hub_commands_behave_as_documented() -> Result<()> {
 
 /// Runs a command until its exit code and output match the page. Queries may have to wait for changes in progress; commands that
 /// change something succeed at once.
-async fn run(shell: &Shell, command: &Shown) -> Result<()> {
+pub(crate) async fn run(shell: &Shell, command: &Shown) -> Result<()> {
     let is_query = [" get ", " describe "].iter().any(|it| command.text.contains(it))
         || command.text.starts_with("argocd-ocm-cmp ");
     let holds = |outcome: &Outcome| {
@@ -211,40 +213,47 @@ async fn run(shell: &Shell, command: &Shown) -> Result<()> {
     }
 }
 
-/// Returns Argo CD with the plugin, as its sidecar mounts it.
-fn argocd() -> Result<ArgoCd> {
-    let config = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plugin-of-the-pages");
+/// Returns Argo CD with the plugin of the clone, as its sidecar mounts it, with this policy.
+pub(crate) fn argocd(clone: &GitRepository, folder: &str, policy_text: &str) -> Result<ArgoCd> {
+    let config = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder);
     fs::create_dir_all(&config)?;
-    fs::copy(root().join("plugin.yaml"), config.join("plugin.yaml"))?;
+    fs::copy(clone.path().join("plugin.yaml"), config.join("plugin.yaml"))?;
     let programs = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
         .parent()
         .context("the program has no parent folder")?;
-    // The policy that a new installation mounts.
-    let shipped = fs::read_to_string(root().join("deploy/policy_cm.yaml"))?;
-    let (_, policy) = shipped.split_once("  policy.yaml: |\n").context("a policy")?;
-    let lines: Vec<_> = policy
-        .lines()
-        .map(|line| line.strip_prefix("    ").unwrap_or(line))
-        .collect();
-    fs::write(config.join("policy.yaml"), lines.join("\n"))?;
-    let file = config.join("policy.yaml").display().to_string();
-    Ok(ArgoCd::with_plugin(Plugin {
-        environment: vec![("ARGOCD_OCM_CMP_POLICY_FILE".to_owned(), file)],
-        ..Plugin::new(config, programs)
-    }))
+    let policy = config.join("policy.yaml");
+    fs::write(&policy, policy_text)?;
+    Ok(ArgoCd {
+        resync: RESYNC,
+        account: Some("argocd-application-controller".to_owned()),
+        ..ArgoCd::with_plugin(Plugin {
+            environment: vec![("ARGOCD_OCM_CMP_POLICY_FILE".to_owned(), policy.display().to_string())],
+            ..Plugin::new(config, programs)
+        })
+    })
 }
 
-/// Creates a kubeconfig for the hub, with the managed cluster as another context.
-fn kubeconfig(folder: &Path, hub: &Hub, cluster: &ManagedCluster) -> Result<PathBuf> {
+/// Returns the policy that a new installation mounts.
+pub(crate) fn shipped_policy() -> Result<String> {
+    let shipped = fs::read_to_string(root().join("deploy/policy_cm.yaml"))?;
+    let (_, policy) = shipped.split_once("  policy.yaml: |\n").context("a policy")?;
+    let lines = policy.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
+    Ok(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// Creates a kubeconfig for the hub, with the managed clusters as other contexts.
+pub(crate) fn kubeconfig(folder: &Path, hub: &Hub, clusters: &[&ManagedCluster]) -> Result<PathBuf> {
     let mut all: Value = serde_json::from_str(&fs::read_to_string(hub.kubeconfig_path())?)?;
-    let other: Value = serde_json::from_str(&fs::read_to_string(cluster.kubeconfig_path())?)?;
-    for list in ["clusters", "users", "contexts"] {
-        let mut item = other[list][0].clone();
-        item["name"] = json!(cluster.name());
-        if list == "contexts" {
-            item["context"]["user"] = json!(cluster.name());
+    for cluster in clusters {
+        let other: Value = serde_json::from_str(&fs::read_to_string(cluster.kubeconfig_path())?)?;
+        for list in ["clusters", "users", "contexts"] {
+            let mut item = other[list][0].clone();
+            item["name"] = json!(cluster.name());
+            if list == "contexts" {
+                item["context"]["user"] = json!(cluster.name());
+            }
+            all[list].as_array_mut().context("a list")?.push(item);
         }
-        all[list].as_array_mut().context("a list")?.push(item);
     }
     let path = folder.join("kubeconfig");
     fs::write(&path, all.to_string())?;

@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
-use testbed::{Part, Parts};
+use testbed::{GitRepository, Part, Parts};
 
 /// The files that a page shows as the first YAML of a section, and then names in a command.
 const OF_PAGES: &[(&str, &str)] = &[
@@ -23,9 +23,13 @@ const REPOSITORY: &str = "https://github.com/argocd-ocm-cmp/argocd-ocm-cmp.git";
 
 /// A folder with the files that the commands of the pages need, and the `PATH`.
 pub(crate) struct Shell {
-    folder: TempDir,
+    folder: PathBuf,
     path: Vec<PathBuf>,
     kubeconfig: Option<PathBuf>,
+    /// Shell variables that the README tells its readers to set, as lines of a script.
+    variables: String,
+    /// Deletes the folder with the shell, unless it is a clone.
+    scratch: Option<TempDir>,
 }
 
 /// The result of a command.
@@ -40,9 +44,10 @@ impl Shell {
     /// Creates a shell in a new folder: with the shipped files, in which `repository` replaces their repository, with the folders
     /// of tests/data/docs, and with the files that pages show.
     pub(crate) fn new(repository: &str) -> Self {
-        let folder = TempDir::new().expect("a scratch folder");
+        let scratch = TempDir::new().expect("a scratch folder");
+        let folder = scratch.path();
         for part in ["", "deploy", "examples"] {
-            let to = folder.path().join(part);
+            let to = folder.join(part);
             fs::create_dir_all(&to).expect("a folder");
             for entry in fs::read_dir(root().join(part)).expect("a folder of the repository") {
                 let path = entry.expect("an entry").path();
@@ -53,8 +58,23 @@ impl Shell {
                 }
             }
         }
-        testbed::copy(&root().join("guestbook"), &folder.path().join("guestbook")).expect("a copy");
-        testbed::copy(&root().join("tests/data/docs"), folder.path()).expect("a copy");
+        testbed::copy(&root().join("guestbook"), &folder.join("guestbook")).expect("a copy");
+        let mut shell = Self::in_folder(folder.to_owned());
+        shell.scratch = Some(scratch);
+        shell
+    }
+
+    /// Creates a shell in a clone of the repository, whose files stay as they are, with the folders of tests/data/docs and the files
+    /// that pages show beside them.
+    pub(crate) fn in_clone(clone: &GitRepository) -> Self {
+        Self {
+            variables: format!("REPOSITORY={} REGISTRY=registry.example.com/ours\n", clone.url()),
+            ..Self::in_folder(clone.path().to_owned())
+        }
+    }
+
+    fn in_folder(folder: PathBuf) -> Self {
+        testbed::copy(&root().join("tests/data/docs"), &folder).expect("a copy");
         let pages = pages();
         for (file, section) in OF_PAGES {
             let (path, anchor) = section.split_once('#').expect("a section");
@@ -64,13 +84,15 @@ impl Shell {
                 .iter()
                 .filter(|it| it.section == anchor && it.language == "yaml");
             let block = blocks.next().unwrap_or_else(|| panic!("{section} shows no {file}"));
-            fs::write(folder.path().join(file), &block.text).expect("a file");
+            fs::write(folder.join(file), &block.text).expect("a file");
         }
         let program = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
         Self {
             folder,
             path: vec![program.parent().expect("a parent folder").to_owned()],
             kubeconfig: None,
+            variables: String::new(),
+            scratch: None,
         }
     }
 
@@ -83,12 +105,13 @@ impl Shell {
 
     /// Returns the folder in which commands run.
     pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
+        &self.folder
     }
 
     /// Runs a command as typed.
     pub(crate) fn run(&self, text: &str) -> Outcome {
-        bash(text, self.folder(), &self.path, self.kubeconfig.as_deref())
+        let script = format!("{}{text}", self.variables);
+        bash(&script, self.folder(), &self.path, self.kubeconfig.as_deref())
     }
 }
 
