@@ -10,6 +10,7 @@
 mod applications;
 mod cli;
 mod commands;
+mod differences;
 mod doctor;
 #[path = "../common/expected.rs"]
 mod expected;
