@@ -242,3 +242,14 @@ fn output_does_not_depend_on_file_creation_order() {
     assert!(printed.starts_with("exit code: 0\n"));
     assert_eq!(printed, run(other.path(), &[]));
 }
+
+#[test]
+fn long_names_do_not_hide_the_message() {
+    let name = "n".repeat(4_000_000);
+    let folder = folder(&[("a.yaml", config_map(&name, "  k: v\n") + "immutabel: true\n")]);
+    let printed = run(folder.path(), &["--validate=strict"]);
+    assert!(printed.len() < 5_000, "{} bytes", printed.len());
+    let start = "exit code: 1\n----- stdout -----\n----- stderr -----\nerror: a.yaml:7: document 1: ConfigMap nnn";
+    assert!(printed.starts_with(start), "{printed}");
+    assert!(printed.contains("did you mean immutable?"), "{printed}");
+}

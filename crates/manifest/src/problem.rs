@@ -1,13 +1,19 @@
 //! Problems of the input: one line each, and the same on every run.
 
-use crate::text::one_line;
+use crate::text::{one_line, without_middle};
 use std::fmt;
 use std::io;
 use std::num::NonZeroU32;
 
-/// The maximum number of problems in a message; the others are counted. Argo CD stores the whole text in a condition of the
-/// Application, which must fit in etcd.
+/// The maximum number of problems in a message; the others are counted.
 const MAX_PROBLEMS: usize = 1000;
+
+/// The maximum number of bytes of a problem. A name or a key in it may be as long as a file.
+const LINE_MAX: usize = 4_000;
+
+/// The number of bytes after which further problems are only counted. Argo CD stores the whole text in a condition of the Application,
+/// and again in the result of a sync; both must fit in etcd with the rest of the Application, in 1.5 MiB.
+const MESSAGE_MAX: usize = 250_000;
 
 /// One or more problems, each a line without a line break.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,11 +42,20 @@ impl Problems {
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut printed = 0;
+        let mut bytes = 0;
         for line in self.0.iter().take(MAX_PROBLEMS) {
             // A name or key from a manifest may contain line breaks; each problem must stay one line.
-            writeln!(f, "error: {}", one_line(line))?;
+            let line = without_middle(line, LINE_MAX);
+            let line = one_line(&line);
+            bytes += line.len();
+            if bytes > MESSAGE_MAX {
+                break;
+            }
+            writeln!(f, "error: {line}")?;
+            printed += 1;
         }
-        match self.0.len().saturating_sub(MAX_PROBLEMS) {
+        match self.0.len() - printed {
             0 => Ok(()),
             1 => writeln!(f, "error: and 1 more problem"),
             more => writeln!(f, "error: and {more} more problems"),
@@ -91,6 +106,27 @@ mod tests {
     fn problem_is_one_line_without_control_characters() {
         let problem = Problems::one("a\n\u{1b}[2Jb\u{2028}\u{202e}c");
         assert_eq!(problem.to_string(), "error: a  [2Jb  c\n");
+    }
+
+    #[test]
+    fn long_problems_keep_their_start_and_their_end() {
+        let name = "n".repeat(4_000_000);
+        let message = Problems::one(format!("a.yaml:1: Pod {name}: it is wrong: remove it")).to_string();
+        assert!(message.len() < 4_100, "{}", message.len());
+        assert!(message.starts_with("error: a.yaml:1: Pod nnn"), "{message}");
+        assert!(message.ends_with("nnn: it is wrong: remove it\n"), "{message}");
+    }
+
+    #[test]
+    fn all_problems_together_fit_into_an_application() {
+        let lines = vec!["\n".repeat(5_000); 100];
+        let message = Problems::or(lines, ()).unwrap_err().to_string();
+        assert!(message.len() < 260_000, "{}", message.len());
+        assert!(
+            message.ends_with("error: and 38 more problems\n"),
+            "{}",
+            &message[message.len() - 40..]
+        );
     }
 
     #[test]

@@ -32,6 +32,20 @@ pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
     format!("{}…", &text[..end]).into()
 }
 
+/// Replaces the middle of a text by a mark if it has more than `max` bytes: both its start and its end are kept.
+#[must_use]
+pub fn without_middle(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max {
+        return text.into();
+    }
+    let kept = max.saturating_sub('…'.len_utf8());
+    let is_boundary = |at: &usize| text.is_char_boundary(*at);
+    let end = (0..=kept.div_ceil(2)).rev().find(is_boundary).unwrap_or(0);
+    let start = text.len().saturating_sub(kept / 2);
+    let start = (start..text.len()).find(is_boundary).unwrap_or(text.len());
+    format!("{}…{}", &text[..end], &text[start..]).into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +66,13 @@ mod tests {
         assert_eq!(shortened("äöüä", 6), "ä…");
         assert_eq!(shortened("abcdefg", 6), "abc…");
         assert!(matches!(shortened("abcdef", 6), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn without_middle_keeps_start_and_end_between_characters() {
+        assert!(matches!(without_middle("abcdefg", 7), Cow::Borrowed(_)));
+        assert_eq!(without_middle("abcdefgh", 7), "ab…gh");
+        assert_eq!(without_middle("äöüäöü", 9), "ä…ü");
+        assert_eq!(without_middle("abcdefgh", 0), "…");
     }
 }
