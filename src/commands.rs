@@ -25,6 +25,7 @@ use generate::{Generated, generate, policy, print};
 use manifest::problem::{Problems, plain};
 use manifest::text::one_line;
 use ocm::ownership::Ownership;
+use std::ffi::OsString;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,6 +67,30 @@ pub fn run(command: Command, env: &Env) -> Exit {
         },
         Command::Version => show("version", &Cli::command().render_version()),
     }
+}
+
+/// Returns the environment variables.
+///
+/// # Errors
+/// Returns an error with each variable that is not UTF-8. If it were ignored, a setting of the administrator could be missing, such as
+/// the file of the policy.
+pub fn environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<Env, Problems> {
+    let mut env = Env::new();
+    let mut problems = Vec::new();
+    for (name, value) in variables {
+        match (name.into_string(), value.into_string()) {
+            (Ok(name), Ok(value)) => {
+                env.insert(name, value);
+            }
+            (name, _) => {
+                let name = name.unwrap_or_else(|name| name.to_string_lossy().into_owned());
+                problems.push(format!(
+                    "the environment variable {name} is not UTF-8: correct its value, or unset it"
+                ));
+            }
+        }
+    }
+    Problems::or(problems, env)
 }
 
 /// Returns the exit code of a command that did not complete.

@@ -17,9 +17,13 @@ fn main() -> ExitCode {
     completion::complete_if_called();
     let command = Cli::parse().command;
     let Exit(failure) = commands::failure(&command);
-    let env = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
+    let env = match commands::environment(std::env::vars_os()) {
+        Ok(env) => env,
+        Err(problems) => {
+            let _ = commands::fail(&problems.to_string());
+            return ExitCode::from(failure);
+        }
+    };
     // The parser recurses on deeply nested documents, for which the stack of the first thread may be too small. The process exits
     // when the work is done: freeing the large stack first would only cost time.
     let run = thread::Builder::new().stack_size(yaml::STACK).spawn(move || {

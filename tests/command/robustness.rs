@@ -1,9 +1,11 @@
 //! Tests of extreme inputs and environments: no panic, no hang, no partial output, and no disproportionate memory.
 
 use crate::program::{program_with, transcript};
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -241,6 +243,19 @@ fn output_does_not_depend_on_file_creation_order() {
     let printed = run(one.path(), &[]);
     assert!(printed.starts_with("exit code: 0\n"));
     assert_eq!(printed, run(other.path(), &[]));
+}
+
+#[test]
+fn a_variable_that_is_not_utf8_is_an_error() {
+    let folder = folder(&[("a.yaml", config_map("a", "  k: v\n"))]);
+    let output = program_with(folder.path(), WORDS)
+        .env("ARGOCD_OCM_CMP_POLICY_FILE", OsStr::from_bytes(b"/policy\xff"))
+        .output()
+        .expect("the program runs");
+    assert_eq!(
+        transcript(&output),
+        refused("the environment variable ARGOCD_OCM_CMP_POLICY_FILE is not UTF-8: correct its value, or unset it")
+    );
 }
 
 #[test]
