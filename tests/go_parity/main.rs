@@ -10,12 +10,14 @@
     reason = "clippy.toml restricts the program; tests may read files and the environment, and print"
 )]
 
+mod agent;
 mod answer;
 mod corpus;
 mod fuzz;
 mod globs;
 mod limits;
 mod make;
+mod manifests;
 mod oracle;
 mod output;
 mod real_files;

@@ -13,14 +13,25 @@ pub(crate) struct Oracle {
 impl Oracle {
     /// Starts one of its subcommands. Returns `None` without Go, and fails then in CI.
     pub(crate) fn start(command: &str) -> Option<Self> {
-        let program = program()?;
-        let process = Command::new(program)
-            .arg(command)
+        static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+        let program = PROGRAM.get_or_init(|| built("oracle", ".", &[])).as_deref()?;
+        Some(Self::run(Command::new(program).arg(command)))
+    }
+
+    /// Starts the work agent. It has the versions of the agent of the test bed, and shares its compiled packages.
+    pub(crate) fn start_agent() -> Option<Self> {
+        let options = ["-modfile=../../testbed/go/ocm/go.mod", "-gcflags=all=-dwarf=false"];
+        let program = built("oracle-agent", "agent", &options)?;
+        Some(Self::run(&mut Command::new(program)))
+    }
+
+    fn run(command: &mut Command) -> Self {
+        let process = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("the oracle starts");
-        Some(Self { process })
+        Self { process }
     }
 
     /// Sends many inputs, and returns the responses in the same order.
@@ -78,22 +89,19 @@ pub(crate) fn is_go_available() -> bool {
     false
 }
 
-/// Builds the oracle, once.
-fn program() -> Option<&'static Path> {
-    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let build = || {
-        if !is_go_available() {
-            return None;
-        }
-        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("oracle");
-        let built = Command::new("go")
-            .args(["build", "-buildvcs=false", "-o"])
-            .arg(&program)
-            .arg(".")
-            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle"))
-            .status();
-        assert!(built.is_ok_and(|status| status.success()), "the oracle does not build");
-        Some(program)
-    };
-    PROGRAM.get_or_init(build).as_deref()
+/// Builds the program in a folder of the oracle.
+fn built(name: &str, folder: &str, options: &[&str]) -> Option<PathBuf> {
+    if !is_go_available() {
+        return None;
+    }
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let built = Command::new("go")
+        .args(["build", "-buildvcs=false", "-o"])
+        .arg(&program)
+        .args(options)
+        .arg(".")
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle").join(folder))
+        .status();
+    assert!(built.is_ok_and(|status| status.success()), "{name} does not build");
+    Some(program)
 }

@@ -2,8 +2,9 @@
 
 use crate::app::App;
 use crate::health_check;
+use crate::mistakes::comparison_error;
 use crate::stage::{Stage, stage};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::Value;
 use testbed::ObjectRef;
 
@@ -45,6 +46,54 @@ async fn executor_decides_permissions_of_a_work() -> Result<()> {
     app.end().await?;
     cluster1.wait_gone(&config_map).await
 }
+
+/// The agent checks the permissions of the executor for the ConfigMap, but its strategy `Update` decodes the ClusterRoleBinding.
+#[tokio::test]
+async fn a_manifest_that_the_agent_takes_for_another_is_refused() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let Stage { hub, cluster1, .. } = stage;
+    let name = "two-readings";
+    cluster1.create_namespace(name).await?;
+    let account = RIGHTS.replace("executor", name);
+    cluster1.apply_yaml(&format!(
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: deployer, namespace: {name}}}\n---{account}"
+    ))?;
+    let executor = format!("{name}/deployer");
+    let settings: &[(&str, &[&str])] = &[("executor", &[&executor])];
+    let good = "{apiVersion: v1, kind: ConfigMap, metadata: {name: takeover}, data: {colour: green}}";
+    let app = App::start(stage, name, settings, &[("config.yaml", good)]).await?;
+    app.applied().await?;
+
+    app.push(&[("config.yaml", TAKEOVER)]).await?;
+    let shown = hub.refresh_application(name, "hard").await?;
+    let shown = comparison_error(&shown).context("a ComparisonError")?;
+    let expected = "config.yaml:4: document 1: ConfigMap takeover: decoders that ignore case read the key \"apiVer\\u{17f}ion\" as \
+                    apiVersion: remove it";
+    assert!(shown.contains(expected), "{shown}");
+    assert!(
+        cluster1
+            .get(&ObjectRef::cluster(
+                "rbac.authorization.k8s.io/v1",
+                "ClusterRoleBinding",
+                "takeover"
+            ))
+            .await?
+            .is_none()
+    );
+    app.end().await
+}
+
+const TAKEOVER: &str = "
+apiVersion: v1
+kind: ConfigMap
+\"apiVer\\u017fion\": rbac.authorization.k8s.io/v1
+\"\\u212aind\": ClusterRoleBinding
+metadata:
+  name: takeover
+  annotations: {argocd-ocm-cmp.github.io/update-strategy: Update}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: ServiceAccount, name: deployer, namespace: two-readings}]
+";
 
 fn contains(text: &Value, part: &str) -> bool {
     text.as_str().is_some_and(|text| text.contains(part))

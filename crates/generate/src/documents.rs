@@ -1,5 +1,6 @@
 //! Parses the objects of one file as Argo CD does: selects the documents that are manifests, and flattens lists.
 
+use super::identity;
 use super::object::{Fault, Object, Source};
 use super::schema::{self, FieldValidation};
 use manifest::value::{Map, Value};
@@ -113,7 +114,7 @@ impl<'a> DocumentReader<'a> {
                 let source = self.source(1, 1);
                 match manifest(value) {
                     Ok(fields) => self.add(fields, source),
-                    Err(why) => self.refuse(source, &why),
+                    Err(NoManifest { why, .. }) => self.refuse(source, &why),
                 }
             }
             Err(error) => self.refuse(self.source(error.line, error.document), &error.message),
@@ -126,15 +127,19 @@ impl<'a> DocumentReader<'a> {
         for document in yaml::documents(text) {
             let (source, found) = match document {
                 Ok(document) => (self.source(document.line, document.number), manifest(document.value)),
-                Err(error) => (self.source(error.line, error.document), Err(error.message.to_string())),
+                Err(error) => (
+                    self.source(error.line, error.document),
+                    Err(NoManifest::new(error.message)),
+                ),
             };
             match found {
                 Ok(fields) => {
                     manifests += 1;
                     self.add(fields, source);
                 }
-                Err(why) => {
-                    let is_no_manifest = manifests == 0 && !MANIFEST_MARKS.iter().all(|mark| text.contains(mark));
+                Err(NoManifest { why, is_meant }) => {
+                    let has_marks = is_meant || MANIFEST_MARKS.iter().all(|mark| text.contains(mark));
+                    let is_no_manifest = manifests == 0 && !has_marks;
                     if !(is_no_manifest && self.may_be_no_manifest) {
                         self.refuse(source, &why);
                     }
@@ -160,11 +165,15 @@ impl<'a> DocumentReader<'a> {
             && fields.get("status").is_none();
         match fields.remove("items") {
             Some(Value::List(items)) => {
+                if let Err(fault) = identity::check_list_keys(&fields) {
+                    let source = self.at_field(source, &fault.path());
+                    self.refuse(source, &fault.to_string());
+                }
                 for (at, item) in items.into_iter().enumerate() {
                     let source = source.item(at);
                     match manifest(item) {
                         Ok(fields) => self.add_one(fields, source),
-                        Err(why) => self.refuse(source, &why),
+                        Err(NoManifest { why, .. }) => self.refuse(source, &why),
                     }
                 }
             }
@@ -228,17 +237,40 @@ impl<'a> DocumentReader<'a> {
     }
 }
 
+/// The reason why a document is not a manifest.
+struct NoManifest {
+    why: String,
+    /// True if it was certainly meant as one.
+    is_meant: bool,
+}
+
+impl NoManifest {
+    fn new(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            is_meant: false,
+        }
+    }
+}
+
 /// Returns the fields of a manifest.
-fn manifest(value: Value<'_>) -> Result<Map<'_>, String> {
+fn manifest(value: Value<'_>) -> Result<Map<'_>, NoManifest> {
     let Value::Map(fields) = value else {
-        return Err(format!("it is {}, not a Kubernetes object", value.type_name()));
+        let why = format!("it is {}, not a Kubernetes object", value.type_name());
+        return Err(NoManifest::new(why));
     };
     match fields.get("kind") {
         Some(Value::String(kind)) if !kind.is_empty() => {}
         None | Some(Value::Null | Value::String(_)) => {
-            return Err(Fault::Missing("kind").to_string());
+            return Err(match identity::check_list_keys(&fields) {
+                Err(fault) => NoManifest {
+                    why: fault.to_string(),
+                    is_meant: fields.get("apiVersion").is_some() && fields.get("metadata").is_some(),
+                },
+                Ok(()) => NoManifest::new(Fault::Missing("kind").to_string()),
+            });
         }
-        Some(other) => return Err(format!("kind is {}, not text", other.type_name())),
+        Some(other) => return Err(NoManifest::new(format!("kind is {}, not text", other.type_name()))),
     }
     let of_kustomize = |api_version: &str| api_version.starts_with("kustomize.config.k8s.io/");
     if fields
@@ -246,7 +278,9 @@ fn manifest(value: Value<'_>) -> Result<Map<'_>, String> {
         .and_then(Value::as_str)
         .is_some_and(of_kustomize)
     {
-        return Err("it is a file of Kustomize, which no cluster serves: exclude it".to_owned());
+        return Err(NoManifest::new(
+            "it is a file of Kustomize, which no cluster serves: exclude it",
+        ));
     }
     Ok(fields)
 }

@@ -24,6 +24,7 @@ pub mod env;
 pub mod feedback_watch;
 pub mod health_rules;
 pub mod hooks;
+mod identity;
 pub mod load;
 pub mod manifest_configs;
 pub mod manifestwork;

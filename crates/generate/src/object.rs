@@ -7,7 +7,7 @@
 use super::annotations::{self, Annotations};
 use super::content_hash::CONTENT;
 use super::update_strategy::Strategy;
-use super::{canonical, hooks, order, schema};
+use super::{canonical, hooks, identity, order, schema};
 use manifest::json;
 use manifest::key::ObjectKey;
 use manifest::kinds::{GroupKind, Scope};
@@ -100,6 +100,8 @@ pub struct Object {
     pub defines: Option<Box<Definition>>,
     /// The scope of its kind, if the kind is built into Kubernetes.
     pub scope: Option<Scope>,
+    /// A field that its kind does not have, if the kind is built into Kubernetes.
+    pub unknown_field: Option<Box<str>>,
     /// True if every cluster serves this version of its kind, so the agent can always map it to a resource.
     pub always_served: bool,
     /// True if an apply patch would corrupt it: the API server parses the patch as YAML, which changes some strings and numbers.
@@ -182,9 +184,12 @@ pub enum Fault {
         /// The expected type.
         wanted: &'static str,
     },
-    /// An apiVersion with more than one `/` or with an empty part.
+    /// An invalid apiVersion.
     #[error("apiVersion {0:?} is neither VERSION nor GROUP/VERSION")]
     ApiVersion(String),
+    /// A kind, key or list that another reader identifies differently.
+    #[error(transparent)]
+    Ambiguous(#[from] identity::Fault),
     /// A name that is not a valid URL path segment.
     #[error("metadata.name {0:?} must not contain '/' or '%', nor be '.' or '..'")]
     Name(String),
@@ -226,6 +231,7 @@ impl Fault {
         match self {
             Self::Type { field, .. } => field.into(),
             Self::ApiVersion(_) => "apiVersion".into(),
+            Self::Ambiguous(fault) => fault.path(),
             Self::Name(_) | Self::NameOfNamespace(_) => "metadata.name".into(),
             Self::Namespace(_) => "metadata.namespace".into(),
             Self::GenerateName => "metadata.generateName".into(),
@@ -260,18 +266,16 @@ impl Object {
     /// # Errors
     /// Returns an error if the value is not a valid object.
     pub fn new(mut fields: Map<'_>, source: Source) -> Result<Self, Fault> {
-        let kind = required_text(&fields, "kind")?.into();
+        identity::check_keys(&fields)?;
+        let kind = required_text(&fields, "kind")?;
         let api_version = required_text(&fields, "apiVersion")?;
-        let (group, version) = match api_version.split_once('/') {
-            None => ("", api_version),
-            Some((group, version)) if !group.is_empty() && !version.is_empty() && !version.contains('/') => {
-                (group, version)
-            }
-            Some(_) => return Err(Fault::ApiVersion(api_version.to_owned())),
-        };
+        let (group, version) =
+            identity::api_version(api_version).ok_or_else(|| Fault::ApiVersion(api_version.to_owned()))?;
+        identity::check_kind(group, kind)?;
+        let known_fields = schema::fields_of(api_version, kind);
         let kind = GroupKind {
             group: group.into(),
-            kind,
+            kind: kind.into(),
         };
         let built_in = kind.built_in();
         let always_served = built_in.is_some_and(|known| known.always_served.contains(&version));
@@ -312,6 +316,10 @@ impl Object {
         if kind.is("", "Namespace") {
             ocm::names::namespace(&name).map_err(Fault::NameOfNamespace)?;
         }
+        let unknown_field = known_fields.and_then(|known| {
+            let unknown = fields.iter().map(|(key, _)| key).find(|key| !known.contains(key))?;
+            Some(unknown.into())
+        });
         let wave = annotations::wave(&metadata);
         let wave = i32::try_from(wave)
             .ok()
@@ -341,6 +349,7 @@ impl Object {
             },
             wave,
             defines,
+            unknown_field,
             source,
             text: json.into_boxed_str(),
             hash_insertion,

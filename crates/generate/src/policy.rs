@@ -5,7 +5,8 @@
 //!
 //! A policy does not trust the files. A folder may set a namespace on an object of a cluster-scoped kind, or contain a CRD that
 //! declares the kind namespaced, and the agent applies the object all the same. So an entry that refuses cluster-scoped objects
-//! relies on the built-in kinds only, and accepts custom resources only of the kinds that it names in full.
+//! relies on the built-in kinds only, and accepts custom resources only of the kinds that it names in full. A field that a built-in
+//! kind does not have could make another reader see another kind, and a kind in lower case is any kind with these letters for the agent.
 
 mod file;
 mod parse;
@@ -163,6 +164,8 @@ pub struct DeliveredObject<'a, P> {
     pub key: &'a ObjectKey,
     /// The scope of its kind if the kind is built into Kubernetes; CRDs and settings cannot change it.
     pub built_in: Option<Scope>,
+    /// A field that its kind does not have, if the kind is built into Kubernetes.
+    pub unknown_field: Option<&'a str>,
     /// The location it was read from, for messages.
     pub location: P,
 }
@@ -192,6 +195,7 @@ pub fn violations<'a, P: Display>(
     for DeliveredObject {
         key,
         built_in,
+        unknown_field,
         location,
     } in objects
     {
@@ -207,12 +211,19 @@ pub fn violations<'a, P: Display>(
             if kind == Kind::Refused {
                 refusal.kind(&key.kind.to_string());
             }
+            let is_lower_case = built_in.is_none() && !key.kind.kind.contains(|char: char| char.is_ascii_uppercase());
+            if is_lower_case {
+                refusal.lower_case(&key.kind.to_string());
+            }
+            if let Some(field) = unknown_field {
+                refusal.unknown_field(&key.kind.to_string(), field);
+            }
             if !entry.cluster_scoped {
                 if key.namespace.is_none() && built_in == Some(Scope::Namespaced) {
                     refusal.lacks_namespace();
                 } else if key.namespace.is_none() || built_in == Some(Scope::Cluster) {
                     refusal.cluster_scoped();
-                } else if built_in.is_none() && kind == Kind::Matched {
+                } else if built_in.is_none() && kind == Kind::Matched && !is_lower_case {
                     refusal.perhaps_cluster_scoped(&key.kind.to_string());
                 }
             }
@@ -386,6 +397,7 @@ mod tests {
         let delivered = DeliveredObject {
             key: &object.key,
             built_in: built_in(&object.key),
+            unknown_field: object.unknown_field.as_deref(),
             location: "a.yaml:1",
         };
         violations(rules, allow_secrets, [""; 0], [delivered]).join("\n")
@@ -488,6 +500,7 @@ mod tests {
         let delivered = DeliveredObject {
             key: &key,
             built_in: None,
+            unknown_field: None,
             location: "a.yaml:1",
         };
         let rules = policy.rules_for(Some("shop")).unwrap();
@@ -551,7 +564,7 @@ mod tests {
             ("RoleBinding.rbac.authorization.k8s.io", true),
             ("Deployment.extensions", false),
             ("ConfigMap.apps.example.com", false),
-            ("configMap", false),
+            ("CONFIGS", false),
             ("Role", false),
         ] {
             let expected = if allowed { "" } else { "no objects of this kind" };
@@ -691,6 +704,39 @@ mod tests {
         );
         assert!(violations(Some(policy.rules_for(Some("all")).unwrap()), false, clusters, none).is_empty());
         assert!(violations(None, false, clusters, none).is_empty());
+    }
+
+    #[test]
+    fn refuses_what_another_reader_could_take_for_another_object() {
+        let policy = policy("- {names: [shop], clusterScoped: true}\n");
+        let against = |yaml| {
+            let object = object(yaml);
+            let delivered = DeliveredObject {
+                key: &object.key,
+                built_in: object.scope,
+                unknown_field: object.unknown_field.as_deref(),
+                location: "a.yaml:1",
+            };
+            violations(
+                Some(policy.rules_for(Some("shop")).unwrap()),
+                true,
+                [""; 0],
+                [delivered],
+            )
+            .join("\n")
+        };
+        let refused = |what, change| format!("the policy lets project shop deliver {what}: to allow it, {change}");
+        let binding = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, roleRef: {}, data: {b: c}, status: {}}";
+        let expected = refused("no ConfigMap with the field roleRef", "remove roleRef");
+        assert_eq!(against(binding), format!("a.yaml:1: ConfigMap a: {expected}"));
+        let tank = "{apiVersion: example.com/v1, kind: tank, metadata: {name: a, namespace: b}, armour: 1}";
+        let expected = refused(
+            "no kinds in lower case, which OCM's agent finds by any case",
+            "write tank.example.com as its CRD does",
+        );
+        assert_eq!(against(tank), format!("a.yaml:1: tank.example.com b/a: {expected}"));
+        let config = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}, data: {}, immutable: true}";
+        assert_eq!(against(config), "");
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub(super) fn objects(
     let delivered = objects().map(|object| DeliveredObject {
         key: &object.key,
         built_in: object.scope,
+        unknown_field: object.unknown_field.as_deref(),
         location: location(object),
     });
     let refused = policy::violations(rules, settings.allow_secrets, settings.target.clusters(), delivered);

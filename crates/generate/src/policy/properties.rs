@@ -180,6 +180,7 @@ fn answer(policy: &Policy, question: &Question) -> Answer {
     let objects = [DeliveredObject {
         key: &key,
         built_in,
+        unknown_field: None,
         location: "a.yaml",
     }];
     let none: [DeliveredObject<'_, &str>; 0] = [];

@@ -64,6 +64,20 @@ impl<'p> Refusal<'p> {
         self.name_kind(kind);
     }
 
+    /// Refuses a field that the kind does not have. No change of the policy is needed.
+    pub(super) fn unknown_field(&mut self, kind: &str, field: &str) {
+        let field = item(field);
+        self.refused.push(format!("no {} with the field {field}", item(kind)));
+        self.changes.push(format!("remove {field}"));
+    }
+
+    /// Refuses a kind in lower case, as which OCM's agent finds any kind with the same letters. No change of the policy is needed.
+    pub(super) fn lower_case(&mut self, kind: &str) {
+        self.refused
+            .push("no kinds in lower case, which OCM's agent finds by any case".to_owned());
+        self.changes.push(format!("write {} as its CRD does", item(kind)));
+    }
+
     pub(super) fn namespace(&mut self, namespace: &str, allowed: &Patterns) {
         self.refused
             .push(format!("nothing in namespace {}, only in {allowed}", item(namespace)));
