@@ -246,6 +246,29 @@ fn output_does_not_depend_on_file_creation_order() {
 }
 
 #[test]
+fn output_limit_counts_every_printed_byte() {
+    let mut files = vec![("a.yaml".to_owned(), config_map("a", "  k: '<&>'\n"))];
+    for n in 0..5 {
+        let hook = format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: j{n}, annotations: {{argocd.argoproj.io/hook: PreSync}}}}\n"
+        );
+        files.push((format!("j{n}.yaml"), hook));
+    }
+    let folder = folder(&files);
+    let words = ["--clusters=a,bb,a-much-longer-name", "--namespace=shop"];
+    let printed = run(folder.path(), &words);
+    let (_, works) = printed.split_once("----- stdout -----\n").expect("the works");
+    let works = works.split("----- stderr").next().expect("the works");
+    let bytes = works.len();
+    assert!(works.lines().count() > 20, "{printed}");
+    let limited = |max: usize| run(folder.path(), &[&words[..], &[&format!("--max-output={max}")]].concat());
+    assert!(limited(bytes).starts_with("exit code: 0\n"));
+    assert!(
+        limited(bytes - 1).starts_with("exit code: 1\n----- stdout -----\n----- stderr -----\nerror: the works of")
+    );
+}
+
+#[test]
 fn a_variable_that_is_not_utf8_is_an_error() {
     let folder = folder(&[("a.yaml", config_map("a", "  k: v\n"))]);
     let output = program_with(folder.path(), WORDS)

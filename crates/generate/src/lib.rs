@@ -92,8 +92,13 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
         let templates = templates(manifests, rules, &options, settings)?;
         Ok(Delivery { recipients, templates })
     }))?;
+    let works = deliveries.iter().map(Delivery::count).sum();
+    let printed = deliveries
+        .iter()
+        .map(|delivery| delivery.printed_size(&settings.name))
+        .sum();
+    validate::output(works, printed, settings.max_output)?;
     let sizes: Vec<_> = deliveries.iter().map(Delivery::size).collect();
-    validate::output(&sizes, settings.max_output)?;
     notices.extend(validate::repeated_output(&sizes));
     let notices = bounded(without_repeats(notices));
     Ok(Generated { deliveries, notices })
@@ -154,6 +159,30 @@ impl Delivery<'_> {
     /// Returns the number of bytes of the objects, and the number of recipients.
     fn size(&self) -> (u64, usize) {
         (self.templates.iter().map(Template::size).sum(), self.recipients.len())
+    }
+
+    /// Returns the number of ManifestWorks.
+    fn count(&self) -> u64 {
+        self.templates.len() as u64 * self.recipients.len() as u64
+    }
+
+    /// Returns the number of bytes of the ManifestWorks as JSON lines. Those of several clusters differ only in the name of the cluster.
+    fn printed_size(&self, application: &WorkName) -> u64 {
+        let name = |recipient: &Recipient<'_>| match recipient {
+            Recipient::Cluster { name, .. } => name.to_string().len() as u64,
+            Recipient::Placement(_) => 0,
+        };
+        let first = self.recipients[0];
+        let names: u64 = self.recipients.iter().map(name).sum();
+        let of_template = |template| {
+            let work = ManifestWork {
+                template,
+                recipient: first,
+                application,
+            };
+            (work.printed_size() - name(&first)) * self.recipients.len() as u64 + names
+        };
+        self.templates.iter().map(of_template).sum()
     }
 }
 

@@ -11,6 +11,7 @@ use manifest::value::{Map, Value};
 use manifest::yaml;
 use ocm::names::{WorkName, application_label};
 use ocm::work::{API_VERSION, APPLICATION_LABEL, KIND, MANAGED_BY, OURS, SET_KIND, TEMPLATE, WORKLOAD};
+use std::convert::Infallible;
 
 /// A ManifestWork without its name and recipient.
 #[derive(Debug)]
@@ -173,6 +174,17 @@ impl<'a> ManifestWork<'a> {
             embedded.each_piece(&mut write)?;
         }
         write(&behind)
+    }
+
+    /// Returns the number of bytes of its canonical JSON with a line break.
+    #[must_use]
+    pub fn printed_size(&self) -> u64 {
+        let mut bytes = 1;
+        let Ok(()) = self.each_piece(|piece| {
+            bytes += piece.len() as u64;
+            Ok::<_, Infallible>(())
+        });
+        bytes
     }
 
     /// Returns the JSON before and after the objects, which follow the other fields of the spec.

@@ -91,13 +91,21 @@ pub(super) fn clusters(settings: &Settings) -> Result<(), Problems> {
     }
 }
 
-/// Checks the size of the ManifestWorks together; `deliveries` are the bytes of objects and the number of recipients.
+/// The maximum number of ManifestWorks of an Application: Argo CD compares all of them again whenever one changes.
+const WORKS_MAX: u64 = 100_000;
+
+/// Checks the number of ManifestWorks, and the bytes that they have as JSON lines, which Argo CD receives in one message of 200 MiB.
 ///
 /// # Errors
-/// Returns an error if they are too large.
-pub(super) fn output(deliveries: &[(u64, usize)], max: Option<u64>) -> Result<(), Problems> {
-    let total = deliveries.iter().map(|&delivery| printed(delivery));
-    within(total.fold(0, u64::saturating_add), max)
+/// Returns an error if there are too many, or if they are too large.
+pub(super) fn output(works: u64, bytes: u64, max: Option<u64>) -> Result<(), Problems> {
+    if max.is_some() && works > WORKS_MAX {
+        return Err(Problems::one(format!(
+            "the Application has {works} works, and the limit is {WORKS_MAX}: use fewer waves and hooks, a placement, or several \
+             Applications"
+        )));
+    }
+    within(bytes, max)
 }
 
 /// Returns the number of bytes that the objects of a delivery have for all recipients together.
@@ -179,16 +187,16 @@ mod tests {
 
     #[test]
     fn refuses_output_beyond_the_limit() {
-        let refused =
-            |deliveries: &[(u64, usize)], max| output(deliveries, max).err().map_or(Vec::new(), Problems::into_lines);
-        let message = refused(&[(8_700_000, 500)], Some(200_000_000));
+        let refused = |works, bytes, max| output(works, bytes, max).err().map_or(Vec::new(), Problems::into_lines);
+        let message = refused(500, 200_000_001, Some(200_000_000));
         assert!(
             message.len() == 1 && message[0].contains("200000000 bytes"),
             "{message:?}"
         );
         assert!(message[0].contains("ARGOCD_OCM_CMP_MAX_OUTPUT"), "{message:?}");
-        assert_eq!(refused(&[(8_700_000, 20), (26_000_000, 1)], Some(200_000_000)), [""; 0]);
-        assert_eq!(refused(&[(8_700_000, 500)], None), [""; 0]);
-        assert_eq!(refused(&[(u64::MAX, 500), (u64::MAX, 1)], Some(1)).len(), 1);
+        let message = refused(WORKS_MAX + 1, 1, Some(200_000_000));
+        assert!(message.len() == 1 && message[0].contains("100001 works"), "{message:?}");
+        assert_eq!(refused(WORKS_MAX, 200_000_000, Some(200_000_000)), [""; 0]);
+        assert_eq!(refused(WORKS_MAX + 1, u64::MAX, None), [""; 0]);
     }
 }

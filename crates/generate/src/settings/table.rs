@@ -276,7 +276,7 @@ pub(super) static MAX_OUTPUT: Setting = Setting::new("max-output", Text("QUANTIT
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_MAX_OUTPUT"])
     .default("`200M`")
-    .about("Maximum bytes of the objects in all works together, 0 for no limit");
+    .about("Maximum bytes of all works together, as JSON, 0 for no limit");
 /// Protects the repo-server, under Argo CD's own name for this limit and with the same default.
 pub(super) static MAX_SIZE: Setting = Setting::new("max-size", Text("QUANTITY"), "Input limit")
     .of_the_platform()
