@@ -38,6 +38,15 @@ pub struct ControllerArgs {
     )]
     pub argocd_namespace: String,
 
+    /// Name of the ManagedCluster that is the hub itself, or 'none'; labels do not count
+    #[arg(
+        long,
+        env = "ARGOCD_OCM_CMP_HUB_CLUSTER",
+        hide_env_values = true,
+        value_name = "NAME"
+    )]
+    pub hub_cluster: Option<String>,
+
     /// Write only while holding the Lease argocd-ocm-cmp-controller
     #[arg(
         long,

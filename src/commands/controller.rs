@@ -52,6 +52,7 @@ fn options(args: &ControllerArgs, env: &Env) -> Result<Options, String> {
         lease_namespace: (args.leader_elect && !args.dry_run).then_some(namespace),
         settings: Settings {
             argocd: args.argocd_namespace.clone(),
+            hub_cluster: args.hub_cluster.clone().filter(|name| !name.is_empty()),
             agents: controllers.iter().any(|controller| controller.name == AGENTS),
             images: images(&args.images),
             pull: pull_settings(args),

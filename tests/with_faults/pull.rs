@@ -421,7 +421,7 @@ async fn refuses_to_deliver_an_application_to_the_hub() -> Result<()> {
     let hub = pull_hub.stage.hub;
     let created = hub.create_application(&object("shop", "local-cluster")).await?;
     let application = ObjectRef::of(&created);
-    let message = "ManagedCluster local-cluster is the hub itself";
+    let message = "ManagedCluster local-cluster may be the hub itself";
     pull_hub
         .stage
         .wait_for_condition(&application, "ManifestWorkError", message)

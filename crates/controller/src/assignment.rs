@@ -13,7 +13,6 @@ pub(crate) mod mappers;
 pub(crate) use gitops::{GitOpsClusterRef, ServingState, owned_secret};
 
 use crate::cache::Cache;
-use crate::cluster_secrets::is_hub;
 use crate::model::{Assignment, Blocked, SecretKind};
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
@@ -22,6 +21,39 @@ use std::sync::Arc;
 /// Returns the assignment of a managed cluster.
 pub(crate) fn of(cache: &Cache, cluster: &str) -> Arc<Assignment> {
     cache.assignment(cluster, compute)
+}
+
+/// The relation of a managed cluster to the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HubRole {
+    /// The cluster is the hub itself: it gets the Secret with the hub's own server, and no agent.
+    Hub,
+    /// The cluster is another one.
+    Remote,
+    /// The cluster may be the hub, but the administrator has not named it. Nothing is written or installed for it.
+    Unclear,
+}
+
+/// Returns the relation of a managed cluster to the hub. Only the administrator names the hub. What exists wins over that name and
+/// over the cluster's labels, so neither changes a Secret of an agent into that of the hub, or the other way round.
+pub(crate) fn hub_role(cache: &Cache, cluster: &str) -> HubRole {
+    let is_known_as_hub = in_cluster_secret(cache, cluster).is_some();
+    let own = owned_secret(SecretKind::Agent, cache, cluster);
+    let is_registered = || own.is_some() || cache.gitops_with_decision(cluster).next().is_some();
+    match cache.is_hub(cluster) {
+        true if is_known_as_hub => HubRole::Hub,
+        false if is_known_as_hub => HubRole::Unclear,
+        true if own.is_none_or(|secret| !secret.is_of_agent()) => HubRole::Hub,
+        false if cache.may_be_hub(cluster) && !is_registered() => HubRole::Unclear,
+        _ => HubRole::Remote,
+    }
+}
+
+/// Returns the name of the Secret, by any writer, through which Argo CD reaches the hub itself under the name of this cluster.
+pub(crate) fn in_cluster_secret<'c>(cache: &'c Cache, cluster: &str) -> Option<&'c str> {
+    let mut secrets = cache.secrets_of(cluster);
+    let found = secrets.find(|(_, secret)| secret.cluster() == cluster && secret.is_in_cluster());
+    found.map(|(name, _)| name)
 }
 
 /// Computes the assignment of a managed cluster.
@@ -67,10 +99,12 @@ pub(crate) fn compute(cache: &Cache, cluster: &str) -> Assignment {
 ///
 /// The GitOpsCluster that owns the cluster's Secret runs the agent, if it wants or has one there. If it does neither, only a
 /// GitOpsCluster that already has the agent there may keep it. Without such an owner, the first GitOpsCluster that has the agent
-/// wins, then the first that wants it, by namespace and name. No GitOpsCluster runs an agent on the hub itself.
+/// wins, then the first that wants it, by namespace and name. No GitOpsCluster runs an agent on the hub itself, or installs one on a
+/// cluster that may be the hub.
 fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str) -> Option<GitOpsClusterRef<'c>> {
+    let role = hub_role(cache, cluster);
     let is_excluded = match cache.cluster(cluster) {
-        Some(existing) => existing.deleting || is_hub(cluster, &existing.labels),
+        Some(existing) => existing.deleting || role == HubRole::Hub,
         None => cache.is_deleted(cluster),
     };
     if is_excluded || names::check_agent(cluster, cache.argocd()).is_err() {
@@ -86,6 +120,7 @@ fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str
         GitOpsClusterRef::get(cache, &owner).filter(|gitops| !gitops.has_released_as(*secret_kind, cluster))
     });
     match registrar {
+        _ if role == HubRole::Unclear => first_with_agent(),
         Some(registrar) if wants_agent(&&registrar) || has_agent(&&registrar) => Some(registrar),
         Some(_) => first_with_agent(),
         None => first_with_agent().or_else(|| all.iter().find(wants_agent).copied()),

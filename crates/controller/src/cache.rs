@@ -52,6 +52,9 @@ use std::sync::Arc;
 pub use works::WorkBefore;
 use works::{Works, claimed};
 
+/// The name by which the administrator declares that no managed cluster is the hub.
+const NO_HUB: &str = "none";
+
 /// A work of the basic pull model.
 #[derive(Clone, Copy, Debug)]
 pub struct PullWorkRef<'i> {
@@ -94,6 +97,8 @@ pub struct Cache {
     refusals: Refusals,
     /// The namespace of Argo CD.
     argocd: Arc<str>,
+    /// The managed cluster that is the hub itself, according to the administrator, or [`NO_HUB`].
+    hub_cluster: Option<Box<str>>,
     mappers: Mappers,
 }
 
@@ -120,6 +125,7 @@ impl Cache {
             template_names: Memo::default(),
             refusals: Refusals::default(),
             argocd: argocd.into(),
+            hub_cluster: None,
             resources: None,
             mappers: Mappers::new(),
         }
@@ -129,6 +135,20 @@ impl Cache {
     #[cfg(test)]
     pub(crate) fn serve(&mut self, argocd: &str) {
         self.argocd = argocd.into();
+        self.assignments.forget_all();
+    }
+
+    /// Names the managed cluster that is the hub itself.
+    #[must_use]
+    pub fn with_hub_cluster(mut self, hub_cluster: Option<&str>) -> Self {
+        self.hub_cluster = hub_cluster.map(Into::into);
+        self
+    }
+
+    /// Names the managed cluster that is the hub itself, as a restart with another setting does.
+    #[cfg(test)]
+    pub(crate) fn name_hub(&mut self, hub_cluster: Option<&str>) {
+        self.hub_cluster = hub_cluster.map(Into::into);
         self.assignments.forget_all();
     }
 
@@ -150,6 +170,26 @@ impl Cache {
     #[must_use]
     pub fn argocd(&self) -> &Arc<str> {
         &self.argocd
+    }
+
+    /// Returns the managed cluster that is the hub itself, according to the administrator.
+    #[must_use]
+    pub fn hub_cluster(&self) -> Option<&str> {
+        self.hub_cluster.as_deref().filter(|cluster| *cluster != NO_HUB)
+    }
+
+    /// Returns true if a managed cluster is the hub itself.
+    #[must_use]
+    pub fn is_hub(&self, cluster: &str) -> bool {
+        self.hub_cluster() == Some(cluster)
+    }
+
+    /// Returns true if a managed cluster may be the hub itself: it is marked so, and the administrator has named no hub. Its agent
+    /// can write the mark, so this is no reason to change or remove anything.
+    #[must_use]
+    pub fn may_be_hub(&self, cluster: &str) -> bool {
+        let is_marked = |existing: &Cluster| existing.has_hub_mark(cluster);
+        self.hub_cluster.is_none() && self.cluster(cluster).is_some_and(is_marked)
     }
 
     /// Returns the Applications of the basic pull model in a namespace.

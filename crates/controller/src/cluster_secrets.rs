@@ -16,7 +16,7 @@ pub(crate) mod mappers;
 pub use crate::model::Labels;
 pub use credential::Issuer;
 pub use decide::{Cluster, SecretUpdate, Write, decide, obsolete};
-pub use manager::{SecretManager, is_hub};
+pub use manager::SecretManager;
 
 use crate::annotations;
 use crate::model::TlsSecret;
@@ -62,8 +62,19 @@ const AGENTS: &str = "argocd-agent";
 /// The label on which users of argocd-pull-integration and Red Hat ACM select a cluster by its name.
 const CLUSTER_NAME: &str = "apps.open-cluster-management.io/cluster-name";
 
-/// The name of the managed cluster that is the hub itself, and the label that marks the hub if it has another name.
-pub const HUB: &str = "local-cluster";
+/// The label with the host of the server of a Secret without credentials.
+const CLUSTER_SERVER: &str = "apps.open-cluster-management.io/cluster-server";
+
+/// The label with the origin of a Secret's credentials.
+const DATA_SOURCE: &str = "apps.open-cluster-management.io/data-source";
+
+/// The labels that say which cluster a Secret is for and who maintains it. The controller sets them or nobody does: a cluster's
+/// agent can write the labels of its ManagedCluster.
+const IDENTITY_LABELS: [&str; 4] = [ACM, CLUSTER_NAME, CLUSTER_SERVER, DATA_SOURCE];
+
+/// The name that Red Hat ACM gives the hub itself as a managed cluster. A Secret with the hub's server concerns a cluster of this
+/// name.
+pub const HUB: &str = crate::model::ACM_HUB;
 
 /// The key of the cluster's name in its Secret.
 const NAME: &str = "name";
@@ -228,13 +239,30 @@ impl ClusterSecret {
         self.server.trim_end_matches('/')
     }
 
+    /// Returns true if Argo CD reaches the hub itself by the Secret.
+    pub(crate) fn is_in_cluster(&self) -> bool {
+        self.server() == manager::HUB_SERVER
+    }
+
+    /// Returns true if the Secret is that of a cluster with argocd-agent.
+    pub(crate) fn is_of_agent(&self) -> bool {
+        self.labels.get(AGENT_NAME).is_some()
+    }
+
     fn is_ours(&self) -> bool {
         self.labels.get(MANAGED_BY) == Some(OURS)
     }
 
-    /// Returns true if the Secret belongs to this manager or is handed over to it.
+    /// Returns true if the Secret belongs to this manager or is handed over to it. The Secret of an agent never becomes that of the
+    /// hub, nor the other way round.
     fn is_managed_by(&self, manager: SecretManager<'_>) -> bool {
+        let is_of_other_kind = match manager {
+            SecretManager::Hub { .. } => self.is_of_agent(),
+            SecretManager::Agent { .. } => self.is_in_cluster(),
+            SecretManager::Controller | SecretManager::GitOps { .. } => false,
+        };
         self.is_ours()
+            && !is_of_other_kind
             && match (self.owner(), manager.owner()) {
                 (None, _) => true,
                 (Some(_), None) => false,

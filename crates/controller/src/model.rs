@@ -24,7 +24,7 @@ pub use agent_resource::AgentResource;
 pub use application::{Application, Condition};
 pub use application_set::ApplicationSet;
 pub use assignment::{Assignment, Blocked};
-pub use cluster::{Availability, Cluster};
+pub use cluster::{ACM_HUB, Availability, Cluster};
 pub use generated::Generated;
 pub use gitops_cluster::{GitOpsCluster, OPEN, PUSH, Placement, Spec, is_open};
 pub use kind::Kind;

@@ -101,6 +101,8 @@ pub struct Context<'m> {
 pub struct Settings {
     /// The namespace of Argo CD.
     pub argocd: String,
+    /// The managed cluster that is the hub itself.
+    pub hub_cluster: Option<String>,
     /// True if the controller installs argocd-agent on managed clusters.
     pub agents: bool,
     /// The images that run on managed clusters unless a GitOpsCluster overrides them.

@@ -178,7 +178,9 @@ impl Reconciler {
             metrics.synced(kind.resource().plural, false);
         }
         let mappers = mappers(options.controllers.iter().copied());
-        let mut cache = Cache::new(&options.settings.argocd).with_mappers(mappers);
+        let mut cache = Cache::new(&options.settings.argocd)
+            .with_mappers(mappers)
+            .with_hub_cluster(options.settings.hub_cluster.as_deref());
         if options.needs().contains(&Kind::Reports) {
             cache = cache.with_reports();
         }

@@ -1,8 +1,8 @@
 //! Decides what to write for a cluster, and which conflict to report.
 
 use super::{
-    AGENT_NAME, AGENTS, CLUSTER, CONFIG, COPIED, ClusterSecret, Issuer, Labels, MANAGED_BY, NAME, OURS, OWNER, PLAIN,
-    SECRET_TYPE, SERVER, SKIP_RECONCILE, SecretManager, WRITTEN_BY,
+    AGENTS, CLUSTER, CONFIG, COPIED, ClusterSecret, IDENTITY_LABELS, Issuer, Labels, MANAGED_BY, NAME, OURS, OWNER,
+    PLAIN, SECRET_TYPE, SERVER, SKIP_RECONCILE, SecretManager, WRITTEN_BY,
 };
 use k8s_openapi::ByteString;
 use pki::Recipe;
@@ -112,7 +112,8 @@ pub fn obsolete<'s>(
 }
 
 impl SecretUpdate {
-    fn conflict(what: String) -> Self {
+    /// Returns the decision to write nothing, for a reason that a user must resolve.
+    pub(crate) fn conflict(what: String) -> Self {
         Self {
             conflict: Some(what),
             ..Self::default()
@@ -159,7 +160,7 @@ impl<'c> Cluster<'c> {
 
     /// Returns the labels that the Secret copies from the cluster.
     fn copied(&self) -> impl Iterator<Item = (&'c str, &'c str)> {
-        let (tracking_label, fixed) = (self.tracking_label, self.manager.labels(self.name));
+        let tracking_label = self.tracking_label;
         let is_free = move |key: &str| {
             let domain = key.split_once('/').map_or("", |(domain, _)| domain);
             let is_somebodys = [
@@ -168,8 +169,7 @@ impl<'c> Cluster<'c> {
                 "argocd-ocm-cmp.github.io",
             ]
             .contains(&domain);
-            let is_fixed = fixed.iter().any(|(other, _)| *other == key);
-            !is_somebodys && !is_fixed && key != MANAGED_BY && key != tracking_label
+            !is_somebodys && !IDENTITY_LABELS.contains(&key) && key != MANAGED_BY && key != tracking_label
         };
         self.labels.iter().filter(move |(key, _)| is_free(key))
     }
@@ -249,13 +249,6 @@ impl<'c> Cluster<'c> {
         // Argo CD's API server writes another value there, which needs no patch.
         if self.manager.has_agent() && !secret.has_writer_annotation {
             annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
-        }
-        // The Secret was that of an agent and is now that of the hub.
-        if !self.manager.skips() && existing_labels.contains_key(AGENT_NAME) {
-            labels.insert(AGENT_NAME.to_owned(), Value::Null);
-            annotations.insert(SKIP_RECONCILE.to_owned(), Value::Null);
-            annotations.insert(WRITTEN_BY.to_owned(), Value::Null);
-            data.insert(CONFIG.to_owned(), encoded(PLAIN));
         }
         for (key, is, desired) in [
             (NAME, &*secret.cluster, self.name),

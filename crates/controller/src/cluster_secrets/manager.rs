@@ -1,6 +1,6 @@
 //! The manager of a cluster's Secret, and the name, server and labels that it uses.
 
-use super::{ACM, AGENT_NAME, CLUSTER_NAME, HUB, Labels};
+use super::{ACM, AGENT_NAME, CLUSTER_NAME, CLUSTER_SERVER, DATA_SOURCE, HUB};
 use crate::model::SecretKind;
 
 /// The manager of a cluster's Secret.
@@ -62,17 +62,10 @@ const SCHEME: &str = "https://";
 const AGENT: &str = "?agentName=";
 
 /// The server of the hub for its own Argo CD (`KubernetesInternalAPIServerAddr` in its `common`).
-const HUB_SERVER: &str = "https://kubernetes.default.svc";
+pub(super) const HUB_SERVER: &str = "https://kubernetes.default.svc";
 
 /// The maximum length of a label value.
 const LABEL_MAX: usize = 63;
-
-/// Returns true if a managed cluster is the hub itself, as in OCM and Red Hat ACM: by its name, or by a label if it has another
-/// name.
-#[must_use]
-pub fn is_hub(cluster: &str, labels: &Labels) -> bool {
-    cluster == HUB || labels.get(HUB) == Some("true")
-}
 
 impl<'k> SecretManager<'k> {
     fn secret_format(self) -> &'static SecretFormat {
@@ -149,8 +142,8 @@ impl<'k> SecretManager<'k> {
                 vec![
                     (ACM, "true".to_owned()),
                     name,
-                    ("apps.open-cluster-management.io/cluster-server", server),
-                    ("apps.open-cluster-management.io/data-source", "blank".to_owned()),
+                    (CLUSTER_SERVER, server),
+                    (DATA_SOURCE, "blank".to_owned()),
                 ]
             }
             Self::Agent { .. } => vec![(AGENT_NAME, cluster.to_owned()), name],

@@ -41,7 +41,10 @@ pub(crate) fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReque
 /// Returns the managed clusters that a changed cluster Secret concerns or has concerned.
 pub(crate) fn clusters_of(cache: &Cache, changed: &Changed<'_>) -> BTreeSet<Arc<str>> {
     let name = &changed.object_ref.name;
-    let all = both(cache, changed).flat_map(|secret| secret.concerns(name));
+    let all = both(cache, changed).flat_map(|secret| {
+        let hub = cache.hub_cluster().filter(|_| secret.is_in_cluster());
+        secret.concerns(name).into_iter().chain(hub)
+    });
     all.map(Into::into).collect()
 }
 

@@ -197,6 +197,10 @@ fn does_not_copy_reserved_labels() {
         ("argocd-ocm-cmp.github.io/x", "y"),
         ("app.kubernetes.io/managed-by", "Helm"),
         ("app.kubernetes.io/instance", "clusters"),
+        ("apps.open-cluster-management.io/acm-cluster", "true"),
+        ("apps.open-cluster-management.io/cluster-name", "eu2"),
+        ("apps.open-cluster-management.io/cluster-server", "eu2-control-plane"),
+        ("apps.open-cluster-management.io/data-source", "push"),
         ("env", "prod"),
     ]);
     hub.write();

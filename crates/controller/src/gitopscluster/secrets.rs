@@ -5,10 +5,12 @@ use super::{ABOUT, NAME, WATCHES};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::reconcile as argocd_agent;
 use crate::assignment;
-use crate::assignment::{GitOpsClusterRef, SecretOwner, is_released, owned_secret, secret_owner};
+use crate::assignment::{
+    GitOpsClusterRef, HubRole, SecretOwner, hub_role, in_cluster_secret, is_released, owned_secret, secret_owner,
+};
 use crate::cache::{Cache, ReconcileKind};
 use crate::cluster_secrets;
-use crate::cluster_secrets::{Cluster, ClusterSecret, HUB, Issuer, SecretManager, SecretUpdate, is_hub};
+use crate::cluster_secrets::{Cluster, ClusterSecret, HUB, Issuer, SecretManager, SecretUpdate};
 use crate::model::{AgentResource, SecretKind};
 use crate::reconcile::{Context, Controller, no_requeue};
 use crate::runtime::action::{Action, InvolvedObject, Write};
@@ -40,6 +42,9 @@ pub(crate) const AGENTS: Controller = Controller {
     requeue_after: renews,
 };
 
+/// The setting that names the hub.
+const HUB_CLUSTER: &str = "ARGOCD_OCM_CMP_HUB_CLUSTER";
+
 /// Returns the URL of argocd-agent's resource proxy for Argo CD.
 fn resource_proxy(cache: &Cache) -> String {
     let services = cache.objects(AgentResource::Services).map(|(_, it)| &it.object);
@@ -58,9 +63,10 @@ pub(super) fn decide<'i>(
 ) -> Option<(SecretUpdate, Option<(String, &'i ClusterSecret)>)> {
     let existing = cache.cluster(cluster).filter(|existing| !existing.deleting)?;
     let proxy = resource_proxy(cache);
+    let role = hub_role(cache, cluster);
     let manager = match secret_kind {
         SecretKind::Blank => SecretManager::GitOps { owner, before },
-        SecretKind::Agent if is_hub(cluster, &existing.labels) => SecretManager::Hub { owner, before },
+        SecretKind::Agent if role == HubRole::Hub => SecretManager::Hub { owner, before },
         SecretKind::Agent => SecretManager::Agent {
             owner,
             before,
@@ -89,7 +95,34 @@ pub(super) fn decide<'i>(
     if let Some((name, _)) = &replaced {
         secrets.remove(&**name);
     }
-    Some((cluster_secrets::decide(&decided, secrets.into_iter()), replaced))
+    if secret_kind == SecretKind::Agent && role == HubRole::Unclear {
+        return Some((SecretUpdate::conflict(unclear(cache, cluster)), replaced));
+    }
+    let mut decision = cluster_secrets::decide(&decided, secrets.into_iter());
+    if secret_kind == SecretKind::Agent && role == HubRole::Remote && cache.is_hub(cluster) {
+        let name = secret_kind.secret_name(cluster);
+        decision.conflict = Some(format!(
+            "{HUB_CLUSTER} names this cluster, but Secret {}/{name} is that of an agent, which never becomes that of the \
+             hub: delete it if the cluster is the hub, otherwise correct {HUB_CLUSTER}",
+            cache.argocd()
+        ));
+    }
+    Some((decision, replaced))
+}
+
+/// Returns why nothing is written for a cluster that may be the hub itself.
+fn unclear(cache: &Cache, cluster: &str) -> String {
+    if let Some(name) = in_cluster_secret(cache, cluster) {
+        return format!(
+            "Secret {}/{name} reaches the hub itself, and stays unchanged because {HUB_CLUSTER} does not name this \
+             cluster: if it is the hub, set {HUB_CLUSTER}={cluster} for the controller, otherwise delete the Secret",
+            cache.argocd()
+        );
+    }
+    format!(
+        "the cluster may be the hub itself, so it gets no Secret and no agent: if it is, set {HUB_CLUSTER}={cluster} for \
+         the controller, otherwise set {HUB_CLUSTER} to the name of the hub, or to none"
+    )
 }
 
 fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {

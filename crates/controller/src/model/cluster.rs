@@ -4,6 +4,9 @@ use super::{Labels, Text, read};
 use crate::runtime::invalid_object::InvalidObject;
 use serde::Deserialize;
 
+/// The name, and the label, by which Red Hat ACM marks the managed cluster that is the hub itself.
+pub const ACM_HUB: &str = "local-cluster";
+
 /// The reachability of a managed cluster, as reported by OCM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Availability {
@@ -40,6 +43,13 @@ impl Availability {
 }
 
 impl Cluster {
+    /// Returns true if a managed cluster of this name is marked as the hub itself. Its agent can write the label, so the mark
+    /// proves nothing.
+    #[must_use]
+    pub fn has_hub_mark(&self, name: &str) -> bool {
+        name == ACM_HUB || self.labels.get(ACM_HUB) == Some("true")
+    }
+
     /// Reads the JSON of a ManagedCluster. A cluster without any heartbeat yet has not joined, which does not count as silent.
     ///
     /// # Errors

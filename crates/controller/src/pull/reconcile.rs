@@ -9,7 +9,6 @@ mod mappers;
 use crate::annotations::SKIP_RECONCILE;
 use crate::application_status::conditions::{APPLY_ERROR, UNREACHABLE, unreachable};
 use crate::cache::{Cache, PullWorkRef, ReconcileKind};
-use crate::cluster_secrets::is_hub;
 use crate::model::{Application, WorkKind};
 use crate::pull;
 use crate::pull::requests::Forwarded;
@@ -179,7 +178,7 @@ fn desired_writes(
     context: &Context<'_>,
 ) -> Option<Action> {
     let settings = &context.settings.pull;
-    let target = target(cache, object_ref, pull, settings);
+    let target = target(cache, object_ref, (pull, works), settings);
     let mut writes = Vec::new();
     let mut forwarded = Forwarded::default();
     let kept = match target {
@@ -244,7 +243,7 @@ fn desired_writes(
 fn target<'p>(
     cache: &Cache,
     object_ref: &ObjectRef,
-    pull: &'p pull::Application,
+    (pull, works): (&'p pull::Application, &[PullWorkRef<'_>]),
     settings: &pull::Settings,
 ) -> Result<&'p str, Undeliverable> {
     tenancy::check_namespace(&object_ref.namespace, settings, cache.namespaces())?;
@@ -264,11 +263,18 @@ fn target<'p>(
             "AppProject {}/{} does not exist",
             settings.argocd, pull.project
         )),
-        Some(known) if is_hub(cluster, &known.labels) && is_itself(pull, settings) => undeliverable(format!(
+        Some(_) if cache.is_hub(cluster) && is_itself(pull, settings) => undeliverable(format!(
             "ManagedCluster {cluster} is the hub itself, whose agent would apply the Application onto itself: remove the label {}, \
              or name another cluster",
             ocm::pull_model::PULL
         )),
+        // The cluster's agent can write the mark of the hub, so it stops no Application that the cluster has.
+        Some(_) if cache.may_be_hub(cluster) && works.is_empty() && is_itself(pull, settings) => {
+            undeliverable(format!(
+                "ManagedCluster {cluster} may be the hub itself, whose agent would apply the Application onto itself: name \
+             another cluster, or set ARGOCD_OCM_CMP_HUB_CLUSTER to the name of the hub, or to none",
+            ))
+        }
         Some(_) => {
             tenancy::check_project(pull, cluster, settings, cache.project(pull.project_name())).map(|()| cluster)
         }

@@ -148,7 +148,8 @@ fn registers_agent_secrets_and_updates_the_status() {
 #[test]
 fn hub_is_registered_without_an_agent() {
     let mut hub = Hub::with_agents();
-    hub.cluster("hub", &json!({"local-cluster": "true"}));
+    hub.cache.name_hub(Some("hub"));
+    hub.cluster("hub", &json!({}));
     hub.select(&["eu1", "eu2", "hub"]);
     assert_eq!(secrets_of(&hub.settle()), ["create cluster-hub"]);
     assert_eq!(hub.has(&all()), ["eu1", "eu2"]);
@@ -165,6 +166,95 @@ fn hub_is_registered_without_an_agent() {
         "no second Secret beside another owner's"
     );
     assert!(hub.condition_of(&all(), "ClustersRegistered")[2].contains("argocd/in-cluster"));
+}
+
+/// The server of the hub in a Secret.
+fn server_of(hub: &Hub, cluster: &str) -> Value {
+    hub.secrets[&agent_name(cluster)]["data"]["server"].clone()
+}
+
+#[test]
+fn label_of_a_cluster_never_makes_it_the_hub() {
+    let mut hub = Hub::with_agents();
+    let before = server_of(&hub, "eu1");
+    hub.cluster("eu1", &json!({"local-cluster": "true"}));
+    // The label is copied like any other, and nothing else changes.
+    assert_eq!(hub.settle(), ["patch cluster-eu1"]);
+    assert_eq!((server_of(&hub, "eu1"), hub.has(&all())), (before, vec!["eu1", "eu2"]));
+    assert_eq!(hub.is("ClustersRegistered"), ["True", "Success"]);
+    // Before a cluster has an agent, the label withholds it, until the administrator names the hub.
+    hub.cluster("eu3", &json!({"local-cluster": "true"}));
+    hub.select(&["eu1", "eu2", "eu3"]);
+    assert_eq!(secrets_of(&hub.settle()), [""; 0]);
+    assert_eq!(hub.has(&all()), ["eu1", "eu2"]);
+    let [status, _, message] = hub.condition_of(&all(), "ClustersRegistered");
+    assert_eq!(status, "False");
+    let way_out = "eu3: the cluster may be the hub itself, so it gets no Secret and no agent: if it is, set \
+                   ARGOCD_OCM_CMP_HUB_CLUSTER=eu3 for the controller, otherwise set ARGOCD_OCM_CMP_HUB_CLUSTER to the \
+                   name of the hub, or to none";
+    assert!(message.contains(way_out), "{message}");
+    hub.cache.name_hub(Some("none"));
+    assert_eq!(
+        secrets_of(&hub.look_at_all()),
+        ["create cluster-eu3 with a certificate"]
+    );
+    assert_eq!(hub.has(&all()), ["eu1", "eu2", "eu3"]);
+}
+
+#[test]
+fn agent_stays_an_agent_if_its_cluster_is_named_as_the_hub() {
+    let mut hub = Hub::with_agents();
+    let before = server_of(&hub, "eu1");
+    hub.cache.name_hub(Some("eu1"));
+    assert_eq!(secrets_of(&hub.look_at_all()), [""; 0]);
+    hub.affected.push((ReconcileKind::GitOpsCluster, all()));
+    hub.settle();
+    assert_eq!((server_of(&hub, "eu1"), hub.has(&all())), (before, vec!["eu1", "eu2"]));
+    let message = hub.condition_of(&all(), "ClustersRegistered")[2];
+    let way_out = "ARGOCD_OCM_CMP_HUB_CLUSTER names this cluster, but Secret argocd/cluster-eu1 is that of an agent, which \
+                   never becomes that of the hub: delete it if the cluster is the hub, otherwise correct \
+                   ARGOCD_OCM_CMP_HUB_CLUSTER";
+    assert!(message.contains(way_out), "{message}");
+    hub.secret("cluster-eu1", None);
+    assert_eq!(secrets_of(&hub.settle()), ["create cluster-eu1"]);
+    assert_eq!(hub.has(&all()), ["eu2"]);
+}
+
+#[test]
+fn upgrade_keeps_the_secret_of_an_unnamed_hub() {
+    let mut hub = Hub::with_agents();
+    hub.cache.name_hub(Some("local-cluster"));
+    hub.cluster("local-cluster", &json!({"local-cluster": "true"}));
+    hub.select(&["eu1", "eu2", "local-cluster"]);
+    assert_eq!(secrets_of(&hub.settle()), ["create cluster-local-cluster"]);
+    let before = hub.secrets.clone();
+    for named in [None, Some("none"), Some("eu1")] {
+        hub.cache.name_hub(named);
+        hub.cluster(
+            "local-cluster",
+            &json!({"local-cluster": "true", "env": named.unwrap_or_default()}),
+        );
+        hub.affected.push((ReconcileKind::GitOpsCluster, all()));
+        assert_eq!(secrets_of(&hub.settle()), [""; 0], "{named:?}");
+        assert_eq!(hub.secrets["cluster-local-cluster"], before["cluster-local-cluster"]);
+        assert_eq!(hub.has(&all()), ["eu1", "eu2"]);
+        let message = hub.condition_of(&all(), "ClustersRegistered")[2];
+        let way_out = "Secret argocd/cluster-local-cluster reaches the hub itself, and stays unchanged because \
+                       ARGOCD_OCM_CMP_HUB_CLUSTER does not name this cluster: if it is the hub, set \
+                       ARGOCD_OCM_CMP_HUB_CLUSTER=local-cluster for the controller, otherwise delete the Secret";
+        assert!(message.contains(way_out), "{message}");
+    }
+    // A Secret with the hub's server removes no agent.
+    hub.list(&all(), &["eu1", "eu2"]);
+    let by_hand = json!({"data": {"name": "ZXUx", "server": before["cluster-local-cluster"]["data"]["server"]}});
+    hub.secret("by-hand", Some(by_hand));
+    hub.settle();
+    assert_eq!(hub.has(&all()), ["eu1", "eu2"]);
+    hub.secret("by-hand", None);
+    hub.cache.name_hub(None);
+    hub.secret("cluster-local-cluster", None);
+    assert_eq!(secrets_of(&hub.settle()), [""; 0], "the name alone withholds");
+    assert_eq!(hub.has(&all()), ["eu1", "eu2"]);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! The Applications of the basic pull model to reconcile after a change.
 
 use crate::cache::{Before, Cache, Changed, ReconcileRequest};
-use crate::cluster_secrets::is_hub;
 use crate::model::{Cluster, Kind};
 use crate::pull::work;
 use ocm::object_ref::ObjectRef;
@@ -44,12 +43,12 @@ pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
     };
     let name = &changed.object_ref.name;
     let after = cache.cluster(name);
-    let is_the_hub = |cluster: &Cluster| is_hub(name, &cluster.labels);
+    let is_marked = |cluster: &Cluster| cluster.has_hub_mark(name);
     let has_availability_changed = before.has_availability_changed(after);
-    let has_hub_changed = after.is_some_and(is_the_hub) != before.cluster.as_ref().is_some_and(is_the_hub);
+    let has_mark_changed = after.is_some_and(is_marked) != before.cluster.as_ref().is_some_and(is_marked);
     let was_created_or_deleted = before.was_created_or_deleted(after);
     let mut concerned = BTreeSet::new();
-    if has_availability_changed || was_created_or_deleted || has_hub_changed {
+    if has_availability_changed || was_created_or_deleted || has_mark_changed {
         concerned.extend(cache.pull_applications_to(name));
     }
     if was_created_or_deleted {

@@ -818,30 +818,39 @@ fn ignores_applications_in_cluster_namespaces() {
 #[test]
 fn refuses_to_deliver_an_application_onto_itself() {
     let mut hub = Hub::new();
-    hub.cache.apply(cluster("local-cluster", Availability::Available));
-    hub.application(&shop(), "0a1b2c3d-0000", |object| {
-        object["metadata"]["annotations"][names::CLUSTER] = json!("local-cluster");
-    });
+    hub.application(&shop(), "0a1b2c3d-0000", |_| {});
+    hub.cache.name_hub(Some("eu1"));
     hub.settle(&shop());
-    let why = "ManagedCluster local-cluster is the hub itself, whose agent would apply the Application onto itself: remove the \
+    let why = "ManagedCluster eu1 is the hub itself, whose agent would apply the Application onto itself: remove the \
                label apps.open-cluster-management.io/pull-to-ocm-managed-cluster, or name another cluster";
     assert_eq!((hub.conditions(&shop()), hub.works()), (vec![(ERROR, why)], vec![]));
-    // If the hub has another name, the label identifies it.
-    let text = r#"{"metadata":{"name":"eu1","uid":"eu1","labels":{"local-cluster":"true"}}}"#;
-    let labelled = Cluster::read(text).expect("a cluster");
-    let affected = hub.cache.apply(Change::Cluster(Update::Set("eu1".into(), labelled)));
-    assert!(affected.iter().all(|it| it.object_ref != shop()));
-    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu1"}}}));
-    hub.settle(&shop());
-    assert!(
-        hub.conditions(&shop())[0]
-            .1
-            .starts_with("ManagedCluster eu1 is the hub itself")
-    );
     let elsewhere = json!({"metadata": {"annotations": {names::CLUSTER_NAMESPACE: "other"}}});
     hub.change(&shop(), &elsewhere);
     hub.settle(&shop());
     assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+}
+
+#[test]
+fn mark_of_the_hub_stops_only_new_applications() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let text = r#"{"metadata":{"name":"eu1","uid":"eu1","labels":{"local-cluster":"true"}}}"#;
+    let marked = Cluster::read(text).expect("a cluster");
+    hub.cache.apply(Change::Cluster(Update::Set("eu1".into(), marked)));
+    hub.settle(&shop());
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+    let new = ObjectRef::new("argocd", "new");
+    hub.application(&new, "1a1b2c3d-0000", |_| {});
+    hub.settle(&new);
+    let why = "ManagedCluster eu1 may be the hub itself, whose agent would apply the Application onto itself: name another \
+               cluster, or set ARGOCD_OCM_CMP_HUB_CLUSTER to the name of the hub, or to none";
+    assert_eq!(
+        (hub.conditions(&new), hub.works()),
+        (vec![(ERROR, why)], vec![WORK.to_owned()])
+    );
+    hub.cache.name_hub(Some("none"));
+    hub.settle(&new);
+    assert_eq!((hub.conditions(&new), hub.works().len()), (vec![], 2));
 }
 
 #[test]
