@@ -17,7 +17,7 @@ mod print;
 mod rights;
 mod shipped;
 
-pub use checks::{BEFORE_INSTALL, CHECKS, Check, REFUSED};
+pub use checks::{BEFORE_INSTALL, CHECKS, Check, REFUSED, agent_policy};
 pub use controller::ControllerPod;
 pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN};
 pub use hub_state::{Application, ApplyError, Cluster, HubState, Lookup, Project, ReplicaSet, Work};

@@ -24,6 +24,8 @@ pub(crate) const DEPLOY_CONTROLLER: &str = include_str!("../deploy/deploy_contro
 pub(crate) const REPORT_CRD: &str = include_str!("../deploy/report_crd.yaml");
 /// The admission policy that limits the writes of the controller.
 pub(crate) const ADMISSION_POLICY: &str = include_str!("../deploy/admission_policy.yaml");
+/// The admission policy that limits the writes of managed clusters' agents.
+pub(crate) const AGENT_ADMISSION: &str = include_str!("../deploy/agent_admission.yaml");
 /// Its permissions for cluster Secrets.
 pub(crate) const DEPLOY_CLUSTER_SECRETS: &str = include_str!("../deploy/deploy_cluster_secrets.yaml");
 /// Its permissions for reports.

@@ -24,7 +24,7 @@ pub struct HubInstallArgs {
         value_enum,
         value_name = "NAMES",
         value_delimiter = ',',
-        default_value = "plugin,project,controller"
+        default_value = "plugin,project,controller,agent-admission"
     )]
     pub features: Vec<Feature>,
 
@@ -97,7 +97,7 @@ never overwritten, and an existing sidecar without a policy stays open until you
 Required permissions: those of an administrator of the hub.
 
 Examples:
-  # The plugin and the controller
+  # The plugin, the controller, and the limits on agents of managed clusters
   argocd-ocm-cmp install --context hub
 
   # Show what would change on the hub, or print the objects

@@ -223,7 +223,7 @@ async fn served<'o>(hub: &Hub, objects: &'o [Object]) -> Result<(Vec<&'o Object>
         return Ok((objects.iter().collect(), String::new()));
     }
     let others = objects.iter().filter(|object| !object.is_admission_policy());
-    let note = "admission policies of the controller left out: the hub does not serve ValidatingAdmissionPolicy; upgrade it to \
+    let note = "admission policies left out: the hub does not serve ValidatingAdmissionPolicy; upgrade it to \
                 Kubernetes 1.30 or later and install again\n";
     Ok((others.collect(), note.to_owned()))
 }

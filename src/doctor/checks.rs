@@ -1,6 +1,7 @@
 //! The checks, one file each. To add a check, add a file and a line here.
 
 mod addon;
+mod agent_admission;
 mod argo_cd;
 mod clusters;
 mod confinement;
@@ -14,6 +15,8 @@ mod rights;
 #[cfg(test)]
 mod tests;
 mod works;
+
+pub use agent_admission::agent_policy;
 
 use super::hub_state::HubState;
 use super::message::{Finding, Message};
@@ -41,6 +44,7 @@ pub static CHECKS: &[&Check] = &[
     &projects::CHECK,
     &controller::CHECK,
     &rights::CHECK,
+    &agent_admission::CHECK,
     &clusters::CHECK,
     &works::CHECK,
     &addon::CHECK,

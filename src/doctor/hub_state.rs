@@ -98,6 +98,8 @@ pub struct HubState {
     pub other_versions: Lookup<BTreeSet<String>>,
     /// The managed clusters that have the add-on, with its availability.
     pub addons: Lookup<BTreeMap<String, bool>>,
+    /// The binding of the admission policy for the agents of managed clusters.
+    pub agent_admission: Lookup<Value>,
     /// The needed permissions, with the result of their check; absent if none are needed.
     pub permissions: Lookup<Vec<(Permission, bool)>>,
 }

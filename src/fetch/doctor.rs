@@ -75,7 +75,9 @@ impl Hub {
                 .await?;
             let management = self.get(&MANAGEMENTS.path(&all_namespaces), ADDON).await?;
             let addons = (management, self.addons().await?, self.other_versions().await?);
-            Ok::<_, Error>((self.apis().await?, work_crd, managers, addons))
+            let bindings = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+            let admission = self.get(bindings, &doctor::agent_policy(namespace)).await?;
+            Ok::<_, Error>((self.apis().await?, work_crd, managers, addons, admission))
         };
         let (of_argo_cd, of_ocm, applications, clusters, works) = tokio::try_join!(
             of_argo_cd,
@@ -85,7 +87,7 @@ impl Hub {
             self.delivered(&tracking)
         )?;
         let (deployments, stateful_sets, pods, leases, plugin, settings, agent_params, projects) = of_argo_cd;
-        let (apis, work_crd, cluster_managers, (management, addons, other_versions)) = of_ocm;
+        let (apis, work_crd, cluster_managers, (management, addons, other_versions), agent_admission) = of_ocm;
         let (sets, works) = works;
         let argocd_namespaces = match config {
             Lookup::NotFound => self.argocd_namespaces().await?,
@@ -113,6 +115,7 @@ impl Hub {
             agent_params,
             other_versions,
             addons,
+            agent_admission,
             unconfined: Lookup::NotFound,
             permissions: Lookup::NotFound,
         };

@@ -1,9 +1,10 @@
 //! The features that can be installed by name, and their files.
 
 use crate::embedded::{
-    ADMISSION_POLICY, APPSET_PLACEMENT, ARGOCD_ADDON, ARGOCD_CM, ARGOCD_RBAC, CM_PLUGIN, DEPLOY_ARGOCD_AGENT,
-    DEPLOY_CLUSTER_SECRETS, DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER, DEPLOY_POLICY, DEPLOY_PRINCIPAL,
-    DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_UI, GITOPSCLUSTER_CRD, POLICY_CM, PROJ, REDIS_PROXY, REPORT_CRD,
+    ADMISSION_POLICY, AGENT_ADMISSION, APPSET_PLACEMENT, ARGOCD_ADDON, ARGOCD_CM, ARGOCD_RBAC, CM_PLUGIN,
+    DEPLOY_ARGOCD_AGENT, DEPLOY_CLUSTER_SECRETS, DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER, DEPLOY_POLICY,
+    DEPLOY_PRINCIPAL, DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_UI, GITOPSCLUSTER_CRD, POLICY_CM, PROJ, REDIS_PROXY,
+    REPORT_CRD,
 };
 use clap::ValueEnum;
 use std::collections::BTreeSet;
@@ -25,6 +26,8 @@ pub enum Feature {
     /// The controller, which reports the health of works as conditions and Events on Applications
     #[value(alias = "application-status")]
     Controller,
+    /// Limits on what the agents of managed clusters may change on the hub
+    AgentAdmission,
     /// The controller's basic pull model: Applications that run in the Argo CD of the managed clusters
     Pull,
     /// The OCM add-on argocd, which installs Argo CD on managed clusters, for the basic pull model
@@ -56,6 +59,7 @@ impl Feature {
         Self::ApplicationSet,
         Self::ArgocdRbac,
         Self::Controller,
+        Self::AgentAdmission,
         Self::Pull,
         Self::ArgocdAddOn,
         Self::ClusterSecrets,
@@ -75,7 +79,12 @@ impl Feature {
             Self::Pull => &[Self::Controller, Self::Report],
             Self::ArgocdAddOn => &[Self::Pull],
             Self::ArgocdAgent => &[Self::GitOpsCluster],
-            Self::Project | Self::ApplicationSet | Self::ArgocdRbac | Self::Controller | Self::Ui => &[],
+            Self::Project
+            | Self::ApplicationSet
+            | Self::ArgocdRbac
+            | Self::Controller
+            | Self::AgentAdmission
+            | Self::Ui => &[],
         }
     }
 
@@ -88,6 +97,7 @@ impl Feature {
             Self::ApplicationSet => &[APPSET_PLACEMENT],
             Self::ArgocdRbac => &[ARGOCD_RBAC],
             Self::Controller => &[DEPLOY_CONTROLLER, ADMISSION_POLICY],
+            Self::AgentAdmission => &[AGENT_ADMISSION],
             Self::Pull => &[DEPLOY_PULL],
             Self::ArgocdAddOn => &[ARGOCD_ADDON],
             Self::ClusterSecrets => &[DEPLOY_CLUSTER_SECRETS],
@@ -113,6 +123,7 @@ impl Feature {
             | Self::Policy
             | Self::ApplicationSet
             | Self::ArgocdRbac
+            | Self::AgentAdmission
             | Self::ArgocdAddOn
             | Self::Ui => None,
         }

@@ -123,7 +123,7 @@ impl Object {
         self.kind() == "ArgoCD"
     }
 
-    /// Returns true if it limits the writes of the controller, which only Kubernetes 1.30 and later can check.
+    /// Returns true if it limits writes on the hub, which only Kubernetes 1.30 and later can check.
     #[must_use]
     pub fn is_admission_policy(&self) -> bool {
         is_admission_policy(self.kind())

@@ -264,13 +264,15 @@ fn each_admission_policy_matches_the_account_and_is_bound() {
         .iter()
         .filter(|it| it.is_admission_policy())
         .partition(|it| it.kind() == "ValidatingAdmissionPolicy");
-    assert_eq!((policies.len(), bindings.len()), (6, 6));
+    assert_eq!((policies.len(), bindings.len()), (7, 7));
     for (policy, binding) in policies.iter().zip(&bindings) {
-        let conditions = at(policy.value(), "spec.matchConditions.is-the-controller.expression");
-        assert_eq!(
-            conditions.and_then(Value::as_str),
-            Some("request.userInfo.username == 'system:serviceaccount:gitops:argocd-ocm-cmp-controller'")
-        );
+        if policy.name() != "argocd-ocm-cmp-clusters.gitops" {
+            let conditions = at(policy.value(), "spec.matchConditions.is-the-controller.expression");
+            assert_eq!(
+                conditions.and_then(Value::as_str),
+                Some("request.userInfo.username == 'system:serviceaccount:gitops:argocd-ocm-cmp-controller'")
+            );
+        }
         assert_eq!(
             at(policy.value(), "spec.failurePolicy").and_then(Value::as_str),
             Some("Fail")

@@ -75,11 +75,12 @@ fn default_prints_the_quick_start_and_the_controller() {
         "deploy/deploy_policy.yaml",
         "deploy/deploy_controller.yaml",
         "deploy/admission_policy.yaml",
+        "deploy/agent_admission.yaml",
     ];
     assert_same(&objects(&printed("")), &shipped(&files));
     assert_eq!(
         printed(""),
-        printed("--features controller,project,plugin -o yaml"),
+        printed("--features agent-admission,controller,project,plugin -o yaml"),
         "the order of the objects"
     );
     assert_same(&objects(&printed("-o json")), &shipped(&files));
@@ -104,6 +105,7 @@ fn each_feature_prints_its_files() {
             &["cm_plugin.yaml", "deploy/argocd_cm.yaml", "deploy_cmp.yaml"],
         ),
         ("--features ui", &["deploy/argocd_cm.yaml", "deploy/deploy_ui.yaml"]),
+        ("--features agent-admission", &["deploy/agent_admission.yaml"]),
         (
             "--features applicationset,argocd-rbac",
             &["deploy/appset_placement.yaml", "deploy/argocd_rbac.yaml"],

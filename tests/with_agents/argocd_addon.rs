@@ -26,7 +26,7 @@ async fn clusters_get_argocd_from_the_add_on() -> Result<()> {
     }
     let since = Instant::now();
     let log_step = |what: &str| println!("{what} after {:.1?}", since.elapsed());
-    let (hub, first, second) = Hub::start_with_joined_clusters().await?;
+    let (hub, first, second) = stage::joined_hub().await?;
     let clusters = [&first, &second];
     stage::assign_users(&second).await?;
     let created_before = install_the_other(&hub, &clusters).await?;

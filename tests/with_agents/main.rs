@@ -13,6 +13,7 @@
 
 #[path = "../common/agent_controller.rs"]
 mod agent_controller;
+mod agent_writes;
 mod argocd_addon;
 mod controller;
 mod discovery;
@@ -46,6 +47,10 @@ async fn fleet_gets_updates_and_loses_agents() -> Result<()> {
     scenario.handshakes_succeed().await?;
     scenario.principal_is_found().await?;
     scenario.impersonation_is_refused().await?;
+    agent_writes::check_limits(&scenario.stage).await?;
+    scenario.log_step("the agents' writes are limited");
+    agent_writes::check_hostile_values(&scenario.stage).await?;
+    scenario.log_step("hostile values of an agent have changed nothing");
     scenario.rolled_out().await?;
     rollout::rolls_out_one_cluster_at_a_time(&scenario.stage).await?;
     scenario.log_step("the rollout of a version that does not start stops");
@@ -58,6 +63,8 @@ async fn fleet_gets_updates_and_loses_agents() -> Result<()> {
     operator::check_deletion_order(&scenario.stage).await?;
     scenario.log_step("the operator was deleted last");
     scenario.deleted().await?;
+    agent_writes::check_detaching(&scenario.stage).await?;
+    scenario.log_step("a cluster was detached");
     scenario.stage.check_permissions()?;
     scenario.stage.stop().await
 }

@@ -1,6 +1,7 @@
 //! The hub, its clusters, and the controller as shipped.
 
 use crate::agent_controller::ACCOUNT;
+use crate::agent_writes;
 use crate::controller;
 use crate::discovery;
 use anyhow::{Context, Result, ensure};
@@ -30,7 +31,7 @@ impl Stage {
         if !testbed::available() {
             return Ok(None);
         }
-        let (hub, cluster1, cluster2) = Hub::start_with_joined_clusters().await?;
+        let (hub, cluster1, cluster2) = joined_hub().await?;
         for name in ["cluster1", "cluster2"] {
             hub.patch(
                 &ObjectRef::managed_cluster(name),
@@ -122,6 +123,14 @@ impl Stage {
         self.controller.terminate().await?;
         Ok(())
     }
+}
+
+/// Starts a hub that limits what agents may change, and two clusters that join it under these limits.
+pub(crate) async fn joined_hub() -> Result<(Hub, ManagedCluster, ManagedCluster)> {
+    let hub = Hub::start().await?;
+    agent_writes::limit(&hub).await?;
+    let (cluster1, cluster2) = hub.join_clusters().await?;
+    Ok((hub, cluster1, cluster2))
 }
 
 /// Returns the Placement of this name, which selects clusters once [`Hub::bind_global_cluster_set`] allows it.

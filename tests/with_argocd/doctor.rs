@@ -83,6 +83,7 @@ fn apply_server_side(hub: &Hub, file: &str) -> Result<()> {
 async fn installed() -> Result<(Hub, Controller)> {
     let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "deploy/policy_cm.yaml"]).await?;
     apply_server_side(&hub, "deploy_cmp.yaml")?;
+    apply(&hub, "deploy/agent_admission.yaml")?;
     let policy = ["apply", "--server-side", "--field-manager=argocd-ocm-cmp-policy"];
     kubectl(&hub, &policy, "deploy/deploy_policy.yaml")?;
     let controller = Controller::start(&hub).await?;

@@ -19,8 +19,8 @@ use std::process::{Command, Output};
 use testbed::{Hub, ObjectRef, Parts, wait};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,pull,argocd-addon,\
-                   cluster-secrets,report,gitopscluster,argocd-agent,ui";
+const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,agent-admission,pull,\
+                   argocd-addon,cluster-secrets,report,gitopscluster,argocd-agent,ui";
 
 /// The key of our health check in argocd-cm.
 const HEALTH: &str = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";

@@ -4,7 +4,7 @@ use crate::doctor::shipped;
 use crate::doctor::shipped::objects;
 use crate::doctor::{
     Application, ApplyError, CheckResult, Cluster, Finding, FindingList, HubState, Level, Lookup, Message, Permission,
-    Project, ReplicaSet, Work, examine, overall_result, required_permissions,
+    Project, ReplicaSet, Work, agent_policy, examine, overall_result, required_permissions,
 };
 use crate::embedded;
 use crate::list;
@@ -110,6 +110,7 @@ fn healthy_hub() -> HubState {
         clusters: Lookup::Found(["eu1", "us1"].map(|name| (name.to_owned(), cluster)).into()),
         works: Lookup::Found(vec![work("eu1", "shop")]),
         sets: Lookup::Found(Vec::new()),
+        agent_admission: Lookup::Found(objects(embedded::AGENT_ADMISSION).remove(1)),
         ..HubState::default()
     };
     grant(&mut hub_state);
@@ -206,7 +207,7 @@ fn errors_come_first_with_remediation() {
 #[test]
 fn forbidden_reads_are_findings() {
     let why = || "forbidden".to_owned();
-    let refusals: [fn(&mut HubState, String); 13] = [
+    let refusals: [fn(&mut HubState, String); 14] = [
         |hub_state, why| hub_state.config = Lookup::Refused(why),
         |hub_state, why| hub_state.deployments = Lookup::Refused(why),
         |hub_state, why| hub_state.pods = Lookup::Refused(why),
@@ -220,6 +221,7 @@ fn forbidden_reads_are_findings() {
         |hub_state, why| hub_state.clusters = Lookup::Refused(why),
         |hub_state, why| hub_state.works = Lookup::Refused(why),
         |hub_state, why| hub_state.sets = Lookup::Refused(why),
+        |hub_state, why| hub_state.agent_admission = Lookup::Refused(why),
     ];
     for (at, refuse) in refusals.into_iter().enumerate() {
         let mut hub_state = healthy_hub();
@@ -235,6 +237,16 @@ fn forbidden_reads_are_findings() {
         problems_after(|hub_state| hub_state.permissions = Lookup::Refused(why())),
         ["rights-not-asked"]
     );
+}
+
+#[test]
+fn finds_agents_without_limits() {
+    let with = |binding| problems_after(|hub_state| hub_state.agent_admission = binding);
+    assert_eq!(with(Lookup::NotFound), ["agent-admission-missing"]);
+    let audits = json!({"spec": {"validationActions": ["Audit", "Warn"]}});
+    assert_eq!(with(Lookup::Found(audits)), ["agent-admission-not-enforced"]);
+    let name = objects(embedded::AGENT_ADMISSION).remove(1)["metadata"]["name"].clone();
+    assert_eq!(name, agent_policy("argocd"));
 }
 
 #[test]

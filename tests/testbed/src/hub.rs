@@ -85,16 +85,21 @@ impl Hub {
     /// Starts a hub with OCM's controllers, and the clusters `cluster1` and `cluster2`, which OCM's registration agents join to it.
     pub async fn start_with_joined_clusters() -> Result<(Self, ManagedCluster, ManagedCluster)> {
         let hub = Self::start().await?;
-        hub.start_ocm_controllers().await?;
+        let (cluster1, cluster2) = hub.join_clusters().await?;
+        Ok((hub, cluster1, cluster2))
+    }
+
+    /// Starts OCM's controllers, and the clusters `cluster1` and `cluster2`, which OCM's registration agents join to the hub.
+    pub async fn join_clusters(&self) -> Result<(ManagedCluster, ManagedCluster)> {
+        self.start_ocm_controllers().await?;
         let options = || ManagedClusterOptions {
             registration_agent: true,
             ..ManagedClusterOptions::default()
         };
-        let (cluster1, cluster2) = tokio::try_join!(
-            hub.add_managed_cluster("cluster1", options()),
-            hub.add_managed_cluster("cluster2", options())
-        )?;
-        Ok((hub, cluster1, cluster2))
+        tokio::try_join!(
+            self.add_managed_cluster("cluster1", options()),
+            self.add_managed_cluster("cluster2", options())
+        )
     }
 
     /// Adds a managed cluster: a separate API server with controllers, a node, and OCM's work agent.

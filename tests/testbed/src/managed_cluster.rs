@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::agent_rights;
 use crate::argocd::{self, Addresses, ArgoCd};
-use crate::control_plane::ControlPlane;
+use crate::control_plane::{Account, ControlPlane};
 use crate::object::{ObjectRef, is_true};
 use crate::parts::Part;
 use crate::ports;
@@ -148,6 +148,11 @@ impl ManagedCluster {
         hub.wait_for(&cluster, |it| is_true(it, "ManagedClusterConditionAvailable"))
             .await?;
         Ok(())
+    }
+
+    /// Returns a client of the hub with the credentials of the cluster's agents, which OCM's registration issued.
+    pub async fn hub_account(&self) -> Result<Account> {
+        Account::of(&self.hub_kubeconfig).await
     }
 
     /// Starts the work agent, after [`stop_agent`](Self::stop_agent), and waits until it answers.

@@ -1,10 +1,11 @@
 //! Operations on the objects of an API server.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::{Client, Error};
 use serde_json::{Value, json};
 
 use super::{ControlPlane, access};
@@ -14,10 +15,30 @@ use crate::wait::{self, DEADLINE};
 /// The field manager of our applies.
 const FIELD_MANAGER: &str = "testbed";
 
-/// A `ServiceAccount` with a client of the API server, with only its own permissions.
+/// A user of the API server, such as a `ServiceAccount`, with only its own permissions.
 pub struct Account(Client);
 
 impl Account {
+    /// Returns the user of a kubeconfig.
+    pub(crate) async fn of(kubeconfig: &Path) -> Result<Self> {
+        Ok(Self(access::client(kubeconfig).await?))
+    }
+
+    /// Replaces an object by its changed content, as a user does who may update it but not patch it.
+    pub async fn update(&self, object: &ObjectRef, change: impl Fn(&mut Value)) -> Result<()> {
+        let api = wait::api(&self.0, object).await?;
+        loop {
+            let mut changed = serde_json::to_value(api.get(&object.name).await?)?;
+            change(&mut changed);
+            let changed: DynamicObject = serde_json::from_value(changed)?;
+            match api.replace(&object.name, &PostParams::default(), &changed).await {
+                // Another writer was faster.
+                Err(Error::Api(status)) if status.code == 409 => {}
+                done => return Ok(done.map(drop)?),
+            }
+        }
+    }
+
     /// Creates an object; if it is rejected, fails with the API server's message.
     pub async fn create(&self, object: &Value) -> Result<()> {
         let api = wait::api(&self.0, &ObjectRef::of(object)).await?;
@@ -49,8 +70,7 @@ impl Account {
 impl ControlPlane {
     /// Returns a client that acts as a `ServiceAccount`.
     pub async fn account(&self, namespace: &str, name: &str) -> Result<Account> {
-        let kubeconfig = self.service_account_kubeconfig(namespace, name)?;
-        Ok(Account(access::client(&kubeconfig).await?))
+        Account::of(&self.service_account_kubeconfig(namespace, name)?).await
     }
 
     /// Creates an object; if it is rejected, fails with the API server's message.
