@@ -16,6 +16,7 @@ mod doctor;
 mod expected;
 mod form;
 mod generated;
+mod health;
 mod here;
 mod hub;
 mod kubelet;

@@ -12,8 +12,8 @@
 //!   its objects are.
 //!
 //! A suspended or paused object is progressing and healthy, and its feedback contains `Suspended`. The rules of the kinds that
-//! Kubernetes serves are those of Argo CD 3.2: gitops-engine's `pkg/health` and Argo CD's `resource_customizations`.
-//! `tests/with_argocd/health_rules.rs` compares them with Argo CD itself, and lists the differences and their reasons.
+//! Kubernetes serves are those of gitops-engine's `pkg/health` and Argo CD's `resource_customizations`, in the version that the
+//! testbed runs. `tests/with_argocd/health_rules.rs` compares them with that Argo CD, and lists the differences and their reasons.
 //!
 //! In a ManifestWork the rules are in `spec.manifestConfigs`: `conditionRules` is a list with one rule per `condition`, and the
 //! names of `feedbackRules[].jsonPaths` are unique. OCM's CRD limits the length of neither.
@@ -56,46 +56,44 @@ impl KindHealth {
     }
 }
 
+const INGRESS: KindHealth = KindHealth::new(rules::INGRESS, feedback::LOAD_BALANCER);
+
+/// The rules of the kinds that have their own, by group and kind.
+#[rustfmt::skip]
+static KINDS: [(&str, &str, KindHealth); 16] = [
+    ("apps", "Deployment", KindHealth::new(rules::DEPLOYMENT, feedback::DEPLOYMENT)),
+    ("apps", "StatefulSet", KindHealth::new(rules::STATEFUL_SET, feedback::STATEFUL_SET)),
+    ("apps", "DaemonSet", KindHealth::new(rules::DAEMON_SET, feedback::DAEMON_SET)),
+    ("apps", "ReplicaSet", KindHealth::new(rules::REPLICA_SET, feedback::REPLICA_SET)),
+    ("batch", "Job", KindHealth::new(rules::JOB, feedback::JOB)),
+    ("batch", "CronJob", KindHealth::new(rules::CRON_JOB, feedback::CRON_JOB)),
+    ("", "Pod", KindHealth::new(rules::POD, feedback::POD)),
+    ("", "PersistentVolumeClaim", KindHealth::new(rules::CLAIM, feedback::CLAIM)),
+    ("", "Service", KindHealth::new(rules::SERVICE, feedback::LOAD_BALANCER)),
+    ("networking.k8s.io", "Ingress", INGRESS),
+    ("extensions", "Ingress", INGRESS),
+    ("autoscaling", "HorizontalPodAutoscaler", KindHealth::new(rules::AUTOSCALER, feedback::AUTOSCALER)),
+    ("policy", "PodDisruptionBudget", KindHealth::new(rules::DISRUPTION_BUDGET, feedback::DISRUPTION_BUDGET)),
+    ("apiextensions.k8s.io", "CustomResourceDefinition", KindHealth::new(rules::DEFINITION, feedback::DEFINITION)),
+    ("apiregistration.k8s.io", "APIService", KindHealth::new(rules::API_SERVICE, feedback::API_SERVICE)),
+    ("cert-manager.io", "Certificate", KindHealth::new(rules::CUSTOM, feedback::CERTIFICATE)),
+];
+
+/// The rules of all other custom kinds.
+static CUSTOM: KindHealth = KindHealth::new(rules::CUSTOM, feedback::CUSTOM);
+
+/// Returns the groups and kinds that have their own rules.
+pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KINDS.iter().map(|(group, kind, _)| (*group, *kind))
+}
+
 /// Returns the health rules and feedback of a kind in any version; `None` for kinds without health, such as ConfigMap.
 ///
 /// A `custom` kind, which Kubernetes does not serve itself, is evaluated by the conditions that most custom resources have.
 #[must_use]
 pub fn of(group: &str, kind: &str, custom: bool) -> Option<&'static KindHealth> {
-    static DEPLOYMENT: KindHealth = KindHealth::new(rules::DEPLOYMENT, feedback::DEPLOYMENT);
-    static STATEFUL_SET: KindHealth = KindHealth::new(rules::STATEFUL_SET, feedback::STATEFUL_SET);
-    static DAEMON_SET: KindHealth = KindHealth::new(rules::DAEMON_SET, feedback::DAEMON_SET);
-    static REPLICA_SET: KindHealth = KindHealth::new(rules::REPLICA_SET, feedback::REPLICA_SET);
-    static JOB: KindHealth = KindHealth::new(rules::JOB, feedback::JOB);
-    static CRON_JOB: KindHealth = KindHealth::new(rules::CRON_JOB, feedback::CRON_JOB);
-    static POD: KindHealth = KindHealth::new(rules::POD, feedback::POD);
-    static CLAIM: KindHealth = KindHealth::new(rules::CLAIM, feedback::CLAIM);
-    static SERVICE: KindHealth = KindHealth::new(rules::SERVICE, feedback::LOAD_BALANCER);
-    static INGRESS: KindHealth = KindHealth::new(rules::INGRESS, feedback::LOAD_BALANCER);
-    static AUTOSCALER: KindHealth = KindHealth::new(rules::AUTOSCALER, feedback::AUTOSCALER);
-    static DISRUPTION_BUDGET: KindHealth = KindHealth::new(rules::DISRUPTION_BUDGET, feedback::DISRUPTION_BUDGET);
-    static DEFINITION: KindHealth = KindHealth::new(rules::DEFINITION, feedback::DEFINITION);
-    static API_SERVICE: KindHealth = KindHealth::new(rules::API_SERVICE, feedback::API_SERVICE);
-    static CERTIFICATE: KindHealth = KindHealth::new(rules::CUSTOM, feedback::CERTIFICATE);
-    static CUSTOM: KindHealth = KindHealth::new(rules::CUSTOM, feedback::CUSTOM);
-    Some(match (group, kind) {
-        ("apps", "Deployment") => &DEPLOYMENT,
-        ("apps", "StatefulSet") => &STATEFUL_SET,
-        ("apps", "DaemonSet") => &DAEMON_SET,
-        ("apps", "ReplicaSet") => &REPLICA_SET,
-        ("batch", "Job") => &JOB,
-        ("batch", "CronJob") => &CRON_JOB,
-        ("", "Pod") => &POD,
-        ("", "PersistentVolumeClaim") => &CLAIM,
-        ("", "Service") => &SERVICE,
-        ("networking.k8s.io" | "extensions", "Ingress") => &INGRESS,
-        ("autoscaling", "HorizontalPodAutoscaler") => &AUTOSCALER,
-        ("policy", "PodDisruptionBudget") => &DISRUPTION_BUDGET,
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => &DEFINITION,
-        ("apiregistration.k8s.io", "APIService") => &API_SERVICE,
-        ("cert-manager.io", "Certificate") => &CERTIFICATE,
-        _ if custom => &CUSTOM,
-        _ => return None,
-    })
+    let own = KINDS.iter().find(|(of, name, _)| (*of, *name) == (group, kind));
+    own.map(|(.., health)| health).or(custom.then_some(&CUSTOM))
 }
 
 #[cfg(test)]
@@ -104,24 +102,10 @@ mod tests {
     use manifest::json;
     use std::collections::HashSet;
 
-    const KINDS: [(&str, &str); 16] = [
-        ("apps", "Deployment"),
-        ("apps", "StatefulSet"),
-        ("apps", "DaemonSet"),
-        ("apps", "ReplicaSet"),
-        ("batch", "Job"),
-        ("batch", "CronJob"),
-        ("", "Pod"),
-        ("", "PersistentVolumeClaim"),
-        ("", "Service"),
-        ("networking.k8s.io", "Ingress"),
-        ("autoscaling", "HorizontalPodAutoscaler"),
-        ("policy", "PodDisruptionBudget"),
-        ("apiextensions.k8s.io", "CustomResourceDefinition"),
-        ("apiregistration.k8s.io", "APIService"),
-        ("cert-manager.io", "Certificate"),
-        ("example.com", "Thing"),
-    ];
+    /// Returns all kinds with their own rules, and another custom kind.
+    fn kinds_and_another() -> impl Iterator<Item = (&'static str, &'static str)> {
+        kinds().chain([("example.com", "Thing")])
+    }
 
     #[test]
     fn unknown_kinds_have_no_rules() {
@@ -136,7 +120,7 @@ mod tests {
 
     #[test]
     fn health_rules_stay_small() {
-        for (group, kind) in KINDS {
+        for (group, kind) in kinds_and_another() {
             let kind_health = of(group, kind, true).unwrap();
             let mut rules = String::new();
             for rule in kind_health.rules {
@@ -161,7 +145,7 @@ mod tests {
 
     #[test]
     fn condition_and_feedback_names_are_unique() {
-        for (group, kind) in KINDS {
+        for (group, kind) in kinds_and_another() {
             let kind_health = of(group, kind, true).unwrap();
             assert_eq!(kind_health.rules.map(|rule| rule.condition), [PROGRESSING, HEALTHY]);
             let names: HashSet<&str> = kind_health.feedback.iter().map(|(name, _)| *name).collect();

@@ -1,0 +1,23 @@
+//! Checks that docs/concepts.md names the kinds that have health rules.
+
+use crate::page::pages;
+use generate::health_rules::{kinds, of};
+
+#[test]
+fn concepts_name_every_kind_with_rules() {
+    let page = pages().into_iter().find(|page| page.path == "docs/concepts.md");
+    let text = page.expect("a page").lines.join(" ");
+    let custom = of("example.com", "Thing", true).map(|it| it.rules);
+    for (group, kind) in kinds() {
+        let has_own_rules = of(group, kind, false).map(|it| it.rules) != custom;
+        let name = if kind == "CustomResourceDefinition" {
+            "CRD"
+        } else {
+            kind
+        };
+        let is_named = [format!("{name}s"), format!("{name}es")]
+            .iter()
+            .any(|word| text.contains(word));
+        assert!(!has_own_rules || is_named, "docs/concepts.md does not name {kind}");
+    }
+}
