@@ -32,12 +32,21 @@ impl GitRepository {
         // CI runs as root on the checkout of another user.
         let upload_pack = "--upload-pack=git -c safe.directory=* upload-pack";
         clone.git(&["clone", "--quiet", upload_pack, &source, "."])?;
-        ensure!(
-            clone.git(&["rev-parse", "--is-shallow-repository"])? == "false",
-            "{source} is a shallow clone, from which Argo CD cannot fetch: run git fetch --unshallow"
-        );
+        if clone.git(&["rev-parse", "--is-shallow-repository"])? == "true" {
+            clone.forget_history()?;
+        }
         clone.git(&["checkout", "--quiet", "-B", "main"])?;
         Ok(clone)
+    }
+
+    /// Makes the files of a shallow clone its only commit: Argo CD cannot fetch from a shallow clone.
+    fn forget_history(&self) -> Result<()> {
+        self.git(&["checkout", "--quiet", "--orphan", "complete"])?;
+        self.git(&["commit", "--quiet", "--message=The files of a shallow clone"])?;
+        self.git(&["remote", "remove", "origin"])?;
+        self.git(&["branch", "--quiet", "-D", "main"]).ok();
+        fs::remove_file(self.folder.path().join(".git/shallow"))?;
+        Ok(())
     }
 
     /// Returns the URL for Argo CD, `file:///…`.
@@ -134,5 +143,22 @@ mod tests {
         assert_eq!(fs::read_to_string(clone.path().join("a.yaml")).unwrap(), "committed");
         assert!(!clone.path().join("b.yaml").exists());
         assert_eq!(clone.git(&["rev-parse", "main"]).unwrap(), commit);
+    }
+
+    #[test]
+    fn clone_of_a_shallow_clone_is_complete() {
+        let git = GitRepository::new().unwrap();
+        git.commit(&[("a.yaml", "first")]).unwrap();
+        git.commit(&[("a.yaml", "second")]).unwrap();
+        let shallow = GitRepository {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        shallow
+            .git(&["clone", "--quiet", "--depth=1", &git.url(), "."])
+            .unwrap();
+        let clone = GitRepository::clone_of(shallow.path()).unwrap();
+        let fetched = GitRepository::new().unwrap();
+        fetched.git(&["fetch", "--quiet", &clone.url(), "main"]).unwrap();
+        assert_eq!(fetched.git(&["show", "FETCH_HEAD:a.yaml"]).unwrap(), "second");
     }
 }
