@@ -255,13 +255,18 @@ fn output_limit_counts_every_printed_byte() {
         files.push((format!("j{n}.yaml"), hook));
     }
     let folder = folder(&files);
-    let words = ["--clusters=a,bb,a-much-longer-name", "--namespace=shop"];
-    let printed = run(folder.path(), &words);
+    let targets = ["--clusters=a,bb,a-much-longer-name", "--namespace=shop"];
+    let printed = run(folder.path(), &targets);
     let (_, works) = printed.split_once("----- stdout -----\n").expect("the works");
     let works = works.split("----- stderr").next().expect("the works");
     let bytes = works.len();
     assert!(works.lines().count() > 20, "{printed}");
-    let limited = |max: usize| run(folder.path(), &[&words[..], &[&format!("--max-output={max}")]].concat());
+    let limited = |max: usize| {
+        run(
+            folder.path(),
+            &[&targets[..], &[&format!("--max-output={max}")]].concat(),
+        )
+    };
     assert!(limited(bytes).starts_with("exit code: 0\n"));
     assert!(
         limited(bytes - 1).starts_with("exit code: 1\n----- stdout -----\n----- stderr -----\nerror: the works of")

@@ -155,26 +155,44 @@ impl Manifests {
             3 => {
                 let hook = self.random.pick(&["PreSync", "Sync", "PostDelete", "Skip"]);
                 let annotations = map([("argocd.argoproj.io/hook", text(hook))]);
-                let metadata = self.metadata(value);
+                let metadata = metadata(value);
                 metadata.retain(|(key, _)| key != "annotations");
                 metadata.push(("annotations".to_owned(), annotations));
             }
-            4 => self.metadata(value).push(("generateName".to_owned(), text("other-"))),
-            5..10 => self.add_key(value),
+            4 => metadata(value).push(("generateName".to_owned(), text("other-"))),
+            5 => self.add_rival(value),
+            6..10 => self.add_key(value),
             10..13 => self.rename_key(value),
             _ => self.change_value(value),
+        }
+    }
+
+    /// Adds keys like `kind` and `apiVersion`, with the kind and the fields of another manifest.
+    fn add_rival(&mut self, value: &mut Node) {
+        let at = self.random.below(self.seeds.len());
+        let Node::Map(rival) = self.seeds[at].value.clone() else {
+            return;
+        };
+        for (key, added) in rival {
+            match key.as_str() {
+                "kind" | "apiVersion" => {
+                    let key = self.alike(&key);
+                    entries(value).push((key, added));
+                }
+                "metadata" => {}
+                _ => entries(value).push((key, added)),
+            }
         }
     }
 
     /// Adds a key like another one, or one of another manifest.
     fn add_key(&mut self, value: &mut Node) {
         let donor = self.donor();
-        let (mut key, mut added) = match self.random.below(3) {
-            0 => (self.random.pick(KEYS).to_owned(), text("other")),
-            _ => {
-                let Node::Map(mut fields) = donor else { return };
-                fields.swap_remove(self.random.below(fields.len()))
-            }
+        let (mut key, mut added) = if self.random.one_in(3) {
+            (self.random.pick(KEYS).to_owned(), text("other"))
+        } else {
+            let Node::Map(mut fields) = donor else { return };
+            fields.swap_remove(self.random.below(fields.len()))
         };
         if self.random.one_in(4)
             && let Node::Map(metadata) = &added
@@ -186,7 +204,7 @@ impl Manifests {
             key = self.altered_key(&key);
         }
         let mapping = if self.random.one_in(3) {
-            self.metadata(value)
+            metadata(value)
         } else {
             self.mapping(value)
         };
@@ -195,7 +213,7 @@ impl Manifests {
 
     fn rename_key(&mut self, value: &mut Node) {
         let mapping = if self.random.one_in(2) {
-            self.metadata(value)
+            metadata(value)
         } else {
             self.mapping(value)
         };
@@ -205,7 +223,7 @@ impl Manifests {
         let at = self.random.below(mapping.len());
         let key = self.altered_key(&mapping[at].0.clone());
         let mapping = if self.random.one_in(2) {
-            self.metadata(value)
+            metadata(value)
         } else {
             self.mapping(value)
         };
@@ -219,7 +237,7 @@ impl Manifests {
         let key = self.random.pick(&["apiVersion", "kind", "name", "namespace"]);
         let is_in_metadata = matches!(key, "name" | "namespace");
         let mapping = if is_in_metadata {
-            self.metadata(value)
+            metadata(value)
         } else {
             entries(value)
         };
@@ -260,7 +278,7 @@ impl Manifests {
             _ => text(&self.altered_text(&old)),
         };
         let mapping = if is_in_metadata {
-            self.metadata(value)
+            metadata(value)
         } else {
             entries(value)
         };
@@ -322,17 +340,6 @@ impl Manifests {
             return fields;
         }
         entries(&mut fields[self.random.pick(&below)].1)
-    }
-
-    fn metadata<'n>(&mut self, value: &'n mut Node) -> &'n mut Vec<(String, Node)> {
-        let fields = entries(value);
-        let metadata = fields
-            .iter()
-            .position(|(key, value)| key == "metadata" && matches!(value, Node::Map(_)));
-        match metadata {
-            Some(at) => entries(&mut fields[at].1),
-            None => fields,
-        }
     }
 
     fn write(&mut self, value: &Node, style: usize, out: &mut String) {
@@ -403,6 +410,18 @@ fn entries(value: &mut Node) -> &mut Vec<(String, Node)> {
     match value {
         Node::Map(fields) => fields,
         _ => unreachable!("it is a mapping by now"),
+    }
+}
+
+/// Returns the metadata, or the root if there is none.
+fn metadata(value: &mut Node) -> &mut Vec<(String, Node)> {
+    let fields = entries(value);
+    let metadata = fields
+        .iter()
+        .position(|(key, value)| key == "metadata" && matches!(value, Node::Map(_)));
+    match metadata {
+        Some(at) => entries(&mut fields[at].1),
+        None => fields,
     }
 }
 

@@ -111,19 +111,19 @@ pub(super) fn check_keys(fields: &Map<'_>) -> Result<(), Fault> {
 pub(super) fn check_list_keys(fields: &Map<'_>) -> Result<(), Fault> {
     let text = |name| fields.get(name).and_then(Value::as_str).unwrap_or_default();
     let own = schema::fields_of(text("apiVersion"), text("kind")).unwrap_or_default();
-    check(fields, "", KEYS.into_iter().chain(own.iter().copied()))?;
+    check(fields, "", &[&KEYS[..], &own].concat())?;
     match fields.get("metadata") {
-        Some(Value::Map(metadata)) => check(metadata, "metadata.", METADATA_KEYS.into_iter()),
+        Some(Value::Map(metadata)) => check(metadata, "metadata.", &METADATA_KEYS),
         _ => Ok(()),
     }
 }
 
-fn check<'k>(fields: &Map<'_>, path: &str, known: impl Iterator<Item = &'k str> + Clone) -> Result<(), Fault> {
+fn check(fields: &Map<'_>, path: &str, known: &[&str]) -> Result<(), Fault> {
     for (key, _) in fields.iter() {
-        if known.clone().any(|known| known == key) {
+        if known.contains(&key) {
             continue;
         }
-        if let Some(known) = known.clone().find(|known| is_read_as(key, known)) {
+        if let Some(known) = known.iter().find(|known| is_read_as(key, known)) {
             return Err(Fault::Key {
                 path: format!("{path}{key}"),
                 known: format!("{path}{known}"),
