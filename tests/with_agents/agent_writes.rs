@@ -6,9 +6,11 @@ use crate::stage::{self, Stage, condition};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use testbed::{Hub, ObjectRef, is_applied, is_true, wait};
+use testbed::{Account, Hub, ObjectRef, is_applied, is_true, wait};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/agent_admission.yaml");
+/// The prefix of labels and annotations of the pull model.
+const PULL: &str = "apps.open-cluster-management.io/";
 const CLEANUP: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
 const DEFAULT_SET: &str = "cluster.open-cluster-management.io/clusterset";
 
@@ -151,7 +153,18 @@ pub(crate) async fn check_limits(stage: &Stage) -> Result<()> {
     let after = hub.get(&own_cluster()).await?.context("the cluster")?;
     assert_eq!(after["metadata"]["labels"], before);
 
-    // Other identities of managed clusters, even with all permissions, and the creation and deletion of objects.
+    check_other_identities(hub, own, &of_works)?;
+    // Administrators and OCM's controllers are not limited.
+    hub.patch(&own_cluster(), &json!({"metadata": {"labels": {"tier": "gold"}}}))
+        .await?;
+    hub.patch(&own_cluster(), &json!({"metadata": {"labels": {"tier": null}}}))
+        .await?;
+    check_claims(stage).await
+}
+
+/// Checks the limits of other identities of managed clusters, which have all permissions by RBAC, and the creation and deletion of
+/// objects.
+fn check_other_identities(hub: &Hub, own: &str, of_works: &str) -> Result<()> {
     let addon = json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1",
         "kind": "ManagedClusterAddOn",
@@ -169,7 +182,7 @@ pub(crate) async fn check_limits(stage: &Stage) -> Result<()> {
     let addon_agent = stage::addon("cluster2");
     for user in PRIVILEGED {
         for (object, allowed) in [
-            (work_named("new", "cluster2"), &*of_works),
+            (work_named("new", "cluster2"), of_works),
             (addon.clone(), "nothing of a ManagedClusterAddOn but the status"),
             (cluster(json!({"env": "prod"}), false), own),
             (cluster(json!({}), true), own),
@@ -178,7 +191,7 @@ pub(crate) async fn check_limits(stage: &Stage) -> Result<()> {
         }
         create_as(hub, &user, &cluster(json!({DEFAULT_SET: "default"}), false))?;
         for (kind, name, allowed) in [
-            ("manifestwork", "argocd-agent-ca-mw", &*of_works),
+            ("manifestwork", "argocd-agent-ca-mw", of_works),
             (
                 "managedclusteraddon",
                 &*addon_agent.name,
@@ -197,12 +210,7 @@ pub(crate) async fn check_limits(stage: &Stage) -> Result<()> {
             }
         }
     }
-    // Administrators and OCM's controllers are not limited.
-    hub.patch(&own_cluster(), &json!({"metadata": {"labels": {"tier": "gold"}}}))
-        .await?;
-    hub.patch(&own_cluster(), &json!({"metadata": {"labels": {"tier": null}}}))
-        .await?;
-    check_claims(stage).await
+    Ok(())
 }
 
 /// Checks that a claim of a cluster reaches the hub.
@@ -241,27 +249,8 @@ const IDENTITY: [(&str, &str); 7] = [
 /// The labels that the hostile agent adds and that its own Secret copies. The last one shows that the controller has seen them.
 const COPIED: [(&str, &str); 2] = [("local-cluster", "true"), ("hostile", "done")];
 
-/// Writes hostile values into every field that OCM's roles let the agent of `cluster2` write, without the admission policy, and
-/// checks that nothing on the hub changes but the copied labels of its own Secret.
-pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
-    let Stage { hub, cluster2, .. } = stage;
-    let (agent, owners) = (cluster2.hub_account().await?, owners(hub).await?);
-    hub.kubectl(&[
-        "delete",
-        "validatingadmissionpolicybinding",
-        "argocd-ocm-cmp-clusters.argocd",
-    ])?;
-    wait::eventually("the admission policy has no effect", wait::DEADLINE, async || {
-        create_as(hub, &PRIVILEGED[0], &work_named("probe", "argocd")).ok()
-    })
-    .await?;
-    let secret = ObjectRef::secret("argocd", "cluster-cluster2");
-    let is_ready = |it: &Value| condition(it, "Ready")[0] == "True";
-    hub.wait_for(&stage::fleet(), is_ready).await?;
-    let before = snapshot(hub).await?;
-    let cluster_before = hub.get(&own_cluster()).await?.context("the cluster")?;
-
-    // The add-on: its status.
+/// Writes the status of the add-on, the Lease, and an Event about another object.
+async fn write_hostile_status(agent: &Account) -> Result<()> {
     let available = |status: &str| {
         json!([{
             "type": "Available", "status": status, "reason": "Hostile", "message": "\u{1b}[31mcluster1 is revoked",
@@ -276,23 +265,40 @@ pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
     let status = json!({"status": {"conditions": available("False"), "configReferences": references}});
     agent.patch_status(&stage::addon("cluster2"), &status).await?;
 
-    // A work: labels, annotations, owners, finalizers, spec, status.
+    let lease = ObjectRef::namespaced("coordination.k8s.io/v1", "Lease", "cluster2", "managed-cluster-lease");
+    agent
+        .update(&lease, |it| it["spec"]["holderIdentity"] = json!("cluster1"))
+        .await?;
+    let event = json!({
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "evil", "namespace": "cluster2"},
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "type": "Warning", "reason": "Revoked", "action": "Revoke", "note": "cluster1 is revoked",
+        "reportingController": "argocd-ocm-cmp", "reportingInstance": "evil",
+        "regarding": {"kind": "ManagedCluster", "name": "cluster1", "namespace": "cluster2"},
+    });
+    agent.create(&event).await?;
+    Ok(())
+}
+
+/// Writes labels, annotations, owners, finalizers, spec and status of the work with the CA.
+async fn write_hostile_work(agent: &Account, owners: &Value) -> Result<()> {
     let grants = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
         "metadata": {"name": "evil"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
     });
-    let pull = "apps.open-cluster-management.io/";
     let work = json!({
         "metadata": {
             "annotations": {
                 "argocd-ocm-cmp.github.io/gitopscluster": "cluster2/evil",
                 "argocd.argoproj.io/tracking-id": "shop:work.open-cluster-management.io/ManifestWork:cluster1/shop",
-                format!("{pull}hub-application-namespace"): "argocd",
-                format!("{pull}hub-application-name"): "shop",
+                format!("{PULL}hub-application-namespace"): "argocd",
+                format!("{PULL}hub-application-name"): "shop",
             },
-            "labels": {"app.kubernetes.io/instance": "shop", format!("{pull}application-set"): "true"},
+            "labels": {"app.kubernetes.io/instance": "shop", format!("{PULL}application-set"): "true"},
             "ownerReferences": owners,
             "finalizers": [CLEANUP, "example.com/stay"],
         },
@@ -310,24 +316,11 @@ pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
     }]});
     let status = json!({"status": {"conditions": conditions, "resourceStatus": resources}});
     agent.patch_status(&own_work(), &status).await?;
+    Ok(())
+}
 
-    // The Lease, and an Event about another object.
-    let lease = ObjectRef::namespaced("coordination.k8s.io/v1", "Lease", "cluster2", "managed-cluster-lease");
-    agent
-        .update(&lease, |it| it["spec"]["holderIdentity"] = json!("cluster1"))
-        .await?;
-    let event = json!({
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": "evil", "namespace": "cluster2"},
-        "eventTime": "2026-01-01T00:00:00.000000Z",
-        "type": "Warning", "reason": "Revoked", "action": "Revoke", "note": "cluster1 is revoked",
-        "reportingController": "argocd-ocm-cmp", "reportingInstance": "evil",
-        "regarding": {"kind": "ManagedCluster", "name": "cluster1", "namespace": "cluster2"},
-    });
-    agent.create(&event).await?;
-
-    // The cluster: status, then annotations, finalizers, owners, spec and labels.
+/// Writes the status of the cluster, then its labels, annotations, owners and spec, and returns these.
+async fn write_hostile_cluster(agent: &Account, owners: &Value) -> Result<Value> {
     let claims = json!([{"name": "name", "value": "cluster1"}, {"name": "local-cluster", "value": "true"}]);
     let status = json!({"status": {
         "clusterClaims": claims,
@@ -360,6 +353,32 @@ pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
         },
     });
     agent.update(&own_cluster(), |it| merge(it, &cluster)).await?;
+    Ok(cluster)
+}
+
+/// Writes hostile values into every field that OCM's roles let the agent of `cluster2` write, without the admission policy, and
+/// checks that nothing on the hub changes but the copied labels of its own Secret.
+pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
+    let Stage { hub, cluster2, .. } = stage;
+    let (agent, owners) = (cluster2.hub_account().await?, owners(hub).await?);
+    hub.kubectl(&[
+        "delete",
+        "validatingadmissionpolicybinding",
+        "argocd-ocm-cmp-clusters.argocd",
+    ])?;
+    wait::eventually("the admission policy has no effect", wait::DEADLINE, async || {
+        create_as(hub, &PRIVILEGED[0], &work_named("probe", "argocd")).ok()
+    })
+    .await?;
+    let secret = ObjectRef::secret("argocd", "cluster-cluster2");
+    let is_ready = |it: &Value| condition(it, "Ready")[0] == "True";
+    hub.wait_for(&stage::fleet(), is_ready).await?;
+    let before = snapshot(hub).await?;
+    let cluster_before = hub.get(&own_cluster()).await?.context("the cluster")?;
+
+    write_hostile_status(&agent).await?;
+    write_hostile_work(&agent, &owners).await?;
+    let cluster = write_hostile_cluster(&agent, &owners).await?;
 
     let has_seen = |it: &Value| {
         COPIED
@@ -394,11 +413,11 @@ pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
     hub.patch(&own_cluster(), &json!({"metadata": metadata, "spec": spec}))
         .await?;
     let undone = json!({"metadata": {
-        "labels": {"app.kubernetes.io/instance": null, format!("{pull}application-set"): null},
+        "labels": {"app.kubernetes.io/instance": null, format!("{PULL}application-set"): null},
         "annotations": {
             "argocd.argoproj.io/tracking-id": null,
-            format!("{pull}hub-application-namespace"): null,
-            format!("{pull}hub-application-name"): null,
+            format!("{PULL}hub-application-namespace"): null,
+            format!("{PULL}hub-application-name"): null,
         },
         "ownerReferences": null,
         "finalizers": [CLEANUP],
@@ -467,7 +486,7 @@ async fn snapshot(hub: &Hub) -> Result<BTreeMap<String, Value>> {
 pub(crate) async fn check_detaching(stage: &Stage) -> Result<()> {
     let Stage { hub, cluster2, .. } = stage;
     let work = ObjectRef::of(&hub.create(&work_named("leaving", "cluster2")).await?);
-    hub.wait_for(&work, |it| is_applied(it)).await?;
+    hub.wait_for(&work, is_applied).await?;
     let delivered = ObjectRef::config_map("default", "leaving");
     ensure!(cluster2.get(&delivered).await?.is_some(), "the work is applied");
     hub.delete(&own_cluster()).await?;
