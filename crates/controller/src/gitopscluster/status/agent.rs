@@ -15,6 +15,7 @@ use crate::cache::Cache;
 use crate::model::{AgentResource, Availability, TlsSecret};
 use crate::reconcile::{Context, Settings};
 use jiff::Timestamp;
+use manifest::text::{one_line, shortened};
 use ocm::argocd_agent as names;
 use ocm::health::time;
 use ocm::object_ref::ObjectRef;
@@ -104,7 +105,7 @@ impl Member<'_> {
     fn text(&self) -> Value {
         let mut text = json!({"name": self.name, "state": self.status.state.name()});
         if !self.status.message.is_empty() {
-            text["message"] = json!(manifest::text::shortened(self.status.message, 200));
+            text["message"] = json!(shortened(&one_line(self.status.message), 200));
         }
         if let Some(not_after) = self.not_after {
             text["certificateNotAfter"] = json!(time(not_after));
@@ -412,5 +413,32 @@ fn leaf(cache: &Cache, name: &str) -> Prerequisite {
             Some(authority) => format!("issued by {}", authority.common_name),
             None => "issued externally; not renewed by this controller".to_owned(),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_an_agent_is_short_and_on_one_line() {
+        let long = "\u{1b}[31m".to_owned() + &"x".repeat(1000);
+        let member = |message| Member {
+            name: "eu1",
+            status: AgentStatus {
+                state: State::Degraded,
+                is_installed: true,
+                message,
+            },
+            not_after: None,
+        };
+        let shown = |message| {
+            member(message).text()["message"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        assert_eq!(shown("no\nconnection"), "no connection");
+        assert!(shown(&long).starts_with(" [31mxxx") && shown(&long).len() <= 200);
     }
 }
