@@ -24,6 +24,7 @@ pub use work::ComparedWork;
 
 use generate::content_hash;
 use manifest::key::ObjectKey;
+use manifest::text::count;
 use manifest::value::Value;
 use manifest::yaml;
 use ocm::names::WorkName;
@@ -217,8 +218,11 @@ fn pairs<'w>(before: &Works<'w>, after: &Works<'w>) -> (Vec<Pair<'w>>, Vec<WorkO
 fn lines(before: &Works<'_>, after: &Works<'_>, pairs: &[Pair<'_>], unpaired: &[WorkObject<'_>]) -> Vec<String> {
     let mut lines = Vec::new();
     for ComparedWork { work, objects } in after.iter().filter(|it| named(before, &it.work.name).is_none()) {
-        let plural = if objects.len() == 1 { "" } else { "s" };
-        lines.push(format!("{} is new, with {} object{plural}", title(work), objects.len()));
+        lines.push(format!(
+            "{} is new, with {}",
+            title(work),
+            count(objects.len(), "object")
+        ));
     }
     for ComparedWork { work, .. } in before.iter().filter(|it| named(after, &it.work.name).is_none()) {
         lines.push(format!("{} is deleted", title(work)));

@@ -10,6 +10,7 @@ use crate::install::{
 use crate::runtime::runtime;
 use controller::LEASE;
 use manifest::problem::Problems;
+use manifest::text::count;
 use serde_json::Value;
 
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/applications";
@@ -188,7 +189,7 @@ async fn remove(hub: &Hub, it: &InstalledObject, dry_run: bool) -> Result<String
     match it.shipped.kind() {
         "CustomResourceDefinition" => match objects_of(hub, &it.live).await? {
             Some(0) => {}
-            Some(left) => return Ok(format!("{shown} kept: it has {left} objects\n")),
+            Some(left) => return Ok(format!("{shown} kept: it has {}\n", count(left, "object"))),
             None => {
                 return Ok(format!(
                     "{shown} kept: it is not served and may have objects: see its conditions\n"
@@ -202,15 +203,16 @@ async fn remove(hub: &Hub, it: &InstalledObject, dry_run: bool) -> Result<String
                 .filter(|application| names_project(application, PROJECT))
                 .count();
             if left > 0 {
-                return Ok(format!("{shown} kept: it has {left} Applications\n"));
+                return Ok(format!("{shown} kept: it has {}\n", count(left, "Application")));
             }
         }
         "ClusterManagementAddOn" | "AddOnTemplate" | "AddOnDeploymentConfig" => {
             let clusters = clusters_with_argocd(hub).await?;
             if clusters > 0 {
                 return Ok(format!(
-                    "{shown} kept: {clusters} managed clusters have Argo CD from it: to remove Argo CD there, run kubectl delete \
+                    "{shown} kept: it installs Argo CD on {}: to remove Argo CD there, run kubectl delete \
                      clustermanagementaddon {}, then uninstall again\n",
+                    count(clusters, "managed cluster"),
                     ocm::pull_model::ADDON
                 ));
             }

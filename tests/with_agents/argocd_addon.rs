@@ -62,8 +62,7 @@ async fn clusters_get_argocd_from_the_add_on() -> Result<()> {
     log_step("it has the permissions of cluster-admin");
 
     let lines = run(&hub, &["uninstall"])?;
-    let kept =
-        "clustermanagementaddon.addon.open-cluster-management.io/argocd kept: 2 managed clusters have Argo CD from it";
+    let kept = "clustermanagementaddon.addon.open-cluster-management.io/argocd kept: it installs Argo CD on 2 managed clusters";
     assert!(lines.contains(kept), "{lines}");
     select(&hub, json!([])).await?;
     for cluster in clusters {

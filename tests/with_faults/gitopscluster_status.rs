@@ -306,7 +306,9 @@ async fn forbidden_reads_are_reported_beside_known_data() -> Result<()> {
     let result = status(&kubeconfig, "fleet")?;
     assert_eq!((result.code, &*result.out), (Some(2), ""));
     assert!(
-        result.err.contains("does not let you read GitOpsClusters: "),
+        result
+            .err
+            .contains("lacks the permission to get gitopsclusters.apps.open-cluster-management.io in namespace "),
         "{}",
         result.err
     );
@@ -334,7 +336,7 @@ async fn forbidden_reads_are_reported_beside_known_data() -> Result<()> {
     assert!(warnings[1].contains("secrets"), "{}", result.err);
     let result = status(&kubeconfig, "fleet")?;
     assert!(
-        result.out.ends_with("\n2 more clusters are not listed in the status\n"),
+        result.out.ends_with("\n2 more clusters not listed in the status\n"),
         "{}",
         result.out
     );

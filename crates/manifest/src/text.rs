@@ -46,6 +46,13 @@ pub fn without_middle(text: &str, max: usize) -> Cow<'_, str> {
     format!("{}…{}", &text[..end], &text[start..]).into()
 }
 
+/// Formats a count of a noun with a regular plural: `1 work`, `2 works`.
+#[must_use]
+pub fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +65,15 @@ mod tests {
         ] {
             assert_eq!(one_line(&format!("a{char}b")), "a b", "{char:?}");
         }
+    }
+
+    #[test]
+    fn one_is_singular() {
+        let counts = [0, 1, 2].map(|number| count(number, "managed cluster"));
+        assert_eq!(
+            counts,
+            ["0 managed clusters", "1 managed cluster", "2 managed clusters"]
+        );
     }
 
     #[test]

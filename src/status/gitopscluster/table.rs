@@ -5,6 +5,7 @@ use super::{Condition, Member, Report};
 use crate::table;
 use controller::argocd_agent::state::State;
 use jiff::{SignedDuration, Timestamp};
+use manifest::text::count;
 use std::fmt::Write as _;
 
 const READY: &str = "READY";
@@ -59,8 +60,8 @@ pub(super) fn table(report: &Report, now: Timestamp, wide: bool, colours: bool) 
         };
     }
     if report.unlisted > 0 {
-        let more = report.unlisted;
-        writeln!(text, "\n{more} more clusters are not listed in the status").expect("writing to a String never fails");
+        let more = count(usize::try_from(report.unlisted).unwrap_or(usize::MAX), "more cluster");
+        writeln!(text, "\n{more} not listed in the status").expect("writing to a String never fails");
     }
     text
 }

@@ -169,7 +169,7 @@ fn without_access_to_add_ons_shows_the_status() {
     eu1       Degraded    -                            the image cannot be pulled
     us1       Connected   10d (2026-12-01T12:00:00Z)
 
-    3 more clusters are not listed in the status
+    3 more clusters not listed in the status
     ");
 }
 

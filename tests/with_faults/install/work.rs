@@ -67,8 +67,8 @@ async fn uninstall_keeps_delivered_works() -> Result<()> {
 
     let lines = installation.run_ok(&["uninstall"])?;
     for line in [
-        "appproject.argoproj.io/managed-clusters kept: it has 1 Applications",
-        "customresourcedefinition.apiextensions.k8s.io/gitopsclusters.apps.open-cluster-management.io kept: it has 1 objects",
+        "appproject.argoproj.io/managed-clusters kept: it has 1 Application",
+        "customresourcedefinition.apiextensions.k8s.io/gitopsclusters.apps.open-cluster-management.io kept: it has 1 object",
     ] {
         assert!(lines.lines().any(|it| it == line), "{line}: {lines}");
     }

@@ -3,6 +3,7 @@
 use super::{ClusterStatus, Fleet};
 use crate::model::{Availability, Condition};
 use crate::runtime::text::bounded;
+use manifest::text::count;
 use ocm::health::HealthStatus;
 use std::collections::BTreeMap;
 
@@ -135,8 +136,7 @@ fn first_few(messages: BTreeMap<String, String>) -> Vec<String> {
         .collect();
     match rest.len() {
         0 => {}
-        1 => texts.push(format!("and 1 more cluster: {}", rest[0])),
-        more => texts.push(format!("and {more} more clusters: {}", rest.join(", "))),
+        more => texts.push(format!("and {}: {}", count(more, "more cluster"), rest.join(", "))),
     }
     texts
 }
@@ -165,9 +165,9 @@ impl Totals {
 
 fn totals(fleet: &Fleet) -> String {
     let all = || fleet.clusters.values();
-    let count = |health| all().filter(|cluster| cluster.health == health).count();
+    let with_health = |health| all().filter(|cluster| cluster.health == health).count();
     let (clusters, applied) = (all().count(), all().filter(|cluster| cluster.applied).count());
-    let healthy = count(HealthStatus::Healthy);
+    let healthy = with_health(HealthStatus::Healthy);
     let mut states = vec![format!(
         "applied on {applied} of {clusters} clusters, healthy on {healthy}"
     )];
@@ -175,19 +175,15 @@ fn totals(fleet: &Fleet) -> String {
         .into_iter()
         .filter(|health| *health != HealthStatus::Healthy);
     let others = others
-        .map(|health| (health, count(health)))
-        .filter(|(_, count)| *count > 0);
-    states.extend(others.map(|(health, count)| format!("{count} {}", health.name().to_lowercase())));
+        .map(|health| (health, with_health(health)))
+        .filter(|(_, clusters)| *clusters > 0);
+    states.extend(others.map(|(health, clusters)| format!("{clusters} {}", health.name().to_lowercase())));
     let works = fleet.works.saturating_sub(fleet.sets.len());
     let mut parts = vec![
         states.join(", "),
-        format!("{} in {}", counted(fleet.objects, "object"), counted(works, "work")),
+        format!("{} in {}", count(fleet.objects, "object"), count(works, "work")),
     ];
     let sets = fleet.sets.iter().take(MAX_CONDITIONS);
     parts.extend(sets.map(|(object_ref, set)| format!("{SET}{object_ref}: {}", set.message)));
     parts.join("; ")
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

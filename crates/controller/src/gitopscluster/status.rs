@@ -10,6 +10,7 @@ use crate::cache::{ReconcileKind, Selection};
 use crate::cluster_secrets::ClusterSecret;
 use crate::model::{GitOpsCluster, OPEN, PUSH, SecretKind};
 use crate::reconcile::Context;
+use manifest::text;
 use ocm::argocd_agent as names;
 use ocm::health::time;
 use ocm::object_ref::ObjectRef;
@@ -274,19 +275,21 @@ fn placement(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Cond
             ["Reconciling", "InProgress"],
             match selected {
                 Some(selected) => format!(
-                    "Placement {placement} selects {selected} clusters, but its decisions name {named}: no cluster is \
-                     removed while they differ"
+                    "Placement {placement} selects {}, but its decisions name {named}: no cluster is removed while they \
+                     differ",
+                    text::count(selected, "cluster")
                 ),
                 None => format!(
-                    "the decisions of Placement {placement} name {named} clusters, but its status has no \
-                     numberOfSelectedClusters: no cluster is removed until it has"
+                    "the decisions of Placement {placement} name {}, but its status has no \
+                     numberOfSelectedClusters: no cluster is removed until it has",
+                    text::count(named, "cluster")
                 ),
             },
         ),
         (_, Selection::Consistent(number)) => (
             ConditionStatus::True,
             ["Success"; 2],
-            format!("Placement {placement} selects {number} clusters"),
+            format!("Placement {placement} selects {}", text::count(number, "cluster")),
         ),
     };
     Condition {
@@ -383,7 +386,7 @@ fn registered(it: &GitOpsCluster, serving_state: &ServingState, count: &Count, a
         (
             ConditionStatus::True,
             ["Success"; 2],
-            format!("{registered} clusters are registered"),
+            format!("{} registered", text::count(*registered, "cluster")),
         )
     };
     Condition {
