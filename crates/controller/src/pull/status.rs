@@ -107,6 +107,10 @@ fn reported(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredStat
     let waiting = |what: &str| health_only(PROGRESSING, &format!("waiting for {cluster}: {what}"));
     // An Application whose work is about to be created is shown as if it existed.
     let Some(pull_work) = inputs.pull_work else {
+        // Without a cluster, the first condition has the reason.
+        if let Some(why) = inputs.notes.first().filter(|_| cluster.is_empty()) {
+            return health_only(PROGRESSING, &format!("not delivered: {}", why.message));
+        }
         return waiting("its agent has not applied the Application");
     };
     if pull_work.deleting {

@@ -400,6 +400,8 @@ fn namespace_may_use_clusters_selected_by_its_placements() {
     hub.settle(&shop());
     let why = "no Placement in Namespace argocd selects ManagedCluster eu1";
     assert_eq!((hub.conditions(&shop()), hub.works()), (vec![(ERROR, why)], vec![]));
+    let message = &hub.of(&shop())["status"]["health"]["message"];
+    assert_eq!(*message, format!("not delivered: {why}"));
     let affected = decide(&mut hub, "argocd", &["eu2", "eu1"]);
     assert_eq!(affected.len(), 1, "a decision that comes later is refresh");
     hub.settle(&shop());
