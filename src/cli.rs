@@ -23,9 +23,11 @@ pub use pull::PullArgs;
 pub use status::StatusArgs;
 
 use crate::completion;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use generate::settings::{Arguments, FlagValues, SETTINGS, Setting, ValueType};
+use generate::similar::is_typing_error;
 use std::path::PathBuf;
 
 /// GitOps by pull: Argo CD Applications delivered to managed clusters as Open Cluster Management ManifestWorks.
@@ -35,6 +37,41 @@ pub struct Cli {
     /// The command to run.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// Parses the arguments of the process. Exits if they are invalid, or ask for help.
+    #[must_use]
+    pub fn from_process() -> Self {
+        Self::try_parse().unwrap_or_else(|error| with_close_suggestions(error).exit())
+    }
+}
+
+/// Removes suggestions that are no correction of a typing error: clap compares how words sound alike.
+fn with_close_suggestions(mut error: clap::Error) -> clap::Error {
+    for (typed, suggested) in [
+        (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (ContextKind::InvalidValue, ContextKind::SuggestedValue),
+    ] {
+        let is_far = |suggestion: &str| match error.get(typed) {
+            Some(ContextValue::String(typed)) => !is_typing_error(typed, suggestion),
+            _ => false,
+        };
+        let is_far = match error.get(suggested) {
+            Some(ContextValue::String(suggestion)) => is_far(suggestion),
+            Some(ContextValue::Strings(suggestions)) => suggestions.iter().any(|it| is_far(it)),
+            _ => false,
+        };
+        if is_far {
+            error.remove(suggested);
+        }
+    }
+    // An empty list would be an empty line.
+    if matches!(error.get(ContextKind::Suggested), Some(ContextValue::StyledStrs(others)) if others.is_empty()) {
+        error.remove(ContextKind::Suggested);
+    }
+    error
 }
 
 /// The roles of the program.
@@ -72,7 +109,15 @@ pub enum Command {
     /// Print the manual page of the program or of a command
     Man(ManArgs),
     /// Print the version
-    Version,
+    Version(VersionArgs),
+}
+
+/// The arguments of `version`.
+#[derive(Debug, Args)]
+pub struct VersionArgs {
+    /// Output format [default: a line]
+    #[arg(long, short, value_enum)]
+    pub output: Option<Output>,
 }
 
 /// The commands for policies.
@@ -105,12 +150,16 @@ const COMPLETION_EXAMPLES: &str = "\
 Examples:
   # In the current bash, and in every new one
   source <(argocd-ocm-cmp completion bash)
+  mkdir -p ~/.local/share/bash-completion/completions
   argocd-ocm-cmp completion bash > ~/.local/share/bash-completion/completions/argocd-ocm-cmp
 
   # In every new zsh, if the folder is in its fpath
+  mkdir -p ~/.zfunc
   argocd-ocm-cmp completion zsh > ~/.zfunc/_argocd-ocm-cmp
 
-  # In every new fish
+  # In the current fish, and in every new one
+  argocd-ocm-cmp completion fish | source
+  mkdir -p ~/.config/fish/completions
   argocd-ocm-cmp completion fish > ~/.config/fish/completions/argocd-ocm-cmp.fish";
 
 /// The arguments of `man`.
@@ -246,6 +295,10 @@ pub struct GenerateArgs {
     /// The settings given as flags; settings have other sources too.
     #[command(flatten)]
     pub given: SettingFlags,
+
+    /// AppProject, for which --policy has an entry [default: as Argo CD passes it]
+    #[arg(long, value_name = "NAME", help_heading = "Set by administrators inside Argo CD")]
+    pub project: Option<String>,
 }
 
 impl From<GenerateArgs> for Arguments {
@@ -253,6 +306,7 @@ impl From<GenerateArgs> for Arguments {
         Self {
             folder: args.folder,
             given: args.given.0,
+            project: args.project,
             launcher: None,
         }
     }

@@ -13,6 +13,7 @@ use crate::cli::{
     Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, ListFormat, Output, PolicyCheckArgs,
     PolicyCommand, PrintArgs,
 };
+use crate::diagnosis::cluster_problem;
 use crate::diff;
 use crate::diff::{ChangeList, ComparedWork, Style};
 use crate::summary::Summary;
@@ -65,7 +66,7 @@ pub fn run(command: Command, env: &Env) -> Exit {
             Ok(page) => show("manual page", &page),
             Err(line) => fail(&format!("error: {line}\n")),
         },
-        Command::Version => show("version", &Cli::command().render_version()),
+        Command::Version(args) => show("version", &version(args.output)),
     }
 }
 
@@ -186,8 +187,10 @@ fn differences(args: DiffArgs, env: &Env) -> Result<(String, bool), Problems> {
         let ownership = Arc::new(ownership);
         let found = progress::shown("reading the works on the hub", || fetch::works(&args.hub, &ownership));
         let found = found.map_err(Problems::one)?;
-        for notice in &found.notices {
-            say(&format!("warning: {}\n", one_line(notice)));
+        let clusters = settings.target.clusters().iter();
+        let problems = clusters.filter_map(|it| cluster_problem(&it.to_string(), found.clusters.as_ref()?));
+        for notice in found.notices.iter().cloned().chain(problems.map(|it| it.line())) {
+            say(&format!("warning: {}\n", one_line(&notice)));
         }
         ("hub".to_owned(), found.works, ownership)
     };
@@ -241,6 +244,15 @@ fn generated(settings: &Settings) -> Result<Generated<'_>, Problems> {
         say(&format!("warning: {}\n", one_line(notice)));
     }
     Ok(generated)
+}
+
+fn version(output: Option<Output>) -> String {
+    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+    match output {
+        None => format!("{name} {version}\n"),
+        Some(Output::Json) => format!("{{\"name\":\"{name}\",\"version\":\"{version}\"}}\n"),
+        Some(Output::Yaml) => format!("name: {name}\nversion: {version}\n"),
+    }
 }
 
 fn announce_parameters(env: &Env) -> Exit {

@@ -2,14 +2,18 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod application;
 mod doctor;
 mod gitopscluster;
 
 pub use gitopscluster::GitOpsClusterSelection;
 
 use crate::cli::HubArgs;
+use crate::diagnosis;
+use crate::diagnosis::Cluster;
+use crate::doctor::Lookup;
 use crate::runtime::runtime;
-use hub::{NO_HUB, PAGE, PATIENCE, each, in_order, reason, status};
+use hub::{NO_HUB, PAGE, PATIENCE, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
@@ -18,10 +22,10 @@ use manifest::yaml;
 use ocm::application_works::{Application, ApplicationWorks};
 use ocm::object_ref::ObjectRef;
 use ocm::ownership::{ListedWork, Ownership};
-use ocm::resources::{APPLICATIONS, CLUSTERS, CONFIG_MAPS, Resource, WORK_SETS, WORKS};
+use ocm::resources::{APPLICATIONS, CONFIG_MAPS, Resource, WORK_SETS, WORKS};
 use ocm::tracking::{self, Tracking};
 use ocm::work::GROUP;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -53,11 +57,13 @@ pub fn names(hub: &HubArgs, resource: &'static Resource, namespace: Option<&str>
 pub struct FetchedWorks {
     /// The JSON of each work.
     pub works: Vec<String>,
+    /// The managed clusters, if the user is permitted to read them.
+    pub clusters: Option<BTreeMap<String, Cluster>>,
     /// The reads that failed: one line each.
     pub notices: Vec<String>,
 }
 
-/// Reads the works of an Application.
+/// Reads the works of an Application, and the managed clusters.
 ///
 /// # Errors
 /// One line, if the hub cannot be reached or does not permit the read.
@@ -79,8 +85,10 @@ pub struct ApplicationState {
     pub works: Vec<Arc<str>>,
     /// The reads that failed: one line each.
     pub notices: Vec<String>,
-    /// The managed clusters that the hub does not hear from, if the user is permitted to read that.
-    pub silent: BTreeSet<String>,
+    /// The managed clusters, if the user is permitted to read them.
+    pub clusters: Option<BTreeMap<String, Cluster>>,
+    /// The Application.
+    pub application: Lookup<diagnosis::Application>,
     /// Argo CD's message about a running sync, if the user is permitted to read it.
     pub syncing: Option<String>,
 }
@@ -122,15 +130,15 @@ impl Reader {
     /// One line, if the hub cannot be reached or does not permit the read.
     pub fn read(&mut self, application: &Application, clusters: &[String]) -> Result<ApplicationState, String> {
         let Self { runtime, hub, known } = self;
-        let state = runtime.block_on(hub.read_state(application, clusters, known));
-        state.map_err(|error| {
+        let state = runtime.block_on(hub.read_application(application, clusters, known));
+        state.unwrap_or_else(|error| {
             let remediation = ": name managed clusters whose works you may read with --clusters";
             let hint = if status(&error) == Some(403) && clusters.is_empty() {
                 remediation
             } else {
                 ""
             };
-            describe_error(&error, &hub.url) + hint
+            Err(describe_error(&error, &hub.url) + hint)
         })
     }
 
@@ -171,7 +179,7 @@ impl Hub {
                     found.notices.push(format!(
                         "{} outside the namespaces of the targets are not read: {}",
                         resource.plural,
-                        reason(&error)
+                        explain(&error)
                     ));
                     let namespaces = ownership.namespaces(resource.kind).iter();
                     let lists = namespaces.map(|namespace| {
@@ -191,38 +199,59 @@ impl Hub {
                 .map(|listed| get(self.client.clone(), resource, (listed.namespace, listed.name)));
             found.works.extend(in_order(works).await?.into_iter().flatten());
         }
+        found.clusters = self.clusters().await?;
         Ok(found)
     }
 
-    /// Reads the state of an Application; `known` are the works from the last read.
-    async fn read_state(
+    /// Reads the state of an Application; `known` are the works from the last read. Returns one line if there is no Argo CD.
+    async fn read_application(
         &self,
         application: &Application,
         clusters: &[String],
         known: &mut HashMap<Version, Arc<str>>,
+    ) -> Result<Result<ApplicationState, String>, Error> {
+        let Some(tracking) = self.tracking(&application.argo_cd).await? else {
+            return Ok(Err(self.no_argo_cd(&application.argo_cd).await?));
+        };
+        let state = self.read_state(application, &tracking, clusters, known).await?;
+        Ok(Ok(state))
+    }
+
+    async fn read_state(
+        &self,
+        application: &Application,
+        tracking: &Tracking,
+        clusters: &[String],
+        known: &mut HashMap<Version, Arc<str>>,
     ) -> Result<ApplicationState, Error> {
+        let mut state = ApplicationState::default();
         // Read first: then the works of a completed sync are among the works that are read afterwards.
-        let (syncing, listed) = {
-            let text = self.application(application).await?;
-            match yaml::json(&text) {
-                Ok(Value::Map(application)) => (syncing(&application), listed(&application)),
-                _ => (None, HashSet::new()),
+        let path = APPLICATIONS.path(&ObjectRef::new(&application.namespace, ""));
+        let text = self.get_text(path, &application.name).await?;
+        let listed = match text.found().map(|text| yaml::json(text)) {
+            Some(Ok(Value::Map(application))) => {
+                state.syncing = syncing(&application);
+                listed(&application)
             }
+            _ => HashSet::new(),
         };
-        let mut state = ApplicationState {
-            syncing,
-            ..ApplicationState::default()
+        state.application = match text {
+            Lookup::Found(text) => match serde_json::from_str::<application::Application>(&text) {
+                Ok(application) => Lookup::Found(application.reduced()),
+                Err(_) => return Err(no_api()),
+            },
+            Lookup::NotFound => Lookup::NotFound,
+            Lookup::Refused(why) => Lookup::Refused(why),
         };
-        let tracking = self.tracking(&application.argo_cd).await?;
         let mut sets = Vec::new();
         if clusters.is_empty() {
-            let application_works = ApplicationWorks::new(application, &tracking, &listed, &[]);
+            let application_works = ApplicationWorks::new(application, tracking, &listed, &[]);
             let selects = Arc::new(move |metadata: &Map<'_>| application_works.has(WORK_SETS.kind, metadata));
             match list(self.client.clone(), &WORK_SETS, None, selects).await {
                 Ok(found) => sets = found,
-                Err(Error::Api(status)) if status.code == 404 => {}
-                Err(Error::Api(status)) if status.code == 403 => {
-                    let notice = format!("manifestworkreplicasets are not read: {}", status.message);
+                Err(error) if status(&error) == Some(404) => {}
+                Err(error) if status(&error) == Some(403) => {
+                    let notice = format!("manifestworkreplicasets are not read: {}", explain(&error));
                     state.notices.push(notice);
                 }
                 Err(error) => return Err(error),
@@ -232,7 +261,7 @@ impl Hub {
             .iter()
             .map(|set| (set.namespace.clone(), set.name.clone()))
             .collect();
-        let application_works = ApplicationWorks::new(application, &tracking, &listed, &places);
+        let application_works = ApplicationWorks::new(application, tracking, &listed, &places);
         let selects = Arc::new(move |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata));
         let namespaces: Vec<_> = match clusters {
             [] => vec![None],
@@ -260,54 +289,64 @@ impl Hub {
         });
         *known = in_order(reads).await?.into_iter().flatten().collect();
         state.works = known.values().map(Arc::clone).collect();
-        if !state.works.is_empty() {
-            state.silent = self.silent().await?;
-        }
+        state.clusters = self.clusters().await?;
         Ok(state)
     }
 
-    /// Returns the tracking method of the Argo CD in this namespace; unknown also if we are not permitted to read it.
-    async fn tracking(&self, namespace: &str) -> Result<Tracking, Error> {
+    /// Returns the tracking method of the Argo CD in this namespace, which is unknown if we are not permitted to read it; `None` if
+    /// the namespace has no Argo CD.
+    async fn tracking(&self, namespace: &str) -> Result<Option<Tracking>, Error> {
         let path = CONFIG_MAPS.path(&ObjectRef::new(namespace, ""));
-        let Some(answer) = self.get_if_permitted(path, tracking::CONFIG_MAP).await? else {
-            return Ok(Tracking::unknown());
+        let answer = match self.get_text(path, tracking::CONFIG_MAP).await? {
+            Lookup::Found(answer) => answer,
+            Lookup::NotFound => return Ok(None),
+            Lookup::Refused(_) => return Ok(Some(Tracking::unknown())),
         };
         let Ok(Value::Map(answer)) = yaml::json(&answer) else {
-            return Ok(Tracking::unknown());
+            return Ok(Some(Tracking::unknown()));
         };
         let data = answer.get("data").and_then(Value::as_map);
-        Ok(Tracking::configured(|key| data?.get(key)?.as_str()))
+        Ok(Some(Tracking::configured(|key| data?.get(key)?.as_str())))
     }
 
-    /// Reads an Application; returns an empty text also if we are not permitted to read it.
-    async fn application(&self, application: &Application) -> Result<String, Error> {
-        let path = APPLICATIONS.path(&ObjectRef::new(&application.namespace, ""));
-        Ok(self
-            .get_if_permitted(path, &application.name)
-            .await?
-            .unwrap_or_default())
+    /// Returns the error about a namespace without Argo CD.
+    async fn no_argo_cd(&self, namespace: &str) -> Result<String, Error> {
+        let others = match self.argocd_namespaces().await? {
+            Lookup::Found(others) if !others.is_empty() => format!(": {}", others.join(", ")),
+            _ => String::new(),
+        };
+        Ok(format!(
+            "namespace {namespace} has no Argo CD: it has no ConfigMap {}: pass the namespace of Argo CD with --namespace{others}",
+            tracking::CONFIG_MAP
+        ))
     }
 
-    /// Returns the JSON of an object; `None` if it does not exist, or we are not permitted to read it.
-    async fn get_if_permitted(&self, path: String, name: &str) -> Result<Option<String>, Error> {
+    /// Returns the JSON of an object.
+    async fn get_text(&self, path: String, name: &str) -> Result<Lookup<String>, Error> {
         let request = Request::new(path).get(name, &GetParams::default());
-        match self.client.request_text(request.map_err(Error::BuildRequest)?).await {
-            Ok(answer) => Ok(Some(answer)),
-            Err(Error::Api(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+        to_lookup(self.client.request_text(request.map_err(Error::BuildRequest)?).await)
     }
 
-    /// Returns the managed clusters whose availability is unknown to OCM; none if we are not permitted to read that.
-    async fn silent(&self) -> Result<BTreeSet<String>, Error> {
-        let mut silent = BTreeSet::new();
-        let path = CLUSTERS.path(&ObjectRef::new("", ""));
-        let keep = |cluster: serde_json::Value| silent.extend(silent_name(&cluster));
-        match each(&self.client, &path, ListParams::default().limit(PAGE), keep).await {
-            Ok(()) | Err(Error::SerdeError(_)) => Ok(silent),
-            Err(Error::Api(_)) => Ok(BTreeSet::new()),
-            Err(error) => Err(error),
+    /// Returns the managed clusters; `None` if we are not permitted to read them.
+    async fn clusters(&self) -> Result<Option<BTreeMap<String, Cluster>>, Error> {
+        match self.managed_clusters().await? {
+            Lookup::Found(clusters) => Ok(Some(clusters)),
+            Lookup::NotFound | Lookup::Refused(_) => Ok(None),
         }
+    }
+}
+
+/// Converts an answer: the object exists, does not exist, or cannot be read. Without an answer, it is an error.
+fn to_lookup<T>(answer: Result<T, Error>) -> Result<Lookup<T>, Error> {
+    match answer {
+        Ok(it) => Ok(Lookup::Found(it)),
+        Err(error) => match status(&error) {
+            Some(404) => Ok(Lookup::NotFound),
+            // The hub does not authenticate us.
+            Some(401) | None => Err(error),
+            // A kind may also be broken, for example by a failing conversion webhook.
+            Some(_) => Ok(Lookup::Refused(explain(&error))),
+        },
     }
 }
 
@@ -334,16 +373,6 @@ fn listed(application: &Map<'_>) -> HashSet<ListedWork> {
     works
         .filter_map(|it| Some((text(it, "kind")?, text(it, "namespace")?, text(it, "name")?)))
         .collect()
-}
-
-/// Returns the name of a managed cluster whose availability is unknown to OCM.
-fn silent_name(cluster: &serde_json::Value) -> Option<String> {
-    let is_silent = |condition: &serde_json::Value| {
-        condition["type"] == "ManagedClusterConditionAvailable" && condition["status"] == "Unknown"
-    };
-    let conditions = cluster["status"]["conditions"].as_array()?;
-    let name = cluster["metadata"]["name"].as_str()?;
-    conditions.iter().any(is_silent).then(|| name.to_owned())
 }
 
 /// A work or another object, from its metadata.
@@ -427,10 +456,10 @@ fn no_api() -> Error {
 
 /// Formats an error of the hub at `url` as one line.
 fn describe_error(error: &Error, url: &str) -> String {
-    let reason = reason(error);
+    let reason = explain(error);
     match status(error) {
         Some(401) => format!("the hub at {url} does not accept the credentials of the kubeconfig: {reason}"),
-        Some(403) => format!("the hub at {url} does not let you read works: {reason}"),
+        Some(403) => format!("the hub at {url} rejects the request: {reason}"),
         Some(404) => format!(
             "the hub at {url} has no ManifestWorks: install Open Cluster Management, or choose another hub with --context"
         ),

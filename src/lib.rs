@@ -13,7 +13,8 @@
 //! - [`hub`]: the client of an API server.
 //! - [`controller`]: the controllers that run on a hub, one folder each.
 //!
-//! This package also contains the larger commands: [`diff`], [`status`], [`doctor`], which show what [`fetch`] reads from a hub,
+//! This package also contains the larger commands: [`diff`], [`status`], [`doctor`], which show what [`fetch`] reads from a hub
+//! ([`diagnosis`] explains why an Application delivers nothing),
 //! [`install`] with the embedded files, and the parts that run on a managed cluster beside argocd-agent: [`restart_on_change`]
 //! and [`bootstrap_secrets`]. [`manual`] and [`completion`] are derived from the command line.
 //!
@@ -30,6 +31,7 @@ pub mod bootstrap_secrets;
 pub mod cli;
 pub mod commands;
 pub mod completion;
+pub mod diagnosis;
 pub mod diff;
 pub mod doctor;
 mod embedded;

@@ -4,7 +4,6 @@ use argocd_ocm_cmp::cli::Cli;
 use argocd_ocm_cmp::commands;
 use argocd_ocm_cmp::commands::Exit;
 use argocd_ocm_cmp::completion;
-use clap::Parser;
 use generate::confine;
 use manifest::yaml;
 use std::process::ExitCode;
@@ -15,7 +14,7 @@ fn main() -> ExitCode {
         return code;
     }
     completion::complete_if_called();
-    let command = Cli::parse().command;
+    let Cli { command } = Cli::from_process();
     let Exit(failure) = commands::failure(&command);
     let env = match commands::environment(std::env::vars_os()) {
         Ok(env) => env,

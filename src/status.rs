@@ -1,7 +1,8 @@
 //! `status`: prints the health of an Application on its clusters, work by work and object by object.
 //!
 //! ```text
-//! hub ─▶ works ─▶ ocm::health ─▶ Report ─▶ table, JSON or YAML
+//! hub ─▶ works ─────────────────────▶ ocm::health ─▶ Report ───┐
+//!     └▶ Application, ManagedClusters ─▶ diagnosis ─▶ problems ─┴▶ ApplicationStatus ─▶ table, JSON or YAML
 //! ```
 
 pub mod gitopscluster;
@@ -13,3 +14,35 @@ mod tests;
 pub use print::StatusList;
 pub use table::progress;
 pub(crate) use table::{BOLD, END, GREEN, RED, YELLOW, clean};
+
+use crate::diagnosis::{Application, Diagnosis};
+use ocm::health::{HealthStatus, Report};
+
+/// The status of an Application.
+#[derive(Debug)]
+pub struct ApplicationStatus {
+    /// Its works on the hub.
+    pub report: Report,
+    /// Its state in Argo CD, if the user is permitted to read it.
+    pub application: Option<Application>,
+    /// The problems because of which its current version is not delivered.
+    pub problems: Vec<Diagnosis>,
+}
+
+impl ApplicationStatus {
+    /// Returns the health. With a problem, the works are of an earlier version.
+    #[must_use]
+    pub fn health(&self) -> HealthStatus {
+        match self.report.health() {
+            HealthStatus::Healthy if self.is_permanent() => HealthStatus::Degraded,
+            HealthStatus::Healthy if !self.problems.is_empty() => HealthStatus::Progressing,
+            health => health,
+        }
+    }
+
+    /// Returns true if waiting does not help.
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
+        self.problems.iter().any(|it| it.permanent)
+    }
+}

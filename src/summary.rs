@@ -1,12 +1,13 @@
 //! The list of generated works, for `generate --summary`.
 
-use crate::list::List;
+use crate::list::{List, unique};
 use crate::table;
 use generate::annotations::Phase;
 use generate::manifestwork::ManifestWork;
 use generate::partition::SyncStep;
 use generate::settings::Recipient;
 use manifest::value::Value;
+use std::array;
 
 /// The generated works.
 #[derive(Debug)]
@@ -18,8 +19,12 @@ pub struct Summary<'w> {
 }
 
 impl List for Summary<'_> {
-    fn table(&self, _wide: bool) -> String {
-        table(&self.works, self.limit)
+    fn table(&self, wide: bool) -> String {
+        if wide {
+            table::<7>(&self.works, self.limit)
+        } else {
+            table::<6>(&self.works, self.limit)
+        }
     }
 
     fn value(&self) -> Value<'_> {
@@ -55,8 +60,8 @@ fn value(work: &ManifestWork<'_>, limit: Option<u64>) -> Value<'static> {
     Value::map(fields)
 }
 
-/// Formats a line for each work, under a line of headings; empty if there are no works.
-fn table(works: &[ManifestWork<'_>], limit: Option<u64>) -> String {
+/// Formats the first columns of a line for each work, under a line of headings; empty if there are no works.
+fn table<const N: usize>(works: &[ManifestWork<'_>], limit: Option<u64>) -> String {
     let Some(first) = works.first() else {
         return String::new();
     };
@@ -64,16 +69,16 @@ fn table(works: &[ManifestWork<'_>], limit: Option<u64>) -> String {
         Recipient::Cluster { .. } => "CLUSTER",
         Recipient::Placement(_) => "PLACEMENT",
     };
-    let headings = ["WORK", target, "WAVE", "OBJECTS", "BYTES", "OF LIMIT"].map(str::to_owned);
-    let rows: Vec<[String; 6]> = std::iter::once(headings)
-        .chain(works.iter().map(|work| row(work, limit)))
-        .collect();
+    let headings = ["WORK", target, "WAVE", "OBJECTS", "BYTES", "OF LIMIT", "KINDS"].map(str::to_owned);
+    let rows = std::iter::once(headings).chain(works.iter().map(|work| row(work, limit)));
+    let rows: Vec<[String; N]> = rows.map(|cells| array::from_fn(|at| cells[at].clone())).collect();
     let widths = table::widths(rows.iter());
     rows.iter().map(|row| table::line(row, &widths, None) + "\n").collect()
 }
 
-fn row(work: &ManifestWork<'_>, limit: Option<u64>) -> [String; 6] {
+fn row(work: &ManifestWork<'_>, limit: Option<u64>) -> [String; 7] {
     let bytes = work.template.size();
+    let kinds = unique(work.template.objects.iter().map(|it| it.kind().to_string()).collect());
     [
         work.name(),
         work.recipient.to_string(),
@@ -81,6 +86,7 @@ fn row(work: &ManifestWork<'_>, limit: Option<u64>) -> [String; 6] {
         work.template.objects.len().to_string(),
         bytes.to_string(),
         limit.map_or("-".to_owned(), |limit| share(bytes, limit)),
+        kinds.join(","),
     ]
 }
 

@@ -22,7 +22,7 @@ impl From<Output> for print::Output {
     }
 }
 
-/// The format of a list, as in `kubectl get`. A list without more columns prints the same as `table` and as `wide`.
+/// The format of a list, as in `kubectl get`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ListFormat {
     /// A table.

@@ -3,17 +3,20 @@
 use super::progress::CLEAR_LINE;
 use super::{Exit, colours, progress, say};
 use crate::cli::{ListFormat, StatusArgs};
+use crate::diagnosis;
+use crate::diagnosis::{Cluster, Diagnosis};
+use crate::doctor::Lookup;
 use crate::fetch::Reader;
 use crate::list;
 use crate::status;
-use crate::status::StatusList;
+use crate::status::{ApplicationStatus, StatusList};
 use generate::settings::Env;
 use jiff::Timestamp;
 use manifest::text::one_line;
 use ocm::application_works::Application;
-use ocm::health::Report;
-use ocm::health::{Clock, HealthStatus};
-use std::collections::HashSet;
+use ocm::duration;
+use ocm::health::{Clock, HealthStatus, Report, WorkStatus};
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -49,6 +52,7 @@ fn follow(args: &StatusArgs, env: &Env, application: &Application) -> Result<Hea
         format: args.output,
         colours: colours(args.color, env),
         printed: None,
+        logged: None,
         has_progress: false,
         warned: HashSet::new(),
     };
@@ -60,24 +64,35 @@ fn follow(args: &StatusArgs, env: &Env, application: &Application) -> Result<Hea
         let rest = PAUSE.max(read_at.elapsed() * PAUSE_FACTOR);
         let remaining = args.timeout.saturating_sub(started.elapsed());
         let is_over = match &result {
-            Ok(report) if args.wait => report.health() == HealthStatus::Healthy || remaining.is_zero(),
+            Ok(status) if args.wait => {
+                status.health() == HealthStatus::Healthy || status.is_permanent() || remaining.is_zero()
+            }
             // A hub may be unreachable for a while, but a hub that has never answered is an error.
             Err(NoStatus::NoHub(_)) if !has_answered => true,
             Err(_) if args.wait => remaining.is_zero(),
             _ => !args.watch,
         };
         has_answered |= !matches!(result, Err(NoStatus::NoHub(_)));
+        let gave_up = || format!("gave up after {}", duration::format(args.timeout));
         match result {
-            Ok(report) if is_over || args.watch => {
-                screen.print(&report, args.watch)?;
+            Ok(status) if is_over || args.watch => {
+                screen.print(&status, args.watch)?;
                 if is_over {
-                    return Ok(report.health());
+                    if args.wait && status.health() != HealthStatus::Healthy && !status.is_permanent() {
+                        say(&format!("error: {}\n", gave_up()));
+                    }
+                    return Ok(status.health());
                 }
             }
-            Ok(report) => screen.progress(&status::progress(&report)),
+            Ok(status) => screen.progress(&status::progress(&status)),
             Err(no_status) if is_over => {
                 screen.end_progress();
-                return Err(no_status.line());
+                let line = no_status.line();
+                return Err(if args.wait && has_answered {
+                    format!("{}: {line}", gave_up())
+                } else {
+                    line
+                });
             }
             Err(no_status) if args.watch => screen.warn(&no_status.line()),
             Err(no_status) => screen.progress(&no_status.line()),
@@ -112,7 +127,7 @@ fn read_status(
     args: &StatusArgs,
     application: &Application,
     screen: &mut Screen,
-) -> Result<Report, NoStatus> {
+) -> Result<ApplicationStatus, NoStatus> {
     let mut read = || reader.read(application, &args.clusters);
     // A progress line or a printed status already shows that the command runs.
     let state = if screen.has_progress || screen.printed.is_some() {
@@ -131,22 +146,69 @@ fn read_status(
         .map(|text| ocm::health::evaluate(text, &clock))
         .collect();
     let works = works.map_err(|error| NoStatus::NoHub(format!("the hub at {} answers with {error}", reader.url())))?;
-    if works.is_empty() {
-        return Err(NoStatus::NoWorks(format!(
-            "the hub at {} has no works of Application {}: check its name, and that it is synced",
-            reader.url(),
-            application.instance
-        )));
+    let clusters = state.clusters.as_ref();
+    let unreachable = clusters.map(diagnosis::unreachable).unwrap_or_default();
+    let has_works = !works.is_empty();
+    let report = Report::new(&application.instance, works, &unreachable, state.syncing);
+    let in_argo_cd = match state.application {
+        Lookup::Found(in_argo_cd) => Some(in_argo_cd),
+        _ if has_works => None,
+        Lookup::NotFound => {
+            return Err(NoStatus::NoWorks(format!(
+                "the hub at {} has no Application {}/{}, and no works of it: check its name, or pass NAMESPACE/NAME",
+                reader.url(),
+                application.namespace,
+                application.name
+            )));
+        }
+        Lookup::Refused(why) => {
+            return Err(NoStatus::NoWorks(format!(
+                "the hub at {} has no works of Application {}, and its state cannot be read: {why}",
+                reader.url(),
+                application.instance
+            )));
+        }
+    };
+    let problems = problems(&report, in_argo_cd.as_ref(), clusters, &args.clusters);
+    Ok(ApplicationStatus {
+        report,
+        application: in_argo_cd,
+        problems,
+    })
+}
+
+/// Returns the problems of an Application, only for the managed clusters `shown` if there are any.
+fn problems(
+    report: &Report,
+    in_argo_cd: Option<&diagnosis::Application>,
+    clusters: Option<&BTreeMap<String, Cluster>>,
+    shown: &[String],
+) -> Vec<Diagnosis> {
+    let mut application = in_argo_cd.cloned().unwrap_or_default();
+    if report.works.is_empty() {
+        let on_shown = diagnosis::absence_on(shown, &application, clusters);
+        return if on_shown.is_empty() {
+            diagnosis::absence(&application, clusters)
+        } else {
+            on_shown
+        };
     }
-    Ok(Report::new(&application.instance, works, &state.silent, state.syncing))
+    let with_works = report.works.iter().filter_map(WorkStatus::cluster);
+    application.targets.extend(with_works.map(str::to_owned));
+    application
+        .targets
+        .retain(|name| shown.is_empty() || shown.contains(name));
+    diagnosis::problems(&application, clusters)
 }
 
 /// The output that the user sees.
 struct Screen {
     format: ListFormat,
     colours: bool,
-    /// The last printed report.
+    /// The last printed status.
     printed: Option<String>,
+    /// The last line of progress that is not on a terminal.
+    logged: Option<String>,
     /// True if the last line is a progress line.
     has_progress: bool,
     /// The warnings that were printed.
@@ -154,11 +216,11 @@ struct Screen {
 }
 
 impl Screen {
-    /// Prints a report, unless it equals the last one.
-    fn print(&mut self, report: &Report, again: bool) -> Result<(), String> {
+    /// Prints a status, unless it equals the last one.
+    fn print(&mut self, status: &ApplicationStatus, again: bool) -> Result<(), String> {
         self.end_progress();
         let listed = StatusList {
-            report,
+            status,
             colours: self.colours,
         };
         let mut text = list::text(&listed, self.format)?;
@@ -187,7 +249,8 @@ impl Screen {
         }
     }
 
-    /// Replaces the progress line on a terminal, which names the state that the command waits for.
+    /// Shows the state that the command waits for: replaces the progress line on a terminal, and prints a line elsewhere if it has
+    /// changed.
     fn progress(&mut self, line: &str) {
         /// The maximum width of a terminal.
         const WIDTH: usize = 500;
@@ -196,6 +259,9 @@ impl Screen {
             let [cut, uncut] = CUT;
             say(&format!("{CLEAR_LINE}{cut}{line}{uncut}"));
             self.has_progress = true;
+        } else if self.logged.as_deref() != Some(line) {
+            say(&format!("{}\n", one_line(line)));
+            self.logged = Some(line.to_owned());
         }
     }
 

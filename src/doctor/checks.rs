@@ -2,6 +2,7 @@
 
 mod addon;
 mod agent_admission;
+mod applications;
 mod argo_cd;
 mod clusters;
 mod confinement;
@@ -42,6 +43,7 @@ pub static CHECKS: &[&Check] = &[
     &confinement::CHECK,
     &health::CHECK,
     &projects::CHECK,
+    &applications::CHECK,
     &controller::CHECK,
     &rights::CHECK,
     &agent_admission::CHECK,

@@ -62,6 +62,12 @@ impl ControllerPod {
         names
     }
 
+    /// Returns true if a controller is enabled that delivers, or registers clusters, without the plugin.
+    pub(super) fn delivers_without_plugin(&self) -> bool {
+        let without = ["pull", "cluster-secrets", "gitopscluster", "argocd-agent"];
+        without.iter().any(|name| self.is_enabled(name))
+    }
+
     /// Returns true if this controller is enabled.
     pub(super) fn is_enabled(&self, name: &str) -> bool {
         self.controllers.iter().any(|controller| controller.name == name)

@@ -1,6 +1,8 @@
 //! The state of a hub as read: all of single objects, and the checked fields of kinds with many objects.
 
+use super::controller::ControllerPod;
 use super::rights::Permission;
+use crate::diagnosis::{Application, Cluster};
 use crate::install::component_of;
 use jiff::{SignedDuration, Timestamp};
 use ocm::resources::Resource;
@@ -80,7 +82,7 @@ pub struct HubState {
     pub work_crd: Lookup<Value>,
     /// The ClusterManagers, which configure OCM's operator.
     pub cluster_managers: Lookup<Vec<Value>>,
-    /// The Applications that use the plugin.
+    /// The Applications that use the plugin, or were meant to.
     pub applications: Lookup<Vec<Application>>,
     /// The AppProjects in Argo CD's namespace.
     pub projects: Lookup<BTreeMap<String, Project>>,
@@ -104,21 +106,6 @@ pub struct HubState {
     pub permissions: Lookup<Vec<(Permission, bool)>>,
 }
 
-/// An Application that uses the plugin.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Application {
-    /// Its namespace and name.
-    pub qualified_name: String,
-    /// Its AppProject.
-    pub project: String,
-    /// True if it is for the clusters of a Placement.
-    pub placement: bool,
-    /// True if several of its sources use the plugin, and their works have the same names.
-    pub sources_share_works: bool,
-    /// The errors that Argo CD reports about it.
-    pub errors: Vec<String>,
-}
-
 /// The fields of an AppProject that decide if its Applications may write ManifestWorks and ManifestWorkReplicaSets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Project {
@@ -126,15 +113,6 @@ pub struct Project {
     pub allowed: Option<Vec<(String, String)>>,
     /// The denied kinds.
     pub refused: Vec<(String, String)>,
-}
-
-/// A managed cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cluster {
-    /// True if it was accepted and has joined.
-    pub joined: bool,
-    /// The availability that it reports to the hub; `None` if it is silent.
-    pub available: Option<bool>,
 }
 
 /// A work.
@@ -192,6 +170,19 @@ impl HubState {
     /// Returns false if there is known to be no Argo CD: then its other parts are not reported as missing.
     pub(super) fn has_argo_cd(&self) -> bool {
         !matches!((&self.config, self.repo_server()), (Lookup::NotFound, None))
+    }
+
+    /// Returns false if nothing of the plugin is on the hub, and the controller delivers without it, such as by the pull model.
+    pub(super) fn expects_plugin(&self) -> bool {
+        let is_used = self.applications.found().is_some_and(|it| !it.is_empty());
+        let is_there = matches!(self.plugin, Lookup::Found(_)) || self.sidecar().is_some();
+        let delivers_without = ControllerPod::from_state(self).is_some_and(|it| it.delivers_without_plugin());
+        is_used || is_there || !delivers_without
+    }
+
+    /// Returns the plugin's container in the repo-server.
+    pub(super) fn sidecar(&self) -> Option<&Value> {
+        containers(self.repo_server()?).iter().find(|it| it["name"] == PLUGIN)
     }
 
     /// Returns the Deployment of Argo CD's repo-server, under any name.

@@ -151,12 +151,6 @@ pub(super) fn list_names<T: AsRef<str>>(all: impl IntoIterator<Item = T>) -> Str
     }
 }
 
-/// Formats a count: `1 work`, `2 works`.
-pub(super) fn count(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,10 +169,6 @@ mod tests {
         assert_eq!(
             list_names(["7", "6", "5", "4", "3", "2", "1"]),
             "1, 2, 3, 4, 5 and 2 more"
-        );
-        assert_eq!(
-            (count(1, "work"), count(0, "work")),
-            ("1 work".to_owned(), "0 works".to_owned())
         );
     }
 }

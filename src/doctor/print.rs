@@ -4,6 +4,7 @@ use super::{Finding, Level};
 use crate::list::{List, unique};
 use crate::status::{BOLD, END, GREEN, RED, YELLOW, clean};
 use crate::table;
+use manifest::text::count;
 use manifest::value::Value;
 
 /// The findings about a hub.
@@ -108,7 +109,7 @@ fn totals(findings: &[Finding]) -> String {
         _ => [(errors, "error"), (warnings, "warning")]
             .into_iter()
             .filter(|(number, _)| *number > 0)
-            .map(|(number, what)| super::message::count(number, what))
+            .map(|(number, what)| count(number, what))
             .collect::<Vec<_>>()
             .join(", "),
     }

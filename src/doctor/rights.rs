@@ -63,7 +63,10 @@ impl Permission {
 #[must_use]
 pub fn required_permissions(hub_state: &HubState) -> Vec<Permission> {
     let mut permissions = Vec::new();
-    if let Some(controller) = hub_state.application_controller() {
+    if let Some(controller) = hub_state
+        .application_controller()
+        .filter(|_| hub_state.expects_plugin())
+    {
         let account = &controller["spec"]["template"]["spec"]["serviceAccountName"];
         let with_executors = needs_execute_as(hub_state);
         let of_argo_cd = permissions_of_file(

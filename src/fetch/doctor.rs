@@ -2,13 +2,16 @@
 
 mod read;
 
-use super::{Hub, Reader, describe_error};
+use super::application::Application;
+use super::{Hub, Reader, describe_error, to_lookup};
+use crate::diagnosis;
+use crate::diagnosis::Cluster;
 use crate::doctor;
 use crate::doctor::{CONTROLLER, HubState, Lookup, PLUGIN, Permission, ReplicaSet, Work};
 use crate::install::PARAMS;
 use generate::confine;
 use http::Method;
-use hub::{each, in_order, reason, status};
+use hub::{each, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::core::subresource::LogParams;
@@ -183,19 +186,17 @@ impl Hub {
     }
 
     /// Returns the namespaces that have an Argo CD.
-    async fn argocd_namespaces(&self) -> Result<Lookup<Vec<String>>, Error> {
+    pub(super) async fn argocd_namespaces(&self) -> Result<Lookup<Vec<String>>, Error> {
         let named = ListParams::default().fields(&format!("metadata.name={CONFIG_MAP}"));
         let namespace = |it: Value| it["metadata"]["namespace"].as_str().map(str::to_owned);
         self.list_reduced(&CONFIG_MAPS.path(&ObjectRef::new("", "")), named, namespace)
             .await
     }
 
-    async fn applications(&self, namespace: &str) -> Result<Lookup<Vec<doctor::Application>>, Error> {
+    async fn applications(&self, namespace: &str) -> Result<Lookup<Vec<diagnosis::Application>>, Error> {
         let path = APPLICATIONS.path(&ObjectRef::new("", ""));
-        self.list_reduced(&path, ListParams::default(), |it: read::Application| {
-            it.of_argo_cd(namespace)
-        })
-        .await
+        self.list_reduced(&path, ListParams::default(), |it: Application| it.of_argo_cd(namespace))
+            .await
     }
 
     async fn projects(&self, in_argocd: &ObjectRef) -> Result<Lookup<BTreeMap<String, doctor::Project>>, Error> {
@@ -205,7 +206,7 @@ impl Hub {
         .await
     }
 
-    async fn managed_clusters(&self) -> Result<Lookup<BTreeMap<String, doctor::Cluster>>, Error> {
+    pub(super) async fn managed_clusters(&self) -> Result<Lookup<BTreeMap<String, Cluster>>, Error> {
         let path = CLUSTERS.path(&ObjectRef::new("", ""));
         self.list_reduced(&path, ListParams::default(), |it| Some(read::cluster(it)))
             .await
@@ -273,7 +274,7 @@ impl Hub {
                     }
                 }
                 Err(error) => match status(&error) {
-                    Some(403) => return Ok(Lookup::Refused(reason(&error))),
+                    Some(403) => return Ok(Lookup::Refused(explain(&error))),
                     Some(401) | None => return Err(error),
                     Some(_) => {}
                 },
@@ -318,18 +319,4 @@ async fn is_granted(client: Client, review: String) -> Result<bool, Error> {
     let request = request.map_err(|error| Error::BuildRequest(kube::core::request::Error::BuildRequest(error)))?;
     let answer: Value = client.request(request).await?;
     Ok(answer["status"]["allowed"] == true)
-}
-
-/// Converts an answer: the object exists, does not exist, or cannot be read. Without an answer, it is an error.
-fn to_lookup<T>(answer: Result<T, Error>) -> Result<Lookup<T>, Error> {
-    match answer {
-        Ok(it) => Ok(Lookup::Found(it)),
-        Err(error) => match status(&error) {
-            Some(404) => Ok(Lookup::NotFound),
-            // The hub does not authenticate us.
-            Some(401) | None => Err(error),
-            // A kind may also be broken, for example by a failing conversion webhook.
-            Some(_) => Ok(Lookup::Refused(reason(&error))),
-        },
-    }
 }

@@ -1,11 +1,12 @@
 //! Reads GitOpsClusters, and the health of the agents that they install on managed clusters.
 
 use super::{Hub, Reader, describe_error, no_api};
+use crate::diagnosis::unreachable;
 use crate::status::gitopscluster::{Agents, Fleet, has_agents};
 use controller::argocd_agent::state;
 use controller::cluster_secrets::{MANAGED_BY, OURS, OWNER};
 use controller::model::PlacementDecision;
-use hub::{PAGE, each, reason, status};
+use hub::{PAGE, each, explain, status};
 use kube::Error;
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
@@ -74,9 +75,6 @@ impl Reader {
             Error::Api(refused) if refused.code == 404 => {
                 format!("the hub at {url} does not serve GitOpsClusters: apply deploy/gitopscluster_crd.yaml, or choose another hub with \
                          --context")
-            }
-            Error::Api(refused) if refused.code == 403 => {
-                format!("the hub at {url} does not let you read GitOpsClusters: {}", refused.message)
             }
             _ => describe_error(&error, url),
         })?;
@@ -154,7 +152,7 @@ impl Hub {
             }
         };
         self.each(&ADDONS, &ObjectRef::new("", ""), named, keep).await?;
-        agents.silent = self.silent().await?;
+        agents.silent = unreachable(&self.clusters().await?.unwrap_or_default());
         Ok(agents)
     }
 
@@ -198,7 +196,7 @@ fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Error> {
 /// Returns the reason why the hub does not permit a read, or does not serve the kind; passes other errors on.
 fn refusal(error: Error) -> Result<String, Error> {
     match status(&error) {
-        Some(403 | 404) => Ok(reason(&error)),
+        Some(403 | 404) => Ok(explain(&error)),
         _ => Err(error),
     }
 }

@@ -1,9 +1,10 @@
 //! The report in the formats of `-o`.
 
+use super::ApplicationStatus;
 use super::table::{clean, table};
+use crate::diagnosis::{Application, Condition, Diagnosis, Operation};
 use crate::list::List;
 use manifest::value::{Map, Value};
-use ocm::health::Report;
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use std::borrow::Cow;
 
@@ -11,36 +12,37 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub struct StatusList<'r> {
     /// The report about them.
-    pub report: &'r Report,
+    pub status: &'r ApplicationStatus,
     /// True if the table has colours.
     pub colours: bool,
 }
 
 impl List for StatusList<'_> {
-    fn table(&self, _wide: bool) -> String {
-        table(self.report, self.colours)
+    fn table(&self, wide: bool) -> String {
+        table(self.status, wide, self.colours)
     }
 
     fn value(&self) -> Value<'_> {
-        value(self.report)
+        value(self.status)
     }
 
     fn names(&self) -> Vec<String> {
         let name = |work: &WorkStatus| clean(&format!("{}/{}", work.namespace, work.name));
-        self.report.works.iter().map(name).collect()
+        self.status.report.works.iter().map(name).collect()
     }
 }
 
-/// Returns a report as a value for `-o json` and `-o yaml`.
+/// Returns a status as a value for `-o json` and `-o yaml`.
 #[must_use]
-pub(super) fn value(report: &Report) -> Value<'static> {
+pub(super) fn value(status: &ApplicationStatus) -> Value<'static> {
+    let report = &status.report;
     let (clusters, healthy) = report.clusters();
     let counts = HealthStatus::ALL.map(|health| (Cow::Borrowed(health.name()), report.objects(health)));
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);
     let counts = counts.map(|(name, count)| (name, number(count))).collect();
     let mut fields = vec![
         ("application", Value::text(&report.application)),
-        ("health", Value::text(report.health().name())),
+        ("health", Value::text(status.health().name())),
         (
             "clusters",
             Value::map([("total", number(clusters)), ("healthy", number(healthy))]),
@@ -51,7 +53,38 @@ pub(super) fn value(report: &Report) -> Value<'static> {
     ];
     let unreachable: Vec<_> = report.unreachable.iter().map(Value::text).collect();
     fields.push(("unreachable", Value::List(unreachable)));
+    fields.push(("problems", Value::List(status.problems.iter().map(problem).collect())));
+    fields.push(("argocd", status.application.as_ref().map_or(Value::Null, argocd)));
     Value::map(fields)
+}
+
+fn problem(diagnosis: &Diagnosis) -> Value<'static> {
+    Value::map([
+        ("cause", Value::text(diagnosis.cause.name())),
+        ("message", Value::text(diagnosis.message())),
+        ("remediation", Value::text(&diagnosis.remedy)),
+        ("permanent", Value::Bool(diagnosis.permanent)),
+    ])
+}
+
+/// Returns the state of the Application in Argo CD.
+fn argocd(application: &Application) -> Value<'static> {
+    let condition =
+        |it: &Condition| Value::map([("type", Value::text(&it.kind)), ("message", Value::text(&it.message))]);
+    let operation =
+        |it: &Operation| Value::map([("phase", Value::text(&it.phase)), ("message", Value::text(&it.message))]);
+    Value::map([
+        ("sync", Value::text(&application.sync)),
+        ("health", Value::text(&application.health)),
+        (
+            "conditions",
+            Value::List(application.conditions.iter().map(condition).collect()),
+        ),
+        (
+            "operation",
+            application.operation.as_ref().map_or(Value::Null, operation),
+        ),
+    ])
 }
 
 fn work(work: &WorkStatus) -> Value<'static> {

@@ -1,15 +1,27 @@
 //! The report as a table.
 
+use super::ApplicationStatus;
+use crate::diagnosis::{Application, Diagnosis};
 use crate::table;
-use manifest::text::is_unprintable;
-use ocm::health::Report;
+use manifest::text::{count, is_unprintable};
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use std::fmt::Write as _;
+use std::{array, iter};
 
-const HEADINGS: [&str; 7] = ["CLUSTER", "WORK", "OBJECT", "APPLIED", "AVAILABLE", "HEALTH", "MESSAGE"];
+const HEADINGS: [&str; 8] = [
+    "CLUSTER",
+    "WORK",
+    "OBJECT",
+    "APPLIED",
+    "AVAILABLE",
+    "HEALTH",
+    "IN ARGO CD",
+    "MESSAGE",
+];
 
-/// The column of the health.
+/// The columns of the health, and of the health in Argo CD.
 const HEALTH: usize = 5;
+const IN_ARGO_CD: usize = 6;
 
 pub(crate) const BOLD: &str = "\x1b[1m";
 pub(crate) const END: &str = "\x1b[0m";
@@ -20,88 +32,148 @@ pub(crate) const GREEN: &str = "\x1b[32m";
 /// A line of the table.
 struct Row {
     health: HealthStatus,
-    cells: [String; 7],
+    cells: [String; 8],
 }
 
-/// Formats a line for each object, the least healthy first, and the totals. Works without health per object have one line.
+/// Formats a line for each object, the least healthy first, and the totals. Works without health per object have one line. The wide
+/// table has the health in Argo CD too.
 #[must_use]
-pub(super) fn table(report: &Report, colours: bool) -> String {
+pub(super) fn table(status: &ApplicationStatus, wide: bool, colours: bool) -> String {
+    let report = &status.report;
     let mut rows: Vec<Row> = report.works.iter().flat_map(rows).collect();
     // The objects of a work stay in its order.
     let sort_key = |row: &Row| (row.health, row.cells[0].clone(), row.cells[1].clone());
     rows.sort_by_cached_key(sort_key);
-    let headings = HEADINGS.map(str::to_owned);
-    let lines = || std::iter::once(&headings).chain(rows.iter().map(|row| &row.cells));
-    let widths = table::widths(lines());
-    let mut text = String::new();
-    let plain = |line: String| {
+    let bold = |line: String| {
         if colours { format!("{BOLD}{line}{END}") } else { line }
     };
-    if !rows.is_empty() {
-        text.push_str(&plain(table::line(&headings, &widths, None)));
-        text.push('\n');
+    let mut text = if rows.is_empty() {
+        String::new()
+    } else if wide {
+        lines::<8>(&rows, colours)
+    } else {
+        lines::<7>(&rows, colours)
+    };
+    let mut add = |line: String| writeln!(text, "{line}").expect("writing to a String never fails");
+    if !report.works.is_empty() {
+        add(bold(totals(status)));
     }
-    for row in &rows {
-        let painted = colours.then(|| (HEALTH, [colour(row.health), END]));
-        text.push_str(&table::line(&row.cells, &widths, painted));
-        text.push('\n');
-    }
-    if !rows.is_empty() {
-        text.push('\n');
-    }
-    text.push_str(&plain(totals(report)));
-    text.push('\n');
-    if let Some(message) = &report.syncing {
+    if let Some(message) = report.syncing.as_ref().filter(|_| !report.works.is_empty()) {
         let message = clean(message);
         let why = if message.is_empty() {
             message
         } else {
             format!(": {message}")
         };
-        writeln!(text, "Argo CD is syncing it{why}").expect("writing to a String never fails");
+        add(format!("Argo CD is syncing it{why}"));
     }
     for cluster in &report.unreachable {
-        let line = format!("{cluster} is unreachable: showing its last reported state");
-        writeln!(text, "{}", clean(&line)).expect("writing to a String never fails");
+        add(clean(&format!(
+            "{cluster} is unreachable: showing its last reported state"
+        )));
+    }
+    for problem in &status.problems {
+        add(bold(problem_line(status, problem)));
+    }
+    if let Some(application) = status.application.as_ref().filter(|_| !status.problems.is_empty()) {
+        for line in state(application) {
+            add(clean(&line));
+        }
     }
     text
 }
 
+/// Formats the headings and the rows, and an empty line. The narrow table leaves out the health in Argo CD.
+fn lines<const N: usize>(rows: &[Row], colours: bool) -> String {
+    let columns = |cells: &[String; 8]| -> [String; N] {
+        let left_out = |at| N < cells.len() && at >= IN_ARGO_CD;
+        array::from_fn(|at| cells[at + usize::from(left_out(at))].clone())
+    };
+    let headings = columns(&HEADINGS.map(str::to_owned));
+    let cells: Vec<_> = rows.iter().map(|row| columns(&row.cells)).collect();
+    let widths = table::widths(iter::once(&headings).chain(&cells));
+    let headings = table::line(&headings, &widths, None);
+    let mut text = if colours {
+        format!("{BOLD}{headings}{END}")
+    } else {
+        headings
+    };
+    for (row, cells) in rows.iter().zip(&cells) {
+        let painted = colours.then(|| (HEALTH, [colour(row.health), END]));
+        text.push('\n');
+        text.push_str(&table::line(cells, &widths, painted));
+    }
+    text + "\n\n"
+}
+
+/// Formats a problem of an Application as one line.
+fn problem_line(status: &ApplicationStatus, problem: &Diagnosis) -> String {
+    let report = &status.report;
+    let result = if report.works.is_empty() {
+        "has no works"
+    } else if problem.permanent {
+        "is not delivered"
+    } else {
+        "waits"
+    };
+    clean(&format!("{} {result}: {}", report.application, problem.line()))
+}
+
+/// Formats the state of an Application in Argo CD.
+fn state(application: &Application) -> Vec<String> {
+    let known = |text: &str| if text.is_empty() { "Unknown" } else { text }.to_owned();
+    let (sync, health) = (known(&application.sync), known(&application.health));
+    let mut lines = vec![format!("Argo CD: sync {sync}, health {health}")];
+    lines.extend(
+        application
+            .conditions
+            .iter()
+            .map(|it| format!("{}: {}", it.kind, it.message)),
+    );
+    let operation = application.operation.iter();
+    lines.extend(operation.map(|it| format!("last sync {}: {}", it.phase, it.message)));
+    lines
+}
+
 /// Formats the totals on one line.
-fn totals(report: &Report) -> String {
+fn totals(status: &ApplicationStatus) -> String {
+    let report = &status.report;
     let (clusters, healthy) = report.clusters();
     let mut counts = Vec::new();
     for health in HealthStatus::ALL {
-        let count = report.objects(health);
-        if count > 0 {
-            counts.push(format!("{count} {health}"));
+        let objects = report.objects(health);
+        if objects > 0 {
+            counts.push(format!("{objects} {health}"));
         }
     }
-    let plural = if clusters == 1 { "" } else { "s" };
     let objects = if counts.is_empty() {
         "no objects".to_owned()
     } else {
         format!("objects: {}", counts.join(", "))
     };
     format!(
-        "{} is {}: {healthy} of {clusters} cluster{plural} healthy; {objects}",
+        "{} is {}: {healthy} of {} healthy; {objects}",
         clean(&report.application),
-        report.health()
+        status.health(),
+        count(clusters, "cluster")
     )
 }
 
-/// Replaces control characters and line breaks: a name on the hub or a message may contain anything, including terminal escapes.
+/// Formats the progress on one line: the totals, and the first reason to wait.
 #[must_use]
-pub fn progress(report: &Report) -> String {
-    let first = report.works.first().filter(|work| work.health != HealthStatus::Healthy);
-    match first {
+pub fn progress(status: &ApplicationStatus) -> String {
+    if let Some(problem) = status.problems.first() {
+        return problem_line(status, problem);
+    }
+    let mut works = status.report.works.iter();
+    match works.find(|work| work.health != HealthStatus::Healthy) {
         Some(work) => format!(
             "{} ({}: {})",
-            totals(report),
+            totals(status),
             clean(&work.namespace),
             clean(&work.summary())
         ),
-        None => totals(report),
+        None => totals(status),
     }
 }
 
@@ -124,6 +196,7 @@ fn rows(work: &WorkStatus) -> Vec<Row> {
             applied.to_owned(),
             available.to_owned(),
             health.name().to_owned(),
+            health.in_argo_cd().to_owned(),
             clean(message),
         ];
         Row { health, cells }
@@ -136,8 +209,7 @@ fn rows(work: &WorkStatus) -> Vec<Row> {
     if work.as_a_whole || !work.message.is_empty() || work.objects.is_empty() {
         let objects = match work.objects.len() {
             _ if work.cluster().is_none() => "-".to_owned(),
-            1 => "1 object".to_owned(),
-            count => format!("{count} objects"),
+            number => count(number, "object"),
         };
         rows.push(row(objects, [None, None], work.health, &work.message));
     }

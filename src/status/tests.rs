@@ -1,10 +1,11 @@
 //! The table and the values of `status`.
 
 use super::print::value;
-use super::progress;
 use super::table::table;
+use super::{ApplicationStatus, progress};
+use crate::diagnosis::{Application, Cause, Condition, Diagnosis};
 use manifest::yaml;
-use ocm::health::{Clock, Report, WorkStatus, evaluate};
+use ocm::health::{Clock, HealthStatus, Report, WorkStatus, evaluate};
 use std::collections::BTreeSet;
 use testing::status::{broken, fine, object, status, work};
 use testing::works::texts;
@@ -18,7 +19,16 @@ fn evaluated(text: &str) -> WorkStatus {
     evaluate(text, &clock()).expect("a work")
 }
 
-fn report() -> Report {
+/// Returns the status of an Application without problems.
+fn status_of(report: Report) -> ApplicationStatus {
+    ApplicationStatus {
+        report,
+        application: None,
+        problems: Vec::new(),
+    }
+}
+
+fn report() -> ApplicationStatus {
     let works = [
         work("eu2", &object("a"), "{}"),
         work("eu1", &object("a"), &status("True", 2, &[fine("a")])),
@@ -27,17 +37,17 @@ fn report() -> Report {
     ];
     let works = works.iter().map(|text| evaluated(text)).collect();
     let silent = ["eu2", "other"].map(str::to_owned).into();
-    Report::new(
+    status_of(Report::new(
         "team_shop",
         works,
         &silent,
         Some("waiting for\nhealthy state".to_owned()),
-    )
+    ))
 }
 
 #[test]
 fn table_lists_worst_first_and_totals_last() {
-    let text = table(&report(), false);
+    let text = table(&report(), false, false);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines,
@@ -56,7 +66,7 @@ fn table_lists_worst_first_and_totals_last() {
             "eu2 is unreachable: showing its last reported state",
         ]
     );
-    let coloured = table(&report(), true);
+    let coloured = table(&report(), false, true);
     let mut plain = coloured.clone();
     for code in ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m"] {
         assert!(plain.contains(code), "{coloured}");
@@ -66,12 +76,78 @@ fn table_lists_worst_first_and_totals_last() {
 }
 
 #[test]
+fn wide_table_has_the_health_in_argo_cd() {
+    let text = table(&report(), true, false);
+    let columns = |line: usize| -> Vec<&str> {
+        let cells = text.lines().nth(line).unwrap_or_default().split("   ");
+        cells.map(str::trim).filter(|it| !it.is_empty()).collect()
+    };
+    assert_eq!(columns(0)[5..], ["HEALTH", "IN ARGO CD", "MESSAGE"], "{text}");
+    assert_eq!(columns(2)[5..7], ["Waiting", "Progressing"], "{text}");
+}
+
+#[test]
+fn permanent_problem_is_not_healthy() {
+    let problem = |permanent| Diagnosis {
+        cause: Cause::Path,
+        context: "",
+        problem: "the path shop\ndoes not exist".to_owned(),
+        remedy: "commit it".to_owned(),
+        permanent,
+    };
+    let fine = evaluated(&work("eu1", &object("a"), &status("True", 2, &[fine("a")])));
+    let with = |works: Vec<WorkStatus>, permanent| ApplicationStatus {
+        application: Some(Application {
+            sync: "Unknown".to_owned(),
+            conditions: vec![Condition {
+                kind: "ComparisonError".to_owned(),
+                message: "no\npath".to_owned(),
+            }],
+            ..Application::default()
+        }),
+        problems: vec![problem(permanent)],
+        ..status_of(Report::new("shop", works, &BTreeSet::new(), None))
+    };
+    let lines = |status: &ApplicationStatus| -> Vec<String> {
+        let table = table(status, false, false);
+        table.lines().map(str::to_owned).collect()
+    };
+    let state = ["Argo CD: sync Unknown, health Unknown", "ComparisonError: no path"];
+    assert_eq!(
+        lines(&with(Vec::new(), true)),
+        [
+            &["shop has no works: the path shop does not exist: commit it"],
+            &state[..]
+        ]
+        .concat()
+    );
+    let old = with(vec![fine.clone()], true);
+    assert_eq!(
+        lines(&old)[3..],
+        [
+            &[
+                "shop is Degraded: 1 of 1 cluster healthy; objects: 1 Healthy",
+                "shop is not delivered: the path shop does not exist: commit it"
+            ],
+            &state[..]
+        ]
+        .concat()
+    );
+    assert_eq!(old.health(), HealthStatus::Degraded);
+    assert_eq!(with(vec![fine], false).health(), HealthStatus::Progressing);
+    let printed = yaml::write(&value(&old));
+    for line in ["problems:\n- cause: path\n", "  sync: Unknown\n", "health: Degraded\n"] {
+        assert!(printed.contains(line), "{line} is not in\n{printed}");
+    }
+}
+
+#[test]
 fn yaml_output_has_health_totals_and_objects() {
     let printed = yaml::write(&value(&report()));
     for line in [
         "application: team_shop\n",
         "clusters:\n  healthy: 1\n  total: 3\n",
-        "health: Degraded\nobjects:\n  Degraded: 1\n  Healthy: 2\n  Waiting: 1\nsyncing: true\nunreachable:\n",
+        "health: Degraded\nobjects:\n  Degraded: 1\n  Healthy: 2\n  Waiting: 1\nproblems: []\nsyncing: true\nunreachable:\n",
         "  - applied: null\n    available: null\n    group: apps\n    health: Waiting\n",
     ] {
         assert!(printed.contains(line), "{line} is not in\n{printed}");
@@ -85,7 +161,7 @@ fn table_of_5000_objects_has_no_trailing_spaces() {
     let manifests: Vec<String> = names.iter().map(|name| broken(name)).collect();
     let work = evaluated(&work("eu1", &objects.join(","), &status("True", 2, &manifests)));
     let report = Report::new("shop", vec![work], &BTreeSet::new(), None);
-    let text = table(&report, false);
+    let text = table(&status_of(report), false, false);
     assert_eq!(text.lines().count(), 5003);
     assert!(text.lines().all(|line| line == line.trim_end()));
 }
@@ -97,8 +173,8 @@ fn table_of_any_work_has_one_line_per_row() {
             return;
         };
         let rows = status.objects.len();
-        let report = Report::new("shop", vec![status], &BTreeSet::new(), None);
-        let table = table(&report, false);
+        let report = status_of(Report::new("shop", vec![status], &BTreeSet::new(), None));
+        let table = table(&report, false, false);
         assert!(
             table.lines().count() <= rows + 5 && table.lines().all(is_plain_line),
             "{table:?}"

@@ -213,7 +213,7 @@ fn looks_up_a_project_like_generate() {
     exit code: 1
     ----- stdout -----
     ----- stderr -----
-    error: a policy is set, but ARGOCD_APP_PROJECT_NAME is not: upgrade Argo CD to 3.0 or newer, which sets it, or outside Argo CD set it to the name of an AppProject
+    error: a policy is set, but ARGOCD_APP_PROJECT_NAME is not: upgrade Argo CD to 3.0 or newer, which sets it, or outside Argo CD pass --project NAME
     "#);
 }
 
@@ -379,4 +379,39 @@ fn diff_recognizes_works_named_under_a_policy() {
     eu1 ConfigMap shop/b moves from work shop.part-wave5 to shop.pzcipz5no3gazstnmhnzf24tefquuwqly.part-wave5
     ----- stderr -----
     ");
+}
+
+#[test]
+fn generate_accepts_the_files_and_projects_of_policy_check() {
+    let folder = TempDir::new().expect("a scratch folder");
+    let config_map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}}";
+    fs::create_dir(folder.path().join("shop")).expect("a folder");
+    fs::write(folder.path().join("shop/settings.yaml"), config_map).expect("a file");
+    let policy = TEAMS.replace('\n', "\n    ");
+    let in_config_map =
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n  policy.yaml: |{policy}\n");
+    fs::write(folder.path().join("plain.yaml"), TEAMS).expect("a file");
+    fs::write(folder.path().join("config-map.yaml"), in_config_map).expect("a file");
+    let generate = |policy: &str, project: &str| {
+        let words = [
+            "generate",
+            "shop",
+            "--clusters=eu-1",
+            "--name=shop",
+            "--policy",
+            policy,
+            "--project",
+            project,
+        ];
+        transcript(&program_with(folder.path(), words).output().expect("the program runs"))
+    };
+    for policy in ["plain.yaml", "config-map.yaml"] {
+        let permitted = generate(policy, "shop");
+        assert!(permitted.starts_with("exit code: 0\n"), "{permitted}");
+        let refused = generate(policy, "other");
+        assert!(
+            refused.contains("error: the policy has no entry for project other, "),
+            "{refused}"
+        );
+    }
 }

@@ -296,3 +296,21 @@ fn long_names_do_not_hide_the_message() {
     assert!(printed.starts_with(start), "{printed}");
     assert!(printed.contains("did you mean immutable?"), "{printed}");
 }
+
+#[test]
+fn missing_settings_are_listed_together() {
+    let folder = TempDir::new().expect("a scratch folder");
+    let words = ["ARGOCD_ENV_TARGET_CLUSTERS=eu1", "generate", "."];
+    let output = program_with(folder.path(), words).output().expect("the program runs");
+    let error = String::from_utf8(output.stderr).expect("text");
+    let starts = [
+        "error: no target cluster: ",
+        "error: no name for the work: ",
+        "error: plugin env TARGET_CLUSTERS is not a setting, and is ignored: did you mean TARGET_CLUSTER?",
+    ];
+    let lines: Vec<&str> = error.lines().collect();
+    assert_eq!(lines.len(), starts.len(), "{error}");
+    for (line, start) in lines.iter().zip(starts) {
+        assert!(line.starts_with(start), "{error}");
+    }
+}

@@ -195,3 +195,64 @@ fn manual_page_lists_every_command_and_flag() {
     assert!(page.contains("\n.nf\nExamples:\n"), "{page}");
     assert!(page.lines().filter(|line| line.starts_with(".nf")).count() == page.matches("\n.fi\n").count());
 }
+
+#[test]
+fn printed_lines_install_the_completion() {
+    let home = TempDir::new().expect("a scratch folder");
+    let bin = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .parent()
+        .expect("a folder");
+    let help = printed(&["completion", "--help"]);
+    let lines: Vec<&str> = help.lines().map(str::trim).collect();
+    // Each line runs in its shell: `sh` cannot run those of others.
+    let for_sh = |line: &&&str| line.starts_with("mkdir ") || line.contains(" completion ") && line.contains(" > ");
+    for line in lines.iter().filter(for_sh) {
+        let mut shell = Command::new("sh");
+        shell.env_clear().env("HOME", home.path());
+        shell.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+        let output = shell.args(["-ec", line]).output().expect("sh runs");
+        assert!(output.status.success(), "{line}: {output:?}");
+    }
+    for file in [
+        ".local/share/bash-completion/completions/argocd-ocm-cmp",
+        ".zfunc/_argocd-ocm-cmp",
+        ".config/fish/completions/argocd-ocm-cmp.fish",
+    ] {
+        let script = fs::read_to_string(home.path().join(file)).expect(file);
+        assert!(script.contains("argocd-ocm-cmp"), "{file}: {script}");
+    }
+    // fish has no process substitution.
+    assert!(lines.contains(&"argocd-ocm-cmp completion fish | source"), "{help}");
+}
+
+#[test]
+fn suggests_only_corrections_of_typing_errors() {
+    let error = |words: &[&str]| {
+        let output = program_with(Path::new("/"), words.iter().copied()).output();
+        String::from_utf8(output.expect("the program runs").stderr).expect("text")
+    };
+    for (words, meant) in [
+        (&["sttaus", "shop"][..], "'status'"),
+        (&["generate", "--polcy", "a"], "'--policy'"),
+        (&["status", "shop", "-o", "jsn"], "'json'"),
+    ] {
+        let error = error(words);
+        assert!(error.contains("similar ") && error.contains(meant), "{error}");
+    }
+    for words in [&["apply"][..], &["install", "--features", "all"]] {
+        let error = error(words);
+        assert!(!error.contains("similar") && !error.contains("\n\n\n"), "{error}");
+    }
+}
+
+#[test]
+fn version_has_formats() {
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(printed(&["version"]), format!("argocd-ocm-cmp {version}\n"));
+    let json = format!("{{\"name\":\"argocd-ocm-cmp\",\"version\":\"{version}\"}}\n");
+    assert_eq!(printed(&["version", "-o", "json"]), json);
+    assert_eq!(
+        printed(&["version", "-o", "yaml"]),
+        format!("name: argocd-ocm-cmp\nversion: {version}\n")
+    );
+}

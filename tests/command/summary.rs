@@ -44,6 +44,22 @@ fn prints_a_line_per_work() {
 }
 
 #[test]
+fn wide_summary_has_the_kinds() {
+    let printed = summary(&case("waves"), &["--cluster=eu1", "-o", "wide"]);
+    let kinds = |work: &str| {
+        let mut lines = printed.lines();
+        let line = lines.find(|line| line.split_whitespace().next() == Some(work));
+        line.and_then(|line| line.split_whitespace().last()).map(str::to_owned)
+    };
+    assert_eq!(kinds("WORK").as_deref(), Some("KINDS"), "{printed}");
+    assert_eq!(
+        kinds("shop.part-wave5-cat.example.com").as_deref(),
+        Some("Cat.example.com"),
+        "{printed}"
+    );
+}
+
+#[test]
 fn prints_the_names_of_works() {
     let folder = case("waves");
     let printed = summary(&folder, &["--cluster=eu1", "-o", "name"]);

@@ -8,16 +8,19 @@ const OF_OTHERS: &[&str] = &[
     "could not find cmp-server plugin with name",
     " is not permitted in project",
     "do not match any of the allowed destinations in project",
+    "app path does not exist",
+    "referencing project",
+    "there are no clusters with this name",
     // Kubernetes and cluster components
-    "is forbidden",
+    "is forbidden: User",
+    "is forbidden: exceeded quota",
+    "because it is being terminated",
     "no matches for kind",
     "field is immutable",
     "duplicate entries for key",
     "ProgressDeadlineExceeded",
-    "back-off pulling image",
+    "ImagePullBackOff",
     // OCM's agent
-    "Failed to apply manifest: ",
-    " is forbidden",
     "not allowed to apply the resource",
     "Resource is not available",
     // kustomize and Helm, with their own messages after these

@@ -154,6 +154,9 @@ async fn predicts_the_next_sync() -> Result<()> {
     ] {
         assert!(stdout.contains(line), "{line} is not in\n{stdout}");
     }
+    let (_, _, stderr) = diff(folder, all, "cluster9")?;
+    let unknown = "warning: managed cluster cluster9 is not registered on the hub: correct its name, or register it";
+    assert!(stderr.starts_with(unknown), "{stderr}");
     app.end().await
 }
 
@@ -193,8 +196,8 @@ async fn check_warning_with_few_permissions(stage: &Stage, folder: &Path) -> Res
     )?;
     let (code, stdout, stderr) = diff(folder, &who, "cluster1")?;
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
-    let refused = "User \"system:serviceaccount:default:diff-stranger\" cannot list resource \"manifestworks\" in API group \
-                   \"work.open-cluster-management.io\" in the namespace \"cluster1\"";
+    let refused = "user system:serviceaccount:default:diff-stranger lacks the permission to list \
+                   manifestworks.work.open-cluster-management.io in namespace cluster1\n";
     let error_prefix = "error: the hub at https://";
     assert!(stderr.starts_with(error_prefix) && stderr.contains(refused), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");

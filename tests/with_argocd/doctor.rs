@@ -149,6 +149,35 @@ async fn finds_every_broken_part_and_nothing_else() -> Result<()> {
     wait_for_findings(&hub, &["controller-lease-missing"]).await.map(drop)
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn pull_model_alone_has_no_problems() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let hub = Hub::start().await?;
+    for file in [
+        "deploy/report_crd.yaml",
+        "deploy/deploy_controller.yaml",
+        "deploy/deploy_pull.yaml",
+        "deploy/deploy_report.yaml",
+    ] {
+        apply(&hub, file)?;
+    }
+    hub.declare_managed_cluster("cluster1").await?;
+    let _controller = Controller::start(&hub).await?;
+    let expected = DoctorResult {
+        code: Some(0),
+        found: vec!["controller-no-pods".to_owned()],
+    };
+    let text = wait::eventually("doctor finds no problems", wait::DEADLINE, async || {
+        let (printed, text) = of(&hub).ok()?;
+        (printed == expected).then_some(text)
+    });
+    let text = text.await.with_context(|| format!("{:?}", of(&hub)))?;
+    assert!(text.contains("plugin-not-needed"), "{text}");
+    Ok(())
+}
+
 async fn break_the_plugin(hub: &Hub) -> Result<()> {
     let config = ObjectRef::config_map("argocd", "argocd-cm");
     let key = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";

@@ -19,6 +19,7 @@ mod controller;
 mod conversation;
 mod deletion;
 mod delivery;
+mod diagnosis;
 mod diff;
 mod directory_source;
 mod doctor;

@@ -41,6 +41,16 @@ fn ended(child: Child) -> Result<Outcome> {
     Ok((output.status.code(), stdout, String::from_utf8(output.stderr)?))
 }
 
+/// Asserts that each line names the Application, and that none is repeated.
+pub(crate) fn assert_is_progress(stderr: &str, application: &str) {
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert!(
+        lines.iter().all(|line| line.starts_with(&format!("{application} "))),
+        "{stderr}"
+    );
+    assert!(lines.windows(2).all(|pair| pair[0] != pair[1]), "{stderr}");
+}
+
 /// Returns the cells of a table's lines up to the totals.
 pub(crate) fn cells(table: &str) -> Vec<Vec<&str>> {
     let lines = table.lines().take_while(|line| !line.is_empty());
@@ -62,7 +72,8 @@ async fn shows_problems_until_everything_is_healthy() -> Result<()> {
     let app = App::start(stage, NAME, &[], &[("settings.yaml", SETTINGS), ("web.yaml", WEB)]).await?;
 
     let (code, stdout, stderr) = printed(all, &[NAME, "--wait"])?;
-    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+    assert_eq!(code, Some(0), "{stdout}");
+    assert_is_progress(&stderr, NAME);
     let line = |object| vec!["cluster1", NAME, object, "yes", "yes", "Healthy"];
     let headings = vec!["CLUSTER", "WORK", "OBJECT", "APPLIED", "AVAILABLE", "HEALTH", "MESSAGE"];
     let [settings, web] = ["ConfigMap well-or-not/settings", "Deployment.apps well-or-not/web"];
@@ -89,7 +100,9 @@ async fn shows_problems_until_everything_is_healthy() -> Result<()> {
 
     // The wait has a limit.
     let (code, stdout, stderr) = printed(all, &[NAME, "--wait", "--timeout=1s"])?;
-    assert_eq!((code, stderr.as_str()), (Some(1), ""), "{stdout}");
+    assert_eq!(code, Some(1), "{stdout}");
+    let progress = stderr.strip_suffix("error: gave up after 1s\n");
+    assert_is_progress(progress.context("the command gave up")?, NAME);
     assert!(stdout.contains(message), "{stdout}");
     // Waits until the Application is repaired, and prints each change.
     let watching = command(all, &[NAME, "--wait", "--watch", "--timeout=5m", "-o", "json"]).spawn()?;
@@ -148,7 +161,8 @@ fn check_errors(stage: &Stage) -> Result<()> {
     let who = account(stage, "status-stranger", &["manifestworks"], &["get"])?;
     let (code, stdout, stderr) = printed(&who, &[NAME, "--clusters=cluster1"])?;
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
-    let refused = "User \"system:serviceaccount:default:status-stranger\" cannot list resource \"manifestworks\"";
+    let refused = "user system:serviceaccount:default:status-stranger lacks the permission to list \
+                   manifestworks.work.open-cluster-management.io in namespace cluster1\n";
     assert!(
         stderr.starts_with("error: the hub at https://") && stderr.contains(refused),
         "{stderr}"
@@ -157,10 +171,17 @@ fn check_errors(stage: &Stage) -> Result<()> {
 
     let (code, stdout, stderr) = printed(stage.hub.kubeconfig_path(), &["no-such-application"])?;
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
-    assert!(
-        stderr.contains("has no works of Application no-such-application: check its name, and that it is synced\n"),
-        "{stderr}"
-    );
+    let unknown =
+        "has no Application argocd/no-such-application, and no works of it: check its name, or pass NAMESPACE/NAME\n";
+    assert!(stderr.contains(unknown), "{stderr}");
+    let (code, stdout, stderr) = printed(stage.hub.kubeconfig_path(), &[NAME, "-n", "argo"])?;
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    let elsewhere = "error: namespace argo has no Argo CD: it has no ConfigMap argocd-cm: pass the namespace of Argo CD with \
+                     --namespace: argocd";
+    assert!(stderr.starts_with(elsewhere), "{stderr}");
+    let (code, stdout, _) = printed(stage.hub.kubeconfig_path(), &[NAME, "--clusters=cluster9"])?;
+    let unknown = "well-or-not has no works: managed cluster cluster9 is not registered on the hub: ";
+    assert!(code == Some(1) && stdout.starts_with(unknown), "{stdout}");
     Ok(())
 }
 

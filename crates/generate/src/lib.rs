@@ -38,13 +38,14 @@ pub mod policy;
 pub mod print;
 pub mod schema;
 pub mod settings;
-mod similar;
+pub mod similar;
 pub mod source;
 pub mod update_strategy;
 mod validate;
 
 use feedback_watch::Watched;
 use manifest::problem::Problems;
+use manifest::text::count;
 use manifest_configs::{Plurals, WorkOptions};
 use manifestwork::{ManifestWork, Template};
 use ocm::names::WorkName;
@@ -149,8 +150,7 @@ fn bounded(mut notices: Vec<String>) -> Vec<String> {
     let more = notices.len().saturating_sub(NOTICES_MAX);
     if more > 0 {
         notices.truncate(NOTICES_MAX);
-        let warnings = if more == 1 { "warning" } else { "warnings" };
-        notices.push(format!("and {more} more {warnings}"));
+        notices.push(format!("and {}", count(more, "more warning")));
     }
     notices
 }

@@ -147,7 +147,7 @@ impl Policy {
         let Some(project) = project.filter(|project| !project.is_empty()) else {
             return Err(Problems::one(
                 "a policy is set, but ARGOCD_APP_PROJECT_NAME is not: upgrade Argo CD to 3.0 or newer, which sets it, or outside Argo CD \
-                 set it to the name of an AppProject",
+                 pass --project NAME",
             ));
         };
         let mut entries = self.entries.iter().enumerate();
@@ -537,7 +537,7 @@ mod tests {
             assert_eq!(
                 message(none),
                 "error: a policy is set, but ARGOCD_APP_PROJECT_NAME is not: upgrade Argo CD to 3.0 or newer, which sets it, or outside \
-                 Argo CD set it to the name of an AppProject\n"
+                 Argo CD pass --project NAME\n"
             );
         }
     }

@@ -165,6 +165,8 @@ pub struct Arguments {
     pub folder: Option<PathBuf>,
     /// The settings given as flags.
     pub given: FlagValues,
+    /// The AppProject; by default as Argo CD passes it.
+    pub project: Option<String>,
     /// The path of this program, which confines the tools that render manifests: see [`Tools::launcher`].
     pub launcher: Option<PathBuf>,
 }
@@ -183,12 +185,13 @@ impl Settings {
         }
         let target = target(&mut sources);
         let name = sources.text(&table::NAME, WorkName::from_str);
-        sources.need(name.is_none(), "no name for the work: pass --name NAME");
+        sources.need(&table::NAME, name.is_none(), "no name for the work: pass --name NAME");
         let source = source(&mut sources, args.folder, args.launcher, namespace.clone(), env);
         let cluster_scoped = sources.list(&table::CLUSTER_SCOPED_KINDS, true, GroupKind::from_str);
         let plurals = sources.list(&table::RESOURCE_NAMES, true, plural);
         let create_namespace = sources.flag(&table::CREATE_NAMESPACE);
         sources.need(
+            &table::NAMESPACE,
             create_namespace && namespace.is_none(),
             "create-namespace is set, but the Application has no destination namespace: set spec.destination.namespace",
         );
@@ -218,7 +221,12 @@ impl Settings {
                 "{origin} is empty: set it to the file of the policy, or remove it for no policy"
             ));
         }
+        let notices = suggestions::misspelled_variables(env);
         let mut problems = std::mem::take(&mut sources.problems);
+        if !problems.is_empty() {
+            // A misspelled variable may be the cause of the first problem.
+            problems.extend(notices.iter().cloned());
+        }
         let (Some(name), Some(target)) = (name, target) else {
             return Err(Problems::or(problems, ()).expect_err("a missing name or target is a problem"));
         };
@@ -229,7 +237,7 @@ impl Settings {
         Problems::or(
             problems,
             Self {
-                notices: suggestions::misspelled_variables(env),
+                notices,
                 source,
                 target,
                 name,
@@ -241,7 +249,7 @@ impl Settings {
                 create_namespace,
                 requested_options,
                 policy,
-                project: env.get("ARGOCD_APP_PROJECT_NAME").cloned(),
+                project: args.project.or_else(|| env.get("ARGOCD_APP_PROJECT_NAME").cloned()),
                 application: env.get("ARGOCD_APP_NAME").cloned(),
                 max_clusters,
                 max_output,
@@ -355,8 +363,10 @@ fn target(sources: &mut Sources<'_>) -> Option<Target> {
         }
         (None, false) => Some(Target::Clusters(clusters)),
         (None, true) => {
+            let has_placement = sources.origin(&table::PLACEMENT).is_some();
             sources.need(
-                true,
+                &table::CLUSTERS,
+                !has_placement,
                 "no target cluster: set the plugin env TARGET_CLUSTER or one of the parameters clusters and placement of the \
                  Application, or pass --clusters NAME",
             );

@@ -4,7 +4,8 @@
 const NAME_MAX: usize = 100;
 
 /// Returns the candidate that differs from `name` by the fewest typing errors, if they are few.
-pub(super) fn similar<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+#[must_use]
+pub fn similar<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     // The comparison needs time and memory for each pair of characters.
     if name.len() > NAME_MAX {
         return None;
@@ -15,9 +16,29 @@ pub(super) fn similar<'c>(name: &str, candidates: impl Iterator<Item = &'c str>)
     (nearest.0 <= max.min(2)).then_some(nearest.1)
 }
 
+/// Returns true if `typed` is `meant` with one typing error, or with two if it is longer than four characters.
+#[must_use]
+pub fn is_typing_error(typed: &str, meant: &str) -> bool {
+    let max = if typed.len() > 4 { 2 } else { 1 };
+    typed.len() <= NAME_MAX && strsim::damerau_levenshtein(typed, meant) <= max
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_words_are_no_typing_errors() {
+        for (typed, meant, expected) in [
+            ("sttaus", "status", true),
+            ("--polcy", "--policy", true),
+            ("jsn", "json", true),
+            ("apply", "policy", false),
+            ("all", "pull", false),
+        ] {
+            assert_eq!(is_typing_error(typed, meant), expected, "{typed}");
+        }
+    }
 
     #[test]
     fn finds_the_nearest_name() {

@@ -13,6 +13,44 @@ pub fn status(error: &Error) -> Option<u16> {
     }
 }
 
+/// Returns the reason of an error for users. A missing permission is named by its verb, resource and namespace; an API server also
+/// forbids what a quota, a terminating namespace or an admission plugin rejects.
+#[must_use]
+pub fn explain(error: &Error) -> String {
+    let reason = reason(error);
+    missing_permission(&reason).unwrap_or(reason)
+}
+
+/// Parses the message with which an API server reports a missing permission; returns `None` for other messages.
+fn missing_permission(message: &str) -> Option<String> {
+    let (_, denied) = message.split_once("is forbidden: User \"")?;
+    let (user, denied) = denied.split_once("\" cannot ")?;
+    let (verb, denied) = denied.split_once(" resource \"")?;
+    let (resource, denied) = denied.split_once("\" in API group \"")?;
+    let (group, scope) = denied.split_once('"')?;
+    let (plural, part) = resource.split_once('/').unwrap_or((resource, ""));
+    let group = if group.is_empty() {
+        String::new()
+    } else {
+        format!(".{group}")
+    };
+    let part = if part.is_empty() {
+        String::new()
+    } else {
+        format!("/{part}")
+    };
+    let scope = match scope
+        .strip_prefix(" in the namespace \"")
+        .and_then(|it| it.split_once('"'))
+    {
+        Some((namespace, _)) => format!("in namespace {namespace}"),
+        None => "at the cluster scope".to_owned(),
+    };
+    Some(format!(
+        "user {user} lacks the permission to {verb} {plural}{group}{part} {scope}"
+    ))
+}
+
 /// Returns the root cause of an error: the outer causes only say that an inner one failed.
 #[must_use]
 pub fn reason(error: &Error) -> String {
@@ -26,5 +64,39 @@ pub fn reason(error: &Error) -> String {
     match cause.downcast_ref() {
         Some(error) => plain(error),
         None => cause.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_missing_permissions_and_nothing_else() {
+        let of_works = "manifestworks.work.open-cluster-management.io is forbidden: User \"ann\" cannot list resource \"manifestworks\" in \
+                        API group \"work.open-cluster-management.io\"";
+        let lacks = |what: &str| Some(format!("user ann lacks the permission to {what}"));
+        for (message, expected) in [
+            (
+                format!("{of_works} at the cluster scope"),
+                lacks("list manifestworks.work.open-cluster-management.io at the cluster scope"),
+            ),
+            (
+                format!("{of_works} in the namespace \"eu1\": RBAC: role \"reader\" not found"),
+                lacks("list manifestworks.work.open-cluster-management.io in namespace eu1"),
+            ),
+            (
+                "pods \"a\" is forbidden: User \"ann\" cannot get resource \"pods/log\" in API group \"\" in the namespace \"argocd\""
+                    .to_owned(),
+                lacks("get pods/log in namespace argocd"),
+            ),
+            ("pods \"a\" is forbidden: exceeded quota: few, requested: pods=1".to_owned(), None),
+            (
+                "configmaps \"a\" is forbidden: unable to create new content in namespace old because it is being terminated".to_owned(),
+                None,
+            ),
+        ] {
+            assert_eq!(missing_permission(&message), expected, "{message}");
+        }
     }
 }

@@ -8,7 +8,7 @@ mod list;
 mod watch;
 
 pub use connect::{Connection, NO_HUB, RequestHook, client, config};
-pub use error::{reason, status};
+pub use error::{explain, reason, status};
 pub use list::{each, in_order};
 pub use watch::{as_it_is_now, watched};
 

@@ -48,6 +48,16 @@ fn nanoseconds_of(unit: &str) -> Option<u128> {
     })
 }
 
+/// Formats a duration so that [`parse`] reads it, in the largest unit that needs no fraction.
+#[must_use]
+pub fn format(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds if seconds > 0 && seconds.is_multiple_of(3600) => format!("{}h", seconds / 3600),
+        seconds if seconds > 0 && seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
+        seconds => format!("{seconds}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +92,9 @@ mod tests {
             "2562048h",
         ] {
             assert!(parse(invalid).is_err(), "{invalid}");
+        }
+        for text in ["0s", "90s", "5m", "2h"] {
+            assert_eq!(parse(text).map(format).as_deref(), Ok(text));
         }
     }
 }

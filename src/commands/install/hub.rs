@@ -130,7 +130,7 @@ impl Hub {
 
     /// Formats an error as one line.
     fn describe(&self, what: &str, action: &str, error: &Error) -> String {
-        let (url, reason) = (&self.url, hub::reason(error));
+        let (url, reason) = (&self.url, hub::explain(error));
         match error {
             Error::Api(status) if status.code == 401 => {
                 format!("the hub at {url} does not accept the credentials of the kubeconfig: {reason}")

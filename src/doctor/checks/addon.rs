@@ -3,10 +3,11 @@
 use super::{Check, refused};
 use crate::doctor::controller::ControllerPod;
 use crate::doctor::hub_state::{HubState, Lookup, name};
-use crate::doctor::message::{Finding, Message, count, list_names};
+use crate::doctor::message::{Finding, Message, list_names};
 use crate::install::{PRINCIPALS, WrongSetting, wrong_settings};
 use controller::controllers::AGENTS;
 use jiff::Timestamp;
+use manifest::text::count;
 use std::fmt::Display;
 
 pub(super) static CHECK: Check = Check {
@@ -27,7 +28,7 @@ static WRONG_SETTING: Message = Message::error(
 );
 static OTHER_VERSION: Message = Message::error(
     "argocd-agent-other-version",
-    "the principal rejects agents of another version, which {gitops_clusters} have: {names}",
+    "the principal rejects the agents of {gitops_clusters}, which have another version: {names}",
     "see both versions in the condition AgentVersionMatches with `argocd-ocm-cmp gitopscluster status --all-namespaces`",
 );
 static NOT_AVAILABLE: Message = Message::error(

@@ -18,6 +18,7 @@ pub(super) static CHECK: Check = Check {
         &OLD,
         &NO_VERSION,
         &WITHOUT_TLS,
+        &NOT_NEEDED,
         &OK,
     ],
     run,
@@ -58,6 +59,10 @@ static WITHOUT_TLS: Message = Message::error(
     "Argo CD {version}'s repo-server does not start with --disable-tls",
     "remove --disable-tls, or add --client-ca-path= to the arguments of Deployment argocd-repo-server",
 );
+static NOT_NEEDED: Message = Message::ok(
+    "argo-cd-repo-server-not-needed",
+    "namespace {namespace} has Argo CD without a repo-server, which only the plugin needs",
+);
 static OK: Message = Message::ok("argo-cd", "Argo CD {version} runs in namespace {namespace}");
 
 /// The first version of Argo CD with sidecars, and with all output that the program reads.
@@ -85,6 +90,9 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         return refused(&format!("the Deployments in namespace {namespace}"), why);
     }
     let Some(repo_server) = hub_state.repo_server() else {
+        if !hub_state.expects_plugin() {
+            return vec![NOT_NEEDED.finding(&[("namespace", namespace)])];
+        }
         return vec![NO_REPO_SERVER.finding(&[("namespace", namespace)])];
     };
     let image = image(repo_server);

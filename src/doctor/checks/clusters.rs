@@ -1,9 +1,11 @@
 //! Checks that the managed clusters with works accept them.
 
 use super::{Check, refused};
-use crate::doctor::hub_state::{Cluster, HubState, Lookup, Work, is_late};
-use crate::doctor::message::{Finding, Message, count, list_names};
+use crate::diagnosis::Cluster;
+use crate::doctor::hub_state::{HubState, Lookup, Work, is_late};
+use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
+use manifest::text::count;
 use std::collections::BTreeMap;
 
 pub(super) static CHECK: Check = Check {

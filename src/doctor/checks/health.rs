@@ -45,6 +45,10 @@ static OK: Message = Message::ok(
 const HEALTH: &str = "resource.customizations.health.";
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
+    // Without the plugin, Argo CD on the hub applies no works.
+    if !hub_state.expects_plugin() {
+        return Vec::new();
+    }
     // Another check reports a ConfigMap that is missing or cannot be read.
     let Lookup::Found(config) = &hub_state.config else {
         return Vec::new();

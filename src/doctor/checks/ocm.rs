@@ -3,10 +3,11 @@
 use super::{Check, refused};
 use crate::doctor::controller::ControllerPod;
 use crate::doctor::hub_state::{HubState, Lookup, is_late, items};
-use crate::doctor::message::{Finding, Message, count, list_names};
+use crate::doctor::message::{Finding, Message, list_names};
 use crate::doctor::rights::gate;
 use controller::reconcile::Settings;
 use jiff::Timestamp;
+use manifest::text::count;
 use ocm::resources::{CLUSTERS, DECISIONS, Resource, WORK_SETS, WORKS};
 use serde_json::Value;
 

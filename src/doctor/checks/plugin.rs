@@ -19,6 +19,7 @@ pub(super) static CHECK: Check = Check {
         &NO_LIMIT,
         &NO_POLICY,
         &OTHER_VERSION,
+        &NOT_NEEDED,
         &OK,
     ],
     run,
@@ -59,6 +60,10 @@ static OTHER_VERSION: Message = Message::warning(
     "container argocd-ocm-cmp of Deployment {deployment} runs {image}, but this program is version {version}",
     "run the doctor of that version, or deploy the image of this one",
 );
+static NOT_NEEDED: Message = Message::ok(
+    "plugin-not-needed",
+    "the plugin is not installed, and no Application uses it: the controller delivers without it",
+);
 static OK: Message = Message::ok(
     "plugin",
     "Deployment {deployment} has container argocd-ocm-cmp of version {version}, with its ConfigMap",
@@ -70,6 +75,9 @@ const TOOLS: &str = "/usr/local/bin/";
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     if !hub_state.has_argo_cd() {
         return Vec::new();
+    }
+    if !hub_state.expects_plugin() {
+        return vec![NOT_NEEDED.finding(&[])];
     }
     let (namespace, version) = (&hub_state.namespace, env!("CARGO_PKG_VERSION"));
     let mut findings = match &hub_state.plugin {
@@ -83,7 +91,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         return findings;
     };
     let deployment = format!("{namespace}/{}", name(repo_server));
-    let Some(sidecar) = containers(repo_server).iter().find(|it| it["name"] == PLUGIN) else {
+    let Some(sidecar) = hub_state.sidecar() else {
         findings.push(NO_SIDECAR.finding(&[("deployment", &deployment)]));
         return findings;
     };

@@ -2,9 +2,11 @@
 //! container, and the errors of Applications that do not find it.
 
 use super::{Check, refused};
-use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, items, name};
-use crate::doctor::message::{Finding, Message, count, list_names};
+use crate::diagnosis::{Cause, problems};
+use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, items, name};
+use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
+use manifest::text::count;
 use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
@@ -47,19 +49,12 @@ static OK: Message = Message::ok(
 /// The number of restarts from which on a finding is reported.
 const RESTARTS: u64 = 3;
 
-/// Argo CD's errors if no socket belongs to the plugin: for an Application that names the plugin, and for one that does not.
-const NOT_FOUND_TEXTS: [&str; 3] = [
-    "could not find cmp-server plugin",
-    "could not find plugin supporting the given repository",
-    "plugin.sock",
-];
-
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     let applications = hub_state.applications.found();
     let lost = applications.into_iter().flatten().filter(|it| {
-        let mut errors = it.errors.iter();
-        errors.any(|error| NOT_FOUND_TEXTS.iter().any(|text| error.contains(text)))
+        let mut problems = problems(it, None).into_iter();
+        problems.any(|it| it.cause == Cause::PluginMissing)
     });
     let lost: Vec<_> = lost.map(|it| &it.qualified_name).collect();
     if !lost.is_empty() {
@@ -67,8 +62,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         findings.push(NOT_FOUND.finding(&[("applications", &number), ("names", &list_names(lost))]));
     }
     // Another check reports a missing sidecar.
-    let sidecar = |it: &&Value| containers(it).iter().any(|it| it["name"] == PLUGIN);
-    let Some(repo_server) = hub_state.repo_server().filter(sidecar) else {
+    let Some(repo_server) = hub_state.repo_server().filter(|_| hub_state.sidecar().is_some()) else {
         return findings;
     };
     let deployment = format!("{}/{}", hub_state.namespace, name(repo_server));

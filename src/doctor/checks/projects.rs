@@ -3,8 +3,9 @@
 use super::health::matches_pattern;
 use super::{Check, refused};
 use crate::doctor::hub_state::{HubState, Lookup, Project};
-use crate::doctor::message::{Finding, Message, count, list_names};
+use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
+use manifest::text::count;
 use ocm::work::{GROUP, KIND};
 use std::collections::BTreeMap;
 
@@ -16,12 +17,12 @@ pub(super) static CHECK: Check = Check {
 
 static NO_PROJECT: Message = Message::error(
     "projects-missing",
-    "AppProject {project} does not exist, but {applications} use it: {names}",
+    "AppProject {project} of {applications} does not exist: {names}",
     "apply it, such as proj.yaml, or set another one in spec.project",
 );
 static NOT_ALLOWED: Message = Message::error(
     "projects-refuse-works",
-    "AppProject {project} does not permit ManifestWorks, which {applications} write: {names}",
+    "AppProject {project} of {applications} does not permit ManifestWorks: {names}",
     "add group work.open-cluster-management.io and kind ManifestWork to its namespaceResourceWhitelist, as proj.yaml does",
 );
 static NO_APPLICATIONS: Message = Message::ok("projects-without-applications", "no Application uses the plugin yet");

@@ -1,10 +1,11 @@
 use super::{CHECKS, REFUSED};
 use crate::cli::ListFormat;
+use crate::diagnosis::{Application, Cluster, Condition, Operation};
 use crate::doctor::shipped;
 use crate::doctor::shipped::objects;
 use crate::doctor::{
-    Application, ApplyError, CheckResult, Cluster, Finding, FindingList, HubState, Level, Lookup, Message, Permission,
-    Project, ReplicaSet, Work, agent_policy, examine, overall_result, required_permissions,
+    ApplyError, CheckResult, Finding, FindingList, HubState, Level, Lookup, Message, Permission, Project, ReplicaSet,
+    Work, agent_policy, examine, overall_result, required_permissions,
 };
 use crate::embedded;
 use crate::list;
@@ -82,15 +83,16 @@ fn healthy_hub() -> HubState {
         "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": ago(5).to_string()},
     });
     let cluster = Cluster {
+        accepted: true,
         joined: true,
         available: Some(true),
+        ..Cluster::default()
     };
     let application = Application {
         qualified_name: "argocd/shop".to_owned(),
         project: "managed-clusters".to_owned(),
-        placement: false,
-        sources_share_works: false,
-        errors: Vec::new(),
+        plugins: vec!["argocd-ocm-cmp".to_owned()],
+        ..Application::default()
     };
     let mut hub_state = HubState {
         namespace: "argocd".to_owned(),
@@ -145,6 +147,14 @@ fn template<'s>(hub_state: &'s mut HubState, name: &str) -> &'s mut Value {
 fn enable_controllers(hub_state: &mut HubState, controllers: &str) {
     let container = &mut template(hub_state, "argocd-ocm-cmp-controller")["containers"][0];
     container["env"] = json!([{"name": "ARGOCD_OCM_CMP_CONTROLLERS", "value": controllers}]);
+}
+
+/// Adds an error of Argo CD to the Application.
+fn has_error(hub_state: &mut HubState, kind: &str, message: &str) {
+    value_of(&mut hub_state.applications)[0].conditions.push(Condition {
+        kind: kind.to_owned(),
+        message: message.to_owned(),
+    });
 }
 
 fn withhold(hub_state: &mut HubState, resource: &Resource) {
@@ -297,6 +307,77 @@ fn finds_problems_of_argo_cd() {
 }
 
 #[test]
+fn hub_without_the_plugin_needs_none_for_the_pull_model() {
+    let without_plugin = |hub_state: &mut HubState| {
+        hub_state.plugin = Lookup::NotFound;
+        hub_state.applications = Lookup::Found(Vec::new());
+        value_of(&mut hub_state.config)["data"] = json!({});
+        let containers = &mut template(hub_state, "argocd-repo-server")["containers"];
+        containers
+            .as_array_mut()
+            .expect("containers")
+            .retain(|it| it["name"] != "argocd-ocm-cmp");
+    };
+    let pull = problems_after(|hub_state| {
+        without_plugin(hub_state);
+        enable_controllers(hub_state, "application-status,pull");
+        grant(hub_state);
+    });
+    assert_eq!(pull, [""; 0]);
+    let no_repo_server = problems_after(|hub_state| {
+        without_plugin(hub_state);
+        enable_controllers(hub_state, "pull");
+        value_of(&mut hub_state.deployments).remove(0);
+        grant(hub_state);
+    });
+    assert_eq!(no_repo_server, [""; 0]);
+    let nothing = problems_after(without_plugin);
+    assert!(nothing.contains(&"plugin-sidecar-missing"), "{nothing:?}");
+}
+
+#[test]
+fn finds_applications_with_errors() {
+    let error = |message: &str| problems_after(|hub_state| has_error(hub_state, "ComparisonError", message));
+    assert_eq!(
+        error("rpc error: shop: app path does not exist"),
+        ["applications-source"]
+    );
+    assert_eq!(
+        error("failed exit status 1: error: no target cluster"),
+        ["applications-setting"]
+    );
+    assert_eq!(
+        error("failed exit status 1: error: a.yaml:1: it has no kind"),
+        ["applications-manifests"]
+    );
+    assert_eq!(
+        error("failed exit status 1: error: the policy has no entry for project a"),
+        ["applications-policy"]
+    );
+    assert_eq!(error("connection refused"), ["applications-error"]);
+    let named = "could not find cmp-server plugin with name \"argocd-ocm-cpm\" supporting the given repository";
+    assert_eq!(error(named), ["applications-plugin-name"]);
+    let invalid = "there are no clusters with this name: eu1";
+    let destination = problems_after(|hub_state| has_error(hub_state, "InvalidSpecError", invalid));
+    assert_eq!(destination, ["applications-destination"]);
+    let target = |name: &str| {
+        problems_after(|hub_state| {
+            value_of(&mut hub_state.applications)[0].targets.insert(name.to_owned());
+        })
+    };
+    assert_eq!(target("nowhere"), ["applications-cluster"]);
+    assert!(target("eu1").is_empty());
+    let failed = problems_after(|hub_state| {
+        value_of(&mut hub_state.applications)[0].operation = Some(Operation {
+            phase: "Failed".to_owned(),
+            message: "denied".to_owned(),
+            failures: Vec::new(),
+        });
+    });
+    assert_eq!(failed, ["applications-not-synced"]);
+}
+
+#[test]
 fn finds_problems_of_ocm() {
     assert_eq!(
         problems_after(|hub_state| hub_state.apis.clear()),
@@ -416,7 +497,7 @@ fn finds_problems_of_the_plugins_pods() {
         ["socket-restarts"]
     );
     let error = "Failed to load target state: could not find plugin supporting the given repository";
-    let lost = problems_after(|hub_state| value_of(&mut hub_state.applications)[0].errors.push(error.to_owned()));
+    let lost = problems_after(|hub_state| has_error(hub_state, "ComparisonError", error));
     assert_eq!(lost, ["socket-not-found"]);
 }
 
@@ -571,7 +652,15 @@ fn execute_as_is_checked_only_where_needed() {
 fn finds_problems_of_clusters() {
     let cluster = |name: &'static str, joined, available| {
         problems_after(|hub_state| {
-            value_of(&mut hub_state.clusters).insert(name.to_owned(), Cluster { joined, available });
+            value_of(&mut hub_state.clusters).insert(
+                name.to_owned(),
+                Cluster {
+                    accepted: joined,
+                    joined,
+                    available,
+                    ..Cluster::default()
+                },
+            );
         })
     };
     assert_eq!(cluster("eu1", false, None), ["clusters-not-joined"]);
@@ -660,7 +749,13 @@ fn finds_problems_of_works() {
     assert!(watches(2, 25).is_empty());
     assert_eq!(watches(2, 26), ["works-too-many-watches"]);
     let error = "the size of manifests is 600103 bytes which exceeds the 512000 limit";
-    let too_large = problems_after(|hub_state| value_of(&mut hub_state.applications)[0].errors.push(error.to_owned()));
+    let too_large = problems_after(|hub_state| {
+        value_of(&mut hub_state.applications)[0].operation = Some(Operation {
+            phase: "Failed".to_owned(),
+            message: error.to_owned(),
+            failures: vec![error.to_owned()],
+        });
+    });
     assert_eq!(too_large, ["works-refused-for-size"]);
     let same = problems_after(|hub_state| value_of(&mut hub_state.applications)[0].sources_share_works = true);
     assert_eq!(same, ["works-of-several-sources"]);

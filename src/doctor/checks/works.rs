@@ -1,10 +1,11 @@
 //! Checks that the works of Applications are applied, and not larger than OCM permits.
 
 use super::{Check, refused};
-use crate::doctor::hub_state::{Application, HubState, Lookup};
-use crate::doctor::message::{Finding, Message, count, list_names};
+use crate::diagnosis::Application;
+use crate::doctor::hub_state::{HubState, Lookup};
+use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
-use manifest::text::shortened;
+use manifest::text::{count, shortened};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) static CHECK: Check = Check {
@@ -97,8 +98,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         let number = count(over.len(), "work");
         findings.push(OVER_LIMIT.finding(&[("works", &number), ("limit", &LIMIT), ("names", &list_names(over))]));
     }
-    let is_too_large =
-        |error: &String| error.contains("the size of manifests is") && error.contains("which exceeds the");
+    let is_too_large = |error: &str| error.contains("the size of manifests is") && error.contains("which exceeds the");
     let mut about_applications = |message: &'static Message, has_problem: &dyn Fn(&Application) -> bool| {
         let applications = hub_state.applications.found().into_iter().flatten();
         let found: Vec<_> = applications
@@ -110,7 +110,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
             findings.push(message.finding(&[("applications", &number), ("names", &list_names(found))]));
         }
     };
-    about_applications(&TOO_LARGE, &|it| it.errors.iter().any(is_too_large));
+    about_applications(&TOO_LARGE, &|it| it.errors().any(is_too_large));
     about_applications(&SEVERAL_SOURCES, &|it| it.sources_share_works);
     for message in [&BY_EXECUTOR, &BY_AGENT, &NO_KIND, &NO_NAMESPACE, &OTHER] {
         let refused = works

@@ -1,12 +1,11 @@
 //! The kept fields of kinds that may have many objects.
 
-mod application;
 mod work;
 
-pub(super) use application::Application;
 pub(super) use work::Work;
 
-use crate::doctor::{Cluster, Project};
+use crate::diagnosis::Cluster;
+use crate::doctor::Project;
 use jiff::Timestamp;
 use manifest::text::{one_line, shortened};
 use serde::Deserialize;
@@ -86,12 +85,14 @@ impl Conditioned {
 
 pub(super) fn cluster(read: Conditioned) -> (String, Cluster) {
     let cluster = Cluster {
+        accepted: read.spec.hub_accepts_client,
         joined: read.spec.hub_accepts_client && read.status("ManagedClusterJoined") == Some("True"),
         available: match read.status("ManagedClusterConditionAvailable") {
             Some("True") => Some(true),
             Some("False") => Some(false),
             _ => None,
         },
+        unreachable: read.status("ManagedClusterConditionAvailable") == Some("Unknown"),
     };
     (read.metadata.name, cluster)
 }

@@ -11,23 +11,38 @@ use std::path::Path;
 /// The maximum size of a ConfigMap, and so of a policy.
 const MAX_SIZE: u64 = 1 << 20;
 
-/// Reads a policy. Parsing recurses with the depth of the file: run it with [`yaml::STACK`] bytes of stack.
+/// Reads a policy, or the one in a ConfigMap. Parsing recurses with the depth of the file: run it with [`yaml::STACK`] bytes of stack.
 ///
 /// # Errors
 /// Returns an error if the file is missing, unreadable or not a policy. None of these means "no policy": a forgotten mount must
 /// not lift the restrictions.
 pub fn load(path: &Path) -> Result<Policy, Problems> {
-    Policy::parse(&text(path)?, &path.display().to_string())
+    parsed(path).map(|(policy, _)| policy)
 }
 
-/// Returns the text of a policy after validating it.
+/// Returns the text of a policy, or of the one in a ConfigMap, after validating it.
 ///
 /// # Errors
 /// As [`load`].
 pub fn checked(path: &Path) -> Result<String, Problems> {
+    parsed(path).map(|(_, text)| text)
+}
+
+/// Reads a policy, and returns its text too.
+fn parsed(path: &Path) -> Result<(Policy, String), Problems> {
     let text = text(path)?;
-    Policy::parse(&text, &path.display().to_string())?;
-    Ok(text)
+    let shown = path.display();
+    let Some(data) = in_config_map(&text) else {
+        return Ok((Policy::parse(&text, &shown.to_string())?, text));
+    };
+    let policy = data.get(CONFIG_MAP_KEY).and_then(Value::as_str);
+    let policy = policy.ok_or_else(|| {
+        Problems::one(format!(
+            "{shown}: the ConfigMap has no policy: add it as {CONFIG_MAP_KEY}"
+        ))
+    })?;
+    let parsed = Policy::parse(policy, &format!("{shown}: data.{CONFIG_MAP_KEY}"))?;
+    Ok((parsed, policy.to_owned()))
 }
 
 fn text(path: &Path) -> Result<String, Problems> {
@@ -55,20 +70,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// Returns an error if the file is unreadable, is not a policy, or lets the project deliver nothing.
 pub fn check(path: &Path, project: Option<&str>) -> Result<String, Problems> {
-    let text = text(path)?;
-    let shown = path.display();
-    let policy = match in_config_map(&text) {
-        Some(data) => {
-            let policy = data.get(CONFIG_MAP_KEY).and_then(Value::as_str);
-            let policy = policy.ok_or_else(|| {
-                Problems::one(format!(
-                    "{shown}: the ConfigMap has no policy: add it as {CONFIG_MAP_KEY}"
-                ))
-            })?;
-            Policy::parse(policy, &format!("{shown}: data.{CONFIG_MAP_KEY}"))?
-        }
-        None => Policy::parse(&text, &shown.to_string())?,
-    };
+    let policy = load(path)?;
     match project {
         Some(project) => Ok(summary::of_project(&policy.rules_for(Some(project))?)),
         None => Ok(summary::of_policy(&policy)),

@@ -103,9 +103,9 @@ impl<'a> Sources<'a> {
         self.env.get("ARGOCD_APP_NAME").is_some_and(|name| !name.is_empty())
     }
 
-    pub(super) fn need(&mut self, missing: bool, line: &str) {
-        // A malformed value is already reported: reporting it as missing too would only confuse.
-        if missing && self.problems.is_empty() {
+    /// Reports a missing setting. A malformed value of it is already reported, and is not missing.
+    pub(super) fn need(&mut self, setting: &Setting, missing: bool, line: &str) {
+        if missing && self.origin(setting).is_none() {
             self.problems.push(line.to_owned());
         }
     }

@@ -1,0 +1,559 @@
+//! Finds out why Argo CD delivers nothing of an Application, or not its current version, for `status` and `doctor`.
+//!
+//! ```text
+//! Application, ManagedClusters ─▶ problems ─▶ Diagnosis: the cause, the problem, the remedy
+//! ```
+//!
+//! All functions are pure functions of the objects on the hub. Causes are recognized by the texts of Argo CD 3.2 to 3.6, which
+//! `tests/with_argocd/diagnosis.rs` compares with a real one.
+
+#[cfg(test)]
+mod tests;
+
+use crate::doctor::PLUGIN;
+use generate::similar::similar;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An Application, with the fields that tell why it delivers nothing.
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Application {
+    /// Its namespace and name.
+    pub qualified_name: String,
+    /// Its AppProject.
+    pub project: String,
+    /// The names of the plugins of its sources; an empty one leaves the choice to Argo CD.
+    pub plugins: Vec<String>,
+    /// The managed clusters that its settings name.
+    pub targets: BTreeSet<String>,
+    /// True if it is for the clusters of a Placement.
+    pub placement: bool,
+    /// True if several of its sources use the plugin, and their works have the same names.
+    pub sources_share_works: bool,
+    /// True if it has the label of the pull model.
+    pub pull: bool,
+    /// True if Argo CD has not compared its current spec yet.
+    pub stale: bool,
+    /// Its sync status in Argo CD; empty before the first comparison.
+    pub sync: String,
+    /// Its health in Argo CD; empty before the first comparison.
+    pub health: String,
+    /// The errors among its conditions.
+    pub conditions: Vec<Condition>,
+    /// The last sync.
+    pub operation: Option<Operation>,
+}
+
+/// A condition of an Application.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Condition {
+    /// Its type.
+    pub kind: String,
+    /// Its message.
+    pub message: String,
+}
+
+/// A sync of an Application.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Operation {
+    /// Its phase.
+    pub phase: String,
+    /// Its message.
+    pub message: String,
+    /// The messages of the objects that could not be applied.
+    pub failures: Vec<String>,
+}
+
+impl Operation {
+    /// Returns true if it has ended, and not all objects were applied.
+    fn has_failed(&self) -> bool {
+        self.phase == "Failed" || self.phase == "Error"
+    }
+}
+
+impl Application {
+    /// Returns the texts of all errors: of the conditions, and of the last sync if it failed.
+    pub fn errors(&self) -> impl Iterator<Item = &str> {
+        let conditions = self.conditions.iter().map(|it| &*it.message);
+        let failed = self.operation.iter().filter(|it| it.has_failed());
+        conditions.chain(failed.flat_map(|it| it.failures.iter().map(String::as_str)))
+    }
+}
+
+/// A managed cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cluster {
+    /// True if the hub accepts it.
+    pub accepted: bool,
+    /// True if it was accepted and has joined.
+    pub joined: bool,
+    /// The availability that it reports to the hub; `None` if it is silent.
+    pub available: Option<bool>,
+    /// True if OCM has noticed that it no longer contacts the hub.
+    pub unreachable: bool,
+}
+
+/// Returns the managed clusters that no longer contact the hub.
+#[must_use]
+pub fn unreachable(clusters: &BTreeMap<String, Cluster>) -> BTreeSet<String> {
+    let unreachable = clusters.iter().filter(|(_, cluster)| cluster.unreachable);
+    unreachable.map(|(name, _)| name.clone()).collect()
+}
+
+/// The cause of a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// No sidecar has the plugin.
+    PluginMissing,
+    /// No sidecar has a plugin of this name.
+    PluginName,
+    /// No source uses a plugin.
+    NoPlugin,
+    /// The Application uses the pull model.
+    PullModel,
+    /// A setting is wrong or missing.
+    Setting,
+    /// The policy does not permit an object, a cluster or the project.
+    Policy,
+    /// The plugin rejects the manifests.
+    Manifests,
+    /// The path does not exist in the repository.
+    Path,
+    /// The repository or its revision cannot be read.
+    Repository,
+    /// The AppProject does not exist.
+    ProjectMissing,
+    /// The AppProject does not permit the repository or works.
+    Project,
+    /// The destination is not the hub, or is not permitted.
+    Destination,
+    /// The managed cluster is not registered.
+    ClusterUnknown,
+    /// The hub has not accepted the managed cluster.
+    ClusterNotAccepted,
+    /// The managed cluster was accepted, and has not joined.
+    ClusterNotJoined,
+    /// The Application is not for this managed cluster.
+    NotTarget,
+    /// The last sync failed.
+    SyncFailed,
+    /// Argo CD waits for a request to sync.
+    NotSynced,
+    /// Argo CD has not compared the Application.
+    NotCompared,
+    /// Another error of Argo CD.
+    Other,
+}
+
+impl Cause {
+    /// Returns the name in JSON, which does not change.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PluginMissing => "plugin-missing",
+            Self::PluginName => "plugin-name",
+            Self::NoPlugin => "no-plugin",
+            Self::PullModel => "pull-model",
+            Self::Setting => "setting",
+            Self::Policy => "policy",
+            Self::Manifests => "manifests",
+            Self::Path => "path",
+            Self::Repository => "repository",
+            Self::ProjectMissing => "project-missing",
+            Self::Project => "project",
+            Self::Destination => "destination",
+            Self::ClusterUnknown => "cluster-unknown",
+            Self::ClusterNotAccepted => "cluster-not-accepted",
+            Self::ClusterNotJoined => "cluster-not-joined",
+            Self::NotTarget => "not-target",
+            Self::SyncFailed => "sync-failed",
+            Self::NotSynced => "not-synced",
+            Self::NotCompared => "not-compared",
+            Self::Other => "other",
+        }
+    }
+
+    /// Returns true if waiting does not help.
+    fn is_permanent(self) -> bool {
+        !matches!(
+            self,
+            Self::ClusterNotJoined | Self::NotSynced | Self::NotCompared | Self::Other
+        )
+    }
+}
+
+/// A problem of an Application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// The cause.
+    pub cause: Cause,
+    /// The general problem, if `problem` is an error of the plugin; otherwise empty.
+    pub context: &'static str,
+    /// The problem.
+    pub problem: String,
+    /// The remedy; empty if the problem names it.
+    pub remedy: String,
+    /// True if waiting does not help.
+    pub permanent: bool,
+}
+
+impl Diagnosis {
+    fn new(cause: Cause, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            cause,
+            context: "",
+            problem: problem.into(),
+            remedy: remedy.into(),
+            permanent: cause.is_permanent(),
+        }
+    }
+
+    /// Formats the problem with its context.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self.context {
+            "" => self.problem.clone(),
+            context => format!("{context}: {}", self.problem),
+        }
+    }
+
+    /// Formats the problem and the remedy as one line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        match &*self.remedy {
+            "" => self.message(),
+            remedy => format!("{}: {remedy}", self.message()),
+        }
+    }
+}
+
+/// Returns the reasons why an Application has no works; at least one.
+#[must_use]
+pub fn absence(application: &Application, clusters: Option<&BTreeMap<String, Cluster>>) -> Vec<Diagnosis> {
+    if application.pull {
+        let problem = format!(
+            "it uses the pull model, because it has the label {}, and not the plugin",
+            ocm::pull_model::PULL
+        );
+        return vec![Diagnosis::new(Cause::PullModel, problem, "see its state in Argo CD")];
+    }
+    if application.plugins.is_empty() {
+        let remedy = format!("set spec.source.plugin.name to {PLUGIN}");
+        return vec![Diagnosis::new(
+            Cause::NoPlugin,
+            "none of its sources uses a plugin",
+            remedy,
+        )];
+    }
+    let mut found = problems(application, clusters);
+    if found.is_empty() {
+        found.push(pending(application));
+    }
+    found
+}
+
+/// Returns why an Application has no works for these managed clusters, of which it may name none; empty if it should have.
+#[must_use]
+pub fn absence_on(
+    names: &[String],
+    application: &Application,
+    clusters: Option<&BTreeMap<String, Cluster>>,
+) -> Vec<Diagnosis> {
+    let targets = &application.targets;
+    let problem = |name: &String| {
+        let of_cluster = clusters.and_then(|clusters| cluster_problem(name, clusters));
+        of_cluster.or_else(|| {
+            let is_other = !targets.is_empty() && !targets.contains(name);
+            let targets: Vec<_> = targets.iter().map(String::as_str).collect();
+            is_other.then(|| {
+                let problem = format!("it is not for managed cluster {name}, but for {}", targets.join(", "));
+                Diagnosis::new(Cause::NotTarget, problem, "")
+            })
+        })
+    };
+    names.iter().filter_map(problem).collect()
+}
+
+/// Returns why an Application without errors has no works yet.
+fn pending(application: &Application) -> Diagnosis {
+    if let Some(running) = application.operation.as_ref().filter(|it| it.phase == "Running") {
+        let problem = format!("Argo CD is syncing it: {}", running.message);
+        return Diagnosis::new(Cause::NotCompared, problem, "");
+    }
+    match &*application.sync {
+        "" => Diagnosis::new(
+            Cause::NotCompared,
+            "Argo CD has not compared it with its source yet, or hides an error for its first three minutes",
+            format!(
+                "see errors at once with argocd app get {} --hard-refresh",
+                application.qualified_name
+            ),
+        ),
+        "OutOfSync" => Diagnosis::new(
+            Cause::NotSynced,
+            "it is OutOfSync",
+            format!("sync it, such as with argocd app sync {}", application.qualified_name),
+        ),
+        sync => Diagnosis::new(
+            Cause::Other,
+            format!("it is {sync}, and Argo CD lists no works of it"),
+            "check that its source has manifests, and that Argo CD watches works with argocd-ocm-cmp doctor argocd-cm",
+        ),
+    }
+}
+
+/// Returns the problems because of which Argo CD does not deliver the current version of an Application. `clusters` are the managed
+/// clusters, if they could be read.
+#[must_use]
+pub fn problems(application: &Application, clusters: Option<&BTreeMap<String, Cluster>>) -> Vec<Diagnosis> {
+    let of_condition = |condition: &Condition| match of_message(&condition.message, application, clusters) {
+        Some(found) => found,
+        // The sync has the same error.
+        None if condition.kind == "SyncError" && application.operation.is_some() => Vec::new(),
+        None => vec![Diagnosis::new(
+            Cause::Other,
+            format!("Argo CD reports {}: {}", condition.kind, condition.message),
+            "",
+        )],
+    };
+    let mut found: Vec<Diagnosis> = application.conditions.iter().flat_map(of_condition).collect();
+    if found.is_empty()
+        && let Some(operation) = &application.operation
+    {
+        found = of_operation(operation, application, clusters);
+    }
+    for diagnosis in &mut found {
+        diagnosis.permanent &= !application.stale;
+    }
+    for name in &application.targets {
+        found.extend(clusters.and_then(|clusters| cluster_problem(name, clusters)));
+    }
+    let mut known = BTreeSet::new();
+    found.retain(|it| known.insert(it.line()));
+    found
+}
+
+/// Returns the problems that a sync met. A sync that Argo CD retries has a cause only if no retry can remove it.
+fn of_operation(
+    operation: &Operation,
+    application: &Application,
+    clusters: Option<&BTreeMap<String, Cluster>>,
+) -> Vec<Diagnosis> {
+    let is_running = operation.phase == "Running";
+    if !is_running && !operation.has_failed() || application.sync == "Synced" {
+        return Vec::new();
+    }
+    let texts = operation.failures.iter().chain([&operation.message]);
+    let recognized: Vec<_> = texts
+        .filter_map(|text| of_message(text, application, clusters))
+        .flatten()
+        .collect();
+    if !recognized.is_empty() || is_running {
+        return recognized;
+    }
+    let problem = format!("Argo CD could not sync it: {}", operation.message);
+    let remedy = format!(
+        "correct it, and sync it again, such as with argocd app sync {}",
+        application.qualified_name
+    );
+    vec![Diagnosis::new(Cause::SyncFailed, problem, remedy)]
+}
+
+/// Recognizes the cause in an error of Argo CD.
+fn of_message(
+    message: &str,
+    application: &Application,
+    clusters: Option<&BTreeMap<String, Cluster>>,
+) -> Option<Vec<Diagnosis>> {
+    if let Some(errors) = plugin_errors(message) {
+        return Some(errors.into_iter().map(of_plugin).collect());
+    }
+    if let Some(name) = between(message, "namespaces \"", "\" not found") {
+        return Some(vec![of_namespace(name, clusters)]);
+    }
+    let is_recognized = |(texts, ..): &&ErrorText| texts.iter().any(|text| message.contains(text));
+    let (_, cause, remedy) = ERROR_TEXTS.iter().find(is_recognized)?;
+    let words = message.rsplit(" desc = ").next().unwrap_or(message);
+    let (cause, problem, remedy) = match cause {
+        Cause::PluginMissing => match between(message, "plugin with name \"", "\"") {
+            Some(name) if name != PLUGIN => (
+                Cause::PluginName,
+                format!("no sidecar of Argo CD's repo-server runs a plugin named {name}"),
+                "set spec.source.plugin.name to argocd-ocm-cmp",
+            ),
+            _ => (
+                *cause,
+                format!("no sidecar of Argo CD's repo-server runs the plugin {PLUGIN}"),
+                *remedy,
+            ),
+        },
+        Cause::Path => {
+            let path = words.split(": app path does not exist").next().unwrap_or_default();
+            let path = path.rsplit(": ").next().unwrap_or(path);
+            (
+                *cause,
+                format!("the path {path} does not exist in the repository"),
+                *remedy,
+            )
+        }
+        Cause::ProjectMissing => {
+            let problem = format!("AppProject {} does not exist", application.project);
+            (*cause, problem, *remedy)
+        }
+        Cause::Repository => (*cause, format!("Argo CD cannot read the repository: {words}"), *remedy),
+        _ => (*cause, words.to_owned(), *remedy),
+    };
+    Some(vec![Diagnosis::new(cause, problem, remedy)])
+}
+
+/// Words of an error of Argo CD, the cause, and the remedy.
+type ErrorText = (&'static [&'static str], Cause, &'static str);
+
+/// The errors of Argo CD that are recognized.
+static ERROR_TEXTS: [ErrorText; 7] = [
+    (
+        &[
+            "could not find cmp-server plugin",
+            "could not find plugin supporting the given repository",
+            "plugin.sock",
+        ],
+        Cause::PluginMissing,
+        "install it with argocd-ocm-cmp install --features plugin, or see why it does not run with argocd-ocm-cmp doctor \
+         plugin socket",
+    ),
+    (
+        &["app path does not exist"],
+        Cause::Path,
+        "correct spec.source.path, or commit the folder to the target revision",
+    ),
+    (
+        &["Application referencing project "],
+        Cause::ProjectMissing,
+        "apply it, such as proj.yaml, or set another one in spec.project",
+    ),
+    (
+        &["do not match any of the allowed destinations in project"],
+        Cause::Destination,
+        "set spec.destination.server to https://kubernetes.default.svc, the hub, and permit its namespace in the AppProject",
+    ),
+    (
+        &[
+            "there are no clusters with this name",
+            "clusters with the same name",
+            "error getting cluster by",
+            "application destination can't have both name and server",
+            "Destination server missing from app spec",
+        ],
+        Cause::Destination,
+        "set spec.destination.server to https://kubernetes.default.svc, the hub, without spec.destination.name",
+    ),
+    (
+        &["is not permitted in project"],
+        Cause::Project,
+        "permit it in the AppProject, as proj.yaml does, or set another one in spec.project",
+    ),
+    (
+        &[
+            "repository not found",
+            "authentication required",
+            "does not appear to be a git repository",
+            "out-of-bounds symlinks",
+            "to a commit SHA",
+            "couldn't find remote ref",
+        ],
+        Cause::Repository,
+        "correct spec.source, the repository, or its credentials in Argo CD",
+    ),
+];
+
+/// Returns the diagnosis of a missing namespace on the hub: the hub has one for each managed cluster that it accepted.
+fn of_namespace(name: &str, clusters: Option<&BTreeMap<String, Cluster>>) -> Diagnosis {
+    let problem = clusters.and_then(|clusters| cluster_problem(name, clusters));
+    problem.unwrap_or_else(|| {
+        Diagnosis::new(
+            Cause::ClusterUnknown,
+            format!("the hub has no namespace {name}, which each managed cluster has"),
+            "correct the name of the cluster, or register it",
+        )
+    })
+}
+
+/// The beginnings of the plugin's errors about settings.
+const ABOUT_SETTINGS: [&str; 7] = [
+    "no target cluster",
+    "no name for the work",
+    "clusters and a placement are both set",
+    "unknown parameter ",
+    "parameter ",
+    "plugin env ",
+    "env ",
+];
+
+/// Returns the diagnosis of an error that the plugin printed.
+fn of_plugin(error: &str) -> Diagnosis {
+    let is_about_policy = error.contains("the policy ") || error.starts_with("a policy is set");
+    let (cause, context) = if is_about_policy {
+        (Cause::Policy, "the plugin's policy rejects it")
+    } else if ABOUT_SETTINGS.iter().any(|start| error.starts_with(start)) {
+        (Cause::Setting, "a setting is wrong")
+    } else {
+        (Cause::Manifests, "the plugin rejects its source")
+    };
+    Diagnosis {
+        context,
+        ..Diagnosis::new(cause, error, "")
+    }
+}
+
+/// Returns the errors that the plugin printed, if Argo CD reports its failure.
+fn plugin_errors(message: &str) -> Option<Vec<&str>> {
+    let (_, printed) = message.split_once("failed exit status ")?;
+    let errors: Vec<_> = printed
+        .split('\n')
+        .filter_map(|line| {
+            // The first line begins with the exit code.
+            let (before, error) = line.split_once("error: ")?;
+            let is_code = |it: char| it.is_ascii_digit() || it == ':' || it == ' ';
+            before.chars().all(is_code).then_some(error.trim())
+        })
+        .collect();
+    (!errors.is_empty()).then_some(errors)
+}
+
+/// Returns the text between two others.
+fn between<'t>(text: &'t str, start: &str, end: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(start)?;
+    rest.split_once(end).map(|(found, _)| found)
+}
+
+/// Returns the problem because of which nothing reaches a managed cluster, if any.
+#[must_use]
+pub fn cluster_problem(name: &str, clusters: &BTreeMap<String, Cluster>) -> Option<Diagnosis> {
+    let Some(cluster) = clusters.get(name) else {
+        return Some(Diagnosis::new(
+            Cause::ClusterUnknown,
+            format!("managed cluster {name} is not registered on the hub"),
+            "correct its name, or register it, such as with clusteradm join",
+        ));
+    };
+    if !cluster.accepted {
+        return Some(Diagnosis::new(
+            Cause::ClusterNotAccepted,
+            format!("managed cluster {name} is not accepted on the hub"),
+            format!("accept it, such as with clusteradm accept --clusters {name}"),
+        ));
+    }
+    (!cluster.joined && !cluster.unreachable).then(|| {
+        Diagnosis::new(
+            Cause::ClusterNotJoined,
+            format!("managed cluster {name} has not joined the hub"),
+            "check that its registration agent runs",
+        )
+    })
+}
+
+/// Returns true if a plugin's name was meant for this program: Argo CD chooses it, or it is similar.
+#[must_use]
+pub fn is_our_plugin(name: &str) -> bool {
+    name.is_empty() || name.starts_with(PLUGIN) || similar(name, [PLUGIN].into_iter()).is_some()
+}

@@ -1,0 +1,243 @@
+use super::*;
+use testing::{holds, is_plain_line};
+
+/// The beginning of Argo CD's errors about manifests.
+const NOT_GENERATED: &str =
+    "Failed to load target state: failed to generate manifest for source 1 of 1: rpc error: code = Unknown desc = ";
+
+fn application(kind: &str, message: &str) -> Application {
+    Application {
+        qualified_name: "argocd/shop".to_owned(),
+        project: "team".to_owned(),
+        plugins: vec![PLUGIN.to_owned()],
+        targets: ["cluster1".to_owned()].into(),
+        sync: "Unknown".to_owned(),
+        health: "Unknown".to_owned(),
+        conditions: vec![Condition {
+            kind: kind.to_owned(),
+            message: message.to_owned(),
+        }],
+        ..Application::default()
+    }
+}
+
+fn clusters() -> BTreeMap<String, Cluster> {
+    let joined = Cluster {
+        accepted: true,
+        joined: true,
+        available: Some(true),
+        unreachable: false,
+    };
+    let all = [
+        ("cluster1", joined),
+        ("cluster2", Cluster::default()),
+        (
+            "cluster3",
+            Cluster {
+                accepted: true,
+                ..Cluster::default()
+            },
+        ),
+    ];
+    all.map(|(name, cluster)| (name.to_owned(), cluster)).into()
+}
+
+/// Returns the causes and the lines of an Application without works, and whether waiting helps.
+fn found(application: &Application) -> Vec<(Cause, String, bool)> {
+    let all = absence(application, Some(&clusters())).into_iter();
+    all.map(|it| (it.cause, it.line(), it.permanent)).collect()
+}
+
+#[test]
+fn recognizes_causes_by_the_texts_of_argo_cd() {
+    let printed = |errors: &str| {
+        format!(
+            "{NOT_GENERATED}Manifest generation error (cached): CMP processing failed for application \"shop\": error generating manifests in cmp: rpc error: code = Unknown desc = error \
+             generating manifests: `argocd-ocm-cmp generate` failed exit status 1: {errors}"
+        )
+    };
+    for (kind, message, cause, line) in [
+        (
+            "ComparisonError",
+            format!(
+                "{NOT_GENERATED}could not find cmp-server plugin with name \"argocd-ocm-cpm\" supporting the given repository"
+            ),
+            Cause::PluginName,
+            "no sidecar of Argo CD's repo-server runs a plugin named argocd-ocm-cpm: set spec.source.plugin.name to argocd-ocm-cmp",
+        ),
+        (
+            "ComparisonError",
+            format!(
+                "{NOT_GENERATED}could not find cmp-server plugin with name \"argocd-ocm-cmp\" supporting the given repository"
+            ),
+            Cause::PluginMissing,
+            "no sidecar of Argo CD's repo-server runs the plugin argocd-ocm-cmp: install it with argocd-ocm-cmp install --features \
+             plugin, or see why it does not run with argocd-ocm-cmp doctor plugin socket",
+        ),
+        (
+            "ComparisonError",
+            printed("error: unknown parameter recursive: the parameters are recurse"),
+            Cause::Setting,
+            "a setting is wrong: unknown parameter recursive: the parameters are recurse",
+        ),
+        (
+            "ComparisonError",
+            printed("error: web.yaml:6: document 1: a value is missing or cannot start like this"),
+            Cause::Manifests,
+            "the plugin rejects its source: web.yaml:6: document 1: a value is missing or cannot start like this",
+        ),
+        (
+            "ComparisonError",
+            printed(
+                "error: cluster eu: the policy lets project team deliver nothing to it, only to eu-*: to allow it, add `eu`",
+            ),
+            Cause::Policy,
+            "the plugin's policy rejects it: cluster eu: the policy lets project team deliver nothing to it, only to eu-*: to allow it, \
+             add `eu`",
+        ),
+        (
+            "ComparisonError",
+            format!("{NOT_GENERATED}Manifest generation error (cached): guestbok: app path does not exist"),
+            Cause::Path,
+            "the path guestbok does not exist in the repository: correct spec.source.path, or commit the folder to the target revision",
+        ),
+        (
+            "InvalidSpecError",
+            "Application referencing project team which does not exist".to_owned(),
+            Cause::ProjectMissing,
+            "AppProject team does not exist: apply it, such as proj.yaml, or set another one in spec.project",
+        ),
+        (
+            "InvalidSpecError",
+            "application repo file:///a is not permitted in project 'team'".to_owned(),
+            Cause::Project,
+            "application repo file:///a is not permitted in project 'team': permit it in the AppProject, as proj.yaml does, or set \
+             another one in spec.project",
+        ),
+        (
+            "InvalidSpecError",
+            "there are no clusters with this name: cluster1".to_owned(),
+            Cause::Destination,
+            "there are no clusters with this name: cluster1: set spec.destination.server to https://kubernetes.default.svc, the hub, \
+             without spec.destination.name",
+        ),
+    ] {
+        let expected = vec![(cause, line.to_owned(), true)];
+        assert_eq!(found(&application(kind, &message)), expected, "{message}");
+        // Argo CD has not compared a corrected spec yet.
+        let corrected = Application {
+            stale: true,
+            ..application(kind, &message)
+        };
+        assert!(
+            found(&corrected).iter().all(|(_, _, permanent)| !permanent),
+            "{message}"
+        );
+    }
+    let several = found(&application(
+        "ComparisonError",
+        &printed("error: no target cluster: a\nerror: no name for the work: b"),
+    ));
+    assert_eq!(several.len(), 2, "{several:?}");
+    let other = found(&application("ComparisonError", "connection refused"));
+    assert_eq!(
+        other,
+        [(
+            Cause::Other,
+            "Argo CD reports ComparisonError: connection refused".to_owned(),
+            false
+        )]
+    );
+}
+
+#[test]
+fn sync_that_meets_an_unknown_cluster_is_not_waited_for() {
+    let syncing = |target: &str, phase: &str| Application {
+        conditions: Vec::new(),
+        targets: BTreeSet::new(),
+        sync: "OutOfSync".to_owned(),
+        operation: Some(Operation {
+            phase: phase.to_owned(),
+            message: format!(
+                "one or more objects failed to apply, reason: namespaces \"{target}\" not found. Retrying attempt #1"
+            ),
+            failures: Vec::new(),
+        }),
+        ..application("", "")
+    };
+    let causes = |target: &str, phase: &str| -> Vec<_> {
+        let found = found(&syncing(target, phase)).into_iter();
+        found.map(|(cause, _, permanent)| (cause, permanent)).collect()
+    };
+    for phase in ["Running", "Failed"] {
+        assert_eq!(causes("cluster9", phase), [(Cause::ClusterUnknown, true)]);
+        assert_eq!(causes("cluster2", phase), [(Cause::ClusterNotAccepted, true)]);
+        assert_eq!(causes("cluster3", phase), [(Cause::ClusterNotJoined, false)]);
+    }
+    let mut application = syncing("cluster9", "Failed");
+    application.operation = Some(Operation {
+        phase: "Failed".to_owned(),
+        message: "admission webhook denied the request".to_owned(),
+        failures: Vec::new(),
+    });
+    assert_eq!(found(&application)[0].0, Cause::SyncFailed);
+    application.sync = "Synced".to_owned();
+    assert_eq!(problems(&application, None), [], "a later sync corrected it");
+}
+
+#[test]
+fn application_without_errors_has_a_reason_too() {
+    let with = |change: fn(&mut Application)| {
+        let mut application = application("", "");
+        application.conditions.clear();
+        change(&mut application);
+        let found = found(&application);
+        assert_eq!(found.len(), 1, "{found:?}");
+        (found[0].0, found[0].2)
+    };
+    assert_eq!(with(|it| it.pull = true), (Cause::PullModel, true));
+    assert_eq!(with(|it| it.plugins.clear()), (Cause::NoPlugin, true));
+    assert_eq!(with(|it| it.sync.clear()), (Cause::NotCompared, false));
+    assert_eq!(with(|it| it.sync = "OutOfSync".to_owned()), (Cause::NotSynced, false));
+    assert_eq!(with(|it| it.sync = "Synced".to_owned()), (Cause::Other, false));
+    assert_eq!(
+        with(|it| it.targets = ["cluster2".to_owned()].into()),
+        (Cause::ClusterNotAccepted, true)
+    );
+}
+
+#[test]
+fn filter_names_the_clusters_of_the_application() {
+    let application = application("", "");
+    let lines = |name: &str| -> Vec<String> {
+        let found = absence_on(&[name.to_owned()], &application, Some(&clusters()));
+        found.iter().map(Diagnosis::line).collect()
+    };
+    assert_eq!(lines("cluster1"), [""; 0]);
+    assert_eq!(
+        lines("cluster3")[0],
+        "managed cluster cluster3 has not joined the hub: check that its registration agent runs"
+    );
+    assert!(lines("cluster9")[0].starts_with("managed cluster cluster9 is not registered on the hub: correct"));
+    let elsewhere = absence_on(
+        &["cluster1".to_owned()],
+        &Application {
+            targets: ["a".to_owned(), "b".to_owned()].into(),
+            ..Application::default()
+        },
+        Some(&clusters()),
+    );
+    assert_eq!(
+        elsewhere[0].line(),
+        "it is not for managed cluster cluster1, but for a, b"
+    );
+}
+
+#[test]
+fn any_message_of_argo_cd_has_a_problem() {
+    holds(500, proptest::prelude::any::<String>, |message| {
+        for diagnosis in absence(&application("ComparisonError", &message), Some(&clusters())) {
+            assert!(is_plain_line(&crate::status::clean(&diagnosis.line())));
+        }
+    });
+}

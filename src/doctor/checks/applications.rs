@@ -1,0 +1,128 @@
+//! Checks that Argo CD delivers the current version of Applications that use the plugin.
+
+use super::Check;
+use crate::diagnosis::{Cause, Diagnosis, problems};
+use crate::doctor::hub_state::HubState;
+use crate::doctor::message::{Finding, Message, list_names};
+use jiff::Timestamp;
+use manifest::text::{count, shortened};
+use std::collections::BTreeSet;
+
+pub(super) static CHECK: Check = Check {
+    name: "applications",
+    messages: &[
+        &PLUGIN_NAME,
+        &SETTING,
+        &POLICY,
+        &MANIFESTS,
+        &SOURCE,
+        &DESTINATION,
+        &CLUSTER,
+        &NOT_SYNCED,
+        &OTHER,
+        &OK,
+    ],
+    run,
+};
+
+static PLUGIN_NAME: Message = Message::error(
+    "applications-plugin-name",
+    "the plugin's name is wrong in {applications}: {names}: {why}",
+    "set spec.source.plugin.name to argocd-ocm-cmp",
+);
+static SETTING: Message = Message::error(
+    "applications-setting",
+    "settings of {applications} are wrong or missing: {names}: {why}",
+    "correct the plugin's parameters and env in spec.source.plugin",
+);
+static POLICY: Message = Message::error(
+    "applications-policy",
+    "the plugin's policy rejects {applications}: {names}: {why}",
+    "ask the owner of the policy to permit it, or remove it from the source",
+);
+static MANIFESTS: Message = Message::error(
+    "applications-manifests",
+    "the plugin rejects the sources of {applications}: {names}: {why}",
+    "correct them in Git; `argocd-ocm-cmp generate` prints the same errors",
+);
+static SOURCE: Message = Message::error(
+    "applications-source",
+    "Argo CD cannot read the sources of {applications}: {names}: {why}",
+    "correct the repository, path and revision in spec.source",
+);
+static DESTINATION: Message = Message::error(
+    "applications-destination",
+    "Argo CD rejects the destination or the AppProject of {applications}: {names}: {why}",
+    "set spec.destination.server to https://kubernetes.default.svc, the hub, and an AppProject that permits it",
+);
+static CLUSTER: Message = Message::error(
+    "applications-cluster",
+    "{applications} with managed clusters that are not registered or not accepted: {names}: {why}",
+    "correct their names, or accept them, such as with clusteradm accept --clusters",
+);
+static NOT_SYNCED: Message = Message::error(
+    "applications-not-synced",
+    "Argo CD could not sync {applications}: {names}: {why}",
+    "see the reason with `argocd-ocm-cmp status` of the Application",
+);
+static OTHER: Message = Message::error(
+    "applications-error",
+    "Argo CD reports an error of {applications}: {names}: {why}",
+    "see the reason with `argocd-ocm-cmp status` of the Application",
+);
+static OK: Message = Message::ok("applications", "no errors of Argo CD: {applications}");
+
+/// The maximum length of a reason in a finding, in bytes.
+const WHY_MAX: usize = 200;
+
+fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
+    // Another check reports Applications that cannot be read.
+    let applications = hub_state.applications.found().map_or(&[][..], Vec::as_slice);
+    let mut found: Vec<(&'static str, &str, String)> = Vec::new();
+    for application in applications {
+        for diagnosis in problems(application, hub_state.clusters.found()) {
+            if let Some(message) = message(&diagnosis, hub_state) {
+                found.push((message.id, &application.qualified_name, diagnosis.problem));
+            }
+        }
+    }
+    if found.is_empty() && !applications.is_empty() {
+        return vec![OK.finding(&[("applications", &count(applications.len(), "Application"))])];
+    }
+    found.sort_unstable();
+    let finding = |message: &&'static Message| {
+        let of_it: Vec<_> = found.iter().filter(|(id, ..)| *id == message.id).collect();
+        let (_, _, why) = of_it.first()?;
+        let names: BTreeSet<_> = of_it.iter().map(|(_, name, _)| *name).collect();
+        let (number, why) = (count(names.len(), "Application"), shortened(why, WHY_MAX));
+        Some(message.finding(&[("applications", &number), ("names", &list_names(names)), ("why", &why)]))
+    };
+    CHECK.messages.iter().filter_map(finding).collect()
+}
+
+/// Returns the message about a problem, unless another check reports it.
+fn message(diagnosis: &Diagnosis, hub_state: &HubState) -> Option<&'static Message> {
+    match diagnosis.cause {
+        Cause::PluginName => Some(&PLUGIN_NAME),
+        Cause::Setting => Some(&SETTING),
+        Cause::Policy => Some(&POLICY),
+        Cause::Manifests => Some(&MANIFESTS),
+        Cause::Path | Cause::Repository => Some(&SOURCE),
+        // The check `projects` reports AppProjects that do not exist.
+        Cause::ProjectMissing if hub_state.projects.found().is_some() => None,
+        Cause::ProjectMissing | Cause::Destination | Cause::Project => Some(&DESTINATION),
+        Cause::ClusterUnknown | Cause::ClusterNotAccepted => Some(&CLUSTER),
+        // The check `works` reports works that are too large.
+        Cause::SyncFailed if diagnosis.problem.contains("the size of manifests is") => None,
+        Cause::SyncFailed => Some(&NOT_SYNCED),
+        Cause::Other => Some(&OTHER),
+        // The checks `socket` and `clusters` report these, and the rest is no error.
+        Cause::PluginMissing
+        | Cause::ClusterNotJoined
+        | Cause::NoPlugin
+        | Cause::PullModel
+        | Cause::NotTarget
+        | Cause::NotSynced
+        | Cause::NotCompared => None,
+    }
+}
