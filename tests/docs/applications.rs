@@ -2,15 +2,14 @@
 //! as their source, and waits until Argo CD shows the Applications as Synced and Healthy.
 
 use crate::commands::{Runs, commands, runs};
-use crate::hub::{argocd, kubeconfig, run};
-use crate::kubelet::Kubelet;
+use crate::hub::{kubeconfig, options, run};
 use crate::page::{pages, root};
 use crate::shell::{Shell, programs};
 use anyhow::{Context, Result, ensure};
 use manifest::{json, yaml};
 use serde_json::Value;
 use std::fs;
-use testbed::{ArgoCd, GitRepository, Hub, ManagedClusterOptions, ObjectRef, Parts};
+use testbed::{ArgoCd, GitRepository, Hub, Kubelet, ManagedClusterOptions, ObjectRef, Parts};
 
 /// The section of the README that creates `app.yaml`. The test of all commands follows it.
 pub(crate) const QUICK_START: &str = "README.md#quick-start-on-a-hub";
@@ -134,7 +133,7 @@ async fn applications_of_the_pages_become_healthy() -> Result<()> {
     let hub = Hub::start().await?;
     let argocd = ArgoCd {
         application_sets: true,
-        ..argocd(&clone, "plugin-of-the-applications", POLICY)?
+        ..options()
     };
     let with_argocd = ManagedClusterOptions {
         argocd: Some(ArgoCd::default()),
@@ -155,7 +154,8 @@ async fn applications_of_the_pages_become_healthy() -> Result<()> {
     let programs = programs(shell.folder())?;
     let kubeconfig = kubeconfig(shell.folder(), &hub, &[&cluster1, &eu1, &us1])?;
     let shell = shell.with_cluster(kubeconfig, &[&programs, Parts::ensure()?.tools()]);
-    let mut kubelet = Kubelet::default();
+    let mut kubelet = Kubelet::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    fs::write(shell.folder().join("everything.yaml"), POLICY)?;
     let install = |features: &str| {
         let image = "$REGISTRY/argocd-ocm-cmp:0.1.0";
         let outcome = shell.run(&format!("argocd-ocm-cmp install --image {image} --features {features}"));
@@ -164,7 +164,7 @@ async fn applications_of_the_pages_become_healthy() -> Result<()> {
     };
     let [for_each_decision, for_each_secret] = SCENES;
 
-    install("plugin,project,controller")?;
+    install("plugin,project,controller --policy everything.yaml")?;
     kubelet.sync(&hub).await?;
     let git = GitRepository::new()?;
     git.commit_folder(&root().join("guestbook"), "deploy")?;

@@ -3,16 +3,15 @@
 
 use crate::applications;
 use crate::commands::{Runs, Shown, commands, runs};
-use crate::kubelet::Kubelet;
 use crate::page::root;
 use crate::shell::{Outcome, Shell, programs};
 use crate::shown::is_shown;
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Parts, Plugin, wait};
+use testbed::{ArgoCd, GitRepository, Hub, Kubelet, ManagedCluster, ManagedClusterOptions, ObjectRef, Parts, wait};
 
 /// The sections whose commands are run, in order.
 const SCENES: &[&str] = &[
@@ -107,7 +106,7 @@ async fn hub_commands_behave_as_documented() -> Result<()> {
     let clone = GitRepository::clone_of(&root())?;
     let (cluster1, started) = tokio::join!(
         hub.add_managed_cluster("cluster1", ManagedClusterOptions::default()),
-        hub.start_argocd(argocd(&clone, "plugin-of-the-pages", &shipped_policy()?)?)
+        hub.start_argocd(options())
     );
     started?;
     let cluster1 = cluster1?;
@@ -148,7 +147,7 @@ async fn hub_commands_behave_as_documented() -> Result<()> {
     let prepared = shell.run(before);
     ensure!(prepared.code == Some(0), "{prepared:?}");
 
-    let mut kubelet = Kubelet::default();
+    let mut kubelet = Kubelet::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
     let mut errors = Vec::new();
     let all = commands();
     for scene in SCENES {
@@ -213,49 +212,18 @@ pub(crate) async fn run(shell: &Shell, command: &Shown) -> Result<()> {
     }
 }
 
-/// Returns Argo CD with the plugin of the clone, as its sidecar mounts it, with this policy.
-pub(crate) fn argocd(clone: &GitRepository, folder: &str, policy_text: &str) -> Result<ArgoCd> {
-    let config = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder);
-    fs::create_dir_all(&config)?;
-    fs::copy(clone.path().join("plugin.yaml"), config.join("plugin.yaml"))?;
-    let programs = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .parent()
-        .context("the program has no parent folder")?;
-    let policy = config.join("policy.yaml");
-    fs::write(&policy, policy_text)?;
-    Ok(ArgoCd {
+/// Returns the Argo CD of the tests, with the permissions and the interval of a usual one, and without a plugin.
+pub(crate) fn options() -> ArgoCd {
+    ArgoCd {
         resync: RESYNC,
         account: Some("argocd-application-controller".to_owned()),
-        ..ArgoCd::with_plugin(Plugin {
-            environment: vec![("ARGOCD_OCM_CMP_POLICY_FILE".to_owned(), policy.display().to_string())],
-            ..Plugin::new(config, programs)
-        })
-    })
-}
-
-/// Returns the policy that a new installation mounts.
-pub(crate) fn shipped_policy() -> Result<String> {
-    let shipped = fs::read_to_string(root().join("deploy/policy_cm.yaml"))?;
-    let (_, policy) = shipped.split_once("  policy.yaml: |\n").context("a policy")?;
-    let lines = policy.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
-    Ok(lines.collect::<Vec<_>>().join("\n"))
+        ..ArgoCd::default()
+    }
 }
 
 /// Creates a kubeconfig for the hub, with the managed clusters as other contexts.
 pub(crate) fn kubeconfig(folder: &Path, hub: &Hub, clusters: &[&ManagedCluster]) -> Result<PathBuf> {
-    let mut all: Value = serde_json::from_str(&fs::read_to_string(hub.kubeconfig_path())?)?;
-    for cluster in clusters {
-        let other: Value = serde_json::from_str(&fs::read_to_string(cluster.kubeconfig_path())?)?;
-        for list in ["clusters", "users", "contexts"] {
-            let mut item = other[list][0].clone();
-            item["name"] = json!(cluster.name());
-            if list == "contexts" {
-                item["context"]["user"] = json!(cluster.name());
-            }
-            all[list].as_array_mut().context("a list")?.push(item);
-        }
-    }
     let path = folder.join("kubeconfig");
-    fs::write(&path, all.to_string())?;
+    fs::write(&path, hub.kubeconfig_with(clusters.iter().map(|cluster| &***cluster))?)?;
     Ok(path)
 }

@@ -19,7 +19,6 @@ mod generated;
 mod health;
 mod here;
 mod hub;
-mod kubelet;
 mod links;
 mod messages;
 mod page;

@@ -10,13 +10,22 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use crate::control_plane::ControlPlane;
-use crate::parts::Part;
+use crate::control_plane::{ControlPlane, random_token};
+use crate::parts::{Part, argocd_version, on_path};
 use crate::ports;
 use crate::process::{self, Process};
 
 /// The namespace of Argo CD.
 pub(crate) const NAMESPACE: &str = "argocd";
+
+/// Argo CD's own manifests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manifests {
+    /// Without argocd-server and its pages.
+    Core,
+    /// The usual installation, with argocd-server.
+    Full,
+}
 
 /// The addresses of a running Argo CD, `127.0.0.1:…` each.
 #[derive(Debug)]
@@ -25,6 +34,8 @@ pub struct Addresses {
     pub repo_server: String,
     /// Redis, without a password.
     pub redis: String,
+    /// The API server, if it runs.
+    pub server: Option<String>,
 }
 
 /// The parts of Argo CD to run, with their options.
@@ -37,6 +48,8 @@ pub struct ArgoCd {
     /// True if `ApplicationSets` are served too, by a controller with the permissions in Argo CD's manifests: it runs as the
     /// service account `argocd-applicationset-controller`. Tests grant further permissions.
     pub application_sets: bool,
+    /// True if argocd-server runs, which serves the API and the pages. The hub needs the full manifests of Argo CD.
+    pub server: bool,
     /// More environment for repo-server and the controllers.
     pub environment: Vec<(String, String)>,
     /// The service account of the application controller; by default it has all permissions.
@@ -72,6 +85,7 @@ impl Default for ArgoCd {
             plugins: Vec::new(),
             resync: 10,
             application_sets: false,
+            server: false,
             environment: Vec::new(),
             account: None,
         }
@@ -99,22 +113,29 @@ impl ArgoCd {
 
     /// Starts all parts, after Argo CD's manifests are applied, waits until they answer, and returns their addresses.
     pub(crate) async fn start(&self, plane: &ControlPlane) -> Result<Addresses> {
-        let sockets = folder(plane, "plugins")?;
+        let sockets = sockets(plane)?;
         let redis = start_redis(plane)?;
         let (repo_server, port) = self.start_repo_server(plane, &sockets, &redis)?;
         for (index, plugin) in self.plugins.iter().enumerate() {
-            start_plugin(plane, index, plugin, &sockets).await?;
+            let process = start_plugin(plane, &index.to_string(), plugin).await?;
+            plane.keep(process);
         }
         let address = format!("127.0.0.1:{port}");
         self.start_application_controller(plane, &address, &redis)?;
         if self.application_sets {
             self.start_application_set_controller(plane, &address)?;
         }
+        let server = if self.server {
+            Some(self.start_server(plane, &address, &redis).await?)
+        } else {
+            None
+        };
         repo_server.until_listening(port).await?;
         plane.keep(repo_server);
         Ok(Addresses {
             repo_server: address,
             redis,
+            server,
         })
     }
 
@@ -161,6 +182,31 @@ impl ArgoCd {
         Ok(())
     }
 
+    /// Starts argocd-server, and returns its address. It runs from the released program of Argo CD if that is on the `PATH`: the Go
+    /// module has no pages.
+    async fn start_server(&self, plane: &ControlPlane, repo_server: &str, redis: &str) -> Result<String> {
+        let name = "argocd-server";
+        let port = ports::free()?;
+        let mut command = match released_program() {
+            Some(program) => role_of(plane, name, &program)?,
+            None => role(plane, name)?,
+        };
+        command.env("ARGOCD_FAKE_IN_CLUSTER", "true");
+        command.env("KUBECONFIG", plane.service_account_kubeconfig(NAMESPACE, name)?);
+        command.env("REDIS_COMPRESSION", "none");
+        command.arg(format!("--namespace={NAMESPACE}"));
+        command.arg(format!("--repo-server={repo_server}"));
+        command.arg(format!("--redis={redis}"));
+        command.arg(format!("--port={port}"));
+        command.arg(format!("--metrics-port={}", ports::free()?));
+        command.args(["--insecure", "--address=127.0.0.1", "--metrics-address=127.0.0.1"]);
+        command.envs(self.environment.clone());
+        let process = start(plane, name, command)?;
+        process.until_listening(port).await?;
+        plane.keep(process);
+        Ok(format!("127.0.0.1:{port}"))
+    }
+
     fn start_application_set_controller(&self, plane: &ControlPlane, repo_server: &str) -> Result<()> {
         let name = "argocd-applicationset-controller";
         let mut command = role(plane, name)?;
@@ -174,6 +220,19 @@ impl ArgoCd {
         plane.keep(start(plane, name, command)?);
         Ok(())
     }
+}
+
+/// Returns the command line of Argo CD on the `PATH`, if it is of the version that the testbed runs.
+fn released_program() -> Option<PathBuf> {
+    let program = on_path("argocd", &std::env::var_os("PATH")?)?;
+    let output = Command::new(&program)
+        .args(["version", "--client", "--short"])
+        .output()
+        .ok()?;
+    let version = format!("argocd: v{}.", argocd_version());
+    String::from_utf8_lossy(&output.stdout)
+        .starts_with(&version)
+        .then_some(program)
 }
 
 /// Starts a Redis without persistence, and returns its address.
@@ -207,10 +266,11 @@ pub fn resource_tree(redis: &str, application: &str) -> Result<Option<Value>> {
 }
 
 /// Starts the cmp-server of a plugin, and waits until its socket exists.
-async fn start_plugin(plane: &ControlPlane, index: usize, plugin: &Plugin, sockets: &Path) -> Result<()> {
+pub(crate) async fn start_plugin(plane: &ControlPlane, id: &str, plugin: &Plugin) -> Result<Process> {
+    let sockets = &sockets(plane)?;
     let config_dir = fs::canonicalize(&plugin.config_dir)
         .with_context(|| format!("no plugin configuration at {}", plugin.config_dir.display()))?;
-    let name = format!("argocd-cmp-server-{index}");
+    let name = format!("argocd-cmp-server-{id}");
     let mut command = role(plane, "argocd-cmp-server")?;
     // It empties its folder for temporary files at its start, so it cannot share one.
     command.env("TMPDIR", folder(plane, &name)?);
@@ -225,8 +285,12 @@ async fn start_plugin(plane: &ControlPlane, index: usize, plugin: &Plugin, socke
     process
         .until_ready(async || count(sockets).is_ok_and(|sockets| sockets > before))
         .await?;
-    plane.keep(process);
-    Ok(())
+    Ok(process)
+}
+
+/// Creates the folder of the sockets, by which the repo-server finds the plugins.
+pub(crate) fn sockets(plane: &ControlPlane) -> Result<PathBuf> {
+    folder(plane, "plugins")
 }
 
 /// Creates a folder for a part of this Argo CD: every control plane of a testbed may have one.
@@ -241,9 +305,14 @@ fn start(plane: &ControlPlane, name: &str, command: Command) -> Result<Process> 
 
 /// Returns a command for a role of Argo CD, which is one program that selects its role by its own name.
 fn role(plane: &ControlPlane, name: &str) -> Result<Command> {
+    role_of(plane, name, plane.bench.parts.program(Part::ArgoCd))
+}
+
+/// Returns a command for a role of this program of Argo CD.
+fn role_of(plane: &ControlPlane, name: &str, argocd: &Path) -> Result<Command> {
     let program = folder(plane, "bin")?.join(name);
     if !program.exists() {
-        symlink(plane.bench.parts.program(Part::ArgoCd), &program)?;
+        symlink(argocd, &program)?;
     }
     let home = folder(plane, name)?;
     let mut command = process::command(program, &home);
@@ -252,20 +321,23 @@ fn role(plane: &ControlPlane, name: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Applies Argo CD's own manifests. Their Deployments exist only for tests to read: the hub runs no Pods, and on a managed
-/// cluster their Pods are empty.
-pub(crate) fn install(plane: &ControlPlane) -> Result<()> {
-    plane.apply_files(&[plane.bench.parts.argocd_core_install()], NAMESPACE)
+/// Applies Argo CD's own manifests. Their Deployments exist only to be read: Pods are empty, or there are none.
+pub(crate) fn install(plane: &ControlPlane, manifests: Manifests) -> Result<()> {
+    let file = match manifests {
+        Manifests::Core => "core-install.yaml",
+        Manifests::Full => "install.yaml",
+    };
+    plane.apply_files(&[plane.bench.parts.argocd_manifests().join(file)], NAMESPACE)
 }
 
-/// Adds the objects that Argo CD's API server would create; this installation has none.
+/// Adds the objects that Argo CD's API server would create, which may not run.
 pub(crate) async fn complete(plane: &ControlPlane) -> Result<()> {
     plane
         .apply(&json!({
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {"name": "argocd-secret", "namespace": NAMESPACE},
-            "stringData": {"server.secretkey": "only for tests"},
+            "stringData": {"server.secretkey": random_token()?},
         }))
         .await?;
     plane

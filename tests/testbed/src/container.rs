@@ -31,15 +31,23 @@ pub struct Container<'p> {
 impl<'p> Container<'p> {
     /// Reads a container of a Deployment, which may be an init container.
     pub async fn of(plane: &'p ControlPlane, deployment: &ObjectRef, name: &str) -> Result<Self> {
-        let live = plane.get(deployment).await?;
-        let live = live.with_context(|| format!("{deployment} does not exist"))?;
+        let container = Self::find(plane, deployment, name).await?;
+        container.with_context(|| format!("{deployment} has no container {name}"))
+    }
+
+    /// Reads a container of a Deployment, if it exists.
+    pub(crate) async fn find(plane: &'p ControlPlane, deployment: &ObjectRef, name: &str) -> Result<Option<Self>> {
+        let Some(live) = plane.get(deployment).await? else {
+            return Ok(None);
+        };
         let pod = &live["spec"]["template"]["spec"];
         let mut all = ["containers", "initContainers"]
             .into_iter()
             .flat_map(|list| items(&pod[list]));
-        let container = all.find(|it| it["name"] == name);
-        let container = container.with_context(|| format!("{deployment} has no container {name}"))?;
-        Ok(Self {
+        let Some(container) = all.find(|it| it["name"] == name) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
             root: plane
                 .bench
                 .folder(&format!("{}/containers/{}-{name}", plane.name(), deployment.name))?,
@@ -47,7 +55,7 @@ impl<'p> Container<'p> {
             spec: container.clone(),
             pod: pod.clone(),
             plane,
-        })
+        }))
     }
 
     /// Returns the command of the container, or else `entrypoint` with its arguments. Words that are paths or names of `programs`
@@ -69,11 +77,7 @@ impl<'p> Container<'p> {
         );
         let mut command = process::command(&words[0], &self.root);
         command.args(&words[1..]);
-        for variable in items(&self.spec["env"]) {
-            if let Some(value) = self.value(variable).await? {
-                command.env(text(&variable["name"]), self.on_this_machine(&value));
-            }
-        }
+        command.envs(self.environment().await?);
         let account = text(&self.pod["serviceAccountName"]);
         command.env(
             "KUBECONFIG",
@@ -82,10 +86,41 @@ impl<'p> Container<'p> {
         Ok(command)
     }
 
+    /// Returns the environment variables of the container.
+    pub async fn environment(&self) -> Result<Vec<(String, String)>> {
+        let mut variables = Vec::new();
+        for source in items(&self.spec["envFrom"]) {
+            let name = text(&source["configMapRef"]["name"]);
+            for (key, value) in self.data("configMap", name).await?.unwrap_or_default() {
+                variables.push((key, String::from_utf8(value)?));
+            }
+        }
+        for variable in items(&self.spec["env"]) {
+            if let Some(value) = self.value(variable).await? {
+                variables.push((text(&variable["name"]).to_owned(), self.on_this_machine(&value)));
+            }
+        }
+        Ok(variables)
+    }
+
+    /// Returns the Pod of the container, as its Deployment describes it.
+    pub(crate) fn pod(&self) -> &Value {
+        &self.pod
+    }
+
+    /// Returns the path on this machine of a path in the container.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
     /// Writes the files of the volumes, as the kubelet does at the start of a Pod, and after each change of a Secret.
     pub async fn write_files(&self) -> Result<()> {
         for mount in items(&self.spec["volumeMounts"]) {
-            let folder = self.root.join(text(&mount["mountPath"]).trim_start_matches('/'));
+            let mut folder = self.path(text(&mount["mountPath"]));
+            // A file that is mounted alone: the other files of the volume do no harm beside it.
+            if mount["subPath"].is_string() {
+                folder.pop();
+            }
             fs::create_dir_all(&folder)?;
             let volume = items(&self.pod["volumes"])
                 .iter()
@@ -114,6 +149,10 @@ impl<'p> Container<'p> {
     async fn write_source(&self, kind: &str, source: &Value, folder: &Path) -> Result<()> {
         let name = source["name"].as_str().unwrap_or_else(|| text(&source["secretName"]));
         let data = self.data(kind, name).await?;
+        let is_optional = source["optional"] == true;
+        if data.is_none() && is_optional {
+            return Ok(());
+        }
         let data = data.with_context(|| format!("{kind} {name} does not exist"))?;
         let chosen: Vec<(String, String)> = match source["items"].as_array() {
             Some(chosen) => chosen
@@ -124,6 +163,9 @@ impl<'p> Container<'p> {
         };
         for (key, path) in chosen {
             let value = data.iter().find(|(other, _)| *other == key);
+            if value.is_none() && is_optional {
+                continue;
+            }
             let (_, value) = value.with_context(|| format!("{kind} {name} has no key {key}"))?;
             write(&folder.join(path), value)?;
         }
@@ -138,6 +180,9 @@ impl<'p> Container<'p> {
         }
         if from["fieldRef"]["fieldPath"] == "metadata.namespace" {
             return Ok(Some(self.namespace.clone()));
+        }
+        if from["fieldRef"]["fieldPath"] == "metadata.name" {
+            return Ok(Some(format!("{}-0", text(&self.spec["name"]))));
         }
         for (kind, reference) in [
             ("secret", &from["secretKeyRef"]),
@@ -187,7 +232,7 @@ impl<'p> Container<'p> {
         if !mounts.into_iter().any(|mount| path.starts_with(mount)) {
             return word.to_owned();
         }
-        let path = self.root.join(path.trim_start_matches('/')).display().to_string();
+        let path = self.path(path).display().to_string();
         if flag.is_empty() {
             path
         } else {

@@ -25,7 +25,7 @@ mod objects;
 
 pub use objects::Account;
 
-pub(crate) use access::client as client_of;
+pub(crate) use access::{client as client_of, random_token};
 
 /// A running API server, with operations on it.
 #[derive(Debug)]

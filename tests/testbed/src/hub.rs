@@ -1,5 +1,6 @@
 //! The hub: the API server with OCM's works and Argo CD.
 
+use std::fs;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -8,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 
 use crate::addon_webhook;
-use crate::argocd::{self, Addresses, ArgoCd};
+use crate::argocd::{self, Addresses, ArgoCd, Manifests};
 use crate::control_plane::ControlPlane;
 use crate::etcd::Etcd;
 use crate::managed_cluster::{self, ManagedCluster, ManagedClusterOptions};
@@ -23,6 +24,10 @@ use crate::workbench::Workbench;
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,clusterrole-aggregation-controller,\
                            certificatesigningrequest-signing-controller";
 
+/// The controllers that roll out Argo CD's Deployments on a complete hub, with Pods that are empty.
+const ROLLOUT_CONTROLLERS: &str =
+    "deployment-controller,replicaset-controller,statefulset-controller,node-lifecycle-controller";
+
 /// A running hub with the CRDs of OCM and Argo CD, and OCM's webhook for every `ManifestWork`.
 ///
 /// Dropping it stops all processes that were started through it. [`ControlPlane`] has the operations on its API server.
@@ -36,12 +41,28 @@ pub struct Hub {
 impl Hub {
     /// Starts a hub, after building the missing programs.
     pub async fn start() -> Result<Self> {
-        let parts = tokio::task::spawn_blocking(Parts::ensure).await??;
-        let bench = Workbench::new(parts)?;
-        Self::start_on(&bench).await.inspect_err(|_| bench.fail())
+        Self::start_with(Manifests::Core).await
     }
 
-    async fn start_on(bench: &Arc<Workbench>) -> Result<Self> {
+    /// Starts a hub with all of Argo CD's manifests, including argocd-server, whose Deployments are rolled out with empty Pods.
+    pub(crate) async fn start_complete() -> Result<Self> {
+        let hub = Self::start_with(Manifests::Full).await?;
+        hub.start_nodes(1).await?;
+        // The other parts do not run on a testbed.
+        for deployment in ["argocd-dex-server", "argocd-notifications-controller"] {
+            let deployment = ObjectRef::deployment(argocd::NAMESPACE, deployment);
+            hub.patch(&deployment, &json!({"spec": {"replicas": 0}})).await?;
+        }
+        Ok(hub)
+    }
+
+    async fn start_with(manifests: Manifests) -> Result<Self> {
+        let parts = tokio::task::spawn_blocking(Parts::ensure).await??;
+        let bench = Workbench::new(parts)?;
+        Self::start_on(&bench, manifests).await.inspect_err(|_| bench.fail())
+    }
+
+    async fn start_on(bench: &Arc<Workbench>, manifests: Manifests) -> Result<Self> {
         let etcd = Etcd::start(bench)?;
         let plane = ControlPlane::start(bench, "hub", etcd.url()).await?;
         let hub = Self {
@@ -53,21 +74,24 @@ impl Hub {
         for namespace in [argocd::NAMESPACE, ocm_controllers::NAMESPACE] {
             hub.create_namespace(namespace).await?;
         }
-        hub.apply_manifests()?;
+        hub.apply_manifests(manifests)?;
         hub.wait_for_crds().await?;
         if bench.parts.ocm_converts_addons()? {
             addon_webhook::start(&hub).await?;
         }
         // After the CRDs: the garbage collector discovers new kinds only every 30 s, and until then it blocks the foreground
         // deletion of their objects.
-        hub.start_controllers(CONTROLLERS)?;
+        match manifests {
+            Manifests::Core => hub.start_controllers(CONTROLLERS)?,
+            Manifests::Full => hub.start_controllers(&format!("{CONTROLLERS},{ROLLOUT_CONTROLLERS}"))?,
+        }
         argocd::complete(&hub).await?;
         webhook.register(&hub).await?;
         Ok(hub)
     }
 
     /// Applies OCM's CRDs and Argo CD's manifests concurrently, because they take most of the start of a hub.
-    fn apply_manifests(&self) -> Result<()> {
+    fn apply_manifests(&self, manifests: Manifests) -> Result<()> {
         let folders = ["cluster/v1", "cluster/v1alpha1", "cluster/v1beta1", "cluster/v1beta2"];
         let folders = [&folders[..], &["addon/v1alpha1", "work/v1", "work/v1alpha1"]].concat();
         let of_the_hub = |name: &str| !name.contains("appliedmanifestworks") && !name.contains("clusterclaims");
@@ -77,7 +101,7 @@ impl Hub {
         }
         thread::scope(|scope| {
             let ocm = scope.spawn(|| self.apply_files(&crds, ocm_controllers::NAMESPACE));
-            argocd::install(self)?;
+            argocd::install(self, manifests)?;
             ocm.join().map_err(|_| anyhow!("applying OCM's CRDs panicked"))?
         })
     }
@@ -150,6 +174,29 @@ impl Hub {
     #[must_use]
     pub fn redis(&self) -> Option<&str> {
         self.argocd.get().map(|argocd| argocd.redis.as_str())
+    }
+
+    /// Returns the address of argocd-server, `127.0.0.1:…`, if it runs.
+    #[must_use]
+    pub fn argocd_server(&self) -> Option<&str> {
+        self.argocd.get()?.server.as_deref()
+    }
+
+    /// Returns a kubeconfig for the hub, with these clusters as further contexts.
+    pub fn kubeconfig_with<'c>(&self, clusters: impl IntoIterator<Item = &'c ControlPlane>) -> Result<String> {
+        let mut all: Value = serde_json::from_slice(&fs::read(self.kubeconfig_path())?)?;
+        for cluster in clusters {
+            let other: Value = serde_json::from_slice(&fs::read(cluster.kubeconfig_path())?)?;
+            for list in ["clusters", "users", "contexts"] {
+                let mut item = other[list][0].clone();
+                item["name"] = json!(cluster.name());
+                if list == "contexts" {
+                    item["context"]["user"] = json!(cluster.name());
+                }
+                all[list].as_array_mut().context("a list")?.push(item);
+            }
+        }
+        Ok(all.to_string())
     }
 
     /// Returns the resource tree, with health, of an Application in Argo CD's namespace, once it has one.

@@ -32,6 +32,8 @@
 //!   hub (OCM's and Argo CD's CRDs, OCM's webhook, Argo CD) and of a managed cluster (scheduler, kwok, agent, and optionally an
 //!   Argo CD). OCM's agents and controllers have only the permissions that OCM's operator grants them, read from OCM's own
 //!   manifests.
+//! - A [`CompleteHub`] has everything that an administrator installs: all of Argo CD with its API server, and this program by its
+//!   own `install`. A [`Kubelet`] runs the containers of this program as their Deployments describe them.
 //! - A [`Proxy`] in front of an API server records its requests, and injects the faults in [`proxy`].
 //! - Argo CD reads from a [`GitRepository`], and a test waits for the result with [`wait`].
 //!
@@ -48,6 +50,7 @@
 //! - `TESTBED_ARGOCD`: the version of Argo CD, `3.6` (the default) or `3.2`.
 //! - `TESTBED_OCM`: a Git checkout of OCM to build instead of the pinned module.
 //! - `TESTBED_ARGOCD_AGENT`: a Git checkout of argocd-agent, for the tests that run it. See [`argocd_agent`].
+//! - `PATH`: if it has Argo CD's released command line `argocd` in the version of the testbed, a [`CompleteHub`] serves its pages.
 //! - `CI=true`: a missing prerequisite fails the tests instead of skipping them. See [`available`].
 //! - `TESTBED_PROGRAM`: the program under test for tests that call [`program`], such as the one from an image.
 //! - `TMPDIR`: the parent of a testbed's folder. After a failure the folder stays for a day, for its logs.
@@ -56,6 +59,7 @@ mod addon_webhook;
 mod agent_rights;
 mod argocd;
 mod certificates;
+mod complete_hub;
 mod container;
 mod control_plane;
 mod etcd;
@@ -63,10 +67,13 @@ mod folder;
 mod git;
 mod go_module;
 mod hub;
+mod kubelet;
 mod managed_cluster;
+mod nodes;
 mod object;
 mod ocm_controllers;
 mod operator_templates;
+mod pages;
 mod parts;
 pub mod ports;
 pub mod process;
@@ -81,11 +88,13 @@ use std::path::PathBuf;
 
 pub use argocd::{Addresses, ArgoCd, Plugin, resource_tree};
 pub use certificates::certificate_request;
+pub use complete_hub::{CompleteHub, CompleteHubOptions};
 pub use container::Container;
 pub use control_plane::{Account, ControlPlane};
 pub use folder::{copy, files};
 pub use git::GitRepository;
 pub use hub::Hub;
+pub use kubelet::Kubelet;
 pub use managed_cluster::{ManagedCluster, ManagedClusterOptions};
 pub use object::{ObjectRef, condition, is_applied, is_synced, is_true};
 pub use parts::{Part, Parts, argocd_agent, argocd_version, available, missing};

@@ -1,6 +1,5 @@
 //! A managed cluster: workloads roll out on it, and OCM's work agent applies works from the hub. It may have an Argo CD too.
 
-use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::agent_rights;
 use crate::argocd::{self, Addresses, ArgoCd};
@@ -106,17 +105,13 @@ impl ManagedCluster {
         cluster.apply_files(&crds, AGENT_NAMESPACE)?;
         if cluster.options.argocd.is_some() {
             cluster.create_namespace(argocd::NAMESPACE).await?;
-            argocd::install(&cluster)?;
+            argocd::install(&cluster, argocd::Manifests::Core)?;
         }
         cluster.wait_for_crds().await?;
         // All controllers except those that need tokens in Pods: real rollouts, garbage collection, namespace deletion. After the
         // CRDs: the garbage collector discovers new kinds only every 30 s.
         cluster.start_controllers("*,-serviceaccount-token-controller")?;
-        cluster.start_scheduler()?;
-        cluster.start_kwok()?;
-        for node in 1..=cluster.options.nodes {
-            cluster.create(&node_named(&format!("node-{node}"))).await?;
-        }
+        cluster.start_nodes(cluster.options.nodes).await?;
         if cluster.options.registration_agent {
             cluster.join(hub).await?;
         }
@@ -195,45 +190,6 @@ impl ManagedCluster {
     pub fn stop_agent(&mut self) {
         self.agent = None;
     }
-
-    fn start_scheduler(&self) -> Result<()> {
-        let mut command = self.bench.command(Part::KubeScheduler);
-        command.arg("--kubeconfig").arg(self.kubeconfig_path());
-        command.args(["--leader-elect=false", "--bind-address=127.0.0.1"]);
-        command.arg(format!("--secure-port={}", ports::free()?));
-        self.keep(self.bench.start(&format!("kube-scheduler-{}", self.name()), command)?);
-        Ok(())
-    }
-
-    fn start_kwok(&self) -> Result<()> {
-        let mut files = Vec::new();
-        // Chaos only affects Pods that request it, with the label pod-container-running-failed.stage.kwok.x-k8s.io.
-        for stages in ["node/fast", "node/heartbeat", "pod/fast", "pod/chaos"] {
-            files.extend(self.bench.parts.kwok_stages(stages)?);
-        }
-        let stages = files
-            .iter()
-            .map(fs::read_to_string)
-            .collect::<Result<Vec<_>, _>>()?
-            .join("\n---\n");
-        let config = self.bench.folder(self.name())?.join("stages.yaml");
-        fs::write(&config, stages)?;
-
-        let mut command = self.bench.command(Part::Kwok);
-        command
-            .arg("--kubeconfig")
-            .arg(self.kubeconfig_path())
-            .arg("--config")
-            .arg(config);
-        command.args([
-            "--manage-all-nodes=true",
-            &format!("--server-address=127.0.0.1:{}", ports::free()?),
-        ]);
-        // kwok sometimes panics during its start.
-        let command = self.bench.restarting(&command);
-        self.keep(self.bench.start(&format!("kwok-{}", self.name()), command)?);
-        Ok(())
-    }
 }
 
 /// Gives access to the API server of the managed cluster.
@@ -273,14 +229,4 @@ pub(crate) async fn register(hub: &ControlPlane, name: &str, by_agent: bool) -> 
     hub.patch_status(&ObjectRef::of(&cluster), &json!({"status": {"conditions": conditions}}))
         .await?;
     Ok(())
-}
-
-fn node_named(name: &str) -> Value {
-    let resources = json!({"cpu": "64", "memory": "256Gi", "pods": "1000"});
-    json!({
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
-        "status": {"allocatable": resources, "capacity": resources},
-    })
 }

@@ -356,11 +356,6 @@ impl Parts {
         self.argocd.join("hack/git-verify-wrapper.sh")
     }
 
-    /// Returns Argo CD's own manifests for an installation without UI and API server.
-    pub(crate) fn argocd_core_install(&self) -> PathBuf {
-        self.argocd.join("manifests/core-install.yaml")
-    }
-
     /// Returns kwok's stages of that name, such as `pod/fast`.
     pub(crate) fn kwok_stages(&self, name: &str) -> Result<Vec<PathBuf>> {
         let mut files = yaml_files(&self.kwok.join("kustomize/stage").join(name))?;
@@ -481,7 +476,7 @@ fn side_by_side(cache: &Path, programs: &[&Path]) -> Result<PathBuf> {
 }
 
 /// Returns the first file of that name in a list of folders.
-fn on_path(name: &str, folders: &std::ffi::OsStr) -> Option<PathBuf> {
+pub(crate) fn on_path(name: &str, folders: &std::ffi::OsStr) -> Option<PathBuf> {
     env::split_paths(folders)
         .map(|folder| folder.join(name))
         .find(|file| file.is_file())

@@ -1,40 +1,65 @@
 //! Runs a testbed by hand.
 
-use std::iter;
-use std::path::PathBuf;
-use std::process::ExitCode;
-use std::time::Instant;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use testbed::{ArgoCd, Hub, ManagedClusterOptions, Parts, Plugin};
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, Parser};
+use testbed::{CompleteHub, CompleteHubOptions, Parts};
 
-const USAGE: &str = "\
-usage: testbed build
-       testbed up [--clusters N] [--plugin-bin PROGRAM] [--plugin-config FOLDER] [--ocm-controllers] [--pull]
+/// The program that `cargo build` creates.
+const PROGRAM: &str = "target/debug/argocd-ocm-cmp";
 
-build   builds every program a testbed needs, a quarter of an hour the first time
-up      starts a hub with Argo CD and managed clusters, until Ctrl-C
+/// The file for kubectl.
+const KUBECONFIG: &str = "target/testbed.kubeconfig";
 
-  --clusters N            number of managed clusters: cluster1, cluster2, … (default 1)
-  --plugin-bin PROGRAM    the plugin's program; its folder comes first on the PATH of Argo CD's cmp-server
-  --plugin-config FOLDER  the folder with plugin.yaml (default: the current folder)
-  --ocm-controllers       also runs OCM's controllers of the hub: registration, placement, add-ons, work
-  --pull                  also runs the parts that the pull model needs: an Argo CD on every managed cluster, and the hub's
-                          ApplicationSet controller with RollingSync
-";
+/// The interval at which changed Deployments and `ConfigMaps` are followed.
+const SYNC_INTERVAL: Duration = Duration::from_secs(3);
 
-/// The options of `up`.
+/// Run a hub with Argo CD, OCM and managed clusters on this machine, without containers
+#[derive(Parser)]
+#[command(name = "testbed")]
+enum Testbed {
+    /// Build all programs of a testbed, which takes 20 minutes the first time
+    Build,
+    /// Start a hub with everything installed, and managed clusters, until Ctrl-C
+    Up(Up),
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Run it in a clone of the repository. Argo CD, kube-apiserver and OCM's agents run as processes. Pods are empty: Deployments become
+available, but no container runs.
+
+argocd-server runs from Argo CD's released command line `argocd` if it is on the PATH in the version of the testbed. Otherwise it
+has only the API, because Argo CD's Go module does not contain the pages.")]
 struct Up {
+    /// Number of managed clusters: cluster1, cluster2, …
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     clusters: u32,
+
+    /// The argocd-ocm-cmp program to install [default: target/debug/argocd-ocm-cmp, built if it is missing]
+    #[arg(long, value_name = "PROGRAM")]
     plugin_bin: Option<PathBuf>,
-    plugin_config: PathBuf,
+
+    /// Run OCM's controllers of the hub too: registration, placement, add-ons, work
+    #[arg(long)]
     ocm_controllers: bool,
+
+    /// Install the pull model, with an Argo CD on every managed cluster and progressive syncs on the hub
+    #[arg(long)]
     pull: bool,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run().await {
+    let result = match Testbed::parse() {
+        Testbed::Build => build(),
+        Testbed::Up(up) => up.run().await,
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("testbed: {error:#}");
@@ -43,106 +68,83 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    match arguments.next().as_deref() {
-        Some("build") => build(),
-        Some("up") => up(parse(arguments)?).await,
-        Some("help" | "--help" | "-h") => {
-            print!("{USAGE}");
-            Ok(())
-        }
-        _ => bail!("no command\n{USAGE}"),
-    }
-}
-
-fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Up> {
-    let mut up = Up {
-        clusters: 1,
-        plugin_bin: None,
-        plugin_config: PathBuf::from("."),
-        ocm_controllers: false,
-        pull: false,
-    };
-    while let Some(option) = arguments.next() {
-        let switch = match option.as_str() {
-            "--ocm-controllers" => Some(&mut up.ocm_controllers),
-            "--pull" => Some(&mut up.pull),
-            _ => None,
-        };
-        if let Some(switch) = switch {
-            *switch = true;
-            continue;
-        }
-        let value = arguments
-            .next()
-            .with_context(|| format!("{option} needs a value\n{USAGE}"))?;
-        match option.as_str() {
-            "--clusters" => up.clusters = value.parse().context("--clusters needs a number")?,
-            "--plugin-bin" => up.plugin_bin = Some(value.into()),
-            "--plugin-config" => up.plugin_config = value.into(),
-            _ => bail!("unknown option {option}\n{USAGE}"),
-        }
-    }
-    Ok(up)
-}
-
 fn build() -> Result<()> {
     can_run()?;
     Parts::ensure().map(drop)
 }
 
-async fn up(up: Up) -> Result<()> {
-    can_run()?;
-    let started = Instant::now();
-    let hub = Hub::start().await?;
-    let hub = &hub;
-    let options = &ManagedClusterOptions {
-        argocd: up.pull.then(ArgoCd::default),
-        ..ManagedClusterOptions::default()
-    };
-    let clusters = (1..=up.clusters).map(|number| async move {
-        let name = format!("cluster{number}");
-        hub.add_managed_cluster(&name, options.clone()).await
-    });
-    let clusters = futures::future::try_join_all(clusters).await?;
-    let mut argocd = ArgoCd::default();
-    if up.pull {
-        argocd = argocd.with_rolling_sync();
+impl Up {
+    async fn run(self) -> Result<()> {
+        can_run()?;
+        let program = program(self.plugin_bin.as_deref())?;
+        let started = Instant::now();
+        let options = CompleteHubOptions {
+            program: program.canonicalize()?,
+            clusters: self.clusters,
+            ocm_controllers: self.ocm_controllers,
+            pull: self.pull,
+        };
+        let mut hub = CompleteHub::start(&options).await?;
+        hub.write_kubeconfig(KUBECONFIG.as_ref())?;
+        println!("up after {:.1} s\n", started.elapsed().as_secs_f32());
+        println!(
+            "UI     {}, user admin, password {}",
+            hub.ui(),
+            hub.admin_password().await?
+        );
+        if !hub.has_pages() {
+            println!("       only the API: see testbed up --help for the pages");
+        }
+        println!("logs   {}", hub.logs().display());
+        println!("\nContinue in another terminal:\n");
+        println!("  export KUBECONFIG=$PWD/{KUBECONFIG}");
+        println!("  sed \"s|repoURL: .*|repoURL: file://$PWD|\" app.yaml | kubectl apply -f -");
+        println!("  {} status guestbook --wait", program.display());
+        println!("\nCtrl-C stops everything");
+        tokio::select! {
+            never = follow(&mut hub) => match never {},
+            signal = wait_for_signal() => signal,
+        }
     }
-    if let Some(path) = &up.plugin_bin {
-        let program = path.canonicalize();
-        let program = program.with_context(|| format!("no program at {}", path.display()))?;
-        let folder = program.parent().context("a folder is not a program")?;
-        argocd.plugins.push(Plugin::new(&up.plugin_config, folder));
-    }
-    hub.start_argocd(argocd).await?;
-    if up.ocm_controllers {
-        hub.start_ocm_controllers().await?;
-    }
+}
 
-    println!("up after {:.1} s", started.elapsed().as_secs_f32());
-    let planes = clusters.iter().map(|cluster| &**cluster);
-    for plane in iter::once(&**hub).chain(planes) {
-        println!(
-            "{:<10} export KUBECONFIG={}",
-            plane.name(),
-            plane.kubeconfig_path().display()
+/// Returns the program to install, and builds the default one if it is missing.
+fn program(given: Option<&Path>) -> Result<PathBuf> {
+    if let Some(path) = given {
+        ensure!(path.is_file(), "no program at {}", path.display());
+        return Ok(path.to_owned());
+    }
+    let path = PathBuf::from(PROGRAM);
+    if !path.is_file() {
+        let status = Command::new("cargo")
+            .arg("build")
+            .status()
+            .context("cannot run cargo build")?;
+        ensure!(status.success(), "cargo build failed: {status}");
+        ensure!(
+            path.is_file(),
+            "cargo build has created no {PROGRAM}: run this in a clone of the repository, or pass --plugin-bin"
         );
     }
-    println!("logs       {}", hub.logs().display());
-    let hub_kubeconfig = hub.kubeconfig_path().display();
-    println!("\ntry");
-    println!("  kubectl --kubeconfig {hub_kubeconfig} apply --filename proj.yaml --filename app.yaml");
-    println!("  kubectl --kubeconfig {hub_kubeconfig} get applications,manifestworks --all-namespaces");
-    if let Some(cluster) = clusters.first() {
-        println!(
-            "  kubectl --kubeconfig {} get deployments --all-namespaces",
-            cluster.kubeconfig_path().display()
-        );
+    Ok(path)
+}
+
+/// Follows the changes of the hub. Prints each error once: the hub may be in the middle of a change.
+async fn follow(hub: &mut CompleteHub) -> Infallible {
+    let mut last = String::new();
+    loop {
+        tokio::time::sleep(SYNC_INTERVAL).await;
+        let error = hub
+            .sync()
+            .await
+            .err()
+            .map(|error| format!("{error:#}"))
+            .unwrap_or_default();
+        if error != last && !error.is_empty() {
+            eprintln!("testbed: {error}");
+        }
+        last = error;
     }
-    println!("\nCtrl-C stops everything");
-    wait_for_signal().await
 }
 
 async fn wait_for_signal() -> Result<()> {

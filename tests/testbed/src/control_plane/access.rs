@@ -9,7 +9,7 @@ use kube::{Client, Config};
 use serde_json::json;
 
 /// Creates a random bearer token.
-pub(super) fn random_token() -> Result<String> {
+pub(crate) fn random_token() -> Result<String> {
     let mut bytes = [0; 16];
     rand::fill(&mut bytes).map_err(|_| anyhow!("the system has no random numbers"))?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
