@@ -19,6 +19,7 @@ mod generated;
 mod health;
 mod here;
 mod hub;
+mod kind;
 mod links;
 mod messages;
 mod page;
