@@ -19,7 +19,7 @@ mod work;
 pub use file::{read, works};
 pub use list::ChangeList;
 pub use ocm::ownership::{ListedWork, OF_REPLICA_SET, Ownership};
-pub use text::{Style, text};
+pub use text::{Style, object_text, text};
 pub use work::ComparedWork;
 
 use generate::content_hash;

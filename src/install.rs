@@ -21,7 +21,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use argo_cd::{ArgoCd, arguments, component_of, named};
+pub use argo_cd::{ArgoCd, REPO_SERVER, Unknown, arguments, component_of, named};
 pub use features::{Feature, with_implied};
 pub use installed::Installed;
 pub use object::Object;
@@ -32,23 +32,28 @@ pub use ownership::{
 pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, is_open_project, is_sample, live_policy};
 pub use principal::{CMD_PARAMS, PARAMS, PRINCIPALS, Principal, WrongSetting, unknown_redis, wrong_settings};
 pub use removal::{
-    LABELS, PROJECT, has_additions, helm_release, is_ours, names_project, our_managers, stuck_deletions,
+    LABELS, PROJECT, addition_to, has_additions, helm_release, is_ours, names_project, our_managers, stuck_deletions,
 };
+pub use settings::CONTROLLER;
 
 use controller::argocd_agent::shipped;
 use controller::pull::Dialect;
 use generate::print::Output;
 use manifest::value::Value;
 use manifest::{json, yaml};
+use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
 /// The field manager of all applied objects. The controller writes with the same name, but uses updates and not applies.
 pub const MANAGER: &str = controller::runtime::writer::MANAGER;
 
+/// True once releases are published: until then [`IMAGE`] does not exist, and an administrator builds an image.
+pub const IS_PUBLISHED: bool = false;
+
 /// The image of this program, of this release.
 pub const IMAGE: &str = concat!("ghcr.io/argocd-ocm-cmp/argocd-ocm-cmp:", env!("CARGO_PKG_VERSION"));
 
-/// The image of Argo CD that provides kustomize and helm.
+/// The image of Argo CD on managed clusters, and in the printed sidecar, which has kustomize and helm from it.
 pub const ARGOCD_IMAGE: &str = shipped::ARGOCD;
 
 /// The image of argocd-agent, which the principal and its agents run.
@@ -64,18 +69,16 @@ pub struct InstallOptions {
     pub namespace: String,
     /// The parts of Argo CD on the hub.
     pub argo_cd: ArgoCd,
-    /// The image of this program.
-    pub image: String,
-    /// The image of Argo CD on managed clusters, which also provides kustomize and helm to the sidecar.
-    pub argocd_image: String,
-    /// The image of argocd-agent, for the principal.
-    pub agent_image: String,
+    /// The images.
+    pub images: InstallImages,
     /// The image pull secrets.
     pub image_pull_secrets: Vec<String>,
     /// The features named in the flags; see [`with_implied`].
     pub features: BTreeSet<Feature>,
     /// The number of replicas of the controller; `None` keeps the number in the file.
     pub replicas: Option<u16>,
+    /// Further settings of the controller in its ConfigMap.
+    pub settings: Vec<(String, String)>,
     /// The dialect of the pull model.
     pub pull_dialect: Dialect,
     /// The source of the sidecar's policy, with the feature [`Feature::Policy`].
@@ -86,6 +89,34 @@ pub struct InstallOptions {
     pub additions_only: bool,
 }
 
+/// The images of an installation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstallImages {
+    /// This program in the controller, and beside argocd-agent on managed clusters.
+    pub controller: String,
+    /// This program in the sidecar.
+    pub sidecar: String,
+    /// Argo CD, from which the sidecar copies kustomize and helm.
+    pub tools: String,
+    /// Argo CD on managed clusters, for the add-on.
+    pub argocd: String,
+    /// The principal of argocd-agent.
+    pub agent: String,
+}
+
+impl Default for InstallImages {
+    /// Returns the images of this release.
+    fn default() -> Self {
+        Self {
+            controller: IMAGE.to_owned(),
+            sidecar: IMAGE.to_owned(),
+            tools: ARGOCD_IMAGE.to_owned(),
+            argocd: ARGOCD_IMAGE.to_owned(),
+            agent: AGENT_IMAGE.to_owned(),
+        }
+    }
+}
+
 impl InstallOptions {
     /// Returns the options that install everything as shipped, beside the Argo CD in this namespace.
     #[must_use]
@@ -93,18 +124,60 @@ impl InstallOptions {
         Self {
             namespace: namespace.to_owned(),
             argo_cd: ArgoCd::default(),
-            image: IMAGE.to_owned(),
-            argocd_image: ARGOCD_IMAGE.to_owned(),
-            agent_image: AGENT_IMAGE.to_owned(),
+            images: InstallImages::default(),
             image_pull_secrets: Vec::new(),
             features: Feature::ALL.iter().copied().collect(),
             replicas: None,
+            settings: Vec::new(),
             pull_dialect: Dialect::default(),
             policy: PolicySource::Sample,
             principal: Principal::Ours,
             additions_only: false,
         }
     }
+}
+
+impl InstallOptions {
+    /// Completes the options from the hub: with the parts of its Argo CD, and with what an earlier installation has and must keep.
+    /// Returns that installation, and the features to apply. `workloads` are those of Argo CD's namespace, `settings` the ConfigMap of
+    /// the controller, if it exists.
+    ///
+    /// # Errors
+    /// Returns a line for each feature whose target on the hub is not known.
+    pub fn adopt(
+        &mut self,
+        workloads: &[Json],
+        settings: Option<&Json>,
+    ) -> Result<(Installed, BTreeSet<Feature>), Vec<String>> {
+        self.argo_cd = ArgoCd::among(workloads);
+        let requested = with_implied(self.features.iter().copied());
+        let problems = self.argo_cd.target_problems(&requested, &self.namespace);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let installed = Installed::among(workloads, settings, &self.argo_cd);
+        if !requested.contains(&Feature::Pull) {
+            self.pull_dialect = installed.pull_dialect.unwrap_or_default();
+        }
+        self.features.extend(&installed.features);
+        self.settings = settings::others(settings);
+        if self.image_pull_secrets.is_empty() {
+            self.image_pull_secrets.clone_from(&installed.image_pull_secrets);
+        }
+        Ok((installed, requested))
+    }
+}
+
+/// Returns the objects of these features, with the fields that the other features of `options` have in them.
+#[must_use]
+pub fn objects_of(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec<Object> {
+    let of_features = objects(&InstallOptions {
+        features: features.clone(),
+        ..options.clone()
+    });
+    let mut objects = objects(options);
+    objects.retain(|object| of_features.iter().any(|it| it.is_same(object)));
+    objects
 }
 
 /// Returns the objects in the order of their dependencies. Deterministic: the same `options` gives the same objects.
@@ -114,7 +187,6 @@ pub fn objects(options: &InstallOptions) -> Vec<Object> {
     if options.policy == PolicySource::None {
         features.remove(&Feature::Policy);
     }
-    let mut objects: Vec<Object> = Vec::new();
     let mut files: Vec<&'static str> = Vec::new();
     for file in features.iter().flat_map(|feature| feature.files()) {
         let is_left_out = options.principal == Principal::Theirs && features::PRINCIPAL_FILES.contains(file);
@@ -123,16 +195,18 @@ pub fn objects(options: &InstallOptions) -> Vec<Object> {
             files.push(file);
         }
     }
-    for object in files.into_iter().flat_map(read) {
+    let mut objects: Vec<Object> = Vec::new();
+    for mut object in files.into_iter().flat_map(read) {
+        namespace::relocate(&mut object, &options.namespace);
+        options.argo_cd.rename(&mut object);
+        // Under their final names: of two documents of one object, the second would remove the fields of the first.
         match objects.iter_mut().find(|other| other.is_same(&object)) {
             Some(other) => merge::merge(other.value_mut(), object.into_value()),
             None => objects.push(object),
         }
     }
     for object in &mut objects {
-        namespace::relocate(object, &options.namespace);
         settings::set(object, options, &features);
-        options.argo_cd.rename(object);
     }
     objects = options.argo_cd.with_resource(objects, &options.namespace);
     let is_others = |it: &Object| matches!(options.policy, PolicySource::ConfigMap(_)) && it.name() == POLICY;

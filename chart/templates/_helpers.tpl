@@ -96,7 +96,9 @@ Arguments: root, the context of the chart; files, a list of names.
   {{- $text = replace (printf $finalizer "argocd") (printf $finalizer $namespace) $text -}}
   {{- $text = regexReplaceAll "(?m)^( *(?:namespaces|resourceNames): )\\[argocd\\]$" $text (printf "${1}[%s]" $namespace) -}}
   {{- $text = regexReplaceAllLiteral "(?m)ghcr\\.io/argocd-ocm-cmp/argocd-ocm-cmp:\\S+$" $text (include "argocd-ocm-cmp.image" $root) -}}
-  {{- $text = regexReplaceAllLiteral "(?m)quay\\.io/argoproj/argocd:\\S+$" $text $root.Values.argocdImage -}}
+  {{- with $root.Values.argocdImage -}}
+    {{- $text = regexReplaceAllLiteral "(?m)quay\\.io/argoproj/argocd:\\S+$" $text . -}}
+  {{- end -}}
   {{- $text = regexReplaceAllLiteral "(?m)quay\\.io/argoprojlabs/argocd-agent:\\S+$" $text $root.Values.agentImage -}}
   {{- range (regexSplit "(?m)^---$" $text -1) -}}
     {{- $items = append $items (fromYaml .) -}}

@@ -11,7 +11,8 @@
 {{- $args := list "install" "--additions-only" "--namespace" .Release.Namespace "--features" ($features | sortAlpha | join ",") -}}
 {{- with .Values.policy.existingConfigMap -}}{{- $args = concat $args (list "--policy-configmap" .) -}}{{- end -}}
 {{- if and (hasKey $on "plugin") (not (hasKey $on "policy")) -}}{{- $args = append $args "--no-policy" -}}{{- end -}}
-{{- $args = concat $args (list "--image" (include "argocd-ocm-cmp.image" .) "--argocd-image" .Values.argocdImage) -}}
+{{- $args = concat $args (list "--image" (include "argocd-ocm-cmp.image" .)) -}}
+{{- with .Values.argocdImage -}}{{- $args = concat $args (list "--argocd-image" .) -}}{{- end -}}
 {{- $secrets := list -}}
 {{- range .Values.imagePullSecrets -}}{{- $secrets = append $secrets .name -}}{{- end -}}
 {{- with $secrets -}}{{- $args = concat $args (list "--image-pull-secrets" (join "," .)) -}}{{- end -}}

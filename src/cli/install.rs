@@ -2,7 +2,7 @@
 
 use super::namespace::name;
 use super::{ArgoCdNamespace, HubArgs, Output};
-use crate::install::{AGENT_IMAGE, ARGOCD_IMAGE, Feature, IMAGE};
+use crate::install::{AGENT_IMAGE, ARGOCD_IMAGE, Feature};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use controller::pull::Dialect;
@@ -28,13 +28,13 @@ pub struct HubInstallArgs {
     )]
     pub features: Vec<Feature>,
 
-    /// The image of this program
-    #[arg(long, value_name = "IMAGE", default_value = IMAGE, value_parser = NonEmptyStringValueParser::new())]
-    pub image: String,
+    /// The image of this program [default: the image of the installation; required on a new hub]
+    #[arg(long, value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new())]
+    pub image: Option<String>,
 
-    /// The image of Argo CD for the add-on, and from which the sidecar copies kustomize and helm: use the version that you run
-    #[arg(long, value_name = "IMAGE", default_value = ARGOCD_IMAGE, value_parser = NonEmptyStringValueParser::new())]
-    pub argocd_image: String,
+    /// The image of Argo CD for the sidecar's tools and for the add-on.
+    #[arg(long, value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new(), help = argocd_image_help())]
+    pub argocd_image: Option<String>,
 
     /// The image of argocd-agent for the principal, which the agents then run too
     #[arg(long, value_name = "IMAGE", default_value = AGENT_IMAGE, value_parser = NonEmptyStringValueParser::new())]
@@ -72,7 +72,7 @@ pub struct HubInstallArgs {
     #[arg(long, conflicts_with_all = ["kubeconfig", "context", "force_conflicts"])]
     pub print: bool,
 
-    /// Show what would be created and changed, without changing anything
+    /// Show the objects that would be created, and the changes of Argo CD's own objects, without changing anything
     #[arg(long, conflicts_with = "print")]
     pub dry_run: bool,
 
@@ -89,6 +89,13 @@ pub struct HubInstallArgs {
     pub hub: HubArgs,
 }
 
+fn argocd_image_help() -> String {
+    format!(
+        "The image of Argo CD from which the sidecar copies kustomize and helm, and which the add-on installs [default: that of the \
+         repo-server for the sidecar, {ARGOCD_IMAGE} for the add-on]"
+    )
+}
+
 const INSTALL_EXAMPLES: &str = "\
 It applies all objects, or none if it finds a problem. It is idempotent, and upgrades an existing installation. Installed features that
 are not in --features stay.
@@ -98,23 +105,20 @@ Required permissions: those of an administrator of the hub.
 
 Examples:
   # The plugin, the controller, and the limits on agents of managed clusters
-  argocd-ocm-cmp install --context hub
+  argocd-ocm-cmp install --image registry.example.com/argocd-ocm-cmp:TAG --context hub
 
-  # Show what would change on the hub, or print the objects
-  argocd-ocm-cmp install --dry-run --context hub
-  argocd-ocm-cmp install --print
+  # Show what would change on the hub
+  argocd-ocm-cmp install --image registry.example.com/argocd-ocm-cmp:TAG --dry-run --context hub
 
   # Install with kubectl
-  argocd-ocm-cmp install --print | kubectl apply --server-side --field-manager argocd-ocm-cmp -f -
+  argocd-ocm-cmp install --image registry.example.com/argocd-ocm-cmp:TAG --print |
+    kubectl apply --server-side --field-manager argocd-ocm-cmp -f -
 
-  # With the pull model and the extension of Argo CD's pages, for an Argo CD in another namespace
-  argocd-ocm-cmp install --namespace gitops --features plugin,project,pull,ui
+  # Add the pull model and the extension of Argo CD's pages to an installation, for an Argo CD in another namespace
+  argocd-ocm-cmp install --namespace gitops --features pull,ui
 
-  # With your own policy
-  argocd-ocm-cmp install --policy policy.yaml
-
-  # Use a private registry
-  argocd-ocm-cmp install --image registry.example.com/argocd-ocm-cmp:TAG --argocd-image registry.example.com/argocd:TAG";
+  # Change to your own policy
+  argocd-ocm-cmp install --policy policy.yaml";
 
 /// The arguments of `uninstall`.
 #[derive(Debug, Args)]
@@ -128,7 +132,7 @@ pub struct HubUninstallArgs {
     #[arg(long)]
     pub additions_only: bool,
 
-    /// Print what would be removed, without removing it
+    /// Show the objects that would be removed, and the changes of Argo CD's own objects, without changing anything
     #[arg(long)]
     pub dry_run: bool,
 

@@ -1,23 +1,26 @@
 //! `install`: prints the objects, or applies them to a hub.
 
 mod hub;
+mod images;
 mod policy;
 mod principal;
+mod settings;
 
 use super::{Exit, fail, progress, show};
 use crate::cli::HubInstallArgs;
+use crate::diff::{Style, object_text};
 use crate::install;
 use crate::install::{
     ArgoCd, Feature, InstallOptions, Installed, MANAGER, Object, PolicySource, Principal, is_ours, is_unchanged,
-    merged_managers, objects, other_namespace, owns_argocd_fields, with_implied,
+    merged_managers, objects, objects_of, other_namespace, owns_argocd_fields,
 };
 use crate::runtime::runtime;
-use controller::LEASE;
 pub(super) use hub::{ApplyOptions, Hub, WriteError, qualified_name};
 use manifest::problem::Problems;
+use manifest::yaml;
 use policy::Existing;
 use serde_json::Value;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -33,7 +36,9 @@ pub(super) fn run(args: &HubInstallArgs) -> Exit {
     let done = policy::requested(args).and_then(|requested| {
         let options = options(args, requested.clone().unwrap_or_default());
         if args.print {
-            return Ok(show("objects", &install::text(&objects(&options), args.output.into())));
+            let objects = objects(&options);
+            Problems::or(images::missing(args, &Installed::default(), &objects), ())?;
+            return Ok(show("objects", &install::text(&objects, args.output.into())));
         }
         let runtime = runtime().map_err(Problems::one)?;
         let mut lines = String::new();
@@ -50,12 +55,11 @@ fn options(args: &HubInstallArgs, policy: PolicySource) -> InstallOptions {
     InstallOptions {
         namespace: args.argo_cd.namespace.clone(),
         argo_cd: ArgoCd::default(),
-        image: args.image.clone(),
-        argocd_image: args.argocd_image.clone(),
-        agent_image: args.agent_image.clone(),
+        images: images::selected(args, &Installed::default(), &ArgoCd::default()),
         image_pull_secrets: args.image_pull_secrets.clone(),
         features: args.features.iter().copied().collect(),
         replicas: args.replicas,
+        settings: Vec::new(),
         pull_dialect: args.pull_dialect,
         policy,
         principal: Principal::Ours,
@@ -72,14 +76,21 @@ async fn apply(
     summary: &mut String,
 ) -> Result<(), Problems> {
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
-    let workloads = &hub.workloads(&args.argo_cd.namespace).await.map_err(Problems::one)?;
-    options.argo_cd = ArgoCd::among(workloads);
-    let features = with_implied(options.features.clone());
-    let installed = Installed::among(workloads, &options.argo_cd);
-    if !features.contains(&Feature::Pull) {
-        options.pull_dialect = installed.pull_dialect.unwrap_or_default();
+    let mut workloads = hub.workloads(&options.namespace).await.map_err(Problems::one)?;
+    let argo_cd = ArgoCd::among(&workloads);
+    if let Some(name) = &argo_cd.resource {
+        let path = format!("/apis/argoproj.io/v1beta1/namespaces/{}/argocds", options.namespace);
+        if let Some(resource) = hub.get(&path, name).await.map_err(Problems::one)? {
+            argo_cd.reconcile(&mut workloads, &resource);
+        }
     }
-    options.features.extend(installed.features);
+    let workloads = &workloads;
+    let settings = settings::read(&hub, args).await.map_err(Problems::one)?;
+    let (installed, features) = match options.adopt(workloads, settings.as_ref()) {
+        Ok(adopted) => adopted,
+        Err(problems) => return Problems::or(problems, ()),
+    };
+    options.images = images::selected(args, &installed, &options.argo_cd);
     let is_about_policy = requested.is_some() || features.contains(&Feature::Plugin);
     let (source, mut about_policy) = policy::decided(&hub, &options, workloads, requested).await?;
     options.policy = source;
@@ -91,7 +102,10 @@ async fn apply(
     if !features.contains(&Feature::ArgocdAgent) {
         about_principal = String::new();
     }
-    let objects = &objects_of(&options, features);
+    let objects = &objects_of(&options, &features);
+    let mut problems = images::missing(args, &installed, objects);
+    problems.extend(images::unknown_tools(args, &options, objects));
+    Problems::or(problems, ())?;
     let (served, note) = served(&hub, objects).await?;
     let (found, mut lines) = fetch_live(&hub, args, &options, served).await?;
     lines.push_str(&note);
@@ -115,40 +129,36 @@ async fn apply(
             && (args.force_conflicts || args.dry_run && inherited.contains(&object.to_string())),
         dry_run,
     };
-    let mut problems = Vec::new();
+    let (mut problems, mut changes) = (Vec::new(), String::new());
     for (object, live) in &found {
         match hub.apply(object, how(object, true)).await {
-            Ok(applied) if args.dry_run => lines.push_str(&result_line(object, live.as_ref(), &applied, " (dry run)")),
+            Ok(applied) if args.dry_run => {
+                lines.push_str(&result_line(object, live.as_ref(), &applied, " (dry run)"));
+                if let Some(live) = live.as_ref().filter(|_| object.is_addition()) {
+                    changes.push_str(&changes_of(object, live, &applied));
+                }
+            }
             Ok(_) => {}
             Err(WriteError::Other(line)) => problems.push(line),
             Err(WriteError::Conflict(fields)) => problems.extend(conflict_lines(object, &fields)),
         }
     }
     Problems::or(problems, ())?;
+    lines.push_str(&images::kept(args, &installed, objects));
     summary.push_str(&lines);
     if args.dry_run {
+        summary.push_str(&changes);
         return Ok(());
     }
     for (object, live) in &found {
         summary.push_str(&apply_object(&hub, object, live.as_ref(), how(object, false)).await?);
     }
-    summary.push_str(&settings_left(&hub, &args.argo_cd.namespace, objects).await?);
+    summary.extend(settings.as_ref().and_then(|live| settings::left(live, objects)));
     for (object, live) in &found {
         summary.extend(policy::about_sample(&options.policy, object, live.as_ref()));
     }
     summary.extend(about_policy.map(|line| line + "\n"));
     Ok(())
-}
-
-/// Returns the objects of these features, with the fields that the other features of `options` have in them.
-fn objects_of(options: &InstallOptions, features: BTreeSet<Feature>) -> Vec<Object> {
-    let of_features = objects(&InstallOptions {
-        features,
-        ..options.clone()
-    });
-    let mut objects = objects(options);
-    objects.retain(|object| of_features.iter().any(|it| it.is_same(object)));
-    objects
 }
 
 /// Returns the objects to apply, each with its live object, and one line for each object that is left as it is.
@@ -285,6 +295,26 @@ fn result_line(object: &Object, before: Option<&Value>, applied: &Value, note: &
     format!("{object} {done}{note}\n")
 }
 
+/// Returns the changes of one of Argo CD's objects, as `kubectl diff` shows them: without what every write changes.
+pub(super) fn changes_of(object: &Object, live: &Value, changed: &Value) -> String {
+    let shown = |object: &Value| {
+        let mut object = object.clone();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.retain(|key, _| !["generation", "managedFields", "resourceVersion"].contains(&key.as_str()));
+        }
+        object.to_string()
+    };
+    let style = Style {
+        colours: false,
+        live: "live".to_owned(),
+    };
+    let (live, changed) = (shown(live), shown(changed));
+    match (yaml::json(&live), yaml::json(&changed)) {
+        (Ok(live), Ok(changed)) => object_text(&object.to_string(), &live, &changed, &style),
+        _ => String::new(),
+    }
+}
+
 /// Waits until the API server serves the kind.
 async fn until_established(hub: &Hub, crd: &Object) -> Result<(), String> {
     let established = async {
@@ -337,17 +367,4 @@ fn conflict_lines(object: &Object, fields: &[(String, String)]) -> Vec<String> {
         )
     };
     fields.iter().map(line).collect()
-}
-
-/// Returns a line about settings of an earlier installation that stay in force.
-async fn settings_left(hub: &Hub, namespace: &str, objects: &[Object]) -> Result<String, Problems> {
-    let is_settings = |it: &Object| (it.kind(), it.name()) == ("ConfigMap", LEASE);
-    if objects.iter().any(is_settings) || !objects.iter().any(|it| it.name() == LEASE) {
-        return Ok(String::new());
-    }
-    let path = format!("/api/v1/namespaces/{namespace}/configmaps");
-    let live = hub.get(&path, LEASE).await.map_err(Problems::one)?;
-    Ok(live.map_or(String::new(), |_| {
-        format!("configmap/{LEASE} kept: its settings stay in force, because no selected feature contains it\n")
-    }))
 }

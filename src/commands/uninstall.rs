@@ -1,11 +1,11 @@
 //! `uninstall`: removes from a hub what `install`, or kubectl with our files, has created.
 
-use super::install::{ApplyOptions, Hub, WriteError, argocd_fields_error, qualified_name};
+use super::install::{ApplyOptions, Hub, WriteError, argocd_fields_error, changes_of, qualified_name};
 use super::{Exit, fail, progress, show};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
-    ArgoCd, InstallOptions, LABELS, Object, POLICY, PROJECT, belongs_to_another_argocd, has_additions, helm_release,
-    is_ours, is_sample, names_project, objects, other_namespace, our_managers, stuck_deletions,
+    ArgoCd, InstallOptions, LABELS, Object, POLICY, PROJECT, addition_to, belongs_to_another_argocd, has_additions,
+    helm_release, is_ours, is_sample, names_project, objects, other_namespace, our_managers, stuck_deletions,
 };
 use crate::runtime::runtime;
 use controller::LEASE;
@@ -73,8 +73,11 @@ async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), P
         check(&hub, &found, args).await?;
         found
     };
-    for (object, live) in additions(&hub, &ours).await? {
-        lines.push_str(&release_fields(&hub, object, live, args.dry_run).await?);
+    let mut changes = String::new();
+    for (object, live) in additions(&hub, &ours, &workloads).await? {
+        let (line, change) = release_fields(&hub, &object, live, args.dry_run).await?;
+        lines.push_str(&line);
+        changes.push_str(&change);
     }
     // Workloads first, and last the objects that they need.
     for it in found.iter().rev() {
@@ -84,6 +87,7 @@ async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), P
     if !args.additions_only {
         lines.push_str(&remove_lease(&hub, args).await.map_err(Problems::one)?);
     }
+    lines.push_str(&changes);
     Ok(())
 }
 
@@ -137,32 +141,51 @@ async fn check(hub: &Hub, found: &[InstalledObject], args: &HubUninstallArgs) ->
     Problems::or(problems, ())
 }
 
-/// Returns Argo CD's own objects that exist.
+/// Returns Argo CD's own objects that exist, and workloads of others to which an earlier release has added.
 ///
 /// # Errors
 /// Every reason against removing our fields from them.
-async fn additions<'o>(hub: &Hub, ours: &'o [Object]) -> Result<Vec<(&'o Object, Value)>, Problems> {
-    let (mut found, mut problems) = (Vec::new(), Vec::new());
+async fn additions(hub: &Hub, ours: &[Object], workloads: &[Value]) -> Result<Vec<(Object, Value)>, Problems> {
+    let (mut found, mut problems): (Vec<(Object, Value)>, _) = (Vec::new(), Vec::new());
     for object in ours.iter().filter(|object| object.is_addition()) {
         if let Some(live) = hub.get(&object.path(), object.name()).await.map_err(Problems::one)? {
             problems.extend(argocd_fields_error(object, &live));
-            found.push((object, live));
+            found.push((object.clone(), live));
+        }
+    }
+    for live in workloads {
+        if let Some(object) = addition_to(live)
+            && !found.iter().any(|(other, _)| other.is_same(&object))
+        {
+            problems.extend(argocd_fields_error(&object, live));
+            found.push((object, live.clone()));
         }
     }
     Problems::or(problems, found)
 }
 
-/// Removes our fields from one of Argo CD's objects, and returns the result as text.
-async fn release_fields(hub: &Hub, object: &Object, mut live: Value, dry_run: bool) -> Result<String, Problems> {
+/// Removes our fields from one of Argo CD's objects. Returns the result as text, and the changes of a dry run.
+async fn release_fields(
+    hub: &Hub,
+    object: &Object,
+    mut live: Value,
+    dry_run: bool,
+) -> Result<(String, String), Problems> {
     let managers: Vec<_> = our_managers(&live).collect();
-    for manager in managers.iter().filter(|_| !dry_run) {
+    let mut changes = String::new();
+    for manager in &managers {
         let how = ApplyOptions {
             manager,
             force: false,
-            dry_run: false,
+            dry_run,
         };
         let applied = hub.apply(&object.bare(), how).await;
-        live = applied.map_err(|refused| refusal(object, refused))?;
+        let applied = applied.map_err(|refused| refusal(object, refused))?;
+        if dry_run {
+            changes.push_str(&changes_of(object, &live, &applied));
+        } else {
+            live = applied;
+        }
     }
     let result = if has_additions(object, &live) && !dry_run {
         format!(
@@ -173,7 +196,7 @@ async fn release_fields(hub: &Hub, object: &Object, mut live: Value, dry_run: bo
     } else {
         format!("{object} restored{}\n", dry_run_note(dry_run))
     };
-    Ok(result)
+    Ok((result, changes))
 }
 
 fn refusal(object: &Object, refused: WriteError) -> Problems {

@@ -1,8 +1,10 @@
 //! Changes as text, in the format of `diff -u`.
 
 use super::list::grouped;
-use super::{Change, Side};
+use super::{Change, Side, shown};
 use manifest::text::is_unprintable;
+use manifest::value::Value;
+use manifest::yaml;
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write as _;
 
@@ -39,6 +41,22 @@ pub fn text(changes: &[Change], style: &Style) -> String {
     out
 }
 
+/// Formats the changes of a live object as `kubectl diff` does, with values of Secrets masked; empty if there are none. `name` is
+/// shown on both sides.
+#[must_use]
+pub fn object_text(name: &str, live: &Value<'_>, changed: &Value<'_>, style: &Style) -> String {
+    let mut out = String::new();
+    let (Some(before), Some(after)) = shown::pair(Some(live), Some(changed)) else {
+        return out;
+    };
+    if before != after {
+        style.line(BOLD, &format!("--- {}: {name}", style.live), &mut out);
+        style.line(BOLD, &format!("+++ changed: {name}"), &mut out);
+        hunks(&yaml::write(&before), &yaml::write(&after), style, &mut out);
+    }
+    out
+}
+
 fn unified(change: &Change, style: &Style, out: &mut String) {
     let name = |side: &Option<Side>, whose: &str| {
         side.as_ref()
@@ -47,8 +65,12 @@ fn unified(change: &Change, style: &Style, out: &mut String) {
     style.line(BOLD, &format!("--- {}", name(&change.before, &style.live)), out);
     style.line(BOLD, &format!("+++ {}", name(&change.after, "generated")), out);
     let yaml = |side: &Option<Side>| side.as_ref().map_or(String::new(), |side| side.yaml.clone());
-    let (before, after) = (yaml(&change.before), yaml(&change.after));
-    let diff = TextDiff::from_lines(&before, &after);
+    hunks(&yaml(&change.before), &yaml(&change.after), style, out);
+}
+
+/// Writes the differences between two texts, without the names of their sides.
+fn hunks(before: &str, after: &str, style: &Style, out: &mut String) {
+    let diff = TextDiff::from_lines(before, after);
     for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
         style.line(CYAN, &hunk.header().to_string(), out);
         for line in hunk.iter_changes() {

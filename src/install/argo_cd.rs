@@ -2,19 +2,35 @@
 
 use super::merge::merge;
 use super::settings::{each_container, fields};
-use super::{CMD_PARAMS, Object};
+use super::{CMD_PARAMS, Feature, Object};
 use manifest::value::{Map, Value};
 use ocm::tracking::CONFIG_MAP;
 use serde_json::Value as Json;
+use std::collections::BTreeSet;
 
-/// The component label of Argo CD's manifests, of its Helm chart and of operators.
+/// The container that deploy_cmp.yaml adds to the repo-server.
+pub(super) const SIDECAR: &str = "argocd-ocm-cmp";
+
+/// The labels of Argo CD's manifests, of its Helm chart and of operators. Other projects have components of the same names.
 const COMPONENT: &str = "app.kubernetes.io/component";
+const PART_OF: &str = "app.kubernetes.io/part-of";
+
+/// The component that renders manifests.
+pub const REPO_SERVER: &str = "repo-server";
+/// The component with the UI and the API.
+pub(super) const SERVER: &str = "server";
+/// The component that applies manifests.
+pub(super) const APPLICATION_CONTROLLER: &str = "application-controller";
+/// The component that creates Applications.
+pub(super) const APPLICATION_SET_CONTROLLER: &str = "applicationset-controller";
 
 /// The parts of an Argo CD that our files name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgoCd {
     /// The Deployment of the repo-server.
     pub repo_server: String,
+    /// The image of its container.
+    pub image: Option<String>,
     /// The Deployment of the UI and API.
     pub server: String,
     /// Its container: Argo CD's manifests and its chart name it differently.
@@ -25,37 +41,105 @@ pub struct ArgoCd {
     pub application_set_controller: String,
     /// The ArgoCD resource from which an operator creates all this. Changes of the Deployments would be reverted.
     pub resource: Option<String>,
+    /// The components without a known workload, which have the names of Argo CD's own manifests here.
+    pub unknown: Vec<(&'static str, Unknown)>,
+}
+
+/// The reason why the workload of a component is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// No workload is this component.
+    Missing,
+    /// Several workloads could be this component.
+    Ambiguous(Vec<String>),
+    /// The component has a workload, and none of its containers is known to run it.
+    Container {
+        /// The name of the workload.
+        workload: String,
+        /// The names of its containers.
+        containers: Vec<String>,
+    },
 }
 
 impl Default for ArgoCd {
     /// Returns the names of Argo CD's own manifests.
     fn default() -> Self {
-        let name = |component: &str| format!("argocd-{component}");
         Self {
-            repo_server: name("repo-server"),
-            server: name("server"),
-            server_container: name("server"),
-            application_controller: name("application-controller"),
-            application_set_controller: name("applicationset-controller"),
+            repo_server: program(REPO_SERVER),
+            image: None,
+            server: program(SERVER),
+            server_container: program(SERVER),
+            application_controller: program(APPLICATION_CONTROLLER),
+            application_set_controller: program(APPLICATION_SET_CONTROLLER),
             resource: None,
+            unknown: Vec::new(),
         }
     }
 }
 
-/// Finds a component of Argo CD among workloads: by the name in its own manifests, by its labels, or by the names of operators
-/// and charts.
+/// Returns the name of a component's program, which is also the name of its workload in Argo CD's own manifests.
+fn program(component: &str) -> String {
+    format!("argocd-{component}")
+}
+
+/// Finds a component of Argo CD among workloads: by the name in its own manifests, by its labels, or by the program that it runs.
+/// The end of a name shows nothing: `argocd-repo-server` is no `server`.
+///
+/// # Errors
+/// Returns the names of the workloads if several could be the component.
+pub(super) fn find_component<'v>(all: &'v [Json], component: &str) -> Result<Option<&'v Json>, Vec<String>> {
+    let program = program(component);
+    let is_labelled = |workload: &Json| {
+        let labels = &workload["metadata"]["labels"];
+        labels[COMPONENT] == component && labels[PART_OF] == "argocd"
+    };
+    let runs_it = |workload: &Json| containers(workload).any(|container| runs(container, &program));
+    // A controller may be either.
+    let can_be_it = |workload: &&Json| workload["kind"] != "StatefulSet" || ![REPO_SERVER, SERVER].contains(&component);
+    if let Some(workload) = all.iter().filter(can_be_it).find(|it| name_of(it) == program) {
+        return Ok(Some(workload));
+    }
+    let signs: [&dyn Fn(&Json) -> bool; 2] = [&is_labelled, &runs_it];
+    for is_it in signs {
+        let found: Vec<&Json> = all.iter().filter(can_be_it).filter(|it| is_it(it)).collect();
+        match found[..] {
+            [] => {}
+            [one] => return Ok(Some(one)),
+            _ => return Err(found.into_iter().map(|it| name_of(it).to_owned()).collect()),
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the workload of a component, if exactly one is known.
 #[must_use]
 pub fn component_of<'v>(all: &'v [Json], component: &str) -> Option<&'v Json> {
-    let find = |is_it: &dyn Fn(&Json) -> bool| all.iter().find(|it| is_it(it));
-    named(all, &format!("argocd-{component}"))
-        .or_else(|| find(&|it| it["metadata"]["labels"][COMPONENT] == component))
-        .or_else(|| find(&|it| name_of(it).is_some_and(|name| name.ends_with(&format!("-{component}")))))
+    find_component(all, component).ok().flatten()
+}
+
+/// Returns the container of a workload that runs a component: by its command, by its name, or because the workload has no other. A
+/// service mesh or a user may have added others.
+fn container_of<'v>(workload: &'v Json, component: &str) -> Option<&'v Json> {
+    let program = program(component);
+    let only = |is_it: &dyn Fn(&Json) -> bool| {
+        let mut found = containers(workload).filter(|container| is_it(container));
+        found.next().filter(|_| found.next().is_none())
+    };
+    only(&|it| runs(it, &program))
+        .or_else(|| only(&|it| it["name"] == program.as_str() || it["name"] == component))
+        .or_else(|| only(&|it| it["name"] != SIDECAR))
+}
+
+/// Returns the containers of a workload.
+pub(super) fn containers(workload: &Json) -> impl Iterator<Item = &Json> {
+    let containers = workload["spec"]["template"]["spec"]["containers"].as_array();
+    containers.into_iter().flatten()
 }
 
 /// Returns the workload of that name.
 #[must_use]
 pub fn named<'v>(all: &'v [Json], name: &str) -> Option<&'v Json> {
-    all.iter().find(|it| name_of(it) == Some(name))
+    all.iter().find(|it| name_of(it) == name)
 }
 
 /// Returns the command of a container and its arguments.
@@ -66,42 +150,154 @@ pub fn arguments(container: &Json) -> impl Iterator<Item = &str> {
     lists.flatten().filter_map(Json::as_str)
 }
 
-fn name_of(workload: &Json) -> Option<&str> {
-    workload["metadata"]["name"].as_str()
+/// Returns true if the command of a container names the program, also in the script of a shell. The value of a flag is no program.
+fn runs(container: &Json, program: &str) -> bool {
+    let words: Vec<&str> = arguments(container).flat_map(str::split_whitespace).collect();
+    let is_program = |(at, word): (usize, &&str)| {
+        let is_value = at.checked_sub(1).is_some_and(|before| words[before].starts_with("--"));
+        !is_value && word.rsplit('/').next() == Some(program)
+    };
+    words.iter().enumerate().any(is_program)
+}
+
+fn name_of(workload: &Json) -> &str {
+    workload["metadata"]["name"].as_str().unwrap_or_default()
 }
 
 impl ArgoCd {
-    /// Finds the names among the Deployments and StatefulSets of Argo CD's namespace. Parts that do not exist keep the names of
-    /// Argo CD's own manifests.
+    /// Finds the names among the Deployments and StatefulSets of Argo CD's namespace.
     #[must_use]
     pub fn among(workloads: &[Json]) -> Self {
-        let shipped = Self::default();
-        let found = |component| component_of(workloads, component);
-        let name = |component, otherwise: String| {
-            let name = found(component).and_then(name_of);
-            name.map_or(otherwise, str::to_owned)
+        let mut argo_cd = Self::default();
+        let mut unknown = Vec::new();
+        let mut find = |component| match find_component(workloads, component) {
+            Ok(Some(workload)) => Some(workload),
+            Ok(None) => {
+                unknown.push((component, Unknown::Missing));
+                None
+            }
+            Err(names) => {
+                unknown.push((component, Unknown::Ambiguous(names)));
+                None
+            }
         };
-        let account = |component, otherwise: String| {
-            let pod = found(component).map(|it| &it["spec"]["template"]["spec"]);
-            let account = pod.and_then(|pod| pod["serviceAccountName"].as_str());
-            account.map_or(otherwise, str::to_owned)
+        // Pods without a ServiceAccount have the one of their namespace.
+        let account = |workload: &Json| {
+            let account = workload["spec"]["template"]["spec"]["serviceAccountName"].as_str();
+            account.unwrap_or("default").to_owned()
         };
-        let containers = found("server").and_then(|it| it["spec"]["template"]["spec"]["containers"].as_array());
-        let mut containers = containers.into_iter().flatten().filter_map(|it| it["name"].as_str());
-        let first = containers.next().unwrap_or(&shipped.server_container);
-        // A sidecar may come first.
-        let own = containers.find(|name| *name == shipped.server_container);
-        let server_container = own.unwrap_or(first).to_owned();
-        let owners = found("repo-server").and_then(|it| it["metadata"]["ownerReferences"].as_array());
-        let owner = owners.into_iter().flatten().find(|it| it["kind"] == "ArgoCD");
-        Self {
-            repo_server: name("repo-server", shipped.repo_server),
-            server: name("server", shipped.server),
-            server_container,
-            application_controller: account("application-controller", shipped.application_controller),
-            application_set_controller: account("applicationset-controller", shipped.application_set_controller),
-            resource: owner.and_then(|it| it["name"].as_str()).map(str::to_owned),
+        let repo_server = find(REPO_SERVER);
+        let server = find(SERVER);
+        if let Some(workload) = find(APPLICATION_CONTROLLER) {
+            argo_cd.application_controller = account(workload);
         }
+        if let Some(workload) = find(APPLICATION_SET_CONTROLLER) {
+            argo_cd.application_set_controller = account(workload);
+        }
+        if let Some(workload) = repo_server {
+            name_of(workload).clone_into(&mut argo_cd.repo_server);
+            let container = container_of(workload, REPO_SERVER);
+            argo_cd.image = container.and_then(|it| it["image"].as_str()).map(str::to_owned);
+            let owners = workload["metadata"]["ownerReferences"].as_array();
+            let owner = owners.into_iter().flatten().find(|it| it["kind"] == "ArgoCD");
+            argo_cd.resource = owner.map(|it| it["name"].as_str().unwrap_or_default().to_owned());
+        }
+        if let Some(workload) = server {
+            name_of(workload).clone_into(&mut argo_cd.server);
+            match container_of(workload, SERVER).and_then(|it| it["name"].as_str()) {
+                Some(name) => name.clone_into(&mut argo_cd.server_container),
+                None => unknown.push((
+                    SERVER,
+                    Unknown::Container {
+                        workload: name_of(workload).to_owned(),
+                        containers: containers(workload)
+                            .filter_map(|it| it["name"].as_str().map(str::to_owned))
+                            .collect(),
+                    },
+                )),
+            }
+        }
+        argo_cd.unknown = unknown;
+        argo_cd
+    }
+
+    /// Gives workloads the containers and volumes of the ArgoCD resource, from which the operator has yet to create them.
+    pub fn reconcile(&self, workloads: &mut [Json], resource: &Json) {
+        const OURS: &str = "argocd-ocm-cmp";
+        let is_ours = |it: &Json| it["name"].as_str().is_some_and(|name| name.starts_with(OURS));
+        for (name, part) in [(&self.repo_server, "repo"), (&self.server, "server")] {
+            let Some(workload) = workloads.iter_mut().find(|it| name_of(it) == name) else {
+                continue;
+            };
+            workload["metadata"]["managedFields"] = resource["metadata"]["managedFields"].clone();
+            let pod = &mut workload["spec"]["template"]["spec"];
+            for (list, field) in [("containers", "sidecarContainers"), ("volumes", "volumes")] {
+                let mut items = pod[list].as_array().cloned().unwrap_or_default();
+                items.retain(|item| !is_ours(item));
+                let desired = resource["spec"][part][field].as_array();
+                items.extend(desired.into_iter().flatten().filter(|item| is_ours(item)).cloned());
+                pod[list] = items.into();
+            }
+        }
+    }
+
+    /// Returns the reason why the workload of a component is not known, if it is not.
+    #[must_use]
+    pub fn why_unknown(&self, component: &str) -> Option<&Unknown> {
+        let mut unknown = self.unknown.iter();
+        unknown.find(|(name, _)| *name == component).map(|(_, why)| why)
+    }
+
+    /// Returns an error for each feature whose target on the hub is not known.
+    #[must_use]
+    pub fn target_problems(&self, features: &BTreeSet<Feature>, namespace: &str) -> Vec<String> {
+        const COMPONENTS: usize = 4;
+        let is_missing = |(_, why): &(_, Unknown)| *why == Unknown::Missing;
+        // The other messages about this namespace name what does not exist there.
+        if self.unknown.len() == COMPONENTS && self.unknown.iter().all(is_missing) {
+            let needs_account = |it: &Feature| matches!(it, Feature::ApplicationSet | Feature::ArgocdRbac);
+            let problem = format!(
+                "Namespace {namespace} has no Argo CD: install Argo CD first, or pass its namespace with --namespace"
+            );
+            return features
+                .iter()
+                .any(needs_account)
+                .then_some(problem)
+                .into_iter()
+                .collect();
+        }
+        let mut problems = Vec::new();
+        for feature in features {
+            let Some((component, why)) = feature.component().and_then(|it| Some((it, self.why_unknown(it)?))) else {
+                continue;
+            };
+            let program = program(component);
+            let problem = match why {
+                // It works without the pages of Argo CD.
+                Unknown::Missing if *feature == Feature::ArgocdAgent => continue,
+                // The resource has one field for the mounts of its container.
+                Unknown::Container { .. } if self.resource.is_some() => continue,
+                Unknown::Missing => {
+                    format!(
+                        "Namespace {namespace}: this Argo CD has no {program}: omit {}",
+                        feature.name()
+                    )
+                }
+                Unknown::Ambiguous(names) => format!(
+                    "Namespace {namespace}: {} could each be {program}: keep the labels {COMPONENT}={component} and {PART_OF}=argocd on \
+                     only one of them",
+                    names.join(" and ")
+                ),
+                Unknown::Container { workload, containers } => format!(
+                    "Deployment {namespace}/{workload}: none of its containers {} is known to run {program}: name that container {program}",
+                    containers.join(", ")
+                ),
+            };
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        problems
     }
 
     /// Replaces the names of Argo CD's own manifests in an object of our files: in an addition and its containers, and in the
@@ -145,7 +341,8 @@ impl ArgoCd {
             return objects;
         }
         let mut spec = Value::Map(Map::of([]));
-        for addition in additions {
+        let is_missing = |it: &Object| it.name() == self.server && self.why_unknown(SERVER) == Some(&Unknown::Missing);
+        for addition in additions.into_iter().filter(|it| !is_missing(it)) {
             let part = if addition.name() == CONFIG_MAP {
                 data("extraConfig", addition)
             } else if addition.name() == CMD_PARAMS {
@@ -227,7 +424,7 @@ fn take(value: &mut Value<'static>, path: &[&str]) -> Option<Value<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{InstallOptions, objects};
+    use crate::install::{InstallOptions, Installed, objects};
     use serde_json::json;
 
     fn workload(name: &str, component: &str, account: &str) -> Json {
@@ -266,14 +463,19 @@ mod tests {
 
     #[test]
     fn parts_are_found_under_the_names_of_charts_and_operators() {
-        assert_eq!(ArgoCd::among(&[]), ArgoCd::default());
+        let nothing = ArgoCd::among(&[]);
+        assert_eq!(nothing.unknown.len(), 4);
+        assert_eq!(
+            ArgoCd {
+                unknown: Vec::new(),
+                ..nothing
+            },
+            ArgoCd::default()
+        );
         let found = ArgoCd::among(&chart());
         assert_eq!(found.repo_server, "cd-argocd-repo-server");
         assert_eq!(found.server, "cd-argocd-server");
         assert_eq!(found.server_container, "server");
-        let mut meshed = chart();
-        meshed[1]["spec"]["template"]["spec"]["containers"] = json!([{"name": "proxy"}, {"name": "argocd-server"}]);
-        assert_eq!(ArgoCd::among(&meshed).server_container, "argocd-server");
         assert_eq!(found.application_set_controller, "cd-sets");
         assert_eq!(found.resource, None);
         let mut own = chart();
@@ -283,8 +485,142 @@ mod tests {
             "argocd-repo-server",
             "Argo CD's own name wins"
         );
-        let unlabeled = json!({"metadata": {"name": "openshift-gitops-repo-server"}});
+        let unlabeled = program_of(
+            "openshift-gitops-repo-server",
+            json!(["uid_entrypoint.sh", "argocd-repo-server"]),
+        );
         assert_eq!(ArgoCd::among(&[unlabeled]).repo_server, "openshift-gitops-repo-server");
+    }
+
+    /// Returns a workload without labels whose only container has this command.
+    fn program_of(name: &str, command: Json) -> Json {
+        let container = json!({"name": "main", "image": "example.com/argocd:v1", "command": command});
+        json!({"metadata": {"name": name}, "spec": {"template": {"spec": {"containers": [container]}}}})
+    }
+
+    fn problems(workloads: &[Json], features: &[Feature]) -> Vec<String> {
+        ArgoCd::among(workloads).target_problems(&features.iter().copied().collect(), "cd")
+    }
+
+    #[test]
+    fn refuses_a_feature_whose_component_is_missing() {
+        let core = [
+            workload("argocd-repo-server", "repo-server", "repo"),
+            workload("argocd-application-controller", "application-controller", "app"),
+        ];
+        let found = ArgoCd::among(&core);
+        assert_eq!(found.repo_server, "argocd-repo-server");
+        assert_eq!(
+            found.why_unknown(SERVER),
+            Some(&Unknown::Missing),
+            "the repo-server is no server"
+        );
+        assert_eq!(
+            problems(&core, &[Feature::Plugin, Feature::ArgocdRbac, Feature::ArgocdAgent]),
+            [""; 0]
+        );
+        assert_eq!(
+            problems(&core, &[Feature::ApplicationSet, Feature::Ui]),
+            [
+                "Namespace cd: this Argo CD has no argocd-applicationset-controller: omit applicationset",
+                "Namespace cd: this Argo CD has no argocd-server: omit ui"
+            ]
+        );
+        assert_eq!(
+            problems(&[], &[Feature::Plugin, Feature::Ui]),
+            [""; 0],
+            "their objects are reported"
+        );
+        assert_eq!(
+            problems(&[], &[Feature::ArgocdRbac]),
+            ["Namespace cd has no Argo CD: install Argo CD first, or pass its namespace with --namespace"]
+        );
+    }
+
+    #[test]
+    fn components_of_other_projects_are_not_argo_cds() {
+        let mut workflows = workload("argo-workflows-server", "server", "x");
+        workflows["metadata"]["labels"][PART_OF] = json!("argo-workflows");
+        let notifications = program_of(
+            "notifications",
+            json!(["x", "--argocd-repo-server", "argocd-repo-server"]),
+        );
+        let mut store = workload("argocd-server", "server", "x");
+        store["kind"] = json!("StatefulSet");
+        let found = ArgoCd::among(&[workflows, notifications, store]);
+        assert_eq!(found.unknown.len(), 4, "{:?}", found.unknown);
+    }
+
+    #[test]
+    fn refuses_to_choose_among_several_workloads() {
+        let two = [
+            program_of(
+                "blue-server",
+                json!(["sh", "-c", "/usr/local/bin/argocd-server --insecure"]),
+            ),
+            program_of("green-server", json!(["argocd-server"])),
+            workload("argocd-repo-server", "repo-server", "repo"),
+        ];
+        let problem = "Namespace cd: blue-server and green-server could each be argocd-server: keep the labels \
+                       app.kubernetes.io/component=server and app.kubernetes.io/part-of=argocd on only one of them";
+        for feature in [Feature::Ui, Feature::ArgocdAgent] {
+            assert_eq!(problems(&two, &[feature]), [problem]);
+        }
+        assert_eq!(problems(&two, &[Feature::Plugin]), [""; 0]);
+        let mut labelled = two;
+        labelled[1]["metadata"]["labels"] = json!({COMPONENT: "server", PART_OF: "argocd"});
+        assert_eq!(ArgoCd::among(&labelled).server, "green-server", "the remedy");
+        assert_eq!(problems(&labelled, &[Feature::Ui]), [""; 0]);
+    }
+
+    #[test]
+    fn finds_the_container_that_runs_a_component() {
+        let server = |containers: Json| {
+            let mut chart = chart();
+            chart[1]["spec"]["template"]["spec"]["containers"] = containers;
+            chart
+        };
+        let proxy = || json!({"name": "istio-proxy", "args": ["proxy", "sidecar"]});
+        for (containers, expected) in [
+            (json!([proxy(), {"name": "argocd-server"}]), "argocd-server"),
+            (json!([proxy(), {"name": "server"}]), "server"),
+            (
+                json!([proxy(), {"name": "api", "args": ["/usr/local/bin/argocd-server"]}]),
+                "api",
+            ),
+            (
+                json!([{"name": "server"}, {"name": "api", "args": ["/usr/local/bin/argocd-server"]}]),
+                "api",
+            ),
+            (json!([{"name": "only"}]), "only"),
+        ] {
+            assert_eq!(ArgoCd::among(&server(containers)).server_container, expected);
+        }
+        let unknown = server(json!([proxy(), {"name": "api"}]));
+        assert_eq!(
+            problems(&unknown, &[Feature::Ui]),
+            [
+                "Deployment cd/cd-argocd-server: none of its containers istio-proxy, api is known to run argocd-server: name that \
+                 container argocd-server"
+            ]
+        );
+        let mut renders = chart();
+        renders[0]["spec"]["template"]["spec"]["containers"] =
+            json!([proxy(), {"name": SIDECAR}, {"name": "repo-server", "image": "example.com/argocd:v1"}]);
+        assert_eq!(ArgoCd::among(&renders).image.as_deref(), Some("example.com/argocd:v1"));
+    }
+
+    #[test]
+    fn one_workload_of_two_components_gets_one_object() {
+        let both = ArgoCd {
+            server: "all-in-one".to_owned(),
+            repo_server: "all-in-one".to_owned(),
+            ..ArgoCd::default()
+        };
+        let all = installed(both);
+        let found: Vec<_> = all.iter().filter(|it| it.name() == "all-in-one").collect();
+        let [one] = found[..] else { panic!("{found:?}") };
+        assert!(one.json().contains("argocd-ocm-cmp-tools") && one.json().contains("argocd-ocm-cmp-ui"));
     }
 
     #[test]
@@ -313,6 +649,35 @@ mod tests {
             .iter()
             .find(|it| it.kind() == "RoleBinding" && it.name() == "argocd-ocm-cmp-placement");
         assert!(binding.expect("the binding").json().contains(r#""name":"cd-sets""#));
+    }
+
+    /// Between two installations, the operator may not have reconciled yet.
+    #[test]
+    fn features_in_the_resource_of_an_operator_are_installed() {
+        let mut workloads = chart();
+        workloads[0]["metadata"]["ownerReferences"] = json!([{"kind": "ArgoCD", "name": "cd"}]);
+        let argo_cd = ArgoCd::among(&workloads);
+        let all = installed(argo_cd.clone());
+        let resource = all.iter().find(|it| it.is_argo_cd()).expect("the resource");
+        let resource: Json = serde_json::from_str(&resource.json()).expect("JSON");
+        let features = |workloads: &[Json]| Installed::among(workloads, None, &argo_cd).features;
+        assert_eq!(features(&workloads), BTreeSet::new());
+        for _ in 0..2 {
+            argo_cd.reconcile(&mut workloads, &resource);
+            assert_eq!(features(&workloads), BTreeSet::from([Feature::Plugin, Feature::Ui]));
+        }
+        assert_eq!(
+            workloads[0]["spec"]["template"]["spec"]["containers"]
+                .as_array()
+                .map(Vec::len),
+            Some(2)
+        );
+        argo_cd.reconcile(&mut workloads, &json!({}));
+        assert_eq!(
+            features(&workloads),
+            BTreeSet::new(),
+            "they were removed from the resource"
+        );
     }
 
     #[test]

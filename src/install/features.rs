@@ -1,5 +1,6 @@
 //! The features that can be installed by name, and their files.
 
+use super::argo_cd::{APPLICATION_CONTROLLER, APPLICATION_SET_CONTROLLER, REPO_SERVER, SERVER};
 use crate::embedded::{
     ADMISSION_POLICY, AGENT_ADMISSION, APPSET_PLACEMENT, ARGOCD_ADDON, ARGOCD_CM, ARGOCD_RBAC, CM_PLUGIN,
     DEPLOY_ARGOCD_AGENT, DEPLOY_CLUSTER_SECRETS, DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER, DEPLOY_POLICY,
@@ -85,6 +86,29 @@ impl Feature {
             | Self::Controller
             | Self::AgentAdmission
             | Self::Ui => &[],
+        }
+    }
+
+    /// Returns the name of the feature, as in `--features`.
+    pub(super) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or(String::new(), |value| value.get_name().to_owned())
+    }
+
+    /// Returns the component of Argo CD that the feature extends.
+    pub(super) fn component(self) -> Option<&'static str> {
+        match self {
+            Self::Plugin | Self::Policy => Some(REPO_SERVER),
+            Self::ApplicationSet => Some(APPLICATION_SET_CONTROLLER),
+            Self::ArgocdRbac => Some(APPLICATION_CONTROLLER),
+            Self::ArgocdAgent | Self::Ui => Some(SERVER),
+            Self::Project
+            | Self::Controller
+            | Self::Pull
+            | Self::ArgocdAddOn
+            | Self::ClusterSecrets
+            | Self::Report
+            | Self::GitOpsCluster => None,
         }
     }
 

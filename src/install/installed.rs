@@ -1,51 +1,67 @@
 //! The features of an installation that share an object with other features: whoever applies the object for one feature must keep
 //! the fields of the others, because the API server removes the fields that their manager no longer applies.
 
+use super::argo_cd::{SIDECAR, containers};
 use super::features::Feature;
 use super::settings::{CONTROLLER, CONTROLLERS, DIALECT};
-use super::{ArgoCd, named};
+use super::{ArgoCd, MANAGER, named};
 use clap::ValueEnum;
 use controller::pull::Dialect;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The names of what the features `plugin` and `ui` add to the Pods of Argo CD.
-const SIDECAR: &str = "argocd-ocm-cmp";
+/// The volume that the feature `ui` adds to the Pods of argocd-server.
 const EXTENSION: &str = "argocd-ocm-cmp-ui";
 
-/// The features of an installation, as far as they share objects.
+/// The container of the controller.
+const CONTAINER: &str = "controller";
+
+/// An installation, as far as another one must keep it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Installed {
-    /// The features.
+    /// The features that share objects.
     pub features: BTreeSet<Feature>,
     /// The dialect of the pull model, unless it is the default.
     pub pull_dialect: Option<Dialect>,
+    /// The image of the controller.
+    pub controller_image: Option<String>,
+    /// The image of the sidecar.
+    pub sidecar_image: Option<String>,
+    /// The image pull secrets that our field manager has set.
+    pub image_pull_secrets: Vec<String>,
 }
 
 impl Installed {
-    /// Reads the installation from the Deployments of Argo CD's namespace.
+    /// Reads the installation from the workloads of Argo CD's namespace, and from the ConfigMap with the controller's settings, if it
+    /// exists: kubectl installs the settings there, and the environment in the Deployment overrides them.
     #[must_use]
-    pub fn among(workloads: &[Value], argo_cd: &ArgoCd) -> Self {
-        let pod = |name: &str| named(workloads, name).map(|it| &it["spec"]["template"]["spec"]);
-        let has = |name: &str, list: &str, entry: &str| {
-            let entries = pod(name).and_then(|pod| pod[list].as_array());
-            entries.into_iter().flatten().any(|it| it["name"] == entry)
+    pub fn among(workloads: &[Value], settings: Option<&Value>, argo_cd: &ArgoCd) -> Self {
+        let repo_server = named(workloads, &argo_cd.repo_server);
+        let server = named(workloads, &argo_cd.server);
+        let controller = named(workloads, CONTROLLER);
+        let container = |workload: Option<&Value>, name: &str| {
+            let found = workload.into_iter().flat_map(containers).find(|it| it["name"] == name);
+            found.cloned()
         };
+        let image = |container: &Option<Value>| container.as_ref()?["image"].as_str().map(str::to_owned);
         let mut features = BTreeSet::new();
-        if has(&argo_cd.repo_server, "containers", SIDECAR) {
+        let sidecar = container(repo_server, SIDECAR);
+        if sidecar.is_some() {
             features.insert(Feature::Plugin);
         }
-        if has(&argo_cd.server, "volumes", EXTENSION) {
+        let volumes = server.and_then(|it| it["spec"]["template"]["spec"]["volumes"].as_array());
+        if volumes.into_iter().flatten().any(|it| it["name"] == EXTENSION) {
             features.insert(Feature::Ui);
         }
-        let env = pod(CONTROLLER).map(|pod| &pod["containers"][0]["env"]);
-        let variable = |name: &str| {
-            let mut variables = env?.as_array()?.iter();
-            variables.find(|it| it["name"] == name)?["value"].as_str()
+        let program = container(controller, CONTAINER);
+        let setting = |name: &str| {
+            let mut env = program.as_ref()?["env"].as_array().into_iter().flatten();
+            let own = env.find(|it| it["name"] == name).and_then(|it| it["value"].as_str());
+            own.or_else(|| settings?["data"][name].as_str())
         };
-        if env.is_some() {
+        if controller.is_some() {
             features.insert(Feature::Controller);
-            let controllers: Vec<&str> = variable(CONTROLLERS)
+            let controllers: Vec<&str> = setting(CONTROLLERS)
                 .unwrap_or_default()
                 .split(',')
                 .map(str::trim)
@@ -55,9 +71,32 @@ impl Installed {
         }
         Self {
             features,
-            pull_dialect: variable(DIALECT).and_then(|name| Dialect::from_str(name, false).ok()),
+            pull_dialect: setting(DIALECT)
+                .and_then(|name| Dialect::from_str(name, false).ok())
+                .filter(|dialect| *dialect != Dialect::default()),
+            controller_image: image(&program),
+            sidecar_image: image(&sidecar),
+            image_pull_secrets: [controller, repo_server]
+                .into_iter()
+                .flatten()
+                .map(own_pull_secrets)
+                .find(|names| !names.is_empty())
+                .unwrap_or_default(),
         }
     }
+}
+
+/// Returns the image pull secrets of a workload that our field manager has set.
+fn own_pull_secrets(workload: &Value) -> Vec<String> {
+    let entries = workload["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let ours = entries.filter(|it| it["manager"] == MANAGER && it["operation"] == "Apply");
+    let fields =
+        ours.filter_map(|it| it["fieldsV1"]["f:spec"]["f:template"]["f:spec"]["f:imagePullSecrets"].as_object());
+    let keys = fields.flat_map(serde_json::Map::keys);
+    let names = keys.filter_map(|key| serde_json::from_str::<Value>(key.strip_prefix("k:")?).ok());
+    names
+        .filter_map(|key| key["name"].as_str().map(str::to_owned))
+        .collect()
 }
 
 #[cfg(test)]
@@ -92,19 +131,59 @@ mod tests {
             Feature::Ui,
         ];
         for feature in shares {
-            let installed = Installed::among(&deployments(&[feature], Dialect::default()), &ArgoCd::default());
+            let installed = Installed::among(&deployments(&[feature], Dialect::default()), None, &ArgoCd::default());
             let mut expected = with_implied([feature]);
             expected.remove(&Feature::Policy);
             assert_eq!(installed.features, expected, "{feature:?}");
             assert_eq!(installed.pull_dialect, None);
         }
         let of_acm = deployments(&[Feature::Pull], Dialect::Acm);
-        let installed = Installed::among(&of_acm, &ArgoCd::default());
+        let installed = Installed::among(&of_acm, None, &ArgoCd::default());
         assert_eq!(installed.pull_dialect, Some(Dialect::Acm));
+    }
+
+    /// kubectl installs the list of controllers as a ConfigMap; the environment is only in Deployments of `install`.
+    #[test]
+    fn finds_controllers_that_kubectl_installed() {
+        let deployments = deployments(&[Feature::Controller], Dialect::default());
+        let settings = serde_json::json!({"data": {CONTROLLERS: "application-status, pull,report", DIALECT: "acm"}});
+        let installed = Installed::among(&deployments, Some(&settings), &ArgoCd::default());
+        assert_eq!(installed.features, BTreeSet::from([Feature::Controller, Feature::Pull]));
+        assert_eq!(installed.pull_dialect, Some(Dialect::Acm));
+        let mut meshed = deployments.clone();
+        let containers = &mut meshed[0]["spec"]["template"]["spec"]["containers"];
+        containers
+            .as_array_mut()
+            .expect("containers")
+            .insert(0, serde_json::json!({"name": "istio-proxy"}));
+        let env = serde_json::json!([{"name": CONTROLLERS, "value": "application-status,gitopscluster"}]);
+        containers[1]["env"] = env;
+        let installed = Installed::among(&meshed, Some(&settings), &ArgoCd::default());
+        let expected = BTreeSet::from([Feature::Controller, Feature::GitOpsCluster]);
+        assert_eq!(installed.features, expected, "the environment overrides the ConfigMap");
+    }
+
+    #[test]
+    fn finds_images_and_the_own_pull_secrets() {
+        let mut deployments = deployments(&[Feature::Plugin, Feature::Controller], Dialect::default());
+        let installed = Installed::among(&deployments, None, &ArgoCd::default());
+        assert_eq!(installed.controller_image.as_deref(), Some(crate::install::IMAGE));
+        assert_eq!(installed.sidecar_image, installed.controller_image);
+        assert_eq!(installed.image_pull_secrets, [""; 0]);
+        let secrets = |name: &str| {
+            let secret = serde_json::json!({(format!("k:{{\"name\":\"{name}\"}}")): {}});
+            serde_json::json!({"f:spec": {"f:template": {"f:spec": {"f:imagePullSecrets": secret}}}})
+        };
+        deployments[0]["metadata"]["managedFields"] = serde_json::json!([
+            {"manager": "helm", "operation": "Apply", "fieldsV1": secrets("theirs")},
+            {"manager": MANAGER, "operation": "Apply", "fieldsV1": secrets("ours")},
+        ]);
+        let installed = Installed::among(&deployments, None, &ArgoCd::default());
+        assert_eq!(installed.image_pull_secrets, ["ours"]);
     }
 
     #[test]
     fn new_hub_has_no_features() {
-        assert_eq!(Installed::among(&[], &ArgoCd::default()), Installed::default());
+        assert_eq!(Installed::among(&[], None, &ArgoCd::default()), Installed::default());
     }
 }

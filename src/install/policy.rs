@@ -1,5 +1,6 @@
 //! The policy of the sidecar: kept by an existing installation, and set by a new one.
 
+use super::argo_cd::SIDECAR;
 use super::{MANAGER, POLICY_MANAGER, read};
 use crate::embedded::POLICY_CM;
 use generate::policy;
@@ -10,9 +11,6 @@ pub const POLICY: &str = policy::CONFIG_MAP;
 
 /// The only key of the ConfigMap.
 pub const POLICY_KEY: &str = policy::CONFIG_MAP_KEY;
-
-/// The container that deploy_cmp.yaml adds.
-const SIDECAR: &str = "argocd-ocm-cmp";
 
 /// The variable that names the policy, and its value in deploy/deploy_policy.yaml.
 const VARIABLE: (&str, &str) = ("ARGOCD_OCM_CMP_POLICY_FILE", policy::MOUNTED);

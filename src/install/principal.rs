@@ -1,5 +1,6 @@
 //! The principal of argocd-agent on a hub: ours, or one that was there before, whose settings are checked.
 
+use super::argo_cd::containers;
 use super::removal::is_ours;
 use super::{Object, arguments};
 use serde_json::Value;
@@ -125,9 +126,12 @@ pub fn unknown_redis<'v>(cmd_params: Option<&'v Value>, params: Option<&Value>) 
     (!is_proxy && !redis.is_empty() && redis != known.unwrap_or(DEFAULT)).then_some(redis)
 }
 
-/// Returns the value of a setting in the first container. As in argocd-agent, a flag wins over the environment.
+/// Returns the value of a setting in the container of the principal; other containers have other commands. As in argocd-agent, a flag wins over the environment.
 fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &Setting) -> Option<&'v str> {
-    let container = &principal["spec"]["template"]["spec"]["containers"][0];
+    let is_principal = |container: &&Value| arguments(container).any(|word| word == "principal");
+    let container = containers(principal)
+        .find(is_principal)
+        .or(containers(principal).next())?;
     let arguments: Vec<&str> = arguments(container).collect();
     let flag = arguments.iter().enumerate().find_map(|(at, argument)| {
         match argument.strip_prefix(setting.flag)?.strip_prefix('=') {

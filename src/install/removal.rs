@@ -2,6 +2,7 @@
 
 use super::{MANAGER, Object, POLICY_MANAGER};
 use controller::pull;
+use manifest::value::Value as Manifest;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
 use serde_json::Value;
 
@@ -23,6 +24,25 @@ pub fn is_ours(object: &Object, live: &Value) -> bool {
     let described = spec.and_then(|spec| spec.get("description")?.as_str());
     let is_described = described.is_some() && live["spec"]["description"].as_str() == described;
     is_described || our_managers(live).next().is_some()
+}
+
+/// Returns one of Argo CD's workloads as an object to which our field managers have added; `None` for others, and for those that we
+/// have installed.
+#[must_use]
+pub fn addition_to(live: &Value) -> Option<Object> {
+    const NAMES: [&str; 2] = ["argocd-ocm-cmp", "argocd-ocm-cmp-controller"];
+    let metadata = &live["metadata"];
+    let is_installed = metadata["labels"]["app.kubernetes.io/name"]
+        .as_str()
+        .is_some_and(|it| NAMES.contains(&it));
+    our_managers(live).next().filter(|_| !is_installed)?;
+    let text = |value: &Value| Manifest::text(value.as_str().unwrap_or_default());
+    let names = ["name", "namespace"].map(|key| (key, text(&metadata[key])));
+    Some(Object::addition(Manifest::map([
+        ("apiVersion", Manifest::text("apps/v1")),
+        ("kind", text(&live["kind"])),
+        ("metadata", Manifest::map(names)),
+    ])))
 }
 
 /// Returns the field managers of ours that have applied an object, the one that adds to the other's fields first.

@@ -1,7 +1,7 @@
 //! Applies flags to our files.
 
 use super::{
-    AGENT_IMAGE, ARGOCD_IMAGE, Feature, IMAGE, InstallOptions, Object, POLICY, POLICY_KEY, PolicySource,
+    AGENT_IMAGE, ARGOCD_IMAGE, Feature, IMAGE, InstallImages, InstallOptions, Object, POLICY, POLICY_KEY, PolicySource,
     SHIPPED_NAMESPACE,
 };
 use crate::embedded::ARGOCD_ADDON as ADDON_FILE;
@@ -9,10 +9,11 @@ use clap::ValueEnum;
 use controller::LEASE;
 use controller::pull::Dialect;
 use manifest::value::{Map, Value};
+use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
 /// The name of the controller's Deployment and of the ConfigMap with its settings, which is also the name of its Lease.
-pub(super) const CONTROLLER: &str = LEASE;
+pub const CONTROLLER: &str = LEASE;
 
 /// The path of the Pod spec in a Deployment.
 const POD: &[&str] = &["spec", "template", "spec"];
@@ -27,6 +28,18 @@ pub(super) const CONTROLLERS: &str = "ARGOCD_OCM_CMP_CONTROLLERS";
 /// The setting with the conventions of the pull model.
 pub(super) const DIALECT: &str = "ARGOCD_OCM_CMP_PULL_DIALECT";
 
+/// The start of the names of our settings.
+const PREFIX: &str = "ARGOCD_OCM_CMP_";
+
+/// Returns the settings of the administrator in a live ConfigMap.
+pub(super) fn others(live: Option<&Json>) -> Vec<(String, String)> {
+    let data = live.and_then(|live| live["data"].as_object()).into_iter().flatten();
+    let is_other = |name: &str| name.starts_with(PREFIX) && ![CONTROLLERS, DIALECT].contains(&name);
+    data.filter(|(name, _)| is_other(name))
+        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
+
 /// Returns the features that the flags enable.
 pub(super) fn features(options: &InstallOptions) -> impl Iterator<Item = Feature> {
     let has_policy = matches!(options.policy, PolicySource::Text(_) | PolicySource::ConfigMap(_));
@@ -38,7 +51,7 @@ pub(super) fn set(object: &mut Object, options: &InstallOptions, features: &BTre
     let (kind, name) = (object.kind().to_owned(), object.name().to_owned());
     match (kind.as_str(), name.as_str()) {
         ("Deployment", CONTROLLER) => {
-            images(object.value_mut(), options);
+            images(object.value_mut(), options, &options.images.controller);
             if let Some(replicas) = options.replicas {
                 fields(object.value_mut(), &["spec"], |spec| {
                     spec.insert("replicas", Value::Int(replicas.into()));
@@ -51,12 +64,15 @@ pub(super) fn set(object: &mut Object, options: &InstallOptions, features: &BTre
         ("AddOnTemplate", ARGOCD_ADDON_TEMPLATE) => addon_template(object.value_mut(), options),
         ("ClusterManagementAddOn", ARGOCD_ADDON) => default_template(object.value_mut(), options),
         ("Deployment", _) => {
-            images(object.value_mut(), options);
+            images(object.value_mut(), options, &options.images.sidecar);
             if let PolicySource::ConfigMap(name) = &options.policy {
                 mount_policy(object.value_mut(), name);
             }
         }
         ("ConfigMap", CONTROLLER) => fields(object.value_mut(), &["data"], |data| {
+            for (name, value) in &options.settings {
+                data.insert(name.clone(), Value::text(value.as_str()));
+            }
             data.insert(CONTROLLERS, Value::text(controllers(features)));
             data.insert(DIALECT, Value::text(name_of(options.pull_dialect)));
         }),
@@ -83,7 +99,10 @@ fn env(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec<(&'static 
         env.push(("ARGOCD_OCM_CMP_ARGOCD_NAMESPACE", options.namespace.clone()));
     }
     if features.contains(&Feature::ArgocdAgent) {
-        env.push(("ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE", options.image.clone()));
+        env.push((
+            "ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE",
+            options.images.controller.clone(),
+        ));
     }
     if features.contains(&Feature::Pull) && options.pull_dialect != Dialect::default() {
         env.push((DIALECT, name_of(options.pull_dialect)));
@@ -102,9 +121,14 @@ fn name_of(dialect: Dialect) -> String {
     value.map_or(String::new(), |value| value.get_name().to_owned())
 }
 
-/// Sets the images of a Deployment on the hub, and its image pull secrets.
-fn images(deployment: &mut Value<'static>, options: &InstallOptions) {
-    if set_images(deployment, options) && !options.image_pull_secrets.is_empty() {
+/// Sets the images of a Deployment on the hub, and its image pull secrets. `ours` is that of this program.
+fn images(deployment: &mut Value<'static>, options: &InstallOptions, ours: &str) {
+    let InstallImages { tools, agent, .. } = &options.images;
+    if set_images(
+        deployment,
+        &[(IMAGE, ours), (ARGOCD_IMAGE, tools), (AGENT_IMAGE, agent)],
+    ) && !options.image_pull_secrets.is_empty()
+    {
         let secret = |name: &String| Value::map([("name", Value::text(name.as_str()))]);
         let secrets = options.image_pull_secrets.iter().map(secret).collect();
         fields(deployment, POD, |pod| {
@@ -113,18 +137,16 @@ fn images(deployment: &mut Value<'static>, options: &InstallOptions) {
     }
 }
 
-/// Sets the images of a workload, and returns true if it has any of ours.
-fn set_images(workload: &mut Value<'static>, options: &InstallOptions) -> bool {
+/// Replaces the shipped images of a workload, and returns true if it has any of them.
+fn set_images(workload: &mut Value<'static>, images: &[(&str, &str)]) -> bool {
     let mut has_any = false;
     each_container(workload, |container| {
-        let image = match container.get("image").and_then(Value::as_str) {
-            Some(IMAGE) => &options.image,
-            Some(ARGOCD_IMAGE) => &options.argocd_image,
-            Some(AGENT_IMAGE) => &options.agent_image,
-            _ => return,
-        };
-        container.insert("image", Value::text(image.as_str()));
-        has_any = true;
+        let shipped = container.get("image").and_then(Value::as_str);
+        let image = images.iter().find(|(from, _)| shipped == Some(from));
+        if let Some((_, image)) = image {
+            container.insert("image", Value::text(*image));
+            has_any = true;
+        }
     });
     has_any
 }
@@ -137,7 +159,7 @@ fn addon_template(template: &mut Value<'static>, options: &InstallOptions) {
     fields(template, &["spec", "agentSpec", "workload"], |workload| {
         if let Some(Value::List(manifests)) = workload.get_mut("manifests") {
             for manifest in manifests {
-                set_images(manifest, options);
+                set_images(manifest, &[(ARGOCD_IMAGE, &options.images.argocd)]);
             }
         }
     });
@@ -163,12 +185,8 @@ fn default_template(management: &mut Value<'static>, options: &InstallOptions) {
 /// Returns the name of the AddOnTemplate of Argo CD, with a hash of everything that its content depends on: OCM's rollout strategy
 /// applies to a template with another name, and a template that changes reaches all clusters at once. The chart does the same.
 fn addon_template_name(options: &InstallOptions) -> String {
-    let InstallOptions {
-        argocd_image,
-        namespace,
-        ..
-    } = options;
-    let hash = ocm::argocd_agent::hash(&format!("{ADDON_FILE}\n{argocd_image}\n{namespace}"));
+    let InstallOptions { images, namespace, .. } = options;
+    let hash = ocm::argocd_agent::hash(&format!("{ADDON_FILE}\n{}\n{namespace}", images.argocd));
     format!("{ARGOCD_ADDON_TEMPLATE}-{hash}")
 }
 

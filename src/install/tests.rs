@@ -99,11 +99,13 @@ fn controller_runs_every_requested_feature() {
 #[test]
 fn agents_run_the_configured_images() {
     let mut expected = expected(&[ArgocdAgent]);
-    expected.image = "registry.example.com/ours:2".to_owned();
-    expected.argocd_image = "registry.example.com/argocd:v1".to_owned();
+    for image in [&mut expected.images.controller, &mut expected.images.sidecar] {
+        "registry.example.com/ours:2".clone_into(image);
+    }
+    expected.images.tools = "registry.example.com/argocd:v1".to_owned();
     assert_eq!(
         setting(&expected, "ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE").as_deref(),
-        Some(expected.image.as_str())
+        Some(expected.images.controller.as_str())
     );
     expected.features.insert(Plugin);
     let text = text(&objects(&expected), Output::Yaml);
@@ -423,10 +425,9 @@ fn template_of_the_add_on_has_a_name_for_each_content() {
     let shipped = named(&expected);
     assert_eq!(named(&expected), shipped);
     let image = "registry.example.com/argocd:v1";
-    let other_image = named(&InstallOptions {
-        argocd_image: image.to_owned(),
-        ..expected.clone()
-    });
+    let mut options = expected.clone();
+    options.images.argocd = image.to_owned();
+    let other_image = named(&options);
     let elsewhere = named(&InstallOptions {
         namespace: "gitops".to_owned(),
         ..expected

@@ -432,10 +432,6 @@ fn chart_version_is_the_programs_version() {
     for part in ["version", "appVersion"] {
         assert_eq!(chart[part], env!("CARGO_PKG_VERSION"), "{part}");
     }
-    let values = &objects(&text("chart/values.yaml"))[0];
-    let shipped = printed("--features plugin");
-    let image = values["argocdImage"].as_str().expect("an image");
-    assert!(shipped.contains(&format!("image: {image}\n")), "{image}");
 }
 
 #[test]

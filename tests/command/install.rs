@@ -9,9 +9,19 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Returns the output of `install --print` with these flags.
+/// The image in our files, which is not published.
+const IMAGE: &str = concat!(
+    "--image=ghcr.io/argocd-ocm-cmp/argocd-ocm-cmp:",
+    env!("CARGO_PKG_VERSION")
+);
+
+/// Returns the output of `install --print` with these flags, by default with the image in our files.
 pub(crate) fn printed(flags: &str) -> String {
-    let words = ["install", "--print"].into_iter().chain(flags.split_whitespace());
+    let image = (!flags.contains("--image ")).then_some(IMAGE);
+    let words = ["install", "--print"]
+        .into_iter()
+        .chain(image)
+        .chain(flags.split_whitespace());
     let output = program_with(Path::new("/"), words).output().expect("the program runs");
     assert!(
         output.status.success() && output.stderr.is_empty(),
@@ -179,7 +189,13 @@ fn policy_file_is_validated_and_printed_unchanged() {
     let run = |policy: &str| {
         fs::write(folder.path().join("policy.yaml"), policy).expect("a file");
         let mut command = program(folder.path());
-        command.args(["install", "--print", "--features=project", "--policy=policy.yaml"]);
+        command.args([
+            "install",
+            "--print",
+            IMAGE,
+            "--features=project",
+            "--policy=policy.yaml",
+        ]);
         command.output().expect("the program runs")
     };
     let policy = "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects:\n- names: [shop] # ours\n";
@@ -228,6 +244,7 @@ fn invalid_arguments_are_one_line_errors() {
     };
     let mut all = String::new();
     for words in [
+        "install --print",
         "install --print --features push",
         "install --print --namespace Argo_CD",
         "install --print --replicas 0",

@@ -1,5 +1,6 @@
 //! Checks that `Cargo.toml` is the only source of the data about a release.
 
+use controller::argocd_agent::shipped;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,49 @@ fn image_tags_match_the_programs_version() {
         }
     }
     assert!(named >= 3, "{named}");
+}
+
+#[test]
+fn images_have_the_versions_that_the_testbed_builds() {
+    for (image, module, package) in [
+        (shipped::ARGOCD, "argocd", "github.com/argoproj/argo-cd/v3"),
+        (
+            shipped::OPERATOR,
+            "operator",
+            "github.com/argoproj-labs/argocd-operator",
+        ),
+    ] {
+        let requirements = text(&format!("tests/testbed/go/{module}/go.mod"));
+        let mut lines = requirements.lines().map(str::trim);
+        let version = lines.find_map(|line| line.strip_prefix(package)?.split_whitespace().next());
+        let (name, tag) = image.rsplit_once(':').expect("a tag");
+        assert_eq!(Some(tag), version, "{image}");
+        for file in files_with(name) {
+            let text = text(&file);
+            let others: Vec<_> = text
+                .lines()
+                .filter(|line| line.contains(&format!("{name}:v")))
+                .collect();
+            assert!(others.iter().all(|line| line.contains(image)), "{file}: {others:?}");
+        }
+    }
+}
+
+/// Returns the shipped files and pages that name an image.
+fn files_with(image: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for folder in ["", "deploy", "chart", "docs"] {
+        for entry in fs::read_dir(path(folder)).expect("a folder") {
+            let file = entry.expect("an entry").file_name();
+            let name = Path::new(folder).join(file).to_str().expect("a name").to_owned();
+            let is_text = [".yaml", ".md"].iter().any(|end| name.ends_with(end));
+            if is_text && text(&name).contains(image) {
+                found.push(name);
+            }
+        }
+    }
+    assert!(!found.is_empty(), "no file names {image}");
+    found
 }
 
 #[test]

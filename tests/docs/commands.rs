@@ -136,7 +136,7 @@ const NOT_RUN: &[(&str, &str)] = &[
         "tests/with_faults/install/helm.rs packages the chart, and installs it on a separate hub",
     ),
     (
-        "argocd-ocm-cmp install --namespace openshift-gitops",
+        "argocd-ocm-cmp install --image registry.example.com/argocd-ocm-cmp:0.1.0 --namespace openshift-gitops",
         "there is one Argo CD here; tests/with_faults/install.rs installs into another namespace",
     ),
     (

@@ -172,7 +172,7 @@ async fn answer(hub: &Hub, cluster: &str, of_deployment: [[&str; 3]; 2]) -> Resu
 
 /// A hub with the plugin and the controller, where Argo CD has lost a health check, and a Pod of the controller is not ready.
 async fn doctor(shell: &Shell, hub: &Hub) -> Result<Picture> {
-    let installed = shell.run("argocd-ocm-cmp install");
+    let installed = shell.run("argocd-ocm-cmp install --image registry.example.com/argocd-ocm-cmp:0.1.0");
     ensure!(installed.code == Some(0), "{installed:?}");
     pods(hub, "argocd-repo-server", 1).await?;
     pods(hub, "argocd-ocm-cmp-controller", 2).await?;

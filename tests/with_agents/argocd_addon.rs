@@ -32,7 +32,11 @@ async fn clusters_get_argocd_from_the_add_on() -> Result<()> {
     let created_before = install_the_other(&hub, &clusters).await?;
     log_step("the add-on of argocd-pull-integration is installed");
 
-    let lines = run(&hub, &["install", "--features=argocd-addon", "--force-conflicts"])?;
+    let image = "--image=registry.example.com/argocd-ocm-cmp:0.1.0";
+    let lines = run(
+        &hub,
+        &["install", "--features=argocd-addon", "--force-conflicts", image],
+    )?;
     assert!(
         lines.contains("clustermanagementaddon.addon.open-cluster-management.io/argocd configured\n"),
         "{lines}"

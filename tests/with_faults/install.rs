@@ -22,6 +22,12 @@ use tokio::sync::{Mutex, MutexGuard, OnceCell};
 const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,agent-admission,pull,\
                    argocd-addon,cluster-secrets,report,gitopscluster,argocd-agent,ui";
 
+/// The image in our files, which is not published.
+const IMAGE: &str = concat!(
+    "--image=ghcr.io/argocd-ocm-cmp/argocd-ocm-cmp:",
+    env!("CARGO_PKG_VERSION")
+);
+
 /// The key of our health check in argocd-cm.
 const HEALTH: &str = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
 
@@ -31,15 +37,18 @@ pub(crate) struct Installation {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// Returns the hub, if available, with an Argo CD that has an argocd-server; prints missing parts, and fails then in CI.
+/// Returns a hub, if available, with an Argo CD that has an argocd-server; prints missing parts, and fails then in CI.
 async fn installation() -> Result<Option<Installation>> {
-    static HUB: OnceCell<Hub> = OnceCell::const_new();
-    static TURN: Mutex<()> = Mutex::const_new(());
+    static HUBS: [OnceCell<Hub>; 2] = [const { OnceCell::const_new() }; 2];
+    static TURNS: [Mutex<()>; 2] = [const { Mutex::const_new(()) }; 2];
     if !testbed::available() {
         return Ok(None);
     }
-    let turn = TURN.lock().await;
-    let hub = HUB.get_or_try_init(start).await?;
+    let (turn, hub) = tokio::select! {
+        turn = TURNS[0].lock() => (turn, &HUBS[0]),
+        turn = TURNS[1].lock() => (turn, &HUBS[1]),
+    };
+    let hub = hub.get_or_try_init(start).await?;
     Ok(Some(Installation { hub, _turn: turn }))
 }
 
@@ -56,9 +65,15 @@ async fn start() -> Result<Hub> {
 
 impl Installation {
     /// Runs the program with these words, as the administrator of the hub.
+    /// Installs the image in our files, unless another is named.
     fn run(&self, words: &[&str]) -> Result<Output> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
-        command.args(words).arg("--kubeconfig").arg(self.hub.kubeconfig_path());
+        if words[0] == "install" && !words.iter().any(|word| word.starts_with("--image")) {
+            command.args([words[0], IMAGE]).args(&words[1..]);
+        } else {
+            command.args(words);
+        }
+        command.arg("--kubeconfig").arg(self.hub.kubeconfig_path());
         Ok(command.env_clear().output()?)
     }
 
@@ -190,6 +205,11 @@ fn of_ours(object: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// Divides the output of a dry run into the lines about objects, and the changes of Argo CD's own objects.
+fn divided(output: &str) -> (&str, &str) {
+    output.split_at(output.find("--- live: ").unwrap_or(output.len()))
+}
+
 fn version(object: &Value) -> &Value {
     &object["metadata"]["resourceVersion"]
 }
@@ -209,6 +229,26 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
         assert_eq!(version(was), version(&is), "{name}");
     }
     let lines = installation.run_ok(&["install", ALL])?;
+    let (tried, changes) = divided(&tried);
+    for name in [
+        "configmap/argocd-cm",
+        "deployment.apps/argocd-repo-server",
+        "deployment.apps/argocd-server",
+    ] {
+        let header = format!("--- live: {name}\n+++ changed: {name}\n@@ ");
+        assert!(changes.contains(&header), "{name}: {changes}");
+    }
+    assert!(
+        changes
+            .lines()
+            .any(|line| line.starts_with('+') && line.ends_with("name: argocd-ocm-cmp")),
+        "{changes}"
+    );
+    let is_removal = |line: &&str| line.starts_with('-') && !line.starts_with("--- live: ");
+    assert_eq!(changes.lines().find(is_removal), None, "{changes}");
+    for noise in ["managedFields", "resourceVersion", "generation:"] {
+        assert!(!changes.contains(noise), "{noise}: {changes}");
+    }
     let would_be = tried.replace(" (dry run)", "");
     assert!(
         tried.contains(" created (dry run)\n") && lines.starts_with(&would_be),
@@ -240,7 +280,14 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
     }
 
     let tried = installation.run_ok(&["uninstall", "--dry-run"])?;
+    let (tried, changes) = divided(&tried);
     assert!(tried.lines().all(|line| line.ends_with(" (dry run)")), "{tried}");
+    assert!(
+        changes
+            .lines()
+            .any(|line| line.starts_with('-') && line.ends_with("name: argocd-ocm-cmp")),
+        "{changes}"
+    );
     for ((name, was), (_, is)) in installed.iter().zip(installation.all()?) {
         assert_eq!(version(was), version(&is), "{name}");
     }

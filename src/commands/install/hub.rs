@@ -65,9 +65,13 @@ impl Hub {
     /// Lists the Deployments and StatefulSets of a namespace.
     pub(crate) async fn workloads(&self, namespace: &str) -> Result<Vec<Value>, String> {
         let mut workloads = Vec::new();
-        for kind in ["deployments", "statefulsets"] {
-            let path = format!("/apis/apps/v1/namespaces/{namespace}/{kind}");
-            workloads.extend(self.list(&path, "").await?.unwrap_or_default());
+        for (kind, plural) in [("Deployment", "deployments"), ("StatefulSet", "statefulsets")] {
+            let path = format!("/apis/apps/v1/namespaces/{namespace}/{plural}");
+            for mut workload in self.list(&path, "").await?.unwrap_or_default() {
+                // The items of a list have no kind.
+                workload["kind"] = kind.into();
+                workloads.push(workload);
+            }
         }
         Ok(workloads)
     }

@@ -1,6 +1,6 @@
 //! Tests of upgrades of an installation by kubectl, from the files of an earlier release.
 
-use super::{ALL, Installation, installation, name, read, shipped, without_history};
+use super::{ALL, IMAGE, Installation, installation, name, read, shipped, without_history};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
@@ -89,7 +89,7 @@ fn apply(installation: &Installation, earlier: fn(&str) -> String) -> Result<()>
 fn installed(installation: &Installation) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .args(["install", "--print", "-o", "json", ALL])
+        .args(["install", "--print", "-o", "json", ALL, IMAGE])
         .output()?;
     for line in String::from_utf8(printed.stdout)?.lines() {
         let object: Value = serde_json::from_str(line)?;
@@ -201,7 +201,7 @@ async fn takes_over_an_object_whose_status_changes_meanwhile() -> Result<()> {
     let proxy = Proxy::start(installation.hub).await?;
     proxy.fault(Fault::Status(409), Times::Next(2), |it| it.is("patch", "flowschemas"));
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .args(["install", "--features=controller", "--kubeconfig"])
+        .args(["install", "--features=controller", IMAGE, "--kubeconfig"])
         .arg(proxy.kubeconfig(installation.hub.kubeconfig_path())?)
         .env_clear()
         .output()?;
@@ -234,7 +234,7 @@ async fn kubectl_applies_the_printed_manifests() -> Result<()> {
     let before = installation.all()?;
     for form in ["yaml", "json"] {
         let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-            .args(["install", "--print", "--output", form, ALL])
+            .args(["install", "--print", "--output", form, ALL, IMAGE])
             .output()?;
         let printed = String::from_utf8(printed.stdout)?;
         let apply = ["apply", "--server-side", "--field-manager", "argocd-ocm-cmp", "-f", "-"];

@@ -7,9 +7,9 @@ pub mod shipped {
     /// argocd-agent.
     pub const AGENT: &str = "quay.io/argoprojlabs/argocd-agent:v0.9.0";
     /// Argo CD.
-    pub const ARGOCD: &str = "quay.io/argoproj/argocd:v3.2.6";
+    pub const ARGOCD: &str = "quay.io/argoproj/argocd:v3.6.1";
     /// Redis.
-    pub const REDIS: &str = "public.ecr.aws/docker/library/redis:8.2.2-alpine";
+    pub const REDIS: &str = "public.ecr.aws/docker/library/redis:8.10.1-alpine";
     /// argocd-operator, if it is chosen: the release that argocd-pull-integration installs.
     pub const OPERATOR: &str = "quay.io/argoprojlabs/argocd-operator:v0.18.0";
 }

@@ -1,0 +1,38 @@
+//! The settings of the controller in its ConfigMap on a hub.
+
+use super::Hub;
+use crate::cli::HubInstallArgs;
+use crate::install::{CONTROLLER, Object};
+use serde_json::Value;
+
+/// Returns the ConfigMap, if it exists. Additions to Argo CD's objects do not depend on it.
+pub(super) async fn read(hub: &Hub, args: &HubInstallArgs) -> Result<Option<Value>, String> {
+    if args.additions_only {
+        return Ok(None);
+    }
+    let path = format!("/api/v1/namespaces/{}/configmaps", args.argo_cd.namespace);
+    hub.get(&path, CONTROLLER).await
+}
+
+/// Returns a line about an existing ConfigMap that stays, with the settings that the new Deployment overrides.
+pub(super) fn left(live: &Value, objects: &[Object]) -> Option<String> {
+    let find = |kind: &str| objects.iter().find(|it| (it.kind(), it.name()) == (kind, CONTROLLER));
+    let deployment = find("Deployment").filter(|_| find("ConfigMap").is_none())?;
+    let deployment: Value = serde_json::from_str(&deployment.json()).ok()?;
+    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
+    let env = containers.into_iter().flatten().filter_map(|it| it["env"].as_array());
+    let overridden: Vec<&str> = env
+        .flatten()
+        .filter_map(|it| Some((it["name"].as_str()?, &it["value"])))
+        .filter(|(name, value)| !live["data"][name].is_null() && live["data"][name] != **value)
+        .map(|(name, _)| name)
+        .collect();
+    let except = if overridden.is_empty() {
+        String::new()
+    } else {
+        format!(", except {}, which the Deployment sets", overridden.join(", "))
+    };
+    Some(format!(
+        "configmap/{CONTROLLER} kept: its settings stay in force{except}\n"
+    ))
+}
