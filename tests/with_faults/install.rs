@@ -4,6 +4,7 @@
 mod charted;
 mod elsewhere;
 mod helm;
+mod matrix;
 mod operated;
 mod policy;
 mod principal;
