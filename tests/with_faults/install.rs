@@ -337,7 +337,7 @@ async fn features_that_are_not_named_stay() -> Result<()> {
     for name in ["pull", "argocd-agent", "cluster-secrets"] {
         assert!(controllers.split(',').any(|it| it == name), "{controllers}");
     }
-    Ok(())
+    installation.run_ok(&["uninstall"]).map(drop)
 }
 
 #[tokio::test]
