@@ -65,9 +65,10 @@ pub(crate) fn compute(cache: &Cache, cluster: &str) -> Assignment {
     let all: Vec<_> = GitOpsClusterRef::all(cache).collect();
     let agent_owner = agent_owner(cache, &all, cluster);
     let is_served = agent_owner.is_some_and(|gitops| gitops.served_agent().is_some());
+    let is_kept = is_kept_by_absent(cache, cluster);
     let registrars = SecretKind::ALL.map(|secret_kind| {
         let first = all.iter().find(|gitops| gitops.registers(secret_kind, cluster));
-        first.map(|gitops| gitops.object_ref.clone())
+        first.filter(|_| !is_kept).map(|gitops| gitops.object_ref.clone())
     });
     let record = certificates::record(cache, cluster);
     let revoked_by_owner = record.and_then(|record| certificates::revoked_by_owner(cache, record, cluster));
@@ -123,8 +124,19 @@ fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str
         _ if role == HubRole::Unclear => first_with_agent(),
         Some(registrar) if wants_agent(&&registrar) || has_agent(&&registrar) => Some(registrar),
         Some(_) => first_with_agent(),
+        None if is_kept_by_absent(cache, cluster) => first_with_agent(),
         None => first_with_agent().or_else(|| all.iter().find(wants_agent).copied()),
     }
+}
+
+/// Returns true if a GitOpsCluster that is not in the cache has registered a managed cluster or installed its agent. Absence is no
+/// proof of deletion: it may be invalid, or not yet restored from a backup. Its finalizer prevents a deletion without a watch event.
+fn is_kept_by_absent(cache: &Cache, cluster: &str) -> bool {
+    let secrets = SecretKind::ALL.into_iter();
+    let owners =
+        secrets.filter_map(|secret_kind| ObjectRef::parse(owned_secret(secret_kind, cache, cluster)?.owner()?));
+    let mut owners = owners.chain(cache.gitops_with_decision(cluster));
+    owners.any(|owner| cache.gitops_cluster(&owner).is_none() && !cache.is_gitops_cluster_deleted(&owner))
 }
 
 /// Returns true if the agent that a GitOpsCluster installed on a managed cluster may be removed: the GitOpsCluster was deleted, or
@@ -153,12 +165,13 @@ pub(crate) fn secret_owner<'c>(
     cluster: &str,
     owner: Option<&'c str>,
 ) -> SecretOwner<'c> {
-    let current = owner.and_then(|owner| GitOpsClusterRef::get(cache, &ObjectRef::parse(owner)?));
+    let owner_ref = owner.and_then(ObjectRef::parse);
+    let current = owner_ref.as_ref().and_then(|owner| GitOpsClusterRef::get(cache, owner));
     if let Some(gitops) = current.filter(|gitops| gitops.maintains(secret_kind, cluster)) {
         return SecretOwner::GitOpsCluster(gitops, None);
     }
     let is_released = owner.is_some_and(|owner| is_released(secret_kind, cache, cluster, owner));
-    if current.is_some() && !is_released {
+    if owner_ref.is_some() && !is_released {
         return SecretOwner::Unchanged;
     }
     let next = of(cache, cluster);

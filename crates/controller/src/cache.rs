@@ -569,22 +569,23 @@ impl Cache {
         .unwrap_or_else(|| FlowKey::of(&object_ref.namespace))
     }
 
-    /// Returns the GitOpsClusters that select any of these managed clusters.
-    pub(crate) fn gitops_selecting<'c>(
-        &self,
-        clusters: impl IntoIterator<Item = &'c Arc<str>>,
-    ) -> BTreeSet<&ObjectRef> {
-        self.gitops.of_clusters(clusters, &self.decisions)
-    }
-
-    /// Returns the GitOpsClusters that select a managed cluster, have registered it, or have a decision for it.
+    /// Returns the GitOpsClusters that select a managed cluster, have registered it, have a decision for it, or have installed or
+    /// revoke its agent.
     #[must_use]
     pub(crate) fn gitops_of(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
         let owners = self.secrets.of(cluster).filter_map(|(_, secret)| secret.owner());
         let owners = owners.filter_map(ObjectRef::parse);
-        let selecting = self.gitops_selecting([cluster]).into_iter().cloned();
-        let all = owners.chain(selecting).chain(self.gitops_with_decision(cluster));
-        all.filter(|object_ref| self.gitops.get(object_ref).is_some()).collect()
+        let record = ObjectRef::new(&self.argocd, &names::issued(cluster));
+        let record = self.object(AgentResource::IssuedCertificates, &record);
+        let owners = owners.chain(self.gitops_with_decision(cluster));
+        let owners = owners.chain(record.and_then(Object::owner));
+        let owners = owners.filter(|object_ref| self.gitops.get(object_ref).is_some());
+        let naming = self.gitops.all().filter(|(object_ref, it)| {
+            let agent = it.spec.agent.as_ref();
+            let is_revoked = agent.is_some_and(|agent| agent.revoked.contains(&**cluster));
+            is_revoked || self.is_selected_by(&it.placement(object_ref), cluster)
+        });
+        owners.chain(naming.map(|(object_ref, _)| object_ref.clone())).collect()
     }
 }
 

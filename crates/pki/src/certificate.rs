@@ -163,6 +163,13 @@ impl Certificate {
         time_math::after(self.not_before, after)
     }
 
+    /// Returns the time when a new certificate of its issuer should replace it. Returns `None` if it already lasts as long as the
+    /// issuer's: a new one would expire no later.
+    #[must_use]
+    pub fn renewal(&self, issuer: &Self) -> Option<Timestamp> {
+        (self.not_after < issuer.not_after).then(|| self.renews_at())
+    }
+
     /// Returns the SHA-256 of the certificate in DER, in hex.
     #[must_use]
     pub fn fingerprint(&self) -> &str {

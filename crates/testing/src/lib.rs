@@ -1,7 +1,7 @@
 //! The configuration and the inputs of property tests.
 //!
 //! By default, the tests run the same fixed number of inputs on every machine. `PROPTEST_CASES` sets another number for each
-//! property, with a random seed unless `PROPTEST_RNG_SEED` sets one.
+//! property, with a random seed unless `PROPTEST_RNG_SEED` sets one. `TEST_SEEDS` sets the seeds of tests with random histories.
 
 #![expect(
     clippy::disallowed_methods,
@@ -19,6 +19,7 @@ pub use inputs::{hostile_json, hostile_text, is_plain_line, mutated, tampered};
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use std::fmt::Debug;
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::{env, thread};
 
@@ -27,6 +28,26 @@ pub const STACK: usize = 64 << 20;
 
 /// The default seed.
 const SEED: u64 = 19;
+
+/// The environment variable with the seeds of tests with random histories: one such as `57`, or several such as `1000..2000`.
+pub const SEEDS: &str = "TEST_SEEDS";
+
+/// Returns the seeds of a test with random histories, which runs the first `count` by default.
+///
+/// # Panics
+/// Panics if the environment variable has another form.
+#[must_use]
+pub fn seeds(count: u64) -> Range<u64> {
+    env::var(SEEDS).map_or(1..count + 1, |text| read_seeds(&text).expect("a seed, or FIRST..END"))
+}
+
+fn read_seeds(text: &str) -> Option<Range<u64>> {
+    let (first, end) = match text.split_once("..") {
+        Some((first, end)) => (first.parse().ok()?, end.parse().ok()?),
+        None => (text.parse().ok()?, text.parse::<u64>().ok()?.checked_add(1)?),
+    };
+    Some(first..end)
+}
 
 /// Returns the configuration of a property that runs `cases` inputs by default.
 ///
@@ -69,6 +90,12 @@ where
     if let Err(panic) = result {
         resume_unwind(panic);
     }
+}
+
+#[test]
+fn reads_one_seed_or_a_range() {
+    let read = ["57", "1000..2000", "", "1..", "a"].map(read_seeds);
+    assert_eq!(read, [Some(57..58), Some(1000..2000), None, None, None]);
 }
 
 /// Checks that default runs use the same inputs each time.

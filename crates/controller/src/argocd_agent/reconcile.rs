@@ -134,13 +134,17 @@ fn ensure_absent(resource: &'static Resource, object_ref: &ObjectRef, existing: 
     })
 }
 
+/// Returns true if a GitOpsCluster may have agents, and is not in deletion: it requests them, served or not, or has requested them
+/// before its settings became invalid. It gets none before a controller has set a finalizer.
+fn may_have_agents(gitops: GitOpsClusterRef<'_>) -> bool {
+    !gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.has_any_finalizer()
+}
+
 /// Returns true if objects of a GitOpsCluster are left. For the last GitOpsCluster with agents, shared objects count too.
 pub(crate) fn is_left(gitops: GitOpsClusterRef<'_>, now: Timestamp) -> bool {
-    let others = || GitOpsClusterRef::all(gitops.cache).filter(|other| other.object_ref != gitops.object_ref);
-    let may_have_agent = |gitops: GitOpsClusterRef<'_>| gitops.object.spec.may_have_agent();
     let is_last = gitops.object.deleting
-        && may_have_agent(gitops)
-        && !others().any(|other| !other.object.deleting && may_have_agent(other));
+        && gitops.object.spec.may_have_agent()
+        && !GitOpsClusterRef::all(gitops.cache).any(may_have_agents);
     !gitops.is_of_another_controller() && addon::is_left(gitops)
         || issued::is_pending(gitops, now)
         || is_last && hub::is_left(gitops.cache)

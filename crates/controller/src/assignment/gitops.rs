@@ -138,6 +138,11 @@ impl<'c> GitOpsClusterRef<'c> {
             .any(|finalizer| finalizer == SHARED_FINALIZER)
     }
 
+    /// Returns true if the controller of any Argo CD has a finalizer on the GitOpsCluster.
+    pub(crate) fn has_any_finalizer(self) -> bool {
+        self.finalizer_namespaces().next().is_some() || self.has_shared_finalizer()
+    }
+
     /// Returns true if the finalizer of this controller is on the GitOpsCluster. The shared finalizer of earlier versions counts
     /// only if the GitOpsCluster is for this Argo CD: otherwise its owner is unknown, and the other controller removes it.
     pub(crate) fn has_finalizer(self) -> bool {

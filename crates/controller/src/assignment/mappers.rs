@@ -1,12 +1,17 @@
 //! The objects to reconcile after a change that concerns GitOpsClusters. The requests for managed clusters are for their cluster
 //! Secrets and the ManifestWorks of their agents.
 
+use super::certificates::records;
+use crate::argocd_agent::is_named;
 use crate::cache::{Before, Cache, Changed, ReconcileRequest};
 use crate::cluster_secrets::mappers as cluster_secrets;
 use crate::cluster_secrets::mappers::{both, clusters_of};
-use crate::model::{Cluster, GitOpsCluster, PlacementDecision};
+use crate::cluster_secrets::{ClusterSecret, is_hub};
+use crate::model::{AgentResource, Cluster, GitOpsCluster, Object, PlacementDecision};
+use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Maps a change of a GitOpsCluster.
 pub(crate) fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
@@ -17,42 +22,50 @@ pub(crate) fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconc
     };
     let after = cache.gitops_cluster(object_ref);
     let mut affected = vec![ReconcileRequest::gitops(object_ref.clone())];
-    if before.map(GitOpsCluster::inputs) != after.map(GitOpsCluster::inputs) {
+    // The deletion of a GitOpsCluster that was not in the cache releases its clusters, too.
+    if after.is_none() || before.map(GitOpsCluster::inputs) != after.map(GitOpsCluster::inputs) {
         let both = before.into_iter().chain(after);
-        let selected: BTreeSet<_> = both
-            .flat_map(|it| cache.selected_by(&it.placement(object_ref)))
-            .collect();
-        affected.extend(selected.into_iter().map(ReconcileRequest::cluster));
-        affected.extend(owned(cache, object_ref));
+        let mut clusters = held(cache, object_ref);
+        clusters.extend(both.flat_map(|it| cache.selected_by(&it.placement(object_ref)).cloned()));
+        affected.extend(clusters.iter().map(ReconcileRequest::cluster));
+        affected.extend(agents(cache));
+    } else {
+        affected.push(ReconcileRequest::argocd(cache.argocd()));
     }
-    affected.push(ReconcileRequest::argocd(cache.argocd()));
     affected
 }
 
 /// Maps a change of a managed cluster to itself, and to the GitOpsClusters that it concerns. A cluster that is reachable again may
-/// have left a Placement meanwhile.
+/// have left a Placement meanwhile, which GitOpsClusters without an entry in the add-on may wait for.
 pub(crate) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let Some(Before::Cluster(before)) = changed.before else {
         return Vec::new();
     };
     let name = &changed.object_ref.name;
     let mut affected = cluster_secrets::cluster(cache, changed);
-    let mut gitops = BTreeSet::new();
-    let is_active = |cluster: &Cluster| !cluster.deleting;
+    let can_have_agent = |cluster: &Cluster| !cluster.deleting && !is_hub(name, &cluster.labels);
     let after = cache.cluster(name);
-    if after.is_some_and(is_active) != before.cluster.as_ref().is_some_and(is_active) {
-        gitops.extend(cache.gitops_selecting([name]).into_iter().cloned());
+    let has_changed = after.is_some_and(can_have_agent) != before.cluster.as_ref().is_some_and(can_have_agent);
+    if has_changed || before.has_availability_changed(after) {
+        let mut gitops = cache.gitops_of(name);
+        gitops.extend(without_entry(cache));
+        affected.extend(ReconcileRequest::gitops_all(&gitops));
+        let has_gitops = cache.gitops_clusters().next().is_some();
+        affected.extend(has_gitops.then(|| ReconcileRequest::argocd(cache.argocd())));
     }
-    if before.has_availability_changed(after) {
-        gitops.extend(cache.gitops_of(name));
+    if before.was_list_empty {
+        affected.extend(agents(cache));
     }
-    affected.extend(ReconcileRequest::gitops_all(&gitops));
     affected
 }
 
 /// Maps a change of a Placement.
 pub(crate) fn placement(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    of_placement(cache, changed.object_ref)
+    let mut affected = of_placement(cache, changed.object_ref);
+    if !affected.is_empty() {
+        affected.extend(agents(cache));
+    }
+    affected
 }
 
 /// Maps a change of a PlacementDecision.
@@ -74,19 +87,22 @@ pub(crate) fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReq
     let mut affected: Vec<_> = placements.iter().flat_map(|it| of_placement(cache, it)).collect();
     if !affected.is_empty() {
         affected.extend(moved.iter().map(ReconcileRequest::cluster));
+        affected.extend(agents(cache));
     }
     affected
 }
 
 /// Maps a change of Argo CD's namespace, which can allow GitOpsClusters of other namespaces.
 pub(crate) fn namespace(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let all = cache.gitops_clusters().flat_map(|(object_ref, it)| {
-        let clusters = cache
-            .selected_by(&it.placement(object_ref))
-            .map(ReconcileRequest::cluster);
-        clusters.chain([ReconcileRequest::gitops(object_ref.clone())])
-    });
-    all.collect()
+    let mut clusters = BTreeSet::new();
+    for (object_ref, it) in cache.gitops_clusters() {
+        clusters.extend(held(cache, object_ref));
+        clusters.extend(cache.selected_by(&it.placement(object_ref)).cloned());
+    }
+    let clusters = clusters.iter().map(ReconcileRequest::cluster);
+    let gitops = cache.gitops_clusters().map(|(object_ref, _)| object_ref.clone());
+    let all = clusters.chain(gitops.map(ReconcileRequest::gitops));
+    all.chain([ReconcileRequest::argocd(cache.argocd())]).collect()
 }
 
 /// Maps a change of a cluster Secret.
@@ -99,28 +115,56 @@ pub(crate) fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReque
     let mut gitops: BTreeSet<_> = owners
         .filter(|object_ref| cache.gitops_cluster(object_ref).is_some())
         .collect();
-    gitops.extend(cache.gitops_selecting(&clusters).into_iter().cloned());
+    gitops.extend(clusters.iter().flat_map(|cluster| cache.gitops_of(cluster)));
     let mut affected: Vec<_> = clusters.iter().map(ReconcileRequest::cluster).collect();
     affected.extend(ReconcileRequest::gitops_all(&gitops));
     affected
 }
 
-/// Returns the GitOpsClusters of a Placement, and the clusters whose Secrets they may have to delete.
+/// Returns the GitOpsClusters of a Placement, and the clusters that they may release.
 fn of_placement(cache: &Cache, placement: &ObjectRef) -> Vec<ReconcileRequest> {
     let all = cache.gitops_clusters();
     let of_it = all.filter(|(object_ref, it)| it.placement(object_ref) == *placement);
     let affected = of_it.flat_map(|(object_ref, _)| {
         let mut affected = vec![ReconcileRequest::gitops(object_ref.clone())];
-        affected.extend(owned(cache, object_ref));
+        affected.extend(held(cache, object_ref).iter().map(ReconcileRequest::cluster));
         affected
     });
     affected.collect()
 }
 
-/// Returns the clusters with a Secret of a GitOpsCluster.
-fn owned(cache: &Cache, object_ref: &ObjectRef) -> Vec<ReconcileRequest> {
-    let owned = cache.secrets_owned_by(&object_ref.to_string());
-    owned
-        .map(|secret| ReconcileRequest::cluster(&secret.cluster().into()))
-        .collect()
+/// Returns the clusters that a GitOpsCluster has registered, or whose agent it has installed or may revoke. Its Placement may no
+/// longer select them.
+pub(crate) fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> {
+    let is_owner = |it: &Object| it.owner().as_ref() == Some(object_ref);
+    let owner = object_ref.to_string();
+    let registered = cache.secrets_owned_by(&owner).map(ClusterSecret::cluster);
+    let decisions = cache.objects(AgentResource::OwnDecisions);
+    let decisions = decisions.filter(|(_, it)| is_owner(it));
+    let decided = decisions.flat_map(|(_, it)| it.decided_clusters());
+    let records = records(cache).filter(|(_, _, it)| is_owner(it));
+    let recorded = records.map(|(cluster, _, _)| cluster);
+    registered.chain(decided).chain(recorded).map(Into::into).collect()
+}
+
+/// Returns Argo CD, and every GitOpsCluster that installs agents for it, or that did and waits for their removal. What one of them
+/// releases, another may install.
+pub(crate) fn agents(cache: &Cache) -> Vec<ReconcileRequest> {
+    let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.may_have_agent());
+    let mut all: BTreeSet<_> = asking.map(|(object_ref, _)| object_ref.clone()).collect();
+    let decisions = cache.objects(AgentResource::OwnDecisions).map(|(_, it)| it);
+    let records = records(cache).map(|(_, _, it)| it);
+    all.extend(decisions.chain(records).filter_map(Object::owner));
+    let argocd = ReconcileRequest::argocd(cache.argocd());
+    ReconcileRequest::gitops_all(&all).chain([argocd]).collect()
+}
+
+/// Returns the GitOpsClusters with agents that the ClusterManagementAddOn does not name yet. Clusters of others may delay that.
+fn without_entry(cache: &Cache) -> impl Iterator<Item = ObjectRef> {
+    let management = cache.object(AgentResource::ManagementAddOn, &ObjectRef::new("", names::ADDON));
+    let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
+    let without = asking.filter(move |(at, _)| {
+        management.is_none_or(|existing| !is_named((&at.namespace, &at.name), &existing.object))
+    });
+    without.map(|(object_ref, _)| object_ref.clone())
 }

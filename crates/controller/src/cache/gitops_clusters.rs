@@ -111,22 +111,6 @@ impl GitOpsClusters {
     pub(super) fn put_allows_other_namespaces(&mut self, open: bool) -> bool {
         std::mem::replace(&mut self.allows_other_namespaces, open) != open
     }
-
-    /// Returns the GitOpsClusters that select these managed clusters.
-    pub(super) fn of_clusters<'c>(
-        &self,
-        clusters: impl IntoIterator<Item = &'c Arc<str>>,
-        decisions: &Decisions,
-    ) -> BTreeSet<&ObjectRef> {
-        let clusters: Vec<_> = clusters.into_iter().collect();
-        let concerned = |(object_ref, it): &(&ObjectRef, &GitOpsCluster)| {
-            let placement = it.placement(object_ref);
-            decisions
-                .of(&placement)
-                .any(|named| clusters.iter().any(|cluster| named.contains(*cluster)))
-        };
-        self.all().filter(concerned).map(|(object_ref, _)| object_ref).collect()
-    }
 }
 
 impl GitOpsCluster {

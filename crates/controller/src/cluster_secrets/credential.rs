@@ -83,12 +83,13 @@ impl Credential {
         self.authorities == digest(ca)
     }
 
-    /// Returns true if the certificate is for this cluster, issued and trusted by these CAs, and not due for renewal. Renewing is
-    /// useless if it already lasts as long as the CA.
+    /// Returns true if the certificate is for this cluster, issued and trusted by these CAs, and not due for renewal.
     fn is_valid(&self, cluster: &str, issuer: &Issuer<'_>) -> bool {
         let is_valid = |certificate: &Certificate| {
-            let lasts = certificate.renews_at() > issuer.now || certificate.not_after >= issuer.signer.not_after;
-            lasts && *certificate.common_name == *cluster && certificate.is_issued_by(issuer.signer)
+            let renewal = certificate.renewal(issuer.signer);
+            renewal.is_none_or(|at| at > issuer.now)
+                && *certificate.common_name == *cluster
+                && certificate.is_issued_by(issuer.signer)
         };
         self.certificate.as_ref().is_some_and(is_valid) && self.authorities == issuer.authorities
     }

@@ -20,12 +20,13 @@ use der::asn1::BitString;
 use der::oid::db::rfc5912::ECDSA_WITH_SHA_256;
 use der::pem::{LineEnding, encode_string};
 use der::{Decode, Encode};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
 use ocm::resources::Resource;
-use pki::Recipe;
+use pki::{NEXT_KEY, Recipe, TLS_CERTIFICATE, TLS_KEY};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{LazyLock, Mutex};
@@ -56,6 +57,26 @@ type Generated = BTreeMap<&'static str, Option<Vec<u8>>>;
 
 /// The generated data that takes long to compute, once for each time of generation.
 static GENERATED: LazyLock<Mutex<HashMap<String, Generated>>> = LazyLock::new(Mutex::default);
+
+/// The validity of a generated CA begins at a multiple of this time, so that few CAs are generated for many histories.
+const CA_GRID: SignedDuration = SignedDuration::from_hours(10 * 24);
+
+/// Returns the next CA, as [`pki::make`] generates it, at a time of the grid.
+fn next_authority(not_before: Timestamp, not_after: Timestamp, secret: &Value) -> Generated {
+    let early = SignedDuration::from_secs(not_before.as_second() % CA_GRID.as_secs());
+    let (not_before, not_after) = (not_before - early, not_after - early);
+    let mut made = generate_once(&Recipe::Authority {
+        common_name: pki::authority_name(not_before),
+        not_before,
+        not_after,
+    });
+    let mut bundle = ByteString::deserialize(&secret["data"][TLS_CERTIFICATE])
+        .expect("a CA")
+        .0;
+    bundle.extend(made.remove(TLS_CERTIFICATE).flatten().expect("a certificate"));
+    let key = made.remove(TLS_KEY).expect("a key");
+    [(TLS_CERTIFICATE, Some(bundle)), (NEXT_KEY, key)].into()
+}
 
 fn generate_once(recipe: &Recipe) -> Generated {
     let mut all = GENERATED.lock().expect("no test panics while it holds the lock");
@@ -330,8 +351,15 @@ impl Hub {
             (None, _) => generate_once(recipe),
             (Some(authority), Some(secret)) => {
                 assert_eq!(secret["metadata"]["resourceVersion"], *authority.version);
-                let authority = read_authority(&secret.to_string()).expect("an authority").1;
-                pki::make(recipe, Some(&authority)).expect("it can be made")
+                if let Recipe::NextAuthority {
+                    not_before, not_after, ..
+                } = recipe
+                {
+                    next_authority(*not_before, *not_after, secret)
+                } else {
+                    let authority = read_authority(&secret.to_string()).expect("an authority").1;
+                    pki::make(recipe, Some(&authority)).expect("it can be made")
+                }
             }
             (Some(_), None) => panic!("there is no authority"),
         };

@@ -137,13 +137,19 @@ fn clusters_with_operator(gitops: GitOpsClusterRef<'_>) -> BTreeSet<&str> {
     clusters
 }
 
-/// Returns the clusters that another GitOpsCluster takes over but does not name yet. They stay named until it does: OCM would
-/// uninstall the add-on meanwhile.
+/// Returns the clusters that another GitOpsCluster takes over but does not install the add-on on yet. They stay named until OCM reads
+/// the other's decision: it would uninstall the add-on meanwhile.
 fn clusters_to_hand_over(gitops: GitOpsClusterRef<'_>) -> Vec<&str> {
+    let cache = gitops.cache;
+    let installs = |other: &ObjectRef, cluster: &str| {
+        let (namespace, name) = (&*other.namespace, &*other.name);
+        cache.has_written_decision(other, cluster)
+            && management(cache).is_none_or(|existing| agent::is_named((namespace, name), &existing.object))
+    };
     let is_taken = |cluster: &&str| {
-        let assignment = assignment::of(gitops.cache, cluster);
+        let assignment = assignment::of(cache, cluster);
         let other = assignment.served_owner().filter(|other| *other != gitops.object_ref);
-        other.is_some_and(|other| !gitops.cache.has_written_decision(other, cluster))
+        other.is_some_and(|other| !installs(other, cluster))
     };
     gitops.decided_clusters().into_iter().filter(is_taken).collect()
 }

@@ -161,7 +161,8 @@ fn is_up_to_date(ca: &TlsSecret, existing: &TlsSecret, desired: &Leaf<'_>, now: 
     let (Some(signer), Some(leaf)) = (ca.leaf(), existing.leaf()) else {
         return false;
     };
-    leaf.is_issued_by(signer) && leaf.serves && now < leaf.renews_at() && leaf.names == *desired.names
+    let is_due = leaf.renewal(signer).is_some_and(|at| at <= now);
+    leaf.is_issued_by(signer) && leaf.serves && !is_due && leaf.names == *desired.names
 }
 
 /// Returns true if we may renew a certificate: it is from this CA, or its Secret is ours or has no certificate. An administrator

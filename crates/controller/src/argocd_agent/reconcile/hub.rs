@@ -63,11 +63,9 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     })
 }
 
-/// Returns true if a GitOpsCluster requests agents, served or not, or may do so, or if its operators still have objects to
-/// delete.
+/// Returns true if a GitOpsCluster has or gets agents, served or not, or if its operators still have objects to delete.
 fn may_request_agents(gitops: GitOpsClusterRef<'_>) -> bool {
-    let it = gitops.object;
-    !it.deleting && it.spec.may_have_agent() || works::with_operator_resource(gitops).next().is_some()
+    super::may_have_agents(gitops) || works::with_operator_resource(gitops).next().is_some()
 }
 
 fn requeue_after(cache: &Cache, _: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
@@ -86,7 +84,7 @@ fn renewal(cache: &Cache) -> Option<Timestamp> {
     let ca = cache.certificate(names::CA_SECRET)?;
     let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].map(|name| cache.certificate(name));
     let ours = leaves.into_iter().flatten().filter(|leaf| authority::is_of(ca, leaf));
-    let leaves = ours.filter_map(|leaf| Some(leaf.leaf()?.renews_at()));
+    let leaves = ours.filter_map(|leaf| leaf.leaf()?.renewal(ca.leaf()?));
     leaves.chain(authority::requeue_after(ca)).min()
 }
 
@@ -214,7 +212,9 @@ fn distribution(cache: &Cache) -> CaDistribution {
 fn install(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     let existing = management(cache);
     let entries = entries(cache, context, existing);
-    if entries.is_empty() || !left_out(cache, &entries).is_empty() {
+    // Without any entry, removes those of earlier GitOpsClusters: their deletion waits for it.
+    let is_needed = !entries.is_empty() || existing.is_some_and(Object::is_ours);
+    if !is_needed || !left_out(cache, &entries).is_empty() {
         return None;
     }
     ensure(

@@ -1,5 +1,6 @@
 //! The objects to reconcile after a change of an object of argocd-agent or of its add-on.
 
+use crate::assignment::mappers as gitops;
 use crate::cache::{Before, Cache, Changed, ReconcileRequest};
 use crate::cluster_secrets::MANAGED_BY;
 use crate::model::{AgentResource, Kind, Object};
@@ -10,13 +11,7 @@ use std::sync::Arc;
 
 /// Returns every GitOpsCluster that installs agents for the Argo CD of the hub, or that did and waits for their removal.
 pub(super) fn agents(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.may_have_agent());
-    let mut all: BTreeSet<_> = asking.map(|(object_ref, _)| object_ref.clone()).collect();
-    let decisions = cache.objects(AgentResource::OwnDecisions);
-    all.extend(decisions.filter_map(|(_, it)| it.owner()));
-    let mut affected = vec![ReconcileRequest::argocd(cache.argocd())];
-    affected.extend(ReconcileRequest::gitops_all(&all));
-    affected
+    gitops::agents(cache)
 }
 
 pub(super) fn certificates(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
@@ -53,8 +48,8 @@ pub(super) fn principals(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileR
     agents(cache, changed)
 }
 
-/// Returns the GitOpsClusters for which an object was created, before the change and after it.
-fn owners_of(cache: &Cache, changed: &Changed<'_>) -> BTreeSet<ObjectRef> {
+/// Returns a changed object before and after the change.
+fn both<'c>(cache: &'c Cache, changed: &Changed<'c>) -> impl Iterator<Item = &'c Object> {
     let after = match changed.kind {
         Kind::AgentResource(kind) => cache.object(kind, changed.object_ref),
         _ => None,
@@ -63,8 +58,12 @@ fn owners_of(cache: &Cache, changed: &Changed<'_>) -> BTreeSet<ObjectRef> {
         Some(Before::Object(it)) => Some(it),
         _ => None,
     };
-    let both = before.into_iter().chain(after);
-    both.filter_map(Object::owner).collect()
+    before.into_iter().chain(after)
+}
+
+/// Returns the GitOpsClusters for which an object was created, before the change and after it.
+fn owners_of(cache: &Cache, changed: &Changed<'_>) -> BTreeSet<ObjectRef> {
+    both(cache, changed).filter_map(Object::owner).collect()
 }
 
 pub(super) fn owners(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
@@ -73,9 +72,17 @@ pub(super) fn owners(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReque
     affected
 }
 
-/// Returns all GitOpsClusters with agents: after one decision names a cluster, another may omit it.
+/// Returns all GitOpsClusters with agents: after one decision names a cluster, another may omit it. The clusters that it names or
+/// omits may have another GitOpsCluster now.
 pub(super) fn decisions(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected = agents(cache, changed);
+    let named = both(cache, changed).map(|it| it.decided_clusters().collect());
+    let moved = named.fold(BTreeSet::new(), |before, after| &before ^ &after);
+    affected.extend(
+        moved
+            .into_iter()
+            .map(|cluster| ReconcileRequest::cluster(&cluster.into())),
+    );
     affected.extend(ReconcileRequest::gitops_all(&owners_of(cache, changed)));
     affected
 }
@@ -116,11 +123,12 @@ fn gitops_of(cache: &Cache, changed: &Changed<'_>, cluster: &Arc<str>) -> BTreeS
     all
 }
 
-/// Returns the managed clusters that have a cluster Secret of a GitOpsCluster, or need one for their agent.
+/// Returns the managed clusters that have a cluster Secret of a GitOpsCluster or an agent, or need them.
 fn registered(cache: &Cache) -> Vec<ReconcileRequest> {
-    let owners = cache.gitops_clusters().map(|(object_ref, _)| object_ref.to_string());
-    let secrets = owners.flat_map(|owner| cache.secrets_owned_by(&owner));
-    let mut clusters: BTreeSet<Arc<str>> = secrets.map(|secret| secret.cluster().into()).collect();
+    let all = cache.gitops_clusters();
+    let mut clusters: BTreeSet<_> = all
+        .flat_map(|(object_ref, _)| gitops::held(cache, object_ref))
+        .collect();
     let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
     let selected = asking.flat_map(|(object_ref, it)| cache.selected_by(&it.placement(object_ref)));
     clusters.extend(selected.cloned());

@@ -1,6 +1,7 @@
 //! Tests of the argocd-agent controller on a simulated hub that stores its writes, with a simulated OCM.
 
 mod chance;
+mod convergence;
 mod handover;
 mod renewal;
 mod requested;
@@ -14,6 +15,9 @@ use crate::simulation::{Hub, acm, all, fake_ocm};
 use fake_ocm::{addon_of, bringing, management, of_argocd};
 use jiff::SignedDuration;
 use std::collections::HashSet;
+
+/// The managed clusters.
+const CLUSTERS: [&str; 3] = ["eu1", "eu2", "eu3"];
 
 fn some() -> ObjectRef {
     of_argocd("some")
@@ -273,6 +277,49 @@ fn gitopscluster_with_invalid_agent_settings_keeps_shared_objects_and_delays_no_
     hub.settle();
     assert!(!hub.objects.contains_key(&all()));
     assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu3"], vec!["eu1", "eu2"]));
+    assert!(hub.get(Kind::Certificates, &of_argocd(names::CA_SECRET)).is_some());
+    hub.is_at_rest();
+}
+
+#[test]
+fn gitopsclusters_that_never_had_agents_delay_no_deletion() {
+    for is_valid in [true, false] {
+        let mut hub = Hub::with_all_agents();
+        let far = ObjectRef::new("team", "far");
+        hub.select_for(&ObjectRef::new("team", "some"), &["eu3"]);
+        hub.write(
+            &far,
+            &if is_valid {
+                bringing("some", &[])
+            } else {
+                invalid("some")
+            },
+        );
+        hub.settle();
+        hub.delete(&all());
+        hub.settle();
+        assert!(!hub.objects.contains_key(&all()), "valid: {is_valid}");
+        assert_eq!(
+            (hub.taken(), hub.ours()),
+            (vec!["eu1", "eu2"], vec![]),
+            "valid: {is_valid}"
+        );
+    }
+}
+
+#[test]
+fn gitopscluster_that_became_invalid_before_it_had_agents_delays_no_deletion() {
+    let mut hub = Hub::with_all_agents();
+    let other = of_argocd("other");
+    hub.write(&other, &invalid("others"));
+    hub.objects.get_mut(&other).expect("it is there")["metadata"]["finalizers"] =
+        json!([ocm::gitops_cluster::finalizer("argocd")]);
+    hub.written(&other);
+    hub.settle();
+    hub.delete(&all());
+    hub.settle();
+    assert!(!hub.objects.contains_key(&all()));
+    assert_eq!(hub.taken(), ["eu1", "eu2"]);
     assert!(hub.get(Kind::Certificates, &of_argocd(names::CA_SECRET)).is_some());
     hub.is_at_rest();
 }

@@ -7,10 +7,12 @@ use fastrand::Rng;
 use k8s_openapi::ByteString;
 use pki::{Certificate, ClientConfig};
 use serde::Deserialize;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
-const CLUSTERS: [&str; 3] = ["eu1", "eu2", "eu3"];
-/// As many as run in a few seconds.
-const SEEDS: u64 = 5;
+/// The number of histories; `cargo xtask soak` runs others.
+const SEEDS: u64 = 200;
 const STEPS: usize = 50;
 /// The maximum number of writes of one object for one event: create, patch and status, for each of two GitOpsClusters that it
 /// passes between.
@@ -137,11 +139,33 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
 
 #[test]
 fn random_events_remove_no_agent_in_doubt_and_converge() {
-    for seed in 1..=SEEDS {
-        let (mut rng, mut happened) = (Rng::with_seed(seed), Vec::new());
-        let went_well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(&mut rng, &mut happened)));
-        assert!(went_well.is_ok(), "seed {seed}: {happened:#?}");
-    }
+    let seeds = testing::seeds(SEEDS);
+    let next = AtomicU64::new(seeds.start);
+    let run = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
+            run_history(seed);
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(run);
+        }
+    });
+}
+
+fn run_history(seed: u64) {
+    let (mut rng, mut happened) = (Rng::with_seed(seed), Vec::new());
+    let went_well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(&mut rng, &mut happened)));
+    assert!(
+        went_well.is_ok(),
+        "{happened:#?}\nseed {seed} failed: repeat it with {}={seed} cargo test -p controller --lib random_events",
+        testing::SEEDS
+    );
 }
 
 impl Hub {

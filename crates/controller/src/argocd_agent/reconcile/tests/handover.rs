@@ -1,6 +1,7 @@
 //! Tests of clusters that move from one GitOpsCluster to another.
 
 use super::*;
+use std::collections::BTreeSet;
 
 #[test]
 fn deleting_one_of_two_gitopsclusters_removes_only_its_agents() {
@@ -69,5 +70,69 @@ fn new_owner_creates_its_argocd_work_before_the_old_is_deleted() {
     let gone = position(&written, "delete ManifestWork eu1/argocd-agent-cr-argocd-all");
     assert!(made < gone, "{written:#?}");
     assert_eq!(hub.taken(), [""; 0]);
+    hub.is_at_rest();
+}
+
+#[test]
+fn previous_owner_names_a_cluster_until_the_add_on_has_the_entry_of_the_next() {
+    let mut hub = Hub::with_all_agents();
+    hub.select_for(&of_argocd("others"), &["eu2"]);
+    hub.write(&of_argocd("other"), &bringing("others", &[]));
+    hub.select_for(&some(), &["eu1"]);
+    // The ClusterManagementAddOn is reconciled last.
+    while !hub.affected.is_empty() {
+        hub.affected.sort_by_key(|(kind, _)| *kind != ReconcileKind::ArgoCd);
+        hub.settle_steps(1);
+    }
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]));
+    assert_eq!(hub.decided_by(&of_argocd("other")), ["eu2"].into());
+    assert_eq!(hub.decided_by(&all()), ["eu1"].into());
+    hub.is_at_rest();
+}
+
+impl Hub {
+    /// Returns the clusters in the decisions of a GitOpsCluster.
+    fn decided_by(&self, object_ref: &ObjectRef) -> BTreeSet<&str> {
+        let gitops = GitOpsClusterRef::get(&self.cache, object_ref).expect("it is there");
+        gitops.decided_clusters()
+    }
+
+    /// Returns the GitOpsClusters that own the cluster Secrets and ManifestWorks of agents.
+    fn owners(&self) -> BTreeSet<&str> {
+        let works = self.kept(AgentResource::AgentWorks).into_iter().map(|(_, it)| it);
+        let all = works.chain(self.secrets.values());
+        all.filter_map(|it| it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"].as_str())
+            .collect()
+    }
+}
+
+#[test]
+fn gitopscluster_that_is_missing_from_the_list_keeps_its_clusters() {
+    let mut hub = Hub::with_all_agents();
+    let other = of_argocd("other");
+    hub.select_for(&of_argocd("others"), &["eu1", "eu2"]);
+    hub.write(&other, &bringing("others", &[]));
+    hub.settle();
+    // It cannot be read, or is not restored yet.
+    hub.apply(Change::GitOpsCluster(Update::Listed([other.clone()].into())));
+    hub.settle();
+    hub.reconcile_all();
+    assert_eq!(hub.owners(), ["argocd/all"].into());
+    assert_eq!(hub.decided_by(&other), [].into());
+    // Its Secrets are deleted meanwhile.
+    for name in hub.secrets.keys().cloned().collect::<Vec<_>>() {
+        hub.secret(&name, None);
+    }
+    hub.settle();
+    assert_eq!(hub.owners(), ["argocd/all"].into());
+    assert_eq!(hub.decided_by(&other), [].into());
+    hub.restart_controller();
+    assert_eq!((hub.owners(), hub.secrets.len()), (["argocd/all"].into(), 2));
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]));
+    // A watch event proves the deletion.
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!(hub.owners(), ["argocd/other"].into());
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]));
     hub.is_at_rest();
 }

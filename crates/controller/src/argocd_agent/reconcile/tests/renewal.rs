@@ -387,3 +387,22 @@ fn renews_only_cas_of_argocd_pull_integration() {
         assert_eq!(hub.ca().certificates.len(), 1, "{name}");
     }
 }
+
+#[test]
+fn certificates_as_old_as_an_own_ca_are_not_renewed() {
+    let mut hub = Hub::with_ocm();
+    let corporate = authority_called("corporate");
+    hub.put(Kind::Certificates, &of_argocd(names::CA_SECRET), Some(corporate));
+    hub.write(&all(), &bringing("some", &[]));
+    hub.settle();
+    hub.pass(365 - 35);
+    let (restarts, end) = (hub.restarts(), hub.ca().certificates[0].not_after);
+    hub.pass(34);
+    assert!(hub.restarts() <= restarts + 2, "{} restarts", hub.restarts() - restarts);
+    let restarts = hub.restarts();
+    for seconds in [3_600, 70, 60, 1] {
+        hub.advance_to(end - SignedDuration::from_secs(seconds));
+        assert_eq!(hub.reconcile_all(), [""; 0], "{seconds} s before the end");
+    }
+    assert_eq!(hub.restarts(), restarts);
+}
