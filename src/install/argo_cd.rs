@@ -487,13 +487,13 @@ mod tests {
         );
         let unlabeled = program_of(
             "openshift-gitops-repo-server",
-            json!(["uid_entrypoint.sh", "argocd-repo-server"]),
+            &json!(["uid_entrypoint.sh", "argocd-repo-server"]),
         );
         assert_eq!(ArgoCd::among(&[unlabeled]).repo_server, "openshift-gitops-repo-server");
     }
 
     /// Returns a workload without labels whose only container has this command.
-    fn program_of(name: &str, command: Json) -> Json {
+    fn program_of(name: &str, command: &Json) -> Json {
         let container = json!({"name": "main", "image": "example.com/argocd:v1", "command": command});
         json!({"metadata": {"name": name}, "spec": {"template": {"spec": {"containers": [container]}}}})
     }
@@ -543,7 +543,7 @@ mod tests {
         workflows["metadata"]["labels"][PART_OF] = json!("argo-workflows");
         let notifications = program_of(
             "notifications",
-            json!(["x", "--argocd-repo-server", "argocd-repo-server"]),
+            &json!(["x", "--argocd-repo-server", "argocd-repo-server"]),
         );
         let mut store = workload("argocd-server", "server", "x");
         store["kind"] = json!("StatefulSet");
@@ -556,9 +556,9 @@ mod tests {
         let two = [
             program_of(
                 "blue-server",
-                json!(["sh", "-c", "/usr/local/bin/argocd-server --insecure"]),
+                &json!(["sh", "-c", "/usr/local/bin/argocd-server --insecure"]),
             ),
-            program_of("green-server", json!(["argocd-server"])),
+            program_of("green-server", &json!(["argocd-server"])),
             workload("argocd-repo-server", "repo-server", "repo"),
         ];
         let problem = "Namespace cd: blue-server and green-server could each be argocd-server: keep the labels \

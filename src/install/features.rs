@@ -104,6 +104,7 @@ impl Feature {
             Self::ArgocdAgent | Self::Ui => Some(SERVER),
             Self::Project
             | Self::Controller
+            | Self::AgentAdmission
             | Self::Pull
             | Self::ArgocdAddOn
             | Self::ClusterSecrets

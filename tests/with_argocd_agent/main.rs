@@ -32,7 +32,7 @@ const IDLE: Duration = Duration::from_secs(600);
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a checkout of argocd-agent in TESTBED_ARGOCD_AGENT"]
 async fn applications_go_to_clusters_and_back_by_argocd_agent() -> Result<()> {
-    let mut stage = Stage::start().await?;
+    let mut stage = Box::pin(Stage::start()).await?;
     managed_application(&stage).await?;
     application_set(&stage).await?;
     live_objects(&stage).await?;

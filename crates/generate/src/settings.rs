@@ -557,7 +557,7 @@ mod tests {
                 (variable, "eu1"),
             ];
             resolve(args, &env).map(|settings| match settings.target {
-                Target::Placement(placement) => placement.name.to_string(),
+                Target::Placement(placement) => placement.name,
                 Target::Clusters(_) => clusters(&settings).join(","),
             })
         };

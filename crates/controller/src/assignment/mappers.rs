@@ -4,9 +4,9 @@
 use super::certificates::records;
 use crate::argocd_agent::is_named;
 use crate::cache::{Before, Cache, Changed, ReconcileRequest};
+use crate::cluster_secrets::ClusterSecret;
 use crate::cluster_secrets::mappers as cluster_secrets;
 use crate::cluster_secrets::mappers::{both, clusters_of};
-use crate::cluster_secrets::{ClusterSecret, is_hub};
 use crate::model::{AgentResource, Cluster, GitOpsCluster, Object, PlacementDecision};
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
@@ -43,7 +43,7 @@ pub(crate) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
     };
     let name = &changed.object_ref.name;
     let mut affected = cluster_secrets::cluster(cache, changed);
-    let can_have_agent = |cluster: &Cluster| !cluster.deleting && !is_hub(name, &cluster.labels);
+    let can_have_agent = |cluster: &Cluster| !cluster.deleting && !cluster.has_hub_mark(name);
     let after = cache.cluster(name);
     let has_changed = after.is_some_and(can_have_agent) != before.cluster.as_ref().is_some_and(can_have_agent);
     if has_changed || before.has_availability_changed(after) {
