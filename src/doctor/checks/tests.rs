@@ -302,6 +302,7 @@ fn finds_problems_of_argo_cd() {
     let by_operator = problems_after(|hub_state| {
         let server = &mut value_of(&mut hub_state.deployments)[0]["metadata"];
         server["name"] = json!("openshift-gitops-repo-server");
+        server["labels"] = json!({"app.kubernetes.io/component": "repo-server", "app.kubernetes.io/part-of": "argocd"});
     });
     assert!(by_operator.is_empty(), "{by_operator:?}");
 }
