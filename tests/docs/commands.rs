@@ -35,6 +35,7 @@ const NOT_RUN: &[(&str, &str)] = &[
         "tests/command runs the built program and compares its output with the README; .ci/run runs this command",
     ),
     ("cargo xtask test", "it runs these tests"),
+    ("cargo xtask test --quick", "it runs these tests"),
     (
         "export REPOSITORY=https://git.example.com/ours/argocd-ocm-cmp.git REGISTRY=registry.example.com/ours",
         "tests/docs/shell.rs sets these variables",

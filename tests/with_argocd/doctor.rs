@@ -157,6 +157,7 @@ async fn pull_model_alone_has_no_problems() -> Result<()> {
     let hub = Hub::start().await?;
     for file in [
         "deploy/report_crd.yaml",
+        "deploy/agent_admission.yaml",
         "deploy/deploy_controller.yaml",
         "deploy/deploy_pull.yaml",
         "deploy/deploy_report.yaml",

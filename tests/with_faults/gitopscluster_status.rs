@@ -331,9 +331,15 @@ async fn forbidden_reads_are_reported_beside_known_data() -> Result<()> {
     assert_eq!(report["agents"][0]["certificateNotAfter"], "2125-01-01T00:00:00Z");
     let warnings: Vec<_> = result.err.lines().collect();
     assert_eq!(warnings.len(), 2, "{}", result.err);
-    let printed = "warning: showing the state of agents that the controller last wrote: placementdecisions";
+    let printed = "warning: showing the state of agents that the controller last wrote: user ";
     assert!(warnings[0].starts_with(printed), "{}", result.err);
-    assert!(warnings[1].contains("secrets"), "{}", result.err);
+    for (warning, resource) in warnings
+        .iter()
+        .zip(["placementdecisions.cluster.open-cluster-management.io", "secrets"])
+    {
+        let lacks = format!("lacks the permission to list {resource} in namespace argocd");
+        assert!(warning.contains(&lacks), "{}", result.err);
+    }
     let result = status(&kubeconfig, "fleet")?;
     assert!(
         result.out.ends_with("\n2 more clusters not listed in the status\n"),

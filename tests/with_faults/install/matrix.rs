@@ -1,11 +1,11 @@
 //! Tests of `install` from ten starting points with every set of features, each in two orders: what was there stays, a second run
 //! changes nothing, and `uninstall` gives back the starting point.
 //!
-//! With all features that they require, the features form 800 different sets. On a real API server these would take hours, so
-//! [`every_set_of_features_adds_up`] tries them on [`Model`]: it selects the objects with the code of `install`, and stores them as
-//! server-side apply does for one field manager, whose last document decides. The tests with a hub hold the model to the real API server:
-//! from each starting point they add the features one by one, in both orders, and compare each step with the model. So each feature comes
-//! before and after each other one.
+//! With all features that they require, the features form 800 different sets, without `agent-admission`, whose objects no other
+//! feature has. On a real API server these would take hours, so [`every_set_of_features_adds_up`] tries them on [`Model`]: it selects
+//! the objects with the code of `install`, and stores them as server-side apply does for one field manager, whose last document
+//! decides. The tests with a hub hold the model to the real API server: from each starting point they add the features one by one, in
+//! both orders, and compare each step with the model. So each feature comes before and after each other one.
 
 use super::{Installation, installation, read};
 use anyhow::{Context, Result, ensure};
@@ -262,10 +262,13 @@ fn contains(whole: &Value, part: &Value) -> bool {
     }
 }
 
-/// Returns all sets of features that include what they require.
+/// A feature that only adds objects of its own, so that every set with it is the set without it and these objects.
+const INDEPENDENT: Feature = Feature::AgentAdmission;
+
+/// Returns all sets of features that include what they require, without [`INDEPENDENT`].
 fn feature_sets() -> Vec<BTreeSet<Feature>> {
     let mut sets = BTreeSet::from([BTreeSet::new()]);
-    for feature in Feature::ALL {
+    for feature in Feature::ALL.iter().filter(|it| **it != INDEPENDENT) {
         let more: Vec<_> = sets
             .iter()
             .map(|set| with_implied(set.iter().copied().chain([*feature])))
@@ -286,23 +289,30 @@ fn effective(model: &Model) -> BTreeMap<String, Document> {
 
 #[test]
 fn every_set_of_features_adds_up() -> Result<()> {
-    use StartingPoint::{Chart, Core, Full, HandWrittenSidecar, HighlyAvailable, Mesh, OpenShift, Operator};
+    use StartingPoint::{Core, Full, HandWrittenSidecar, Operator};
     if !testbed::available() {
         return Ok(());
     }
     let sets = feature_sets();
     assert_eq!(sets.len(), 799, "the sets of the documentation, without the empty one");
-    let mut seen: Vec<ArgoCd> = Vec::new();
-    for start in [
-        Core,
-        Full,
-        HighlyAvailable,
-        Chart,
-        Operator,
-        OpenShift,
-        Mesh,
-        HandWrittenSidecar,
-    ] {
+    let objects_of = |features: BTreeSet<Feature>| {
+        documents(&objects(&InstallOptions {
+            features,
+            ..InstallOptions::everything(NAMESPACE)
+        }))
+    };
+    let all = Feature::ALL.iter().copied();
+    let mut together = objects_of(all.clone().filter(|it| *it != INDEPENDENT).collect());
+    for (name, document) in objects_of([INDEPENDENT].into()) {
+        assert_eq!(
+            together.insert(name.clone(), document),
+            None,
+            "{name} has another feature"
+        );
+    }
+    assert_eq!(together, objects_of(all.collect()));
+    // The others have only other names, which the tests with a hub try.
+    for start in [Core, Full, Operator, HandWrittenSidecar] {
         let mut objects = start.objects()?;
         for object in objects
             .iter_mut()
@@ -311,12 +321,6 @@ fn every_set_of_features_adds_up() -> Result<()> {
             object["metadata"]["ownerReferences"] = json!([{"kind": "ArgoCD", "name": "cd"}]);
         }
         let base = Model::new(&objects);
-        let argo_cd = ArgoCd::among(&base.base);
-        // The documents depend on nothing else of an Argo CD without a sidecar.
-        if start != HandWrittenSidecar && seen.contains(&argo_cd) {
-            continue;
-        }
-        seen.push(argo_cd);
         check_sets(start, &base, &sets)?;
     }
     Ok(())

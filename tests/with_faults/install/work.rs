@@ -129,7 +129,7 @@ async fn uninstall_leaves_acms_crd_alone() -> Result<()> {
     let before = installation.all()?;
     let mut crd: Value = {
         let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-            .args(["install", "--print", "-o", "json", "--features=report"])
+            .args(["install", super::IMAGE, "--print", "-o", "json", "--features=report"])
             .output()?;
         let text = String::from_utf8(printed.stdout)?;
         serde_json::from_str(text.lines().next().unwrap_or_default())?
