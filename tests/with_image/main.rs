@@ -47,7 +47,7 @@ async fn resolves_the_hub_by_dns_name() -> Result<()> {
     let by_hosts = ["127.0.0.1", "localhost", "hub.example.com", "hub-by-hosts"];
     for name in by_hosts.into_iter().chain([SERVICE, "hub.argocd", "hub"]) {
         let error = status(&container, &hub, name)?;
-        assert!(error.contains("has no works of Application shop"), "{name}: {error}");
+        assert!(error.contains("has no Application argocd/shop"), "{name}: {error}");
     }
     let questions = server.questions();
     assert!(questions.contains(SERVICE), "{questions:?}");
