@@ -1,4 +1,4 @@
-//! Checks that nobody else can change what the workflows and the image build run, and that each job has only its own rights.
+//! Checks that the workflows and the image build run only pinned code, and that each job has only its own rights.
 
 use crate::shipped_files::{root, text};
 use manifest::{json, yaml};

@@ -479,7 +479,7 @@ fn seeds() -> Vec<Seed> {
     seeds
 }
 
-/// What a tenant would like to have applied.
+/// A manifest that a tenant may try.
 const BINDING: &str = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: takeover}, \
                        roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, \
                        subjects: [{kind: ServiceAccount, name: default, namespace: shop}]}\n";

@@ -52,7 +52,7 @@ use std::sync::Arc;
 pub use works::WorkBefore;
 use works::{Works, claimed};
 
-/// The name by which the administrator declares that no managed cluster is the hub.
+/// The value of the setting that declares that no managed cluster is the hub.
 const NO_HUB: &str = "none";
 
 /// A work of the basic pull model.

@@ -44,7 +44,7 @@ pub enum Fault {
         path: String,
         /// The path of the key that it is read as.
         known: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
     /// A kind that Kubernetes writes differently.
