@@ -12,6 +12,7 @@ mod upgrade;
 mod work;
 
 use anyhow::{Context, Result, ensure};
+use controller::argocd_agent::shipped;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
@@ -400,6 +401,17 @@ async fn install_without_argo_cd_names_the_missing_parts() -> Result<()> {
     ];
     assert_eq!(error, all.map(missing_object).concat());
     installation.until(&before).await
+}
+
+#[test]
+fn redis_has_the_version_of_argo_cds_manifests() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let manifests = fs::read_to_string(Parts::ensure()?.argocd_manifests().join("install.yaml"))?;
+    let image = format!("image: {}", shipped::REDIS);
+    assert!(manifests.lines().any(|line| line.trim() == image), "{image}");
+    Ok(())
 }
 
 /// Returns an Application, as a user writes it.

@@ -407,6 +407,9 @@ fn argocd_module(cache: &Path) -> Result<GoModule> {
     }
 }
 
+/// The release of argocd-agent that passed the tests with a checkout. They also pass with later commits.
+pub const ARGOCD_AGENT_VERSION: &str = "v0.9.0";
+
 /// Builds argocd-agent from the checkout in `TESTBED_ARGOCD_AGENT`, and returns its path. It is not one of the [`Parts`], because
 /// its Go module cannot be required by another.
 pub fn argocd_agent() -> Result<PathBuf> {
