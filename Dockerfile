@@ -4,25 +4,13 @@
 #
 #   buildah build .
 #
-# Or use programs that are already built and tested, from a folder with amd64/argocd-ocm-cmp and other architectures. This pulls
-# nothing; image/build runs it:
-#
-#   buildah build --file Dockerfile --build-arg PROGRAM=given FOLDER
-#
-# The last stage is the same for both.
-ARG PROGRAM=compiled
+# image/build builds the last stage alone, with programs that are already built and tested, and pulls nothing.
 
 # The digest is that of the index of all architectures.
-FROM docker.io/library/rust:1.89-bookworm@sha256:948f9b08a66e7fe01b03a98ef1c7568292e07ec2e4fe90d88c07bb14563c84ff AS compiled
+FROM docker.io/library/rust:1.89-bookworm@sha256:948f9b08a66e7fe01b03a98ef1c7568292e07ec2e4fe90d88c07bb14563c84ff AS program
 WORKDIR /src
 COPY . .
 RUN image/static cargo build --release --locked && cp target/*/release/argocd-ocm-cmp /
-
-FROM scratch AS given
-ARG TARGETARCH
-COPY ${TARGETARCH}/argocd-ocm-cmp /
-
-FROM ${PROGRAM} AS program
 
 FROM scratch
 ARG VERSION=unreleased

@@ -13,6 +13,7 @@ mod sbom;
 mod schema;
 mod setup;
 mod soak;
+mod suites;
 mod test_run;
 
 /// The program, and its package.

@@ -1,5 +1,6 @@
 //! Runs the tests on a fresh machine: all of them, with the real components and the image, or only those that need no component.
 
+use crate::suites::Suites;
 use crate::{root, setup, succeed};
 use anyhow::Result;
 use std::ffi::OsStr;
@@ -37,11 +38,21 @@ pub(crate) fn run() -> Result<()> {
     let step = |name: &str| eprintln!("\n=== {name} (after {} s)", started.elapsed().as_secs());
     step("packages and toolchains");
     let path = setup::everything()?;
+    step("compile the tests");
+    let suites = Suites::compile(cargo(&[], &path)?)?;
+    step("examples of the documentation");
+    succeed(&mut cargo(&["test", "--workspace", "--doc"], &path)?)?;
     // The tests would build them too, but without showing the progress.
     step("real components: Kubernetes, OCM, Argo CD (about 20 minutes if nothing is cached)");
-    succeed(&mut cargo(&["run", "--package", "testbed", "--", "build"], &path)?)?;
+    succeed(Command::new(&suites.testbed).arg("build").env("PATH", &path))?;
     step("tests");
-    succeed(cargo(&["test", "--workspace"], &path)?.envs(MORE_MEMORY))?;
+    let mut variables = vec![
+        ("CI", OsStr::new("true")),
+        ("CARGO", OsStr::new(env!("CARGO"))),
+        ("PATH", &path),
+    ];
+    variables.extend(MORE_MEMORY.map(|(name, value)| (name, OsStr::new(value))));
+    suites.run(&variables)?;
     if setup::is_root()? {
         step("image");
         succeed(Command::new(root()?.join(".ci/image")).env("PATH", &path))?;
