@@ -24,12 +24,12 @@ fn deleting_one_of_two_gitopsclusters_removes_only_its_agents() {
 }
 
 /// Returns the ManifestWork with the ArgoCD resource of a GitOpsCluster on a cluster.
-fn argocd(cluster: &str, gitops: &str) -> ObjectRef {
+pub(super) fn argocd(cluster: &str, gitops: &str) -> ObjectRef {
     ObjectRef::new(cluster, &format!("argocd-agent-cr-argocd-{gitops}"))
 }
 
 /// Returns a GitOpsCluster whose clusters have an operator that is not ours.
-fn operated(placement: &str) -> Value {
+pub(super) fn operated(placement: &str) -> Value {
     let mut spec = bringing(placement, &[]);
     let argocd = json!({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "argocd"}});
     spec["argoCDAgentAddon"] = json!({"argoCDCRManifestWork": {"manifests": [argocd]}});
