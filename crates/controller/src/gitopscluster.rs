@@ -85,6 +85,11 @@ fn left(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Vec<String> {
     let mut left: Vec<_> = secrets.collect();
     if argocd_agent::is_left(gitops, context.now) {
         left.push("the objects of its agents".to_owned());
+        let next = argocd_agent::unserved_successors(gitops);
+        left.extend(
+            next.iter()
+                .map(|next| format!("the handover of its clusters to GitOpsCluster {next}, which is not served")),
+        );
     }
     left
 }

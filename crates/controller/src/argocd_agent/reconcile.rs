@@ -16,7 +16,7 @@ mod rollout;
 mod templates;
 mod works;
 
-pub(crate) use addon::CONTROLLER as ADDON;
+pub(crate) use addon::{CONTROLLER as ADDON, unserved_successors};
 pub(crate) use hub::CONTROLLER as HUB;
 pub(crate) use issued::revoked_but_run_by_others;
 pub(crate) use requests::CONTROLLER as REQUESTS;

@@ -148,10 +148,24 @@ fn clusters_to_hand_over(gitops: GitOpsClusterRef<'_>) -> Vec<&str> {
     };
     let is_taken = |cluster: &&str| {
         let assignment = assignment::of(cache, cluster);
-        let other = assignment.served_owner().filter(|other| *other != gitops.object_ref);
+        // It may no longer be served, and gets its entry once it is again.
+        let other = assignment
+            .agent_owner
+            .as_ref()
+            .filter(|other| *other != gitops.object_ref);
         other.is_some_and(|other| !installs(other, cluster))
     };
     gitops.decided_clusters().into_iter().filter(is_taken).collect()
+}
+
+/// Returns the GitOpsClusters that take over clusters of this one, but are currently not served.
+pub(crate) fn unserved_successors(gitops: GitOpsClusterRef<'_>) -> BTreeSet<ObjectRef> {
+    let next = gitops.decided_clusters().into_iter().filter_map(|cluster| {
+        let assignment = assignment::of(gitops.cache, cluster);
+        let next = assignment.agent_owner.as_ref().filter(|_| !assignment.is_served);
+        next.filter(|next| *next != gitops.object_ref).cloned()
+    });
+    next.collect()
 }
 
 /// Returns the writes that create or update these PlacementDecisions and delete all others of those that exist.

@@ -5,6 +5,7 @@ mod convergence;
 mod handover;
 mod renewal;
 mod requested;
+mod safety;
 mod versions;
 
 use super::*;

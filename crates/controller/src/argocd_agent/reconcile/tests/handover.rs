@@ -24,12 +24,12 @@ fn deleting_one_of_two_gitopsclusters_removes_only_its_agents() {
 }
 
 /// Returns the ManifestWork with the ArgoCD resource of a GitOpsCluster on a cluster.
-fn argocd(cluster: &str, gitops: &str) -> ObjectRef {
+pub(super) fn argocd(cluster: &str, gitops: &str) -> ObjectRef {
     ObjectRef::new(cluster, &format!("argocd-agent-cr-argocd-{gitops}"))
 }
 
 /// Returns a GitOpsCluster whose clusters have an operator that is not ours.
-fn operated(placement: &str) -> Value {
+pub(super) fn operated(placement: &str) -> Value {
     let mut spec = bringing(placement, &[]);
     let argocd = json!({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "argocd"}});
     spec["argoCDAgentAddon"] = json!({"argoCDCRManifestWork": {"manifests": [argocd]}});
@@ -88,6 +88,68 @@ fn previous_owner_names_a_cluster_until_the_add_on_has_the_entry_of_the_next() {
     assert_eq!(hub.decided_by(&of_argocd("other")), ["eu2"].into());
     assert_eq!(hub.decided_by(&all()), ["eu1"].into());
     hub.is_at_rest();
+}
+
+/// Starts to move eu2 to a GitOpsCluster of another namespace, which that of Argo CD then no longer allows: eu2 is in its decision,
+/// but it has no entry in the add-on yet.
+fn with_interrupted_handover() -> (Hub, ObjectRef) {
+    let mut hub = Hub::with_all_agents();
+    let far = ObjectRef::new("team", "far");
+    hub.open(true);
+    hub.select_for(&ObjectRef::new("team", "some"), &["eu2"]);
+    hub.write(&far, &bringing("some", &[]));
+    hub.select_for(&some(), &["eu1"]);
+    while hub.decided_by(&far).is_empty() {
+        hub.affected.sort_by_key(|(kind, _)| *kind != ReconcileKind::ArgoCd);
+        hub.settle_steps(1);
+    }
+    hub.open(false);
+    hub.settle();
+    (hub, far)
+}
+
+#[test]
+fn handover_to_a_gitopscluster_that_is_no_longer_served_removes_no_agent() {
+    let (mut hub, far) = with_interrupted_handover();
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]));
+    assert_eq!(hub.decided_by(&all()), ["eu1", "eu2"].into());
+    hub.is_at_rest();
+    hub.open(true);
+    hub.settle();
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]));
+    assert_eq!(
+        (hub.decided_by(&all()), hub.decided_by(&far)),
+        (["eu1"].into(), ["eu2"].into())
+    );
+    hub.is_at_rest();
+}
+
+#[test]
+fn deletion_during_an_interrupted_handover_names_the_gitopscluster_that_it_waits_for() {
+    for is_served_again in [true, false] {
+        let (mut hub, far) = with_interrupted_handover();
+        hub.delete(&all());
+        hub.settle();
+        assert_eq!(
+            hub.condition_of(&all(), "Ready")[2],
+            "being deleted, waiting for the deletion of the objects of its agents; the handover of its clusters to \
+             GitOpsCluster team/far, which is not served"
+        );
+        assert_eq!(hub.taken(), [""; 0]);
+        if is_served_again {
+            hub.open(true);
+        } else {
+            hub.delete(&far);
+        }
+        hub.settle();
+        assert!(!hub.objects.contains_key(&all()));
+        let (with_addon, taken): (&[&str], &[&str]) = if is_served_again {
+            (&["eu2"], &["eu1"])
+        } else {
+            (&[], &["eu1", "eu2"])
+        };
+        assert_eq!((&*hub.with_addon(), &*hub.taken()), (with_addon, taken));
+    }
 }
 
 impl Hub {

@@ -42,14 +42,14 @@ impl Hub {
     }
 
     /// Returns the reason of the last condition of a request.
-    fn why_refused(&self, name: &str) -> &str {
+    pub(super) fn why_refused(&self, name: &str) -> &str {
         let request = self.get(Kind::AgentResource(AgentResource::Requests), &ObjectRef::new("", name));
         let conditions = request.expect("it is there")["status"]["conditions"].as_array();
         let last = conditions.and_then(|all| all.last());
         last.and_then(|it| it["reason"].as_str()).unwrap_or_default()
     }
 
-    fn became(&self, name: &str) -> (String, Option<Certificate>) {
+    pub(super) fn became(&self, name: &str) -> (String, Option<Certificate>) {
         let status = &self
             .get(Kind::AgentResource(AgentResource::Requests), &ObjectRef::new("", name))
             .expect("it is there")["status"];
@@ -254,7 +254,7 @@ fn revocation_blocks_certificates_before_deleting_works() {
 
 impl Hub {
     /// Requests a certificate of a cluster's agent with misleading labels, and returns its fingerprint.
-    fn issued(&mut self, name: &str, cluster: &str) -> Option<String> {
+    pub(super) fn issued(&mut self, name: &str, cluster: &str) -> Option<String> {
         let asked = asked(cluster);
         let mut request = agent_request((&asked.user, &asked.group), cluster, &asked.subject, true);
         request["metadata"]["labels"] = json!({"open-cluster-management.io/cluster-name": "eu3"});
@@ -269,7 +269,7 @@ impl Hub {
     }
 
     /// Returns the fingerprints on the blocklist.
-    fn blocked(&self) -> Vec<String> {
+    pub(super) fn blocked(&self) -> Vec<String> {
         let list = self.get(
             Kind::AgentResource(AgentResource::Blocklist),
             &of_argocd(names::BLOCKLIST),
