@@ -77,6 +77,12 @@ const WRITE_TIMED_OUT: &str =
     "the API server does not answer in time: look for a slow or unresponsive admission webhook";
 
 /// A finished task.
+/// The outcome of a reconciliation or a write that panicked.
+const PANICKED: Outcome = Outcome::Failed {
+    retry_after: None,
+    cause: None,
+};
+
 enum TaskResult {
     Written(writer::WriteResult, Box<Action>),
     EventRecorded,
@@ -144,6 +150,8 @@ pub(super) struct Reconciler {
     health_updates_paused_until: Option<Instant>,
     leads: watch::Receiver<bool>,
     /// The time since which this replica leads.
+    /// Changes when the API server has an older state than before; none without an election, which notices it.
+    restores: Option<watch::Receiver<u64>>,
     leads_since: Option<Instant>,
     ready: Arc<Readiness<Kind>>,
     metrics: Metrics,
@@ -200,7 +208,7 @@ impl Reconciler {
             last_answer: None,
             sweep: Sweep::default(),
             health_updates_paused_until: None,
-            leads,
+            restores: None,
             leads_since: None,
             ready,
             writer: Writer::new(
@@ -213,7 +221,9 @@ impl Reconciler {
             metrics,
             hub_metrics,
             settings: options.settings.clone(),
+                leads.clone(),
             clocks,
+            leads,
         }
     }
 
@@ -221,6 +231,12 @@ impl Reconciler {
     pub(super) async fn run(&mut self) {
         let mut elected = true;
         let mut last_yield = (self.clocks.elapsed)();
+    /// Lists all kinds again whenever this value changes.
+    pub(super) fn with_restores(mut self, restores: Option<watch::Receiver<u64>>) -> Self {
+        self.restores = restores;
+        self
+    }
+
         loop {
             let leads = *self.leads.borrow_and_update();
             let since = (self.clocks.elapsed)();
@@ -245,10 +261,23 @@ impl Reconciler {
         }
     }
 
+                () = next_restore(&mut self.restores) => self.list_again(),
     /// Does all work that is due, within its budget. Returns true if work is left.
     fn work(&mut self, leads: bool) -> bool {
         self.record_work_metrics(leads);
         let is_ready = self.ready.check().is_ok();
+    /// Lists all kinds again. The watches would report nothing until the API server has as many changes as before, and decisions
+    /// would use objects that it no longer has.
+    fn list_again(&mut self) {
+        warn!("the API server has an older state than before, as after a restore of etcd: listing all kinds again");
+        for kind in self.watches.kinds() {
+            let plural = kind.resource().plural;
+            self.ready.wait_for(kind, plural);
+            self.metrics.synced(plural, false);
+            self.watches.begin(kind, Duration::ZERO);
+        }
+    }
+
         let may_write = leads && is_ready;
         let mut has_more_work = may_write && self.start_writes();
         if may_write {
@@ -321,12 +350,14 @@ impl Reconciler {
                     // The aborted write may have been one of the status.
                     is_of_status: controller.kind == ReconcileKind::GitOpsCluster,
                 };
-                (Outcome::Failed { retry_after: None }, Some(refusal), None)
+                let cause = Some((controller.kind.kind(), Reason::Timeout.name()));
+                let retry_after = None;
+                (Outcome::Failed { retry_after, cause }, Some(refusal), None)
             }
             Err(_) => {
                 self.metrics.panicked(controller.name);
                 error!(controller = controller.name, kind, object = %object_ref, "panic during a write; retrying");
-                (Outcome::Failed { retry_after: None }, None, None)
+                (PANICKED, None, None)
             }
         };
         queue.set_slow(object_ref, is_slow);
@@ -572,7 +603,7 @@ impl Reconciler {
         let Ok(decision) = decision else {
             self.metrics.panicked(controller.name);
             error!(controller = controller.name, kind, object = %object_ref, "panic while reconciling; retrying");
-            queue.done(&due, &Outcome::Failed { retry_after: None }, now, fastrand::f64());
+            queue.done(&due, &PANICKED, now, fastrand::f64());
             return Attempt::Reconciled;
         };
         let action = match decision {
@@ -743,3 +774,14 @@ async fn sleep_until(at: Option<Instant>) {
         None => future::pending().await,
     }
 }
+/// Returns when the API server has an older state than before.
+async fn next_restore(restores: &mut Option<watch::Receiver<u64>>) {
+    let has_changed = match restores {
+        Some(restores) => restores.changed().await.is_ok(),
+        None => false,
+    };
+    if !has_changed {
+        future::pending().await
+    }
+}
+
