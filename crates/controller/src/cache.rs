@@ -14,6 +14,7 @@ mod pull_applications;
 mod refusals;
 mod request;
 mod secrets;
+mod shared_objects;
 mod works;
 
 use super::model::AgentResource;
@@ -47,7 +48,7 @@ use refusals::Refusals;
 pub use request::{ReconcileKind, ReconcileRequest};
 use secrets::Secrets;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 pub use works::WorkBefore;
 use works::{Works, claimed};
@@ -162,6 +163,13 @@ impl Cache {
     /// Maps changes by these mappers.
     #[must_use]
     pub fn with_mappers(mut self, mappers: Mappers) -> Self {
+    /// Finds the objects that several works deliver to one managed cluster.
+    #[must_use]
+    pub fn with_shared_objects(mut self) -> Self {
+        self.works.find_shared_objects();
+        self
+    }
+
         self.mappers = mappers;
         self
     }
@@ -308,6 +316,17 @@ impl Cache {
     /// Returns the works of the basic pull model that carry an Application: those with the name of its works, and those that
     /// claim it and do not have the name of another Application's works.
     #[must_use]
+    /// Returns the objects of a work that works of other Applications deliver to the same cluster, with these Applications.
+    #[must_use]
+    pub fn shared_objects(
+        &self,
+        object_ref: &ObjectRef,
+        work: &Work,
+        application: &ObjectRef,
+    ) -> BTreeMap<ObjectRef, Vec<Box<str>>> {
+        self.works.shared_objects(object_ref, work, application)
+    }
+
     pub fn pull_works(&self, application: &ObjectRef) -> Vec<PullWorkRef<'_>> {
         let pull = self.application(application).and_then(|it| it.pull.as_deref());
         let has_its_name = |work: &str| pull.is_some_and(|pull| work::is_name(work, pull));
@@ -526,7 +545,7 @@ impl Cache {
         self.application_sets.reports()
     }
 
-    /// Returns the number of works with this health.
+    /// Returns the number of works of Applications with this health.
     #[must_use]
     pub fn count(&self, health: HealthStatus) -> usize {
         self.works.count(health)

@@ -10,6 +10,7 @@ mod standby;
 #[cfg(test)]
 mod tests;
 
+use super::application_status;
 use super::metrics::HubMetrics;
 use super::watches::{self, Kind, WatchEvent, WatchUpdate, Watches};
 use super::{Clocks, Options};
@@ -76,13 +77,13 @@ const WRITE_REFUSED: &str = "WriteRefused";
 const WRITE_TIMED_OUT: &str =
     "the API server does not answer in time: look for a slow or unresponsive admission webhook";
 
-/// A finished task.
 /// The outcome of a reconciliation or a write that panicked.
 const PANICKED: Outcome = Outcome::Failed {
     retry_after: None,
     cause: None,
 };
 
+/// A finished task.
 enum TaskResult {
     Written(writer::WriteResult, Box<Action>),
     EventRecorded,
@@ -149,9 +150,9 @@ pub(super) struct Reconciler {
     /// The earliest next update of health by time alone.
     health_updates_paused_until: Option<Instant>,
     leads: watch::Receiver<bool>,
-    /// The time since which this replica leads.
     /// Changes when the API server has an older state than before; none without an election, which notices it.
     restores: Option<watch::Receiver<u64>>,
+    /// The time since which this replica leads.
     leads_since: Option<Instant>,
     ready: Arc<Readiness<Kind>>,
     metrics: Metrics,
@@ -192,6 +193,9 @@ impl Reconciler {
         if options.needs().contains(&Kind::Reports) {
             cache = cache.with_reports();
         }
+        if names.contains(&application_status::CONTROLLER.name) {
+            cache = cache.with_shared_objects();
+        }
         Self {
             watches: Watches::new(client, &options.settings.argocd, &options.needs(), clocks.time),
             cache,
@@ -217,26 +221,26 @@ impl Reconciler {
                 options.identity.clone(),
                 options.dry_run,
                 clocks.time,
+                leads.clone(),
             ),
+            leads,
             metrics,
             hub_metrics,
             settings: options.settings.clone(),
-                leads.clone(),
             clocks,
-            leads,
         }
     }
 
-    /// Runs the loop until it is dropped. Writes in progress survive that, so that shutdown can await them.
-    pub(super) async fn run(&mut self) {
-        let mut elected = true;
-        let mut last_yield = (self.clocks.elapsed)();
     /// Lists all kinds again whenever this value changes.
     pub(super) fn with_restores(mut self, restores: Option<watch::Receiver<u64>>) -> Self {
         self.restores = restores;
         self
     }
 
+    /// Runs the loop until it is dropped. Writes in progress survive that, so that shutdown can await them.
+    pub(super) async fn run(&mut self) {
+        let mut elected = true;
+        let mut last_yield = (self.clocks.elapsed)();
         loop {
             let leads = *self.leads.borrow_and_update();
             let since = (self.clocks.elapsed)();
@@ -257,15 +261,11 @@ impl Reconciler {
                 () = future::ready(()), if has_more_work => {}
                 () = sleep_until(next) => {}
                 () = sleep_until(health_deadline) => self.tick(),
+                () = next_restore(&mut self.restores) => self.list_again(),
             }
         }
     }
 
-                () = next_restore(&mut self.restores) => self.list_again(),
-    /// Does all work that is due, within its budget. Returns true if work is left.
-    fn work(&mut self, leads: bool) -> bool {
-        self.record_work_metrics(leads);
-        let is_ready = self.ready.check().is_ok();
     /// Lists all kinds again. The watches would report nothing until the API server has as many changes as before, and decisions
     /// would use objects that it no longer has.
     fn list_again(&mut self) {
@@ -278,6 +278,10 @@ impl Reconciler {
         }
     }
 
+    /// Does all work that is due, within its budget. Returns true if work is left.
+    fn work(&mut self, leads: bool) -> bool {
+        self.record_work_metrics(leads);
+        let is_ready = self.ready.check().is_ok();
         let may_write = leads && is_ready;
         let mut has_more_work = may_write && self.start_writes();
         if may_write {
@@ -768,12 +772,6 @@ fn decide(controller: &Controller, cache: &Cache, object_ref: &ObjectRef, contex
     )
 }
 
-async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => future::pending().await,
-    }
-}
 /// Returns when the API server has an older state than before.
 async fn next_restore(restores: &mut Option<watch::Receiver<u64>>) {
     let has_changed = match restores {
@@ -785,3 +783,9 @@ async fn next_restore(restores: &mut Option<watch::Receiver<u64>>) {
     }
 }
 
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => future::pending().await,
+    }
+}
