@@ -94,6 +94,8 @@ pub struct Cache {
     template_names: Memo<ObjectRef, Box<str>>,
     /// The resources of Applications that ApplicationSets generated, kept only if reports are enabled.
     resources: Option<Interned<Resource>>,
+    /// The works that exist and cannot be read, with the reasons.
+    unreadable_works: BTreeMap<ObjectRef, Box<str>>,
     /// The last writes that the API server refused.
     refusals: Refusals,
     /// The namespace of Argo CD.
@@ -124,6 +126,7 @@ impl Cache {
             agents: Agents::default(),
             assignments: Memo::default(),
             template_names: Memo::default(),
+            unreadable_works: BTreeMap::new(),
             refusals: Refusals::default(),
             argocd: argocd.into(),
             hub_cluster: None,
@@ -160,9 +163,6 @@ impl Cache {
         self
     }
 
-    /// Maps changes by these mappers.
-    #[must_use]
-    pub fn with_mappers(mut self, mappers: Mappers) -> Self {
     /// Finds the objects that several works deliver to one managed cluster.
     #[must_use]
     pub fn with_shared_objects(mut self) -> Self {
@@ -170,6 +170,9 @@ impl Cache {
         self
     }
 
+    /// Maps changes by these mappers.
+    #[must_use]
+    pub fn with_mappers(mut self, mappers: Mappers) -> Self {
         self.mappers = mappers;
         self
     }
@@ -313,9 +316,6 @@ impl Cache {
         self.works.of(application)
     }
 
-    /// Returns the works of the basic pull model that carry an Application: those with the name of its works, and those that
-    /// claim it and do not have the name of another Application's works.
-    #[must_use]
     /// Returns the objects of a work that works of other Applications deliver to the same cluster, with these Applications.
     #[must_use]
     pub fn shared_objects(
@@ -327,6 +327,9 @@ impl Cache {
         self.works.shared_objects(object_ref, work, application)
     }
 
+    /// Returns the works of the basic pull model that carry an Application: those with the name of its works, and those that
+    /// claim it and do not have the name of another Application's works.
+    #[must_use]
     pub fn pull_works(&self, application: &ObjectRef) -> Vec<PullWorkRef<'_>> {
         let pull = self.application(application).and_then(|it| it.pull.as_deref());
         let has_its_name = |work: &str| pull.is_some_and(|pull| work::is_name(work, pull));
@@ -360,6 +363,15 @@ impl Cache {
             let is_claimed = claim.is_some_and(|claim| claim.namespace == it.namespace);
             (!goes_there, !is_claimed)
         })
+    }
+
+    /// Returns a work for a managed cluster that has the name of an Application's works and cannot be read, with the reason. What
+    /// it carries is unknown.
+    #[must_use]
+    pub fn unreadable_work(&self, pull: &crate::pull::Application, cluster: &str) -> Option<(&ObjectRef, &str)> {
+        let mut unreadable = self.unreadable_works.iter();
+        let found = unreadable.find(|(it, _)| *it.namespace == *cluster && work::is_name(&it.name, pull));
+        found.map(|(object_ref, why)| (object_ref, &**why))
     }
 
     /// Returns true if works of another Application of the basic pull model have this name.

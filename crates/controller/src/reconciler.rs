@@ -462,6 +462,9 @@ impl Reconciler {
             WatchUpdate::Unreadable(object_ref, why) => {
                 self.metrics.watch_failed(kind, Reason::Unreadable);
                 warn!(kind, object = %object_ref, %why, "parse error; keeping the last known state");
+                if event.kind == Kind::Works {
+                    self.apply(event.kind, Change::UnreadableWork(object_ref, why.to_string().into()));
+                }
             }
             WatchUpdate::Panicked(object_ref) => {
                 self.metrics.panicked("index");
