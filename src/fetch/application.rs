@@ -2,7 +2,7 @@
 
 use crate::diagnosis;
 use crate::diagnosis::{Condition, Operation, is_our_plugin};
-use manifest::text::shortened;
+use manifest::text::without_middle;
 use ocm::pull_model::{OWN_CONDITIONS, PULL};
 use serde::Deserialize;
 use serde_json::Value;
@@ -184,8 +184,10 @@ fn is_other_source(spec: &Value, compared: &Value) -> bool {
 fn bounded(message: &str) -> String {
     const OF_PLUGIN: &str = "failed exit status ";
     match message.rfind(OF_PLUGIN) {
-        Some(at) if message.len() > TEXT_MAX => shortened(message.get(at..).unwrap_or(message), TEXT_MAX).into_owned(),
-        _ => shortened(message, TEXT_MAX).into_owned(),
+        Some(at) if message.len() > TEXT_MAX => {
+            without_middle(message.get(at..).unwrap_or(message), TEXT_MAX).into_owned()
+        }
+        _ => without_middle(message, TEXT_MAX).into_owned(),
     }
 }
 

@@ -1000,8 +1000,8 @@ fn replica_sets() -> Vec<Case> {
         case(
             "set: no cluster is selected",
             with_condition(0, "False", "PlacementDecisionEmpty"),
-            "Healthy",
-            "no managed cluster is selected",
+            "Suspended",
+            "Placement shops selects no managed cluster: see its condition PlacementSatisfied",
         ),
         case(
             "set: clusters are selected and have no works",

@@ -341,7 +341,7 @@ fn issue(before: &Value, after: &Value) -> Result<Value, Refused> {
 }
 
 /// A whole API server: objects by path.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ApiServer {
     pub(crate) version: u64,
     pub(crate) objects: BTreeMap<String, Value>,

@@ -42,15 +42,15 @@ pub(super) const CONTROLLER: Controller = Controller {
 
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option<Action> {
     let application = cache.application(object_ref)?;
-    // `pull` reports on Applications of the pull model.
-    if !application.reconciled || application.deleting || application.pull.is_some() {
+    // `pull` reports on Applications of the pull model, and the controller of another Argo CD on those of that Argo CD.
+    if !application.reconciled || application.pull.is_some() || !application.is_of_argo_cd(object_ref, cache.argocd()) {
         return None;
     }
-    let fleet = Fleet::of(cache, object_ref);
+    let fleet = Fleet::of(cache, object_ref, application.deleting);
     let (own, others): (Vec<_>, Vec<_>) = application.conditions.iter().cloned().partition(conditions::is_own);
     let desired = conditions::of(&fleet, &own);
     let differs = !conditions::are_same(&own, &desired);
-    let refresh = context.stale && !application.refreshing && !fleet.is_empty();
+    let refresh = context.stale && !application.refreshing && !application.deleting && !fleet.is_empty();
     if !differs && !refresh {
         return None;
     }
@@ -119,6 +119,8 @@ struct Fleet {
     sets: BTreeMap<String, ReplicaSetHealth>,
     works: usize,
     objects: usize,
+    /// True if the Application is being deleted.
+    deleting: bool,
 }
 
 /// The health and message of a ManifestWorkReplicaSet.
@@ -126,6 +128,7 @@ struct Fleet {
 struct ReplicaSetHealth {
     health: HealthStatus,
     message: String,
+    overdue: Option<String>,
 }
 
 /// The state of an Application on one cluster.
@@ -136,6 +139,10 @@ struct ClusterStatus {
     applied: bool,
     refused: Vec<String>,
     degraded: Vec<String>,
+    retried: Vec<String>,
+    overdue: Vec<String>,
+    /// The objects that other Applications deliver too.
+    shared: BTreeMap<ObjectRef, Vec<Box<str>>>,
 }
 
 impl ClusterStatus {
@@ -149,8 +156,11 @@ impl ClusterStatus {
 }
 
 impl Fleet {
-    fn of(cache: &Cache, application: &ObjectRef) -> Self {
-        let mut fleet = Self::default();
+    fn of(cache: &Cache, application: &ObjectRef, deleting: bool) -> Self {
+        let mut fleet = Self {
+            deleting,
+            ..Self::default()
+        };
         for (kind, object_ref, work) in cache.works_of(application) {
             let state = &work.state;
             fleet.works = fleet.works.saturating_add(1);
@@ -158,6 +168,7 @@ impl Fleet {
                 let health = ReplicaSetHealth {
                     health: state.health,
                     message: state.message.clone(),
+                    overdue: state.overdue.clone(),
                 };
                 fleet.sets.insert(object_ref.to_string(), health);
                 continue;
@@ -170,11 +181,19 @@ impl Fleet {
                 applied: true,
                 refused: Vec::new(),
                 degraded: Vec::new(),
+                retried: Vec::new(),
+                overdue: Vec::new(),
+                shared: BTreeMap::new(),
             });
             cluster.health = cluster.health.min(state.health);
             cluster.applied &= state.applied;
             cluster.refused.extend(state.refused.clone());
             cluster.degraded.extend(state.degraded.clone());
+            cluster.retried.extend(state.retried.clone());
+            cluster.overdue.extend(state.overdue.clone());
+            for (other, objects) in cache.shared_objects(object_ref, work, application) {
+                cluster.shared.entry(other).or_default().extend(objects);
+            }
         }
         fleet
     }
@@ -201,6 +220,7 @@ mod tests {
     use crate::model::Application;
     use crate::reconcile::Settings;
     use crate::runtime::action::Event;
+    use crate::runtime::queue::Refresh;
     use crate::runtime::table::Update;
     use crate::runtime::text::TEXT_MAX;
 
@@ -211,7 +231,7 @@ mod tests {
 
     impl Hub {
         fn new() -> Self {
-            let mut hub = Self(Cache::new("argocd"));
+            let mut hub = Self(Cache::new("argocd").with_shared_objects());
             hub.application("{}");
             hub
         }
@@ -232,6 +252,18 @@ mod tests {
         fn on(&mut self, cluster: &str, report: &AgentReport<'_>) -> &mut Self {
             let object_ref = ObjectRef::new(cluster, "shop");
             self.0.apply(work(&object_ref, &tracked("shop", &object_ref), report));
+            self
+        }
+
+        /// Adds a work of an Application with these fields in its metadata, about which its agent has not reported.
+        fn waiting(&mut self, application: &str, cluster: &str, metadata: &str) -> &mut Self {
+            let object_ref = ObjectRef::new(cluster, application);
+            let metadata = format!("{},{metadata}", tracked(application, &object_ref));
+            self.0.apply(work(
+                &object_ref,
+                &metadata,
+                &AgentReport("Unknown", "True", "", BROKEN.3),
+            ));
             self
         }
 
@@ -504,6 +536,155 @@ mod tests {
     }
 
     #[test]
+    fn reports_a_placement_that_selects_no_cluster() {
+        let mut hub = Hub::new();
+        let name = set_of("shop");
+        let fleet = ObjectRef::new("fleet", &name);
+        let status = |verified: &str, reason: &str| {
+            format!(
+                r#""spec":{{"placementRefs":[{{"name":"eu"}}]}},"status":{{"conditions":[
+                {{"type":"PlacementVerified","status":"{verified}","reason":"{reason}"}},
+                {{"type":"PlacementRolledOut","status":"True"}},{{"type":"ManifestworkApplied","status":"True"}}]}}"#
+            )
+        };
+        hub.0.apply(cache::tests::set_with(
+            &fleet,
+            "shop",
+            &status("False", "PlacementDecisionEmpty"),
+        ));
+        let reason = format!(
+            "ManifestWorkReplicaSet fleet/{name}: Placement eu selects no managed cluster: see its condition PlacementSatisfied"
+        );
+        assert_eq!(hub.events(), [("ManifestWorkNoCluster", reason.clone())]);
+        assert_eq!(hub.conditions()[1], ("ManifestWorkNoClusterWarning", &*reason));
+        hub.0
+            .apply(cache::tests::set_with(&fleet, "shop", &status("True", "AsExpected")));
+        assert_eq!(hub.events(), [("ManifestWorkRecovered", format!("resolved: {reason}"))]);
+    }
+
+    #[test]
+    fn reports_a_work_that_no_agent_has_applied_for_minutes() {
+        let mut hub = Hub::new();
+        hub.availability("eu1", Availability::Available);
+        hub.waiting("shop", "eu1", r#""creationTimestamp":"2026-06-01T11:59:30Z""#);
+        let info = (
+            "ManifestWorkInfo",
+            "applied on 0 of 1 clusters, healthy on 0, 1 waiting; 1 object in 1 work",
+        );
+        hub.write().expect("a change");
+        assert_eq!(hub.conditions(), [info], "it usually takes seconds");
+        let due = hub.0.next().expect("time alone changes the state");
+        assert_eq!(due.to_string(), "2026-06-01T12:01:31Z");
+        let affected = hub.0.tick(due);
+        assert!(
+            affected.iter().all(|it| it.refresh == Refresh::Unchanged),
+            "Argo CD shows nothing of it"
+        );
+        hub.write().expect("a change");
+        let overdue = "eu1: waiting for the agent of managed cluster eu1 to apply it, for more than 2 minutes";
+        assert_eq!(hub.conditions(), [info, ("ManifestWorkOverdueWarning", overdue)]);
+        hub.availability("eu1", Availability::Unknown)
+            .write()
+            .expect("a change");
+        let kinds: Vec<_> = hub.conditions().into_iter().map(|(kind, _)| kind).collect();
+        assert_eq!(
+            kinds,
+            ["ManagedClusterUnreachableWarning", "ManifestWorkInfo"],
+            "there is a better reason"
+        );
+        hub.availability("eu1", Availability::Available)
+            .on("eu1", &WELL)
+            .write()
+            .expect("a change");
+        assert_eq!(hub.conditions().len(), 1);
+    }
+
+    #[test]
+    fn deletion_shows_the_cluster_that_blocks_it() {
+        let mut hub = Hub::new();
+        hub.availability("eu2", Availability::Available);
+        hub.on("eu1", &WELL).on("eu2", &WELL).write().expect("a change");
+        let text = r#"{"metadata":{"resourceVersion":"8","deletionTimestamp":"2026-06-01T11:00:00Z"}}"#;
+        let deleting = Application::read(text).expect("an Application");
+        hub.0
+            .apply(Change::Application(Update::Set(Hub::object_ref(), deleting)));
+        hub.without("eu1")
+            .waiting("shop", "eu2", r#""deletionTimestamp":"2026-06-01T11:00:00Z""#)
+            .write()
+            .expect("a change");
+        let overdue = "eu2: the agent of managed cluster eu2 is removing its objects, for more than 2 minutes";
+        let info = ("ManifestWorkInfo", "deleting: 1 work left on 1 cluster");
+        assert_eq!(hub.conditions(), [info, ("ManifestWorkOverdueWarning", overdue)]);
+        assert_eq!(hub.decide(now(), true), None, "Argo CD does not refresh it");
+    }
+
+    #[test]
+    fn reports_objects_that_another_application_delivers_to_the_same_cluster() {
+        let mut hub = Hub::new();
+        hub.on("eu1", &WELL).on("eu2", &WELL).write().expect("a change");
+        hub.waiting("other", "eu2", r#""generation":1"#);
+        let shared =
+            "eu2: Deployment.apps shop/web is also delivered by Application argocd/other: remove it from one of them";
+        assert_eq!(hub.events(), [("ManifestWorkSharedObject", shared.to_owned())]);
+        assert_eq!(hub.conditions()[1], ("ManifestWorkSharedObjectWarning", shared));
+        let going = r#""deletionTimestamp":"2026-06-01T11:59:59Z""#;
+        let events = hub.waiting("other", "eu2", going).events();
+        assert_eq!(events, [("ManifestWorkRecovered", format!("resolved: {shared}"))]);
+    }
+
+    #[test]
+    fn long_message_keeps_the_cause_at_its_end() {
+        let mut hub = Hub::new();
+        let spec = "x".repeat(TEXT_MAX);
+        let immutable = format!("Job.batch is invalid: spec.template: Invalid value: {spec}: field is immutable");
+        hub.on("eu1", &AgentReport("False", "True", &immutable, REFUSED.3))
+            .write()
+            .expect("a change");
+        let (_, message) = hub.conditions()[0];
+        assert!(
+            message.starts_with("eu1: Deployment.apps shop/web: Job.batch is invalid"),
+            "{message}"
+        );
+        assert!(
+            message.ends_with("field is immutable") && message.len() <= TEXT_MAX,
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn new_error_replaces_the_one_that_is_kept_while_the_agent_retries() {
+        let mut hub = Hub::new();
+        hub.on("eu1", &REFUSED).write().expect("a change");
+        let retried = AgentReport("False", "True", "quota exceeded", "2026-06-01T11:59:50Z");
+        hub.on("eu1", &retried).write().expect("a change");
+        let newest = "eu1: Deployment.apps shop/web: quota exceeded";
+        assert_eq!(hub.conditions()[0], ("ManifestWorkApplyError", newest));
+    }
+
+    #[test]
+    fn ignores_applications_of_another_argo_cd() {
+        let object_ref = ObjectRef::new("team", "shop");
+        let decide = |controller: &str| {
+            let mut cache = Cache::new("argocd");
+            let text = format!(r#"{{"metadata":{{}},"status":{{"controllerNamespace":{controller}}}}}"#);
+            let application = Application::read(&text).expect("an Application");
+            cache.apply(Change::Application(Update::Set(object_ref.clone(), application)));
+            let of_work = ObjectRef::new("eu1", &cache::tests::name_of("team_shop"));
+            cache.apply(work(&of_work, &tracked("team_shop", &of_work), &BROKEN));
+            let settings = Settings::default();
+            let context = Context {
+                now: now(),
+                stale: true,
+                settings: &settings,
+            };
+            reconcile(&cache, &object_ref, &context)
+        };
+        assert!(decide(r#""argocd""#).is_some());
+        assert_eq!(decide(r#""gitops""#), None);
+        assert_eq!(decide("null"), None, "no Argo CD has reconciled it yet");
+    }
+
+    #[test]
     fn ignores_a_work_that_falsely_claims_an_application() {
         let mut hub = Hub::new();
         hub.on("eu1", &WELL).write().expect("a change");
@@ -526,7 +707,7 @@ mod tests {
     }
 
     #[test]
-    fn ignores_applications_that_are_skipped_deleted_or_pulled() {
+    fn ignores_applications_that_are_skipped_or_pulled() {
         for skip in ["true", "1", "T"] {
             let mut hub = Hub::new();
             hub.application(&format!(r#"{{"argocd.argoproj.io/skip-reconcile":"{skip}"}}"#));
@@ -538,10 +719,6 @@ mod tests {
             hub.on("eu1", &BROKEN).decide(now(), true).is_some(),
             "which Argo CD does not understand either"
         );
-        let text = r#"{"metadata":{"deletionTimestamp":"2026-06-01T12:00:00Z"}}"#;
-        let going = Application::read(text).expect("an Application");
-        hub.0.apply(Change::Application(Update::Set(Hub::object_ref(), going)));
-        assert_eq!(hub.decide(now(), true), None);
         let text = r#"{"metadata":{"labels":{"apps.open-cluster-management.io/pull-to-ocm-managed-cluster":"true"}}}"#;
         let pulled = Application::read(text).expect("an Application");
         hub.0.apply(Change::Application(Update::Set(Hub::object_ref(), pulled)));

@@ -14,6 +14,7 @@ mod pull_applications;
 mod refusals;
 mod request;
 mod secrets;
+mod shared_objects;
 mod works;
 
 use super::model::AgentResource;
@@ -47,7 +48,7 @@ use refusals::Refusals;
 pub use request::{ReconcileKind, ReconcileRequest};
 use secrets::Secrets;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 pub use works::WorkBefore;
 use works::{Works, claimed};
@@ -93,6 +94,8 @@ pub struct Cache {
     template_names: Memo<ObjectRef, Box<str>>,
     /// The resources of Applications that ApplicationSets generated, kept only if reports are enabled.
     resources: Option<Interned<Resource>>,
+    /// The works that exist and cannot be read, with the reasons.
+    unreadable_works: BTreeMap<ObjectRef, Box<str>>,
     /// The last writes that the API server refused.
     refusals: Refusals,
     /// The namespace of Argo CD.
@@ -123,6 +126,7 @@ impl Cache {
             agents: Agents::default(),
             assignments: Memo::default(),
             template_names: Memo::default(),
+            unreadable_works: BTreeMap::new(),
             refusals: Refusals::default(),
             argocd: argocd.into(),
             hub_cluster: None,
@@ -156,6 +160,13 @@ impl Cache {
     #[must_use]
     pub fn with_reports(mut self) -> Self {
         self.resources = Some(Interned::default());
+        self
+    }
+
+    /// Finds the objects that several works deliver to one managed cluster.
+    #[must_use]
+    pub fn with_shared_objects(mut self) -> Self {
+        self.works.find_shared_objects();
         self
     }
 
@@ -305,6 +316,17 @@ impl Cache {
         self.works.of(application)
     }
 
+    /// Returns the objects of a work that works of other Applications deliver to the same cluster, with these Applications.
+    #[must_use]
+    pub fn shared_objects(
+        &self,
+        object_ref: &ObjectRef,
+        work: &Work,
+        application: &ObjectRef,
+    ) -> BTreeMap<ObjectRef, Vec<Box<str>>> {
+        self.works.shared_objects(object_ref, work, application)
+    }
+
     /// Returns the works of the basic pull model that carry an Application: those with the name of its works, and those that
     /// claim it and do not have the name of another Application's works.
     #[must_use]
@@ -341,6 +363,15 @@ impl Cache {
             let is_claimed = claim.is_some_and(|claim| claim.namespace == it.namespace);
             (!goes_there, !is_claimed)
         })
+    }
+
+    /// Returns a work for a managed cluster that has the name of an Application's works and cannot be read, with the reason. What
+    /// it carries is unknown.
+    #[must_use]
+    pub fn unreadable_work(&self, pull: &crate::pull::Application, cluster: &str) -> Option<(&ObjectRef, &str)> {
+        let mut unreadable = self.unreadable_works.iter();
+        let found = unreadable.find(|(it, _)| *it.namespace == *cluster && work::is_name(&it.name, pull));
+        found.map(|(object_ref, why)| (object_ref, &**why))
     }
 
     /// Returns true if works of another Application of the basic pull model have this name.
@@ -526,7 +557,7 @@ impl Cache {
         self.application_sets.reports()
     }
 
-    /// Returns the number of works with this health.
+    /// Returns the number of works of Applications with this health.
     #[must_use]
     pub fn count(&self, health: HealthStatus) -> usize {
         self.works.count(health)

@@ -89,16 +89,19 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
     }));
     // Without a Lease, this is the only replica.
     let (sender, leads) = watch::channel(options.lease_namespace.is_none());
-    let election = options.lease_namespace.as_ref().map(|namespace| {
+    let mut election = options.lease_namespace.as_ref().map(|namespace| {
         let (client, identity) = (client.clone(), options.identity.clone());
         Election::start(client, namespace, LEASE, identity, sender, fastrand::u64(..))
     });
-    let mut reconciler = Reconciler::new(options, &client, leads, ready, (metrics, hub_metrics), clocks);
-    select! {
-        () = reconciler.run() => {}
-        _ = terminated.recv() => {}
-        _ = interrupted.recv() => {}
-    }
+    let restores = election.as_ref().map(|election| election.restores.clone());
+    let reconciler = Reconciler::new(options, &client, leads, ready, (metrics, hub_metrics), clocks);
+    let mut reconciler = reconciler.with_restores(restores);
+    let has_election_ended = select! {
+        () = reconciler.run() => false,
+        _ = terminated.recv() => false,
+        _ = interrupted.recv() => false,
+        () = ended(election.as_mut()) => true,
+    };
     info!("stopping");
     reconciler.finish().await;
     if let Some(election) = election {
@@ -106,7 +109,18 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
     }
     server.abort();
     info!("stopped");
+    if has_election_ended {
+        return Err("the leader election has ended unexpectedly: see the panic in the log".to_owned());
+    }
     Ok(())
+}
+
+/// Returns when an election has ended by itself.
+async fn ended(election: Option<&mut Election>) {
+    match election {
+        Some(election) => election.ended().await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn connect(options: &Options) -> Result<(Client, String), String> {

@@ -10,6 +10,7 @@ mod standby;
 #[cfg(test)]
 mod tests;
 
+use super::application_status;
 use super::metrics::HubMetrics;
 use super::watches::{self, Kind, WatchEvent, WatchUpdate, Watches};
 use super::{Clocks, Options};
@@ -75,6 +76,12 @@ const WRITE_REFUSED: &str = "WriteRefused";
 /// The message about an aborted write, for people.
 const WRITE_TIMED_OUT: &str =
     "the API server does not answer in time: look for a slow or unresponsive admission webhook";
+
+/// The outcome of a reconciliation or a write that panicked.
+const PANICKED: Outcome = Outcome::Failed {
+    retry_after: None,
+    cause: None,
+};
 
 /// A finished task.
 enum TaskResult {
@@ -143,6 +150,8 @@ pub(super) struct Reconciler {
     /// The earliest next update of health by time alone.
     health_updates_paused_until: Option<Instant>,
     leads: watch::Receiver<bool>,
+    /// Changes when the API server has an older state than before; none without an election, which notices it.
+    restores: Option<watch::Receiver<u64>>,
     /// The time since which this replica leads.
     leads_since: Option<Instant>,
     ready: Arc<Readiness<Kind>>,
@@ -184,6 +193,9 @@ impl Reconciler {
         if options.needs().contains(&Kind::Reports) {
             cache = cache.with_reports();
         }
+        if names.contains(&application_status::CONTROLLER.name) {
+            cache = cache.with_shared_objects();
+        }
         Self {
             watches: Watches::new(client, &options.settings.argocd, &options.needs(), clocks.time),
             cache,
@@ -200,7 +212,7 @@ impl Reconciler {
             last_answer: None,
             sweep: Sweep::default(),
             health_updates_paused_until: None,
-            leads,
+            restores: None,
             leads_since: None,
             ready,
             writer: Writer::new(
@@ -209,12 +221,20 @@ impl Reconciler {
                 options.identity.clone(),
                 options.dry_run,
                 clocks.time,
+                leads.clone(),
             ),
+            leads,
             metrics,
             hub_metrics,
             settings: options.settings.clone(),
             clocks,
         }
+    }
+
+    /// Lists all kinds again whenever this value changes.
+    pub(super) fn with_restores(mut self, restores: Option<watch::Receiver<u64>>) -> Self {
+        self.restores = restores;
+        self
     }
 
     /// Runs the loop until it is dropped. Writes in progress survive that, so that shutdown can await them.
@@ -241,7 +261,20 @@ impl Reconciler {
                 () = future::ready(()), if has_more_work => {}
                 () = sleep_until(next) => {}
                 () = sleep_until(health_deadline) => self.tick(),
+                () = next_restore(&mut self.restores) => self.list_again(),
             }
+        }
+    }
+
+    /// Lists all kinds again. The watches would report nothing until the API server has as many changes as before, and decisions
+    /// would use objects that it no longer has.
+    fn list_again(&mut self) {
+        warn!("the API server has an older state than before, as after a restore of etcd: listing all kinds again");
+        for kind in self.watches.kinds() {
+            let plural = kind.resource().plural;
+            self.ready.wait_for(kind, plural);
+            self.metrics.synced(plural, false);
+            self.watches.begin(kind, Duration::ZERO);
         }
     }
 
@@ -321,12 +354,14 @@ impl Reconciler {
                     // The aborted write may have been one of the status.
                     is_of_status: controller.kind == ReconcileKind::GitOpsCluster,
                 };
-                (Outcome::Failed { retry_after: None }, Some(refusal), None)
+                let cause = Some((controller.kind.kind(), Reason::Timeout.name()));
+                let retry_after = None;
+                (Outcome::Failed { retry_after, cause }, Some(refusal), None)
             }
             Err(_) => {
                 self.metrics.panicked(controller.name);
                 error!(controller = controller.name, kind, object = %object_ref, "panic during a write; retrying");
-                (Outcome::Failed { retry_after: None }, None, None)
+                (PANICKED, None, None)
             }
         };
         queue.set_slow(object_ref, is_slow);
@@ -427,6 +462,9 @@ impl Reconciler {
             WatchUpdate::Unreadable(object_ref, why) => {
                 self.metrics.watch_failed(kind, Reason::Unreadable);
                 warn!(kind, object = %object_ref, %why, "parse error; keeping the last known state");
+                if event.kind == Kind::Works {
+                    self.apply(event.kind, Change::UnreadableWork(object_ref, why.to_string().into()));
+                }
             }
             WatchUpdate::Panicked(object_ref) => {
                 self.metrics.panicked("index");
@@ -572,7 +610,7 @@ impl Reconciler {
         let Ok(decision) = decision else {
             self.metrics.panicked(controller.name);
             error!(controller = controller.name, kind, object = %object_ref, "panic while reconciling; retrying");
-            queue.done(&due, &Outcome::Failed { retry_after: None }, now, fastrand::f64());
+            queue.done(&due, &PANICKED, now, fastrand::f64());
             return Attempt::Reconciled;
         };
         let action = match decision {
@@ -735,6 +773,17 @@ fn decide(controller: &Controller, cache: &Cache, object_ref: &ObjectRef, contex
     ReconcileResult::Unchanged(
         requeue_after.map(|at| until(at, context.now).clamp(MIN_REQUEUE_DELAY, MAX_REQUEUE_DELAY)),
     )
+}
+
+/// Returns when the API server has an older state than before.
+async fn next_restore(restores: &mut Option<watch::Receiver<u64>>) {
+    let has_changed = match restores {
+        Some(restores) => restores.changed().await.is_ok(),
+        None => false,
+    };
+    if !has_changed {
+        future::pending().await
+    }
 }
 
 async fn sleep_until(at: Option<Instant>) {

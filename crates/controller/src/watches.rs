@@ -104,6 +104,12 @@ impl Watches {
         self.all.push(begun.flatten_stream().take_until(ended).boxed());
     }
 
+    /// Returns the watched kinds.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.running.keys().copied().collect()
+    }
+
     /// Returns the next event; none if no kind is watched.
     pub async fn next(&mut self) -> Option<WatchEvent> {
         self.all.next().await

@@ -10,6 +10,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod conditions;
+mod overdue;
 #[cfg(test)]
 mod properties;
 mod set;
@@ -18,6 +19,7 @@ mod work;
 use crate::work as works;
 use conditions::text;
 use jiff::{SignedDuration, Timestamp};
+use manifest::text::without_middle;
 use manifest::value::{Map, Value};
 use manifest::yaml;
 use std::cell::Cell;
@@ -149,6 +151,8 @@ pub struct WorkStatus {
     pub objects: Vec<ObjectStatus>,
     /// True if the health is that of the work as a whole, so that its objects add no information.
     pub as_a_whole: bool,
+    /// What has been outstanding for minutes, although it usually takes seconds: the agent may not run.
+    pub overdue: Option<String>,
 }
 
 impl WorkStatus {
@@ -169,22 +173,26 @@ impl WorkStatus {
         if self.health == HealthStatus::Healthy {
             return work::healthy_message(self.objects.iter().filter(alike).count(), &self.namespace);
         }
-        self.listed(ObjectStatus::short_name, alike).unwrap_or_default()
+        self.listed(ObjectStatus::short_name, usize::MAX, alike)
+            .unwrap_or_default()
     }
 
     /// Returns the first of the selected objects with their messages and the number of further ones, or `None` if there are none.
+    /// The messages together have at most `max` bytes; longer ones lose their middle, because the cause is often at the end.
     #[must_use]
     pub fn listed(
         &self,
         name: impl Fn(&ObjectStatus) -> String,
+        max: usize,
         which: impl Fn(&&ObjectStatus) -> bool,
     ) -> Option<String> {
         const MAX_LISTED: usize = 3;
         let objects: Vec<_> = self.objects.iter().filter(which).collect();
+        let max = max.checked_div(objects.len().min(MAX_LISTED)).unwrap_or(max);
         let messages = objects
             .iter()
             .take(MAX_LISTED)
-            .map(|it| format!("{}: {}", name(it), it.message));
+            .map(|it| format!("{}: {}", name(it), without_middle(&it.message, max)));
         let messages = messages.collect::<Vec<_>>().join("; ");
         match objects.len().saturating_sub(MAX_LISTED) {
             _ if objects.is_empty() => None,
@@ -312,11 +320,13 @@ fn not_a_work(value: &Value<'_>) -> String {
 }
 
 fn evaluate_work(fields: &Map<'_>, clock: &Clock) -> Result<WorkStatus, String> {
-    match text_of(fields, "kind") {
-        works::KIND => Ok(work::evaluate(fields, clock)),
-        works::SET_KIND => Ok(set::evaluate(fields, clock)),
-        other => Err(format!("a {other} is not a work")),
-    }
+    let mut status = match text_of(fields, "kind") {
+        works::KIND => work::evaluate(fields, clock),
+        works::SET_KIND => set::evaluate(fields, clock),
+        other => return Err(format!("a {other} is not a work")),
+    };
+    status.overdue = overdue::evaluate(fields, &status, clock);
+    Ok(status)
 }
 
 fn text_of<'m>(fields: &'m Map<'_>, key: &str) -> &'m str {

@@ -5,7 +5,7 @@ use crate::diagnosis::{Cause, Diagnosis, problems};
 use crate::doctor::hub_state::HubState;
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
-use manifest::text::{count, shortened};
+use manifest::text::{count, without_middle};
 use std::collections::BTreeSet;
 
 pub(super) static CHECK: Check = Check {
@@ -94,7 +94,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         let of_it: Vec<_> = found.iter().filter(|(id, ..)| *id == message.id).collect();
         let (_, _, why) = of_it.first()?;
         let names: BTreeSet<_> = of_it.iter().map(|(_, name, _)| *name).collect();
-        let (number, why) = (count(names.len(), "Application"), shortened(why, WHY_MAX));
+        let (number, why) = (count(names.len(), "Application"), without_middle(why, WHY_MAX));
         Some(message.finding(&[("applications", &number), ("names", &list_names(names)), ("why", &why)]))
     };
     CHECK.messages.iter().filter_map(finding).collect()

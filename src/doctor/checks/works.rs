@@ -5,7 +5,7 @@ use crate::diagnosis::Application;
 use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
-use manifest::text::{count, shortened};
+use manifest::text::{count, without_middle};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) static CHECK: Check = Check {
@@ -119,7 +119,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         let mut of_it: Vec<_> = refused.filter(|(_, why)| reason(why).id == message.id).collect();
         of_it.sort_unstable();
         let Some((_, why)) = of_it.first() else { continue };
-        let why = shortened(why, MESSAGE_MAX);
+        let why = without_middle(why, MESSAGE_MAX);
         let number = count(of_it.len(), "work");
         let names = list_names(of_it.iter().map(|(qualified_name, _)| qualified_name));
         findings.push(message.finding(&[("works", &number), ("names", &names), ("why", &why)]));

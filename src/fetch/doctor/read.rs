@@ -7,7 +7,7 @@ pub(super) use work::Work;
 use crate::diagnosis::Cluster;
 use crate::doctor::Project;
 use jiff::Timestamp;
-use manifest::text::{one_line, shortened};
+use manifest::text::{one_line, without_middle};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -111,5 +111,5 @@ pub(super) fn other_version(read: &Conditioned) -> Option<String> {
 
 /// Returns a short text on one line.
 fn plain(text: &str) -> String {
-    one_line(&shortened(text, TEXT_MAX)).into_owned()
+    one_line(&without_middle(text, TEXT_MAX)).into_owned()
 }

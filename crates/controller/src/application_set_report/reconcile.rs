@@ -10,7 +10,7 @@ mod mappers;
 
 use crate::application_set_report;
 use crate::application_set_report::{Condition, Line, Report, Resource, Set};
-use crate::application_status::conditions::{APPLY_ERROR, DEGRADED, UNREACHABLE, is_own_type, unreachable};
+use crate::application_status::conditions::{APPLY_ERROR, DEGRADED, OVERDUE, UNREACHABLE, is_own_type, unreachable};
 use crate::cache::{Cache, ReconcileKind};
 use crate::model::{Application, WorkKind};
 use crate::reconcile::{Context, Controller, Watch, no_requeue};
@@ -141,7 +141,11 @@ fn clusters<'i>(cache: &'i Cache, application: &ObjectRef) -> BTreeMap<&'i str, 
         });
         let state = &work.state;
         cluster.health = cluster.health.min(state.health);
-        for (kind, message) in [(APPLY_ERROR, &state.refused), (DEGRADED, &state.degraded)] {
+        for (kind, message) in [
+            (APPLY_ERROR, &state.refused),
+            (DEGRADED, &state.degraded),
+            (OVERDUE, &state.overdue),
+        ] {
             cluster
                 .conditions
                 .extend(message.as_deref().map(|message| Condition { kind, message }));

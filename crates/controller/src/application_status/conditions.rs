@@ -1,10 +1,11 @@
 //! Builds the conditions of an Application: few and short for any number of clusters, and with stable texts for the same state.
 
-use super::{ClusterStatus, Fleet};
+use super::{ClusterStatus, Fleet, ReplicaSetHealth};
 use crate::model::{Availability, Condition};
 use crate::runtime::text::bounded;
 use manifest::text::count;
 use ocm::health::HealthStatus;
+use ocm::object_ref::ObjectRef;
 use std::collections::BTreeMap;
 
 /// An object on a cluster could not be applied.
@@ -13,6 +14,12 @@ pub(crate) const APPLY_ERROR: &str = ocm::pull_model::APPLY_ERROR;
 pub(crate) const DEGRADED: &str = "ManifestWorkDegradedWarning";
 /// The hub does not receive updates from a cluster.
 pub(crate) const UNREACHABLE: &str = "ManagedClusterUnreachableWarning";
+/// A Placement selects no cluster.
+pub(crate) const NO_CLUSTER: &str = "ManifestWorkNoClusterWarning";
+/// The agent of an available cluster has not done for minutes what it usually does in seconds.
+pub(crate) const OVERDUE: &str = "ManifestWorkOverdueWarning";
+/// Another Application delivers the same object to a cluster.
+pub(crate) const SHARED: &str = "ManifestWorkSharedObjectWarning";
 /// The totals over all clusters.
 pub(super) const INFO: &str = "ManifestWorkInfo";
 
@@ -29,7 +36,7 @@ pub(super) fn is_own(condition: &Condition) -> bool {
 
 /// Returns true if the condition type is one of ours.
 pub(crate) fn is_own_type(kind: &str) -> bool {
-    [APPLY_ERROR, DEGRADED, UNREACHABLE, INFO].contains(&kind)
+    [APPLY_ERROR, DEGRADED, UNREACHABLE, NO_CLUSTER, OVERDUE, SHARED, INFO].contains(&kind)
 }
 
 /// Returns true if two lists are equal, ignoring order and transition times.
@@ -77,15 +84,26 @@ pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
     let joined = |texts: &[String]| (!texts.is_empty()).then(|| texts.join("; "));
     let mut refused = clusters(&|cluster| joined(&cluster.refused));
     let mut degraded = clusters(&|cluster| joined(&cluster.degraded));
+    let mut overdue = clusters(&|cluster| {
+        let is_available = cluster.availability == Availability::Available;
+        joined(&cluster.overdue).filter(|_| is_available)
+    });
+    let sets = |message_of: &dyn Fn(&ReplicaSetHealth) -> Option<String>| -> Vec<(String, String)> {
+        let messages = fleet.sets.iter().map(|(name, set)| (name, message_of(set)));
+        messages
+            .filter_map(|(name, message)| Some((format!("{SET}{name}"), message?)))
+            .collect()
+    };
+    let with_health = |set: &ReplicaSetHealth, health| (set.health == health).then(|| set.message.clone());
     // If clusters report errors, the state of their set adds nothing.
     if degraded.is_empty() && refused.is_empty() {
-        let sets = fleet
-            .sets
-            .iter()
-            .filter(|(_, set)| set.health == HealthStatus::Degraded);
-        degraded.extend(sets.map(|(object_ref, set)| (format!("{SET}{object_ref}"), set.message.clone())));
+        degraded.extend(sets(&|set| with_health(set, HealthStatus::Degraded)));
     }
-    // While a cluster is progressing, its earlier error is kept, so that the condition does not flap.
+    if overdue.is_empty() {
+        overdue.extend(sets(&|set| set.overdue.clone()));
+    }
+    let without_clusters = sets(&|set| with_health(set, HealthStatus::Suspended));
+    // While a cluster is progressing, its earlier error is kept, so that the condition does not flap. A newer one replaces it.
     for condition in before {
         let named = subject(condition).and_then(|name| Some((name, fleet.clusters.get(name)?)));
         let Some((name, cluster)) = named.filter(|(_, cluster)| cluster.is_progressing()) else {
@@ -94,14 +112,23 @@ pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
         let text = condition.message.get(name.len().saturating_add(2)..);
         let text = text.unwrap_or_default().to_owned();
         match condition.kind.as_str() {
-            APPLY_ERROR if cluster.refused.is_empty() => refused.insert(name.to_owned(), text),
+            APPLY_ERROR if cluster.refused.is_empty() => {
+                refused.insert(name.to_owned(), joined(&cluster.retried).unwrap_or(text))
+            }
             DEGRADED if cluster.degraded.is_empty() => degraded.insert(name.to_owned(), text),
             _ => None,
         };
     }
     let unreachable = clusters(&|cluster| unreachable(cluster.availability).map(str::to_owned));
     let mut conditions = Vec::new();
-    for (kind, messages) in [(APPLY_ERROR, refused), (DEGRADED, degraded), (UNREACHABLE, unreachable)] {
+    for (kind, messages) in [
+        (APPLY_ERROR, refused),
+        (DEGRADED, degraded),
+        (UNREACHABLE, unreachable),
+        (NO_CLUSTER, without_clusters.into_iter().collect()),
+        (OVERDUE, overdue),
+        (SHARED, clusters(&|cluster| shared(&cluster.shared))),
+    ] {
         conditions.extend(first_few(messages).into_iter().map(|message| condition(kind, message)));
     }
     conditions.push(condition(INFO, totals(fleet)));
@@ -115,6 +142,24 @@ pub(crate) fn unreachable(availability: Availability) -> Option<&'static str> {
         Availability::Unknown => Some("its agent does not report to the hub; showing the last reported state"),
         Availability::Unavailable => Some("its agent reports that the API server of the cluster is unhealthy"),
     }
+}
+
+/// Returns the message about objects that other Applications deliver too, or `None` if there are none.
+fn shared(by_application: &BTreeMap<ObjectRef, Vec<Box<str>>>) -> Option<String> {
+    let (other, objects) = by_application.first_key_value()?;
+    let object = objects.first()?;
+    let more = match objects.len().saturating_sub(1) {
+        0 => String::new(),
+        more => format!(" and {}", count(more, "more object")),
+    };
+    let others = match by_application.len().saturating_sub(1) {
+        0 => String::new(),
+        more => format!(" and {}", count(more, "more Application")),
+    };
+    let verb = if objects.len() == 1 { "is" } else { "are" };
+    Some(format!(
+        "{object}{more} {verb} also delivered by Application {other}{others}: remove it from one of them"
+    ))
 }
 
 fn condition(kind: &str, message: String) -> Condition {
@@ -165,6 +210,10 @@ impl Totals {
 
 fn totals(fleet: &Fleet) -> String {
     let all = || fleet.clusters.values();
+    if fleet.deleting {
+        let works = count(fleet.works, "work");
+        return format!("deleting: {works} left on {}", count(all().count(), "cluster"));
+    }
     let with_health = |health| all().filter(|cluster| cluster.health == health).count();
     let (clusters, applied) = (all().count(), all().filter(|cluster| cluster.applied).count());
     let healthy = with_health(HealthStatus::Healthy);

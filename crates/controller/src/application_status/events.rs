@@ -2,7 +2,9 @@
 //! memory: after a restart it repeats no Event and records the changes that it missed.
 
 use super::Fleet;
-use super::conditions::{APPLY_ERROR, DEGRADED, INFO, Totals, UNREACHABLE, is_same_state, subject};
+use super::conditions::{
+    APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, OVERDUE, SHARED, Totals, UNREACHABLE, is_same_state, subject,
+};
 use crate::model::Condition;
 use crate::runtime::action::Event;
 
@@ -13,6 +15,9 @@ pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet) 
         (APPLY_ERROR, "ManifestWorkApplyFailed"),
         (DEGRADED, "ManifestWorkDegraded"),
         (UNREACHABLE, "ManagedClusterUnreachable"),
+        (NO_CLUSTER, "ManifestWorkNoCluster"),
+        (OVERDUE, "ManifestWorkOverdue"),
+        (SHARED, "ManifestWorkSharedObject"),
     ] {
         let came = only_in(after, before, kind);
         changes.extend(came.map(|it| Event {

@@ -1,10 +1,20 @@
 //! The Applications to reconcile after a change.
 
 use crate::cache::{Before, Cache, Changed, ReconcileRequest};
+use crate::runtime::queue::Refresh;
 
-/// Maps a change of an Application to itself.
-pub(super) fn application(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    vec![ReconcileRequest::application(changed.object_ref.clone())]
+/// Maps a change of an Application to itself. If Argo CD has been asked for a refresh, by whichever replica, no other is needed.
+pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let application = cache.application(changed.object_ref);
+    let refresh = if application.is_some_and(|it| it.refreshing) {
+        Refresh::Done
+    } else {
+        Refresh::Unchanged
+    };
+    vec![ReconcileRequest {
+        refresh,
+        ..ReconcileRequest::application(changed.object_ref.clone())
+    }]
 }
 
 /// Maps a change of a work, or of Argo CD's resource tracking, to the Applications that owned works or own them now.

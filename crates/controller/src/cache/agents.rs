@@ -52,7 +52,11 @@ impl Agents {
         let table = self.objects.entry(kind).or_default();
         let before = table.put(object_ref, object);
         let after = table.get(object_ref);
-        if after == before.as_ref() {
+        let is_same = match (&before, after) {
+            (Some(before), Some(after)) => before.is_same(after),
+            (before, after) => before.is_none() && after.is_none(),
+        };
+        if is_same {
             return (before, false);
         }
         for cluster in before.iter().flat_map(|it| clusters_in(kind, it)) {

@@ -42,9 +42,19 @@ impl Cache {
                 }
                 self.each(self.applications.changes(update), Self::put_application)
             }
-            Change::Work(kind, update) => self.each(self.works.changes(kind, update), |cache, object_ref, work| {
-                cache.put_work(kind, object_ref, work)
-            }),
+            Change::Work(kind, update) => {
+                let mut affected = self.forget_unreadable(kind, &update);
+                let changes = self.works.changes(kind, update);
+                affected.extend(self.each(changes, |cache, object_ref, work| {
+                    cache.put_work(kind, object_ref, work)
+                }));
+                affected
+            }
+            Change::UnreadableWork(object_ref, why) => {
+                let affected = self.carried_by(&object_ref);
+                self.unreadable_works.insert(object_ref, why);
+                affected
+            }
             Change::Cluster(update) => {
                 if let Update::Listed(all) = &update {
                     self.set_lists_no_cluster(all.is_empty());
@@ -182,6 +192,28 @@ impl Cache {
         }
         let before = self.works.put(kind, object_ref, work);
         self.map(kind_of(kind), object_ref, Some(Before::Work(&before)))
+    }
+
+    /// Forgets the unreadable works that can be read now, or no longer exist. Returns the Applications to reconcile.
+    fn forget_unreadable(&mut self, kind: WorkKind, update: &Update<ObjectRef, Work>) -> Vec<ReconcileRequest> {
+        if kind != WorkKind::Work || self.unreadable_works.is_empty() {
+            return Vec::new();
+        }
+        let is_over = |object_ref: &ObjectRef| match update {
+            Update::Set(changed, _) | Update::Deleted(changed) => changed == object_ref,
+            Update::Listed(all) => !all.contains(object_ref),
+        };
+        let over: Vec<_> = self.unreadable_works.keys().filter(|it| is_over(it)).cloned().collect();
+        for object_ref in &over {
+            self.unreadable_works.remove(object_ref);
+        }
+        over.iter().flat_map(|object_ref| self.carried_by(object_ref)).collect()
+    }
+
+    /// Returns the Applications of the pull model whose works have the name of this one.
+    fn carried_by(&self, work: &ObjectRef) -> Vec<ReconcileRequest> {
+        let applications = self.pull_applications_by_work_name(&work.name).cloned();
+        applications.map(ReconcileRequest::application).collect()
     }
 
     /// Interns a list, or drops it if reports are disabled.

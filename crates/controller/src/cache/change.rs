@@ -23,6 +23,8 @@ pub enum Change {
     Application(Update<ObjectRef, Application>),
     /// An update of the works of a kind.
     Work(WorkKind, Update<ObjectRef, Work>),
+    /// A work exists and cannot be read, for this reason.
+    UnreadableWork(ObjectRef, Box<str>),
     /// An update of ManagedClusters.
     Cluster(Update<Arc<str>, Cluster>),
     /// An update of PlacementDecisions.

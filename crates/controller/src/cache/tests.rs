@@ -61,10 +61,15 @@ pub(crate) fn of_set(set: &str) -> String {
 }
 
 pub(crate) fn set(object_ref: &ObjectRef, application: &str) -> Change {
+    set_with(object_ref, application, r#""spec":{}"#)
+}
+
+/// Returns the change for a ManifestWorkReplicaSet with these fields besides its metadata.
+pub(crate) fn set_with(object_ref: &ObjectRef, application: &str, fields: &str) -> Change {
     let ObjectRef { namespace, name } = object_ref;
     let text = format!(
         r#"{{"kind":"ManifestWorkReplicaSet","metadata":{{"name":"{name}","namespace":"{namespace}","generation":1,
-        "annotations":{{"argocd.argoproj.io/tracking-id":"{application}:work.open-cluster-management.io/ManifestWorkReplicaSet:{object_ref}"}}}}}}"#
+        "annotations":{{"argocd.argoproj.io/tracking-id":"{application}:work.open-cluster-management.io/ManifestWorkReplicaSet:{object_ref}"}}}},{fields}}}"#
     );
     Change::Work(
         WorkKind::Set,
@@ -126,7 +131,7 @@ fn enqueues_the_application_that_tracks_the_work() {
     );
     assert_eq!(works(&cache, "argocd/shop"), ["eu1/shop"]);
     assert_eq!(works(&cache, "team/cart"), [format!("eu1/{other_name}")]);
-    assert_eq!(cache.count(HealthStatus::Healthy), 3);
+    assert_eq!(cache.count(HealthStatus::Healthy), 2);
     assert_eq!(
         names(&cache.apply(Change::Work(WorkKind::Work, Update::Deleted(one)))),
         ["argocd/shop"]
@@ -390,4 +395,84 @@ fn changed_tracking_method_reassigns_works() {
     assert_eq!(cache.apply(Change::Tracking(Update::Set((), by_label))), []);
     cache.apply(Change::Tracking(Update::Listed(HashSet::new())));
     assert_eq!(works(&cache, "argocd/shop"), ["eu1/shop"]);
+}
+
+#[test]
+fn shared_object_concerns_only_the_applications_that_deliver_it() {
+    let mut cache = Cache::new("argocd")
+        .with_mappers(mappers(CONTROLLERS))
+        .with_shared_objects();
+    let mut deliver = |application: &str, cluster: &str, marks: &str| {
+        let object_ref = ObjectRef::new(cluster, application);
+        let marks = format!("{}{marks}", tracked(application, &object_ref));
+        names(&cache.apply(work(&object_ref, &marks, &WELL)))
+    };
+    assert_eq!(deliver("a", "eu1", ""), ["argocd/a"]);
+    assert_eq!(deliver("b", "eu2", ""), ["argocd/b"], "another cluster");
+    assert_eq!(deliver("c", "eu1", ""), ["argocd/a", "argocd/c"]);
+    assert_eq!(
+        deliver("c", "eu1", r#","resourceVersion":"2""#),
+        [""; 0],
+        "the objects are the same"
+    );
+    let going = r#","deletionTimestamp":"2026-06-01T12:00:00Z""#;
+    assert_eq!(deliver("c", "eu1", going), ["argocd/a", "argocd/c"]);
+    assert_eq!(deliver("a", "eu1", going), ["argocd/a"]);
+}
+
+#[test]
+fn counts_only_works_of_applications() {
+    let mut cache = Cache::new("argocd");
+    let shop = ObjectRef::new("eu1", "shop");
+    cache.apply(work(&shop, &tracked("shop", &shop), &WELL));
+    let addon = ObjectRef::new("eu1", "addon-agent-deploy");
+    cache.apply(work(
+        &addon,
+        r#""labels":{"open-cluster-management.io/addon-name":"a"}"#,
+        &WELL,
+    ));
+    let generated = ObjectRef::new("eu1", &set_of("shop"));
+    cache.apply(work(&generated, &of_set(&format!("fleet.{}", set_of("shop"))), &WELL));
+    assert_eq!(cache.count(HealthStatus::Healthy), 2);
+    cache.apply(Change::Tracking(Update::Set(
+        (),
+        Tracking::configured(|key| (key == "installationID").then_some("other")),
+    )));
+    assert_eq!(cache.count(HealthStatus::Healthy), 1, "the mark is of another Argo CD");
+    for object_ref in [shop, addon, generated] {
+        cache.apply(Change::Work(WorkKind::Work, Update::Deleted(object_ref)));
+    }
+    assert_eq!(cache.count(HealthStatus::Healthy), 0);
+}
+
+#[test]
+fn heartbeats_request_nothing() {
+    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
+    let mut update = |kind: AgentResource, name: &str, version: u32, status: &str| {
+        let text = format!(
+            r#"{{"metadata":{{"uid":"u","name":"{name}","namespace":"argocd","resourceVersion":"{version}"}},"status":{status}}}"#
+        );
+        let object = Object::read(kind, &text).expect("an object");
+        cache
+            .apply(Change::Object(
+                kind,
+                Update::Set(ObjectRef::new("argocd", name), object),
+            ))
+            .len()
+    };
+    let ready = |time: &str| {
+        format!(r#"{{"addresses":[],"conditions":[{{"type":"Ready","status":"True","lastHeartbeatTime":"{time}"}}]}}"#)
+    };
+    update(AgentResource::Nodes, "node", 1, &ready("1"));
+    assert_eq!(update(AgentResource::Nodes, "node", 2, &ready("2")), 0);
+    update(AgentResource::Deployments, "argocd-agent-principal", 3, "{}");
+    let counts = r#"{"replicas":1,"conditions":[]}"#;
+    assert_eq!(
+        update(AgentResource::Deployments, "argocd-agent-principal", 4, counts),
+        0
+    );
+    let version = cache
+        .object(AgentResource::Nodes, &ObjectRef::new("argocd", "node"))
+        .map(|it| &*it.version);
+    assert_eq!(version, Some("2"), "a write must name the current version");
 }

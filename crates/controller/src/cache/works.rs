@@ -1,5 +1,6 @@
 //! The cached works, the Applications that own them, and the times at which their health changes by time alone.
 
+use super::shared_objects::SharedObjects;
 use crate::model::{Work, WorkKind, WorkState};
 use crate::pull::PullWork;
 use crate::pull::work::{may_be_work_of, stem};
@@ -10,7 +11,7 @@ use ocm::health::HealthStatus;
 use ocm::names::WorkName;
 use ocm::object_ref::ObjectRef;
 use ocm::tracking::Tracking;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A work before a change.
@@ -40,7 +41,9 @@ pub(super) struct Works {
     by_stem: Index<Arc<str>, ObjectRef>,
     /// The times at which the health of works changes by time alone.
     health_deadlines: BTreeSet<(Timestamp, WorkKind, ObjectRef)>,
-    /// The number of works by health, in the order of [`HealthStatus::ALL`].
+    /// The objects that several works deliver; none if no controller reports them.
+    shared_objects: Option<SharedObjects>,
+    /// The number of works of Applications by health, in the order of [`HealthStatus::ALL`].
     counts_by_health: [usize; HealthStatus::ALL.len()],
 }
 
@@ -54,6 +57,7 @@ impl Works {
             by_replica_set: Index::default(),
             by_stem: Index::default(),
             health_deadlines: BTreeSet::new(),
+            shared_objects: None,
             counts_by_health: [0; HealthStatus::ALL.len()],
         }
     }
@@ -71,6 +75,41 @@ impl Works {
             let all = std::iter::once((*kind, object_ref)).chain(by_replica_set);
             all.filter_map(|(kind, object_ref)| Some((kind, object_ref, self.get(kind, object_ref)?)))
         })
+    }
+
+    /// Finds objects that several works deliver.
+    pub(super) fn find_shared_objects(&mut self) {
+        self.shared_objects = Some(SharedObjects::default());
+    }
+
+    /// Returns the objects of a work that works of other Applications deliver to the same cluster, with these Applications.
+    pub(super) fn shared_objects(
+        &self,
+        object_ref: &ObjectRef,
+        work: &Work,
+        application: &ObjectRef,
+    ) -> BTreeMap<ObjectRef, Vec<Box<str>>> {
+        let mut by_application: BTreeMap<ObjectRef, Vec<Box<str>>> = BTreeMap::new();
+        let Some(shared) = &self.shared_objects else {
+            return by_application;
+        };
+        let cluster = &object_ref.namespace;
+        let objects = work.objects.iter().filter(|it| shared.is_shared(cluster, it));
+        let objects: Vec<_> = objects.collect();
+        if objects.is_empty() {
+            return by_application;
+        }
+        for (other, of_other) in self.works_on(cluster) {
+            let common = objects.iter().filter(|it| of_other.objects.binary_search(it).is_ok());
+            let mut common = common.map(|it| (*it).clone()).peekable();
+            if other == object_ref || common.peek().is_none() {
+                continue;
+            }
+            if let Some(owner) = self.owner_of_work(other, of_other).filter(|owner| owner != application) {
+                by_application.entry(owner).or_default().extend(common);
+            }
+        }
+        by_application
     }
 
     /// Returns the works that contain or claim an Application and whose names have this stem.
@@ -121,9 +160,14 @@ impl Works {
             while work.health_changes.first().is_some_and(|(at, _)| *at <= now) {
                 work.state = work.health_changes.remove(0).1;
             }
+            let message = work.state.message.clone();
+            let was_message = self.get(kind, &object_ref).map(|before| before.state.message.clone());
             let before = self.put(kind, &object_ref, Some(work));
             // Time alone is no event that makes Argo CD refresh.
-            let refresh = Refresh::Needed;
+            let refresh = match before.refresh {
+                Refresh::Unchanged if was_message == Some(message) => Refresh::Unchanged,
+                _ => Refresh::Needed,
+            };
             all.push((kind, object_ref, WorkBefore { refresh, ..before }));
         }
         all
@@ -134,9 +178,11 @@ impl Works {
         let before = self.all[kind as usize].put(object_ref, None);
         let mut was = None;
         if let Some(before) = &before {
-            let count = &mut self.counts_by_health[before.state.health as usize];
-            *count = count.saturating_sub(1);
             was = self.unlink(kind, object_ref, before);
+            if is_of_application(object_ref, before, was.as_ref()) {
+                let count = &mut self.counts_by_health[before.state.health as usize];
+                *count = count.saturating_sub(1);
+            }
         }
         let refresh = refresh(before.as_ref(), work.as_ref());
         let same = before.as_ref().zip(work.as_ref()).is_some_and(|(before, work)| {
@@ -147,21 +193,53 @@ impl Works {
             if claimed_by(object_ref, &work).is_some() {
                 work.forget_marks();
             }
-            let count = &mut self.counts_by_health[work.state.health as usize];
-            *count = count.saturating_add(1);
+            match &mut self.shared_objects {
+                Some(shared) => shared.keep(&mut work.objects),
+                None => work.objects = Arc::default(),
+            }
             is = self.link(kind, object_ref, &work);
+            if is_of_application(object_ref, &work, is.as_ref()) {
+                let count = &mut self.counts_by_health[work.state.health as usize];
+                *count = count.saturating_add(1);
+            }
             self.all[kind as usize].put(object_ref, Some(work));
         }
-        let owners = if same && was == is {
+        let mut owners: BTreeSet<ObjectRef> = if same && was == is {
             BTreeSet::new()
         } else {
             was.into_iter().chain(is).collect()
         };
+        owners.extend(self.update_shared_objects(kind, object_ref, before.as_ref()));
         WorkBefore {
             existed: before.is_some(),
             owners,
             refresh,
         }
+    }
+
+    /// Counts the objects of a changed work, and returns the Applications that deliver some of them too.
+    fn update_shared_objects(
+        &mut self,
+        kind: WorkKind,
+        object_ref: &ObjectRef,
+        before: Option<&Work>,
+    ) -> BTreeSet<ObjectRef> {
+        let after = self.get(kind, object_ref).map(|work| Arc::clone(&work.objects));
+        let after = after.as_deref().unwrap_or_default();
+        let before = before.map_or(&[][..], |before| &*before.objects);
+        let cluster = &object_ref.namespace;
+        let Some(shared) = self.shared_objects.as_mut().filter(|_| !std::ptr::eq(before, after)) else {
+            return BTreeSet::new();
+        };
+        let objects = shared.update(cluster, before, after);
+        if objects.is_empty() {
+            return BTreeSet::new();
+        }
+        let works = self.works_on(cluster);
+        let works = works.filter(|(_, work)| objects.iter().any(|it| work.objects.binary_search(it).is_ok()));
+        works
+            .filter_map(|(other, work)| self.owner_of_work(other, work))
+            .collect()
     }
 
     /// Records the owner of a work.
@@ -239,15 +317,26 @@ impl Works {
 
     /// Returns the Applications that own the works for a managed cluster.
     pub(super) fn on(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
+        let works = self.works_on(cluster);
+        works
+            .filter_map(|(object_ref, work)| self.owner_of_work(object_ref, work))
+            .collect()
+    }
+
+    /// Returns the works for a managed cluster.
+    fn works_on(&self, cluster: &Arc<str>) -> impl Iterator<Item = (&ObjectRef, &Work)> {
         let works = self.all[WorkKind::Work as usize].from(ObjectRef::first_of(cluster));
-        let works = works.take_while(|(object_ref, _)| object_ref.namespace == *cluster);
-        let owner = |(object_ref, work): (&ObjectRef, &Work)| match &work.set {
+        works.take_while(move |(object_ref, _)| object_ref.namespace == *cluster)
+    }
+
+    /// Returns the Application that owns a work for a managed cluster.
+    fn owner_of_work(&self, object_ref: &ObjectRef, work: &Work) -> Option<ObjectRef> {
+        match &work.set {
             Some(set) => self.owner_of_set(set).filter(|_| is_made_of(set, &object_ref.name)),
             None => claimed_by(object_ref, work)
                 .cloned()
                 .or_else(|| self.owner(WorkKind::Work, object_ref, work)),
-        };
-        works.filter_map(owner).collect()
+        }
     }
 
     /// Sets how Argo CD tracks resources, which can change the owner of each work. Returns the previous and new owners.
@@ -260,14 +349,30 @@ impl Works {
         self.by_replica_set = Index::default();
         self.by_stem = Index::default();
         self.health_deadlines.clear();
+        self.counts_by_health = Default::default();
         for kind in [WorkKind::Work, WorkKind::Set] {
             let object_refs: Vec<_> = self.all[kind as usize].keys().cloned().collect();
             for object_ref in object_refs {
-                let work = self.get(kind, &object_ref).cloned();
-                concerned.extend(work.and_then(|work| self.link(kind, &object_ref, &work)));
+                let Some(work) = self.get(kind, &object_ref).cloned() else {
+                    continue;
+                };
+                let owner = self.link(kind, &object_ref, &work);
+                if is_of_application(&object_ref, &work, owner.as_ref()) {
+                    let count = &mut self.counts_by_health[work.state.health as usize];
+                    *count = count.saturating_add(1);
+                }
+                concerned.extend(owner);
             }
         }
         concerned
+    }
+}
+
+/// Returns true if an Application has caused a work, and not an add-on. The set of a generated work may not be in the cache.
+fn is_of_application(object_ref: &ObjectRef, work: &Work, owner: Option<&ObjectRef>) -> bool {
+    match &work.set {
+        Some(set) => is_made_of(set, &object_ref.name),
+        None => owner.is_some(),
     }
 }
 

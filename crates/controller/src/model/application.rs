@@ -24,6 +24,8 @@ pub struct Application {
     pub refreshing: bool,
     /// True if Argo CD reconciles the Application.
     pub reconciled: bool,
+    /// The namespace of the Argo CD that last reconciled it.
+    pub served_by: Option<Box<str>>,
     /// True if the Application has a deletion timestamp.
     pub deleting: bool,
     /// The fields that only the basic pull model needs; none for other Applications.
@@ -60,6 +62,13 @@ impl Application {
         }
     }
 
+    /// Returns true if the Argo CD in this namespace reconciles the Application. In another namespace, the Application names its
+    /// Argo CD after the first reconciliation.
+    #[must_use]
+    pub fn is_of_argo_cd(&self, object_ref: &ObjectRef, argocd: &str) -> bool {
+        *object_ref.namespace == *argocd || self.served_by.as_deref() == Some(argocd)
+    }
+
     /// Returns the ApplicationSet that generated the Application, if it is on this hub.
     #[must_use]
     pub fn set(&self, object_ref: &ObjectRef) -> Option<ObjectRef> {
@@ -77,10 +86,12 @@ impl Application {
     /// Returns an error if the JSON or a field is invalid.
     pub fn read(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
         struct Status {
             conditions: Option<Vec<Condition>>,
+            controller_namespace: Option<Box<str>>,
         }
-        let Text { metadata, status } = read::<Text<Status>>(text)?;
+        let Text { metadata, mut status } = read::<Text<Status>>(text)?;
         let set = metadata.application_set();
         let generated = set.map(|set| Generated::read(set, text)).transpose()?;
         let skips = metadata.annotation(SKIP_RECONCILE).is_some_and(is_true);
@@ -92,6 +103,7 @@ impl Application {
             refreshing: metadata.annotation(REFRESH).is_some(),
             reconciled: !skips,
             deleting: metadata.deletion_timestamp.is_some(),
+            served_by: status.as_mut().and_then(|status| status.controller_namespace.take()),
             conditions: status.and_then(|status| status.conditions).unwrap_or_default(),
             pull,
             generated: generated.map(Box::new),

@@ -76,6 +76,19 @@ impl Object {
         })
     }
 
+    /// Returns true if nothing that is read differs. Heartbeats and the status of others change the resource version alone.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let Self {
+            uid,
+            version: _,
+            deleting,
+            object,
+            content,
+        } = self;
+        (uid, *deleting, object, content) == (&other.uid, other.deleting, &other.object, &other.content)
+    }
+
     /// Returns true if the controller manages the object.
     #[must_use]
     pub fn is_ours(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::application_set_report::Resource;
 use crate::json::{self, Json, at, entry, items, own};
 use crate::pull::PullWork;
 use crate::runtime::invalid_object::InvalidObject;
-use crate::runtime::text::bounded;
+use crate::runtime::text::{TEXT_MAX, bounded};
 use jiff::Timestamp;
 use ocm::health;
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
@@ -15,6 +15,9 @@ use ocm::ownership::OF_REPLICA_SET;
 use ocm::tracking::{INSTALLATION_ID, ObjectIdentity, TRACKING_ID, Tracking, TrackingMarks};
 use ocm::work as works;
 use std::sync::Arc;
+
+/// The maximum length of the messages of all objects in a text, in bytes: leaves room for the names in a bounded text.
+const MESSAGES_MAX: usize = TEXT_MAX / 4 * 3;
 
 /// The kinds of works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +52,9 @@ pub struct Work {
     pub state: WorkState,
     /// The later health of the work by time alone, in the order of time.
     pub health_changes: Vec<(Timestamp, WorkState)>,
+    /// The names of its objects, sorted, to find those that another work delivers too: none while it is deleted. A Namespace is
+    /// left out, because several Applications may create the one that they share.
+    pub objects: Arc<[Box<str>]>,
     /// The resources of the work in the agent's status; not the resources of an Application that the work carries.
     pub resources: Arc<[Resource]>,
 }
@@ -73,6 +79,10 @@ pub struct WorkState {
     pub refused: Option<String>,
     /// Other problems.
     pub degraded: Option<String>,
+    /// The objects that the agent cannot apply yet, and the reasons: it retries.
+    pub retried: Option<String>,
+    /// What has been outstanding for minutes.
+    pub overdue: Option<String>,
     /// The message that Argo CD shows.
     pub message: String,
 }
@@ -98,11 +108,17 @@ impl Work {
         let timeline = health::health_timeline(&work, now).map_err(|error| InvalidObject::new(&error))?;
         let mut states = timeline.iter().map(|(at, status)| (*at, WorkState::of(status)));
         let (_, state) = states.next().ok_or_else(|| InvalidObject::new("no state"))?;
+        let is_deleting = at(&work, "/metadata/deletionTimestamp").is_some();
+        let objects = match timeline.first() {
+            Some((_, status)) if !is_deleting && pull_work.is_none() => objects(status),
+            _ => Arc::default(),
+        };
         Ok(Some(Self {
             set: entry(&work, "labels", OF_REPLICA_SET).map(Into::into),
             marks,
             state,
             health_changes: states.collect(),
+            objects,
             resources: if pull_work.as_ref().is_none_or(|pull_work| pull_work.claim.is_none()) {
                 resources(&work)
             } else {
@@ -166,6 +182,16 @@ fn resources(work: &impl Json) -> Arc<[Resource]> {
     resources.into()
 }
 
+/// Returns the names of the objects of a work, sorted.
+fn objects(status: &WorkStatus) -> Arc<[Box<str>]> {
+    let objects = status.objects.iter();
+    let named = objects.filter(|it| !it.kind.is_empty() && !it.name.is_empty());
+    let named = named.filter(|it| (&*it.group, &*it.kind) != ("", "Namespace"));
+    let mut names: Vec<Box<str>> = named.map(|it| it.full_name().into()).collect();
+    names.sort_unstable();
+    names.into()
+}
+
 impl WorkState {
     fn of(status: &WorkStatus) -> Self {
         let is_ill = |object: &&ObjectStatus| object.health.in_argo_cd() == HealthStatus::Degraded.in_argo_cd();
@@ -178,10 +204,14 @@ impl WorkState {
             Some(message) if status.as_a_whole => (None, Some(message)),
             Some(message) => (Some(message), None),
             None => (
-                status.listed(ObjectStatus::full_name, is_refused),
-                status.listed(ObjectStatus::short_name, |it| is_ill(it) && !is_refused(it)),
+                status.listed(ObjectStatus::full_name, MESSAGES_MAX, is_refused),
+                status.listed(ObjectStatus::short_name, MESSAGES_MAX, |it| {
+                    is_ill(it) && !is_refused(it)
+                }),
             ),
         };
+        let is_retried = |it: &&ObjectStatus| !is_ill(it) && it.applied == Some(false);
+        let retried = status.listed(ObjectStatus::full_name, MESSAGES_MAX, is_retried);
         let has_applied = |object: &ObjectStatus| object.applied == Some(true);
         Self {
             health: status.health,
@@ -195,6 +225,8 @@ impl WorkState {
             objects: status.objects.len(),
             refused: refused.map(bounded),
             degraded: degraded.map(bounded),
+            retried: retried.map(bounded),
+            overdue: status.overdue.clone().map(bounded),
             message: bounded(status.summary()),
         }
     }

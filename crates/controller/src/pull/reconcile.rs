@@ -125,6 +125,13 @@ fn deletion_writes(
         return Vec::new();
     };
     let mut writes = removed(works, None);
+    if let Some(why) = unreadable(cache, pull) {
+        let cluster = pull.cluster.as_deref().unwrap_or_default();
+        let desired = desired(cache, (application, pull), (cluster, None), Some(&why), context);
+        let body = pull.patch(Forwarded::default(), status::patch(&pull.current, &desired, false));
+        writes.extend(body.map(|body| patch(&APPLICATIONS, object_ref, body)));
+        return writes;
+    }
     let Some(kept) = trusted(works, pull.cluster.as_deref()) else {
         writes.push(patch(&APPLICATIONS, object_ref, release));
         return writes;
@@ -178,7 +185,10 @@ fn desired_writes(
     context: &Context<'_>,
 ) -> Option<Action> {
     let settings = &context.settings.pull;
-    let target = target(cache, object_ref, (pull, works), settings);
+    let target = match unreadable(cache, pull) {
+        Some(why) => Err(why),
+        None => target(cache, object_ref, (pull, works), settings),
+    };
     let mut writes = Vec::new();
     let mut forwarded = Forwarded::default();
     let kept = match target {
@@ -234,6 +244,14 @@ fn desired_writes(
         events: event.into_iter().collect(),
         ..action(object_ref, Some(application), writes)
     })
+}
+
+/// Returns the reason why nothing can be decided about the work of an Application: it exists and cannot be read.
+fn unreadable(cache: &Cache, pull: &pull::Application) -> Option<Undeliverable> {
+    let (object_ref, why) = cache.unreadable_work(pull, pull.cluster.as_deref()?)?;
+    Some(Undeliverable::new(format!(
+        "ManifestWork {object_ref} cannot be read: {why}: correct the Application, and delete the ManifestWork"
+    )))
 }
 
 /// Returns the managed cluster of an Application.

@@ -39,6 +39,9 @@ impl Reconciler {
                 return false;
             }
             self.sweep.next = Some(later(now, STANDBY_DELAY));
+            for workqueue in &mut self.workqueues {
+                workqueue.queue.forget_refreshes(now);
+            }
             let Some(by) = now.checked_sub(STANDBY_DELAY) else {
                 return false;
             };
@@ -55,12 +58,13 @@ impl Reconciler {
         let mut reconciled = 0_u32;
         while let Some((at, object_ref)) = self.sweep.left.pop() {
             let Workqueue { controller, queue, .. } = &mut self.workqueues[at];
-            let Some(due) = queue.peek(&object_ref, now) else {
+            if queue.peek(&object_ref, now).is_none() {
                 continue;
-            };
+            }
             let context = Context {
                 now: (self.clocks.time)(),
-                stale: due.stale,
+                // Nothing on the hub tells whether the leader has asked Argo CD for a refresh, but it had the time to do so.
+                stale: false,
                 settings: &self.settings,
             };
             match guard(|| decide(controller, &self.cache, &object_ref, &context)) {

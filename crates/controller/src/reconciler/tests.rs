@@ -118,6 +118,11 @@ const CLOCKS: Clocks = Clocks {
 
 /// Returns an event loop with these controllers, whose caches are synced.
 fn reconciler(controllers: &[&'static Controller], clocks: Clocks) -> Reconciler {
+    replica(controllers, clocks, watch::channel(true).1)
+}
+
+/// Returns the event loop of a replica with these controllers, whose caches are synced.
+fn replica(controllers: &[&'static Controller], clocks: Clocks, leads: watch::Receiver<bool>) -> Reconciler {
     let options = Options {
         hub: hub::Connection::default(),
         controllers: controllers.to_vec(),
@@ -130,7 +135,6 @@ fn reconciler(controllers: &[&'static Controller], clocks: Clocks) -> Reconciler
     };
     let ready = Arc::new(options.readiness());
     ready.synced(&Kind::Clusters);
-    let leads = watch::channel(true).1;
     Reconciler::new(&options, &client(), leads, ready, metrics(), clocks)
 }
 
@@ -399,9 +403,8 @@ async fn renews_the_lease_during_a_backlog_of_100000_objects() {
 
 #[tokio::test(start_paused = true)]
 async fn standby_forgets_work_done_by_another_replica() {
-    let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
     let (sender, leads) = watch::channel(false);
-    reconciler.leads = leads;
+    let mut reconciler = replica(&[&APPLICATION], CLOCKS, leads);
     enqueue(
         &mut reconciler,
         ReconcileKind::Application,
@@ -424,4 +427,127 @@ async fn standby_forgets_work_done_by_another_replica() {
     sender.send_replace(true);
     run(&mut reconciler, 1).await;
     assert_eq!(requests("PATCH"), 3, "what is left is written by who takes over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn take_over_repeats_no_refresh() {
+    /// Requests a refresh of each stale object.
+    fn refresh(_: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+        context.stale.then(|| Action {
+            involved_object: InvolvedObject {
+                resource: &APPLICATIONS,
+                object_ref: object_ref.clone(),
+                uid: "uid".into(),
+            },
+            writes: vec![Write::Patch {
+                resource: &APPLICATIONS,
+                object_ref: object_ref.clone(),
+                body: json!({}),
+            }],
+            refresh: true,
+            events: Vec::new(),
+        })
+    }
+    static REFRESH: Controller = controller("applications", ReconcileKind::Application, refresh);
+    let (sender, leads) = watch::channel(false);
+    let mut reconciler = replica(&[&REFRESH], CLOCKS, leads);
+    let stale = |object_ref| ReconcileRequest {
+        kind: ReconcileKind::Application,
+        object_ref,
+        refresh: Refresh::Needed,
+    };
+    for minute in 0..60 {
+        let all = applications("argocd", &format!("busy-{minute}"), 10);
+        reconciler.enqueue(all.into_iter().map(stale).collect());
+        run(&mut reconciler, 60).await;
+    }
+    run(&mut reconciler, 120).await;
+    assert_eq!(reconciler.workqueues[0].queue.len(), 0, "the leader has refreshed them");
+    sender.send_replace(true);
+    run(&mut reconciler, 60).await;
+    assert_eq!(requests("PATCH"), 0);
+
+    let all = applications("argocd", "busy", 100);
+    reconciler.enqueue(all.into_iter().map(stale).collect());
+    run(&mut reconciler, 2).await;
+    let written = requests("PATCH");
+    assert!((1..20).contains(&written), "{written}");
+    sender.send_replace(false);
+    run(&mut reconciler, 200).await;
+    sender.send_replace(true);
+    run(&mut reconciler, 60).await;
+    assert!(requests("PATCH") <= written + 1, "another replica has led meanwhile");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_lease_stops_an_action_between_its_writes() {
+    fn write_three(_: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<Action> {
+        let create = |name: &str| Write::Create {
+            resource: &APPLICATIONS,
+            object_ref: ObjectRef::new(&object_ref.namespace, name),
+            object: json!({}),
+        };
+        Some(Action {
+            involved_object: InvolvedObject {
+                resource: &APPLICATIONS,
+                object_ref: object_ref.clone(),
+                uid: "uid".into(),
+            },
+            writes: vec![
+                Write::Patch {
+                    resource: &APPLICATIONS,
+                    object_ref: object_ref.clone(),
+                    body: json!({}),
+                },
+                create("a"),
+                create("b"),
+            ],
+            refresh: false,
+            events: Vec::new(),
+        })
+    }
+    static THREE: Controller = controller("applications", ReconcileKind::Application, write_three);
+    let (sender, leads) = watch::channel(true);
+    let mut reconciler = replica(&[&THREE], CLOCKS, leads);
+    enqueue(
+        &mut reconciler,
+        ReconcileKind::Application,
+        [ObjectRef::new("argocd", "busy")],
+    );
+    tokio::select! {
+        () = reconciler.run() => panic!("it ended"),
+        () = sleep(Duration::from_millis(250)) => {}
+    }
+    assert_eq!(
+        (requests("PATCH"), requests("POST")),
+        (1, 0),
+        "the first write is in progress"
+    );
+    sender.send_replace(false);
+    run(&mut reconciler, 10).await;
+    assert_eq!((requests("PATCH"), requests("POST")), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn restored_hub_is_listed_again_before_any_write() {
+    let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
+    let (restored, restores) = watch::channel(0);
+    reconciler = reconciler.with_restores(Some(restores));
+    run(&mut reconciler, 1).await;
+    assert_eq!(requests("managedclusters"), 1);
+    restored.send_replace(1);
+    enqueue(
+        &mut reconciler,
+        ReconcileKind::Application,
+        applications("argocd", "fine", 1),
+    );
+    run(&mut reconciler, 5).await;
+    assert_eq!(
+        (requests("managedclusters"), requests("PATCH")),
+        (2, 0),
+        "no list is complete"
+    );
+    reconciler.mark_synced(Kind::Clusters);
+    run(&mut reconciler, 5).await;
+    assert_eq!(requests("PATCH"), 1);
 }

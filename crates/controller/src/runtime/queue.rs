@@ -7,7 +7,7 @@
 use super::fair_queue::{FairQueue, FlowKey};
 use ocm::object_ref::ObjectRef;
 use ocm::time_math::later;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -19,7 +19,13 @@ const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(30);
 /// The minimum interval between two refreshes of any object.
 const MIN_TOTAL_REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 /// The delays of the first and the last retry.
-const BACKOFF: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60)];
+const BACKOFF: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(300)];
+/// The minimum interval between two retries of objects that fail for the same cause.
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
+/// The interval between the retries of these objects after one of them was written.
+const RELEASE_INTERVAL: Duration = Duration::from_millis(5);
+/// The time after which an object that cannot be reconciled no longer holds up the refreshes of others.
+const REFRESH_TURN: Duration = Duration::from_secs(1);
 /// The number of failures in a row after which an object counts as failing: an occasional conflict is normal.
 const FAILING_AFTER: u32 = 3;
 /// The number of due objects that get in line at a time.
@@ -36,8 +42,17 @@ pub struct Queue {
     /// The times at which objects can be forgotten if nothing happens before.
     expiring: BTreeSet<(Instant, ObjectRef)>,
     refreshed: Option<Instant>,
+    /// The objects that need a refresh and wait for their turn, in order.
+    refresh_backlog: VecDeque<ObjectRef>,
+    /// The object whose turn it is to be refreshed, and when it is due.
+    refresh_turn: Option<(ObjectRef, Instant)>,
     failing: usize,
+    /// The failing objects by cause.
+    by_cause: BTreeMap<Cause, BTreeSet<ObjectRef>>,
 }
+
+/// The cause of failed writes that objects have in common: the resource, and the reason of the API server.
+pub type Cause = (&'static str, &'static str);
 
 /// A line of objects to reconcile.
 #[derive(Debug, Default)]
@@ -67,7 +82,10 @@ struct Entry {
     is_requeued: bool,
     /// True if a refresh is needed.
     stale: bool,
+    /// True if it is in the backlog of refreshes.
+    in_backlog: bool,
     failures: u32,
+    cause: Option<Cause>,
     written: Option<Instant>,
     refreshed: Option<Instant>,
 }
@@ -112,6 +130,8 @@ pub enum Outcome {
     Failed {
         /// The delay that the API server asks for.
         retry_after: Option<Duration>,
+        /// The cause, if other objects may have the same.
+        cause: Option<Cause>,
     },
 }
 
@@ -125,7 +145,10 @@ impl Queue {
             subqueues: Default::default(),
             expiring: BTreeSet::new(),
             refreshed: None,
+            refresh_backlog: VecDeque::new(),
+            refresh_turn: None,
             failing: 0,
+            by_cause: BTreeMap::new(),
         }
     }
 
@@ -219,6 +242,9 @@ impl Queue {
             .failing
             .saturating_sub(usize::from(entry.failures >= FAILING_AFTER));
         entry.failures = 0;
+        entry.stale = false;
+        let cause = entry.cause.take();
+        self.forget_cause(object_ref, cause);
         match requeue_after {
             Some(at) => self.at(object_ref, at),
             None => drop(self.entries.remove(object_ref)),
@@ -261,6 +287,7 @@ impl Queue {
         may_cluster: impl Fn(&FlowKey) -> bool,
     ) -> Option<Due> {
         self.settle(now);
+        self.give_refresh_turn(now);
         let (flow, object_ref) = loop {
             let subqueue = &mut self.subqueues[usize::from(slow)];
             let is_all = subqueue.take_due(&self.entries, now);
@@ -278,9 +305,13 @@ impl Queue {
         let stale = entry.stale && all && is_long_ago(entry.refreshed, MIN_REFRESH_INTERVAL);
         let attempt = entry.failures.saturating_add(1);
         if stale {
+            // A change during the write needs another refresh.
+            entry.stale = false;
             // Until the outcome is reported: the next object must not ask for a refresh as well.
             self.refreshed = Some(now);
         }
+        self.refresh_turn.take_if(|(turn, _)| *turn == object_ref);
+        self.give_refresh_turn(now);
         Some(Due {
             object_ref,
             flow,
@@ -298,7 +329,7 @@ impl Queue {
             let Some((_, object_ref)) = self.expiring.pop_first() else {
                 return;
             };
-            let is_idle = |entry: &Entry| entry.due.is_none() && !entry.busy;
+            let is_idle = |entry: &Entry| entry.due.is_none() && !entry.busy && !entry.in_backlog;
             if self
                 .entries
                 .get(&object_ref)
@@ -333,17 +364,17 @@ impl Queue {
         entry.busy = false;
         let was_failing = entry.failures >= FAILING_AFTER;
         let mut next = None;
+        let mut cause = entry.cause.take();
+        let mut is_cause_gone = false;
         match outcome {
             Outcome::Unchanged => {
                 entry.failures = 0;
-                // If a refresh was allowed and not requested, no stale state is left.
-                entry.stale &= !due.stale;
                 next = entry.is_requeued.then_some(later(now, DEBOUNCE));
             }
             Outcome::Written { refreshed } => {
                 entry.failures = 0;
                 entry.written = Some(now);
-                entry.stale &= !due.stale;
+                is_cause_gone = true;
                 if *refreshed {
                     entry.refreshed = Some(now);
                 }
@@ -352,8 +383,21 @@ impl Queue {
                     .then_some(later(now, self.min_write_interval))
                     .or(next);
             }
-            Outcome::Failed { retry_after } => {
-                let wait = backoff(entry.failures).mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0);
+            Outcome::Failed {
+                retry_after,
+                cause: new_cause,
+            } => {
+                entry.stale |= due.stale;
+                entry.cause = *new_cause;
+                let mut wait = backoff(entry.failures);
+                if let Some(new_cause) = new_cause {
+                    let alike = self.by_cause.entry(*new_cause).or_default();
+                    alike.insert(due.object_ref.clone());
+                    let number = u32::try_from(alike.len()).unwrap_or(u32::MAX);
+                    wait = wait.max(RETRY_INTERVAL.saturating_mul(number));
+                    cause.take_if(|cause| cause == new_cause);
+                }
+                let wait = wait.mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0);
                 entry.failures = entry.failures.saturating_add(1);
                 next = Some(later(now, wait.max(retry_after.unwrap_or_default())));
             }
@@ -365,14 +409,93 @@ impl Queue {
             .saturating_sub(usize::from(was_failing));
         if entry.stale && next.is_none() {
             let own = entry.refreshed.map(|at| later(at, MIN_REFRESH_INTERVAL));
-            let all = self.refreshed.map(|at| later(at, MIN_TOTAL_REFRESH_INTERVAL));
-            next = Some(own.max(all).unwrap_or(now).max(later(now, DEBOUNCE)));
+            next = own.filter(|own| *own > now).map(|own| own.max(later(now, DEBOUNCE)));
+            if next.is_none() && !std::mem::replace(&mut entry.in_backlog, true) {
+                self.refresh_backlog.push_back(due.object_ref.clone());
+            }
         }
-        let forgotten = entry.forgotten(self.min_write_interval);
-        match (next, forgotten) {
-            (Some(next), _) => self.at(&due.object_ref, next),
-            (None, Some(at)) if at > now => drop(self.expiring.insert((at, due.object_ref.clone()))),
-            (None, _) => drop(self.entries.remove(&due.object_ref)),
+        match next {
+            Some(next) => self.at(&due.object_ref, next),
+            None => self.forget_idle(&due.object_ref, now),
+        }
+        match cause {
+            Some(cause) if is_cause_gone => self.release(cause, now),
+            cause => self.forget_cause(&due.object_ref, cause),
+        }
+        self.give_refresh_turn(now);
+    }
+
+    /// Forgets an object that is not queued, now or when it has no effect any more.
+    fn forget_idle(&mut self, object_ref: &ObjectRef, now: Instant) {
+        let Some(entry) = self.entries.get(object_ref) else {
+            return;
+        };
+        if entry.due.is_some() || entry.busy || entry.in_backlog {
+            return;
+        }
+        match entry.forgotten(self.min_write_interval) {
+            Some(at) if at > now => drop(self.expiring.insert((at, object_ref.clone()))),
+            _ => drop(self.entries.remove(object_ref)),
+        }
+    }
+
+    /// Queues the next object of the backlog of refreshes, unless another one has its turn. So each object of a backlog is
+    /// reconciled once more, and not again and again until its turn comes.
+    fn give_refresh_turn(&mut self, now: Instant) {
+        self.refresh_turn.take_if(|(_, at)| later(*at, REFRESH_TURN) < now);
+        while self.refresh_turn.is_none()
+            && let Some(object_ref) = self.refresh_backlog.pop_front()
+        {
+            let Some(entry) = self.entries.get_mut(&object_ref) else {
+                continue;
+            };
+            entry.in_backlog = false;
+            if !entry.stale || entry.busy {
+                self.forget_idle(&object_ref, now);
+                continue;
+            }
+            let all = self.refreshed.map(|at| later(at, MIN_TOTAL_REFRESH_INTERVAL));
+            let at = all.unwrap_or(now).max(now);
+            if entry.due.is_none_or(|due| at < due) {
+                self.at(&object_ref, at);
+            }
+            self.refresh_turn = Some((object_ref, at));
+        }
+    }
+
+    /// Forgets the refreshes that wait for their turn: another replica does them now.
+    pub fn forget_refreshes(&mut self, now: Instant) {
+        for object_ref in std::mem::take(&mut self.refresh_backlog) {
+            if let Some(entry) = self.entries.get_mut(&object_ref) {
+                (entry.in_backlog, entry.stale) = (false, false);
+            }
+            self.forget_idle(&object_ref, now);
+        }
+    }
+
+    /// Records that an object no longer fails for a cause.
+    fn forget_cause(&mut self, object_ref: &ObjectRef, cause: Option<Cause>) {
+        let Some(cause) = cause else { return };
+        if let Some(alike) = self.by_cause.get_mut(&cause) {
+            alike.remove(object_ref);
+            if alike.is_empty() {
+                self.by_cause.remove(&cause);
+            }
+        }
+    }
+
+    /// Retries all objects that failed for a cause, one after the other: a write of one of them succeeded.
+    fn release(&mut self, cause: Cause, now: Instant) {
+        let mut at = later(now, DEBOUNCE);
+        for object_ref in self.by_cause.remove(&cause).unwrap_or_default() {
+            let Some(entry) = self.entries.get_mut(&object_ref) else {
+                continue;
+            };
+            entry.cause.take_if(|known| *known == cause);
+            if entry.due.is_some_and(|due| at < due) {
+                self.at(&object_ref, at);
+                at = later(at, RELEASE_INTERVAL);
+            }
         }
     }
 
@@ -433,7 +556,9 @@ impl Entry {
             busy: false,
             is_requeued: false,
             stale: false,
+            in_backlog: false,
             failures: 0,
+            cause: None,
             written: None,
             refreshed: None,
         }
@@ -504,7 +629,10 @@ mod tests {
     }
 
     const WRITTEN: Outcome = Outcome::Written { refreshed: false };
-    const FAILED: Outcome = Outcome::Failed { retry_after: None };
+    const FAILED: Outcome = Outcome::Failed {
+        retry_after: None,
+        cause: None,
+    };
 
     #[test]
     fn coalesces_requests_within_a_short_time() {
@@ -540,7 +668,7 @@ mod tests {
         test.enqueue(0, Refresh::Unchanged);
         let mut now = 0;
         let mut waits = Vec::new();
-        for _ in 0..10 {
+        for _ in 0..13 {
             let next = u64::try_from(test.next().expect("it is tried again")).expect("small");
             waits.push(next - now);
             now = next;
@@ -549,14 +677,17 @@ mod tests {
             assert_eq!(test.queue.failing(), usize::from(waits.len() >= 3));
             test.enqueue(now + 1, Refresh::Unchanged);
         }
-        assert_eq!(waits, [200, 500, 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]);
-        let due = test.pop(now + 60_000).expect("it is due");
-        test.done(&due, &WRITTEN, now + 60_000);
+        let seconds = [
+            1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 256_000, 300_000, 300_000,
+        ];
+        assert_eq!(waits, [&[200, 500][..], &seconds].concat());
+        let due = test.pop(now + 300_000).expect("it is due");
+        test.done(&due, &WRITTEN, now + 300_000);
         assert_eq!(test.queue.failing(), 0);
-        test.enqueue(now + 70_000, Refresh::Unchanged);
+        test.enqueue(now + 310_000, Refresh::Unchanged);
         assert_eq!(
             test.next(),
-            Some(u128::from(now) + 70_200),
+            Some(u128::from(now) + 310_200),
             "it is forgotten that it failed"
         );
     }
@@ -580,7 +711,14 @@ mod tests {
         test.enqueue(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
         let retry_after = Some(Duration::from_secs(7));
-        test.done(&due, &Outcome::Failed { retry_after }, 200);
+        test.done(
+            &due,
+            &Outcome::Failed {
+                retry_after,
+                cause: None,
+            },
+            200,
+        );
         assert_eq!(test.next(), Some(7200));
     }
 
@@ -650,6 +788,104 @@ mod tests {
             assert!(reconciled < 20, "it comes to an end");
         }
         assert_eq!(refreshed, [200, 400, 600]);
+    }
+
+    #[test]
+    fn refreshes_of_many_objects_reconcile_each_of_them_twice_at_most() {
+        const OBJECTS: usize = 10_000;
+        let mut queue = Queue::new(Duration::from_secs(1));
+        let start = Instant::now();
+        for number in 0..OBJECTS {
+            let object_ref = ObjectRef::new("argocd", &number.to_string());
+            queue.enqueue(&object_ref, FlowKey::of(&object_ref.namespace), Refresh::Needed, start);
+        }
+        let (mut refreshed, mut reconciled, mut now) = (0, 0, start);
+        while let Some(next) = queue.next() {
+            now = now.max(next);
+            let due = pop(&mut queue, false, now).expect("it is due");
+            refreshed += usize::from(due.stale);
+            queue.done(&due, &Outcome::Written { refreshed: due.stale }, now, 0.0);
+            reconciled += 1;
+            assert!(reconciled <= 2 * OBJECTS, "linear");
+        }
+        assert_eq!(refreshed, OBJECTS);
+        assert!(
+            now - start <= Duration::from_millis(200 * (OBJECTS as u64 + 1)),
+            "none waits in vain"
+        );
+        pop(&mut queue, false, now + MIN_REFRESH_INTERVAL);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn object_that_cannot_be_reconciled_does_not_hold_up_refreshes_of_others() {
+        let mut queue = Queue::new(Duration::ZERO);
+        let start = Instant::now();
+        for (namespace, name) in [("a", "1"), ("hangs", "2"), ("a", "3")] {
+            let object_ref = ObjectRef::new(namespace, name);
+            queue.enqueue(&object_ref, FlowKey::of(&object_ref.namespace), Refresh::Needed, start);
+        }
+        let now = start + DEBOUNCE;
+        while let Some(due) = pop(&mut queue, false, now) {
+            queue.done(&due, &Outcome::Written { refreshed: due.stale }, now, 0.0);
+        }
+        let not_hanging = |namespace: &Arc<str>| &**namespace != "hangs";
+        let later = now + Duration::from_secs(2);
+        let due = queue.pop(false, later, not_hanging, |_| true).expect("it is its turn");
+        assert!(due.stale && &*due.object_ref.name == "3");
+    }
+
+    #[test]
+    fn change_during_a_refresh_needs_another_one() {
+        let mut test = Test::new();
+        test.enqueue(0, Refresh::Needed);
+        let due = test.pop(200).expect("it is due");
+        assert!(due.stale);
+        test.enqueue(250, Refresh::Needed);
+        test.done(&due, &Outcome::Written { refreshed: true }, 300);
+        let due = test.pop(1300).expect("it was changed");
+        assert!(!due.stale, "not again so soon");
+        test.done(&due, &Outcome::Unchanged, 1300);
+        assert!(test.pop(30_300).expect("it is due").stale);
+    }
+
+    #[test]
+    fn failed_refresh_is_repeated() {
+        let mut test = Test::new();
+        test.enqueue(0, Refresh::Needed);
+        let due = test.pop(200).expect("it is due");
+        test.done(&due, &FAILED, 300);
+        assert!(test.pop(10_000).expect("it is due").stale);
+    }
+
+    #[test]
+    fn objects_that_fail_for_one_cause_share_their_retries() {
+        const OBJECTS: u32 = 20_000;
+        let refused = Outcome::Failed {
+            retry_after: None,
+            cause: Some(("applications", "forbidden")),
+        };
+        let (mut queue, start) = (Queue::new(Duration::ZERO), Instant::now());
+        affected(&mut queue, "argocd", 0..OBJECTS as usize, start);
+        let mut now = start + DEBOUNCE;
+        let (mut writes, hour) = (0, Duration::from_secs(3600));
+        while let Some(next) = queue.next().filter(|next| *next < start + hour) {
+            now = now.max(next);
+            let due = pop(&mut queue, false, now).expect("it is due");
+            queue.done(&due, &refused, now, 0.0);
+            writes += 1;
+        }
+        assert!(writes < 6 * OBJECTS, "{writes} writes in an hour");
+        // The cause is gone.
+        let due = loop {
+            now = now.max(queue.next().expect("all are retried"));
+            if let Some(due) = pop(&mut queue, false, now) {
+                break due;
+            }
+        };
+        queue.done(&due, &WRITTEN, now, 0.0);
+        let all = queue.overdue(now + Duration::from_secs(120));
+        assert_eq!(all.len() + 1, OBJECTS as usize, "one success is enough");
     }
 
     fn affected(queue: &mut Queue, namespace: &str, names: std::ops::Range<usize>, now: Instant) {

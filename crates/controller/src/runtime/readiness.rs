@@ -24,6 +24,12 @@ impl<K: Ord> Readiness<K> {
         }
     }
 
+    /// Waits for the cache of a kind again.
+    pub fn wait_for(&self, kind: K, plural: &'static str) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.insert(kind, plural);
+    }
+
     /// Records that the cache of a kind is synced. Returns true if it was the last.
     pub fn synced(&self, kind: &K) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
 //! The limits of texts in conditions and Events.
 
-use manifest::text::{is_unprintable, shortened};
+use manifest::text::{is_unprintable, without_middle};
 use std::borrow::Cow;
 
 /// The maximum length of a text that is kept, in bytes.
@@ -17,7 +17,7 @@ pub fn bounded(text: String) -> String {
     } else {
         text
     };
-    match shortened(&text, TEXT_MAX) {
+    match without_middle(&text, TEXT_MAX) {
         Cow::Owned(shorter) => shorter,
         Cow::Borrowed(_) => text,
     }

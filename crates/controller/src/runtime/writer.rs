@@ -24,6 +24,7 @@ use pki::{Authority, AuthorityData, Recipe};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
@@ -44,12 +45,21 @@ pub struct Writer {
     dry_run: bool,
     now: fn() -> Timestamp,
     ca_cache: CaCache,
+    /// True while this replica may write.
+    leads: watch::Receiver<bool>,
 }
 
 impl Writer {
-    /// Creates a writer that uses this client, for the replica of this identity.
+    /// Creates a writer that uses this client, for the replica of this identity, which writes only while it `leads`.
     #[must_use]
-    pub fn new(client: Client, metrics: Metrics, identity: String, dry_run: bool, now: fn() -> Timestamp) -> Self {
+    pub fn new(
+        client: Client,
+        metrics: Metrics,
+        identity: String,
+        dry_run: bool,
+        now: fn() -> Timestamp,
+        leads: watch::Receiver<bool>,
+    ) -> Self {
         Self {
             client,
             metrics,
@@ -57,12 +67,23 @@ impl Writer {
             dry_run,
             now,
             ca_cache: CaCache::default(),
+            leads,
         }
     }
 
     /// Carries out the writes of a controller, one after the other. The caller records the Events afterwards.
     pub async fn write(&self, controller: &'static str, action: &Action) -> WriteResult {
         for write in &action.writes {
+            // The Lease may have been lost since the decision, and a creation has no precondition that would fail.
+            if !*self.leads.borrow() {
+                return WriteResult {
+                    outcome: Outcome::Failed {
+                        retry_after: None,
+                        cause: None,
+                    },
+                    refusal: None,
+                };
+            }
             match self.execute(controller, write).await {
                 Ok(()) => {
                     if let Write::Generate { recipe, .. } = write
@@ -274,8 +295,10 @@ impl Writer {
         } else {
             warn!(object = %object_ref, kind, %why, "write failed; retrying");
         }
+        let is_common = refused.reason != Reason::Conflict;
         Outcome::Failed {
             retry_after: refused.retry_after,
+            cause: is_common.then(|| (resource.plural, refused.reason.name())),
         }
     }
 

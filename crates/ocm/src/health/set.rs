@@ -2,6 +2,7 @@
 //! each rule.
 
 use super::conditions::{Condition, Conditions, map, maps, number, text};
+use super::overdue::last_change;
 use super::{Clock, GRACE, HealthStatus, WorkStatus, text_of};
 use crate::work::{SET_KIND, TEMPLATE};
 use manifest::value::{Map, Value};
@@ -31,6 +32,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         message,
         objects: Vec::new(),
         as_a_whole: true,
+        overdue: None,
     }
 }
 
@@ -57,7 +59,7 @@ impl Set<'_, '_> {
         );
         let is = |condition: Option<Condition<'_>>, status| condition.is_some_and(|condition| condition.is(status));
         let rolled_out = is(rollout, "True");
-        let changed = self.changed();
+        let changed = last_change(self.metadata);
         let (namespace, name) = (text_of(self.metadata, "namespace"), text_of(self.metadata, "name"));
         if namespace.len().saturating_add(name.len()) > LABEL_MAX {
             return degraded(format!(
@@ -124,16 +126,20 @@ impl Set<'_, '_> {
     fn without_clusters(&self, verified: Condition<'_>, rolled_out: bool) -> (HealthStatus, String) {
         if verified.reason == "PlacementDecisionEmpty" {
             return if rolled_out {
-                (HealthStatus::Healthy, "no managed cluster is selected".to_owned())
+                // Suspended, because a user must act: Degraded would end a sync that waits for the first cluster.
+                let placements = self.placement_names();
+                let message =
+                    format!("Placement {placements} selects no managed cluster: see its condition PlacementSatisfied");
+                (HealthStatus::Suspended, message)
             } else {
                 let message = "managed clusters are selected, but none has its work yet";
                 (HealthStatus::Progressing, message.to_owned())
             };
         }
         let message = if verified.reason == "PlacementDecisionNotFound" {
-            let names: Vec<&str> = self.placements().filter_map(|it| text(it, "name")).collect();
+            let names = self.placement_names();
             let namespace = text(self.metadata, "namespace").unwrap_or("without a name");
-            format!("no such Placement in namespace {namespace}: {}", names.join(" or "))
+            format!("no such Placement in namespace {namespace}: {names}")
         } else {
             let reason = match verified.reason {
                 "" => "no reason given",
@@ -149,15 +155,13 @@ impl Set<'_, '_> {
         }
     }
 
-    fn placements(&self) -> impl Iterator<Item = &Map<'_>> {
-        maps(self.spec, "placementRefs")
+    fn placement_names(&self) -> String {
+        let names: Vec<&str> = self.placements().filter_map(|it| text(it, "name")).collect();
+        names.join(" or ")
     }
 
-    /// Returns the time of the last write to the spec.
-    fn changed(&self) -> &str {
-        let of_spec = |entry: &&Map<'_>| map(entry, "fieldsV1").is_some_and(|fields| fields.get("f:spec").is_some());
-        let writes = maps(self.metadata, "managedFields").filter(of_spec);
-        writes.filter_map(|entry| text(entry, "time")).max().unwrap_or_default()
+    fn placements(&self) -> impl Iterator<Item = &Map<'_>> {
+        maps(self.spec, "placementRefs")
     }
 
     fn count(&self, name: &str) -> i64 {

@@ -53,6 +53,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
             health,
             message,
             as_a_whole: true,
+            overdue: None,
         }
     };
 
@@ -122,6 +123,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         message,
         objects,
         as_a_whole: false,
+        overdue: None,
     }
 }
 

@@ -186,9 +186,11 @@ pub(super) fn write_decisions(
         if let Some(object) = decision.as_object_mut() {
             object.remove("status");
         }
-        writes.extend(ensure(&DECISIONS, decision, before));
-        // The status is a subresource, which is written once the object exists.
-        if let Some(before) = before.filter(|it| it.object["status"]["decisions"] != status["decisions"]) {
+        let write = ensure(&DECISIONS, decision, before);
+        // The status is a subresource, which is written once the object is as desired: both writes of one version would conflict.
+        let unwritten = before.filter(|_| write.is_none());
+        writes.extend(write);
+        if let Some(before) = unwritten.filter(|it| it.object["status"]["decisions"] != status["decisions"]) {
             writes.push(Write::Patch {
                 resource: &DECISION_STATUSES,
                 object_ref: at.clone(),

@@ -15,7 +15,7 @@ use crate::cache::Cache;
 use crate::model::{AgentResource, Availability, TlsSecret};
 use crate::reconcile::{Context, Settings};
 use jiff::Timestamp;
-use manifest::text::{one_line, shortened};
+use manifest::text::{one_line, without_middle};
 use ocm::argocd_agent as names;
 use ocm::health::time;
 use ocm::object_ref::ObjectRef;
@@ -105,7 +105,7 @@ impl Member<'_> {
     fn text(&self) -> Value {
         let mut text = json!({"name": self.name, "state": self.status.state.name()});
         if !self.status.message.is_empty() {
-            text["message"] = json!(shortened(&one_line(self.status.message), 200));
+            text["message"] = json!(without_middle(&one_line(self.status.message), 200));
         }
         if let Some(not_after) = self.not_after {
             text["certificateNotAfter"] = json!(time(not_after));

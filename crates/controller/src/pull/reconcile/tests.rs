@@ -884,3 +884,42 @@ fn refused_work_sets_a_condition_until_it_is_accepted() {
     assert_eq!(hub.conditions(&shop())[0].1, "it cannot be deleted");
     assert_eq!(hub.works(), [WORK]);
 }
+
+#[test]
+fn work_that_cannot_be_read_is_neither_created_again_nor_forgotten() {
+    let mut hub = Hub::with_shop();
+    let name = work::name(
+        hub.cache
+            .application(&shop())
+            .and_then(|it| it.pull.as_deref())
+            .expect("it is pulled"),
+    );
+    let at = ObjectRef::new("eu1", &name);
+    let unreadable = || Change::UnreadableWork(at.clone(), "values are nested too deep".into());
+    let affected = hub.cache.apply(unreadable());
+    assert_eq!(affected.iter().map(|it| &it.object_ref).collect::<Vec<_>>(), [&shop()]);
+    assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
+    let status = hub.objects[&("applications", shop())]["status"].to_string();
+    assert!(
+        status.contains("cannot be read: values are nested too deep"),
+        "{status}"
+    );
+
+    let finalizers = json!(["resources-finalizer.argocd.argoproj.io"]);
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": finalizers}}),
+    );
+    hub.settle(&shop());
+    assert_eq!(
+        hub.objects[&("applications", shop())]["metadata"]["finalizers"],
+        finalizers
+    );
+    let affected = hub
+        .cache
+        .apply(Change::Work(WorkKind::Work, Update::Listed(HashSet::new())));
+    assert!(affected.iter().any(|it| it.object_ref == shop()));
+    hub.settle(&shop());
+    let released = hub.objects.get(&("applications", shop()));
+    assert!(released.is_none_or(|it| it["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)));
+}

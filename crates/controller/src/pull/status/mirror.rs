@@ -3,7 +3,7 @@
 use crate::json::{Json, items, own, text};
 use crate::pull::history::Deployment;
 use jiff::Timestamp;
-use manifest::text::{is_unprintable, one_line, shortened};
+use manifest::text::{is_unprintable, one_line, without_middle};
 use ocm::health;
 use serde_json::{Map, Value, json};
 
@@ -84,7 +84,7 @@ pub(crate) const WORD_MAX: usize = 512;
 
 /// Truncates a text to the stored length. Line breaks stay; other control characters that affect a terminal are removed.
 pub(crate) fn bounded(text: &str) -> Box<str> {
-    let text = shortened(text, TEXT_MAX);
+    let text = without_middle(text, TEXT_MAX);
     let is_odd = |char| char != '\n' && is_unprintable(char);
     if text.contains(is_odd) {
         text.replace(is_odd, " ").into()
@@ -95,12 +95,12 @@ pub(crate) fn bounded(text: &str) -> Box<str> {
 
 /// Truncates a text in the same way, to a single line.
 pub(crate) fn bounded_line(text: &str) -> Box<str> {
-    one_line(&shortened(text, TEXT_MAX)).into()
+    one_line(&without_middle(text, TEXT_MAX)).into()
 }
 
 /// Truncates a short value in the same way.
 pub(crate) fn bounded_word(text: &str) -> Box<str> {
-    one_line(&shortened(text, WORD_MAX)).into()
+    one_line(&without_middle(text, WORD_MAX)).into()
 }
 
 /// Reads a time, or returns `None` for an invalid one, which the API server would reject.

@@ -28,6 +28,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Election {
     release: oneshot::Sender<()>,
     task: JoinHandle<()>,
+    /// The number of times that the API server had an older state than before.
+    pub(crate) restores: watch::Receiver<u64>,
 }
 
 impl Election {
@@ -42,6 +44,7 @@ impl Election {
         random: u64,
     ) -> Self {
         let (release, released) = oneshot::channel();
+        let (restored, restores) = watch::channel(0);
         let mut campaign = ElectionLoop {
             leases: Api::namespaced(client, namespace),
             name: name.to_owned(),
@@ -52,6 +55,8 @@ impl Election {
                 leads,
             },
             known: None,
+            newest: 0,
+            restored,
             last_logged: String::new(),
             random: Rng::with_seed(random),
         };
@@ -64,7 +69,17 @@ impl Election {
                 campaign.release().await;
             }
         });
-        Self { release, task }
+        Self {
+            release,
+            task,
+            restores,
+        }
+    }
+
+    /// Returns when the task has ended by itself, which it does only if it panics: this replica can never lead again.
+    pub(crate) async fn ended(&mut self) {
+        // The process logs the panic.
+        let _ = (&mut self.task).await;
     }
 
     /// Stops leading and releases the Lease, if the API server responds in time. All writes must be finished before.
@@ -139,6 +154,9 @@ struct ElectionLoop {
     leadership: Leadership,
     /// The Lease as this replica last wrote it: most often no other replica has written since.
     known: Option<Lease>,
+    /// The newest known revision of the hub's etcd: the resource version of the Lease.
+    newest: u64,
+    restored: watch::Sender<u64>,
     /// The last log message about other replicas and failures: each is logged once, not every two seconds.
     last_logged: String,
     random: Rng,
@@ -175,6 +193,7 @@ impl ElectionLoop {
     }
 
     async fn advance(&mut self, found: Option<Lease>) -> Result<Option<Instant>, ElectionError> {
+        self.check_revision(found.as_ref());
         let now = LeaseTime::now();
         let step = self.leadership.candidate.next(found.as_ref(), now);
         self.leadership.publish();
@@ -198,10 +217,23 @@ impl ElectionLoop {
                 self.leadership.during(in_time(replace)).await?
             }
         };
+        self.check_revision(Some(&written));
         self.leadership.candidate.written(&written, now.clock);
         self.leadership.publish();
         self.known = Some(written);
         Ok(None)
+    }
+
+    /// Publishes that the hub has an older state than before: its etcd was restored in place. All watches continue after a revision
+    /// that does not exist yet, so they would miss all changes until it does.
+    fn check_revision(&mut self, lease: Option<&Lease>) {
+        let revision = lease.and_then(|lease| lease.metadata.resource_version.as_ref()?.parse::<u64>().ok());
+        let Some(revision) = revision else { return };
+        if revision < self.newest {
+            self.restored
+                .send_modify(|restores| *restores = restores.wrapping_add(1));
+        }
+        self.newest = revision;
     }
 
     async fn release(&mut self) {
@@ -311,6 +343,35 @@ mod tests {
         assert_ne!(last["renewTime"], first["renewTime"]);
         let writes = hub.writes();
         assert!((240..=301).contains(&writes), "{writes} writes in 600 s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn leader_and_standby_notice_an_older_state_of_the_hub() {
+        let hub = Hub::default();
+        let (leader, mut leads, _) = candidate(&hub, "a", 1);
+        until(&mut leads, true).await;
+        let (standby, ..) = candidate(&hub, "b", 2);
+        pass(second(10)).await;
+        let backup = hub.state();
+        pass(second(600)).await;
+        assert_eq!((*leader.restores.borrow(), *standby.restores.borrow()), (0, 0));
+        hub.restore(backup);
+        pass(second(10)).await;
+        assert_eq!((*leader.restores.borrow(), *standby.restores.borrow()), (1, 1));
+        pass(second(600)).await;
+        assert_eq!((*leader.restores.borrow(), *standby.restores.borrow()), (1, 1), "once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn end_of_the_task_is_noticed() {
+        let hub = Hub::default();
+        let (mut election, mut leads, _) = candidate(&hub, "a", 1);
+        until(&mut leads, true).await;
+        assert!(timeout(second(600), election.ended()).await.is_err(), "it leads");
+        election.task.abort();
+        timeout(second(60), election.ended()).await.expect("it has ended");
+        until(&mut leads, false).await;
+        election.release().await;
     }
 
     #[tokio::test(start_paused = true)]

@@ -63,6 +63,16 @@ impl Hub {
         self.0.lock().unwrap().version
     }
 
+    /// Returns a copy of the state, with its version.
+    pub(crate) fn state(&self) -> ApiServer {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// Replaces the state by an older one, as a restore from a backup does.
+    pub(crate) fn restore(&self, state: ApiServer) {
+        *self.0.lock().unwrap() = state;
+    }
+
     /// Deletes all Leases.
     pub(crate) fn clear(&self) {
         self.0.lock().unwrap().objects.clear();
