@@ -10,6 +10,9 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
+/// The start of the names of files that configure Argo CD's source.
+const SOURCE_OVERRIDES: &str = ".argocd-source";
+
 /// The selection of files in a folder.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
@@ -155,7 +158,7 @@ fn consider(entry: &DirEntry, folder: &Path, source_path: &str, selection: &Sele
         return FileAction::Skip;
     };
     // `.argocd-source.yaml` and `.argocd-source-<app>.yaml` configure Argo CD's source; they are not manifests.
-    let about_the_source = base.starts_with(".argocd-source") && extension == "yaml";
+    let about_the_source = base.starts_with(SOURCE_OVERRIDES) && extension == "yaml";
     if kind.is_dir() || about_the_source || !matches!(extension, "yaml" | "yml" | "json" | "jsonnet") {
         return FileAction::Skip;
     }
@@ -213,6 +216,15 @@ fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Link {
         Ok(metadata) if metadata.is_file() => Link::File,
         _ => Link::Elsewhere("the link does not lead to a regular file"),
     }
+}
+
+/// Returns the files from which Argo CD takes settings of the Application, and overrides those of its source.
+pub(super) fn source_overrides(folder: &Path, application: Option<&str>) -> Vec<String> {
+    let of_application = application.map(|name| format!("{SOURCE_OVERRIDES}-{name}.yaml"));
+    let mut names: Vec<String> = of_application.into_iter().collect();
+    names.insert(0, format!("{SOURCE_OVERRIDES}.yaml"));
+    names.retain(|name| folder.join(name).symlink_metadata().is_ok_and(|file| !file.is_dir()));
+    names
 }
 
 /// Returns the absolute root of the repository of `folder`: derived from Argo CD's path of the source, else the nearest folder

@@ -142,12 +142,14 @@ pub struct Settings {
     pub create_namespace: bool,
     /// The options of all ManifestWorks that the Application sets.
     requested_options: WorkOptions,
+    /// True if files in the folder must not change the settings of the Application.
+    pub refuses_overrides: bool,
     /// The policy file, which lists what each AppProject may deliver.
     pub policy: Option<PathBuf>,
     /// The AppProject, as Argo CD passes it.
     pub project: Option<String>,
     /// The Application, as Argo CD passes it in `ARGOCD_APP_NAME`; `None` outside Argo CD.
-    application: Option<String>,
+    pub(super) application: Option<String>,
     /// The maximum number of bytes of objects in one ManifestWork; a single larger object is allowed. `None` for no limit.
     pub work_size: Option<u64>,
     /// The maximum number of managed clusters; `None` for no limit.
@@ -221,6 +223,7 @@ impl Settings {
                 "{origin} is empty: set it to the file of the policy, or remove it for no policy"
             ));
         }
+        let refuses_overrides = sources.value(&table::SOURCE_OVERRIDES, refuses_overrides);
         let notices = suggestions::misspelled_variables(env);
         let mut problems = std::mem::take(&mut sources.problems);
         if !problems.is_empty() {
@@ -248,6 +251,7 @@ impl Settings {
                 allow_secrets,
                 create_namespace,
                 requested_options,
+                refuses_overrides,
                 policy,
                 project: args.project.or_else(|| env.get("ARGOCD_APP_PROJECT_NAME").cloned()),
                 application: env.get("ARGOCD_APP_NAME").cloned(),
@@ -372,6 +376,14 @@ fn target(sources: &mut Sources<'_>) -> Option<Target> {
             );
             None
         }
+    }
+}
+
+fn refuses_overrides(mode: &str) -> Result<bool, String> {
+    match mode {
+        "allow" => Ok(false),
+        "refuse" => Ok(true),
+        _ => Err(format!("{mode:?} is not a mode: use allow or refuse")),
     }
 }
 
