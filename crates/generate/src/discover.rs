@@ -279,6 +279,22 @@ mod tests {
     }
 
     #[test]
+    fn only_files_of_the_application_override_its_source() {
+        let scratch = tempfile::TempDir::new().expect("a scratch folder");
+        let folder = scratch.path();
+        assert_eq!(source_overrides(folder, Some("shop")), [""; 0]);
+        fs::write(folder.join(".argocd-source-other.yaml"), "").expect("a file");
+        fs::create_dir(folder.join(".argocd-source.yaml")).expect("a folder");
+        assert_eq!(source_overrides(folder, Some("shop")), [""; 0]);
+        fs::write(folder.join(".argocd-source-shop.yaml"), "").expect("a file");
+        assert_eq!(source_overrides(folder, Some("shop")), [".argocd-source-shop.yaml"]);
+        assert_eq!(source_overrides(folder, None), [""; 0]);
+        fs::remove_dir(folder.join(".argocd-source.yaml")).expect("a folder");
+        std::os::unix::fs::symlink("settings.yaml", folder.join(".argocd-source.yaml")).expect("a link");
+        assert_eq!(source_overrides(folder, None), [".argocd-source.yaml"]);
+    }
+
+    #[test]
     fn reports_every_refused_file_although_one_was_requested() {
         let scratch = tempfile::TempDir::new().expect("a scratch folder");
         for name in ["a.yaml", "b.jsonnet", "c.yaml", "d.jsonnet"] {
