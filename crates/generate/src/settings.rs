@@ -117,6 +117,28 @@ impl Recipient<'_> {
     }
 }
 
+/// The handling of folders from whose files Argo CD takes settings of the Application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SourceOverrides {
+    /// They are like settings of the Application.
+    #[default]
+    Allow,
+    /// They are errors.
+    Refuse,
+}
+
+impl FromStr for SourceOverrides {
+    type Err = String;
+
+    fn from_str(mode: &str) -> Result<Self, String> {
+        match mode {
+            "allow" => Ok(Self::Allow),
+            "refuse" => Ok(Self::Refuse),
+            _ => Err(format!("{mode:?} is not a mode: use allow or refuse")),
+        }
+    }
+}
+
 /// All settings of `generate`.
 #[derive(Debug)]
 pub struct Settings {
@@ -142,8 +164,8 @@ pub struct Settings {
     pub create_namespace: bool,
     /// The options of all ManifestWorks that the Application sets.
     requested_options: WorkOptions,
-    /// True if files in the folder must not change the settings of the Application.
-    pub refuses_overrides: bool,
+    /// The handling of files in the folder that change the settings of the Application.
+    pub source_overrides: SourceOverrides,
     /// The policy file, which lists what each AppProject may deliver.
     pub policy: Option<PathBuf>,
     /// The AppProject, as Argo CD passes it.
@@ -223,7 +245,7 @@ impl Settings {
                 "{origin} is empty: set it to the file of the policy, or remove it for no policy"
             ));
         }
-        let refuses_overrides = sources.value(&table::SOURCE_OVERRIDES, refuses_overrides);
+        let source_overrides = sources.value(&table::SOURCE_OVERRIDES, SourceOverrides::from_str);
         let notices = suggestions::misspelled_variables(env);
         let mut problems = std::mem::take(&mut sources.problems);
         if !problems.is_empty() {
@@ -251,7 +273,7 @@ impl Settings {
                 allow_secrets,
                 create_namespace,
                 requested_options,
-                refuses_overrides,
+                source_overrides,
                 policy,
                 project: args.project.or_else(|| env.get("ARGOCD_APP_PROJECT_NAME").cloned()),
                 application: env.get("ARGOCD_APP_NAME").cloned(),
@@ -376,14 +398,6 @@ fn target(sources: &mut Sources<'_>) -> Option<Target> {
             );
             None
         }
-    }
-}
-
-fn refuses_overrides(mode: &str) -> Result<bool, String> {
-    match mode {
-        "allow" => Ok(false),
-        "refuse" => Ok(true),
-        _ => Err(format!("{mode:?} is not a mode: use allow or refuse")),
     }
 }
 

@@ -6,7 +6,7 @@ use super::object::Object;
 use super::order;
 use super::placed::Placed;
 use super::policy::{self, DeliveredObject, Rules};
-use super::settings::{Settings, Target};
+use super::settings::{Settings, SourceOverrides, Target};
 use super::source::Input;
 use manifest::problem::Problems;
 
@@ -99,7 +99,7 @@ pub(super) fn clusters(settings: &Settings) -> Result<(), Problems> {
 /// Returns an error with one line for each file.
 pub(super) fn overrides(settings: &Settings) -> Result<(), Problems> {
     let files = match &settings.source.input {
-        Input::Folder(folder) if settings.refuses_overrides => {
+        Input::Folder(folder) if settings.source_overrides == SourceOverrides::Refuse => {
             discover::source_overrides(folder, settings.application.as_deref())
         }
         _ => Vec::new(),
