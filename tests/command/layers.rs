@@ -38,3 +38,29 @@ fn crates_keep_their_layers() {
         }
     }
 }
+
+#[test]
+fn commands_that_show_a_hub_only_read() {
+    let fetch = crate::shipped_files::root().join("src/fetch");
+    let found = walkdir::WalkDir::new(&fetch)
+        .into_iter()
+        .map(|entry| entry.expect("a file").into_path());
+    let files: Vec<_> = found
+        .filter(|path| path.is_file())
+        .chain([fetch.with_extension("rs")])
+        .collect();
+    let mut reviews = 0;
+    for file in &files {
+        let text = std::fs::read_to_string(file).expect("a text");
+        for write in ["PostParams", "PatchParams", "DeleteParams", "PATCH", "PUT", "DELETE"] {
+            assert!(!text.contains(write), "{}: {write}", file.display());
+        }
+        // The API server answers a review of permissions, and stores nothing.
+        reviews += text.matches("Method::POST").count();
+        assert_eq!(
+            text.contains("Method::POST"),
+            text.contains("v1/subjectaccessreviews\"")
+        );
+    }
+    assert_eq!(reviews, 1);
+}

@@ -21,6 +21,7 @@ mod policy;
 mod program;
 mod release;
 mod robustness;
+mod secrets;
 mod shell;
 mod shipped_files;
 mod status;

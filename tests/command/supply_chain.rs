@@ -101,3 +101,57 @@ fn image_is_built_from_pinned_images() {
         assert!(base.contains("@sha256:"), "{base} can be moved: name its digest");
     }
 }
+
+/// Returns the lines of the shipped files, each with its file.
+fn shipped_lines() -> Vec<(String, String)> {
+    let mut files = vec!["deploy_cmp.yaml".to_owned()];
+    let deploy = fs::read_dir(root().join("deploy")).expect("a folder");
+    let names = deploy.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"));
+    files.extend(
+        names
+            .filter(|name| name != "deploy_ui.yaml")
+            .map(|name| format!("deploy/{name}")),
+    );
+    let lines = files.iter().flat_map(|file| {
+        let lines: Vec<_> = text(file)
+            .lines()
+            .map(|line| (file.clone(), line.trim().to_owned()))
+            .collect();
+        lines
+    });
+    lines.collect()
+}
+
+// Digests would be safer. But a digest names one registry's copy of an image, and Argo CD's own images must be those of the hub.
+#[test]
+fn shipped_images_have_a_complete_version() {
+    let mut images = 0;
+    for (file, line) in shipped_lines() {
+        let Some(image) = line.strip_prefix("image: ") else {
+            continue;
+        };
+        let (_, tag) = image.rsplit_once(':').expect("a tag");
+        let version = tag.trim_start_matches('v').split('-').next().unwrap_or_default();
+        let is_complete = version.split('.').count() == 3 && version.split('.').all(|part| part.parse::<u32>().is_ok());
+        assert!(
+            is_complete || image.contains("@sha256:"),
+            "{file}: {image} can be moved"
+        );
+        images += 1;
+    }
+    assert!(images > 6, "{images}");
+}
+
+#[test]
+fn containers_on_the_hub_have_a_memory_limit() {
+    let lines: Vec<_> = shipped_lines()
+        .into_iter()
+        .filter(|(file, _)| file != "deploy/argocd_addon.yaml")
+        .collect();
+    let containers = lines.iter().filter(|(_, line)| line.starts_with("image: ")).count();
+    let limits = lines
+        .windows(4)
+        .filter(|window| window[0].1 == "limits:" && window[1..].iter().any(|(_, line)| line.starts_with("memory: ")));
+    assert_eq!(limits.count(), containers);
+    assert!(containers > 3, "{containers}");
+}

@@ -25,6 +25,7 @@ mod messages;
 mod page;
 mod picture;
 mod pictures;
+mod promises;
 mod quick_start;
 mod remediations;
 mod settings;

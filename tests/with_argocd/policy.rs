@@ -251,6 +251,26 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
             );
         }
     }
+    // The folder can name another cluster and consent to Secrets, but only within the policy.
+    let plain = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: plain\n";
+    let env = json!([{"name": "TARGET_CLUSTER", "value": "cluster2"}, {"name": "ALLOW_SECRETS", "value": "true"}]);
+    let overrides = json!({"plugin": {"env": env}}).to_string();
+    let secret = format!("{name}/secret.yaml");
+    git.commit(&[(&in_folder, &overrides), (&secret, plain)])?;
+    let in_application =
+        json!({"spec": {"source": {"plugin": {"env": [{"name": "TARGET_CLUSTER", "value": "cluster1"}]}}}});
+    stage.hub.patch(&ObjectRef::application(name), &in_application).await?;
+    let refused_to = messages(stage, name).await?;
+    for start in [
+        "cluster cluster2: the policy lets project team-a deliver nothing to it",
+        "secret.yaml:1: document 1: Secret team-a/plain: the policy",
+    ] {
+        assert!(
+            refused_to.iter().any(|message| message.starts_with(start)),
+            "{start}: {refused_to:?}"
+        );
+    }
+    git.commit(&[(&secret, "")])?;
     // The folder cannot remove the plugin, which would make Argo CD apply its content directly.
     git.commit(&[(&in_folder, "plugin: null\n")])?;
     let messages = messages(stage, name).await?;

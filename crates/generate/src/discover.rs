@@ -10,6 +10,9 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
+/// The start of the names of files that configure Argo CD's source.
+const SOURCE_OVERRIDES: &str = ".argocd-source";
+
 /// The selection of files in a folder.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
@@ -155,7 +158,7 @@ fn consider(entry: &DirEntry, folder: &Path, source_path: &str, selection: &Sele
         return FileAction::Skip;
     };
     // `.argocd-source.yaml` and `.argocd-source-<app>.yaml` configure Argo CD's source; they are not manifests.
-    let about_the_source = base.starts_with(".argocd-source") && extension == "yaml";
+    let about_the_source = base.starts_with(SOURCE_OVERRIDES) && extension == "yaml";
     if kind.is_dir() || about_the_source || !matches!(extension, "yaml" | "yml" | "json" | "jsonnet") {
         return FileAction::Skip;
     }
@@ -215,6 +218,15 @@ fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Link {
     }
 }
 
+/// Returns the files from which Argo CD takes settings of the Application, and overrides those of its source.
+pub(super) fn source_overrides(folder: &Path, application: Option<&str>) -> Vec<String> {
+    let of_application = application.map(|name| format!("{SOURCE_OVERRIDES}-{name}.yaml"));
+    let mut names: Vec<String> = of_application.into_iter().collect();
+    names.insert(0, format!("{SOURCE_OVERRIDES}.yaml"));
+    names.retain(|name| folder.join(name).symlink_metadata().is_ok_and(|file| !file.is_dir()));
+    names
+}
+
 /// Returns the absolute root of the repository of `folder`: derived from Argo CD's path of the source, else the nearest folder
 /// with a `.git`, else the folder itself. If Argo CD passes only a part of the repository (`manifest-generate-paths`), the folder
 /// ends with a part of that path, and the root is that of the passed part.
@@ -264,6 +276,22 @@ mod tests {
         let scratch = tempfile::TempDir::new().expect("a scratch folder");
         fs::create_dir_all(scratch.path().join(".git")).expect("a folder");
         assert_eq!(repository(&scratch.path().join("apps/shop"), ""), scratch.path());
+    }
+
+    #[test]
+    fn only_files_of_the_application_override_its_source() {
+        let scratch = tempfile::TempDir::new().expect("a scratch folder");
+        let folder = scratch.path();
+        assert_eq!(source_overrides(folder, Some("shop")), [""; 0]);
+        fs::write(folder.join(".argocd-source-other.yaml"), "").expect("a file");
+        fs::create_dir(folder.join(".argocd-source.yaml")).expect("a folder");
+        assert_eq!(source_overrides(folder, Some("shop")), [""; 0]);
+        fs::write(folder.join(".argocd-source-shop.yaml"), "").expect("a file");
+        assert_eq!(source_overrides(folder, Some("shop")), [".argocd-source-shop.yaml"]);
+        assert_eq!(source_overrides(folder, None), [""; 0]);
+        fs::remove_dir(folder.join(".argocd-source.yaml")).expect("a folder");
+        std::os::unix::fs::symlink("settings.yaml", folder.join(".argocd-source.yaml")).expect("a link");
+        assert_eq!(source_overrides(folder, None), [".argocd-source.yaml"]);
     }
 
     #[test]

@@ -84,6 +84,7 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
         .transpose()?;
     let options = settings.work_options(rules)?;
     validate::clusters(settings)?;
+    validate::overrides(settings)?;
     let mut variants = source::variants(settings)?;
     let of_variants = variants
         .iter_mut()

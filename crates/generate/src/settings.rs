@@ -117,6 +117,28 @@ impl Recipient<'_> {
     }
 }
 
+/// The handling of folders from whose files Argo CD takes settings of the Application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SourceOverrides {
+    /// They are like settings of the Application.
+    #[default]
+    Allow,
+    /// They are errors.
+    Refuse,
+}
+
+impl FromStr for SourceOverrides {
+    type Err = String;
+
+    fn from_str(mode: &str) -> Result<Self, String> {
+        match mode {
+            "allow" => Ok(Self::Allow),
+            "refuse" => Ok(Self::Refuse),
+            _ => Err(format!("{mode:?} is not a mode: use allow or refuse")),
+        }
+    }
+}
+
 /// All settings of `generate`.
 #[derive(Debug)]
 pub struct Settings {
@@ -142,12 +164,14 @@ pub struct Settings {
     pub create_namespace: bool,
     /// The options of all ManifestWorks that the Application sets.
     requested_options: WorkOptions,
+    /// The handling of files in the folder that change the settings of the Application.
+    pub source_overrides: SourceOverrides,
     /// The policy file, which lists what each AppProject may deliver.
     pub policy: Option<PathBuf>,
     /// The AppProject, as Argo CD passes it.
     pub project: Option<String>,
     /// The Application, as Argo CD passes it in `ARGOCD_APP_NAME`; `None` outside Argo CD.
-    application: Option<String>,
+    pub(super) application: Option<String>,
     /// The maximum number of bytes of objects in one ManifestWork; a single larger object is allowed. `None` for no limit.
     pub work_size: Option<u64>,
     /// The maximum number of managed clusters; `None` for no limit.
@@ -221,6 +245,7 @@ impl Settings {
                 "{origin} is empty: set it to the file of the policy, or remove it for no policy"
             ));
         }
+        let source_overrides = sources.value(&table::SOURCE_OVERRIDES, SourceOverrides::from_str);
         let notices = suggestions::misspelled_variables(env);
         let mut problems = std::mem::take(&mut sources.problems);
         if !problems.is_empty() {
@@ -248,6 +273,7 @@ impl Settings {
                 allow_secrets,
                 create_namespace,
                 requested_options,
+                source_overrides,
                 policy,
                 project: args.project.or_else(|| env.get("ARGOCD_APP_PROJECT_NAME").cloned()),
                 application: env.get("ARGOCD_APP_NAME").cloned(),

@@ -10,6 +10,7 @@ mod helm;
 mod kustomization;
 mod kustomize;
 mod pipes;
+mod redact;
 mod remote;
 mod strvals;
 mod tool;

@@ -1,11 +1,13 @@
 //! Checks across objects that are each valid.
 
+use super::discover;
 use super::manifestwork::Template;
 use super::object::Object;
 use super::order;
 use super::placed::Placed;
 use super::policy::{self, DeliveredObject, Rules};
-use super::settings::{Settings, Target};
+use super::settings::{Settings, SourceOverrides, Target};
+use super::source::Input;
 use manifest::problem::Problems;
 
 /// Checks the objects of a folder; `created` is the Namespace that is in no file, and `files` are the names of the files.
@@ -89,6 +91,26 @@ pub(super) fn clusters(settings: &Settings) -> Result<(), Problems> {
              administrator to raise --max-clusters (ARGOCD_OCM_CMP_MAX_CLUSTERS in the sidecar)"
         ))),
     }
+}
+
+/// Checks that no file of the folder changes the settings of the Application, if the platform refuses that.
+///
+/// # Errors
+/// Returns an error with one line for each file.
+pub(super) fn overrides(settings: &Settings) -> Result<(), Problems> {
+    let files = match &settings.source.input {
+        Input::Folder(folder) if settings.source_overrides == SourceOverrides::Refuse => {
+            discover::source_overrides(folder, settings.application.as_deref())
+        }
+        _ => Vec::new(),
+    };
+    let problems = files.into_iter().map(|file| {
+        format!(
+            "{file}: Argo CD takes settings of the Application from it, and ARGOCD_OCM_CMP_SOURCE_OVERRIDES refuses that: move them into \
+             spec.source of the Application, and remove the file"
+        )
+    });
+    Problems::or(problems.collect(), ())
 }
 
 /// The maximum number of ManifestWorks of an Application: Argo CD compares all of them again whenever one changes.

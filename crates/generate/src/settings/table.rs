@@ -265,6 +265,13 @@ pub(super) static TOOL_ISOLATION: Setting = Setting::new("tool-isolation", Text(
     .also(&["ARGOCD_OCM_CMP_TOOL_ISOLATION"])
     .default("`all`")
     .about("Kernel isolation of kustomize and helm: `all` that is available, `landlock`, `namespaces` or `none`");
+pub(super) static SOURCE_OVERRIDES: Setting = Setting::new("source-overrides", Text("MODE"), "Settings from Git")
+    .of_the_platform()
+    .also(&["ARGOCD_OCM_CMP_SOURCE_OVERRIDES"])
+    .default("`allow`")
+    .about(
+        "Folders with a `.argocd-source.yaml` or `.argocd-source-APPLICATION.yaml`, from which Argo CD takes settings: `allow` or `refuse`",
+    );
 /// Protects the sidecar from too many clusters. The default is more than OCM manages from one hub.
 pub(super) static MAX_CLUSTERS: Setting = Setting::new("max-clusters", Text("NUMBER"), "Cluster limit")
     .of_the_platform()
@@ -349,6 +356,7 @@ pub static SETTINGS: &[&Setting] = &[
     &EXEC_TIMEOUT,
     &TOOL_MEMORY,
     &TOOL_ISOLATION,
+    &SOURCE_OVERRIDES,
     &MAX_CLUSTERS,
     &MAX_OUTPUT,
     &MAX_SIZE,

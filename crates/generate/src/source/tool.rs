@@ -2,6 +2,7 @@
 //! line that is the same on every run.
 
 use super::pipes::{Pipe, read_all};
+use super::redact::{self, Inputs};
 use super::remote::Remotes;
 use crate::confine::{AllowedPaths, Confinement, Isolation, Limits, Scratch, kill_group};
 use crate::env::Env;
@@ -252,7 +253,12 @@ impl Tools {
             }
             None => (Command::new(program), None),
         };
-        command.process_group(0).args(arguments).current_dir(folder).env_clear();
+        let arguments: Vec<S> = arguments.into_iter().collect();
+        command
+            .process_group(0)
+            .args(&arguments)
+            .current_dir(folder)
+            .env_clear();
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.env("TMPDIR", &temporary);
         if self.launcher.is_some() && !needs.home {
@@ -299,7 +305,15 @@ impl Tools {
                  --tool-memory (ARGOCD_OCM_CMP_TOOL_MEMORY in the sidecar)"
             )));
         }
-        let error_output = without_dump(&error_output).replace(&*scratch.path().to_string_lossy(), "TMPDIR");
+        let arguments: Vec<&OsStr> = arguments.iter().map(AsRef::as_ref).collect();
+        let inputs = Inputs {
+            folder,
+            repository: needs.repository,
+            arguments: &arguments,
+            input,
+        };
+        let error_output = redact::without_secrets(without_dump(&error_output), &inputs)
+            .replace(&*scratch.path().to_string_lossy(), "TMPDIR");
         let (warnings, complaints): (Vec<_>, Vec<_>) = plain_lines(&error_output, folder)
             .into_iter()
             .partition(|line| line.starts_with(WARNING));

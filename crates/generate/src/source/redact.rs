@@ -1,0 +1,701 @@
+//! Removes the values of Secrets from the messages of helm and kustomize.
+//!
+//! A tool quotes what it fails on: a value as a template passes it to `fail`, a literal of a generator, a node of a patch. Users who
+//! see the Application's message need not be able to read the repository. So this module collects the texts from which a Secret of
+//! the source may get its values, and replaces each of them in the message: as it is, in base64, with the escapes of Go, JSON and
+//! URLs, and with other white space. It cannot recognize what a template computes from a value.
+
+use super::kustomize;
+use base64::engine::{Engine, general_purpose::STANDARD as BASE64};
+use flate2::read::MultiGzDecoder;
+use manifest::value::Value;
+use manifest::yaml;
+use memchr::memmem;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use walkdir::WalkDir;
+
+/// The text in place of a value.
+const HIDDEN: &str = "[hidden]";
+
+/// The message of a tool whose source is too large to search.
+const TOO_LARGE: &str = "its message is hidden, because the source is too large to find values of Secrets in it: run the tool in a checkout";
+
+/// The maximum number of bytes of all files and values.
+const MAX_SIZE: usize = 64 << 20;
+
+/// The maximum number of bytes of a message.
+const MAX_MESSAGE: usize = 64 << 10;
+
+/// The minimum length of a value, in letters and digits.
+const MIN_LENGTH: usize = 3;
+
+/// The length from which a value, or the start of one, is recognized within a word.
+const MIN_START: usize = 8;
+
+/// The length from which any part of a value is recognized.
+const MIN_PART: usize = 12;
+
+/// The keys whose values are names.
+const PUBLIC_KEYS: [&str; 14] = [
+    "apiVersion",
+    "kind",
+    "name",
+    "namespace",
+    "nameSuffix",
+    "namePrefix",
+    "type",
+    "op",
+    "path",
+    "from",
+    "fieldPath",
+    "group",
+    "version",
+    "behavior",
+];
+
+/// Words of the messages of both tools. A value that is one of them is not recognized.
+const VOCABULARY: &str = "\
+    add alias all allow and anchor any apply array at bad base64 be bool boolean boundary build builtin but by call calling can cannot \
+    character chart charts clusterip config configmap configuration configuring container content context contents converting copy could \
+    create data decoding default define delete deployment did directory doc document does duplicate empty enabled end error evaluate \
+    evaluating event exec executing execution expected fail failed failure false field fields file files find float64 for found from \
+    function generator go gotpl helm hidden http https id illegal illegally in include info ingress input int int64 integer interface into \
+    invalid is json key keys kind kustomization kustomize label length line lines list literal loadbalancer loading local lstat map \
+    mapping match matches maximum metadata minimum missing must name namespace nil no node nodeport none not null number object of off on \
+    one only opaque option or pairs parse parsing patch path pattern pod pointer port ports precondition property range reading \
+    referenced release remove replace repeats required resource resources root scalar schema secret secrets selector sequence service set \
+    source sources spec specifications start stream string struct tag target template templates test text the there this time to token \
+    transformer true type unable unexpected unique unknown unmarshal unmarshaling url use user validation value values version volume \
+    want warning web with wrong yaml yes";
+
+/// The functions of templates whose literal arguments are messages or names of templates.
+const PUBLIC_FUNCTIONS: [&str; 6] = ["block", "define", "fail", "include", "required", "template"];
+
+/// The inputs of a tool.
+pub(super) struct Inputs<'a> {
+    /// The folder that it renders.
+    pub(super) folder: &'a Path,
+    /// The root of the repository.
+    pub(super) repository: &'a Path,
+    /// Its arguments, among them value files and parameters.
+    pub(super) arguments: &'a [&'a OsStr],
+    /// Its standard input.
+    pub(super) input: Option<&'a str>,
+}
+
+/// Returns the message of a tool without values of Secrets.
+pub(super) fn without_secrets(message: &str, inputs: &Inputs<'_>) -> String {
+    if message.trim().is_empty() {
+        return message.to_owned();
+    }
+    let end = (0..=MAX_MESSAGE.min(message.len()))
+        .rev()
+        .find(|&end| message.is_char_boundary(end));
+    let message = &message[..end.unwrap_or(0)];
+    let mut texts = Texts::default();
+    if texts.read(inputs).is_err() {
+        return TOO_LARGE.to_owned();
+    }
+    if !texts.has_secrets {
+        return message.to_owned();
+    }
+    let message = without_nodes(message);
+    let ranges = texts.found_in(&message);
+    let mut safe = String::with_capacity(message.len());
+    let mut at = 0;
+    for range in ranges {
+        safe.push_str(&message[at..range.start]);
+        safe.push_str(HIDDEN);
+        at = range.end;
+    }
+    safe.push_str(&message[at..]);
+    safe
+}
+
+/// Returns kustomize's message without the text of a YAML node, which a transformer may have computed from a Secret.
+fn without_nodes(message: &str) -> String {
+    const NODE: &str = "node contents:";
+    match message.find(NODE) {
+        Some(at) => format!("{} {HIDDEN}\n", &message[..at + NODE.len()]),
+        None => message.to_owned(),
+    }
+}
+
+/// The texts that may be values of Secrets.
+#[derive(Default)]
+struct Texts {
+    values: HashSet<String>,
+    /// Names and keys, in lower case, by their letters and digits.
+    public: HashSet<String>,
+    has_secrets: bool,
+    size: usize,
+}
+
+/// The source has more text than can be searched.
+struct TooLarge;
+
+impl Texts {
+    fn read(&mut self, inputs: &Inputs<'_>) -> Result<(), TooLarge> {
+        self.public.extend(VOCABULARY.split_whitespace().map(str::to_owned));
+        let mut files = HashSet::new();
+        let mut folders = vec![inputs.folder.to_owned()];
+        for argument in inputs.arguments {
+            let text = argument.to_string_lossy();
+            let value = text.split_once('=').map(|(_, value)| value);
+            let path = inputs.folder.join(value.unwrap_or(&text));
+            if path.is_file() && is_inside(&path, inputs.repository) {
+                self.file(&path, &mut files, &mut folders)?;
+            } else if let Some(value) = value {
+                self.add_lines(value, false)?;
+            }
+        }
+        if let Some(input) = inputs.input {
+            self.text("values.yaml", input)?;
+        }
+        while let Some(folder) = folders.pop() {
+            if !is_inside(&folder, inputs.repository) {
+                continue;
+            }
+            let entries = WalkDir::new(folder).into_iter();
+            for entry in entries.filter_entry(|entry| entry.file_name() != ".git").flatten() {
+                if entry.file_type().is_file() || entry.path_is_symlink() && entry.path().is_file() {
+                    self.file(entry.path(), &mut files, &mut folders)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a file once, and notes the folders that it names if it is a kustomization.
+    fn file(&mut self, path: &Path, files: &mut HashSet<PathBuf>, folders: &mut Vec<PathBuf>) -> Result<(), TooLarge> {
+        let Ok(path) = path.canonicalize() else { return Ok(()) };
+        if !files.insert(path.clone()) {
+            return Ok(());
+        }
+        for part in &path {
+            self.add_public(&part.to_string_lossy());
+        }
+        let Ok(mut file) = File::open(&path) else { return Ok(()) };
+        let name = path.to_string_lossy();
+        if name.ends_with(".tgz") {
+            return self.archive(file);
+        }
+        let Some(text) = self.content(&mut file)? else {
+            return Ok(());
+        };
+        self.text(&name, &text)?;
+        if kustomize::FILES.iter().any(|file| path.ends_with(file)) {
+            let folder = path.parent().unwrap_or(Path::new("/"));
+            for word in text.split([' ', '\n', '\r', ',', '[', ']', '"', '\'', '=']) {
+                let named = folder.join(word);
+                if word.contains("..") && named.is_dir() && !named.starts_with(folder) {
+                    folders.push(named);
+                } else if word.contains("..") && named.is_file() {
+                    // Its folder may hold the files that it names in turn.
+                    folders.extend(named.parent().map(Path::to_owned));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the files of a packaged chart. Helm reports an archive that is not one.
+    fn archive(&mut self, file: File) -> Result<(), TooLarge> {
+        let mut archive = tar::Archive::new(MultiGzDecoder::new(file));
+        let Ok(entries) = archive.entries() else { return Ok(()) };
+        for mut entry in entries.flatten() {
+            let name = entry
+                .path()
+                .map(|path| path.to_string_lossy().into_owned())
+                .unwrap_or_default();
+            if let Some(text) = self.content(&mut entry)? {
+                self.text(&name, &text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the text of a file; `None` for a binary file.
+    fn content(&mut self, file: &mut impl Read) -> Result<Option<String>, TooLarge> {
+        let mut bytes = Vec::new();
+        let rest = (MAX_SIZE - self.size) as u64;
+        let read: io::Result<usize> = file.take(rest + 1).read_to_end(&mut bytes);
+        if read.is_err() || memchr::memchr(0, &bytes).is_some() {
+            return Ok(None);
+        }
+        self.count(bytes.len())?;
+        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), TooLarge> {
+        self.size += bytes;
+        if self.size > MAX_SIZE { Err(TooLarge) } else { Ok(()) }
+    }
+
+    /// Adds the values in the text of a file.
+    fn text(&mut self, path: &str, text: &str) -> Result<(), TooLarge> {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if matches!(name, "Chart.yaml" | "Chart.lock" | "values.schema.json") || is_documentation(name) {
+            return Ok(());
+        }
+        self.has_secrets |= text.to_ascii_lowercase().contains("secret");
+        let is_template = path.contains("templates/");
+        let is_yaml = [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end));
+        let is_manifest = |text: &str| {
+            text.lines()
+                .any(|line| line.trim_start_matches(['-', ' ', '{', '"']).starts_with("kind"))
+        };
+        let is_kustomization = kustomize::FILES.contains(&name);
+        if !(is_template || is_kustomization || is_yaml && is_manifest(text)) {
+            if !is_yaml {
+                self.add(text)?;
+            }
+            return self.document(text, false);
+        }
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = memmem::find(rest.as_bytes(), b"\n---").map_or(rest.len(), |at| at + 1);
+            let (document, after) = rest.split_at(end);
+            if is_kustomization || document.contains("Secret") || (is_template && !is_manifest(document)) {
+                self.document(document, is_template)?;
+            } else {
+                self.add_names(document);
+            }
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn document(&mut self, text: &str, is_template: bool) -> Result<(), TooLarge> {
+        self.add_names(text);
+        self.add_lines(text, is_template)?;
+        if !is_template {
+            for document in yaml::documents(text).map_while(Result::ok) {
+                self.add_value(&document.value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the keys of all lines, and the values of keys that are names.
+    fn add_names(&mut self, text: &str) {
+        for line in text.lines() {
+            if let Some((key, value)) = key_and_value(line) {
+                self.add_public(key);
+                if PUBLIC_KEYS.contains(&key) {
+                    self.add_public(value);
+                }
+            }
+        }
+    }
+
+    fn add_public(&mut self, name: &str) {
+        self.public.insert(Skeleton::of(name, false).text);
+    }
+
+    /// Adds the values of each line. The text need not be YAML, and may be a template.
+    fn add_lines(&mut self, text: &str, is_template: bool) -> Result<(), TooLarge> {
+        for line in text.lines() {
+            let mut rest = line;
+            while is_template && let Some((before, after)) = rest.split_once("{{") {
+                self.add_line(before)?;
+                let (action, after) = after.split_once("}}").unwrap_or((after, ""));
+                self.add_literals(action)?;
+                rest = after;
+            }
+            self.add_line(rest)?;
+        }
+        Ok(())
+    }
+
+    fn add_line(&mut self, line: &str) -> Result<(), TooLarge> {
+        let line = line.trim();
+        if line.starts_with('#') {
+            return Ok(());
+        }
+        let value = match key_and_value(line) {
+            Some((key, _)) if PUBLIC_KEYS.contains(&key) => return Ok(()),
+            Some((_, value)) => value,
+            None => line.trim_start_matches("- "),
+        };
+        for value in [Some(value), value.split_once(" #").map(|(value, _)| value)]
+            .into_iter()
+            .flatten()
+        {
+            self.add(value)?;
+            if let Some((_, value)) = value.split_once('=') {
+                self.add(value)?;
+            }
+        }
+        // The entries of a mapping or list on one line, and the parts of text that look like a password.
+        for part in value.split(['{', '}', '[', ']', ',', '"', '\'']) {
+            let part = part.split_once(": ").map_or(part, |(_, value)| value);
+            self.add(part)?;
+        }
+        for word in value.split([' ', ',', ';', '=', ':', '@', '/', '"', '\'']) {
+            if is_random(word) {
+                self.add(word)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the literals in an action of a template.
+    fn add_literals(&mut self, action: &str) -> Result<(), TooLarge> {
+        let has = |function: &str| {
+            action
+                .split(|char: char| !char.is_alphanumeric())
+                .any(|word| word == function)
+        };
+        if PUBLIC_FUNCTIONS.iter().any(|function| has(function)) {
+            for name in action.split(['"', '`']).skip(1).step_by(2) {
+                self.add_public(name);
+            }
+            return Ok(());
+        }
+        action
+            .split(['"', '`', '\''])
+            .skip(1)
+            .step_by(2)
+            .try_for_each(|literal| self.add(literal))
+    }
+
+    fn add_value(&mut self, value: &Value<'_>) -> Result<(), TooLarge> {
+        match value {
+            Value::Null | Value::Bool(_) => Ok(()),
+            Value::Int(number) => self.add(&number.to_string()),
+            Value::Float(number) => self.add(&number.to_string()),
+            Value::String(text) => {
+                self.add(text)?;
+                let lines = text.lines().count() > 1;
+                if lines { self.add_lines(text, false) } else { Ok(()) }
+            }
+            Value::List(items) => items.iter().try_for_each(|item| self.add_value(item)),
+            Value::Map(fields) => fields
+                .iter()
+                .filter(|(key, _)| !PUBLIC_KEYS.contains(key))
+                .try_for_each(|(_, value)| self.add_value(value)),
+        }
+    }
+
+    /// Adds a value, and the text that it encodes.
+    fn add(&mut self, value: &str) -> Result<(), TooLarge> {
+        let value = value.trim().trim_matches(['"', '\'']);
+        if value.len() < MIN_LENGTH || self.values.contains(value) {
+            return Ok(());
+        }
+        self.count(value.len())?;
+        self.values.insert(value.to_owned());
+        let decoded = BASE64
+            .decode(value)
+            .ok()
+            .and_then(|bytes| String::from_utf8(bytes).ok());
+        match decoded {
+            Some(text) if !text.contains(|char: char| char.is_control() && !char.is_whitespace()) => {
+                self.add(&text)?;
+                self.add_lines(&text, false)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the ranges of the message with values, in order and apart.
+    fn found_in(&self, message: &str) -> Vec<Range<usize>> {
+        let messages = [Skeleton::of(message, false), Skeleton::of(message, true)];
+        let mut wanted = HashSet::new();
+        let mut ranges = Vec::new();
+        for value in &self.values {
+            let forms = [Skeleton::of(value, false).text, Skeleton::of(value, true).text];
+            if forms[0].is_empty() {
+                ranges.extend(
+                    message
+                        .match_indices(value.as_str())
+                        .map(|(at, found)| at..at + found.len()),
+                );
+            }
+            if forms.iter().any(|form| self.public.contains(form)) || is_short_number(value) {
+                continue;
+            }
+            wanted.extend(forms);
+            wanted.extend(in_base64(value));
+        }
+        wanted.retain(|form| form.chars().nth(MIN_LENGTH - 1).is_some());
+        for skeleton in &messages {
+            ranges.extend(skeleton.find_parts(&wanted));
+            for form in &wanted {
+                ranges.extend(skeleton.find(form, message));
+            }
+        }
+        ranges.extend(self.parts_in(message, &wanted));
+        let mut ranges: Vec<_> = ranges
+            .into_iter()
+            .map(|range| with_punctuation(message, range))
+            .collect();
+        ranges.sort_by_key(|range| range.start);
+        let mut apart: Vec<Range<usize>> = Vec::new();
+        for range in ranges {
+            match apart.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => apart.push(range),
+            }
+        }
+        apart
+    }
+
+    /// Returns the ranges of words that are parts of a value: shortened ones, and lines of base64.
+    fn parts_in(&self, message: &str, wanted: &HashSet<String>) -> Vec<Range<usize>> {
+        let mut ranges = Vec::new();
+        for word in message.split_whitespace() {
+            let at = word.as_ptr() as usize - message.as_ptr() as usize;
+            let Skeleton { text, ranges: letters } = Skeleton::of(word, false);
+            let is_shortened = text.len() >= MIN_LENGTH && (word.contains("...") || word.contains('…'));
+            let is_part = || {
+                wanted
+                    .iter()
+                    .any(|form| form.len() > text.len() && form.contains(&text))
+            };
+            if (is_shortened || is_random(word)) && !self.public.contains(&text) && is_part() {
+                ranges.push(at + letters[0].start..at + letters[letters.len() - 1].end);
+            }
+        }
+        ranges
+    }
+}
+
+/// The letters and digits of a text, in lower case.
+struct Skeleton {
+    text: String,
+    /// The range of the original text for each byte.
+    ranges: Vec<Range<usize>>,
+}
+
+impl Skeleton {
+    /// `decode` replaces the escapes of Go, JSON and URLs.
+    fn of(original: &str, decode: bool) -> Self {
+        let mut skeleton = Self {
+            text: String::new(),
+            ranges: Vec::new(),
+        };
+        let mut at = 0;
+        while let Some(char) = original[at..].chars().next() {
+            let (char, length) = match decode.then(|| escape(&original[at..])).flatten() {
+                Some(decoded) => decoded,
+                None => (char, char.len_utf8()),
+            };
+            if char.is_alphanumeric() {
+                skeleton.text.extend(char.to_lowercase());
+                skeleton.ranges.resize(skeleton.text.len(), at..at + length);
+            }
+            at += length;
+        }
+        skeleton
+    }
+
+    /// Returns the ranges of the original text with the letters and digits of `form`: a short one as a word of its own.
+    fn find(&self, form: &str, original: &str) -> Vec<Range<usize>> {
+        let is_word = |range: &Range<usize>| {
+            let before = original[..range.start].chars().next_back();
+            let after = original[range.end..].chars().next();
+            let is_escape =
+                original[..range.start].ends_with(['n', 't', 'r']) && original[..range.start - 1].ends_with('\\');
+            (is_escape || !before.is_some_and(char::is_alphanumeric)) && !after.is_some_and(char::is_alphanumeric)
+        };
+        memmem::find_iter(self.text.as_bytes(), form)
+            .map(|at| self.ranges[at].start..self.ranges[at + form.len() - 1].end)
+            .filter(|range| form.len() >= MIN_START || is_word(range))
+            .collect()
+    }
+
+    /// Returns the ranges of parts of the forms.
+    fn find_parts(&self, forms: &HashSet<String>) -> Vec<Range<usize>> {
+        let mut parts: HashMap<&[u8], Vec<usize>> = HashMap::new();
+        for length in [MIN_START, MIN_PART] {
+            for (at, part) in self.text.as_bytes().windows(length).enumerate() {
+                parts.entry(part).or_default().push(at);
+            }
+        }
+        let mut ranges = Vec::new();
+        for form in forms.iter().map(String::as_bytes) {
+            let start = form.get(..MIN_START).filter(|_| form.len() > MIN_START);
+            for part in start.into_iter().chain(form.windows(MIN_PART)) {
+                for at in parts.get(part).into_iter().flatten() {
+                    ranges.push(self.ranges[*at].start..self.ranges[at + part.len() - 1].end);
+                }
+            }
+        }
+        ranges
+    }
+}
+
+/// Returns the character of the escape at the start of the text, and its length.
+fn escape(text: &str) -> Option<(char, usize)> {
+    let bytes = text.as_bytes();
+    let number = |digits: Range<usize>| u32::from_str_radix(text.get(digits)?, 16).ok();
+    match (bytes[0], bytes.get(1)?) {
+        (b'%', _) => {
+            let mut decoded = Vec::new();
+            while decoded.len() < 4 && bytes.get(decoded.len() * 3) == Some(&b'%') {
+                let start = decoded.len() * 3;
+                decoded.push(u8::try_from(number(start + 1..start + 3)?).ok()?);
+                if let Ok(text) = std::str::from_utf8(&decoded) {
+                    return Some((text.chars().next()?, decoded.len() * 3));
+                }
+            }
+            None
+        }
+        (b'\\', b'x') => Some((char::from_u32(number(2..4)?)?, 4)),
+        (b'\\', b'u') => Some((char::from_u32(number(2..6)?)?, 6)),
+        (b'\\', b'U') => Some((char::from_u32(number(2..10)?)?, 10)),
+        (b'\\', b'n' | b't' | b'r' | b'a' | b'b' | b'f' | b'v' | b'0') => Some((' ', 2)),
+        (b'\\', _) => Some(('\\', 1)),
+        _ => None,
+    }
+}
+
+/// Returns the letters and digits of the value in base64, at each of the three positions in a longer text.
+fn in_base64(value: &str) -> Vec<String> {
+    let encoded = |before: usize| {
+        let bytes = [&[0; 2][..before], value.as_bytes()].concat();
+        let text = BASE64.encode(&bytes);
+        // The first and last characters depend on the adjacent bytes.
+        let end = if before == 0 { text.len() } else { bytes.len() / 3 * 4 };
+        let start = [0, 2, 3][before].min(end);
+        Skeleton::of(&text[start..end], false).text
+    };
+    let whole_groups = Skeleton::of(&BASE64.encode(&value.as_bytes()[..value.len() / 3 * 3]), false).text;
+    [encoded(0), encoded(1), encoded(2), whole_groups]
+        .into_iter()
+        .filter(|form| form.len() >= 4)
+        .collect()
+}
+
+/// Returns the key and the value of a line of YAML or JSON, or of `KEY=value`.
+fn key_and_value(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim().trim_start_matches("- ").trim_start_matches('{');
+    let end = line
+        .find(": ")
+        .or_else(|| line.strip_suffix(':').map(str::len))
+        .or_else(|| line.find('='))?;
+    let key = line[..end].trim().trim_matches(['"', '\'']);
+    let is_name = |char: char| char.is_alphanumeric() || "-_./$".contains(char);
+    key.chars().all(is_name).then(|| (key, line[end + 1..].trim()))
+}
+
+/// Returns true if the word looks like a password: letters and digits mixed.
+fn is_random(word: &str) -> bool {
+    let has = |is: fn(char) -> bool| word.contains(is);
+    word.len() >= 6 && has(char::is_numeric) && has(char::is_alphabetic)
+}
+
+/// Returns true for a number that is as likely a line or a port.
+fn is_short_number(value: &str) -> bool {
+    value.len() < 4 && value.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_documentation(name: &str) -> bool {
+    matches!(name, "LICENSE" | ".helmignore") || Path::new(name).extension().is_some_and(|extension| extension == "md")
+}
+
+fn is_inside(path: &Path, repository: &Path) -> bool {
+    path.canonicalize().is_ok_and(|path| path.starts_with(repository))
+}
+
+/// Extends a range by adjacent characters that may belong to a value, such as `!`.
+fn with_punctuation(message: &str, mut range: Range<usize>) -> Range<usize> {
+    let belongs =
+        |char: &char| !char.is_alphanumeric() && !char.is_whitespace() && !"'\"`()[]{}<>,;:.\\".contains(*char);
+    while let Some(char) = message[..range.start].chars().next_back().filter(belongs) {
+        range.start -= char.len_utf8();
+    }
+    while let Some(char) = message[range.end..].chars().next().filter(belongs) {
+        let escaped = escape(&message[range.end..]).filter(|(decoded, _)| !decoded.is_alphanumeric());
+        range.end += escaped.map_or(char.len_utf8(), |(_, length)| length);
+    }
+    range
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(file: &str, text: &str) -> Texts {
+        let mut texts = Texts::default();
+        texts.public.extend(VOCABULARY.split_whitespace().map(str::to_owned));
+        assert!(texts.text(file, text).is_ok());
+        texts
+    }
+
+    fn hidden(texts: &Texts, message: &str) -> String {
+        let mut safe = message.to_owned();
+        for range in texts.found_in(message).into_iter().rev() {
+            safe.replace_range(range, HIDDEN);
+        }
+        safe
+    }
+
+    #[test]
+    fn hides_a_value_in_each_form() {
+        let texts = texts("values.yaml", "db: {password: 'pä<s$ w0rd!'}\npin: abc\n");
+        for (message, expected) in [
+            ("bad: pä<s$ w0rd!", "bad: [hidden]"),
+            ("bad: \"pä\\u003cs$ w0rd!\"", "bad: \"[hidden]\""),
+            ("bad: p%C3%A4%3Cs%24+w0rd%21.", "bad: [hidden]."),
+            ("bad: PÄ<S$\n  W0RD! x", "bad: [hidden] x"),
+            ("bad: cMOkPHMkIHcwcmQh", "bad: [hidden]"),
+            ("bad: abc, abcd", "bad: [hidden], abcd"),
+            ("bad: \"x\\nabc\"", "bad: \"x\\n[hidden]\""),
+        ] {
+            assert_eq!(hidden(&texts, message), expected);
+        }
+    }
+
+    #[test]
+    fn hides_parts_of_long_values() {
+        let value = "x1".repeat(100);
+        let texts = texts("token.txt", &value);
+        let lines: Vec<String> = BASE64
+            .encode(&value)
+            .as_bytes()
+            .chunks(70)
+            .map(|line| String::from_utf8_lossy(line).into())
+            .collect();
+        assert!(!hidden(&texts, &lines.join("\n  ")).contains("eDF4"), "wrapped base64");
+        assert_eq!(
+            hidden(&texts, "cannot unmarshal !!str `x1x1x1x...` into int"),
+            "cannot unmarshal !!str `[hidden]...` into int"
+        );
+        let user = BASE64.encode(format!("user:{value}"));
+        assert!(
+            !hidden(&texts, &user).contains("eDF4eDF4eDF4"),
+            "{}",
+            hidden(&texts, &user)
+        );
+    }
+
+    #[test]
+    fn keeps_names_keys_and_words_of_the_tools() {
+        let texts = texts(
+            "templates/secret.yaml",
+            "kind: Secret\nmetadata: {}\nname: shop\nstringData:\n  password: shop\n  a: string\n  b: {{ required \"set auth.password\" .Values.x }}\n",
+        );
+        let message = "execution error at (shop/templates/secret.yaml:7:8): set auth.password: got string";
+        assert_eq!(hidden(&texts, message), message);
+    }
+
+    #[test]
+    fn hides_literals_of_templates() {
+        let texts = texts(
+            "templates/secret.yaml",
+            "kind: Secret\nstringData:\n  a: tiger-{{ \"lion\" | upper }}\n",
+        );
+        assert_eq!(
+            hidden(&texts, "at <\"lion\">: tiger-LION"),
+            "at <\"[hidden]\">: [hidden]"
+        );
+    }
+}
