@@ -7,6 +7,7 @@
     reason = "clippy.toml restricts the program; tests may read files and the environment, and print"
 )]
 
+mod annotations;
 mod applications;
 mod cli;
 mod commands;

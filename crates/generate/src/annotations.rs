@@ -1,7 +1,11 @@
 //! Annotations of objects: those of Argo CD and Helm that Argo CD honours, and the plugin's own. They have no effect on the
 //! managed cluster, so the ManifestWorks implement them.
 
+mod effects;
+
 use super::update_strategy::Strategy;
+pub use effects::{Effect, KNOWN, Known};
+use effects::{IGNORE_HEALTH, REPLACE, SYNC_OPTIONS};
 use manifest::value::{Map, Value};
 
 /// The annotation for the update strategy of an object: one of [`Strategy`]'s names.
@@ -50,6 +54,10 @@ pub struct Annotations {
     pub keep: bool,
     /// The update strategy.
     pub strategy: Option<Strategy>,
+    /// True if it counts as healthy when it is applied.
+    pub ignores_health: bool,
+    /// The annotations and options of Argo CD that have no effect on it.
+    pub without_effect: Vec<&'static Known>,
 }
 
 /// An annotation with an unknown value.
@@ -83,12 +91,14 @@ pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Fault> {
         return Ok(None);
     };
     let text = |name| annotations.get(name).and_then(Value::as_str);
+    let sync_options = text(SYNC_OPTIONS).unwrap_or_default();
     let mut annotations = Annotations {
-        keep: keeps(text("argocd.argoproj.io/sync-options").unwrap_or_default())
-            || text("helm.sh/resource-policy") == Some("keep"),
+        keep: keeps(sync_options) || text("helm.sh/resource-policy") == Some("keep"),
         strategy: text(UPDATE_STRATEGY)
             .map(|name| name.parse().map_err(Fault::Strategy))
             .transpose()?,
+        ignores_health: text(IGNORE_HEALTH) == Some("true"),
+        without_effect: effects::without_effect(annotations),
         ..Annotations::default()
     };
     // Helm's hooks count only if Argo CD's annotation is absent or empty.
@@ -98,6 +108,10 @@ pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Fault> {
         }
         (_, Some(hooks)) => helm_hooks(hooks, &mut annotations)?,
         _ => {}
+    }
+    // A hook is created and never updated.
+    if annotations.hooks.is_empty() && annotations.strategy.is_none() && items(sync_options).any(|it| it == REPLACE) {
+        annotations.strategy = Some(Strategy::Update);
     }
     Ok(Some(annotations).filter(|annotations| *annotations != Annotations::default()))
 }
@@ -258,6 +272,61 @@ mod tests {
                 .unwrap()
                 .keep
         );
+    }
+
+    #[test]
+    fn replace_selects_the_update_strategy_of_objects_that_are_no_hooks() {
+        for (annotations, strategy) in [
+            (
+                "argocd.argoproj.io/sync-options: 'Prune=false, Replace=true'",
+                Some(Strategy::Update),
+            ),
+            ("argocd.argoproj.io/sync-options: Replace=false", None),
+            (
+                "argocd.argoproj.io/sync-options: Replace=true, argocd.argoproj.io/hook: PreSync",
+                None,
+            ),
+            (
+                "argocd.argoproj.io/sync-options: Replace=true, argocd-ocm-cmp.github.io/update-strategy: CreateOnly",
+                Some(Strategy::CreateOnly),
+            ),
+        ] {
+            assert_eq!(
+                parsed(&format!("{{{annotations}}}")).unwrap().strategy,
+                strategy,
+                "{annotations}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_annotation_without_effect_has_a_warning() {
+        let warnings = |annotations: &str| -> Vec<String> {
+            let parsed = parsed(annotations).unwrap();
+            parsed
+                .without_effect
+                .iter()
+                .filter_map(|known| known.warning("Job a"))
+                .collect()
+        };
+        assert_eq!(
+            warnings(
+                "{argocd.argoproj.io/sync-options: 'Force=true,Prune=false', link.argocd.argoproj.io/x: 'http://x'}"
+            ),
+            [
+                "Job a: the annotation argocd.argoproj.io/sync-options: Force=true has no effect: OCM does not delete an object to \
+                 apply it: rename it",
+                "Job a: the annotation link.argocd.argoproj.io/ has no effect: Argo CD does not see the object",
+            ]
+        );
+        for known in KNOWN {
+            let (name, option) = (known.annotation, known.option.unwrap_or("x"));
+            if name != HOOK {
+                let is_warned = !warnings(&format!("{{'{name}x': '', '{name}': '{option}'}}")).is_empty();
+                assert_eq!(is_warned, matches!(known.effect, Effect::None(_)), "{name} {option}");
+            }
+        }
+        assert_eq!(warnings("{argocd.argoproj.io/ignore-healthcheck: 'false'}"), [""; 0]);
     }
 
     #[test]

@@ -90,6 +90,8 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
         .iter_mut()
         .flat_map(|variant| variant.manifests.notices.split_off(0));
     let mut notices: Vec<String> = settings.notices.iter().cloned().chain(of_variants).collect();
+    let objects = variants.iter().flat_map(|variant| &variant.manifests.objects);
+    notices.extend(validate::annotations_without_effect(objects.map(|object| &**object)));
     let deliveries = collect_all(variants.into_iter().map(|Variant { recipients, manifests }| {
         let templates = templates(manifests, rules, &options, settings)?;
         Ok(Delivery { recipients, templates })

@@ -135,6 +135,8 @@ struct Entry<'a> {
     feedback: bool,
     /// True if it sets the condition rules of the objects; otherwise the entry of the kind does.
     rules: bool,
+    /// True if the objects count as healthy when they are applied.
+    ignores_health: bool,
     /// True if the objects run to completion: the agent does not update them, and the ManifestWork completes with them.
     runs: bool,
     /// The content hash that identifies objects applied by this ManifestWork, if needed.
@@ -159,14 +161,17 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
         let content_test = content_hash::hash_matches_expression(&objects);
         for Embedded { placed, .. } in &objects {
             let own = Strategy::of(placed, options.strategy);
-            if own != strategy {
+            let ignores_health = placed.object.annotations.as_ref().is_some_and(|it| it.ignores_health)
+                && health_rules::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
+            if own != strategy || ignores_health {
                 entries.push(Entry {
                     identifier: identifier(&placed.object, plurals),
                     kind,
                     strategy: own,
                     feedback: false,
                     // An object that is not applied again does not carry the content hash of this ManifestWork.
-                    rules: content_test.is_some(),
+                    rules: content_test.is_some() || ignores_health,
+                    ignores_health,
                     runs: false,
                     content_test: content_test.clone().filter(|_| own.applies()),
                     mode: Feedback::Poll,
@@ -182,6 +187,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
                 strategy,
                 feedback: false,
                 rules: false,
+                ignores_health: false,
                 runs: false,
                 content_test: None,
                 mode: Feedback::Watch,
@@ -193,6 +199,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
             strategy,
             feedback: true,
             rules: true,
+            ignores_health: false,
             runs: objects[0].placed.role == Role::Run,
             content_test: content_test.filter(|_| strategy.applies()),
             mode: if share == Share::All {
@@ -242,6 +249,15 @@ impl Entry<'_> {
             conditions.push(rule(health_rules::PROGRESSING, "false", "'it is applied'"));
         }
         for each in rules.iter().flat_map(|kind_health| &kind_health.rules) {
+            if self.ignores_health {
+                let verdict = if each.condition == health_rules::HEALTHY {
+                    "true"
+                } else {
+                    "false"
+                };
+                conditions.push(rule(each.condition, verdict, "'its health is ignored'"));
+                continue;
+            }
             conditions.push(match &self.content_test {
                 Some(content_test) => rule(
                     each.condition,

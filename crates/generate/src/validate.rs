@@ -1,5 +1,6 @@
 //! Checks across objects that are each valid.
 
+use super::annotations::Known;
 use super::discover;
 use super::manifestwork::Template;
 use super::object::Object;
@@ -9,6 +10,7 @@ use super::policy::{self, DeliveredObject, Rules};
 use super::settings::{Settings, SourceOverrides, Target};
 use super::source::Input;
 use manifest::problem::Problems;
+use manifest::text::count;
 
 /// Checks the objects of a folder; `created` is the Namespace that is in no file, and `files` are the names of the files.
 ///
@@ -164,6 +166,27 @@ pub(super) fn repeated_output(deliveries: &[(u64, usize)]) -> Option<String> {
              a placement, whose objects it compares once"
         )
     })
+}
+
+/// Returns a warning for each annotation of Argo CD that has no effect, with the first object that has it.
+pub(super) fn annotations_without_effect<'a>(objects: impl Iterator<Item = &'a Object>) -> Vec<String> {
+    let mut found: Vec<(&Known, &Object, usize)> = Vec::new();
+    for object in objects {
+        for known in object.annotations.iter().flat_map(|it| &it.without_effect) {
+            match found.iter_mut().find(|(other, ..)| other == known) {
+                Some((.., more)) => *more += 1,
+                None => found.push((known, object, 0)),
+            }
+        }
+    }
+    let warning = |(known, object, more): (&Known, &Object, usize)| {
+        let more = match more {
+            0 => String::new(),
+            more => format!(" and {}", count(more, "more object")),
+        };
+        known.warning(&format!("{}{more}", object.key))
+    };
+    found.into_iter().filter_map(warning).collect()
 }
 
 /// Checks the size of each ManifestWork. Only those of a placement can be too large, because a progressive rollout is not split.
