@@ -4,7 +4,7 @@
 //! address. The program must print one error that names the input and no works, and send no request. The table in
 //! docs/security.md lists the same inputs.
 //!
-//! If the tools cannot be built, a local run prints that and skips the tests; with `CI=true` it fails.
+//! If the tools cannot be built, the tests fail and name what is missing.
 
 #![allow(clippy::too_many_lines, reason = "the functions are tables")]
 

@@ -1,8 +1,8 @@
 //! Checks that Go's libraries — those of Kubernetes and Argo CD — parse every input and output of the program as the program
 //! does.
 //!
-//! The program in `tests/oracle` calls these libraries; a test builds it with Go when it starts. Without Go, a local run prints
-//! that and skips; with `CI=true` it fails.
+//! The program in `tests/oracle` calls these libraries; a test builds it with Go when it starts. Without Go, the
+//! tests fail.
 
 #![allow(
     clippy::disallowed_methods,

@@ -71,22 +71,18 @@ impl Drop for Oracle {
     }
 }
 
-/// Returns true if Go, which the tests need, is installed. Prints a line if not.
+/// Returns true if Go, which the tests need, is installed, and panics if not: a test that is skipped counts as passed.
 pub(crate) fn is_go_available() -> bool {
     let found = Command::new("go")
         .arg("version")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
-    if found.is_ok_and(|status| status.success()) {
-        return true;
-    }
     assert!(
-        std::env::var("CI").as_deref() != Ok("true"),
-        "Go is not installed, and the tests in CI need it"
+        found.is_ok_and(|status| status.success()),
+        "go is not on the PATH: run `cargo xtask setup` with the PATH that it prints"
     );
-    println!("skipped: Go is not installed");
-    false
+    true
 }
 
 /// Builds the program in a folder of the oracle.

@@ -1,7 +1,7 @@
 //! Checks that an installation of argocd-agent by argocd-pull-integration is taken over: a real API server with the objects that
 //! its controller leaves behind, and the controller as shipped, with its own ServiceAccount. Only this test uses the hub.
 //!
-//! If the testbed is not available (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
+//! If the testbed is not available (no Go …), the tests fail and name what is missing.
 
 #![allow(
     clippy::disallowed_methods,

@@ -3,7 +3,7 @@
 //!
 //! There is one hub, and the tests run in sequence: a fleet gets agents, changes, and loses them again.
 //!
-//! If the testbed is not available (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
+//! If the testbed is not available (no Go …), the tests fail and name what is missing.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,6 +1,6 @@
 //! Tests of the program between the real Argo CD and the real OCM: all tests share a hub and a managed cluster.
 //!
-//! If the testbed is not available (no Go, no Redis …), a local run prints that and skips the tests; with `CI=true` it fails.
+//! If the testbed is not available (no Go, no Redis …), the tests fail and name what is missing.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,7 +1,7 @@
 //! Tests of the controller on a real API server with faults: a proxy between the two counts requests and injects faults. The tests
 //! simulate Argo CD and the agents: they write the Applications, the works, and their status.
 //!
-//! If the testbed is not available (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
+//! If the testbed is not available (no Go …), the tests fail and name what is missing.
 
 #![allow(
     clippy::disallowed_methods,

@@ -2,7 +2,7 @@
 //! an unchanged state costs nothing, also after a restart of the controller. The test simulates OCM. Only this test uses the hub: the
 //! objects of others would be counted too.
 //!
-//! If the testbed is not available (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
+//! If the testbed is not available (no Go …), the tests fail and name what is missing.
 
 #![allow(
     clippy::disallowed_methods,

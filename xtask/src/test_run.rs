@@ -23,10 +23,12 @@ const QUICK: &[&str] = &[
 
 /// Those of their tests that run real components, or tools that no other test needs.
 const WITH_COMPONENTS: &[&str] = &[
+    "applications_of_the_pages",
     "chart::",
     "confinement::",
     "hostile_sources::",
     "hub::hub_commands",
+    "kind_page_delivers",
     "monitoring::",
     "pictures::",
     "quick_start::",

@@ -51,7 +51,6 @@
 //! - `TESTBED_OCM`: a Git checkout of OCM to build instead of the pinned module.
 //! - `TESTBED_ARGOCD_AGENT`: a Git checkout of argocd-agent, for the tests that run it. See [`argocd_agent`].
 //! - `PATH`: if it has Argo CD's released command line `argocd` in the version of the testbed, a [`CompleteHub`] serves its pages.
-//! - `CI=true`: a missing prerequisite fails the tests instead of skipping them. See [`available`].
 //! - `TESTBED_PROGRAM`: the program under test for tests that call [`program`], such as the one from an image.
 //! - `TMPDIR`: the parent of a testbed's folder. After a failure the folder stays for a day, for its logs.
 

@@ -43,6 +43,8 @@ pub(crate) struct Ocm {
     pub(crate) taken: Vec<String>,
     /// The number of restarts of the principal.
     pub(crate) restarts: usize,
+    /// The number of CAs that were created because there was none.
+    authorities: usize,
     /// The number of writes of each object since the last check.
     pub(crate) writes: BTreeMap<String, usize>,
     /// The clusters that apply no works at present.
@@ -61,15 +63,21 @@ static GENERATED: LazyLock<Mutex<HashMap<String, Generated>>> = LazyLock::new(Mu
 /// The validity of a generated CA begins at a multiple of this time, so that few CAs are generated for many histories.
 const CA_GRID: SignedDuration = SignedDuration::from_hours(10 * 24);
 
-/// Returns the next CA, as [`pki::make`] generates it, at a time of the grid.
-fn next_authority(not_before: Timestamp, not_after: Timestamp, secret: &Value) -> Generated {
-    let early = SignedDuration::from_secs(not_before.as_second() % CA_GRID.as_secs());
+/// Returns a new CA, as [`pki::make`] generates it, at a time of the grid; `number` tells the CAs of a history apart.
+fn authority_on_grid(not_before: Timestamp, not_after: Timestamp, number: usize) -> Generated {
+    let early = not_before.as_second() % CA_GRID.as_secs() + i64::try_from(number).expect("a small number");
+    let early = SignedDuration::from_secs(early);
     let (not_before, not_after) = (not_before - early, not_after - early);
-    let mut made = generate_once(&Recipe::Authority {
+    generate_once(&Recipe::Authority {
         common_name: pki::authority_name(not_before),
         not_before,
         not_after,
-    });
+    })
+}
+
+/// Returns the next CA beside the one in a Secret.
+fn next_authority(not_before: Timestamp, not_after: Timestamp, secret: &Value) -> Generated {
+    let mut made = authority_on_grid(not_before, not_after, 0);
     let mut bundle = ByteString::deserialize(&secret["data"][TLS_CERTIFICATE])
         .expect("a CA")
         .0;
@@ -345,11 +353,21 @@ impl Hub {
     }
 
     /// Adds the generated data to a write, like the writer.
-    pub(super) fn make_of(&self, write: &mut Write, recipe: &Recipe, into: &'static str) {
+    pub(super) fn make_of(&mut self, write: &mut Write, recipe: &Recipe, into: &'static str) {
+        let authorities = &mut self.ocm.as_mut().expect("it plays").authorities;
+        let number = *authorities;
+        *authorities += usize::from(matches!(recipe, Recipe::Authority { .. }));
         let secret = self.get(Kind::Certificates, &of_argocd(names::CA_SECRET));
-        let made = match (recipe.authority(), secret) {
-            (None, _) => generate_once(recipe),
-            (Some(authority), Some(secret)) => {
+        let made = match (recipe, recipe.authority(), secret) {
+            // Generating a key takes long, and histories create their first CA at the same time.
+            (
+                Recipe::Authority {
+                    not_before, not_after, ..
+                },
+                ..,
+            ) if number > 0 => authority_on_grid(*not_before, *not_after, number),
+            (_, None, _) => generate_once(recipe),
+            (_, Some(authority), Some(secret)) => {
                 assert_eq!(secret["metadata"]["resourceVersion"], *authority.version);
                 if let Recipe::NextAuthority {
                     not_before, not_after, ..
@@ -361,7 +379,7 @@ impl Hub {
                     pki::make(recipe, Some(&authority)).expect("it can be made")
                 }
             }
-            (Some(_), None) => panic!("there is no authority"),
+            (_, Some(_), None) => panic!("there is no authority"),
         };
         if let Write::Create { object: body, .. } | Write::Patch { body, .. } = write {
             for (key, value) in made {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 /// The number of histories; `cargo xtask soak` runs others.
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 200;
 const STEPS: usize = 50;
 /// The maximum number of writes of one object for one event: create, patch and status, for each of two GitOpsClusters that it
 /// passes between.

@@ -230,6 +230,7 @@ fn patches_only_the_version_that_was_read_and_nothing_that_is_being_deleted() {
 #[test]
 fn add_on_that_is_being_deleted_delays_no_installation() {
     let mut hub = Hub::with_ocm();
+    install_theirs(&mut hub, &[]);
     hub.leave("eu3");
     hub.put(
         agent_resource(AgentResource::AddOns),
