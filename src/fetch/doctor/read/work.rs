@@ -316,7 +316,7 @@ mod tests {
             };
             let work = reduced(change, &[]).expect("a work of Argo CD");
             assert_eq!(work.application.as_deref(), Some("shop"));
-            let objects: Vec<_> = work.objects.iter().map(|it| it.to_string()).collect();
+            let objects: Vec<_> = work.objects.iter().map(ToString::to_string).collect();
             (work.outstanding_since, objects.join(", "))
         };
         let objects = "Deployment.apps shop/web".to_owned();
