@@ -12,6 +12,8 @@ mod tests;
 
 use crate::doctor::PLUGIN;
 use generate::similar::similar;
+use ocm::health::WorkStatus;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An Application, with the fields that tell why it delivers nothing.
@@ -141,6 +143,10 @@ pub enum Cause {
     NotSynced,
     /// Argo CD has not compared the Application.
     NotCompared,
+    /// The Placement selects no managed cluster.
+    PlacementEmpty,
+    /// The agent of a managed cluster, or OCM, has done nothing for minutes.
+    Overdue,
     /// Another error of Argo CD.
     Other,
 }
@@ -169,6 +175,8 @@ impl Cause {
             Self::SyncFailed => "sync-failed",
             Self::NotSynced => "not-synced",
             Self::NotCompared => "not-compared",
+            Self::PlacementEmpty => "placement-empty",
+            Self::Overdue => "overdue",
             Self::Other => "other",
         }
     }
@@ -177,7 +185,12 @@ impl Cause {
     fn is_permanent(self) -> bool {
         !matches!(
             self,
-            Self::ClusterNotJoined | Self::NotSynced | Self::NotCompared | Self::Other
+            Self::ClusterNotJoined
+                | Self::NotSynced
+                | Self::NotCompared
+                | Self::PlacementEmpty
+                | Self::Overdue
+                | Self::Other
         )
     }
 }
@@ -550,6 +563,61 @@ pub fn cluster_problem(name: &str, clusters: &BTreeMap<String, Cluster>) -> Opti
             "check that its registration agent runs",
         )
     })
+}
+
+/// Returns the reason why a Placement selects no managed cluster, in the words of OCM; `None` if it selects some.
+#[must_use]
+pub fn unsatisfied(placement: &Value) -> Option<String> {
+    let status = &placement["status"];
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let mut unsatisfied = conditions.filter(|it| it["type"] == "PlacementSatisfied" && it["status"] == "False");
+    let condition = unsatisfied.next()?;
+    if status["numberOfSelectedClusters"]
+        .as_i64()
+        .is_some_and(|number| number > 0)
+    {
+        return None;
+    }
+    let text = |key: &str| condition[key].as_str().unwrap_or_default();
+    Some(match (text("message"), text("reason")) {
+        ("", reason) => reason.to_owned(),
+        (message, reason) => format!("{message} ({reason})"),
+    })
+}
+
+/// Returns the problems of works to which nothing happens: their Placement selects no managed cluster, or the agent or OCM has done
+/// nothing for minutes. `placements` are the reasons why Placements select none.
+#[must_use]
+pub fn standstill(
+    works: &[WorkStatus],
+    clusters: Option<&BTreeMap<String, Cluster>>,
+    placements: &BTreeMap<String, String>,
+) -> Vec<Diagnosis> {
+    let of_placement = placements.iter().map(|(name, why)| {
+        let remedy =
+            "correct it, the ManagedClusterSetBindings in its namespace, or the labels and taints of the clusters";
+        let problem = format!("Placement {name} selects no managed cluster: {why}");
+        Diagnosis::new(Cause::PlacementEmpty, problem, remedy)
+    });
+    let is_available = |work: &WorkStatus| match (work.cluster(), clusters) {
+        (Some(name), Some(clusters)) => clusters.get(name).is_some_and(|it| it.available == Some(true)),
+        _ => true,
+    };
+    let overdue = works.iter().filter(|work| is_available(work)).filter_map(|work| {
+        let (place, remedy) = match work.cluster() {
+            Some(cluster) => (
+                cluster.to_owned(),
+                "check that klusterlet-work-agent runs there, and read its log",
+            ),
+            None => (
+                format!("{} {}/{}", work.kind, work.namespace, work.name),
+                "check OCM's work manager",
+            ),
+        };
+        let problem = format!("{place}: {}", work.overdue.as_ref()?);
+        Some(Diagnosis::new(Cause::Overdue, problem, remedy))
+    });
+    of_placement.chain(overdue).collect()
 }
 
 /// Returns true if a plugin's name was meant for this program: Argo CD chooses it, or it is similar.

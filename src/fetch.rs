@@ -22,10 +22,10 @@ use manifest::yaml;
 use ocm::application_works::{Application, ApplicationWorks};
 use ocm::object_ref::ObjectRef;
 use ocm::ownership::{ListedWork, Ownership};
-use ocm::resources::{APPLICATIONS, CONFIG_MAPS, Resource, WORK_SETS, WORKS};
+use ocm::resources::{APPLICATIONS, CONFIG_MAPS, PLACEMENTS, Resource, WORK_SETS, WORKS};
 use ocm::tracking::{self, Tracking};
 use ocm::work::GROUP;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -87,6 +87,8 @@ pub struct ApplicationState {
     pub notices: Vec<String>,
     /// The managed clusters, if the user is permitted to read them.
     pub clusters: Option<BTreeMap<String, Cluster>>,
+    /// The Placements of its works that select no managed cluster, with OCM's reasons, as far as the user may read them.
+    pub unsatisfied_placements: BTreeMap<String, String>,
     /// The Application.
     pub application: Lookup<diagnosis::Application>,
     /// Argo CD's message about a running sync, if the user is permitted to read it.
@@ -290,6 +292,16 @@ impl Hub {
         *known = in_order(reads).await?.into_iter().flatten().collect();
         state.works = known.values().map(Arc::clone).collect();
         state.clusters = self.clusters().await?;
+        let sets = known.iter().filter(|((kind, ..), _)| *kind == WORK_SETS.kind);
+        let placements: BTreeSet<_> = sets.flat_map(|(_, text)| empty_placements(text)).collect();
+        for object_ref in placements {
+            let text = self.get_text(PLACEMENTS.path(&object_ref), &object_ref.name).await?;
+            let placement = text.found().and_then(|text| serde_json::from_str(text).ok());
+            let why = placement.as_ref().and_then(diagnosis::unsatisfied);
+            state
+                .unsatisfied_placements
+                .extend(why.map(|why| (object_ref.to_string(), why)));
+        }
         Ok(state)
     }
 
@@ -348,6 +360,21 @@ fn to_lookup<T>(answer: Result<T, Error>) -> Result<Lookup<T>, Error> {
             Some(_) => Ok(Lookup::Refused(explain(&error))),
         },
     }
+}
+
+/// Returns the Placements of a ManifestWorkReplicaSet that selects no managed cluster.
+fn empty_placements(set: &str) -> Vec<ObjectRef> {
+    let Ok(set) = serde_json::from_str::<serde_json::Value>(set) else {
+        return Vec::new();
+    };
+    let mut conditions = set["status"]["conditions"].as_array().into_iter().flatten();
+    if !conditions.any(|it| it["type"] == "PlacementVerified" && it["reason"] == ocm::health::NO_CLUSTER) {
+        return Vec::new();
+    }
+    let namespace = set["metadata"]["namespace"].as_str().unwrap_or_default();
+    let references = set["spec"]["placementRefs"].as_array().into_iter().flatten();
+    let names = references.filter_map(|it| it["name"].as_str());
+    names.map(|name| ObjectRef::new(namespace, name)).collect()
 }
 
 /// Returns Argo CD's message about the running sync of an Application.

@@ -169,7 +169,12 @@ fn read_status(
             )));
         }
     };
-    let problems = problems(&report, in_argo_cd.as_ref(), clusters, &args.clusters);
+    let mut problems = problems(&report, in_argo_cd.as_ref(), clusters, &args.clusters);
+    problems.extend(diagnosis::standstill(
+        &report.works,
+        clusters,
+        &state.unsatisfied_placements,
+    ));
     Ok(ApplicationStatus {
         report,
         application: in_argo_cd,

@@ -241,3 +241,37 @@ fn any_message_of_argo_cd_has_a_problem() {
         }
     });
 }
+
+#[test]
+fn names_what_stands_still() {
+    let work = |cluster: &str, deleted: &str| {
+        let text = format!(
+            r#"{{"kind":"ManifestWork","metadata":{{"name":"shop","namespace":"{cluster}","deletionTimestamp":"{deleted}"}}}}"#
+        );
+        let clock = ocm::health::Clock::at("2026-06-01T12:00:00Z".parse().expect("a time"));
+        ocm::health::evaluate(&text, &clock).expect("a work")
+    };
+    let works = [
+        work("cluster1", "2026-06-01T11:00:00Z"),
+        work("cluster1", "2026-06-01T11:59:00Z"),
+        work("cluster2", "2026-06-01T11:00:00Z"),
+    ];
+    let placement = serde_json::json!({"status": {"numberOfSelectedClusters": 0, "conditions": [
+        {"type": "PlacementSatisfied", "status": "False", "reason": "NoManagedClusterMatched", "message": "No cluster matched"},
+    ]}});
+    let why = unsatisfied(&placement).expect("it selects none");
+    let placements = [("fleet/eu".to_owned(), why)].into();
+    let found = standstill(&works, Some(&clusters()), &placements);
+    let lines: Vec<_> = found.iter().map(Diagnosis::line).collect();
+    assert_eq!(
+        lines,
+        [
+            "Placement fleet/eu selects no managed cluster: No cluster matched (NoManagedClusterMatched): correct it, the \
+             ManagedClusterSetBindings in its namespace, or the labels and taints of the clusters",
+            "cluster1: the agent of managed cluster cluster1 is removing its objects, for more than 2 minutes: check that \
+             klusterlet-work-agent runs there, and read its log",
+        ],
+        "cluster2 is not available, which another problem says"
+    );
+    assert!(found.iter().all(|it| !it.permanent), "waiting may help");
+}

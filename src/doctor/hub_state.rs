@@ -92,6 +92,8 @@ pub struct HubState {
     pub works: Lookup<Vec<Work>>,
     /// The ManifestWorkReplicaSets of Argo CD's Applications.
     pub sets: Lookup<Vec<ReplicaSet>>,
+    /// The Placements that select no managed cluster, with OCM's reasons.
+    pub unsatisfied_placements: Lookup<BTreeMap<String, String>>,
     /// The ClusterManagementAddOn of argocd-agent.
     pub management: Lookup<Value>,
     /// The ConfigMap with the settings of argocd-agent's own manifests.
@@ -130,6 +132,12 @@ pub struct Work {
     pub executor: bool,
     /// True if an agent has reported a status.
     pub has_status: bool,
+    /// The time since which the agent has something to do: its last change, which it has not reported, or its deletion.
+    pub outstanding_since: Option<Timestamp>,
+    /// The Application that owns it, as Argo CD names it.
+    pub application: Option<Box<str>>,
+    /// Its objects, without Namespaces, which several Applications may create.
+    pub objects: Vec<Box<str>>,
     /// The object that the agent cannot apply, if it reported one.
     pub refused: Option<ApplyError>,
     /// The kinds and namespaces of its objects that the agent watches.
@@ -159,6 +167,10 @@ pub struct ReplicaSet {
     pub created: Option<Timestamp>,
     /// True if OCM has written a status.
     pub has_status: bool,
+    /// The Application that owns it, as Argo CD names it.
+    pub application: Box<str>,
+    /// Its Placements, if they select no managed cluster.
+    pub empty_placements: Vec<String>,
 }
 
 /// Returns true if something that exists since then should have been processed by now.

@@ -19,8 +19,8 @@ use kube::{Client, Error};
 use ocm::argocd_agent::ADDON;
 use ocm::object_ref::ObjectRef;
 use ocm::resources::{
-    ADDONS, APPLICATIONS, CLUSTERS, CONFIG_MAPS, DECISIONS, DEPLOYMENTS, GITOPS_CLUSTERS, MANAGEMENTS, PROJECTS,
-    REPORTS, Resource, WORK_SETS, WORKS,
+    ADDONS, APPLICATIONS, CLUSTERS, CONFIG_MAPS, DECISIONS, DEPLOYMENTS, GITOPS_CLUSTERS, MANAGEMENTS, PLACEMENTS,
+    PROJECTS, REPORTS, Resource, WORK_SETS, WORKS,
 };
 use ocm::tracking::{CONFIG_MAP, Tracking};
 use serde::Deserialize;
@@ -87,11 +87,11 @@ impl Hub {
             of_ocm,
             self.applications(namespace),
             self.managed_clusters(),
-            self.delivered(&tracking)
+            async { Ok((self.delivered(&tracking).await?, self.unsatisfied_placements().await?)) }
         )?;
         let (deployments, stateful_sets, pods, leases, plugin, settings, agent_params, projects) = of_argo_cd;
         let (apis, work_crd, cluster_managers, (management, addons, other_versions), agent_admission) = of_ocm;
-        let (sets, works) = works;
+        let ((sets, works), unsatisfied_placements) = works;
         let argocd_namespaces = match config {
             Lookup::NotFound => self.argocd_namespaces().await?,
             _ => Lookup::NotFound,
@@ -114,6 +114,7 @@ impl Hub {
             clusters,
             works,
             sets,
+            unsatisfied_placements,
             management,
             agent_params,
             other_versions,
@@ -226,6 +227,19 @@ impl Hub {
             .await
     }
 
+    /// Returns the Placements that select no managed cluster, with OCM's reasons.
+    async fn unsatisfied_placements(&self) -> Result<Lookup<BTreeMap<String, String>>, Error> {
+        let unsatisfied = |it: Value| {
+            let text = |key: &str| it["metadata"][key].as_str().unwrap_or_default();
+            Some((
+                format!("{}/{}", text("namespace"), text("name")),
+                diagnosis::unsatisfied(&it)?,
+            ))
+        };
+        let path = PLACEMENTS.path(&ObjectRef::new("", ""));
+        self.list_reduced(&path, ListParams::default(), unsatisfied).await
+    }
+
     /// Returns the works of Applications: those for a Placement, and those for a cluster.
     async fn delivered(&self, tracking: &Tracking) -> Result<(Lookup<Vec<ReplicaSet>>, Lookup<Vec<Work>>), Error> {
         let all_namespaces = ObjectRef::new("", "");
@@ -240,8 +254,8 @@ impl Hub {
             .found()
             .into_iter()
             .flatten()
-            .map(|set| set.qualified_name.replacen('/', ".", 1));
-        let labels: BTreeSet<String> = labels.collect();
+            .map(|set| (set.qualified_name.replacen('/', ".", 1), set.application.clone()));
+        let labels: BTreeMap<String, Box<str>> = labels.collect();
         let works = self
             .list_reduced(&WORKS.path(&all_namespaces), all(), |it: read::Work| {
                 it.work(tracking, &labels)

@@ -8,6 +8,7 @@ mod race;
 mod refresh;
 pub(crate) mod rights;
 mod set;
+mod silence;
 
 use crate::app::App;
 use crate::stage::{program, shipped, shipped_objects, stage};
@@ -137,9 +138,8 @@ pub(crate) fn messages<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
 pub(crate) fn of_argocd(application: &Value) -> Vec<&Value> {
     let conditions = application["status"]["conditions"].as_array();
     let is_own = |condition: &Value| {
-        [APPLY_ERROR, DEGRADED, UNREACHABLE, INFO]
-            .iter()
-            .any(|own| condition["type"] == *own)
+        let kind = condition["type"].as_str().unwrap_or_default();
+        ocm::pull_model::OWN_CONDITIONS.iter().any(|own| kind.starts_with(own))
     };
     let conditions = conditions.map_or(&[][..], Vec::as_slice).iter();
     conditions.filter(|condition| !is_own(condition)).collect()

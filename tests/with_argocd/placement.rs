@@ -1,8 +1,10 @@
 //! Tests of targets by Placement: OCM's real placement controller, and its rollouts over three clusters.
 
 use crate::app::App;
+use crate::controller;
 use crate::fleet::{Fleet, fleet};
 use crate::health_check;
+use crate::status;
 use anyhow::{Context, Result, ensure};
 use ocm::ownership::OF_REPLICA_SET;
 use serde_json::{Value, json};
@@ -11,6 +13,8 @@ use std::time::Duration;
 use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_synced, is_true};
 
 const CLUSTERS: [&str; 3] = ["cluster1", "second", "third"];
+
+const NO_CLUSTER: &str = "ManifestWorkNoClusterWarning";
 
 const WORK_VERSION: &str = "work.open-cluster-management.io/v1";
 
@@ -312,6 +316,29 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
     let uid = |it: Option<Value>| it.map(|it| it["metadata"]["uid"].clone());
     let after = [cluster1.get(&web).await?, third.get(&web).await?];
     assert_eq!(after.map(uid), before.map(uid));
+
+    // A Placement that selects none is not healthy.
+    for cluster in CLUSTERS {
+        fleet.label(cluster, name, None).await?;
+    }
+    let nowhere = format!("Placement {name} selects no managed cluster: see its condition PlacementSatisfied");
+    placed.shows("Suspended", &nowhere).await?;
+    let is_warned = |app: &Value| {
+        controller::messages(app, NO_CLUSTER)
+            .iter()
+            .any(|it| it.ends_with(&nowhere))
+    };
+    fleet.hub.wait_for(&placed.app.application(), is_warned).await?;
+    let (code, stdout, _) = status::printed(fleet.hub.kubeconfig_path(), &[name])?;
+    let reason = format!("{name} waits: Placement argocd/{name} selects no managed cluster: ");
+    let is_explained = stdout
+        .lines()
+        .any(|it| it.starts_with(&reason) && it.contains("(NoManagedClusterMatched)"));
+    assert!(code == Some(1) && is_explained, "{stdout}");
+    for cluster in CLUSTERS {
+        fleet.label(cluster, name, Some("true")).await?;
+    }
+    placed.shows("Healthy", "3 of 3 clusters applied").await?;
 
     let works = placed.names_of_works().await?;
     placed.app.end().await?;

@@ -782,7 +782,7 @@ async fn next_restore(restores: &mut Option<watch::Receiver<u64>>) {
         None => false,
     };
     if !has_changed {
-        future::pending().await
+        future::pending::<()>().await;
     }
 }
 

@@ -22,6 +22,7 @@ use jiff::{SignedDuration, Timestamp};
 use manifest::text::without_middle;
 use manifest::value::{Map, Value};
 use manifest::yaml;
+pub use set::NO_CLUSTER;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt;

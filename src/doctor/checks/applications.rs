@@ -123,6 +123,8 @@ fn message(diagnosis: &Diagnosis, hub_state: &HubState) -> Option<&'static Messa
         | Cause::PullModel
         | Cause::NotTarget
         | Cause::NotSynced
-        | Cause::NotCompared => None,
+        | Cause::NotCompared
+        | Cause::PlacementEmpty
+        | Cause::Overdue => None,
     }
 }

@@ -4,7 +4,7 @@ use super::{Check, refused};
 use crate::diagnosis::Cluster;
 use crate::doctor::hub_state::{HubState, Lookup, Work, is_late};
 use crate::doctor::message::{Finding, Message, list_names};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use manifest::text::count;
 use std::collections::BTreeMap;
 
@@ -17,6 +17,7 @@ pub(super) static CHECK: Check = Check {
         &LEASE_NOT_RENEWED,
         &API_SERVER_UNHEALTHY,
         &NO_AGENT,
+        &AGENT_LATE,
         &UNAVAILABLE_WITHOUT_WORKS,
         &OK,
     ],
@@ -53,6 +54,11 @@ static NO_AGENT: Message = Message::error(
     "works exist for {clusters} whose work agents have not reported on any: {names}",
     "check that klusterlet-work-agent runs there, in namespace open-cluster-management-agent, and read its log",
 );
+static AGENT_LATE: Message = Message::error(
+    "clusters-with-late-work-agent",
+    "works have waited for more than 2 minutes for the work agents of {clusters}: {names}",
+    "check that klusterlet-work-agent runs there, in namespace open-cluster-management-agent, and read its log",
+);
 static UNAVAILABLE_WITHOUT_WORKS: Message = Message::warning(
     "clusters-idle",
     "{clusters} without works not joined or not available: {names}",
@@ -62,6 +68,9 @@ static OK: Message = Message::ok(
     "clusters",
     "managed clusters: {all}; with works, and available: {clusters}",
 );
+
+/// The time within which an agent reports on a change, or removes the objects of a work.
+const AGENT_MAX: SignedDuration = SignedDuration::from_mins(2);
 
 fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     let clusters = match &hub_state.clusters {
@@ -119,8 +128,12 @@ fn problem(cluster: Option<&Cluster>, works: &[&Work], now: Timestamp) -> Option
         Some(false) => Some(&API_SERVER_UNHEALTHY),
         Some(true) => {
             let is_silent = works.iter().all(|work| !work.has_status);
-            let is_late = works.iter().any(|work| is_late(work.created, now));
-            (is_silent && is_late).then_some(&NO_AGENT)
+            if is_silent && works.iter().any(|work| is_late(work.created, now)) {
+                return Some(&NO_AGENT);
+            }
+            let is_late = |since: Timestamp| now.duration_since(since) > AGENT_MAX;
+            let mut outstanding = works.iter().filter_map(|work| work.outstanding_since);
+            outstanding.any(is_late).then_some(&AGENT_LATE)
         }
     }
 }

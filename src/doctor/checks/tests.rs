@@ -399,6 +399,7 @@ fn finds_problems_of_ocm() {
         qualified_name: "argocd/shop".to_owned(),
         created: Some(created),
         has_status: false,
+        ..ReplicaSet::default()
     };
     assert!(
         problems_after(|hub_state| value_of(&mut hub_state.sets).push(set(ago(10)))).is_empty(),
@@ -835,4 +836,74 @@ fn every_message_has_a_unique_id_and_remediation() {
         let braces = |text: &str| text.matches('{').count() == text.matches('}').count();
         assert!(braces(message.text) && braces(message.remediation), "{}", message.id);
     }
+}
+
+#[test]
+fn finds_agents_that_do_nothing_although_their_cluster_is_available() {
+    let outstanding = |since: Timestamp, available: bool| {
+        problems_after(|hub_state| {
+            value_of(&mut hub_state.works)[0].outstanding_since = Some(since);
+            let cluster = value_of(&mut hub_state.clusters)
+                .get_mut("eu1")
+                .expect("it is registered");
+            cluster.available = available.then_some(true);
+        })
+    };
+    assert_eq!(outstanding(ago(100), true), [""; 0], "it usually takes seconds");
+    assert_eq!(outstanding(ago(130), true), ["clusters-with-late-work-agent"]);
+    assert_eq!(
+        outstanding(ago(130), false),
+        ["clusters-silent"],
+        "one reason is enough"
+    );
+}
+
+#[test]
+fn finds_placements_that_select_no_cluster() {
+    let mut hub_state = healthy_hub();
+    value_of(&mut hub_state.sets).push(ReplicaSet {
+        qualified_name: "fleet/shop-x".to_owned(),
+        created: Some(ago(3600)),
+        has_status: true,
+        empty_placements: vec!["fleet/eu".to_owned()],
+        ..ReplicaSet::default()
+    });
+    let why = "No valid ManagedClusterSetBindings found (NoManagedClusterSetBindings)".to_owned();
+    hub_state.unsatisfied_placements = Lookup::Found([("fleet/eu".to_owned(), why)].into());
+    let findings = examine(&hub_state, now());
+    assert_eq!(problem_ids(&findings), ["works-without-clusters"]);
+    let text = "no managed cluster is selected for 1 work of a Placement: fleet/shop-x: Placement fleet/eu: No valid \
+                ManagedClusterSetBindings found (NoManagedClusterSetBindings)";
+    assert!(findings.iter().any(|it| it.text == text), "{findings:?}");
+    hub_state.unsatisfied_placements = Lookup::Refused("no".to_owned());
+    assert_eq!(
+        problem_ids(&examine(&hub_state, now())),
+        ["works-without-clusters"],
+        "the reason is optional"
+    );
+}
+
+#[test]
+fn finds_objects_of_several_applications() {
+    let with = |application: &str, cluster: &str, name: &str| Work {
+        application: Some(application.into()),
+        objects: vec!["Deployment.apps shop/web".into()],
+        ..work(cluster, name)
+    };
+    let findings = |works: Vec<Work>| {
+        let mut hub_state = healthy_hub();
+        hub_state.works = Lookup::Found(works);
+        examine(&hub_state, now())
+    };
+    let apart = findings(vec![
+        with("a", "eu1", "a"),
+        with("b", "us1", "b"),
+        with("a", "eu1", "a-2"),
+    ]);
+    assert_eq!(problem_ids(&apart), [""; 0]);
+    let both = findings(vec![with("a", "eu1", "a"), with("b", "eu1", "b")]);
+    assert_eq!(problem_ids(&both), ["works-shared-objects"]);
+    let text =
+        "several Applications deliver 1 object to the same managed cluster: Deployment.apps shop/web on eu1 (a and b)";
+    assert!(both.iter().any(|it| it.text == text), "{both:?}");
 }

@@ -2,7 +2,7 @@
 
 use super::{Check, refused};
 use crate::diagnosis::Application;
-use crate::doctor::hub_state::{HubState, Lookup};
+use crate::doctor::hub_state::{HubState, Lookup, Work};
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
 use manifest::text::{count, without_middle};
@@ -19,6 +19,8 @@ pub(super) static CHECK: Check = Check {
         &NO_KIND,
         &NO_NAMESPACE,
         &OTHER,
+        &NO_CLUSTER,
+        &SHARED,
         &TOO_MANY_WATCHES,
         &OK,
     ],
@@ -65,6 +67,16 @@ static OTHER: Message = Message::error(
     "works-not-applied",
     "agents cannot apply {works}: {names}: {why}",
     "see the objects with `argocd-ocm-cmp status` of the Application",
+);
+static NO_CLUSTER: Message = Message::error(
+    "works-without-clusters",
+    "no managed cluster is selected for {works} of a Placement: {names}: {why}",
+    "correct the Placement, the ManagedClusterSetBindings in its namespace, or the labels and taints of the clusters",
+);
+static SHARED: Message = Message::error(
+    "works-shared-objects",
+    "several Applications deliver {objects} to the same managed cluster: {names}",
+    "remove them from all but one of these Applications",
 );
 static TOO_MANY_WATCHES: Message = Message::warning(
     "works-too-many-watches",
@@ -124,6 +136,8 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         let names = list_names(of_it.iter().map(|(qualified_name, _)| qualified_name));
         findings.push(message.finding(&[("works", &number), ("names", &names), ("why", &why)]));
     }
+    findings.extend(without_clusters(hub_state));
+    findings.extend(shared(works));
     let mut watched: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for work in works {
         let of_cluster = watched.entry(&work.cluster).or_default();
@@ -139,6 +153,43 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         findings.push(OK.finding(&[("works", &works.len())]));
     }
     findings
+}
+
+/// Returns the finding about works whose Placements select no managed cluster.
+fn without_clusters(hub_state: &HubState) -> Option<Finding> {
+    let sets = hub_state.sets.found()?.iter();
+    let sets: Vec<_> = sets.filter(|set| !set.empty_placements.is_empty()).collect();
+    let placements = hub_state.unsatisfied_placements.found();
+    let placement = sets.first()?.empty_placements.first()?;
+    let why = placements.and_then(|it| it.get(placement));
+    let why = why.map_or(String::new(), |why| format!(": {}", without_middle(why, MESSAGE_MAX)));
+    let why = format!("Placement {placement}{why}");
+    let (number, names) = (
+        count(sets.len(), "work"),
+        list_names(sets.iter().map(|set| &set.qualified_name)),
+    );
+    Some(NO_CLUSTER.finding(&[("works", &number), ("names", &names), ("why", &why)]))
+}
+
+/// Returns the finding about objects that several Applications deliver to one cluster.
+fn shared(works: &[Work]) -> Option<Finding> {
+    let mut owners: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for work in works {
+        let Some(application) = &work.application else { continue };
+        for object in &work.objects {
+            owners.entry((&work.cluster, object)).or_default().insert(application);
+        }
+    }
+    owners.retain(|_, applications| applications.len() > 1);
+    let names: Vec<_> = owners
+        .iter()
+        .map(|((cluster, object), applications)| {
+            let applications: Vec<_> = applications.iter().copied().collect();
+            format!("{object} on {cluster} ({})", applications.join(" and "))
+        })
+        .collect();
+    let number = count(names.len(), "object");
+    (!names.is_empty()).then(|| SHARED.finding(&[("objects", &number), ("names", &list_names(names))]))
 }
 
 /// Returns the kind of a rejection, from the wording of OCM's agent and of API servers.

@@ -9,6 +9,7 @@ use crate::doctor::Project;
 use jiff::Timestamp;
 use manifest::text::{one_line, without_middle};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -22,18 +23,50 @@ struct Metadata {
     #[serde(default)]
     namespace: String,
     creation_timestamp: Option<Timestamp>,
+    deletion_timestamp: Option<Timestamp>,
+    #[serde(default)]
+    generation: i64,
+    managed_fields: Option<Vec<ManagedFields>>,
     annotations: Option<BTreeMap<String, String>>,
     labels: Option<BTreeMap<String, String>>,
 }
 
+/// The fields of one writer, of which only the spec as a whole matters.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ManagedFields {
+    time: Option<Timestamp>,
+    fields_v1: Option<Fields>,
+}
+
+#[derive(Deserialize)]
+struct Fields {
+    #[serde(rename = "f:spec")]
+    spec: Option<IgnoredAny>,
+}
+
+impl Metadata {
+    /// Returns the time of the last write to the spec.
+    fn last_change(&self) -> Option<Timestamp> {
+        let of_spec = |it: &&ManagedFields| it.fields_v1.as_ref().is_some_and(|fields| fields.spec.is_some());
+        let writes = self.managed_fields.iter().flatten().filter(of_spec);
+        writes.filter_map(|it| it.time).chain(self.creation_timestamp).max()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Condition {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
     status: String,
     #[serde(default)]
+    reason: String,
+    #[serde(default)]
     message: String,
+    #[serde(default)]
+    observed_generation: i64,
 }
 
 /// Returns the rules of an AppProject about the kinds that its Applications may write.

@@ -110,7 +110,7 @@ impl Work {
         let (_, state) = states.next().ok_or_else(|| InvalidObject::new("no state"))?;
         let is_deleting = at(&work, "/metadata/deletionTimestamp").is_some();
         let objects = match timeline.first() {
-            Some((_, status)) if !is_deleting && pull_work.is_none() => objects(status),
+            Some((_, current)) if !is_deleting && pull_work.is_none() => objects(current),
             _ => Arc::default(),
         };
         Ok(Some(Self {
@@ -185,9 +185,9 @@ fn resources(work: &impl Json) -> Arc<[Resource]> {
 /// Returns the names of the objects of a work, sorted.
 fn objects(status: &WorkStatus) -> Arc<[Box<str>]> {
     let objects = status.objects.iter();
-    let named = objects.filter(|it| !it.kind.is_empty() && !it.name.is_empty());
-    let named = named.filter(|it| (&*it.group, &*it.kind) != ("", "Namespace"));
-    let mut names: Vec<Box<str>> = named.map(|it| it.full_name().into()).collect();
+    let identified = objects.filter(|it| !it.kind.is_empty() && !it.name.is_empty());
+    let identified = identified.filter(|it| (&*it.group, &*it.kind) != ("", "Namespace"));
+    let mut names: Vec<Box<str>> = identified.map(|it| it.full_name().into()).collect();
     names.sort_unstable();
     names.into()
 }

@@ -487,7 +487,7 @@ async fn lost_lease_stops_an_action_between_its_writes() {
             object_ref: ObjectRef::new(&object_ref.namespace, name),
             object: json!({}),
         };
-        Some(Action {
+        (!object_ref.name.is_empty()).then(|| Action {
             involved_object: InvolvedObject {
                 resource: &APPLICATIONS,
                 object_ref: object_ref.clone(),
@@ -531,11 +531,11 @@ async fn lost_lease_stops_an_action_between_its_writes() {
 #[tokio::test(start_paused = true)]
 async fn restored_hub_is_listed_again_before_any_write() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
-    let (restored, restores) = watch::channel(0);
+    let (publisher, restores) = watch::channel(0);
     reconciler = reconciler.with_restores(Some(restores));
     run(&mut reconciler, 1).await;
     assert_eq!(requests("managedclusters"), 1);
-    restored.send_replace(1);
+    publisher.send_replace(1);
     enqueue(
         &mut reconciler,
         ReconcileKind::Application,

@@ -10,6 +10,9 @@ use manifest::value::{Map, Value};
 /// The maximum length of namespace and name together: OCM finds the works of a set by a label with both, joined by a dot.
 const LABEL_MAX: usize = 62;
 
+/// The reason of the condition `PlacementVerified` if no managed cluster is selected, or none has its work yet.
+pub const NO_CLUSTER: &str = "PlacementDecisionEmpty";
+
 /// The number of seconds for which a change may wait for OCM.
 const OCM_GRACE: i64 = 30;
 
@@ -124,7 +127,7 @@ impl Set<'_, '_> {
 
     /// Returns the health if no cluster is selected or the selection is unknown.
     fn without_clusters(&self, verified: Condition<'_>, rolled_out: bool) -> (HealthStatus, String) {
-        if verified.reason == "PlacementDecisionEmpty" {
+        if verified.reason == NO_CLUSTER {
             return if rolled_out {
                 // Suspended, because a user must act: Degraded would end a sync that waits for the first cluster.
                 let placements = self.placement_names();

@@ -4,6 +4,7 @@ use super::{Condition, Metadata, plain};
 use crate::doctor;
 use crate::doctor::{AGENT_LABEL, ApplyError, ReplicaSet};
 use manifest::json::webhook_size;
+use ocm::health::NO_CLUSTER;
 use ocm::ownership::OF_REPLICA_SET;
 use ocm::pull_model::HUB_NAME;
 use ocm::tracking::{INSTALLATION_ID, ObjectIdentity, TRACKING_ID, Tracking, TrackingMarks};
@@ -11,7 +12,7 @@ use ocm::work as works;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A ManifestWork, or a ManifestWorkReplicaSet.
 #[derive(Deserialize)]
@@ -29,6 +30,13 @@ struct WorkSpec {
     workload: Option<Workload>,
     executor: Option<IgnoredAny>,
     manifest_configs: Option<Vec<ManifestConfig>>,
+    /// The Placements of a ManifestWorkReplicaSet.
+    placement_refs: Option<Vec<PlacementRef>>,
+}
+
+#[derive(Deserialize)]
+struct PlacementRef {
+    name: String,
 }
 
 #[derive(Deserialize)]
@@ -111,10 +119,46 @@ fn watched(manifests: &[Manifest], configs: &[ManifestConfig]) -> BTreeSet<Box<s
     objects.filter(is_watched).map(informer).collect()
 }
 
+/// Returns the name of an object, unless it is a Namespace.
+fn object_name(text: &str) -> Option<Box<str>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Head {
+        api_version: String,
+        kind: String,
+        metadata: Name,
+    }
+    #[derive(Deserialize)]
+    struct Name {
+        name: String,
+        namespace: Option<String>,
+    }
+    let Head {
+        api_version,
+        kind,
+        metadata,
+    } = serde_json::from_str(text).ok()?;
+    let kind = match api_version.split_once('/') {
+        Some((group, _)) => format!("{kind}.{group}"),
+        None if kind == "Namespace" => return None,
+        None => kind,
+    };
+    let namespace = metadata.namespace.map_or(String::new(), |namespace| namespace + "/");
+    Some(format!("{kind} {namespace}{}", metadata.name).into())
+}
+
 impl Work {
     /// Returns it as a ManifestWorkReplicaSet, if it belongs to an Application.
     pub(crate) fn set(self, tracking: &Tracking) -> Option<ReplicaSet> {
-        self.is_tracked(works::SET_KIND, tracking).then(|| ReplicaSet {
+        let application = self.application(works::SET_KIND, tracking)?.into();
+        let mut conditions = self.status.conditions.iter().flatten();
+        let is_empty = conditions.any(|it| it.kind == "PlacementVerified" && it.reason == NO_CLUSTER);
+        let placements = self.spec.placement_refs.iter().flatten().filter(|_| is_empty);
+        Some(ReplicaSet {
+            application,
+            empty_placements: placements
+                .map(|it| format!("{}/{}", self.metadata.namespace, it.name))
+                .collect(),
             qualified_name: format!("{}/{}", self.metadata.namespace, self.metadata.name),
             created: self.metadata.creation_timestamp,
             has_status: self.status.conditions.is_some_and(|all| !all.is_empty()),
@@ -122,13 +166,15 @@ impl Work {
     }
 
     /// Returns it as a ManifestWork, if it belongs to an Application or to one of these sets, or is for argocd-agent.
-    pub(crate) fn work(self, tracking: &Tracking, sets: &BTreeSet<String>) -> Option<doctor::Work> {
+    pub(crate) fn work(self, tracking: &Tracking, sets: &BTreeMap<String, Box<str>>) -> Option<doctor::Work> {
+        let application: Option<Box<str>> = match self.label(OF_REPLICA_SET) {
+            Some(set) => sets.get(set).cloned(),
+            None => self.application(works::KIND, tracking).map(Into::into),
+        };
         let is_ours = match self.label(OF_REPLICA_SET) {
-            Some(set) => sets.contains(set),
+            Some(_) => application.is_some(),
             None => {
-                self.is_tracked(works::KIND, tracking)
-                    || self.annotation(HUB_NAME).is_some()
-                    || self.label(AGENT_LABEL) == Some("true")
+                application.is_some() || self.annotation(HUB_NAME).is_some() || self.label(AGENT_LABEL) == Some("true")
             }
         };
         if !is_ours {
@@ -156,7 +202,19 @@ impl Work {
             }
         });
         let manifests = self.spec.workload.and_then(|it| it.manifests).unwrap_or_default();
+        let is_deleting = self.metadata.deletion_timestamp.is_some();
+        let is_behind = applied
+            .and_then(|at| conditions.get(at))
+            .is_none_or(|it| it.observed_generation < self.metadata.generation);
+        let changed = self.metadata.last_change().filter(|_| is_behind);
         Some(doctor::Work {
+            outstanding_since: self.metadata.deletion_timestamp.or(changed),
+            objects: if is_deleting {
+                Vec::new()
+            } else {
+                manifests.iter().filter_map(|it| object_name(it.get())).collect()
+            },
+            application,
             cluster: self.metadata.namespace.into(),
             name: self.metadata.name.into(),
             created: self.metadata.creation_timestamp,
@@ -169,7 +227,8 @@ impl Work {
         })
     }
 
-    fn is_tracked(&self, kind: &str, tracking: &Tracking) -> bool {
+    /// Returns the Application that owns it, as Argo CD names it.
+    fn application(&self, kind: &str, tracking: &Tracking) -> Option<&str> {
         let claim = TrackingMarks {
             tracking_id: self.annotation(TRACKING_ID),
             installation_id: self.annotation(INSTALLATION_ID),
@@ -181,7 +240,7 @@ impl Work {
             namespace: &self.metadata.namespace,
             name: &self.metadata.name,
         };
-        tracking.application(&claim, &identity).is_some()
+        tracking.application(&claim, &identity)
     }
 
     fn annotation(&self, name: &str) -> Option<&str> {
@@ -212,7 +271,7 @@ mod tests {
     }
 
     fn reduced(change: impl FnOnce(&mut Value), sets: &[&str]) -> Option<doctor::Work> {
-        let sets = sets.iter().map(ToString::to_string).collect();
+        let sets = sets.iter().map(|set| (set.to_string(), "shop".into())).collect();
         work(change).work(&Tracking::configured(|_| None), &sets)
     }
 
@@ -231,6 +290,39 @@ mod tests {
         assert!(reduced(pulled, &[]).is_some());
         let of_agent = |it: &mut Value| it["metadata"] = json!({"name": "ca", "labels": {AGENT_LABEL: "true"}});
         assert!(reduced(of_agent, &[]).is_some());
+    }
+
+    #[test]
+    fn keeps_the_owner_the_objects_and_what_is_outstanding() {
+        let time = |text: &str| text.parse().ok();
+        let work = |deleting: bool, observed: u32| {
+            let change = |it: &mut Value| {
+                it["metadata"]["generation"] = json!(2);
+                it["metadata"]["creationTimestamp"] = json!("2026-06-01T10:00:00Z");
+                it["metadata"]["managedFields"] = json!([
+                    {"time": "2026-06-01T11:00:00Z", "fieldsV1": {"f:spec": {}}},
+                    {"time": "2026-06-01T12:00:00Z", "fieldsV1": {"f:status": {}}},
+                ]);
+                if deleting {
+                    it["metadata"]["deletionTimestamp"] = json!("2026-06-01T13:00:00Z");
+                }
+                it["spec"]["workload"]["manifests"] = json!([
+                    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
+                    {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}},
+                    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a"}},
+                ]);
+                it["status"]["conditions"] =
+                    json!([{"type": "Applied", "status": "True", "observedGeneration": observed}]);
+            };
+            let work = reduced(change, &[]).expect("a work of Argo CD");
+            assert_eq!(work.application.as_deref(), Some("shop"));
+            let objects: Vec<_> = work.objects.iter().map(ToString::to_string).collect();
+            (work.outstanding_since, objects.join(", "))
+        };
+        let objects = "Deployment.apps shop/web".to_owned();
+        assert_eq!(work(false, 2), (None, objects.clone()));
+        assert_eq!(work(false, 1), (time("2026-06-01T11:00:00Z"), objects));
+        assert_eq!(work(true, 2), (time("2026-06-01T13:00:00Z"), String::new()));
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Election {
         random: u64,
     ) -> Self {
         let (release, released) = oneshot::channel();
-        let (restored, restores) = watch::channel(0);
+        let (publisher, restores) = watch::channel(0);
         let mut campaign = ElectionLoop {
             leases: Api::namespaced(client, namespace),
             name: name.to_owned(),
@@ -56,7 +56,7 @@ impl Election {
             },
             known: None,
             newest: 0,
-            restored,
+            restored: publisher,
             last_logged: String::new(),
             random: Rng::with_seed(random),
         };

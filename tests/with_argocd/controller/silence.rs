@@ -1,0 +1,77 @@
+//! Tests that an agent that does nothing, and an object of two Applications, are conditions on the Application.
+
+use super::{INFO, UNREACHABLE, messages, set_availability, wait_for_event};
+use crate::app::App;
+use crate::stage::stage;
+use crate::status;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use testbed::{ObjectRef, is_applied, wait};
+
+const OVERDUE: &str = "ManifestWorkOverdueWarning";
+const SHARED: &str = "ManifestWorkSharedObjectWarning";
+
+/// A cluster that OCM calls available, and whose work agent does not run.
+const CLUSTER: &str = "cluster-of-the-silent";
+
+#[tokio::test]
+async fn stopped_work_agent_is_named_after_two_minutes_and_during_the_deletion() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (hub, name) = (&stage.hub, "controller-stopped");
+    hub.declare_managed_cluster(CLUSTER).await?;
+    set_availability(hub, CLUSTER, "True").await?;
+    let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}).to_string();
+    let settings: [(&str, &[&str]); 1] = [("clusters", &[CLUSTER])];
+    let app = App::start_on(hub, name, &settings, &[("a.json", &config_map)], false).await?;
+    let reason = format!("waiting for the agent of managed cluster {CLUSTER} to apply it, for more than 2 minutes");
+    let message = format!("{CLUSTER}: {reason}");
+    let is_reported = async || {
+        let now = hub.get(&app.application()).await.ok()??;
+        (messages(&now, OVERDUE) == [&*message]).then_some(now)
+    };
+    let application = wait::eventually("it is overdue", 2 * wait::DEADLINE, is_reported).await?;
+    assert!(messages(&application, UNREACHABLE).is_empty(), "{application:#}");
+    wait_for_event(hub, &application, ("Warning", "ManifestWorkOverdue"), 1, &reason).await?;
+    let (code, stdout, _) = status::printed(hub.kubeconfig_path(), &[name])?;
+    let line = format!("{name} waits: {message}: check that klusterlet-work-agent runs there, and read its log");
+    assert!(code == Some(1) && stdout.lines().any(|it| it == line), "{stdout}");
+
+    // The agent adds this finalizer, and removes it when it has removed the objects.
+    let work = ObjectRef::manifest_work(CLUSTER, name);
+    let finalizers = |all: Value| json!({"metadata": {"finalizers": all}});
+    let of_agent = json!(["cluster.open-cluster-management.io/manifest-work-cleanup"]);
+    hub.patch(&work, &finalizers(of_agent)).await?;
+    hub.delete(&app.application()).await?;
+    let is_deleting = |app: &Value| messages(app, INFO) == ["deleting: 1 work left on 1 cluster"];
+    hub.wait_for(&app.application(), is_deleting).await?;
+    hub.patch(&work, &finalizers(Value::Null)).await?;
+    hub.wait_gone(&app.application()).await
+}
+
+#[tokio::test]
+async fn object_of_two_applications_is_named_on_both() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (hub, names) = (&stage.hub, ["controller-one", "controller-other"]);
+    stage.cluster1.create_namespace(names[0]).await?;
+    let config_map = |version: &str| {
+        let metadata = json!({"name": "shared", "namespace": names[0]});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"of": version}}).to_string()
+    };
+    let one = App::start(stage, names[0], &[], &[("a.json", &config_map("one"))]).await?;
+    hub.wait_for(&one.work(), is_applied).await?;
+    let other = App::start(stage, names[1], &[], &[("a.json", &config_map("other"))]).await?;
+    for (app, another) in [(&one, names[1]), (&other, names[0])] {
+        let message = format!(
+            "cluster1: ConfigMap {}/shared is also delivered by Application argocd/{another}: remove it from one of them",
+            names[0]
+        );
+        let is_named = |app: &Value| messages(app, SHARED) == [&*message];
+        hub.wait_for(&app.application(), is_named)
+            .await
+            .context(message.clone())?;
+    }
+    other.end().await?;
+    hub.wait_for(&one.application(), |app| messages(app, SHARED).is_empty())
+        .await?;
+    one.end().await
+}
