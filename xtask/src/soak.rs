@@ -25,11 +25,11 @@ pub(crate) fn run(minutes: Option<&str>) -> Result<()> {
         }
         let seed = first + round * HISTORIES;
         step(&format!(
-            "TEST_SEEDS={seed}..{} cargo test -p controller --lib random_events",
+            "TEST_SEEDS={seed}..{} cargo test --profile soak -p controller --lib random_events",
             seed + HISTORIES
         ))?;
         step(&format!(
-            "PROPTEST_CASES={CASES} PROPTEST_RNG_SEED={seed} cargo test --workspace --lib -- --skip random_events"
+            "PROPTEST_CASES={CASES} PROPTEST_RNG_SEED={seed} cargo test --profile soak --workspace --lib -- --skip random_events"
         ))?;
         let passed = round + 1;
         eprintln!(

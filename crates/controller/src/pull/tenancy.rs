@@ -247,6 +247,11 @@ mod tests {
             (json!([{"server": "https://eu1-control-plane", "namespace": "*"}]), true),
             (json!([{"name": "eu1", "namespace": "other"}]), false),
             (json!([{"name": "eu2", "namespace": "*"}]), false),
+            // A destination of others denies nothing.
+            (
+                json!([{"name": "eu2", "namespace": "*"}, {"name": "eu1", "namespace": "*"}]),
+                true,
+            ),
             // The Application's own destination does not apply to the hub.
             (
                 json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]),
