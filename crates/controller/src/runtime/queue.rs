@@ -22,7 +22,9 @@ const MIN_TOTAL_REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 const BACKOFF: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(300)];
 /// The minimum interval between two retries of objects that fail for the same cause.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
-/// The interval between the retries of these objects after one of them was written.
+/// The time after which these objects are retried at the latest once one of them was written: others may still fail.
+const RELEASE_DELAY: Duration = Duration::from_secs(30);
+/// The interval between these retries.
 const RELEASE_INTERVAL: Duration = Duration::from_millis(5);
 /// The time after which an object that cannot be reconciled no longer holds up the refreshes of others.
 const REFRESH_TURN: Duration = Duration::from_secs(1);
@@ -486,7 +488,7 @@ impl Queue {
 
     /// Retries all objects that failed for a cause, one after the other: a write of one of them succeeded.
     fn release(&mut self, cause: Cause, now: Instant) {
-        let mut at = later(now, DEBOUNCE);
+        let mut at = later(now, RELEASE_DELAY);
         for object_ref in self.by_cause.remove(&cause).unwrap_or_default() {
             let Some(entry) = self.entries.get_mut(&object_ref) else {
                 continue;
@@ -884,7 +886,7 @@ mod tests {
             }
         };
         queue.done(&due, &WRITTEN, now, 0.0);
-        let all = queue.overdue(now + Duration::from_secs(120));
+        let all = queue.overdue(now + Duration::from_secs(180));
         assert_eq!(all.len() + 1, OBJECTS as usize, "one success is enough");
     }
 
