@@ -39,7 +39,10 @@ fn sections(text: &str) -> Vec<(String, Promises, Vec<String>)> {
                 promises.extend(entries.map(|(item, tests)| (item.to_owned(), tests.to_owned())));
                 comment = None;
             }
-            (Some(names), line) => *names += &format!("{line}\n"),
+            (Some(names), line) => {
+                names.push_str(line);
+                names.push('\n');
+            }
             (None, _) if !is_code => items.extend(bold(line)),
             (None, _) => {}
         }

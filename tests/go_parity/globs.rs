@@ -8,7 +8,7 @@ use ocm::glob::Glob;
 use serde_json::{Value, json};
 
 /// A small generator of random numbers (xorshift), so that every run uses the same inputs.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     fn below(&mut self, limit: usize) -> usize {
@@ -18,7 +18,7 @@ impl Random {
         usize::try_from(self.0 % limit as u64).expect("a number below the limit")
     }
 
-    fn text(&mut self, pieces: &[&str], longest: usize) -> String {
+    pub(crate) fn text(&mut self, pieces: &[&str], longest: usize) -> String {
         (0..self.below(longest + 1))
             .map(|_| pieces[self.below(pieces.len())])
             .collect()

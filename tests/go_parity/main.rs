@@ -22,3 +22,4 @@ mod oracle;
 mod output;
 mod real_files;
 mod stack;
+mod variables;

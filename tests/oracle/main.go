@@ -6,6 +6,7 @@
 //	yaml  a file's bytes                 -> {"documents": [...], "error": null | "..."}
 //	cmp   the output of a plugin         -> the same, after both of Argo CD's passes
 //	glob  {"pattern": ..., "paths": [..]} -> {"error": null | "...", "matches": [...]}
+//	expand  {"NAME": "value", "": text} -> the text, with variables as Argo CD replaces them
 package main
 
 import (
@@ -38,12 +39,13 @@ type answer struct {
 
 func main() {
 	commands := map[string]func([]byte) any{
-		"yaml": func(input []byte) any { return readFile(input) },
-		"cmp":  func(input []byte) any { return readPluginOutput(input) },
-		"glob": func(input []byte) any { return matchPaths(input) },
+		"yaml":   func(input []byte) any { return readFile(input) },
+		"cmp":    func(input []byte) any { return readPluginOutput(input) },
+		"glob":   func(input []byte) any { return matchPaths(input) },
+		"expand": func(input []byte) any { return expand(input) },
 	}
 	if len(os.Args) != 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: oracle yaml|cmp|glob")
+		fmt.Fprintln(os.Stderr, "usage: oracle yaml|cmp|glob|expand")
 		os.Exit(2)
 	}
 	if err := serve(commands[os.Args[1]]); err != nil {
@@ -199,4 +201,18 @@ func matchPaths(input []byte) (result matches) {
 		result.Matches = append(result.Matches, pattern.Match(path))
 	}
 	return result
+}
+
+// expand replaces variables in a text as Argo CD does in parameters and paths of value files.
+func expand(input []byte) string {
+	variables := map[string]string{}
+	if err := json.Unmarshal(input, &variables); err != nil {
+		return err.Error()
+	}
+	return os.Expand(variables[""], func(name string) string {
+		if name == "$" {
+			return "$"
+		}
+		return variables[name]
+	})
 }

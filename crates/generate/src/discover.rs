@@ -154,6 +154,16 @@ enum FileAction {
 fn consider(entry: &DirEntry, folder: &Path, source_path: &str, selection: &Selection) -> FileAction {
     let kind = entry.file_type();
     let base = entry.file_name().to_string_lossy();
+    if let Some(tool) = tool_of(&base).filter(|_| entry.depth() > 1 && !kind.is_dir()) {
+        let name = relative(entry.path(), folder);
+        let inside = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+        if selection.selects(&name) {
+            return FileAction::Reject(format!(
+                "{name}: {tool} does not render a sub-folder, so its files would be delivered as they are: deliver {inside} with an \
+                 Application of its own, or exclude {inside}/*"
+            ));
+        }
+    }
     let Some((_, extension)) = base.rsplit_once('.') else {
         return FileAction::Skip;
     };
@@ -188,6 +198,15 @@ fn consider(entry: &DirEntry, folder: &Path, source_path: &str, selection: &Sele
         path: entry.path().to_owned(),
         name,
     })
+}
+
+/// Returns the tool that a file of this name is for.
+fn tool_of(name: &str) -> Option<&'static str> {
+    match name {
+        "kustomization.yaml" | "kustomization.yml" | "Kustomization" => Some("kustomize"),
+        "Chart.yaml" => Some("helm"),
+        _ => None,
+    }
 }
 
 /// The target of a symbolic link.

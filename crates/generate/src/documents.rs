@@ -1,6 +1,7 @@
 //! Parses the objects of one file as Argo CD does: selects the documents that are manifests, and flattens lists.
 
 use super::identity;
+use super::likely_mistakes::{LikelyMistake, likely_mistakes};
 use super::object::{Fault, Object, Source};
 use super::schema::{self, FieldValidation};
 use manifest::value::{Map, Value};
@@ -48,7 +49,8 @@ pub fn objects(file: ManifestText<'_>, validation: FieldValidation) -> Result<Do
     {
         reading.json();
     } else {
-        reading.yaml();
+        let manifests = reading.yaml();
+        reading.warn_of_likely_mistakes(manifests);
     }
     reading.done()
 }
@@ -121,7 +123,8 @@ impl<'a> DocumentReader<'a> {
         }
     }
 
-    fn yaml(&mut self) {
+    /// Returns the number of manifests.
+    fn yaml(&mut self) -> usize {
         let text = self.file.text;
         let mut manifests = 0;
         for document in yaml::documents(text) {
@@ -143,8 +146,24 @@ impl<'a> DocumentReader<'a> {
                     if !(is_no_manifest && self.may_be_no_manifest) {
                         self.refuse(source, &why);
                     }
-                    return;
+                    return manifests;
                 }
+            }
+        }
+        manifests
+    }
+
+    fn warn_of_likely_mistakes(&mut self, manifests: usize) {
+        let is_refused = manifests == 0 && !self.problems.is_empty();
+        if self.validation == FieldValidation::Ignore || is_refused {
+            return;
+        }
+        for LikelyMistake { line, message } in likely_mistakes(self.file.text, manifests) {
+            let notice = format!("{}:{line}: {message}", self.file.name);
+            if self.validation == FieldValidation::Strict {
+                self.problems.push(notice);
+            } else {
+                self.read.notices.push(notice);
             }
         }
     }

@@ -25,6 +25,7 @@ pub mod feedback_watch;
 pub mod health_rules;
 pub mod hooks;
 mod identity;
+mod likely_mistakes;
 pub mod load;
 pub mod manifest_configs;
 pub mod manifestwork;

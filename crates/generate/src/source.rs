@@ -278,6 +278,10 @@ impl<'s, 't> Plan<'s, 't> {
                 Err(line) => problems.push(format!("overlays: {line}")),
             }
         }
+        if let Read::Folder { .. } = shared {
+            let kinds = plan.reads.iter().chain([&shared]).filter_map(Read::kind);
+            problems.extend(source.unused_setting(&kinds.collect::<Vec<_>>()));
+        }
         Problems::or(problems, plan)
     }
 
@@ -336,26 +340,34 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
     }
 }
 
+impl Source {
+    /// Returns the problem of a setting that applies to none of these types of folders: the shared one and the overlays.
+    fn unused_setting(&self, kinds: &[Kind]) -> Option<String> {
+        if let (Some(given), false) = (&self.for_plain_manifests, kinds.contains(&Kind::Directory)) {
+            return Some(format!(
+                "{given}: it applies only to plain manifests, and this folder is rendered: leave it out, or set source to directory"
+            ));
+        }
+        let given = self.helm.given.as_ref().filter(|_| !kinds.contains(&Kind::Helm))?;
+        Some(format!(
+            "{given}: it applies only to charts, and the folder has no Chart.yaml in its root: leave it out, or name the chart's folder"
+        ))
+    }
+}
+
 impl Read<'_> {
+    fn kind(&self) -> Option<Kind> {
+        match self {
+            Self::StandardInput => None,
+            Self::Folder { kind, .. } => Some(*kind),
+        }
+    }
+
     fn manifests(&self, source: &Source) -> Result<Manifests, Problems> {
         let (folder, kind, below, values) = match (self, &source.input) {
             (Self::Folder { kind, below, values }, Input::Folder(folder)) => (folder, *kind, *below, *values),
             _ => return standard_input(source),
         };
-        if kind != Kind::Directory
-            && let Some(given) = &source.for_plain_manifests
-        {
-            return Err(Problems::one(format!(
-                "{given}: it applies only to plain manifests, and this folder is rendered: leave it out, or set source to directory"
-            )));
-        }
-        if kind != Kind::Helm
-            && let Some(given) = &source.helm.given
-        {
-            return Err(Problems::one(format!(
-                "{given}: it applies only to charts, and the folder has no Chart.yaml in its root: leave it out, or name the chart's folder"
-            )));
-        }
         match kind {
             Kind::Directory => directory(folder, below, source),
             Kind::Kustomize => kustomize::render(folder, below, source),
@@ -365,9 +377,12 @@ impl Read<'_> {
 }
 
 fn directory(folder: &Path, below: &str, source: &Source) -> Result<Manifests, Problems> {
-    // An overlay belongs to its clusters alone, so it is excluded from the shared part, whether or not the target has these
-    // clusters.
-    let overlays = source.overlays.values().filter(|_| below.is_empty());
+    // An overlay belongs to its clusters alone, so it is excluded from the shared part and from an overlay around it, whether or not
+    // the target has these clusters.
+    let overlays = source
+        .overlays
+        .values()
+        .filter(|path| Path::new(path) != Path::new(below));
     let selection = Selection {
         leave_out: overlays.map(|path| folder.join(path)).collect(),
         ..source.selection.clone()
@@ -445,4 +460,65 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
         );
     }
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Arguments;
+    use std::fs;
+
+    /// Returns the problem of the settings of an Application for clusters `a` and `b`, in a folder with these files.
+    fn problem(files: &[&str], parameters: &str) -> Option<String> {
+        let scratch = tempfile::TempDir::new().expect("a scratch folder");
+        for file in files {
+            let path = scratch.path().join(file);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, "").expect("a file");
+        }
+        let clusters = r#"{"name": "clusters", "array": ["a", "b"]}"#;
+        let env = [
+            ("ARGOCD_APP_NAME", "shop"),
+            ("ARGOCD_APP_PARAMETERS", &format!("[{clusters}, {parameters}]")),
+        ];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let args = Arguments {
+            folder: Some(scratch.path().to_owned()),
+            ..Arguments::default()
+        };
+        let settings = Settings::resolve(args, &env).expect("valid settings");
+        let plan = Plan::new(&settings.source, &settings.target);
+        plan.err().map(|problems| problems.to_string())
+    }
+
+    #[test]
+    fn a_setting_may_apply_to_the_folder_or_to_an_overlay() {
+        let overlay = r#"{"name": "overlays", "map": {"a": "eu"}}"#;
+        let exclude = r#"{"name": "exclude", "string": "x.yaml"}"#;
+        let values = r#"{"name": "helm-parameters", "map": {"x": "y"}}"#;
+        for (files, parameters, expected) in [
+            (&["Chart.yaml", "eu/a.yaml"][..], values, None),
+            (&["Chart.yaml", "eu/a.yaml"], exclude, None),
+            (&["web.yaml", "eu/kustomization.yaml"], exclude, None),
+            (&["web.yaml", "eu/Chart.yaml"], values, None),
+            (
+                &["Chart.yaml", "eu/kustomization.yaml"],
+                exclude,
+                Some("this folder is rendered"),
+            ),
+            (
+                &["web.yaml", "eu/kustomization.yaml"],
+                values,
+                Some("applies only to charts"),
+            ),
+        ] {
+            let problem = problem(files, &format!("{overlay}, {parameters}"));
+            let found = problem.as_deref().unwrap_or_default();
+            assert_eq!(problem.is_some(), expected.is_some(), "{files:?} {parameters}: {found}");
+            assert!(
+                found.contains(expected.unwrap_or_default()),
+                "{files:?} {parameters}: {found}"
+            );
+        }
+    }
 }

@@ -1,0 +1,136 @@
+//! Finds parts of a file that are probably not delivered as they are meant. kubectl and Argo CD say nothing about them.
+
+use memchr::memmem::Finder;
+use std::sync::LazyLock;
+
+/// A probable mistake.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct LikelyMistake {
+    /// The line, from 1.
+    pub(super) line: usize,
+    /// The description, and what to do.
+    pub(super) message: &'static str,
+}
+
+const GLUED: &str = "the line ends with ---, which does not end a document, so the next object replaces this one: put --- on a line of \
+                     its own";
+const NOT_SEPARATED: &str = "a second object begins without --- above it, and replaces the first: add ---";
+const TEMPLATE: &str =
+    "it is a template of a chart, but delivered as it is: name the chart's folder as the source, or exclude the file";
+const NO_TEMPLATE: &str =
+    "it is a template of a chart, so it is not delivered: name the chart's folder as the source, or exclude the file";
+const ENCRYPTED: &str = "it is encrypted by SOPS, and delivered as it is: deliver a SealedSecret or an ExternalSecret instead, or exclude \
+                         the file";
+const NOT_AN_OBJECT: &str = "it looks like an object, but has no apiVersion, kind and metadata, so it is not delivered: correct it, or \
+                             exclude the file";
+
+/// The objects that only templates of charts have.
+const OF_CHARTS: [&str; 4] = [".Values.", ".Release.", ".Chart.", ".Capabilities."];
+
+/// Returns the probable mistakes in the text of a file, from which this number of manifests was read.
+pub(super) fn likely_mistakes(text: &str, manifests: usize) -> Vec<LikelyMistake> {
+    static API_VERSION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\napiVersion:"));
+    static ACTION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("{{"));
+    static SOPS: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\nsops:"));
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut add = |at: usize, message| {
+        let line = memchr::memchr_iter(b'\n', &bytes[..at]).count() + 1;
+        found.push(LikelyMistake { line, message });
+    };
+    let of_charts = |&at: &usize| {
+        let end = text[at..].find("}}").map_or(text.len(), |end| at + end);
+        OF_CHARTS.iter().any(|name| text[at..end].contains(name))
+    };
+    if let Some(at) = ACTION.find_iter(bytes).find(of_charts) {
+        add(at, if manifests == 0 { NO_TEMPLATE } else { TEMPLATE });
+    } else if manifests == 0 {
+        let marks = ["apiVersion:", "kind:", "metadata:"];
+        let starts_line = |mark: &&&str| text.lines().any(|line| line.starts_with(**mark));
+        if marks.iter().filter(starts_line).count() > 1 {
+            add(0, NOT_AN_OBJECT);
+        }
+    }
+    if manifests > 0 {
+        for at in API_VERSION.find_iter(bytes) {
+            let document = text[..at].rfind("\n---").map_or(0, |start| start + 1);
+            let before = &text[document..at];
+            let has_another = before.starts_with("apiVersion:") || before.contains("\napiVersion:");
+            if has_another {
+                let last = before.trim_end();
+                let message = if last.ends_with("---") { GLUED } else { NOT_SEPARATED };
+                add(
+                    if message == GLUED {
+                        document + last.len() - 1
+                    } else {
+                        at + 1
+                    },
+                    message,
+                );
+            }
+        }
+        if let Some(at) = SOPS.find(bytes).filter(|&at| text[..at].contains("ENC[")) {
+            add(at + 1, ENCRYPTED);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
+
+    fn mistakes(text: &str, objects: usize) -> Vec<(usize, &'static str)> {
+        let found = likely_mistakes(text, objects).into_iter();
+        found.map(|mistake| (mistake.line, mistake.message)).collect()
+    }
+
+    #[test]
+    fn finds_objects_that_replace_others() {
+        let good = CONFIG_MAP.repeat(2).replacen("name: a\n", "name: a\n---\n", 1);
+        assert_eq!(mistakes(&good, 2), []);
+        let glued = good.replacen("name: a\n---\n", "name: a---\n", 1);
+        assert_eq!(mistakes(&glued, 1), [(4, GLUED)]);
+        assert_eq!(mistakes(&format!("---\n{glued}"), 1), [(5, GLUED)]);
+        assert_eq!(mistakes(&CONFIG_MAP.repeat(2), 1), [(5, NOT_SEPARATED)]);
+        let text_of_an_object = format!("{CONFIG_MAP}data:\n  a: |\n    apiVersion: v1\n    kind: x---\n");
+        assert_eq!(mistakes(&text_of_an_object, 1), []);
+    }
+
+    #[test]
+    fn finds_templates_of_charts_only() {
+        let template = format!("{CONFIG_MAP}data:\n  a: {{{{ .Values.a }}}}\n");
+        assert_eq!(mistakes(&template, 0), [(6, NO_TEMPLATE)]);
+        assert_eq!(
+            mistakes(&template.replace("{{", "\"{{").replace("}}", "}}\""), 1),
+            [(6, TEMPLATE)]
+        );
+        for other in ["{{ $labels.pod }}", "{{inputs.parameters.a}}", "{{ .name }} .Values.a"] {
+            assert_eq!(mistakes(&template.replace("{{ .Values.a }}", other), 1), []);
+        }
+    }
+
+    #[test]
+    fn finds_encrypted_objects() {
+        let encrypted = format!("{CONFIG_MAP}data:\n  a: ENC[AES256_GCM,data:x]\nsops:\n  mac: x\n");
+        assert_eq!(mistakes(&encrypted, 1), [(7, ENCRYPTED)]);
+        assert_eq!(mistakes(&encrypted.replace("ENC[", "["), 1), []);
+    }
+
+    #[test]
+    fn finds_text_that_was_meant_as_an_object() {
+        assert_eq!(
+            mistakes("apiVersion: v1\nkind: Pod\nmetadat:\n  name: a\n", 0),
+            [(1, NOT_AN_OBJECT)]
+        );
+        for other in [
+            "kind: Deployment\nreplicas: 1\n",
+            "apiVersion: v2\nname: web\n",
+            "a:\n  kind: x\n  metadata: {}\n",
+        ] {
+            assert_eq!(mistakes(other, 0), []);
+        }
+    }
+}
