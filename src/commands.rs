@@ -239,6 +239,9 @@ fn settings(args: GenerateArgs, env: &Env) -> Result<Settings, Problems> {
 }
 
 fn generated(settings: &Settings) -> Result<Generated<'_>, Problems> {
+    if let Some(bytes) = settings.memory {
+        confine::limit_own_memory(bytes);
+    }
     let generated = progress::shown("generating works", || generate(settings))?;
     for notice in &generated.notices {
         say(&format!("warning: {}\n", one_line(notice)));

@@ -34,6 +34,7 @@ pub mod completion;
 pub mod diagnosis;
 pub mod diff;
 pub mod doctor;
+pub mod download;
 mod embedded;
 pub mod fetch;
 pub mod install;

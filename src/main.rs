@@ -4,13 +4,18 @@ use argocd_ocm_cmp::cli::Cli;
 use argocd_ocm_cmp::commands;
 use argocd_ocm_cmp::commands::Exit;
 use argocd_ocm_cmp::completion;
-use generate::confine;
+use argocd_ocm_cmp::download;
+use generate::{confine, fetched};
 use manifest::yaml;
 use std::process::ExitCode;
 use std::{process, thread};
 
 fn main() -> ExitCode {
-    if let Some(code) = confine::supervise(std::env::args_os()) {
+    if let Some(code) = confine::supervise(std::env::args_os())
+        .or_else(|| fetched::stand_in(std::env::args_os(), std::env::vars_os()))
+        .or_else(|| download::run(std::env::args_os()))
+        .or_else(|| confine::generate_in_second_process(std::env::args_os()))
+    {
         return code;
     }
     completion::complete_if_called();

@@ -1,25 +1,29 @@
 //! Tests of hostile input in a repository or an Application against the real kustomize and Helm.
 //!
-//! Each case tries to read a file outside of the repository, the environment or the folder of another process, or to fetch an
-//! address. The program must print one error that names the input and no works, and send no request. The table in
-//! docs/security.md lists the same inputs.
+//! Each case tries to read a file outside of the repository, a credential, the environment or the folder of another process, or to
+//! fetch an address. It may be rendered or refused: but nothing of these may be reached, under any isolation, whether or not other
+//! addresses are allowed.
 //!
 //! If the tools cannot be built, the tests fail and name what is missing.
 
 #![allow(clippy::too_many_lines, reason = "the functions are tables")]
 
+use crate::confinement::is_available;
 use crate::program::program;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{ErrorKind, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 use tempfile::TempDir;
 use testbed::Parts;
+use walkdir::WalkDir;
 
 /// The content outside of the repository, which must not appear anywhere.
 const CANARY: &str = "canary-4711";
@@ -36,7 +40,7 @@ struct Case {
     environment: Vec<(&'static str, String)>,
     /// The name of the checkout folder; `None` for the default.
     checkout: Option<&'static str>,
-    /// The text that the error has to name, or that the works have to contain.
+    /// The text that the error has to name, or that the works have to contain; only a hint in other cases.
     expected: String,
 }
 
@@ -144,6 +148,17 @@ impl HostileEnvironment {
         );
         write("Chart.yaml", CHART.to_owned());
         write("schema.json", format!("{{\"const\": \"{CANARY}\"}}"));
+        let home = scratch.path().join("home");
+        for file in [
+            ".git-credentials",
+            ".netrc",
+            ".config/helm/repositories.yaml",
+            ".ssh/id_rsa",
+        ] {
+            let file = home.join(file);
+            fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+            fs::write(file, format!("leak: {CANARY}\n")).expect("a file");
+        }
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.set_nonblocking(true).expect("a socket");
         let other = Command::new("sleep")
@@ -171,6 +186,11 @@ impl HostileEnvironment {
     }
 
     fn run(&self, case: &Case, tools: &Path) -> Output {
+        self.run_under("all", None, case, tools)
+    }
+
+    /// Runs a case under an isolation; `remotes` are the allowed addresses, unless the case has others.
+    fn run_under(&self, isolation: &str, remotes: Option<&str>, case: &Case, tools: &Path) -> Output {
         let repository = self.scratch.path().join(case.checkout.unwrap_or("repository"));
         drop(fs::remove_dir_all(&repository));
         fs::create_dir_all(repository.join("app")).expect("a folder");
@@ -204,7 +224,6 @@ impl HostileEnvironment {
             })
             .collect();
         let home = self.scratch.path().join("home");
-        fs::create_dir_all(&home).expect("a folder");
         let mut command = program(&repository.join("app"));
         command
             .arg("generate")
@@ -218,11 +237,22 @@ impl HostileEnvironment {
                 "PATH",
                 std::env::join_paths([tools, Path::new("/usr/bin"), Path::new("/bin")]).expect("folders"),
             )
-            .env("HOME", home);
+            .env("HOME", home)
+            .env("ARGOCD_OCM_CMP_TOOL_ISOLATION", isolation);
+        if let Some(remotes) = remotes {
+            command.env("ARGOCD_OCM_CMP_REMOTE_BASES", self.filled(remotes));
+        }
         for (name, value) in &case.environment {
             command.env(name, self.filled(value));
         }
         command.output().expect("the program runs")
+    }
+
+    /// Returns the names of the files outside of the repository.
+    fn outside(&self) -> BTreeSet<PathBuf> {
+        let outside = ["outside", "home"].map(|folder| self.scratch.path().join(folder));
+        let files = outside.iter().flat_map(WalkDir::new).flatten();
+        files.map(walkdir::DirEntry::into_path).collect()
     }
 
     /// Returns true if the server has received a request since the last call.
@@ -842,53 +872,84 @@ fn tools() -> Option<std::path::PathBuf> {
     testbed::available().then(|| Parts::ensure().expect("the tools can be built").tools().to_owned())
 }
 
-#[test]
-fn rejects_hostile_sources_without_requests_or_output() {
-    let Some(tools) = tools() else { return };
+/// Runs all cases under an isolation, and returns a line for each that reaches something.
+fn cases_that_reach_something(isolation: &str, remotes: Option<&str>, cases: &[Case], tools: &Path) -> Vec<String> {
     let environment = HostileEnvironment::new();
-    let mut through = Vec::new();
-    let cases: Vec<Case> = [helm_cases(), chart_cases(), kustomization_cases()]
-        .into_iter()
-        .flatten()
-        .collect();
-    for case in &cases {
-        let output = environment.run(case, &tools);
+    let outside = environment.outside();
+    let mut lines = Vec::new();
+    for case in cases {
+        let output = environment.run_under(isolation, remotes, case, tools);
         let stderr = String::from_utf8_lossy(&output.stderr);
+        let is_refused = output.status.code() == Some(1);
         let problems = [
             (environment.received_a_request(), "a request was sent"),
-            (output.status.code() == Some(0), "it succeeded"),
-            (!output.stdout.is_empty(), "works were printed"),
             (format!("{output:?}").contains(CANARY), "the secret was printed"),
+            (environment.outside() != outside, "a file was written"),
+            (!is_refused && !output.status.success(), "it crashed"),
+            (is_refused && !output.stdout.is_empty(), "works were printed"),
             (
-                !stderr.lines().all(|line| line.starts_with("error: ")),
+                is_refused && !stderr.lines().all(|line| line.starts_with("error: ")),
                 "an error has several lines",
             ),
-            (
-                !(1..=2).contains(&stderr.lines().count()),
-                "more than errors was printed",
-            ),
-            (!stderr.contains(&case.expected), "the error does not name the input"),
-            (
-                stderr.contains("kustomize build") || stderr.contains("helm template:"),
-                "the tool was started",
-            ),
+            (stderr.lines().any(|line| line.len() > 9_000), "a line has no limit"),
         ];
         let problems: Vec<&str> = problems
             .into_iter()
             .filter_map(|(is_true, what)| is_true.then_some(what))
             .collect();
         if !problems.is_empty() {
-            through.push(format!("{}: {}\n  {}", case.name, problems.join(", "), stderr.trim()));
+            let what = problems.join(", ");
+            lines.push(format!(
+                "{isolation}, {remotes:?}, {}: {what}\n  {}",
+                case.name,
+                stderr.trim()
+            ));
         }
     }
-    assert!(
-        through.is_empty(),
-        "{} of {} hostile inputs:\n{}",
-        through.len(),
-        cases.len(),
-        through.join("\n")
-    );
+    lines
+}
+
+#[test]
+fn hostile_sources_reach_nothing_under_any_isolation() {
+    let Some(tools) = tools() else { return };
+    let cases: Vec<Case> = [helm_cases(), chart_cases(), kustomization_cases()]
+        .into_iter()
+        .flatten()
+        .collect();
     assert!(cases.len() > 600, "{} hostile inputs", cases.len());
+    let modes: Vec<_> = ["all", "namespaces", "landlock"]
+        .into_iter()
+        .filter(|isolation| is_available(isolation))
+        .flat_map(|isolation| [(isolation, None), (isolation, Some("{url}/platform/"))])
+        .collect();
+    assert!(!modes.is_empty(), "the kernel confines no tool");
+    let lines: Vec<String> = thread::scope(|scope| {
+        let (cases, tools) = (&cases, &tools);
+        let started: Vec<_> = modes
+            .iter()
+            .map(|&(isolation, remotes)| {
+                scope.spawn(move || cases_that_reach_something(isolation, remotes, cases, tools))
+            })
+            .collect();
+        let ended = started
+            .into_iter()
+            .map(|thread| thread.join().expect("the thread ends"));
+        ended.flatten().collect()
+    });
+    assert!(lines.is_empty(), "{} cases:\n{}", lines.len(), lines.join("\n"));
+}
+
+#[test]
+fn refuses_hostile_settings_before_helm_starts() {
+    let Some(tools) = tools() else { return };
+    let environment = HostileEnvironment::new();
+    for case in helm_cases() {
+        let output = environment.run(&case, &tools);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{}: {stderr}", case.name);
+        assert!(stderr.contains(&case.expected), "{}: {stderr}", case.name);
+        assert!(!stderr.contains("helm template:"), "{}: {stderr}", case.name);
+    }
 }
 
 /// Returns common valid sources, which must still work.
@@ -1054,34 +1115,13 @@ fn ordinary_sources_still_render() {
 }
 
 #[test]
-fn fetches_allowed_addresses_only() {
+fn application_cannot_allow_addresses() {
     let Some(tools) = tools() else { return };
     let environment = HostileEnvironment::new();
-    let listener = environment.listener.try_clone().expect("a socket");
-    listener.set_nonblocking(false).expect("a socket");
-    let answer = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("a connection");
-        let mut request = [0; 4096];
-        let read = stream.read(&mut request).expect("a request");
-        let body = CONFIG_MAP.replace("a: b", "a: of-a-server");
-        write!(
-            stream,
-            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            body.len()
-        )
-        .expect("an answer");
-        String::from_utf8_lossy(&request[..read]).into_owned()
-    });
-    let case = kustomization("allowed", "resources: ['{url}/platform/web.yaml']\n")
-        .environment("ARGOCD_OCM_CMP_REMOTE_BASES", "https://example.com/, {url}/platform/");
-    let output = environment.run(&case, &tools);
-    let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(printed.contains("of-a-server"), "{output:?}");
-    assert!(answer.join().expect("an answer").starts_with("GET /platform/web.yaml "));
-    // An Application cannot set options that are reserved for the administrator.
     for name in ["ARGOCD_ENV_OCM_REMOTE_BASES", "ARGOCD_ENV_REMOTE_BASES"] {
         let case = kustomization("not allowed", "resources: ['{url}/platform/web.yaml']\n")
             .environment(name, "{url}/platform/");
         assert_eq!(environment.run(&case, &tools).status.code(), Some(1), "{name}");
+        assert!(!environment.received_a_request(), "{name}");
     }
 }

@@ -12,6 +12,7 @@ mod chart_values;
 mod confinement;
 mod diff;
 mod doctor;
+mod fetching;
 mod gitopscluster;
 mod hostile_sources;
 mod install;

@@ -7,14 +7,18 @@
 //! - Resource limits bound memory, file size, processor time, open files and, if they count for this tool alone, processes.
 //! - User, mount, PID, IPC and network namespaces: the tool sees only the files that it may use, no `/proc`, and no network
 //!   unless it is allowed.
-//! - Landlock: the same rules for files and TCP connections, and no signals or abstract sockets to outside processes.
+//! - Landlock: the same rules for files, and no signals or abstract sockets to outside processes.
+//! - A seccomp filter: no sockets unless the network is allowed.
 //!
-//! The kernel or a seccomp profile may refuse namespaces or Landlock. Each is used if available, and the tool runs without the
-//! other. [`Confinement::probe`] reports which are in force.
+//! The kernel or a seccomp profile may refuse namespaces or Landlock. Each is used if available. If files or the network remain
+//! within reach, the supervisor does not start the tool, unless the administrator accepts that ([`Isolation::None`]).
 
 mod files;
 mod limits;
 mod namespaces;
+mod own_memory;
+mod slots;
+mod sockets;
 mod supervisor;
 
 use nix::fcntl::{Flock, FlockArg};
@@ -32,7 +36,9 @@ use std::process::{Child, Command};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-pub use limits::Limits;
+pub use limits::{Limits, limit_own_memory};
+pub use own_memory::generate_in_second_process;
+pub use slots::{Slot, TOOLS_AT_A_TIME};
 pub use supervisor::supervise;
 
 /// The first argument of the program as a supervisor. It is an internal command, not part of the command line.
@@ -48,7 +54,7 @@ pub enum Isolation {
     Landlock,
     /// Namespaces only.
     Namespaces,
-    /// Neither.
+    /// Neither: the tool reaches the files and processes of this user. It still gets no sockets, unless the network is allowed.
     None,
 }
 
@@ -112,16 +118,16 @@ pub struct Confinement {
 pub struct ActiveIsolation {
     /// The reason why user, mount, PID, IPC and network namespaces are missing.
     pub namespaces: Option<Missing>,
-    /// The reason why Landlock rules for files are missing.
-    pub landlock_files: Option<Missing>,
-    /// The reason why Landlock rules for TCP are missing.
-    pub landlock_network: Option<Missing>,
+    /// The reason why Landlock rules are missing.
+    pub landlock: Option<Missing>,
+    /// The reason why the filter against sockets is missing.
+    pub sockets: Option<Missing>,
 }
 
-/// The start of the log line about an unconfined tool. `doctor` searches for it.
-pub const UNCONFINED: &str = "helm and kustomize are not confined and can reach ";
+/// The start of the message about a tool that cannot be confined. `doctor` searches for it in the log.
+pub const UNCONFINED: &str = "helm and kustomize cannot be confined here, and could reach ";
 
-/// Returns what an unconfined tool can reach, according to the last such line in a log. The log may quote the line.
+/// Returns what a tool could reach without confinement, according to the last such line in a log. The log may quote the line.
 #[must_use]
 pub fn reached_in_log(log: &str) -> Option<&str> {
     let (_, rest) = log.rsplit_once(UNCONFINED)?;
@@ -310,8 +316,8 @@ impl Display for ActiveIsolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (isolation, missing) in [
             ("namespaces (files, processes, network)", &self.namespaces),
-            ("Landlock (files)", &self.landlock_files),
-            ("Landlock (TCP connections)", &self.landlock_network),
+            ("Landlock (files)", &self.landlock),
+            ("seccomp (sockets)", &self.sockets),
         ] {
             match missing {
                 None => writeln!(f, "{isolation}: in force")?,
@@ -326,17 +332,16 @@ impl ActiveIsolation {
     /// Returns true if the tool cannot access other processes or files outside its confinement.
     #[must_use]
     pub fn confines_files(&self) -> bool {
-        self.namespaces.is_none() || self.landlock_files.is_none()
+        self.namespaces.is_none() || self.landlock.is_none()
     }
 
-    /// Returns true if the tool cannot open TCP connections.
+    /// Returns true if the tool has no network.
     #[must_use]
     pub fn confines_network(&self) -> bool {
-        self.namespaces.is_none() || self.landlock_network.is_none()
+        self.namespaces.is_none() || self.sockets.is_none()
     }
 
-    /// Returns the log line about missing isolation, which begins with [`UNCONFINED`]. `network` is true if the tool may use the
-    /// network.
+    /// Returns the reason to refuse a tool, which begins with [`UNCONFINED`]. `network` is true if the tool may use the network.
     #[must_use]
     pub fn missing_isolation(&self, network: bool) -> Option<String> {
         let reached = match (self.confines_files(), self.confines_network() || network) {
@@ -346,7 +351,8 @@ impl ActiveIsolation {
             (false, false) => "files and processes of others and the network",
         };
         Some(format!(
-            "{UNCONFINED}{reached}: see why with `argocd-ocm-cmp confinement` in the same container"
+            "{UNCONFINED}{reached}: run this where the kernel has Landlock or user namespaces (`argocd-ocm-cmp confinement` prints what \
+             is missing), or set ARGOCD_OCM_CMP_TOOL_ISOLATION=none to trust all sources as Argo CD does"
         ))
     }
 }
@@ -392,45 +398,42 @@ mod tests {
     fn landlock_or_namespaces_confine_files_and_network() {
         let missing = || Some("no".to_owned());
         let only_namespaces = ActiveIsolation {
-            landlock_files: missing(),
-            landlock_network: missing(),
+            landlock: missing(),
+            sockets: missing(),
             ..ActiveIsolation::default()
         };
         assert!(only_namespaces.confines_files() && only_namespaces.confines_network());
         assert_eq!(only_namespaces.missing_isolation(false), None);
-        let old_landlock = ActiveIsolation {
+        let only_landlock = ActiveIsolation {
             namespaces: missing(),
-            landlock_network: missing(),
+            sockets: missing(),
             ..ActiveIsolation::default()
         };
-        assert!(old_landlock.confines_files() && !old_landlock.confines_network());
-        assert_eq!(old_landlock.missing_isolation(true), None, "it may use the network");
-        let warning = old_landlock
+        assert!(only_landlock.confines_files() && !only_landlock.confines_network());
+        assert_eq!(only_landlock.missing_isolation(true), None, "it may use the network");
+        let warning = only_landlock
             .missing_isolation(false)
             .expect("it must not use the network");
         assert!(
-            warning.starts_with(UNCONFINED) && warning.contains("can reach the network: see"),
+            warning.starts_with(UNCONFINED) && warning.contains("could reach the network: run"),
             "{warning}"
         );
         let neither = ActiveIsolation {
-            landlock_files: missing(),
-            ..old_landlock.clone()
+            landlock: missing(),
+            ..only_landlock.clone()
         };
         let warning = neither.missing_isolation(true).expect("files are within reach");
         assert!(
-            warning.contains("can reach files and processes of others: see"),
+            warning.contains("could reach files and processes of others: run"),
             "{warning}"
         );
         // The format in which argocd-cmp-server logs it.
-        let log =
-            format!("level=info msg=\"Plugin command successful\" stderr=\"warning: {warning}\\n\"\nlevel=info\n");
+        let log = format!(
+            "level=error msg=\"Plugin command failed\" error=\"exit status 1: error: {warning}\\n\"\nlevel=info\n"
+        );
         assert_eq!(reached_in_log(&log), Some("files and processes of others"));
         assert_eq!(reached_in_log("level=info\n"), None);
-        assert!(
-            old_landlock
-                .to_string()
-                .contains("Landlock (TCP connections): missing: no\n")
-        );
+        assert!(only_landlock.to_string().contains("seccomp (sockets): missing: no\n"));
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod discover;
 pub mod documents;
 pub mod env;
 pub mod feedback_watch;
+pub mod fetched;
 pub mod health_rules;
 pub mod hooks;
 mod identity;

@@ -178,6 +178,8 @@ pub struct Settings {
     pub max_clusters: Option<u64>,
     /// The maximum number of bytes of the objects in all ManifestWorks together; `None` for no limit.
     pub max_output: Option<u64>,
+    /// The maximum number of bytes of memory of this process; `None` for no limit.
+    pub memory: Option<u64>,
     /// The maximum number of bytes of a ManifestWork, as OCM's webhook counts them; `None` for no limit.
     pub manifest_limit: Option<u64>,
 }
@@ -237,6 +239,7 @@ impl Settings {
         let work_size = sources.limit(&table::WORK_SIZE);
         let max_clusters = sources.limit(&table::MAX_CLUSTERS);
         let max_output = sources.limit(&table::MAX_OUTPUT);
+        let memory = sources.limit(&table::MEMORY);
         let policy = sources.any_text(&table::POLICY).map(PathBuf::from);
         if policy.is_none()
             && let Some(origin) = sources.set_but_empty(&table::POLICY)
@@ -279,6 +282,7 @@ impl Settings {
                 application: env.get("ARGOCD_APP_NAME").cloned(),
                 max_clusters,
                 max_output,
+                memory,
                 manifest_limit,
                 work_size,
             },

@@ -5,9 +5,8 @@
 //! sub-folder to render instead of the folder; or a sub-folder of plain manifests that replace or extend those of the folder.
 
 mod bounds;
-mod chart;
+mod fetch;
 mod helm;
-mod kustomization;
 mod kustomize;
 mod pipes;
 mod redact;
@@ -15,6 +14,7 @@ mod remote;
 mod strvals;
 mod tool;
 
+use super::confine::TOOLS_AT_A_TIME;
 use super::discover::{self, Selection};
 use super::documents::Documents;
 use super::load;
@@ -118,7 +118,7 @@ pub struct Source {
     pub helm: HelmSettings,
     /// The options of `kustomize build`.
     pub kustomize_options: Vec<String>,
-    /// The addresses that kustomize and Helm may fetch from.
+    /// The addresses that may be fetched before kustomize and Helm start.
     pub remotes: Remotes,
     /// The settings for running the tools that render manifests.
     pub tools: Tools,
@@ -421,15 +421,14 @@ fn rendered(texts: Vec<(String, &[u8])>, size: usize, source: &Source) -> Result
     })
 }
 
-/// The maximum number of sources read concurrently: each may use the memory limit of a tool.
-const AT_A_TIME: usize = 4;
-
 /// Returns the number of sources to read concurrently, out of `count`. Counting the cores reads cgroup files, so a single source
 /// skips it.
 fn concurrency(count: usize) -> usize {
     match count {
         0 | 1 => 1,
-        _ => thread::available_parallelism().map_or(1, usize::from).min(AT_A_TIME),
+        _ => thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(TOOLS_AT_A_TIME),
     }
 }
 

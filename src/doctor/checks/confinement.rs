@@ -14,7 +14,7 @@ pub(super) static CHECK: Check = Check {
 
 static UNCONFINED: Message = Message::warning(
     "confinement-missing",
-    "helm and kustomize in {pods} are not confined and can reach {reached}",
+    "charts and kustomizations are refused in {pods}, because the kernel does not confine helm and kustomize, which could reach {reached}",
     "see the reason with `kubectl exec` of `argocd-ocm-cmp confinement` in container argocd-ocm-cmp, and run these Pods where the kernel \
      has Landlock or user namespaces",
 );

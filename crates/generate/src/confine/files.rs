@@ -1,8 +1,8 @@
-//! Landlock: kernel rules for the files and the network of a process, without any privilege.
+//! Landlock: kernel rules for the files of a process, without any privilege.
 
 use super::{AllowedPaths, Missing};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, Ruleset,
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use std::path::PathBuf;
@@ -10,44 +10,26 @@ use std::path::PathBuf;
 /// The newest rules covered by the tests. Rules unknown to the kernel are skipped.
 const RULES: ABI = ABI::V6;
 
-/// The first version with rules for TCP.
-const NETWORK_RULES: ABI = ABI::V4;
-
-/// Restricts this process and its children to `allowed_paths`; without `network` they cannot connect or listen by TCP. They
-/// cannot use signals or abstract sockets of other processes. Returns the reasons why rules for files and for TCP are missing.
-pub(super) fn restrict(allowed_paths: &AllowedPaths, network: bool) -> (Option<Missing>, Option<Missing>) {
-    let status = match rules(allowed_paths, network).and_then(RulesetCreated::restrict_self) {
+/// Restricts this process and its children to `allowed_paths`. They cannot use signals or abstract sockets of other processes. Returns
+/// the reason why the rules are missing.
+pub(super) fn restrict(allowed_paths: &AllowedPaths) -> Option<Missing> {
+    let status = match rules(allowed_paths).and_then(RulesetCreated::restrict_self) {
         Ok(status) => status,
-        Err(error) => return (Some(error.to_string()), Some(error.to_string())),
+        Err(error) => return Some(error.to_string()),
     };
-    match status.landlock {
-        LandlockStatus::Available { effective_abi, .. } if status.ruleset != RulesetStatus::NotEnforced => {
-            let too_old = effective_abi < NETWORK_RULES;
-            (
-                None,
-                too_old.then(|| "rules for TCP need Linux 6.7 or newer".to_owned()),
-            )
-        }
-        status => {
-            let why = match status {
-                LandlockStatus::NotEnabled => {
-                    "the kernel has Landlock, but does not use it: add it to its parameter lsm"
-                }
-                _ => "the kernel has no Landlock, or seccomp forbids it",
-            };
-            (Some(why.to_owned()), Some(why.to_owned()))
-        }
-    }
+    let why = match status.landlock {
+        LandlockStatus::Available { .. } if status.ruleset != RulesetStatus::NotEnforced => return None,
+        LandlockStatus::NotEnabled => "the kernel has Landlock, but does not use it: add it to its parameter lsm",
+        _ => "the kernel has no Landlock, or seccomp forbids it",
+    };
+    Some(why.to_owned())
 }
 
-fn rules(allowed_paths: &AllowedPaths, network: bool) -> Result<RulesetCreated, RulesetError> {
-    let mut ruleset = Ruleset::default()
+fn rules(allowed_paths: &AllowedPaths) -> Result<RulesetCreated, RulesetError> {
+    let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(RULES))?
         .scope(Scope::from_all(RULES))?;
-    if !network {
-        ruleset = ruleset.handle_access(AccessNet::from_all(RULES))?;
-    }
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let run = AccessFs::from_read(RULES);
     let write = AccessFs::from_all(RULES) & !(AccessFs::Execute | AccessFs::IoctlDev);

@@ -10,6 +10,9 @@ const OPEN_FILES: u64 = 4096;
 /// The maximum number of processes and threads of a tool: a Go program has one thread per core, and a few more.
 const PROCESSES: u64 = 1024;
 
+/// The limited memory. It is not the address space, of which Go reserves far more than it uses.
+const MEMORY: Resource = Resource::RLIMIT_DATA;
+
 /// The resource limits of a tool, for each of its processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
@@ -24,8 +27,11 @@ pub struct Limits {
 impl Limits {
     /// Applies the limits to this process and its children. Existing lower limits are kept.
     pub(super) fn apply(&self) {
-        // RLIMIT_DATA rather than RLIMIT_AS: Go reserves far more address space than it uses memory.
-        lower(Resource::RLIMIT_DATA, self.memory);
+        // The limit of the plugin itself is not that of a tool.
+        if let Ok((_, hard)) = getrlimit(MEMORY) {
+            let _ = setrlimit(MEMORY, hard, hard);
+        }
+        lower(MEMORY, self.memory);
         lower(Resource::RLIMIT_FSIZE, self.file_size);
         lower(
             Resource::RLIMIT_CPU,
@@ -33,6 +39,13 @@ impl Limits {
         );
         lower(Resource::RLIMIT_NOFILE, Some(OPEN_FILES));
         lower(Resource::RLIMIT_CORE, Some(0));
+    }
+}
+
+/// Limits the writable memory of this process, but not that of the tools that it starts: they have [`Limits`].
+pub fn limit_own_memory(bytes: u64) {
+    if let Ok((_, hard)) = getrlimit(MEMORY) {
+        let _ = setrlimit(MEMORY, bytes.min(hard), hard);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The supervisor: this program, started again to confine itself and run a tool.
 
-use super::{ActiveIsolation, Confinement, files, namespaces, supervised};
+use super::{ActiveIsolation, Confinement, Isolation, files, namespaces, sockets, supervised};
 use nix::sys::prctl::{set_no_new_privs, set_pdeathsig};
 use nix::sys::signal::{SigSet, Signal, killpg, raise};
 use nix::unistd::{Pid, getpgrp, getppid};
@@ -47,6 +47,10 @@ fn run(confinement: &Confinement, tool: &[OsString]) -> io::Result<ExitCode> {
     let Some((program, arguments)) = tool.split_first() else {
         return Ok(ExitCode::SUCCESS);
     };
+    // The process that started the supervisor reads the reason from the report.
+    if confinement.isolation != Isolation::None && in_force.missing_isolation(confinement.network).is_some() {
+        return Ok(ExitCode::from(CANNOT_START));
+    }
     let mut child = Command::new(program).args(arguments).spawn()?;
     end_like(wait(&mut child, &awaited)?, &awaited)
 }
@@ -62,15 +66,20 @@ fn confine(confinement: &Confinement) -> io::Result<ActiveIsolation> {
     } else {
         off()
     };
-    let (landlock_files, landlock_network) = if isolation.has_landlock() {
-        files::restrict(&confinement.allowed_paths, confinement.network)
+    let landlock = if isolation.has_landlock() {
+        files::restrict(&confinement.allowed_paths)
     } else {
-        (off(), off())
+        off()
+    };
+    let sockets = if confinement.network {
+        Some("this process may use the network".to_owned())
+    } else {
+        sockets::forbid()
     };
     Ok(ActiveIsolation {
         namespaces,
-        landlock_files,
-        landlock_network,
+        landlock,
+        sockets,
     })
 }
 

@@ -240,12 +240,12 @@ pub(super) static KUSTOMIZE_OPTIONS: Setting = Setting::new("kustomize-options",
     .also(&["ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS"])
     .default("none")
     .about("Options of `kustomize build`, separated by spaces, as `kustomize.buildOptions` of `argocd-cm`");
-/// Reserved for the platform, because the tools fetch with the sidecar's network access and Git credentials.
+/// Reserved for the platform, because content is fetched with the sidecar's network access and Git credentials.
 pub(super) static REMOTE_BASES: Setting = Setting::new("remote-bases", List("URL"), "URLs that may be fetched")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_REMOTE_BASES"])
     .default("none")
-    .about("URL prefixes, separated by commas, from which kustomize and Helm may fetch bases, charts and schemas");
+    .about("URL prefixes, separated by commas, from which remote bases, files and charts may be fetched");
 /// The time limit of Argo CD for the tools it starts itself, under the same name and with the same default.
 pub(super) static EXEC_TIMEOUT: Setting = Setting::new("exec-timeout", Text("DURATION"), "Tool timeout")
     .of_the_platform()
@@ -259,12 +259,12 @@ pub(super) static TOOL_MEMORY: Setting = Setting::new("tool-memory", Text("QUANT
     .also(&["ARGOCD_OCM_CMP_TOOL_MEMORY"])
     .default("`1Gi`")
     .about("Memory limit of kustomize and helm in bytes, 0 for no limit");
-/// Turned off only if a program that the platform lets kustomize start needs access that the isolation denies.
+/// Turned off only where the kernel has no isolation, or if a program that the platform lets kustomize start needs more access.
 pub(super) static TOOL_ISOLATION: Setting = Setting::new("tool-isolation", Text("ISOLATION"), "Isolation of tools")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_TOOL_ISOLATION"])
     .default("`all`")
-    .about("Kernel isolation of kustomize and helm: `all` that is available, `landlock`, `namespaces` or `none`");
+    .about("Required isolation of kustomize and helm: `all` that is available, `landlock`, `namespaces`, or `none` to trust all sources");
 pub(super) static SOURCE_OVERRIDES: Setting = Setting::new("source-overrides", Text("MODE"), "Settings from Git")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_SOURCE_OVERRIDES"])
@@ -272,6 +272,12 @@ pub(super) static SOURCE_OVERRIDES: Setting = Setting::new("source-overrides", T
     .about(
         "Folders with a `.argocd-source.yaml` or `.argocd-source-APPLICATION.yaml`, from which Argo CD takes settings: `allow` or `refuse`",
     );
+/// Protects the sidecar from a source with very many manifests. The default is twice what the largest accepted folders need.
+pub(super) static MEMORY: Setting = Setting::new("memory", Text("QUANTITY"), "Memory")
+    .of_the_platform()
+    .also(&["ARGOCD_OCM_CMP_MEMORY"])
+    .default("`2Gi`")
+    .about("Memory limit of the plugin itself in bytes, 0 for no limit");
 /// Protects the sidecar from too many clusters. The default is more than OCM manages from one hub.
 pub(super) static MAX_CLUSTERS: Setting = Setting::new("max-clusters", Text("NUMBER"), "Cluster limit")
     .of_the_platform()
@@ -357,6 +363,7 @@ pub static SETTINGS: &[&Setting] = &[
     &TOOL_MEMORY,
     &TOOL_ISOLATION,
     &SOURCE_OVERRIDES,
+    &MEMORY,
     &MAX_CLUSTERS,
     &MAX_OUTPUT,
     &MAX_SIZE,

@@ -5,6 +5,7 @@ use manifest::problem::plain;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
+use walkdir::WalkDir;
 
 /// The repository that a source must stay within.
 #[derive(Debug)]
@@ -23,6 +24,9 @@ pub(super) enum Target {
     /// A folder.
     Folder(PathBuf),
 }
+
+/// The maximum number of bytes of a file that is read here: many times what people write.
+const TEXT_SIZE: u64 = 5 << 20;
 
 const OUTSIDE: &str = "it is outside the repository: copy it into it";
 
@@ -70,6 +74,37 @@ impl Repository {
         }
     }
 
+    /// Returns a line for each link below `folder` that leads out of the repository, where the tools cannot follow it, or to one of its
+    /// own parents, which they would follow forever.
+    pub(super) fn links_out_of(&self, folder: &Path) -> Vec<String> {
+        let links = WalkDir::new(folder).sort_by_file_name().into_iter().flatten();
+        let links = links.filter(|entry| entry.depth() > 0 && entry.path_is_symlink());
+        let mut problems = Vec::new();
+        for link in links {
+            let why = match self.follow(link.path()) {
+                Err(why) => why,
+                Ok(Target::Folder(target)) if is_parent(&target, link.path()) => {
+                    "it leads to one of its parent folders: remove the link".to_owned()
+                }
+                Ok(_) => continue,
+            };
+            let shown = link.path().strip_prefix(folder).unwrap_or(link.path());
+            problems.push(format!("{}: {why}", shown.display()));
+        }
+        problems
+    }
+
+    /// Reads a small text file; `None` if there is none.
+    ///
+    /// # Errors
+    /// Returns an error with the reason if the file is outside the repository, unreadable or too large.
+    pub(super) fn read(&self, path: &Path) -> Result<Option<String>, String> {
+        match self.follow(path)? {
+            Target::File(file) => read(&file, TEXT_SIZE).map(Some),
+            Target::Folder(_) | Target::Nothing => Ok(None),
+        }
+    }
+
     /// Checks that a missing path ends within the repository and not at a link. A target may appear before a tool reads it, such
     /// as the folder of a process in `/proc`.
     fn nothing_at(&self, path: &Path) -> Result<Target, String> {
@@ -103,11 +138,7 @@ fn is_missing(error: &io::Error) -> bool {
     )
 }
 
-/// Joins and cleans paths lexically, as Go's `filepath.Join` does: `..` removes the previous part even if that is a link.
-pub(super) fn joined(folder: &Path, name: &str) -> PathBuf {
-    cleaned(&folder.join(name.trim_start_matches('/')))
-}
-
+/// Cleans a path lexically: `..` removes the previous part even if that is a link.
 fn cleaned(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {
@@ -122,16 +153,19 @@ fn cleaned(path: &Path) -> PathBuf {
     clean
 }
 
-/// Reads a file of at most `most` bytes.
-///
-/// # Errors
-/// Returns an error with the reason if the file is unreadable or larger.
-pub(super) fn read(file: &Path, most: u64) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    match fs::File::open(file).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)) {
+/// Returns true if the folder, whose links are resolved, contains the path.
+fn is_parent(folder: &Path, path: &Path) -> bool {
+    path.parent()
+        .and_then(|parent| parent.canonicalize().ok())
+        .is_some_and(|parent| parent.starts_with(folder))
+}
+
+fn read(file: &Path, most: u64) -> Result<String, String> {
+    let mut text = String::new();
+    match fs::File::open(file).and_then(|file| file.take(most + 1).read_to_string(&mut text)) {
         Err(error) => Err(format!("it cannot be read: {}", plain(&error))),
-        Ok(_) if bytes.len() as u64 > most => Err(format!("it is larger than {} MiB: make it smaller", most >> 20)),
-        Ok(_) => Ok(bytes),
+        Ok(_) if text.len() as u64 > most => Err(format!("it is larger than {} MiB: make it smaller", most >> 20)),
+        Ok(_) => Ok(text),
     }
 }
 
@@ -150,7 +184,7 @@ pub(super) fn check_for_helm(name: &str) -> Result<(), String> {
 
 /// Returns the character, in words, that is special to Helm in a file name. Helm separates files by commas, interprets quotes and
 /// escapes in lists of files, and braces in values.
-pub(super) fn unfit_for_helm(name: &str) -> Option<&'static str> {
+fn unfit_for_helm(name: &str) -> Option<&'static str> {
     name.chars().find_map(|char| match char {
         ',' => Some("a comma"),
         '\\' => Some("a backslash"),
@@ -186,7 +220,7 @@ mod tests {
         symlink("outside", shop.join("outside-too")).expect("a link");
         symlink("/proc/self/none", shop.join("nowhere")).expect("a link");
         symlink("loop", shop.join("loop")).expect("a link");
-        let follow = |name: &str| repository.follow(&joined(&shop, name));
+        let follow = |name: &str| repository.follow(&cleaned(&shop.join(name)));
         let shared = repository.root().join("shared.yaml");
         for name in ["../../shared.yaml", "inside", "inside-too", "none/../inside"] {
             assert_eq!(follow(name), Ok(Target::File(shared.clone())), "{name}");
@@ -206,6 +240,25 @@ mod tests {
         ] {
             assert!(follow(name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn names_links_that_no_tool_can_follow() {
+        let (_scratch, repository) = repository();
+        let shop = repository.root().join("apps/shop");
+        fs::create_dir(shop.join("files")).expect("a folder");
+        symlink("../../shared.yaml", shop.join("inside")).expect("a link");
+        symlink("../../../../secret.yaml", shop.join("files/outside")).expect("a link");
+        symlink("..", shop.join("files/up")).expect("a link");
+        symlink("nothing", shop.join("none")).expect("a link");
+        assert_eq!(
+            repository.links_out_of(&shop),
+            [
+                "files/outside: it is outside the repository: copy it into it",
+                "files/up: it leads to one of its parent folders: remove the link",
+                "none: its target does not exist: correct or remove the link",
+            ]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Renders a chart as Argo CD does: with `helm template`, including its CRDs, under the Application's name.
 
 use super::bounds::{Repository, Target, check_for_helm};
-use super::chart::Check;
+use super::fetch;
 use super::remote::is_url;
 use super::tool::{ToolAccess, ToolError};
 use super::{Manifests, Source, rendered, strvals};
@@ -55,16 +55,18 @@ pub(super) fn render(
         chart: &chart,
         repository: &repository,
     };
-    let check = Check {
-        repository: &repository,
-        remotes: &source.remotes,
-        schemas: !source.helm.flags.contains(&SKIP_SCHEMA_VALIDATION),
-    };
-    Problems::or(check.problems(&chart), ())?;
+    Problems::or(repository.links_out_of(&chart), ())?;
     let arguments = arguments(&source.helm, &files, of_cluster)?;
     let values = source.helm.values.as_deref();
-    let needs = ToolAccess::of_helm(repository.root(), &source.remotes);
-    let written = source.tools.run("helm", arguments, &chart, values, &needs)?;
+    let access = ToolAccess::helm(repository.root());
+    let render = || source.tools.run("helm", &arguments, &chart, values, &access);
+    let written = match render()? {
+        Err(error) if !source.remotes.is_empty() && !missing_dependencies(&error).is_empty() => {
+            fetch::dependencies(&chart, &missing_dependencies(&error), &repository, source)?;
+            render()?
+        }
+        written => written,
+    };
     let written = written.map_err(|error| Problems::one(error_message(&error)))?;
     let mut manifests = rendered(by_template(&written.manifests), written.manifests.len(), source)?;
     manifests.notices.extend(written.notices("helm template"));
@@ -184,7 +186,7 @@ impl Files<'_> {
 }
 
 /// Returns true if Helm accepts the name of a release: mirrors Helm's rule.
-pub(super) fn is_release_name(name: &str) -> bool {
+fn is_release_name(name: &str) -> bool {
     let is_letter_or_digit = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     name.len() <= 53
         && name.split('.').all(|part| {
@@ -196,7 +198,7 @@ pub(super) fn is_release_name(name: &str) -> bool {
 }
 
 /// Returns true if the text is a single argument without special meaning, such as a version.
-pub(super) fn is_word(text: &str) -> bool {
+fn is_word(text: &str) -> bool {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "._-+/".contains(char);
     text.starts_with(|char: char| char.is_ascii_alphanumeric()) && text.chars().all(is_plain)
 }
@@ -208,13 +210,21 @@ pub(super) fn plain_version(version: &str) -> &str {
     version.split(['-', '+']).next().unwrap_or(version)
 }
 
+/// The text before the names of missing dependencies in helm's error message.
+const MISSING: &str = "missing in charts/ directory: ";
+
+/// Returns the names of the missing dependencies.
+fn missing_dependencies(error: &ToolError) -> Vec<&str> {
+    let names = error.line.split_once(MISSING).map(|(_, names)| names.split(", "));
+    names.into_iter().flatten().map(str::trim).collect()
+}
+
 /// Returns helm's error message, with a remedy if known.
-fn error_message(ToolError(error_output): &ToolError) -> String {
-    let dependencies = error_output.split_once("missing in charts/ directory: ");
-    if let Some((_, names)) = dependencies {
+fn error_message(ToolError { line: error_output, .. }: &ToolError) -> String {
+    if let Some((_, names)) = error_output.split_once(MISSING) {
         return format!(
-            "Chart.yaml: dependencies are missing in charts/: {names}: Helm has no network access here: run 'helm dependency update', and \
-             commit charts/"
+            "Chart.yaml: dependencies are missing in charts/: {names}: run 'helm dependency update', and commit charts/, or ask the \
+             administrator to allow their repositories in ARGOCD_OCM_CMP_REMOTE_BASES"
         );
     }
     // Helm reads the values from its standard input.

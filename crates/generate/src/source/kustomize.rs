@@ -1,9 +1,10 @@
 //! Renders a kustomization as Argo CD does: with `kustomize build`.
 
 use super::bounds::Repository;
+use super::fetch::{Fetched, REQUESTS};
 use super::helm::plain_version;
-use super::tool::{ToolAccess, ToolError};
-use super::{Manifests, Source, kustomization, rendered};
+use super::tool::ToolAccess;
+use super::{Manifests, Source, rendered};
 use manifest::problem::Problems;
 use std::path::Path;
 
@@ -13,20 +14,26 @@ pub(super) const FILES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", 
 /// Renders the kustomization at `below` in `folder` with `kustomize build`.
 ///
 /// # Errors
-/// Returns an error if the kustomization leads out of the repository, or with the message of kustomize.
+/// Returns an error if the kustomization needs an address that is not allowed, or with the message of kustomize.
 pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Manifests, Problems> {
     let repository = Repository::of(folder, &source.path);
     let folder = &folder.join(below);
-    Problems::or(kustomization::problems(folder, &repository, &source.remotes), ())?;
     let mut arguments = vec!["build", "."];
     arguments.extend(source.kustomize_options.iter().map(String::as_str));
     let version = source.helm.kube_version.as_deref().map(plain_version);
     if let Some(version) = version.filter(|_| arguments.contains(&"--enable-helm")) {
         arguments.extend(["--helm-kube-version", version]);
     }
-    let needs = ToolAccess::of_kustomize(repository.root(), &source.remotes, &source.kustomize_options);
-    let written = source.tools.run("kustomize", arguments, folder, None, &needs)?;
-    let written = written.map_err(|ToolError(line)| Problems::one(format!("kustomize build: {}", shown(&line))))?;
+    let mut fetched = Fetched::new()?;
+    let mut attempts = 0;
+    let written = loop {
+        let access = ToolAccess::kustomize(repository.root(), &source.remotes, &source.kustomize_options, &fetched);
+        match source.tools.run("kustomize", &arguments, folder, None, &access)? {
+            Ok(written) => break written,
+            Err(error) if attempts < REQUESTS && fetched.provide(&error, source)? => attempts += 1,
+            Err(error) => return Err(Problems::one(format!("kustomize build: {}", shown(&error.line)))),
+        }
+    };
     let texts = vec![("kustomize build".to_owned(), &*written.manifests)];
     let mut manifests = rendered(texts, written.manifests.len(), source)?;
     manifests.notices.extend(written.notices("kustomize build"));

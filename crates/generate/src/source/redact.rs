@@ -59,19 +59,7 @@ const PUBLIC_KEYS: [&str; 14] = [
 ];
 
 /// Words of the messages of both tools. A value that is one of them is not recognized.
-const VOCABULARY: &str = "\
-    add alias all allow and anchor any apply array at bad base64 be bool boolean boundary build builtin but by call calling can cannot \
-    character chart charts clusterip config configmap configuration configuring container content context contents converting copy could \
-    create data decoding default define delete deployment did directory doc document does duplicate empty enabled end error evaluate \
-    evaluating event exec executing execution expected fail failed failure false field fields file files find float64 for found from \
-    function generator go gotpl helm hidden http https id illegal illegally in include info ingress input int int64 integer interface into \
-    invalid is json key keys kind kustomization kustomize label length line lines list literal loadbalancer loading local lstat map \
-    mapping match matches maximum metadata minimum missing must name namespace nil no node nodeport none not null number object of off on \
-    one only opaque option or pairs parse parsing patch path pattern pod pointer port ports precondition property range reading \
-    referenced release remove replace repeats required resource resources root scalar schema secret secrets selector sequence service set \
-    source sources spec specifications start stream string struct tag target template templates test text the there this time to token \
-    transformer true type unable unexpected unique unknown unmarshal unmarshaling url use user validation value values version volume \
-    want warning web with wrong yaml yes";
+const VOCABULARY: &str = include_str!("tool_words.txt");
 
 /// The functions of templates whose literal arguments are messages or names of templates.
 const PUBLIC_FUNCTIONS: [&str; 6] = ["block", "define", "fail", "include", "required", "template"];

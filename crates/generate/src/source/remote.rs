@@ -1,8 +1,8 @@
-//! Network addresses: the names that kustomize or Helm treat as one, and the addresses that the administrator allows.
+//! Network addresses that the administrator allows.
 
 use std::str::FromStr;
 
-/// The addresses that kustomize and Helm may fetch; none by default.
+/// The addresses that may be fetched for a source; none by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remotes(Vec<Remote>);
 
@@ -126,48 +126,6 @@ pub(super) fn is_url(name: &str) -> bool {
             .any(|it| strip_ignoring_case(name, it).is_some())
 }
 
-/// The prefixes of short addresses in any version of kustomize.
-const SHORT: [&str; 6] = [
-    "git::",
-    "gh:",
-    "github.com/",
-    "github.com:",
-    "bitbucket.org/",
-    "gitlab.com/",
-];
-
-/// Returns true if any version of kustomize could fetch a base of this name from the network: a URL, or a short form for Git
-/// servers.
-pub(super) fn is_remote_base(name: &str) -> bool {
-    let trimmed = name.trim();
-    is_url(trimmed) || has_user(trimmed) || SHORT.iter().any(|it| strip_ignoring_case(trimmed, it).is_some())
-}
-
-/// Returns true if a text begins like an address, whatever follows: kustomize treats a text that is not YAML as an address.
-pub(super) fn starts_as_remote(text: &str) -> bool {
-    let text = text.trim();
-    let scheme = text.split_once(':').filter(|(_, rest)| rest.starts_with("//"));
-    let is_scheme = |scheme: &str| {
-        scheme
-            .chars()
-            .all(|char| char.is_ascii_alphanumeric() || "+-.".contains(char))
-    };
-    let has_user = text.split_once('@').is_some_and(|(user, _)| {
-        !user.is_empty() && user.chars().all(|char| char.is_ascii_alphanumeric() || char == '-')
-    });
-    let short = ["http:", "https:"].iter().chain(&SHORT);
-    scheme.is_some_and(|(scheme, _)| is_scheme(scheme))
-        || has_user
-        || short.into_iter().any(|it| strip_ignoring_case(text, it).is_some())
-}
-
-/// Returns true if the first part of a path looks like a host name.
-pub(super) fn begins_with_a_server(name: &str) -> bool {
-    name.split_once(['/', ':'])
-        .is_some_and(|(host, _)| host.trim_matches('.').contains('.'))
-        || name.contains("?ref=")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,33 +194,5 @@ mod tests {
             "github.com/argoproj/".parse(),
             Ok(Remote("https://github.com/argoproj/".to_owned()))
         );
-    }
-
-    #[test]
-    fn recognizes_every_form_of_remote_address() {
-        for name in [
-            "https://example.com/x",
-            "HTTP:example.com",
-            "s3://bucket/key",
-            "git::ssh://git@example.com/x",
-            "git@example.com:x/y",
-            "user@example.com/x/y",
-            "github.com/org/repo?ref=v1",
-            "GitHub.com:org/repo",
-            " https://example.com",
-        ] {
-            assert!(is_remote_base(name), "{name}");
-        }
-        for name in [
-            "../base",
-            "web.yaml",
-            "./github.com/org/repo",
-            "crd@v1.yaml",
-            "https",
-            "v1.2/base",
-        ] {
-            assert!(!is_remote_base(name), "{name}");
-        }
-        assert!(begins_with_a_server("git.example.com/org/repo") && !begins_with_a_server("../base"));
     }
 }

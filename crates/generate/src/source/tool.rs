@@ -1,11 +1,13 @@
 //! Runs a rendering tool from the PATH, with a minimal environment and limits on time and output. Its error messages become one
 //! line that is the same on every run.
 
+use super::fetch::Fetched;
 use super::pipes::{Pipe, read_all};
 use super::redact::{self, Inputs};
 use super::remote::Remotes;
-use crate::confine::{AllowedPaths, Confinement, Isolation, Limits, Scratch, kill_group};
+use crate::confine::{AllowedPaths, Confinement, Isolation, Limits, Scratch, Slot, kill_group};
 use crate::env::Env;
+use crate::fetched::{DOWNLOAD, FOLDER, Request};
 use manifest::problem::{Problems, plain};
 use std::env;
 use std::ffi::OsStr;
@@ -34,24 +36,24 @@ pub struct Tools {
     pub max_size: Option<u64>,
 }
 
-/// Returns true if tools inherit the environment variable: those to find programs, and to reach a Git server if a kustomization
-/// has a remote base. No others, because kustomize writes variables into ConfigMaps if a folder asks for it.
-fn is_given(name: &str) -> bool {
-    let upper = name.to_ascii_uppercase();
+/// Returns true if a rendering tool inherits the environment variable. kustomize writes variables into ConfigMaps if a folder asks
+/// for it.
+fn is_given_to_render(name: &str) -> bool {
     matches!(
-        upper.as_str(),
-        "PATH"
-            | "HOME"
-            | "TMPDIR"
-            | "LANG"
-            | "HTTP_PROXY"
-            | "HTTPS_PROXY"
-            | "NO_PROXY"
-            | "SSL_CERT_FILE"
-            | "SSL_CERT_DIR"
-            | "GOGC"
-            | "GOMEMLIMIT"
-    ) || upper.starts_with("GIT_")
+        name.to_ascii_uppercase().as_str(),
+        "PATH" | "LANG" | "GOGC" | "GOMEMLIMIT"
+    )
+}
+
+/// Returns true if a program that fetches inherits the environment variable: also those to reach a server.
+fn is_given_to_fetch(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    is_given_to_render(name)
+        || matches!(
+            upper.as_str(),
+            "HOME" | "TMPDIR" | "HTTP_PROXY" | "HTTPS_PROXY" | "NO_PROXY" | "SSL_CERT_FILE" | "SSL_CERT_DIR"
+        )
+        || upper.starts_with("GIT_")
 }
 
 /// The heap growth at which a tool collects garbage, in percent of the live heap. The tools are Go programs that run for some
@@ -80,8 +82,11 @@ const SYSTEM_PATHS: [&str; 9] = [
     "/etc/alternatives",
 ];
 
-/// The configuration that programs and libraries read, without secrets.
-const CONFIGURATION_PATHS: [&str; 16] = [
+/// The configuration that any program reads.
+const CONFIGURATION_PATHS: [&str; 2] = ["/etc/ld.so.cache", "/etc/localtime"];
+
+/// The configuration that programs read to fetch.
+const NETWORK_CONFIGURATION_PATHS: [&str; 14] = [
     "/etc/ssl",
     "/etc/pki",
     "/etc/ca-certificates",
@@ -92,9 +97,7 @@ const CONFIGURATION_PATHS: [&str; 16] = [
     "/etc/nsswitch.conf",
     "/etc/passwd",
     "/etc/group",
-    "/etc/localtime",
     "/etc/gitconfig",
-    "/etc/ld.so.cache",
     "/etc/services",
     "/etc/protocols",
     "/etc/ssh",
@@ -117,38 +120,53 @@ const HOME_PATHS: [&str; 7] = [
 /// The maximum number of bytes of a file written by a tool, such as a pack of a Git repository.
 const FILE_SIZE: u64 = 1 << 30;
 
+/// The folder of kustomize's plugins in a home directory.
+const PLUGINS: &str = ".config/kustomize";
+
 /// The access that a tool needs.
 pub(super) struct ToolAccess<'a> {
-    /// The repository, which it may read.
-    repository: &'a Path,
-    /// True if it may use the network.
-    network: bool,
-    /// True if it reads its user's settings and writes to the repository, in order to fetch with credentials or to start
-    /// programs.
-    home: bool,
+    /// The repository, or the folder for fetched content.
+    folder: &'a Path,
+    /// True if it may write into the folder.
+    writes: bool,
+    /// True if it fetches: it gets the network, and the settings and credentials of its user.
+    fetches: bool,
+    /// True if it may start programs of the folder, and of the user's plugins.
+    starts_programs: bool,
+    /// The programs that stand in for others, and the fetched content.
+    fetched: Option<&'a Fetched>,
 }
 
 impl<'a> ToolAccess<'a> {
-    /// Returns the needs of Helm, which fetches the value schemas that the administrator allows.
-    pub(super) fn of_helm(repository: &'a Path, remotes: &Remotes) -> Self {
+    /// Returns the needs of Helm.
+    pub(super) fn helm(repository: &'a Path) -> Self {
         Self {
-            repository,
-            network: !remotes.is_empty(),
-            home: false,
+            folder: repository,
+            writes: false,
+            fetches: false,
+            starts_programs: false,
+            fetched: None,
         }
     }
 
-    /// Returns the needs of kustomize, which fetches the bases and charts that the administrator allows, and starts programs of
-    /// the repository or the home directory if its options allow that.
-    pub(super) fn of_kustomize(repository: &'a Path, remotes: &Remotes, options: &[String]) -> Self {
-        let starts_programs = options
-            .iter()
-            .any(|option| option.starts_with("--enable-exec") || option.starts_with("--enable-alpha-plugins"));
-        let home = starts_programs || !remotes.is_empty();
+    /// Returns the needs of kustomize, which starts programs if its options allow that, and writes fetched charts into its folder.
+    pub(super) fn kustomize(repository: &'a Path, remotes: &Remotes, options: &[String], fetched: &'a Fetched) -> Self {
         Self {
-            repository,
-            network: home,
-            home,
+            writes: !remotes.is_empty(),
+            starts_programs: options
+                .iter()
+                .any(|option| option.starts_with("--enable-exec") || option.starts_with("--enable-alpha-plugins")),
+            fetched: Some(fetched),
+            ..Self::helm(repository)
+        }
+    }
+
+    /// Returns the needs of a program that fetches into a folder.
+    pub(super) fn fetch(folder: &'a Path) -> Self {
+        Self {
+            writes: true,
+            fetches: true,
+            ..Self::helm(folder)
         }
     }
 }
@@ -180,12 +198,22 @@ fn without_dump(error_output: &str) -> &str {
     error_output
 }
 
-/// Returns what a tool could reach because isolation is missing that the administrator has not disabled.
-fn missing_isolation(confinement: &Confinement) -> Option<String> {
+/// Returns the reason why the supervisor did not start the tool, if it could not confine it.
+fn refusal(confinement: &Confinement) -> Option<String> {
     if confinement.isolation == Isolation::None {
         return None;
     }
     confinement.reported().ok()?.missing_isolation(confinement.network)
+}
+
+/// Returns the last address in an error message that a Go program could not read: `Get "https://…": …`. The message may be quoted.
+fn unread_address(error_output: &str) -> Option<String> {
+    let is_quote = |char: char| char == '"' || char == '\\';
+    let (_, rest) = error_output
+        .rsplit_once("Get \"http")
+        .or_else(|| error_output.rsplit_once("Get \\\"http"))?;
+    let address = rest.split(is_quote).next()?;
+    Some(format!("http{address}"))
 }
 
 /// The output of a tool.
@@ -194,27 +222,31 @@ pub(super) struct ToolOutput {
     pub(super) manifests: Vec<u8>,
     /// The warnings, one line each.
     warnings: Vec<String>,
-    /// The line about missing isolation, if the kernel did not confine the tool.
-    missing_isolation: Option<String>,
 }
 
 impl ToolOutput {
     /// Returns the warnings of a successful run. `command` is the name of the tool in messages.
     pub(super) fn notices(self, command: &str) -> Vec<String> {
-        let warnings = self.warnings.iter().map(|line| format!("{command}: {line}"));
-        warnings.chain(self.missing_isolation).collect()
+        self.warnings.iter().map(|line| format!("{command}: {line}")).collect()
     }
 }
 
-/// The error message of a tool, in one line.
-pub(super) struct ToolError(pub(super) String);
+/// The failure of a tool.
+pub(super) struct ToolError {
+    /// The error message, in one line.
+    pub(super) line: String,
+    /// What it lacked, according to a program that stands in for Git or Helm.
+    pub(super) request: Option<Request>,
+    /// The address that it could not read.
+    pub(super) file: Option<String>,
+}
 
 impl Tools {
     /// Returns the variables that tools need, always with a home directory: without one, helm would search for its plugins and
     /// settings in the chart. If `GOGC` is not set, tools collect garbage later than Go's default.
     #[must_use]
     pub fn environment(env: &Env) -> Vec<(String, String)> {
-        let given = env.iter().filter(|(name, _)| is_given(name));
+        let given = env.iter().filter(|(name, _)| is_given_to_fetch(name));
         let mut env: Vec<_> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
         if !env.iter().any(|(name, home)| name == "HOME" && !home.is_empty()) {
             env.push(("HOME".to_owned(), "/".to_owned()));
@@ -232,23 +264,46 @@ impl Tools {
         arguments: impl IntoIterator<Item = S>,
         folder: &Path,
         input: Option<&str>,
-        needs: &ToolAccess<'_>,
+        access: &ToolAccess<'_>,
+    ) -> Result<Result<ToolOutput, ToolError>, Problems> {
+        self.run_program(name, &self.find(name)?, arguments, folder, input, access)
+    }
+
+    /// Returns the content of an address, which this program reads in another process; a redirect is an error with a request.
+    pub(super) fn download(&self, url: &str) -> Result<Result<Vec<u8>, ToolError>, Problems> {
+        let failed = |error: &io::Error| Problems::one(format!("{url} cannot be fetched: {}", plain(error)));
+        let program = env::current_exe().map_err(|error| failed(&error))?;
+        let (root, access) = (Path::new("/"), ToolAccess::fetch(Path::new("")));
+        let output = self.run_program("the download", &program, [DOWNLOAD, url], root, None, &access)?;
+        Ok(output.map(|output| output.manifests))
+    }
+
+    fn run_program<S: AsRef<OsStr>>(
+        &self,
+        name: &str,
+        program: &Path,
+        arguments: impl IntoIterator<Item = S>,
+        folder: &Path,
+        input: Option<&str>,
+        access: &ToolAccess<'_>,
     ) -> Result<Result<ToolOutput, ToolError>, Problems> {
         let failed =
             |what: &str, error: &io::Error| Problems::one(format!("{name} cannot be {what}: {}", plain(error)));
-        let program = self.find(name)?;
-        let scratch = Scratch::new(&env::temp_dir()).map_err(|error| {
+        let no_folder = |error: io::Error| {
             Problems::one(format!(
                 "{name} needs a temporary folder, which cannot be created in TMPDIR or /tmp: {}: mount a writable volume there",
                 plain(&error)
             ))
-        })?;
+        };
+        let parent = env::temp_dir();
+        let _slot = Slot::acquire(&parent).map_err(no_folder)?;
+        let scratch = Scratch::new(&parent).map_err(no_folder)?;
         let temporary = scratch.folder("tmp").map_err(|error| failed("started", &error))?;
         let (mut command, confinement) = match &self.launcher {
             Some(launcher) => {
                 let root = scratch.folder("root").map_err(|error| failed("started", &error))?;
-                let confinement = self.confinement(&program, needs, &temporary, root);
-                let command = confinement.command(launcher, &program);
+                let confinement = self.confinement(program, access, &temporary, root);
+                let command = confinement.command(launcher, program);
                 (command.map_err(|error| failed("started", &error))?, Some(confinement))
             }
             None => (Command::new(program), None),
@@ -259,16 +314,7 @@ impl Tools {
             .args(&arguments)
             .current_dir(folder)
             .env_clear();
-        command.envs(self.env.iter().map(|(name, value)| (name, value)));
-        command.env("TMPDIR", &temporary);
-        if self.launcher.is_some() && !needs.home {
-            command.env("HOME", &temporary);
-        }
-        if let Some(memory) = self.memory
-            && !self.env.iter().any(|(name, _)| name == "GOMEMLIMIT")
-        {
-            command.env("GOMEMLIMIT", (memory / 4 * 3).to_string());
-        }
+        self.set_environment(&mut command, access, &temporary);
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| failed("started", &error))?;
@@ -293,6 +339,9 @@ impl Tools {
         }
         let [manifests, complaints] = pipes.map(|pipe| pipe.bytes);
         let status = child.wait().map_err(|error| failed("waited for", &error))?;
+        if let Some(why) = confinement.as_ref().and_then(refusal) {
+            return Err(Problems::one(why));
+        }
         let too_large = self.max_size.is_some_and(|max| manifests.len() as u64 > max);
         let error_output = String::from_utf8_lossy(&complaints);
         if !status.success()
@@ -305,10 +354,11 @@ impl Tools {
                  --tool-memory (ARGOCD_OCM_CMP_TOOL_MEMORY in the sidecar)"
             )));
         }
+        let (request, file) = (Request::last_in(&error_output), unread_address(&error_output));
         let arguments: Vec<&OsStr> = arguments.iter().map(AsRef::as_ref).collect();
         let inputs = Inputs {
             folder,
-            repository: needs.repository,
+            repository: access.folder,
             arguments: &arguments,
             input,
         };
@@ -325,20 +375,68 @@ impl Tools {
                     .map(|line| line.replacen(WARNING, "", 1))
                     .chain(complaints)
                     .collect(),
-                missing_isolation: confinement.as_ref().and_then(missing_isolation),
             }))
-        } else if complaints.is_empty() {
-            Ok(Err(ToolError(format!("it ended with {status}"))))
         } else {
-            Ok(Err(ToolError(complaints.join(" "))))
+            let line = if complaints.is_empty() {
+                format!("it ended with {status}")
+            } else {
+                complaints.join(" ")
+            };
+            Ok(Err(ToolError { line, request, file }))
         }
     }
 
+    /// Sets the environment of a tool whose temporary folder is `temporary`.
+    fn set_environment(&self, command: &mut Command, access: &ToolAccess<'_>, temporary: &Path) {
+        let reaches_all = self.launcher.is_none() || self.reaches_all(access);
+        let given = self
+            .env
+            .iter()
+            .filter(|(name, _)| reaches_all || is_given_to_render(name));
+        command.envs(given.map(|(name, value)| (name, value)));
+        command.env("TMPDIR", temporary);
+        if !reaches_all && !access.starts_programs {
+            command.env("HOME", temporary);
+        } else if let Some(home) = self.value("HOME") {
+            command.env("HOME", home);
+        }
+        if access.fetches {
+            // It downloads the index of a chart repository there.
+            command.env("HELM_CACHE_HOME", temporary.join("helm"));
+        }
+        if let Some(fetched) = access.fetched.filter(|_| self.launcher.is_some()) {
+            let mut path = fetched.programs().into_os_string();
+            path.extend(
+                self.value("PATH")
+                    .iter()
+                    .flat_map(|path| [OsStr::new(":"), OsStr::new(path)]),
+            );
+            command.env("PATH", path).env(FOLDER, fetched.content());
+        }
+        if let Some(memory) = self.memory
+            && !self.env.iter().any(|(name, _)| name == "GOMEMLIMIT")
+        {
+            command.env("GOMEMLIMIT", (memory / 4 * 3).to_string());
+        }
+    }
+
+    /// Returns true if a tool gets the network, the environment and the home of this process: to fetch, or if the administrator lets
+    /// kustomize start programs without isolation.
+    fn reaches_all(&self, access: &ToolAccess<'_>) -> bool {
+        access.fetches || (access.starts_programs && self.isolation == Isolation::None)
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.env
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
     /// Returns the confinement of `program`: it may write to `temporary`; `root` is for the supervisor.
-    fn confinement(&self, program: &Path, needs: &ToolAccess<'_>, temporary: &Path, root: PathBuf) -> Confinement {
-        let value = |name: &str| self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+    fn confinement(&self, program: &Path, access: &ToolAccess<'_>, temporary: &Path, root: PathBuf) -> Confinement {
         let mut run: Vec<PathBuf> = SYSTEM_PATHS.iter().map(PathBuf::from).collect();
-        let folders: Vec<PathBuf> = value("PATH").iter().flat_map(env::split_paths).collect();
+        let folders: Vec<PathBuf> = self.value("PATH").into_iter().flat_map(env::split_paths).collect();
         // A folder of programs may contain links to the actual programs; kustomize starts the other two.
         let programs = folders
             .iter()
@@ -349,9 +447,9 @@ impl Tools {
         let mut read: Vec<PathBuf> = CONFIGURATION_PATHS.iter().map(PathBuf::from).collect();
         let mut write = vec![temporary.to_owned()];
         write.extend(DEVICES.iter().map(PathBuf::from));
-        let repository = needs.repository.to_owned();
-        if needs.home {
-            let home = value("HOME").map_or(Path::new("/"), Path::new);
+        let home = self.value("HOME").map_or(Path::new("/"), Path::new);
+        if access.fetches {
+            read.extend(NETWORK_CONFIGURATION_PATHS.iter().map(PathBuf::from));
             run.extend(HOME_PATHS.iter().map(|name| home.join(name)));
             let named = self
                 .env
@@ -359,11 +457,19 @@ impl Tools {
                 .filter(|(name, _)| name.starts_with("SSL_CERT_") || name.starts_with("GIT_"));
             let words = named.flat_map(|(_, value)| value.split([' ', ':', '=']));
             run.extend(words.filter(|word| word.starts_with('/')).map(PathBuf::from));
-            // It fetches charts into the folder, and starts programs of it if the platform allows that.
-            write.push(repository.clone());
-            run.push(repository);
+        }
+        if let Some(fetched) = access.fetched {
+            run.extend([fetched.programs()]);
+            run.extend(env::current_exe());
+            read.push(fetched.content());
+        }
+        if access.starts_programs {
+            run.extend([access.folder.to_owned(), home.join(PLUGINS)]);
+        }
+        if access.writes {
+            write.push(access.folder.to_owned());
         } else {
-            read.push(repository);
+            read.push(access.folder.to_owned());
         }
         for paths in [&mut read, &mut run, &mut write] {
             paths.retain(|path| path.is_absolute() && path.parent().is_some());
@@ -376,7 +482,7 @@ impl Tools {
         };
         Confinement::new(
             AllowedPaths { read, run, write },
-            needs.network,
+            self.reaches_all(access),
             limits,
             self.isolation,
             root,
@@ -498,15 +604,9 @@ mod tests {
 
     fn run(timeout: Duration, script: &str, input: Option<&str>) -> Result<Result<String, String>, String> {
         let here = Path::new(".");
-        match tools(timeout).run(
-            "sh",
-            ["-c", script],
-            here,
-            input,
-            &ToolAccess::of_helm(here, &Remotes::default()),
-        ) {
+        match tools(timeout).run("sh", ["-c", script], here, input, &ToolAccess::helm(here)) {
             Ok(Ok(written)) => Ok(Ok(String::from_utf8(written.manifests).expect("text"))),
-            Ok(Err(ToolError(line))) => Ok(Err(line)),
+            Ok(Err(error)) => Ok(Err(error.line)),
             Err(problems) => Err(problems.to_string()),
         }
     }
@@ -551,13 +651,8 @@ mod tests {
         let env = [("PATH", "/usr/bin:/bin"), ("HOME", "/home/user")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let here = Path::new(".");
-        let run = tools_with(&env.into(), LONG, None).run(
-            "sh",
-            ["-c", "echo $HOME"],
-            here,
-            None,
-            &ToolAccess::of_helm(here, &Remotes::default()),
-        );
+        let run =
+            tools_with(&env.into(), LONG, None).run("sh", ["-c", "echo $HOME"], here, None, &ToolAccess::helm(here));
         assert_eq!(
             run.ok().and_then(Result::ok).map(|it| it.manifests),
             Some(b"/home/user\n".to_vec())
@@ -580,6 +675,21 @@ mod tests {
             run(LONG, script, None),
             Ok(Err("no kustomize-/a and kustomize-helm-".to_owned()))
         );
+    }
+
+    #[test]
+    fn finds_the_last_address_in_an_error() {
+        let quoted = format!("{:?}", "Get \"https://b.example.com/b\": no");
+        for (error_output, expected) in [
+            (
+                "Get \"http://a/b\": x; Get \"https://c.example.com/d.yaml\": y",
+                Some("https://c.example.com/d.yaml"),
+            ),
+            (quoted.as_str(), Some("https://b.example.com/b")),
+            ("Get \"file:///etc\"", None),
+        ] {
+            assert_eq!(unread_address(error_output).as_deref(), expected, "{error_output}");
+        }
     }
 
     #[test]
@@ -643,13 +753,7 @@ mod tests {
     fn missing_tool_is_named() {
         let here = Path::new(".");
         let message = tools(LONG)
-            .run(
-                "kustomise",
-                [""; 0],
-                here,
-                None,
-                &ToolAccess::of_helm(here, &Remotes::default()),
-            )
+            .run("kustomise", [""; 0], here, None, &ToolAccess::helm(here))
             .err()
             .expect("none")
             .to_string();

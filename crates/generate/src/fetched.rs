@@ -1,0 +1,237 @@
+//! What a kustomization uses from the network, and the programs that stand in for Git and Helm to deliver it.
+//!
+//! kustomize renders without a network. Its first `git` and `helm` on the PATH are this program, which copies what was
+//! [requested](Request) before from a folder, or names the request and fails. The plugin then decides about the request, fetches
+//! it, and renders again. So no text of a repository has to be read twice: the requests are those of kustomize, at any depth.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// Something on the network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// A revision of a Git repository.
+    Git {
+        /// The address of the repository.
+        url: String,
+        /// The branch, tag or commit; `HEAD` for the default branch.
+        revision: String,
+    },
+    /// A chart.
+    Chart {
+        /// The address of the repository, or of the chart in a registry without its last part.
+        repository: String,
+        /// The name of the chart.
+        name: String,
+        /// The version, or a range of versions; empty for the newest.
+        version: String,
+    },
+    /// A file.
+    File {
+        /// The address of the file.
+        url: String,
+    },
+}
+
+/// The start of a request in the error output of a program, before Base64.
+const MARK: &str = "argocd-ocm-cmp-requests:";
+
+/// The names of the programs that kustomize starts to fetch.
+pub(crate) const STAND_INS: [&str; 2] = ["git", "helm"];
+
+/// The first argument of this program as the process that reads an address. It is an internal command.
+pub const DOWNLOAD: &str = "download";
+
+/// The environment variable with the folder of fetched content.
+pub(crate) const FOLDER: &str = "ARGOCD_OCM_CMP_FETCHED";
+
+impl Request {
+    /// Returns the address.
+    #[must_use]
+    pub fn address(&self) -> String {
+        match self {
+            Self::Git { url, revision } if revision == "HEAD" => url.clone(),
+            Self::Git { url, revision } => format!("{url}?ref={revision}"),
+            Self::Chart { repository, name, .. } => format!("{}/{name}", repository.trim_end_matches('/')),
+            Self::File { url } => url.clone(),
+        }
+    }
+
+    /// Returns the line that names the request in the error output of a program.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        format!("{} is not here: {MARK}{}", self.address(), URL_SAFE_NO_PAD.encode(text))
+    }
+
+    /// Returns the last request in the error output of a program.
+    pub(crate) fn last_in(error_output: &str) -> Option<Self> {
+        let (_, rest) = error_output.rsplit_once(MARK)?;
+        let is_encoded = |char: char| char.is_ascii_alphanumeric() || char == '-' || char == '_';
+        let end = rest.find(|char| !is_encoded(char)).unwrap_or(rest.len());
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(&rest[..end]).ok()?).ok()
+    }
+
+    /// Returns the folder of the content below that of all fetched content.
+    pub(crate) fn folder(&self, fetched: &Path) -> PathBuf {
+        let hash = Sha256::digest(serde_json::to_vec(self).unwrap_or_default());
+        fetched.join(URL_SAFE_NO_PAD.encode(hash))
+    }
+}
+
+/// Creates the stand-ins in a folder, as links to this program.
+pub(crate) fn create_stand_ins(folder: &Path, program: &Path) -> io::Result<()> {
+    STAND_INS
+        .iter()
+        .try_for_each(|name| symlink(program, folder.join(name)))
+}
+
+/// Acts as Git or Helm, if kustomize started this program as such; otherwise returns `None`. `environment` is that of the process.
+#[must_use]
+pub fn stand_in(
+    arguments: impl IntoIterator<Item = OsString>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Option<ExitCode> {
+    let mut arguments = arguments.into_iter();
+    let program = PathBuf::from(arguments.next()?);
+    let name = program.file_name()?.to_str().filter(|name| STAND_INS.contains(name))?;
+    let (mut fetched, mut path) = (None, OsString::new());
+    for (variable, value) in environment {
+        if variable == FOLDER {
+            fetched = Some(PathBuf::from(value));
+        } else if variable == "PATH" {
+            path = value;
+        }
+    }
+    let fetched = fetched?;
+    let arguments: Vec<OsString> = arguments.collect();
+    let words: Vec<&str> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
+    let result = match (name, words.as_slice()) {
+        ("git", ["remote", "add", "origin", url]) => fs::write(ORIGIN, url),
+        ("git", ["fetch", .., url, revision]) => fetch(url, revision, &fetched),
+        ("git", _) => Ok(()),
+        (_, ["pull", rest @ ..]) => pull(rest, &fetched),
+        _ => Err(start_helm(&arguments, &path)),
+    };
+    Some(match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "{error}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// The file in which a stand-in for Git keeps the address of a repository.
+const ORIGIN: &str = ".git-origin";
+
+/// Copies a revision of a Git repository into the current folder.
+fn fetch(url: &str, revision: &str, fetched: &Path) -> io::Result<()> {
+    let url = match url {
+        "origin" => io::read_to_string(fs::File::open(ORIGIN)?)?,
+        url => url.to_owned(),
+    };
+    let revision = revision.to_owned();
+    deliver(&Request::Git { url, revision }, fetched, Path::new("."))
+}
+
+/// Copies a chart as `helm pull --untar` does, with the arguments of kustomize.
+fn pull(arguments: &[&str], fetched: &Path) -> io::Result<()> {
+    let (mut target, mut repository, mut name, mut version) = (".", "", "", "");
+    let mut rest = arguments.iter();
+    while let Some(&argument) = rest.next() {
+        let mut value = || rest.next().copied().unwrap_or_default();
+        match argument {
+            "--untar" => {}
+            "--untardir" => target = value(),
+            "--repo" => repository = value(),
+            "--version" => version = value(),
+            flag if flag.starts_with('-') => {
+                return Err(io::Error::other(format!("{flag} of helm pull is not supported")));
+            }
+            chart => name = chart,
+        }
+    }
+    if repository.is_empty() {
+        (repository, name) = name.rsplit_once('/').unwrap_or((name, ""));
+    }
+    let request = Request::Chart {
+        repository: repository.to_owned(),
+        name: name.to_owned(),
+        version: version.to_owned(),
+    };
+    deliver(&request, fetched, Path::new(target))
+}
+
+/// Copies requested content, or fails with the request.
+fn deliver(request: &Request, fetched: &Path, target: &Path) -> io::Result<()> {
+    let folder = request.folder(fetched);
+    if !folder.is_dir() {
+        return Err(io::Error::other(request.line()));
+    }
+    copy(&folder, target)
+}
+
+/// Copies a folder with all files and links in it.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else if kind.is_symlink() {
+            symlink(fs::read_link(entry.path())?, target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Replaces this process by the next Helm on the PATH; returns only if that fails.
+fn start_helm(arguments: &[OsString], path: &OsStr) -> io::Error {
+    // The first folder is that of the stand-ins.
+    let mut programs = std::env::split_paths(path).skip(1).map(|folder| folder.join("helm"));
+    match programs.find(|program| program.is_file()) {
+        Some(helm) => Command::new(helm).args(arguments).exec(),
+        None => io::Error::other("helm is not on the PATH: install helm; in the sidecar, deploy_cmp.yaml provides it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_is_found_in_a_quoted_error() {
+        let request = Request::Git {
+            url: "https://github.com/org/repo.git".to_owned(),
+            revision: "v1".to_owned(),
+        };
+        let error_output = format!("Error: loader.New {:?}\n", format!("failed: {}\n", request.line()));
+        assert_eq!(Request::last_in(&error_output), Some(request.clone()));
+        assert_eq!(request.address(), "https://github.com/org/repo.git?ref=v1");
+        assert_eq!(Request::last_in("argocd-ocm-cmp-requests:x"), None);
+    }
+
+    #[test]
+    fn only_kustomize_starts_a_stand_in() {
+        let start = |program: &str, folder: Option<&str>| {
+            let environment = folder.map(|folder| (OsString::from(FOLDER), OsString::from(folder)));
+            stand_in([program, "init"].map(OsString::from), environment)
+        };
+        assert!(start("/tmp/bin/git", Some("/tmp/fetched")).is_some());
+        assert!(start("/usr/bin/argocd-ocm-cmp", Some("/tmp/fetched")).is_none());
+        assert!(start("git", None).is_none());
+    }
+}
