@@ -236,6 +236,14 @@ impl Fleet<'_> {
         let mut work = self.work.clone();
         work["metadata"]["name"] = json!(name);
         work["metadata"]["namespace"] = json!(cluster);
+        // No two Applications deliver the same object to a cluster.
+        for object in work["spec"]["workload"]["manifests"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+        {
+            object["metadata"]["namespace"] = json!(name);
+        }
         let id = format!("{name}:work.open-cluster-management.io/ManifestWork:{cluster}/{name}");
         work["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"] = json!(id);
         let applied = work.to_string();
@@ -249,6 +257,11 @@ impl Fleet<'_> {
         self.load
             .of_each(|at| {
                 let path = format!("{}/{}/status", works(&self.load.cluster(at)), application(at));
+                let mut status = status.clone();
+                let manifests = status["status"]["resourceStatus"]["manifests"].as_array_mut();
+                for manifest in manifests.into_iter().flatten() {
+                    manifest["resourceMeta"]["namespace"] = json!(application(at));
+                }
                 vec![request("PATCH", &path, &status)]
             })
             .await

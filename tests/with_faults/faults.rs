@@ -446,7 +446,7 @@ async fn removed_crd_blocks_nothing_and_is_watched_again_later() -> Result<()> {
         },
         "spec": {
             "placementRefs": [{"name": "all"}],
-            "manifestWorkTemplate": {"workload": {"manifests": [config_map()]}},
+            "manifestWorkTemplate": {"workload": {"manifests": [config_map("web")]}},
         },
     });
     stage.hub.create(&set).await?;

@@ -128,7 +128,7 @@ async fn works_naming_no_existing_application_are_ignored() -> anyhow::Result<()
                 "annotations": {"argocd.argoproj.io/tracking-id": mark},
                 "labels": {"work.open-cluster-management.io/manifestworkreplicaset": "no-dot"},
             },
-            "spec": {"workload": {"manifests": [config_map()]}},
+            "spec": {"workload": {"manifests": [config_map("web")]}},
         });
         stage.hub.create(&work).await?;
     }

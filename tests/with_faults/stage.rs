@@ -90,7 +90,7 @@ impl Stage {
                 "name": application,
                 "annotations": {"argocd.argoproj.io/tracking-id": tracking},
             },
-            "spec": {"workload": {"manifests": [config_map()]}},
+            "spec": {"workload": {"manifests": [config_map(application)]}},
         });
         self.hub.create(&work).await?;
         self.report_health(application, health).await
@@ -108,7 +108,7 @@ impl Stage {
             "resourceStatus": {"manifests": [{
                 "resourceMeta": {
                     "ordinal": 0, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
-                    "namespace": "shop", "name": "web",
+                    "namespace": "shop", "name": application,
                 },
                 "conditions": [
                     condition("Applied", applied),
@@ -186,8 +186,8 @@ impl Stage {
 }
 
 /// Returns the manifest of every work: OCM rejects an empty work.
-pub(crate) fn config_map() -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "web"}})
+pub(crate) fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": name}})
 }
 
 fn condition(kind: &str, (status, message): (&str, &str)) -> Value {

@@ -316,7 +316,8 @@ impl Cache {
         self.works.of(application)
     }
 
-    /// Returns the objects of a work that works of other Applications deliver to the same cluster, with these Applications.
+    /// Returns the objects of a work that works of other Applications deliver to the same cluster, with the first two of these
+    /// Applications.
     #[must_use]
     pub fn shared_objects(
         &self,

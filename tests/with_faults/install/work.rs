@@ -18,7 +18,7 @@ async fn uninstall_keeps_delivered_works() -> Result<()> {
         "apiVersion": "work.open-cluster-management.io/v1",
         "kind": "ManifestWork",
         "metadata": {"namespace": "cluster1", "name": "shop", "labels": {"app.kubernetes.io/name": "argocd-ocm-cmp"}},
-        "spec": {"workload": {"manifests": [crate::stage::config_map()]}},
+        "spec": {"workload": {"manifests": [crate::stage::config_map("web")]}},
     });
     let secret = json!({
         "apiVersion": "v1",

@@ -152,10 +152,7 @@ fn shared(by_application: &BTreeMap<ObjectRef, Vec<Box<str>>>) -> Option<String>
         0 => String::new(),
         more => format!(" and {}", count(more, "more object")),
     };
-    let others = match by_application.len().saturating_sub(1) {
-        0 => String::new(),
-        more => format!(" and {}", count(more, "more Application")),
-    };
+    let others = if by_application.len() > 1 { " and others" } else { "" };
     let verb = if objects.len() == 1 { "is" } else { "are" };
     Some(format!(
         "{object}{more} {verb} also delivered by Application {other}{others}: remove it from one of them"

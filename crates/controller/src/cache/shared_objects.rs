@@ -6,6 +6,9 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+/// The number of works with an object, itself included, that decide what a work shows.
+const SHOWN: u32 = 3;
+
 /// The number of works that deliver each object.
 #[derive(Debug, Default)]
 pub(super) struct SharedObjects {
@@ -26,7 +29,8 @@ impl SharedObjects {
         self.counts.get(&key(cluster, object)).is_some_and(|count| *count > 1)
     }
 
-    /// Counts the objects of a changed work, and returns those that another work has too, or had before.
+    /// Counts the objects of a changed work, and returns those for which the other works with them show something else now. Works
+    /// show the first two others, so a further one changes nothing, however many there are.
     pub(super) fn update(&mut self, cluster: &str, before: &[Box<str>], after: &[Box<str>]) -> Vec<Box<str>> {
         let mut concerned = Vec::new();
         for object in before.iter().filter(|it| after.binary_search(it).is_err()) {
@@ -34,7 +38,9 @@ impl SharedObjects {
             match self.counts.get_mut(&key) {
                 Some(count) if *count > 1 => {
                     *count = count.saturating_sub(1);
-                    concerned.push(object.clone());
+                    if *count < SHOWN {
+                        concerned.push(object.clone());
+                    }
                 }
                 _ => drop(self.counts.remove(&key)),
             }
@@ -42,7 +48,7 @@ impl SharedObjects {
         for object in after.iter().filter(|it| before.binary_search(it).is_err()) {
             let count = self.counts.entry(key(cluster, object)).or_default();
             *count = count.saturating_add(1);
-            if *count > 1 {
+            if *count > 1 && *count <= SHOWN {
                 concerned.push(object.clone());
             }
         }

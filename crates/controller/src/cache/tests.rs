@@ -476,3 +476,29 @@ fn heartbeats_request_nothing() {
         .map(|it| &*it.version);
     assert_eq!(version, Some("2"), "a write must name the current version");
 }
+
+#[test]
+fn object_of_many_applications_concerns_few_of_them_at_a_time() {
+    let mut cache = Cache::new("argocd")
+        .with_mappers(mappers(CONTROLLERS))
+        .with_shared_objects();
+    let mut requests = 0;
+    for number in 0..1000 {
+        let name = format!("app-{number:04}");
+        let object_ref = ObjectRef::new("eu1", &name);
+        requests += cache
+            .apply(work(&object_ref, &tracked(&name, &object_ref), &WELL))
+            .len();
+    }
+    assert!(requests <= 1010, "{requests} requests for 1,000 works");
+    let last = ObjectRef::new("eu1", "app-0999");
+    let shown = cache.shared_objects(
+        &last,
+        cache.work(WorkKind::Work, &last).expect("it is known"),
+        &ObjectRef::new("argocd", "app-0999"),
+    );
+    assert_eq!(
+        shown.keys().map(|it| &*it.name).collect::<Vec<_>>(),
+        ["app-0000", "app-0001"]
+    );
+}

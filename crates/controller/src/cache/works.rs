@@ -82,7 +82,8 @@ impl Works {
         self.shared_objects = Some(SharedObjects::default());
     }
 
-    /// Returns the objects of a work that works of other Applications deliver to the same cluster, with these Applications.
+    /// Returns the objects of a work that works of other Applications deliver to the same cluster, with the first two of these
+    /// Applications.
     pub(super) fn shared_objects(
         &self,
         object_ref: &ObjectRef,
@@ -100,6 +101,9 @@ impl Works {
             return by_application;
         }
         for (other, of_other) in self.works_on(cluster) {
+            if by_application.len() > 1 {
+                break;
+            }
             let common = objects.iter().filter(|it| of_other.objects.binary_search(it).is_ok());
             let mut common = common.map(|it| (*it).clone()).peekable();
             if other == object_ref || common.peek().is_none() {
