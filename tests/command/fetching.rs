@@ -93,23 +93,19 @@ fn answer(
     requests.lock().expect("a lock").push(target.to_owned());
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     if let Some(content) = files.get(path) {
-        return match content.starts_with(b"http") {
-            true => {
-                let target = String::from_utf8_lossy(content);
-                write!(
-                    stream,
-                    "HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-                )
-            }
-            false => {
-                let length = content.len();
-                write!(
-                    stream,
-                    "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
-                )?;
-                stream.write_all(content)
-            }
-        };
+        if content.starts_with(b"http") {
+            let target = String::from_utf8_lossy(content);
+            return write!(
+                stream,
+                "HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
+        }
+        let length = content.len();
+        write!(
+            stream,
+            "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        )?;
+        return stream.write_all(content);
     }
     let Some(path) = path.strip_prefix("/git").filter(|path| path.contains(".git/")) else {
         return write!(
