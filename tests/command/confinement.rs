@@ -284,6 +284,7 @@ fn lack_of_own_memory_is_an_error_of_one_line() {
             "--memory",
             memory,
         ]);
+        command.env("ARGOCD_APP_NAME", "shop");
         command.output().expect("the program runs")
     };
     let output = generate("80Mi");

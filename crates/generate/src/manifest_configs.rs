@@ -126,6 +126,17 @@ fn is_kept(object: &Object, options: &WorkOptions) -> bool {
     is_requested || is_crd && !options.delete_crds || order::is_namespace(object) && !options.delete_namespaces
 }
 
+/// The condition rules of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ConditionRules {
+    /// None: the entry of the kind has them.
+    Inherited,
+    /// Those of the kind.
+    OfKind,
+    /// Constant ones, because the object counts as healthy when it is applied.
+    HealthIgnored,
+}
+
 /// An entry of `manifestConfigs`.
 struct Entry<'a> {
     identifier: Value<'static>,
@@ -133,10 +144,7 @@ struct Entry<'a> {
     strategy: Strategy,
     /// True if it sets the feedback of the objects; otherwise the entry of the kind does.
     feedback: bool,
-    /// True if it sets the condition rules of the objects; otherwise the entry of the kind does.
-    rules: bool,
-    /// True if the objects count as healthy when they are applied.
-    ignores_health: bool,
+    rules: ConditionRules,
     /// True if the objects run to completion: the agent does not update them, and the ManifestWork completes with them.
     runs: bool,
     /// The content hash that identifies objects applied by this ManifestWork, if needed.
@@ -170,8 +178,13 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
                     strategy: own,
                     feedback: false,
                     // An object that is not applied again does not carry the content hash of this ManifestWork.
-                    rules: content_test.is_some() || ignores_health,
-                    ignores_health,
+                    rules: if ignores_health {
+                        ConditionRules::HealthIgnored
+                    } else if content_test.is_some() {
+                        ConditionRules::OfKind
+                    } else {
+                        ConditionRules::Inherited
+                    },
                     runs: false,
                     content_test: content_test.clone().filter(|_| own.applies()),
                     mode: Feedback::Poll,
@@ -186,8 +199,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
                 kind,
                 strategy,
                 feedback: false,
-                rules: false,
-                ignores_health: false,
+                rules: ConditionRules::Inherited,
                 runs: false,
                 content_test: None,
                 mode: Feedback::Watch,
@@ -198,8 +210,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
             kind,
             strategy,
             feedback: true,
-            rules: true,
-            ignores_health: false,
+            rules: ConditionRules::OfKind,
             runs: objects[0].placed.role == Role::Run,
             content_test: content_test.filter(|_| strategy.applies()),
             mode: if share == Share::All {
@@ -233,14 +244,14 @@ impl Entry<'_> {
     }
 
     fn has_health_rules(&self) -> bool {
-        self.rules && self.kind_health().is_some()
+        self.rules != ConditionRules::Inherited && self.kind_health().is_some()
     }
 
     /// Returns the entry; with `is_done`, its objects count as complete as soon as they are applied.
     fn value(self, options: &WorkOptions, defaults: bool, is_done: bool) -> Value<'static> {
         let mut fields = Vec::new();
         let kind_health = self.kind_health();
-        let rules = kind_health.filter(|_| self.rules && options.condition_rules);
+        let rules = kind_health.filter(|_| self.rules != ConditionRules::Inherited && options.condition_rules);
         let mut conditions: Vec<Value<'static>> = Vec::new();
         if self.runs && options.condition_rules {
             conditions.push(rule("Complete", COMPLETE.0, COMPLETE.1));
@@ -249,7 +260,7 @@ impl Entry<'_> {
             conditions.push(rule(health_rules::PROGRESSING, "false", "'it is applied'"));
         }
         for each in rules.iter().flat_map(|kind_health| &kind_health.rules) {
-            if self.ignores_health {
+            if self.rules == ConditionRules::HealthIgnored {
                 let verdict = if each.condition == health_rules::HEALTHY {
                     "true"
                 } else {

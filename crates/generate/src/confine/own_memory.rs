@@ -5,17 +5,20 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::getppid;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{self, Command, ExitCode, ExitStatus, Stdio};
 
 /// The start of the name of the second process; the id of the first follows.
 const NAME: &str = "argocd-ocm-cmp-";
 
-/// Runs `generate` in a second process, and returns its exit code. Returns `None` in that process, for other commands, and on a
-/// terminal, whose user sees why a program ends.
+/// Runs `generate` in a second process, and returns its exit code. Returns `None` in that process, for other commands, and outside of
+/// Argo CD: the user of a terminal sees why a program ends.
 #[must_use]
-pub fn generate_in_second_process(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+pub fn generate_in_second_process(
+    arguments: impl IntoIterator<Item = OsString>,
+    is_in_argo_cd: bool,
+) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter();
     let name = arguments.next()?;
     if let Some(parent) = name.to_str().and_then(|name| name.strip_prefix(NAME)) {
@@ -23,7 +26,7 @@ pub fn generate_in_second_process(arguments: impl IntoIterator<Item = OsString>)
         return if is_alive { None } else { Some(ExitCode::FAILURE) };
     }
     let arguments: Vec<OsString> = arguments.collect();
-    if arguments.first().is_none_or(|command| command != "generate") || io::stderr().is_terminal() {
+    if arguments.first().is_none_or(|command| command != "generate") || !is_in_argo_cd {
         return None;
     }
     // If the process cannot be started, this one generates.
