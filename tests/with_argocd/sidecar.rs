@@ -174,7 +174,10 @@ fn sidecars_permissions_suffice_to_render() -> Result<()> {
             assert!(works.contains(name), "{name}: {works}");
         }
     }
-    assert_eq!(files(folder.path()), before, "no file is left behind");
+    let mut after = files(folder.path());
+    // The locks that limit the tools of all processes stay.
+    after.retain(|path| !path.to_string_lossy().contains(".argocd-ocm-cmp-slots-"));
+    assert_eq!(after, before, "no file is left behind");
     Ok(())
 }
 

@@ -132,11 +132,21 @@ impl Texts {
         self.public.extend(VOCABULARY.split_whitespace().map(str::to_owned));
         let mut files = HashSet::new();
         let mut folders = vec![inputs.folder.to_owned()];
+        // The folder itself, if the repository is not known: never the root of the file system, with devices that are never read to the
+        // end.
+        let repository = inputs
+            .repository
+            .canonicalize()
+            .ok()
+            .filter(|root| root.parent().is_some());
+        let Some(repository) = repository.or_else(|| inputs.folder.canonicalize().ok()) else {
+            return Ok(());
+        };
         for argument in inputs.arguments {
             let text = argument.to_string_lossy();
             let value = text.split_once('=').map(|(_, value)| value);
             let path = inputs.folder.join(value.unwrap_or(&text));
-            if path.is_file() && is_inside(&path, inputs.repository) {
+            if path.is_file() && is_inside(&path, &repository) {
                 self.file(&path, &mut files, &mut folders)?;
             } else if let Some(value) = value {
                 self.add_lines(value, false)?;
@@ -146,7 +156,7 @@ impl Texts {
             self.text("values.yaml", input)?;
         }
         while let Some(folder) = folders.pop() {
-            if !is_inside(&folder, inputs.repository) {
+            if !is_inside(&folder, &repository) {
                 continue;
             }
             let entries = WalkDir::new(folder).into_iter();

@@ -362,8 +362,14 @@ impl Tools {
             arguments: &arguments,
             input,
         };
-        let error_output = redact::without_secrets(without_dump(&error_output), &inputs)
-            .replace(&*scratch.path().to_string_lossy(), "TMPDIR");
+        let error_output = without_dump(&error_output);
+        // A program that fetches reads no manifest, and its folder may be any.
+        let error_output = if access.fetches {
+            error_output.to_owned()
+        } else {
+            redact::without_secrets(error_output, &inputs)
+        };
+        let error_output = error_output.replace(&*scratch.path().to_string_lossy(), "TMPDIR");
         let (warnings, complaints): (Vec<_>, Vec<_>) = plain_lines(&error_output, folder)
             .into_iter()
             .partition(|line| line.starts_with(WARNING));
