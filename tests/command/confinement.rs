@@ -284,7 +284,9 @@ fn lack_of_own_memory_is_an_error_of_one_line() {
             "--memory",
             memory,
         ]);
-        command.env("ARGOCD_APP_NAME", "shop");
+        command
+            .env("ARGOCD_APP_NAME", "shop")
+            .env("ARGOCD_APP_NAMESPACE", "shop");
         command.output().expect("the program runs")
     };
     let output = generate("80Mi");
@@ -298,7 +300,8 @@ fn lack_of_own_memory_is_an_error_of_one_line() {
         "error: the plugin needs more memory than its limit: deliver fewer manifests or overlays with one Application, or ask an \
          administrator to raise --memory (ARGOCD_OCM_CMP_MEMORY in the sidecar)\n"
     );
-    assert!(generate("2Gi").status.success());
+    let output = generate("2Gi");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

@@ -91,6 +91,7 @@ fn prints_names_of_phases_and_hooks() {
     shop.part-syncfail-tell-879c345faa            eu1       SyncFail     1         276     <1%
     shop.part-postdelete-tidy-up-f55954e9a1       eu1       PostDelete   1         275     <1%
     ----- stderr -----
+    warning: Job.batch migrate: the annotation argocd.argoproj.io/hook-delete-policy: HookSucceeded has no effect: a hook stays until its content changes
     ");
 }
 
