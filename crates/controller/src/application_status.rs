@@ -46,6 +46,11 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option
     if !application.reconciled || application.pull.is_some() || !application.is_of_argo_cd(object_ref, cache.argocd()) {
         return None;
     }
+    // A write makes Argo CD look at the Application at once. If its cache does not have the hook yet that it has just created, it takes
+    // the hook for done, and leaves it behind.
+    if application.runs_deletion_hooks {
+        return None;
+    }
     let fleet = Fleet::of(cache, object_ref, application.deleting);
     let (own, others): (Vec<_>, Vec<_>) = application.conditions.iter().cloned().partition(conditions::is_own);
     let desired = conditions::of(&fleet, &own);
@@ -616,6 +621,26 @@ mod tests {
         let info = ("ManifestWorkInfo", "deleting: 1 work left on 1 cluster");
         assert_eq!(hub.conditions(), [info, ("ManifestWorkOverdueWarning", overdue)]);
         assert_eq!(hub.decide(now(), true), None, "Argo CD does not refresh it");
+    }
+
+    #[test]
+    fn deletion_with_hooks_is_left_to_argo_cd() {
+        for finalizer in [
+            "post-delete-finalizer.argocd.argoproj.io",
+            "post-delete-finalizer.argocd.argoproj.io/cleanup",
+            "pre-delete-finalizer.argocd.argoproj.io",
+        ] {
+            let mut hub = Hub::new();
+            hub.on("eu1", &BROKEN);
+            assert!(hub.decide(now(), false).is_some());
+            let text = format!(
+                r#"{{"metadata":{{"deletionTimestamp":"2026-06-01T11:00:00Z","finalizers":["{finalizer}"]}}}}"#
+            );
+            let deleting = Application::read(&text).expect("an Application");
+            hub.0
+                .apply(Change::Application(Update::Set(Hub::object_ref(), deleting)));
+            assert_eq!(hub.decide(now(), true), None, "{finalizer}");
+        }
     }
 
     #[test]

@@ -54,6 +54,7 @@ struct Metadata {
     annotations: Option<BTreeMap<String, String>>,
     labels: Option<BTreeMap<String, String>>,
     owner_references: Option<Vec<Owner>>,
+    finalizers: Option<Vec<String>>,
 }
 
 /// An owner reference.

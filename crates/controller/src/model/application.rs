@@ -7,6 +7,7 @@ use crate::pull;
 use crate::runtime::invalid_object::InvalidObject;
 use ocm::boolean::is_true;
 use ocm::object_ref::ObjectRef;
+use ocm::pull_model::DELETION_HOOKS;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct Application {
     pub served_by: Option<Box<str>>,
     /// True if the Application has a deletion timestamp.
     pub deleting: bool,
+    /// True if Argo CD runs hooks around its deletion.
+    pub runs_deletion_hooks: bool,
     /// The fields that only the basic pull model needs; none for other Applications.
     pub pull: Option<Box<pull::Application>>,
     /// The fields that the report of its ApplicationSet needs; none without an ApplicationSet.
@@ -49,6 +52,12 @@ pub struct Condition {
     /// All other fields. Later versions of Argo CD may add some, and we must not drop them.
     #[serde(flatten)]
     pub more: serde_json::Map<String, Value>,
+}
+
+/// Returns true if Argo CD runs hooks before it removes the finalizer.
+fn is_of_hooks(finalizer: &str) -> bool {
+    let name = finalizer.strip_suffix("/cleanup").unwrap_or(finalizer);
+    DELETION_HOOKS.contains(&name)
 }
 
 impl Application {
@@ -103,6 +112,8 @@ impl Application {
             refreshing: metadata.annotation(REFRESH).is_some(),
             reconciled: !skips,
             deleting: metadata.deletion_timestamp.is_some(),
+            runs_deletion_hooks: metadata.deletion_timestamp.is_some()
+                && metadata.finalizers.iter().flatten().any(|it| is_of_hooks(it)),
             served_by: status.as_mut().and_then(|status| status.controller_namespace.take()),
             conditions: status.and_then(|status| status.conditions).unwrap_or_default(),
             pull,
