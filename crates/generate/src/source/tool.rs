@@ -599,6 +599,7 @@ fn without_numbers(text: &str, before: &str, after: &str) -> String {
 mod tests {
     use super::*;
     use std::sync::mpsc;
+    use tempfile::TempDir;
 
     fn tools(timeout: Duration) -> Tools {
         let env = [
@@ -609,8 +610,10 @@ mod tests {
     }
 
     fn run(timeout: Duration, script: &str, input: Option<&str>) -> Result<Result<String, String>, String> {
-        let here = Path::new(".");
-        match tools(timeout).run("sh", ["-c", script], here, input, &ToolAccess::helm(here)) {
+        // An empty repository: texts of this one would be searched for in the messages, if it mentions Secrets.
+        let repository = TempDir::new().expect("a scratch folder");
+        let access = ToolAccess::helm(repository.path());
+        match tools(timeout).run("sh", ["-c", script], Path::new("."), input, &access) {
             Ok(Ok(written)) => Ok(Ok(String::from_utf8(written.manifests).expect("text"))),
             Ok(Err(error)) => Ok(Err(error.line)),
             Err(problems) => Err(problems.to_string()),
