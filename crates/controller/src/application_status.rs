@@ -48,7 +48,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option
     }
     // A write makes Argo CD look at the Application at once. If its cache does not have the hook yet that it has just created, it takes
     // the hook for done, and leaves it behind.
-    if application.runs_deletion_hooks {
+    if application.runs_deletion_hooks() {
         return None;
     }
     let fleet = Fleet::of(cache, object_ref, application.deleting);

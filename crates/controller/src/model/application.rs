@@ -29,8 +29,8 @@ pub struct Application {
     pub served_by: Option<Box<str>>,
     /// True if the Application has a deletion timestamp.
     pub deleting: bool,
-    /// True if Argo CD runs hooks around its deletion.
-    pub runs_deletion_hooks: bool,
+    /// The finalizer for hooks that Argo CD runs around a deletion, if there is one.
+    pub hook_finalizer: Option<Box<str>>,
     /// The fields that only the basic pull model needs; none for other Applications.
     pub pull: Option<Box<pull::Application>>,
     /// The fields that the report of its ApplicationSet needs; none without an ApplicationSet.
@@ -69,6 +69,12 @@ impl Application {
             Some(pull) => pull.cluster.as_deref(),
             None => generated.cluster.as_deref(),
         }
+    }
+
+    /// Returns true if Argo CD runs hooks for its deletion.
+    #[must_use]
+    pub fn runs_deletion_hooks(&self) -> bool {
+        self.deleting && self.hook_finalizer.is_some()
     }
 
     /// Returns true if the Argo CD in this namespace reconciles the Application. In another namespace, the Application names its
@@ -112,8 +118,12 @@ impl Application {
             refreshing: metadata.annotation(REFRESH).is_some(),
             reconciled: !skips,
             deleting: metadata.deletion_timestamp.is_some(),
-            runs_deletion_hooks: metadata.deletion_timestamp.is_some()
-                && metadata.finalizers.iter().flatten().any(|it| is_of_hooks(it)),
+            hook_finalizer: metadata
+                .finalizers
+                .iter()
+                .flatten()
+                .find(|it| is_of_hooks(it))
+                .map(|it| it.as_str().into()),
             served_by: status.as_mut().and_then(|status| status.controller_namespace.take()),
             conditions: status.and_then(|status| status.conditions).unwrap_or_default(),
             pull,
