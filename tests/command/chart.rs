@@ -12,13 +12,11 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 use testbed::{Part, Parts};
 
-/// Returns Helm, if available.
-fn helm() -> Option<&'static Path> {
+fn helm() -> &'static Path {
     static PARTS: OnceLock<Parts> = OnceLock::new();
-    testbed::available().then(|| {
-        let parts = PARTS.get_or_init(|| Parts::ensure().expect("Helm can be built"));
-        parts.program(Part::Helm)
-    })
+    PARTS
+        .get_or_init(|| Parts::ensure().expect("Helm can be built"))
+        .program(Part::Helm)
 }
 
 fn run(helm: &Path, words: &[&str]) -> Output {
@@ -106,7 +104,7 @@ const ADDITIONS: &str = "additions=true";
 
 #[test]
 fn chart_renders_the_same_as_install_print() {
-    let Some(helm) = helm() else { return };
+    let helm = helm();
     for (flags, namespace, values) in [
         ("", "argocd", &[][..]),
         ("-n gitops", "gitops", &[]),
@@ -164,7 +162,7 @@ fn chart_renders_the_same_as_install_print() {
 
 #[test]
 fn additions_to_argo_cd_are_rendered_only_on_request() {
-    let Some(helm) = helm() else { return };
+    let helm = helm();
     let features = "features={plugin,policy,ui,controller}";
     let all = rendered(helm, "chart", "argocd", &[features, ADDITIONS]);
     let without = rendered(helm, "chart", "argocd", &[features]);
@@ -177,7 +175,7 @@ fn additions_to_argo_cd_are_rendered_only_on_request() {
 
 #[test]
 fn packaged_chart_renders_the_same_without_warnings() {
-    let Some(helm) = helm() else { return };
+    let helm = helm();
     let folder = TempDir::new().expect("a scratch folder");
     let path = folder.path().to_str().expect("a plain path");
     stdout_of(helm, &["package", "chart", "--destination", path]);
@@ -195,7 +193,7 @@ fn packaged_chart_renders_the_same_without_warnings() {
 
 #[test]
 fn chart_is_linted_and_refuses_unknown_values() {
-    let Some(helm) = helm() else { return };
+    let helm = helm();
     stdout_of(helm, &["lint", "--strict", "chart"]);
     for value in [
         "feature={plugin}",
@@ -227,7 +225,7 @@ fn chart_is_linted_and_refuses_unknown_values() {
 
 #[test]
 fn refuses_values_that_contradict_each_other() {
-    let Some(helm) = helm() else { return };
+    let helm = helm();
     for (values, expected) in [
         (
             "policy.text=x,policy.existingConfigMap=y",
@@ -263,7 +261,7 @@ const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef012
 
 #[test]
 fn values_configure_the_pods() {
-    let Some(helm) = helm() else { return };
+    let helm = helm();
     let values = json!({
         "additions": true,
         "features": ["plugin", "controller"],
@@ -346,7 +344,7 @@ fn values_configure_the_pods() {
 
 #[test]
 fn values_add_objects_for_the_metrics() {
-    let Some(helm) = helm() else { return };
+    let helm = helm();
     let values = json!({
         "metrics": {
             "serviceMonitor": {"enabled": true, "labels": {"release": "stack"}, "interval": "15s"},
@@ -380,7 +378,7 @@ fn rendered_with(helm: &Path, values: &Value) -> Vec<Value> {
 
 #[test]
 fn objects_have_the_recommended_labels() {
-    let Some(helm) = helm() else { return };
+    let helm = helm();
     let features = "features={plugin,policy,project,pull,argocd-addon,cluster-secrets,report,argocd-agent,ui}";
     let words = [
         "template",
@@ -405,7 +403,7 @@ fn objects_have_the_recommended_labels() {
 
 #[test]
 fn argo_cds_own_objects_get_no_labels() {
-    let Some(helm) = helm() else { return };
+    let helm = helm();
     let words = [
         "template",
         "ours",

@@ -2,7 +2,7 @@
 //!
 //! A script that replaces helm tests the isolation: it does what a vulnerability in Helm would allow a chart.
 
-use crate::program::{program, transcript};
+use crate::program::{program, tools, transcript};
 use generate::confine::{AllowedPaths, Confinement, Isolation, Limits, Scratch};
 use std::fs::{self, Permissions};
 use std::net::TcpListener;
@@ -12,7 +12,6 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testbed::Parts;
 
 const ISOLATIONS: [&str; 4] = ["all", "landlock", "namespaces", "none"];
 
@@ -141,7 +140,7 @@ fn tool_cannot_access_foreign_files_processes_or_network() {
 
 #[test]
 fn helm_cannot_follow_a_link_that_is_created_while_it_runs() {
-    let Some(real) = tools() else { return };
+    let real = tools();
     let stage = Stage::new(&config_map("{{ .Files.Get \"link\" | trim }}"));
     let secret = stage.0.path().join("outside/secret");
     // Simulates a race between the check and Helm, or a gap in the check.
@@ -171,7 +170,7 @@ fn helm_cannot_follow_a_link_that_is_created_while_it_runs() {
 
 #[test]
 fn refuses_to_render_without_walls() {
-    let Some(tools) = tools() else { return };
+    let tools = tools();
     let stage = Stage::new(&config_map("rendered"));
     let without_namespaces = |isolation: &str| {
         let script = "shift; echo 0 >/proc/sys/user/max_user_namespaces; exec \"$0\" \"$@\"";
@@ -198,7 +197,7 @@ fn refuses_to_render_without_walls() {
 
 #[test]
 fn tools_render_as_any_user_on_a_read_only_filesystem() {
-    let Some(tools) = tools() else { return };
+    let tools = tools();
     if !nix::unistd::geteuid().is_root() {
         assert!(
             std::env::var_os("CI").is_none(),
@@ -228,7 +227,7 @@ fn tools_render_as_any_user_on_a_read_only_filesystem() {
 
 #[test]
 fn tools_render_under_every_isolation() {
-    let Some(tools) = tools() else { return };
+    let tools = tools();
     let stage = Stage::new(&config_map("rendered"));
     stage.write("repository/overlay/kustomization.yaml", "resources: [../base]\n");
     stage.write("repository/base/kustomization.yaml", "resources: [object.yaml]\n");
@@ -247,7 +246,7 @@ fn tools_render_under_every_isolation() {
 
 #[test]
 fn refuses_a_chart_that_takes_all_memory() {
-    let Some(tools) = tools() else { return };
+    let tools = tools();
     let stage = Stage::new(&config_map("{{ until 2000000000 | len }}"));
     for isolation in ["all", "none"] {
         let start = Instant::now();
@@ -381,9 +380,4 @@ fn until(what: &str, condition: impl Fn() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(120), "not so: {what}");
         thread::yield_now();
     }
-}
-
-/// Returns the tools, if available.
-fn tools() -> Option<PathBuf> {
-    testbed::available().then(|| Parts::ensure().expect("the tools can be built").tools().to_owned())
 }

@@ -1,8 +1,6 @@
 //! Tests of the step that fetches remote bases and charts before the source is rendered, with a server for files, charts and Git.
 
-use crate::program::{program, transcript};
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use crate::program::{gzip, program, tools, transcript};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use tempfile::TempDir;
-use testbed::Parts;
 
 /// A server of files and redirects by path, and of the Git repositories in a folder.
 struct Server {
@@ -156,11 +153,7 @@ fn package(name: &str) -> Vec<u8> {
             .append_data(&mut header, format!("{name}/{path}"), content.as_bytes())
             .expect("an entry");
     }
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder
-        .write_all(&builder.into_inner().expect("an archive"))
-        .expect("bytes");
-    encoder.finish().expect("bytes")
+    gzip(builder)
 }
 
 /// A repository, and the server.
@@ -171,15 +164,17 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(files: &[(&str, Vec<u8>)]) -> Option<Self> {
-        let tools =
-            testbed::available().then(|| Parts::ensure().expect("the tools can be built").tools().to_owned())?;
+    fn new(files: &[(&str, Vec<u8>)]) -> Self {
         let scratch = TempDir::new().expect("a scratch folder");
         let server = Server::start(files, &scratch.path().join("git"));
         fs::create_dir_all(scratch.path().join("home")).expect("a folder");
-        let stage = Self { scratch, server, tools };
+        let stage = Self {
+            scratch,
+            server,
+            tools: tools(),
+        };
         stage.write("repository/.git/HEAD", "");
-        Some(stage)
+        stage
     }
 
     fn write(&self, file: &str, text: &str) {
@@ -250,7 +245,7 @@ fn renders_files_of_allowed_addresses() {
         ("/team/moved.yaml", b"{url}/team/apps/two.yaml".to_vec()),
         ("/team/away.yaml", b"{url}/other/secret.yaml".to_vec()),
     ];
-    let Some(stage) = Stage::new(&files) else { return };
+    let stage = Stage::new(&files);
     let kustomization = "resources: ['{url}/team/web.yaml', '{url}/team/apps/one.yaml', '{url}/team/apps/two.yaml']\n";
     stage.write("repository/app/kustomization.yaml", kustomization);
     stage.renders("{url}/team/", &["of-web", "of-one", "of-two"]);
@@ -282,7 +277,7 @@ fn renders_files_of_allowed_addresses() {
 
 #[test]
 fn renders_bases_of_allowed_git_repositories_at_any_depth() {
-    let Some(stage) = Stage::new(&[]) else { return };
+    let stage = Stage::new(&[]);
     stage.repository(
         "deep.git",
         &[
@@ -333,7 +328,7 @@ fn renders_charts_of_allowed_repositories() {
         ("/charts/index.yaml", INDEX.as_bytes().to_vec()),
         ("/charts/db-1.2.0.tgz", package("db")),
     ];
-    let Some(stage) = Stage::new(&files) else { return };
+    let stage = Stage::new(&files);
     let chart = "apiVersion: v2\nname: shop\nversion: 0.1.0\ndependencies: [{name: db, version: '>=1.0.0', repository: '{url}/charts'}]\n";
     stage.write("repository/app/Chart.yaml", chart);
     stage.write(

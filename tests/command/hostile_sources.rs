@@ -9,20 +9,17 @@
 #![allow(clippy::too_many_lines, reason = "the functions are tables")]
 
 use crate::confinement::is_available;
-use crate::program::program;
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use crate::program::{gzip, program, tools};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use tempfile::TempDir;
-use testbed::Parts;
 use walkdir::WalkDir;
 
 /// The content outside of the repository, which must not appear anywhere.
@@ -119,11 +116,7 @@ fn packed(entries: &[(tar::EntryType, &str, &str)]) -> Vec<u8> {
             builder.append(&header, std::io::empty()).expect("an entry");
         }
     }
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder
-        .write_all(&builder.into_inner().expect("an archive"))
-        .expect("bytes");
-    encoder.finish().expect("bytes")
+    gzip(builder)
 }
 
 /// The environment of the cases: files outside the repository, a listening server, and another process.
@@ -867,11 +860,6 @@ fn address_cases() -> Vec<Case> {
     address.into_iter().map(case).collect()
 }
 
-/// Returns the tools, if available.
-fn tools() -> Option<std::path::PathBuf> {
-    testbed::available().then(|| Parts::ensure().expect("the tools can be built").tools().to_owned())
-}
-
 /// Runs all cases under an isolation, and returns a line for each that reaches something.
 fn cases_that_reach_something(isolation: &str, remotes: Option<&str>, cases: &[Case], tools: &Path) -> Vec<String> {
     let environment = HostileEnvironment::new();
@@ -911,7 +899,7 @@ fn cases_that_reach_something(isolation: &str, remotes: Option<&str>, cases: &[C
 
 #[test]
 fn hostile_sources_reach_nothing_under_any_isolation() {
-    let Some(tools) = tools() else { return };
+    let tools = tools();
     let cases: Vec<Case> = [helm_cases(), chart_cases(), kustomization_cases()]
         .into_iter()
         .flatten()
@@ -941,7 +929,7 @@ fn hostile_sources_reach_nothing_under_any_isolation() {
 
 #[test]
 fn refuses_hostile_settings_before_helm_starts() {
-    let Some(tools) = tools() else { return };
+    let tools = tools();
     let environment = HostileEnvironment::new();
     for case in helm_cases() {
         let output = environment.run(&case, &tools);
@@ -1097,7 +1085,7 @@ fn valid_kustomizations() -> Vec<Case> {
 
 #[test]
 fn ordinary_sources_still_render() {
-    let Some(tools) = tools() else { return };
+    let tools = tools();
     let environment = HostileEnvironment::new();
     for case in valid_charts() {
         let output = environment.run(&case, &tools);
@@ -1116,7 +1104,7 @@ fn ordinary_sources_still_render() {
 
 #[test]
 fn application_cannot_allow_addresses() {
-    let Some(tools) = tools() else { return };
+    let tools = tools();
     let environment = HostileEnvironment::new();
     for name in ["ARGOCD_ENV_OCM_REMOTE_BASES", "ARGOCD_ENV_REMOTE_BASES"] {
         let case = kustomization("not allowed", "resources: ['{url}/platform/web.yaml']\n")

@@ -3,11 +3,30 @@
 #[path = "../common/program.rs"]
 mod shared;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 pub(crate) use shared::{program, program_with};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 use tempfile::TempDir;
+use testbed::Parts;
+
+/// Returns the folder of kustomize and Helm.
+pub(crate) fn tools() -> PathBuf {
+    let parts = Parts::ensure().expect("the tools can be built");
+    parts.tools().to_owned()
+}
+
+/// Returns the bytes of a packaged chart.
+pub(crate) fn gzip(archive: tar::Builder<Vec<u8>>) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder
+        .write_all(&archive.into_inner().expect("an archive"))
+        .expect("bytes");
+    encoder.finish().expect("bytes")
+}
 
 /// Runs a command that fails, checks its exit code, and returns its error.
 pub(crate) fn refused(folder: &Path, words: &[&str]) -> String {

@@ -126,9 +126,6 @@ fn page_on_clusters_shows_the_example() -> Result<()> {
 
 #[tokio::test]
 async fn applications_of_the_pages_become_healthy() -> Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
     let clone = GitRepository::clone_of(&root())?;
     let hub = Hub::start().await?;
     let argocd = ArgoCd {

@@ -79,9 +79,6 @@ fn kind_page_names_one_image_and_known_versions() -> Result<()> {
 
 #[tokio::test]
 async fn kind_page_delivers_the_guestbook() -> Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
     let argo_cd = word_after(&block("install-argo-cd")?, "argo-cd/v")?.to_owned();
     let clone = clone_with_program()?;
     symlink("target/debug/argocd-ocm-cmp", clone.path().join("argocd-ocm-cmp"))?;

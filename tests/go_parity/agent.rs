@@ -23,9 +23,7 @@ const NAMESPACE: &str = "shop";
 
 #[test]
 fn agent_applies_the_objects_that_the_policy_judged() {
-    let Some(mut agent) = oracle::Oracle::start_agent() else {
-        return;
-    };
+    let mut agent = oracle::Oracle::start_agent();
     let number = |name: &str, otherwise: u64| match std::env::var(name) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} must be a number")),
         Err(_) => otherwise,

@@ -11,18 +11,18 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Starts one of its subcommands. Returns `None` without Go, and fails then in CI.
-    pub(crate) fn start(command: &str) -> Option<Self> {
-        static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
-        let program = PROGRAM.get_or_init(|| built("oracle", ".", &[])).as_deref()?;
-        Some(Self::run(Command::new(program).arg(command)))
+    /// Starts one of its subcommands.
+    pub(crate) fn start(command: &str) -> Self {
+        static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+        let program = PROGRAM.get_or_init(|| built("oracle", ".", &[]));
+        Self::run(Command::new(program).arg(command))
     }
 
     /// Starts the work agent. It has the versions of the agent of the test bed, and shares its compiled packages.
-    pub(crate) fn start_agent() -> Option<Self> {
+    pub(crate) fn start_agent() -> Self {
         let options = ["-modfile=../../testbed/go/ocm/go.mod", "-gcflags=all=-dwarf=false"];
-        let program = built("oracle-agent", "agent", &options)?;
-        Some(Self::run(&mut Command::new(program)))
+        let program = built("oracle-agent", "agent", &options);
+        Self::run(&mut Command::new(program))
     }
 
     fn run(command: &mut Command) -> Self {
@@ -71,25 +71,8 @@ impl Drop for Oracle {
     }
 }
 
-/// Returns true if Go, which the tests need, is installed, and panics if not: a test that is skipped counts as passed.
-pub(crate) fn is_go_available() -> bool {
-    let found = Command::new("go")
-        .arg("version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    assert!(
-        found.is_ok_and(|status| status.success()),
-        "go is not on the PATH: run `cargo xtask setup` with the PATH that it prints"
-    );
-    true
-}
-
 /// Builds the program in a folder of the oracle.
-fn built(name: &str, folder: &str, options: &[&str]) -> Option<PathBuf> {
-    if !is_go_available() {
-        return None;
-    }
+fn built(name: &str, folder: &str, options: &[&str]) -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let built = Command::new("go")
         .args(["build", "-buildvcs=false", "-o"])
@@ -98,6 +81,7 @@ fn built(name: &str, folder: &str, options: &[&str]) -> Option<PathBuf> {
         .arg(".")
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle").join(folder))
         .status();
-    assert!(built.is_ok_and(|status| status.success()), "{name} does not build");
-    Some(program)
+    let built = built.expect("go is on the PATH: run `cargo xtask setup` with the PATH that it prints");
+    assert!(built.success(), "{name} does not build");
+    program
 }

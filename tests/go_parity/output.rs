@@ -10,10 +10,7 @@ use crate::{answer, oracle, stack};
 
 #[test]
 fn go_parses_printed_yaml_and_json_to_the_same_values() {
-    let (Some(mut as_kubectl), Some(mut as_argo_cd)) = (oracle::Oracle::start("yaml"), oracle::Oracle::start("cmp"))
-    else {
-        return;
-    };
+    let (mut as_kubectl, mut as_argo_cd) = (oracle::Oracle::start("yaml"), oracle::Oracle::start("cmp"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
     for folder in [

@@ -102,7 +102,7 @@ fn change(folder: &Path) -> Result<Vec<(&'static str, String)>> {
 
 #[tokio::test]
 async fn predicts_the_next_sync() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let hub = &stage.hub;
     stage.cluster1.create_namespace(NAME).await?;
     let settings: &[(&str, &[&str])] = &[("allow-secrets", &["true"])];
@@ -206,7 +206,7 @@ async fn check_warning_with_few_permissions(stage: &Stage, folder: &Path) -> Res
 
 #[tokio::test]
 async fn compares_replica_sets_like_works() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let folder = TempDir::new()?;
     let path = folder.path().join("web.yaml");
     fs::write(&path, FILES[0].1)?;
@@ -261,7 +261,7 @@ async fn compares_replica_sets_like_works() -> Result<()> {
 
 #[tokio::test]
 async fn unreachable_hub_is_a_one_line_error() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let folder = TempDir::new()?;
     fs::write(folder.path().join("late.yaml"), FILES[2].1)?;
     let kubeconfig = fs::read_to_string(stage.hub.kubeconfig_path())?;

@@ -30,14 +30,11 @@ impl Fleet {
     }
 }
 
-/// Returns the fleet that the tests of this program share, if available, with the objects that several ApplicationSets need. The
+/// Returns the fleet that the tests of this program share, with the objects that several ApplicationSets need. The
 /// first call starts it; it ends with the program.
-pub(crate) async fn fleet() -> Result<Option<&'static Fleet>> {
+pub(crate) async fn fleet() -> Result<&'static Fleet> {
     static FLEET: OnceCell<Fleet> = OnceCell::const_new();
-    if !testbed::available() {
-        return Ok(None);
-    }
-    FLEET.get_or_try_init(|| Box::pin(set_up())).await.map(Some)
+    FLEET.get_or_try_init(|| Box::pin(set_up())).await
 }
 
 async fn set_up() -> Result<Fleet> {

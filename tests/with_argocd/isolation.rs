@@ -80,7 +80,7 @@ async fn refused(stage: &Stage, work: &str) -> Result<String> {
 
 #[tokio::test]
 async fn missing_crds_block_no_other_object() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let (name, group) = ("isolation", "isolation.example.com");
     allow(stage, group).await?;
@@ -172,7 +172,7 @@ async fn missing_crds_block_no_other_object() -> Result<()> {
 
 #[tokio::test]
 async fn unserved_version_blocks_no_other_object_and_can_be_fixed() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let name = "isolation-version";
     let cron_job = |version: &str| {
@@ -223,7 +223,7 @@ async fn unserved_version_blocks_no_other_object_and_can_be_fixed() -> Result<()
 
 #[tokio::test]
 async fn a_crd_and_its_custom_resources_arrive_together_in_one_sync() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let (name, group) = ("isolation-crd", "crd.isolation.example.com");
     allow(stage, group).await?;

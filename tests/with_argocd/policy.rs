@@ -98,7 +98,7 @@ pub(crate) async fn messages(stage: &Stage, application: &str) -> Result<Vec<Str
 
 #[tokio::test]
 async fn one_error_lists_every_violation_and_nothing_changes() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let name = "policy-violated";
     let git = GitRepository::new()?;
     delivered(stage, name, &git).await?;
@@ -174,7 +174,7 @@ async fn one_error_lists_every_violation_and_nothing_changes() -> Result<()> {
 
 #[tokio::test]
 async fn permitted_objects_use_the_policys_executor() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let name = "policy-kept";
     let git = GitRepository::new()?;
     let work = delivered(stage, name, &git).await?;
@@ -197,7 +197,7 @@ async fn permitted_objects_use_the_policys_executor() -> Result<()> {
 
 #[tokio::test]
 async fn an_application_cannot_influence_the_policy() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let name = "policy-evaded";
     let git = GitRepository::new()?;
     delivered(stage, name, &git).await?;
@@ -281,7 +281,7 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
 
 #[tokio::test]
 async fn without_a_policy_secrets_need_the_allow_secrets_setting() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let name = "policy-none";
     let git = GitRepository::new()?;
     let secret = format!("apiVersion: v1\nkind: Secret\nmetadata:\n  name: {name}\nstringData:\n  key: value\n");

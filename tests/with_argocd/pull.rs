@@ -71,13 +71,10 @@ struct Stage {
     _controller: Controller,
 }
 
-/// Returns the stage that the tests here share, if available. The first call starts it; it ends with the program.
-async fn stage() -> Result<Option<&'static Stage>> {
+/// Returns the stage that the tests here share. The first call starts it; it ends with the program.
+async fn stage() -> Result<&'static Stage> {
     static STAGE: OnceCell<Stage> = OnceCell::const_new();
-    if !testbed::available() {
-        return Ok(None);
-    }
-    STAGE.get_or_try_init(|| Box::pin(set_up())).await.map(Some)
+    STAGE.get_or_try_init(|| Box::pin(set_up())).await
 }
 
 async fn set_up() -> Result<Stage> {

@@ -68,7 +68,7 @@ async fn created(hub: &Hub, who: &str, work: &Value) -> Result<Result<(), String
 
 #[tokio::test]
 async fn shipped_rbac_suffices_for_works_with_an_executor_only() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let hub = &stage.hub;
     hub.create_namespace(NAMESPACE).await?;
 
@@ -108,7 +108,7 @@ async fn shipped_rbac_suffices_for_works_with_an_executor_only() -> Result<()> {
 
 #[tokio::test]
 async fn executor_needs_execute_as_for_its_name() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let hub = &stage.hub;
     hub.create_namespace(NAMESPACE).await?;
     let refused = |who: &str, executor: &str| {

@@ -77,9 +77,7 @@ fn summary(report: &Value) -> Option<[u32; 6]> {
 
 #[tokio::test]
 async fn reports_an_application_set_until_deletion() -> Result<()> {
-    let Some(Fleet { hub, .. }) = fleet().await? else {
-        return Ok(());
-    };
+    let Fleet { hub, .. } = fleet().await?;
     install(hub).await?;
     let name = "reported";
     let (object, git) = (report(name), GitRepository::new()?);
@@ -203,9 +201,7 @@ metadata:
 
 #[tokio::test]
 async fn api_server_accepts_a_report_of_20000_clusters() -> Result<()> {
-    let Some(Fleet { hub, .. }) = fleet().await? else {
-        return Ok(());
-    };
+    let Fleet { hub, .. } = fleet().await?;
     install(hub).await?;
     let message = "<no space left on device> & so on ".repeat(20);
     let clusters: Vec<String> = (0..20_000).map(|number| format!("cluster-{number:05}")).collect();

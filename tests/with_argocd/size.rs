@@ -29,7 +29,7 @@ fn number_before(text: &str, mark: &str) -> Option<u64> {
 
 #[tokio::test]
 async fn computed_size_matches_the_webhook() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let hub = &stage.hub;
     hub.create_namespace("large").await.ok();
     // Characters that Go escapes and others, small objects and large ones, numbers and nesting.

@@ -24,14 +24,10 @@ pub(crate) struct Stage {
     pub(crate) controller: Controller,
 }
 
-/// Returns the stage that the tests of this program share, if available; prints missing parts, and fails then in CI. The first
-/// call starts it; it ends with the program.
-pub(crate) async fn stage() -> Result<Option<&'static Stage>> {
+/// Returns the stage that the tests of this program share. The first call starts it; it ends with the program.
+pub(crate) async fn stage() -> Result<&'static Stage> {
     static STAGE: OnceCell<Stage> = OnceCell::const_new();
-    if !testbed::available() {
-        return Ok(None);
-    }
-    STAGE.get_or_try_init(set_up).await.map(Some)
+    STAGE.get_or_try_init(set_up).await
 }
 
 async fn set_up() -> Result<Stage> {

@@ -208,7 +208,7 @@ impl<'h> Work<'h> {
 
 #[tokio::test]
 async fn watched_table_is_redrawn_in_place() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let (cluster, name) = ("watched-cluster", "watched-work");
     let work = Work::create(stage, cluster, name).await?;
     let mut terminal = Terminal::start(stage.hub.kubeconfig_path(), &[name, "--watch"])?;
@@ -243,7 +243,7 @@ async fn watched_table_is_redrawn_in_place() -> Result<()> {
 
 #[tokio::test]
 async fn progress_line_disappears_when_waiting_ends() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let (cluster, name) = ("awaited-cluster", "awaited-work");
     let work = Work::create(stage, cluster, name).await?;
     let terminal = Terminal::start(stage.hub.kubeconfig_path(), &[name, "--wait"])?;

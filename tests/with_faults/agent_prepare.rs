@@ -73,9 +73,7 @@ const LENGTH: usize = 60;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn creates_missing_secrets_of_argo_cd_once() -> Result<()> {
-    let Some(stage) = stage("prepare").await? else {
-        return Ok(());
-    };
+    let stage = stage("prepare").await?;
     let kubeconfig = namespace(&stage, "prepare-anew").await?;
     assert_eq!(
         stdout_of("prepare-anew", &kubeconfig)?,
@@ -109,9 +107,7 @@ async fn creates_missing_secrets_of_argo_cd_once() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn completes_existing_secrets_without_changing_keys() -> Result<()> {
-    let Some(stage) = stage("prepare").await? else {
-        return Ok(());
-    };
+    let stage = stage("prepare").await?;
     let kubeconfig = namespace(&stage, "prepare-half").await?;
     for (name, labels, data) in [
         ("argocd-secret", json!({"team": "a"}), json!({"admin.password": "eA=="})),
@@ -154,9 +150,7 @@ async fn completes_existing_secrets_without_changing_keys() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_are_one_line() -> Result<()> {
-    let Some(stage) = stage("prepare").await? else {
-        return Ok(());
-    };
+    let stage = stage("prepare").await?;
     let kubeconfig = namespace(&stage, "prepare-wrong").await?;
     let output = run("default", &kubeconfig)?;
     assert_eq!(

@@ -13,9 +13,7 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/conformanc
 
 #[tokio::test]
 async fn the_api_server_answers_as_recorded() -> Result<()> {
-    let Some(stage) = stage("conformance").await? else {
-        return Ok(());
-    };
+    let stage = stage("conformance").await?;
     install(&stage).await?;
     stage.hub.apply_yaml(include_str!("../../deploy/report_crd.yaml"))?;
     stage.hub.wait_for_crds().await?;

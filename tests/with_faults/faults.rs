@@ -27,9 +27,7 @@ fn watch_error(kind: &str, reason: &str) -> String {
 
 #[tokio::test]
 async fn cluster_cannot_report_for_an_application_by_marking_a_work() -> Result<()> {
-    let Some(stage) = stage("fault-marks").await? else {
-        return Ok(());
-    };
+    let stage = stage("fault-marks").await?;
     let proxy = stage.proxy().await?;
     let _controller = stage.controller(&proxy).await?;
     let [victim, _own] = [
@@ -59,9 +57,7 @@ async fn cluster_cannot_report_for_an_application_by_marking_a_work() -> Result<
 
 #[tokio::test]
 async fn refused_write_is_retried_with_backoff_and_blocks_no_other() -> Result<()> {
-    let Some(stage) = stage("refused-writes").await? else {
-        return Ok(());
-    };
+    let stage = stage("refused-writes").await?;
     let faults = [
         ("conflict", Fault::Status(409), "conflict"),
         ("throttled", Fault::Status(429), "throttled"),
@@ -120,9 +116,7 @@ async fn refused_write_is_retried_with_backoff_and_blocks_no_other() -> Result<(
 
 #[tokio::test]
 async fn hanging_write_times_out_and_blocks_no_other() -> Result<()> {
-    let Some(stage) = stage("hanging-writes").await? else {
-        return Ok(());
-    };
+    let stage = stage("hanging-writes").await?;
     let proxy = stage.proxy().await?;
     proxy.fault(Fault::Hang, Times::Always, |request| {
         request.is("patch", "applications") && request.name.as_deref() == Some("hanging")
@@ -146,9 +140,7 @@ async fn hanging_write_times_out_and_blocks_no_other() -> Result<()> {
 
 #[tokio::test]
 async fn waits_for_an_api_server_that_fails_at_startup() -> Result<()> {
-    let Some(stage) = stage("refused-lists").await? else {
-        return Ok(());
-    };
+    let stage = stage("refused-lists").await?;
     let proxy = stage.proxy().await?;
     for (resource, code) in [("manifestworks", 500), ("managedclusters", 429), ("applications", 410)] {
         proxy.fault(Fault::Status(code), Times::Always, move |request| {
@@ -229,9 +221,7 @@ fn watches(requests: &[RecordedRequest], resource: &str) -> usize {
 
 #[tokio::test]
 async fn watches_ending_every_second_cause_no_relist() -> Result<()> {
-    let Some(stage) = stage("ending-watches").await? else {
-        return Ok(());
-    };
+    let stage = stage("ending-watches").await?;
     let proxy = stage.proxy().await?;
     let controller = stage.controller(&proxy).await?;
     let application = stage.application("shop", WorkHealth::Healthy).await?;
@@ -258,9 +248,7 @@ async fn watches_ending_every_second_cause_no_relist() -> Result<()> {
 
 #[tokio::test]
 async fn watches_breaking_every_second_resume_where_they_ended() -> Result<()> {
-    let Some(stage) = stage("breaking-watches").await? else {
-        return Ok(());
-    };
+    let stage = stage("breaking-watches").await?;
     let proxy = stage.proxy().await?;
     let controller = stage.controller(&proxy).await?;
     let application = stage.application("shop", WorkHealth::Healthy).await?;
@@ -287,9 +275,7 @@ async fn watches_breaking_every_second_resume_where_they_ended() -> Result<()> {
 
 #[tokio::test]
 async fn expired_watch_relists_and_loses_nothing() -> Result<()> {
-    let Some(stage) = stage("expired-watches").await? else {
-        return Ok(());
-    };
+    let stage = stage("expired-watches").await?;
     let proxy = stage.proxy().await?;
     let controller = stage.controller(&proxy).await?;
     let [unchanged, deleted] = [
@@ -330,9 +316,7 @@ async fn expired_watch_relists_and_loses_nothing() -> Result<()> {
 
 #[tokio::test]
 async fn waits_for_a_frozen_api_server() -> Result<()> {
-    let Some(stage) = stage("frozen").await? else {
-        return Ok(());
-    };
+    let stage = stage("frozen").await?;
     let proxy = stage.proxy().await?;
     let controller = stage.controller(&proxy).await?;
     let application = stage.application("shop", WorkHealth::Healthy).await?;
@@ -357,9 +341,7 @@ async fn waits_for_a_frozen_api_server() -> Result<()> {
 
 #[tokio::test]
 async fn falls_back_to_paged_lists_without_streaming() -> Result<()> {
-    let Some(stage) = stage("no-streams").await? else {
-        return Ok(());
-    };
+    let stage = stage("no-streams").await?;
     let proxy = stage.proxy().await?;
     let is_stream = |request: &RecordedRequest| request.query.contains("sendInitialEvents");
     // The answer of Kubernetes before streaming lists, and where they are switched off.
@@ -388,9 +370,7 @@ const SETS: &str = "customresourcedefinition/manifestworkreplicasets.work.open-c
 
 #[tokio::test]
 async fn removed_crd_blocks_nothing_and_is_watched_again_later() -> Result<()> {
-    let Some(stage) = stage("kind-taken-away").await? else {
-        return Ok(());
-    };
+    let stage = stage("kind-taken-away").await?;
     let crd = stage.hub.kubectl(&["get", SETS, "-o", "json"])?;
     let proxy = stage.proxy().await?;
     let watching = stage.controller(&proxy).await?;

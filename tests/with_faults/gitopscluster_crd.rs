@@ -77,9 +77,7 @@ fn has(object: &Value, part: &Value) -> bool {
 
 #[tokio::test]
 async fn accepts_objects_of_either_peer_in_both_versions() -> Result<()> {
-    let Some(stage) = stage("goc-crd").await? else {
-        return Ok(());
-    };
+    let stage = stage("goc-crd").await?;
     install(&stage).await?;
     for (version, name, spec) in peer_specs() {
         // kubectl rejects a field that is not in the CRD.
@@ -152,9 +150,7 @@ async fn accepts_objects_of_either_peer_in_both_versions() -> Result<()> {
 
 #[tokio::test]
 async fn every_field_has_an_example() -> Result<()> {
-    let Some(stage) = stage("goc-fields").await? else {
-        return Ok(());
-    };
+    let stage = stage("goc-fields").await?;
     install(&stage).await?;
     let name = format!("gitopsclusters.{GROUP}");
     let crd = ObjectRef::crd(&name);
@@ -176,9 +172,7 @@ async fn every_field_has_an_example() -> Result<()> {
 
 #[tokio::test]
 async fn invalid_specs_are_refused_with_the_reason() -> Result<()> {
-    let Some(stage) = stage("goc-refused").await? else {
-        return Ok(());
-    };
+    let stage = stage("goc-refused").await?;
     install(&stage).await?;
     for (spec, reason) in invalid_peer_fields().into_iter().chain(invalid_own_fields()) {
         for version in ["v1alpha1", "v1beta1"] {

@@ -79,9 +79,7 @@ async fn wait_for_event(stage: &Stage, name: &str, reason: &str, message: &str) 
 
 #[tokio::test]
 async fn refused_writes_set_a_condition_until_they_are_accepted() -> Result<()> {
-    let Some(stage) = hub(&["refused-one", "refused-two"]).await? else {
-        return Ok(());
-    };
+    let stage = hub(&["refused-one", "refused-two"]).await?;
     let hub = stage.hub;
     hub.apply_yaml(DENY)?;
     wait_until_denied(&stage).await?;
@@ -147,9 +145,7 @@ async fn refused(stage: &Stage) -> Result<()> {
 #[tokio::test]
 async fn refused_tenant_fields_set_a_condition_an_event_and_a_metric() -> Result<()> {
     const TENANT: &str = "refused-tenant";
-    let Some(stage) = hub(&["refused-fields"]).await? else {
-        return Ok(());
-    };
+    let stage = hub(&["refused-fields"]).await?;
     let hub = stage.hub;
     hub.create_namespace(TENANT).await?;
     let label = |value: Value| json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": value}}});

@@ -33,9 +33,7 @@ fn odd_statuses() -> Vec<Value> {
 
 #[tokio::test]
 async fn works_with_a_malformed_status_affect_no_others() -> anyhow::Result<()> {
-    let Some(stage) = stage("odd-works").await? else {
-        return Ok(());
-    };
+    let stage = stage("odd-works").await?;
     let mut unusual = Vec::new();
     for (at, status) in odd_statuses().iter().enumerate() {
         let name = format!("odd-{at}");
@@ -68,9 +66,7 @@ async fn works_with_a_malformed_status_affect_no_others() -> anyhow::Result<()> 
 
 #[tokio::test]
 async fn application_with_odd_conditions_keeps_foreign_ones() -> anyhow::Result<()> {
-    let Some(stage) = stage("odd-conditions").await? else {
-        return Ok(());
-    };
+    let stage = stage("odd-conditions").await?;
     let foreign = [
         json!({"type": "", "message": ""}),
         json!({"type": "", "message": ""}),
@@ -108,9 +104,7 @@ async fn application_with_odd_conditions_keeps_foreign_ones() -> anyhow::Result<
 
 #[tokio::test]
 async fn works_naming_no_existing_application_are_ignored() -> anyhow::Result<()> {
-    let Some(stage) = stage("odd-marks").await? else {
-        return Ok(());
-    };
+    let stage = stage("odd-marks").await?;
     let marks = [
         "",
         ":",
@@ -149,9 +143,7 @@ const APPLICATIONS: &str = "customresourcedefinition/applications.argoproj.io";
 
 #[tokio::test]
 async fn unparsable_application_is_counted_and_others_are_served() -> anyhow::Result<()> {
-    let Some(stage) = stage("not-understood").await? else {
-        return Ok(());
-    };
+    let stage = stage("not-understood").await?;
     // The CRD that another version of Argo CD may have.
     let crd: Value = serde_json::from_str(&stage.hub.kubectl(&["get", APPLICATIONS, "-o", "json"])?)?;
     let allow = |schema: &Value| {

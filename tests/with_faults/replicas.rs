@@ -20,9 +20,7 @@ async fn pair(stage: &Stage) -> Result<[(Proxy, Replica); 2]> {
 
 #[tokio::test]
 async fn second_replica_takes_over_from_a_killed_leader() -> Result<()> {
-    let Some(stage) = stage("killed-leader").await? else {
-        return Ok(());
-    };
+    let stage = stage("killed-leader").await?;
     let mut applications = Vec::new();
     for at in 0..20 {
         applications.push(stage.application(&format!("shop-{at}"), WorkHealth::Healthy).await?);
@@ -76,9 +74,7 @@ fn is_write_of_some(request: &RecordedRequest) -> bool {
 
 #[tokio::test]
 async fn second_replica_takes_over_immediately_after_a_graceful_stop() -> Result<()> {
-    let Some(stage) = stage("stopped-leader").await? else {
-        return Ok(());
-    };
+    let stage = stage("stopped-leader").await?;
     let application = stage.application("shop", WorkHealth::Healthy).await?;
     let [(first, leader), (second, follower)] = pair(&stage).await?;
     stage.wait_until_healthy(&application).await?;

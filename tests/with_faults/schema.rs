@@ -22,9 +22,7 @@ const INPUTS: &str = include_str!("schema/inputs.yaml");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn knows_all_kinds_and_fields_of_the_api_server() -> Result<()> {
-    let Some(stage) = stage("schema-fields").await? else {
-        return Ok(());
-    };
+    let stage = stage("schema-fields").await?;
     let client = stage.hub.client().await?;
     let (code, document) = send(&client, "GET", "/openapi/v2", None).await?;
     ensure!(code == 200, "{document}");
@@ -66,9 +64,7 @@ async fn knows_all_kinds_and_fields_of_the_api_server() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refuses_what_the_api_server_refuses() -> Result<()> {
-    let Some(stage) = stage("schema-answers").await? else {
-        return Ok(());
-    };
+    let stage = stage("schema-answers").await?;
     let mut answers = Answers::new(&stage).await?;
     for document in yaml::documents(INPUTS) {
         answers.compare(in_json(&document?.value)?).await?;

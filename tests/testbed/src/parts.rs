@@ -180,6 +180,12 @@ impl Parts {
     ///
     /// May be called concurrently: one caller builds, the others wait.
     pub fn ensure() -> Result<Self> {
+        if let Some(missing) = missing() {
+            bail!(
+                "the real components cannot run, because {missing}: run `cargo xtask setup` with the PATH that it prints, and `cargo run -p \
+                 testbed -- build`; `cargo xtask test --quick` runs the tests without components"
+            );
+        }
         let mut programs = Vec::new();
         // The user's programs come first, and the first match is used.
         if let Some(assets) = env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from) {
@@ -435,21 +441,6 @@ pub fn missing() -> Option<String> {
         }
     }
     (!missing.is_empty()).then(|| missing.join(", "))
-}
-
-/// Returns true if a testbed can run here.
-///
-/// # Panics
-/// If it cannot: a test that is skipped counts as passed.
-#[must_use]
-pub fn available() -> bool {
-    if let Some(missing) = missing() {
-        panic!(
-            "this test runs real components, and {missing}: run `cargo xtask setup` with the PATH that it prints, and \
-             `cargo run -p testbed -- build`; `cargo xtask test --quick` runs the tests without components"
-        );
-    }
-    true
 }
 
 /// Creates a folder in the cache with links to programs of the cache, each under its own name.

@@ -62,9 +62,6 @@ fn application(repository: &str) -> Value {
 
 #[tokio::test]
 async fn delivers_from_git_to_the_cluster_through_argo_cd_and_ocm() -> anyhow::Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
     testbed::Parts::ensure()?;
     let folder = tempfile::tempdir()?;
     let started = Instant::now();
@@ -123,9 +120,6 @@ async fn delivers_from_git_to_the_cluster_through_argo_cd_and_ocm() -> anyhow::R
 
 #[tokio::test]
 async fn application_set_generates_applications() -> anyhow::Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
     let hub = Hub::start().await?;
     hub.start_argocd(ArgoCd {
         application_sets: true,
@@ -171,9 +165,6 @@ async fn application_set_generates_applications() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn managed_cluster_can_run_its_own_argo_cd() -> anyhow::Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
     let hub = Hub::start().await?;
     let options = ManagedClusterOptions {
         argocd: Some(ArgoCd::default()),

@@ -38,9 +38,6 @@ fn deployment(replicas: u32) -> Value {
 
 #[tokio::test]
 async fn work_is_applied_and_reported_and_an_invalid_one_refused() -> anyhow::Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
     testbed::Parts::ensure()?;
     let started = Instant::now();
     let hub = Hub::start().await?;
@@ -91,9 +88,6 @@ async fn work_is_applied_and_reported_and_an_invalid_one_refused() -> anyhow::Re
 
 #[tokio::test]
 async fn rollout_can_fail_and_the_agent_can_stop() -> anyhow::Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
     let hub = Hub::start().await?;
     let mut cluster1 = hub
         .add_managed_cluster("cluster1", ManagedClusterOptions::default())
@@ -118,9 +112,6 @@ async fn rollout_can_fail_and_the_agent_can_stop() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn agent_has_ocms_permissions_and_labelled_cluster_roles() -> anyhow::Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
     let hub = Hub::start().await?;
     let options = ManagedClusterOptions::default();
     let all_rights = ManagedClusterOptions {
@@ -171,9 +162,6 @@ async fn agent_has_ocms_permissions_and_labelled_cluster_roles() -> anyhow::Resu
 
 #[tokio::test]
 async fn service_account_has_only_its_permissions() -> anyhow::Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
     let hub = Hub::start().await?;
     hub.apply_yaml("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: reader}\n")?;
     hub.kubectl(&[

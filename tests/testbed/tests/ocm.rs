@@ -7,9 +7,6 @@ use testbed::{Hub, ManagedClusterOptions, ObjectRef};
 
 #[tokio::test]
 async fn replica_set_reaches_the_placements_clusters() -> anyhow::Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
     let hub = Hub::start().await?;
     hub.start_ocm_controllers().await?;
     let cluster1 = hub
@@ -63,9 +60,6 @@ async fn replica_set_reaches_the_placements_clusters() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn cluster_joins_through_its_registration_agent() -> anyhow::Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
     let started = Instant::now();
     let hub = Hub::start().await?;
     hub.start_ocm_controllers().await?;

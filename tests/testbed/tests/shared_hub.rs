@@ -7,9 +7,6 @@ use tokio::sync::OnceCell;
 static HUB: OnceCell<Hub> = OnceCell::const_new();
 
 async fn use_the_hub(namespace: &str) -> anyhow::Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
     let hub = HUB.get_or_try_init(Hub::start).await?;
     hub.create_namespace(namespace).await?;
     hub.wait_for(&ObjectRef::namespace(namespace), |it| it["status"]["phase"] == "Active")

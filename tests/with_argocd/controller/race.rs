@@ -96,7 +96,7 @@ fn leaves(fields: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn concurrent_writers_keep_each_others_conditions() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let hub = &stage.hub;
     hub.declare_managed_cluster(CLUSTER).await?;
     let settings: [(&str, &[&str]); 1] = [("clusters", &[CLUSTER])];

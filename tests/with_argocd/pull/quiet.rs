@@ -56,7 +56,7 @@ async fn check_no_writes(app: &PulledApplication) -> Result<()> {
 
 #[tokio::test]
 async fn writes_nothing_while_nothing_changes() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let app = PulledApplication::new(stage, "pull-quiet")?.start().await?;
     check_no_writes(&app).await?;
     app.end().await
@@ -64,7 +64,7 @@ async fn writes_nothing_while_nothing_changes() -> Result<()> {
 
 #[tokio::test]
 async fn hubs_condition_on_an_unknown_cluster_is_left_alone() -> Result<()> {
-    let Some(stage) = stage().await? else { return Ok(()) };
+    let stage = stage().await?;
     let mut app = PulledApplication::new(stage, "pull-unknown-server")?;
     // On the cluster the destination is the cluster itself.
     app.object["spec"]["destination"]["server"] = json!("https://unknown.example.com:6443");

@@ -154,9 +154,6 @@ fn uid(object: Option<Value>) -> Result<Value> {
 
 #[tokio::test]
 async fn takes_over_a_peers_works_in_place() -> Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
     let installation = PeerInstallation::start("switch-to").await?;
     let PeerInstallation { hub, commit, .. } = &installation;
     let before = installation.uids().await?;
@@ -196,9 +193,6 @@ async fn make_read_only(installation: &PeerInstallation) -> Result<Controller> {
 
 #[tokio::test]
 async fn read_only_objects_stay_on_the_cluster_without_their_work() -> Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
     let installation = PeerInstallation::start("switch-from").await?;
     let PeerInstallation { hub, cluster, work, .. } = &installation;
     let delivering = controller(hub, &[]).await?;

@@ -17,9 +17,7 @@ fn params() -> ObjectRef {
 
 #[tokio::test]
 async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
-    let Some(installation) = installation().await? else {
-        return Ok(());
-    };
+    let installation = installation().await?;
     let before = installation.all()?;
     let lines = installation.run_ok(&["install", FEATURE, "--agent-image=example.com/agent:v2"])?;
     for line in [
@@ -95,9 +93,7 @@ async fn check_network(hub: &Hub) -> Result<()> {
 
 #[tokio::test]
 async fn principal_of_another_stays_and_its_settings_are_checked() -> Result<()> {
-    let Some(installation) = installation().await? else {
-        return Ok(());
-    };
+    let installation = installation().await?;
     let hub = installation.hub;
     // Reduced from argocd-agent's own manifests.
     let variable = |name: &str, key: &str| {

@@ -21,10 +21,7 @@ struct Fleet {
 /// Never dropped: its processes end with this program.
 static FLEET: OnceCell<Fleet> = OnceCell::const_new();
 
-async fn fleet() -> Result<Option<&'static Fleet>> {
-    if !testbed::available() {
-        return Ok(None);
-    }
+async fn fleet() -> Result<&'static Fleet> {
     let start = async || {
         let (hub, cluster1, cluster2) = Hub::start_with_joined_clusters().await?;
         Ok::<_, anyhow::Error>(Fleet {
@@ -33,7 +30,7 @@ async fn fleet() -> Result<Option<&'static Fleet>> {
             cluster2,
         })
     };
-    FLEET.get_or_try_init(start).await.map(Some)
+    FLEET.get_or_try_init(start).await
 }
 
 impl Fleet {
@@ -59,7 +56,7 @@ fn no_node() -> Value {
 
 #[tokio::test]
 async fn add_on_follows_decisions_without_a_scheduler() -> Result<()> {
-    let Some(fleet) = fleet().await? else { return Ok(()) };
+    let fleet = fleet().await?;
     let Fleet {
         hub,
         cluster1,
@@ -103,7 +100,7 @@ async fn add_on_follows_decisions_without_a_scheduler() -> Result<()> {
 
 #[tokio::test]
 async fn any_signer_can_issue_the_add_ons_certificate() -> Result<()> {
-    let Some(fleet) = fleet().await? else { return Ok(()) };
+    let fleet = fleet().await?;
     let Fleet { hub, cluster1, .. } = fleet;
     let addon = fleet.addon("signed", &json!([]), &[cluster1]).await?;
     let first = addon.wait_for_request("cluster1", &[]).await?;
@@ -169,7 +166,7 @@ async fn any_signer_can_issue_the_add_ons_certificate() -> Result<()> {
 
 #[tokio::test]
 async fn add_on_rollout_does_not_wait_for_pods() -> Result<()> {
-    let Some(fleet) = fleet().await? else { return Ok(()) };
+    let fleet = fleet().await?;
     let Fleet {
         hub,
         cluster1,
@@ -203,7 +200,7 @@ async fn add_on_rollout_does_not_wait_for_pods() -> Result<()> {
 
 #[tokio::test]
 async fn later_decision_for_a_cluster_applies() -> Result<()> {
-    let Some(fleet) = fleet().await? else { return Ok(()) };
+    let fleet = fleet().await?;
     let Fleet {
         hub,
         cluster1,
@@ -256,7 +253,7 @@ async fn later_decision_for_a_cluster_applies() -> Result<()> {
 
 #[tokio::test]
 async fn default_template_decides_update_strategies() -> Result<()> {
-    let Some(fleet) = fleet().await? else { return Ok(()) };
+    let fleet = fleet().await?;
     let Fleet { cluster1, .. } = fleet;
     let once = json!([{
         "resourceIdentifier": {"group": "", "resource": "configmaps", "name": "once", "namespace": "*"},
