@@ -1,4 +1,4 @@
-//! Reads one address, for the plugin, in a process of its own with the network.
+//! Reads one address for the plugin, in a separate process with the network.
 
 use crate::runtime::runtime;
 use generate::fetched::{DOWNLOAD, Request};

@@ -293,7 +293,7 @@ impl Hub {
         state.works = known.values().map(Arc::clone).collect();
         state.clusters = self.clusters().await?;
         let sets = known.iter().filter(|((kind, ..), _)| *kind == WORK_SETS.kind);
-        let placements: BTreeSet<_> = sets.flat_map(|(_, text)| empty_placements(text)).collect();
+        let placements: BTreeSet<_> = sets.flat_map(|(_, text)| doctor::empty_placements(text)).collect();
         for object_ref in placements {
             let text = self.get_text(PLACEMENTS.path(&object_ref), &object_ref.name).await?;
             let placement = text.found().and_then(|text| serde_json::from_str(text).ok());
@@ -360,21 +360,6 @@ fn to_lookup<T>(answer: Result<T, Error>) -> Result<Lookup<T>, Error> {
             Some(_) => Ok(Lookup::Refused(explain(&error))),
         },
     }
-}
-
-/// Returns the Placements of a ManifestWorkReplicaSet that selects no managed cluster.
-fn empty_placements(set: &str) -> Vec<ObjectRef> {
-    let Ok(set) = serde_json::from_str::<serde_json::Value>(set) else {
-        return Vec::new();
-    };
-    let mut conditions = set["status"]["conditions"].as_array().into_iter().flatten();
-    if !conditions.any(|it| it["type"] == "PlacementVerified" && it["reason"] == ocm::health::NO_CLUSTER) {
-        return Vec::new();
-    }
-    let namespace = set["metadata"]["namespace"].as_str().unwrap_or_default();
-    let references = set["spec"]["placementRefs"].as_array().into_iter().flatten();
-    let names = references.filter_map(|it| it["name"].as_str());
-    names.map(|name| ObjectRef::new(namespace, name)).collect()
 }
 
 /// Returns Argo CD's message about the running sync of an Application.

@@ -48,6 +48,12 @@ impl Reader {
     }
 }
 
+/// Returns the Placements of a ManifestWorkReplicaSet that selects no managed cluster.
+pub(super) fn empty_placements(set: &str) -> Vec<ObjectRef> {
+    let set = serde_json::from_str::<read::Work>(set);
+    set.map(|set| set.empty_placements()).unwrap_or_default()
+}
+
 impl Hub {
     async fn examine(&self, namespace: &str) -> Result<HubState, Error> {
         let (in_argocd, all_namespaces) = (ObjectRef::new(namespace, ""), ObjectRef::new("", ""));

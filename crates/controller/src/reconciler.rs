@@ -77,12 +77,6 @@ const WRITE_REFUSED: &str = "WriteRefused";
 const WRITE_TIMED_OUT: &str =
     "the API server does not answer in time: look for a slow or unresponsive admission webhook";
 
-/// The outcome of a reconciliation or a write that panicked.
-const PANICKED: Outcome = Outcome::Failed {
-    retry_after: None,
-    cause: None,
-};
-
 /// A finished task.
 enum TaskResult {
     Written(writer::WriteResult, Box<Action>),
@@ -361,7 +355,7 @@ impl Reconciler {
             Err(_) => {
                 self.metrics.panicked(controller.name);
                 error!(controller = controller.name, kind, object = %object_ref, "panic during a write; retrying");
-                (PANICKED, None, None)
+                (Outcome::FAILED, None, None)
             }
         };
         queue.set_slow(object_ref, is_slow);
@@ -610,7 +604,7 @@ impl Reconciler {
         let Ok(decision) = decision else {
             self.metrics.panicked(controller.name);
             error!(controller = controller.name, kind, object = %object_ref, "panic while reconciling; retrying");
-            queue.done(&due, &PANICKED, now, fastrand::f64());
+            queue.done(&due, &Outcome::FAILED, now, fastrand::f64());
             return Attempt::Reconciled;
         };
         let action = match decision {

@@ -4,9 +4,10 @@
 mod effects;
 
 use super::update_strategy::Strategy;
-pub use effects::{Effect, KNOWN, Known};
-use effects::{IGNORE_HEALTH, REPLACE, SYNC_OPTIONS};
+pub use effects::{Effect, KNOWN, KnownAnnotation};
+use effects::{IGNORE_HEALTH, REPLACE};
 use manifest::value::{Map, Value};
+use ocm::pull_model::SYNC_OPTIONS;
 
 /// The annotation for the update strategy of an object: one of [`Strategy`]'s names.
 pub const UPDATE_STRATEGY: &str = "argocd-ocm-cmp.github.io/update-strategy";
@@ -57,7 +58,7 @@ pub struct Annotations {
     /// True if it counts as healthy when it is applied.
     pub ignores_health: bool,
     /// The annotations and options of Argo CD that have no effect on it.
-    pub without_effect: Vec<&'static Known>,
+    pub without_effect: Vec<&'static KnownAnnotation>,
 }
 
 /// An annotation with an unknown value.

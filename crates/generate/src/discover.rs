@@ -13,6 +13,9 @@ use walkdir::{DirEntry, WalkDir};
 /// The start of the names of files that configure Argo CD's source.
 const SOURCE_OVERRIDES: &str = ".argocd-source";
 
+/// The names of a kustomization.
+pub(super) const KUSTOMIZATION_FILES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
 /// The selection of files in a folder.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
@@ -203,7 +206,7 @@ fn consider(entry: &DirEntry, folder: &Path, source_path: &str, selection: &Sele
 /// Returns the tool that a file of this name is for.
 fn tool_of(name: &str) -> Option<&'static str> {
     match name {
-        "kustomization.yaml" | "kustomization.yml" | "Kustomization" => Some("kustomize"),
+        _ if KUSTOMIZATION_FILES.contains(&name) => Some("kustomize"),
         "Chart.yaml" => Some("helm"),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! What a kustomization uses from the network, and the programs that stand in for Git and Helm to deliver it.
+//! Requests for content from the network, and the programs that take the place of Git and Helm to deliver it.
 //!
 //! kustomize renders without a network. Its first `git` and `helm` on the PATH are this program, which copies what was
 //! [requested](Request) before from a folder, or names the request and fails. The plugin then decides about the request, fetches

@@ -91,7 +91,7 @@ impl Kind {
     #[must_use]
     pub fn of(folder: &Path, selection: &Selection) -> Self {
         let has = |name: &str| selection.selects(name) && folder.join(name).symlink_metadata().is_ok();
-        if kustomize::FILES.iter().any(|name| has(name)) {
+        if discover::KUSTOMIZATION_FILES.iter().any(|name| has(name)) {
             Self::Kustomize
         } else if has("Chart.yaml") {
             Self::Helm

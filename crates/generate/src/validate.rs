@@ -1,6 +1,6 @@
 //! Checks across objects that are each valid.
 
-use super::annotations::Known;
+use super::annotations::KnownAnnotation;
 use super::discover;
 use super::manifestwork::Template;
 use super::object::Object;
@@ -170,7 +170,7 @@ pub(super) fn repeated_output(deliveries: &[(u64, usize)]) -> Option<String> {
 
 /// Returns a warning for each annotation of Argo CD that has no effect, with the first object that has it.
 pub(super) fn annotations_without_effect<'a>(objects: impl Iterator<Item = &'a Object>) -> Vec<String> {
-    let mut found: Vec<(&Known, &Object, usize)> = Vec::new();
+    let mut found: Vec<(&KnownAnnotation, &Object, usize)> = Vec::new();
     for object in objects {
         for known in object.annotations.iter().flat_map(|it| &it.without_effect) {
             match found.iter_mut().find(|(other, ..)| other == known) {
@@ -179,7 +179,7 @@ pub(super) fn annotations_without_effect<'a>(objects: impl Iterator<Item = &'a O
             }
         }
     }
-    let warning = |(known, object, more): (&Known, &Object, usize)| {
+    let warning = |(known, object, more): (&KnownAnnotation, &Object, usize)| {
         let more = match more {
             0 => String::new(),
             more => format!(" and {}", count(more, "more object")),

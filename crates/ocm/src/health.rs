@@ -22,6 +22,7 @@ use jiff::{SignedDuration, Timestamp};
 use manifest::text::without_middle;
 use manifest::value::{Map, Value};
 use manifest::yaml;
+pub use overdue::OVERDUE;
 pub use set::NO_CLUSTER;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -152,7 +153,7 @@ pub struct WorkStatus {
     pub objects: Vec<ObjectStatus>,
     /// True if the health is that of the work as a whole, so that its objects add no information.
     pub as_a_whole: bool,
-    /// What has been outstanding for minutes, although it usually takes seconds: the agent may not run.
+    /// The step that has been outstanding for minutes, although it usually takes seconds: the agent may not run.
     pub overdue: Option<String>,
 }
 

@@ -6,6 +6,7 @@ use crate::doctor::hub_state::{HubState, Lookup, Work, is_late};
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::count;
+use ocm::health::OVERDUE;
 use std::collections::BTreeMap;
 
 pub(super) static CHECK: Check = Check {
@@ -70,7 +71,7 @@ static OK: Message = Message::ok(
 );
 
 /// The time within which an agent reports on a change, or removes the objects of a work.
-const AGENT_MAX: SignedDuration = SignedDuration::from_mins(2);
+const AGENT_MAX: SignedDuration = SignedDuration::from_secs(OVERDUE);
 
 fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     let clusters = match &hub_state.clusters {

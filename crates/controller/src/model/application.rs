@@ -7,7 +7,7 @@ use crate::pull;
 use crate::runtime::invalid_object::InvalidObject;
 use ocm::boolean::is_true;
 use ocm::object_ref::ObjectRef;
-use ocm::pull_model::DELETION_HOOKS;
+use ocm::pull_model::is_for_deletion_hooks;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -52,12 +52,6 @@ pub struct Condition {
     /// All other fields. Later versions of Argo CD may add some, and we must not drop them.
     #[serde(flatten)]
     pub more: serde_json::Map<String, Value>,
-}
-
-/// Returns true if Argo CD runs hooks before it removes the finalizer.
-fn is_of_hooks(finalizer: &str) -> bool {
-    let name = finalizer.strip_suffix("/cleanup").unwrap_or(finalizer);
-    DELETION_HOOKS.contains(&name)
 }
 
 impl Application {
@@ -122,7 +116,7 @@ impl Application {
                 .finalizers
                 .iter()
                 .flatten()
-                .find(|it| is_of_hooks(it))
+                .find(|it| is_for_deletion_hooks(it))
                 .map(|it| it.as_str().into()),
             served_by: status.as_mut().and_then(|status| status.controller_namespace.take()),
             conditions: status.and_then(|status| status.conditions).unwrap_or_default(),

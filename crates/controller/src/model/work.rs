@@ -81,7 +81,7 @@ pub struct WorkState {
     pub degraded: Option<String>,
     /// The objects that the agent cannot apply yet, and the reasons: it retries.
     pub retried: Option<String>,
-    /// What has been outstanding for minutes.
+    /// The step that has been outstanding for minutes.
     pub overdue: Option<String>,
     /// The message that Argo CD shows.
     pub message: String,

@@ -137,6 +137,14 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// A failure that the API server did not explain.
+    pub const FAILED: Self = Self::Failed {
+        retry_after: None,
+        cause: None,
+    };
+}
+
 impl Queue {
     /// Creates an empty workqueue with this minimum interval between two writes for the same object.
     #[must_use]
@@ -631,10 +639,6 @@ mod tests {
     }
 
     const WRITTEN: Outcome = Outcome::Written { refreshed: false };
-    const FAILED: Outcome = Outcome::Failed {
-        retry_after: None,
-        cause: None,
-    };
 
     #[test]
     fn coalesces_requests_within_a_short_time() {
@@ -675,7 +679,7 @@ mod tests {
             waits.push(next - now);
             now = next;
             let due = test.pop(now).expect("it is due");
-            test.done(&due, &FAILED, now);
+            test.done(&due, &Outcome::FAILED, now);
             assert_eq!(test.queue.failing(), usize::from(waits.len() >= 3));
             test.enqueue(now + 1, Refresh::Unchanged);
         }
@@ -731,7 +735,7 @@ mod tests {
             test.enqueue(0, Refresh::Unchanged);
             let due = test.pop(200).expect("it is due");
             let now = test.at(200);
-            test.queue.done(&due, &FAILED, now, jitter);
+            test.queue.done(&due, &Outcome::FAILED, now, jitter);
             assert_eq!(test.next(), Some(desired));
         }
     }
@@ -856,7 +860,7 @@ mod tests {
         let mut test = Test::new();
         test.enqueue(0, Refresh::Needed);
         let due = test.pop(200).expect("it is due");
-        test.done(&due, &FAILED, 300);
+        test.done(&due, &Outcome::FAILED, 300);
         assert!(test.pop(10_000).expect("it is due").stale);
     }
 
@@ -929,7 +933,7 @@ mod tests {
         test.enqueue(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
         test.queue.set_slow(&due.object_ref, true);
-        test.done(&due, &FAILED, 30_000);
+        test.done(&due, &Outcome::FAILED, 30_000);
         let now = test.at(31_000);
         assert!(test.queue.is_due(true, now) && !test.queue.is_due(false, now));
         assert_eq!(test.pop(31_000), None);
@@ -990,7 +994,7 @@ mod tests {
                         4 if !open.is_empty() => {
                             let due = open.swap_remove(number % open.len());
                             queue.set_slow(&due.object_ref, number % 2 == 0);
-                            let outcomes = [Outcome::Unchanged, WRITTEN, FAILED];
+                            let outcomes = [Outcome::Unchanged, WRITTEN, Outcome::FAILED];
                             queue.done(&due, &outcomes[number % 3], now, 0.5);
                         }
                         5 => queue.later(&object_ref(number), now + Duration::from_millis(millis)),

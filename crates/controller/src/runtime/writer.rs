@@ -77,10 +77,7 @@ impl Writer {
             // The Lease may have been lost since the decision, and a creation has no precondition that would fail.
             if !*self.leads.borrow() {
                 return WriteResult {
-                    outcome: Outcome::Failed {
-                        retry_after: None,
-                        cause: None,
-                    },
+                    outcome: Outcome::FAILED,
                     refusal: None,
                 };
             }

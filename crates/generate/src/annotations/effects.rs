@@ -2,6 +2,7 @@
 
 use super::{HOOK, items};
 use manifest::value::{Map, Value};
+use ocm::pull_model::SYNC_OPTIONS;
 
 /// The effect of an annotation, or of an option in an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub enum Effect {
 
 /// An annotation, or an option in an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownAnnotation {
     /// The name of the annotation. A name that ends with a slash is the start of names.
     pub annotation: &'static str,
     /// The option in its list; `None` for every value.
@@ -23,24 +24,22 @@ pub struct Known {
     pub effect: Effect,
 }
 
-const fn honoured(annotation: &'static str, option: Option<&'static str>, how: &'static str) -> Known {
-    Known {
+const fn honoured(annotation: &'static str, option: Option<&'static str>, how: &'static str) -> KnownAnnotation {
+    KnownAnnotation {
         annotation,
         option,
         effect: Effect::Honoured(how),
     }
 }
 
-const fn without(annotation: &'static str, option: Option<&'static str>, why: &'static str) -> Known {
-    Known {
+const fn without(annotation: &'static str, option: Option<&'static str>, why: &'static str) -> KnownAnnotation {
+    KnownAnnotation {
         annotation,
         option,
         effect: Effect::None(why),
     }
 }
 
-/// The annotation with a list of sync options.
-pub(super) const SYNC_OPTIONS: &str = "argocd.argoproj.io/sync-options";
 /// The annotation that takes an object out of the health of its Application.
 pub(super) const IGNORE_HEALTH: &str = "argocd.argoproj.io/ignore-healthcheck";
 /// The sync option that selects [`super::Strategy::Update`].
@@ -49,32 +48,24 @@ pub(super) const REPLACE: &str = "Replace=true";
 const HOOK_DELETE_POLICY: &str = "argocd.argoproj.io/hook-delete-policy";
 const STAYS: &str = "the object stays on the cluster, also when the Application is deleted";
 const BY_AGENT: &str = "the agent does so by default";
+const BY_FORCE: &str = "the agent takes over fields by force";
+const HOOK_STAYS: &str = "a hook stays until its content changes";
+const NOT_SEEN: &str = "Argo CD does not see the object";
+const SEE_HOOKS: &str = "see [Waves and hooks](#waves-and-hooks)";
 const NOT_COMPARED: &str = "Argo CD compares the work, not the objects in it";
 
 /// All annotations of Argo CD 3.6 for objects, with their options. Those for Applications and other objects of Argo CD itself are not
 /// among them. A test compares with the code of Argo CD.
-pub static KNOWN: &[Known] = &[
-    honoured(HOOK, None, "see [Waves and hooks](#waves-and-hooks)"),
-    honoured(
-        "argocd.argoproj.io/sync-wave",
-        None,
-        "see [Waves and hooks](#waves-and-hooks)",
-    ),
+pub static KNOWN: &[KnownAnnotation] = &[
+    honoured(HOOK, None, SEE_HOOKS),
+    honoured("argocd.argoproj.io/sync-wave", None, SEE_HOOKS),
     honoured(
         HOOK_DELETE_POLICY,
         Some("BeforeHookCreation"),
         "when the content changes",
     ),
-    without(
-        HOOK_DELETE_POLICY,
-        Some("HookSucceeded"),
-        "a hook stays until its content changes",
-    ),
-    without(
-        HOOK_DELETE_POLICY,
-        Some("HookFailed"),
-        "a hook stays until its content changes",
-    ),
+    without(HOOK_DELETE_POLICY, Some("HookSucceeded"), HOOK_STAYS),
+    without(HOOK_DELETE_POLICY, Some("HookFailed"), HOOK_STAYS),
     honoured(SYNC_OPTIONS, Some("Prune=false"), STAYS),
     honoured(SYNC_OPTIONS, Some("Prune=confirm"), STAYS),
     honoured(SYNC_OPTIONS, Some("Delete=false"), STAYS),
@@ -113,16 +104,8 @@ pub static KNOWN: &[Known] = &[
         Some("PruneLast=true"),
         "the agent deletes what left the work at once",
     ),
-    without(
-        SYNC_OPTIONS,
-        Some("ClientSideApplyMigration=true"),
-        "the agent takes over fields by force",
-    ),
-    without(
-        SYNC_OPTIONS,
-        Some("ClientSideApplyMigration=false"),
-        "the agent takes over fields by force",
-    ),
+    without(SYNC_OPTIONS, Some("ClientSideApplyMigration=true"), BY_FORCE),
+    without(SYNC_OPTIONS, Some("ClientSideApplyMigration=false"), BY_FORCE),
     honoured(
         IGNORE_HEALTH,
         Some("true"),
@@ -131,11 +114,7 @@ pub static KNOWN: &[Known] = &[
     without("argocd.argoproj.io/compare-options", None, NOT_COMPARED),
     without("argocd.argoproj.io/ignore-differences", None, NOT_COMPARED),
     without("argocd.argoproj.io/ignore-resource-updates", None, NOT_COMPARED),
-    without(
-        "argocd.argoproj.io/client-side-apply-migration-manager",
-        None,
-        "the agent takes over fields by force",
-    ),
+    without("argocd.argoproj.io/client-side-apply-migration-manager", None, BY_FORCE),
     without(
         "argocd.argoproj.io/ignore-restart-policy",
         None,
@@ -146,15 +125,11 @@ pub static KNOWN: &[Known] = &[
         None,
         "set Prune=false or Delete=false, which keep the object",
     ),
-    without(
-        "argocd.argoproj.io/ignore-default-links",
-        None,
-        "Argo CD does not see the object",
-    ),
-    without("link.argocd.argoproj.io/", None, "Argo CD does not see the object"),
+    without("argocd.argoproj.io/ignore-default-links", None, NOT_SEEN),
+    without("link.argocd.argoproj.io/", None, NOT_SEEN),
 ];
 
-impl Known {
+impl KnownAnnotation {
     fn is_set(&self, annotations: &Map<'_>) -> bool {
         let matches = |value: &Value<'_>| {
             let is_option = |option| items(value.as_str().unwrap_or_default()).any(|item| item == option);
@@ -182,7 +157,7 @@ impl Known {
 }
 
 /// Returns the annotations and options of an object that have no effect.
-pub(super) fn without_effect(annotations: &Map<'_>) -> Vec<&'static Known> {
+pub(super) fn without_effect(annotations: &Map<'_>) -> Vec<&'static KnownAnnotation> {
     let known = KNOWN.iter().filter(|known| matches!(known.effect, Effect::None(_)));
     known.filter(|known| known.is_set(annotations)).collect()
 }

@@ -259,7 +259,7 @@ fn is_list_of_manifests(content: &[u8]) -> bool {
 /// Returns an error with each dependency that cannot be fetched.
 pub(super) fn dependencies(
     chart: &Path,
-    missing: &[&str],
+    missing: &[String],
     repository: &Repository,
     source: &Source,
 ) -> Result<(), Problems> {

@@ -61,8 +61,8 @@ pub(super) fn render(
     let access = ToolAccess::helm(repository.root());
     let render = || source.tools.run("helm", &arguments, &chart, values, &access);
     let written = match render()? {
-        Err(error) if !source.remotes.is_empty() && !missing_dependencies(&error).is_empty() => {
-            fetch::dependencies(&chart, &missing_dependencies(&error), &repository, source)?;
+        Err(error) if !source.remotes.is_empty() && !error.missing_dependencies.is_empty() => {
+            fetch::dependencies(&chart, &error.missing_dependencies, &repository, source)?;
             render()?
         }
         written => written,
@@ -213,10 +213,13 @@ pub(super) fn plain_version(version: &str) -> &str {
 /// The text before the names of missing dependencies in helm's error message.
 const MISSING: &str = "missing in charts/ directory: ";
 
-/// Returns the names of the missing dependencies.
-fn missing_dependencies(error: &ToolError) -> Vec<&str> {
-    let names = error.line.split_once(MISSING).map(|(_, names)| names.split(", "));
-    names.into_iter().flatten().map(str::trim).collect()
+/// Returns the names of the missing dependencies in helm's error output.
+pub(super) fn missing_dependencies(error_output: &str) -> Vec<String> {
+    let names = error_output
+        .split_once(MISSING)
+        .and_then(|(_, rest)| rest.lines().next());
+    let names = names.into_iter().flat_map(|names| names.split(", "));
+    names.map(|name| name.trim().to_owned()).collect()
 }
 
 /// Returns helm's error message, with a remedy if known.

@@ -8,9 +8,6 @@ use super::{Manifests, Source, rendered};
 use manifest::problem::Problems;
 use std::path::Path;
 
-/// The names of a kustomization file.
-pub(super) const FILES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
-
 /// Renders the kustomization at `below` in `folder` with `kustomize build`.
 ///
 /// # Errors

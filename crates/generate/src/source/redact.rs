@@ -5,9 +5,10 @@
 //! the source may get its values, and replaces each of them in the message: as it is, in base64, with the escapes of Go, JSON and
 //! URLs, and with other white space. It cannot recognize what a template computes from a value.
 
-use super::kustomize;
+use crate::discover::KUSTOMIZATION_FILES;
 use base64::engine::{Engine, general_purpose::STANDARD as BASE64};
 use flate2::read::MultiGzDecoder;
+use manifest::text::shortened;
 use manifest::value::Value;
 use manifest::yaml;
 use memchr::memmem;
@@ -81,10 +82,7 @@ pub(super) fn without_secrets(message: &str, inputs: &Inputs<'_>) -> String {
     if message.trim().is_empty() {
         return message.to_owned();
     }
-    let end = (0..=MAX_MESSAGE.min(message.len()))
-        .rev()
-        .find(|&end| message.is_char_boundary(end));
-    let message = &message[..end.unwrap_or(0)];
+    let message = &*shortened(message, MAX_MESSAGE);
     let mut texts = Texts::default();
     if texts.read(inputs).is_err() {
         return TOO_LARGE.to_owned();
@@ -187,7 +185,7 @@ impl Texts {
             return Ok(());
         };
         self.text(&name, &text)?;
-        if kustomize::FILES.iter().any(|file| path.ends_with(file)) {
+        if KUSTOMIZATION_FILES.iter().any(|file| path.ends_with(file)) {
             let folder = path.parent().unwrap_or(Path::new("/"));
             for word in text.split([' ', '\n', '\r', ',', '[', ']', '"', '\'', '=']) {
                 let named = folder.join(word);
@@ -248,7 +246,7 @@ impl Texts {
             text.lines()
                 .any(|line| line.trim_start_matches(['-', ' ', '{', '"']).starts_with("kind"))
         };
-        let is_kustomization = kustomize::FILES.contains(&name);
+        let is_kustomization = KUSTOMIZATION_FILES.contains(&name);
         if !(is_template || is_kustomization || is_yaml && is_manifest(text)) {
             if !is_yaml {
                 self.add(text)?;
@@ -494,7 +492,7 @@ impl Skeleton {
         skeleton
     }
 
-    /// Returns the ranges of the original text with the letters and digits of `form`: a short one as a word of its own.
+    /// Returns the ranges of the original text with the letters and digits of `form`: a short one as a whole word.
     fn find(&self, form: &str, original: &str) -> Vec<Range<usize>> {
         let is_word = |range: &Range<usize>| {
             let before = original[..range.start].chars().next_back();

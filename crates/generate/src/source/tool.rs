@@ -2,6 +2,7 @@
 //! line that is the same on every run.
 
 use super::fetch::Fetched;
+use super::helm::missing_dependencies;
 use super::pipes::{Pipe, read_all};
 use super::redact::{self, Inputs};
 use super::remote::Remotes;
@@ -235,10 +236,25 @@ impl ToolOutput {
 pub(super) struct ToolError {
     /// The error message, in one line.
     pub(super) line: String,
-    /// What it lacked, according to a program that stands in for Git or Helm.
+    /// The content that it lacked, according to a program in the place of Git or Helm.
     pub(super) request: Option<Request>,
     /// The address that it could not read.
     pub(super) file: Option<String>,
+    /// The dependencies of a chart that are missing in its folder `charts`.
+    pub(super) missing_dependencies: Vec<String>,
+}
+
+impl ToolError {
+    /// Creates the failure with this line for users. What the tool lacked is read from all of its error output, because the line may
+    /// hide values with the same text.
+    fn new(line: String, error_output: &str) -> Self {
+        Self {
+            line,
+            request: Request::last_in(error_output),
+            file: unread_address(error_output),
+            missing_dependencies: missing_dependencies(error_output),
+        }
+    }
 }
 
 impl Tools {
@@ -354,7 +370,6 @@ impl Tools {
                  --tool-memory (ARGOCD_OCM_CMP_TOOL_MEMORY in the sidecar)"
             )));
         }
-        let (request, file) = (Request::last_in(&error_output), unread_address(&error_output));
         let arguments: Vec<&OsStr> = arguments.iter().map(AsRef::as_ref).collect();
         let inputs = Inputs {
             folder,
@@ -362,17 +377,12 @@ impl Tools {
             arguments: &arguments,
             input,
         };
-        let error_output = without_dump(&error_output);
         // A program that fetches reads no manifest, and its folder may be any.
-        let error_output = if access.fetches {
-            error_output.to_owned()
-        } else {
-            redact::without_secrets(error_output, &inputs)
-        };
-        let error_output = error_output.replace(&*scratch.path().to_string_lossy(), "TMPDIR");
-        let (warnings, complaints): (Vec<_>, Vec<_>) = plain_lines(&error_output, folder)
-            .into_iter()
-            .partition(|line| line.starts_with(WARNING));
+        let inputs = (!access.fetches).then_some(inputs);
+        let (warnings, complaints): (Vec<_>, Vec<_>) =
+            lines_for_users(&error_output, inputs.as_ref(), folder, &scratch)
+                .into_iter()
+                .partition(|line| line.starts_with(WARNING));
         if status.success() || too_large {
             Ok(Ok(ToolOutput {
                 manifests,
@@ -388,7 +398,7 @@ impl Tools {
             } else {
                 complaints.join(" ")
             };
-            Ok(Err(ToolError { line, request, file }))
+            Ok(Err(ToolError::new(line, &error_output)))
         }
     }
 
@@ -505,6 +515,20 @@ impl Tools {
             ))
         })
     }
+}
+
+/// Returns the lines of a tool's messages, without the values of Secrets in its inputs, if it has any, and without the names of its
+/// temporary folders.
+fn lines_for_users(error_output: &str, inputs: Option<&Inputs<'_>>, folder: &Path, scratch: &Scratch) -> Vec<String> {
+    let error_output = without_dump(error_output);
+    let error_output = match inputs {
+        Some(inputs) => redact::without_secrets(error_output, inputs),
+        None => error_output.to_owned(),
+    };
+    plain_lines(
+        &error_output.replace(&*scratch.path().to_string_lossy(), "TMPDIR"),
+        folder,
+    )
 }
 
 /// Returns the lines of a tool's messages without details that differ between runs: paths become relative to the folder, and
@@ -666,6 +690,13 @@ mod tests {
             run.ok().and_then(Result::ok).map(|it| it.manifests),
             Some(b"/home/user\n".to_vec())
         );
+    }
+
+    #[test]
+    fn what_a_tool_lacked_is_read_although_its_line_hides_it() {
+        let output = "Error: found in Chart.yaml, but missing in charts/ directory: redis, db\nhelm.go: stack\n";
+        let error = ToolError::new("[hidden]".to_owned(), output);
+        assert_eq!(error.missing_dependencies, ["redis", "db"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{Clock, HealthStatus, WorkStatus};
 use manifest::value::Map;
 
 /// The number of seconds after which a step is overdue.
-const OVERDUE: i64 = 120;
+pub const OVERDUE: i64 = 120;
 
 /// Returns what is overdue: the first report on the last change, or the deletion.
 pub(super) fn evaluate(fields: &Map<'_>, status: &WorkStatus, clock: &Clock) -> Option<String> {

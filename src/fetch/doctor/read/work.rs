@@ -4,7 +4,10 @@ use super::{Condition, Metadata, plain};
 use crate::doctor;
 use crate::doctor::{AGENT_LABEL, ApplyError, ReplicaSet};
 use manifest::json::webhook_size;
+use manifest::key::ObjectKey;
+use manifest::kinds::GroupKind;
 use ocm::health::NO_CLUSTER;
+use ocm::object_ref::ObjectRef;
 use ocm::ownership::OF_REPLICA_SET;
 use ocm::pull_model::HUB_NAME;
 use ocm::tracking::{INSTALLATION_ID, ObjectIdentity, TRACKING_ID, Tracking, TrackingMarks};
@@ -138,27 +141,35 @@ fn object_name(text: &str) -> Option<Box<str>> {
         kind,
         metadata,
     } = serde_json::from_str(text).ok()?;
-    let kind = match api_version.split_once('/') {
-        Some((group, _)) => format!("{kind}.{group}"),
-        None if kind == "Namespace" => return None,
-        None => kind,
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let key = ObjectKey {
+        kind: GroupKind {
+            group: group.into(),
+            kind: kind.into(),
+        },
+        namespace: metadata.namespace.map(Into::into),
+        name: metadata.name.into(),
     };
-    let namespace = metadata.namespace.map_or(String::new(), |namespace| namespace + "/");
-    Some(format!("{kind} {namespace}{}", metadata.name).into())
+    (!key.kind.is("", "Namespace")).then(|| key.to_string().into())
 }
 
 impl Work {
-    /// Returns it as a ManifestWorkReplicaSet, if it belongs to an Application.
-    pub(crate) fn set(self, tracking: &Tracking) -> Option<ReplicaSet> {
-        let application = self.application(works::SET_KIND, tracking)?.into();
+    /// Returns the Placements of a ManifestWorkReplicaSet that selects no managed cluster.
+    pub(crate) fn empty_placements(&self) -> Vec<ObjectRef> {
         let mut conditions = self.status.conditions.iter().flatten();
         let is_empty = conditions.any(|it| it.kind == "PlacementVerified" && it.reason == NO_CLUSTER);
         let placements = self.spec.placement_refs.iter().flatten().filter(|_| is_empty);
+        placements
+            .map(|it| ObjectRef::new(&self.metadata.namespace, &it.name))
+            .collect()
+    }
+
+    /// Returns it as a ManifestWorkReplicaSet, if it belongs to an Application.
+    pub(crate) fn set(self, tracking: &Tracking) -> Option<ReplicaSet> {
+        let application = self.application(works::SET_KIND, tracking)?.into();
         Some(ReplicaSet {
             application,
-            empty_placements: placements
-                .map(|it| format!("{}/{}", self.metadata.namespace, it.name))
-                .collect(),
+            empty_placements: self.empty_placements().iter().map(ObjectRef::to_string).collect(),
             qualified_name: format!("{}/{}", self.metadata.namespace, self.metadata.name),
             created: self.metadata.creation_timestamp,
             has_status: self.status.conditions.is_some_and(|all| !all.is_empty()),
