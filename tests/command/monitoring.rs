@@ -11,7 +11,6 @@ use manifest::{json, yaml};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 /// Returns the path of a file of the repository.
 fn path(name: &str) -> PathBuf {
@@ -32,22 +31,6 @@ fn document(name: &str) -> Value {
     let mut text = String::new();
     json::write(&document.value, &mut text).expect("JSON");
     serde_json::from_str(&text).expect("JSON")
-}
-
-/// Returns true if these programs are installed. Otherwise prints the missing one, and fails in CI.
-fn can_run(programs: &[&str]) -> bool {
-    let runs = |program: &&&str| {
-        let mut version = Command::new(program);
-        version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-        version.status().is_ok()
-    };
-    let Some(missing) = programs.iter().find(|program| !runs(program)) else {
-        return true;
-    };
-    let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
-    assert!(!is_ci, "missing: {missing} (Debian's package prometheus)");
-    println!("skipped, missing: {missing} (Debian's package prometheus)");
-    false
 }
 
 /// Returns the items of a list.
