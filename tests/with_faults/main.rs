@@ -28,5 +28,6 @@ mod install;
 mod pull;
 mod replicas;
 mod reports;
+mod restore;
 mod schema;
 mod stage;

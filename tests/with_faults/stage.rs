@@ -22,7 +22,7 @@ pub(crate) struct Stage {
     /// The namespace of the managed cluster, and of the Lease.
     pub(crate) cluster: String,
     folder: tempfile::TempDir,
-    _turn: MutexGuard<'static, ()>,
+    _turn: Option<MutexGuard<'static, ()>>,
 }
 
 /// Returns a hub with only a managed cluster of that name.
@@ -42,7 +42,20 @@ pub(crate) async fn stage(cluster: &str) -> Result<Stage> {
         hub,
         cluster: cluster.to_owned(),
         folder: tempfile::tempdir()?,
-        _turn: turn,
+        _turn: Some(turn),
+    })
+}
+
+/// Returns a hub of its own with only a managed cluster of that name, for a test that changes the hub as a whole.
+pub(crate) async fn own_stage(cluster: &str) -> Result<Stage> {
+    // As the hubs of all tests, it runs until the process ends.
+    let hub: &Hub = Box::leak(Box::new(Hub::start().await?));
+    hub.declare_managed_cluster(cluster).await?;
+    Ok(Stage {
+        hub,
+        cluster: cluster.to_owned(),
+        folder: tempfile::tempdir()?,
+        _turn: None,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
@@ -34,7 +34,8 @@ pub struct ControlPlane {
     url: String,
     kubeconfig: PathBuf,
     controllers: Mutex<Vec<Process>>,
-    apiserver: Process,
+    apiserver_command: Command,
+    apiserver: Mutex<Option<Process>>,
     pub(crate) bench: Arc<Workbench>,
 }
 
@@ -77,19 +78,32 @@ impl ControlPlane {
         // Pods need no token, and no controller would create one.
         command.arg("--disable-admission-plugins=ServiceAccount");
         audit::turn_on(&mut command, &folder)?;
-        let apiserver = bench.start(&format!("kube-apiserver-{name}"), command)?;
-
         let plane = Self {
             name: name.to_owned(),
             url,
             kubeconfig,
             controllers: Mutex::default(),
-            apiserver,
+            apiserver_command: command,
+            apiserver: Mutex::default(),
             bench: Arc::clone(bench),
         };
-        let client = plane.client().await?;
-        plane.apiserver.until_ready(async || is_ready(&client).await).await?;
+        plane.start_apiserver().await?;
         Ok(plane)
+    }
+
+    /// Kills the API server.
+    pub(crate) fn stop_apiserver(&self) {
+        *self.apiserver.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Starts the API server, and waits until it is ready.
+    pub(crate) async fn start_apiserver(&self) -> Result<()> {
+        let command = self.bench.same(&self.apiserver_command);
+        let apiserver = self.bench.start(&format!("kube-apiserver-{}", self.name), command)?;
+        let client = self.client().await?;
+        apiserver.until_ready(async || is_ready(&client).await).await?;
+        *self.apiserver.lock().unwrap_or_else(PoisonError::into_inner) = Some(apiserver);
+        Ok(())
     }
 
     /// Starts kube-controller-manager with the given controllers, in the syntax of its `--controllers`.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
@@ -144,6 +145,20 @@ impl Hub {
         }))
         .await
         .map(drop)
+    }
+
+    /// Copies the data of its etcd, for [`Hub::restore_etcd`].
+    pub fn copy_etcd(&self) -> Result<PathBuf> {
+        let copy = self.bench.folder("copy of etcd")?;
+        self.etcd.copy(&copy)?;
+        Ok(copy)
+    }
+
+    /// Restarts etcd and the API server on an earlier copy of the data, with its revision: what was written since is gone.
+    pub async fn restore_etcd(&self, copy: &Path) -> Result<()> {
+        self.plane.stop_apiserver();
+        self.etcd.restore(&self.plane.bench, copy)?;
+        self.plane.start_apiserver().await
     }
 
     /// Declares a managed cluster that has no API server and no agent: works for it can be written, and are never applied.

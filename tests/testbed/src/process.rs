@@ -141,8 +141,25 @@ impl Process {
         }
     }
 
+    /// Stops the process until the result is dropped.
+    pub(crate) fn pause(&self) -> Result<Pause> {
+        let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
+        let id = id.context("a process has an id")?;
+        kill_process(id, Signal::STOP)?;
+        Ok(Pause(id))
+    }
+
     fn ended(&self) -> io::Result<Option<ExitStatus>> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner).try_wait()
+    }
+}
+
+/// A pause of a process.
+pub(crate) struct Pause(Pid);
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::CONT);
     }
 }
 

@@ -72,6 +72,13 @@ impl Workbench {
         process::command(self.parts.program(part), self.folder.path())
     }
 
+    /// Returns a command that runs the same program with the same arguments, to start it more than once.
+    pub(crate) fn same(&self, command: &Command) -> Command {
+        let mut same = process::command(command.get_program(), self.folder.path());
+        same.args(command.get_args());
+        same
+    }
+
     /// Returns a command that starts `command` again after each failure.
     pub(crate) fn restarting(&self, command: &Command) -> Command {
         process::restarting(command, self.folder.path())

@@ -1,0 +1,83 @@
+//! Tests of a hub whose etcd is restored in place, with an older revision: watches would miss all changes.
+
+use crate::stage::{DEGRADED, Stage, WorkHealth, config_map, own_stage, writes, writes_of};
+use anyhow::{Context, Result};
+use serde_json::json;
+use testbed::{ObjectRef, wait};
+
+/// Waits until the controller has renewed its Lease after the hub's latest write.
+async fn until_lease_is_renewed(stage: &Stage) -> Result<()> {
+    let latest = config_map("latest");
+    let written = stage.hub.create(&latest).await?;
+    let revision =
+        |object: &serde_json::Value| -> Option<u64> { object["metadata"]["resourceVersion"].as_str()?.parse().ok() };
+    let latest = revision(&written).context("a resource version")?;
+    let renewed = async || {
+        let leases = stage.hub.list("coordination.k8s.io/v1", "Lease").await.ok()?;
+        let mut ours = leases
+            .iter()
+            .filter(|lease| lease["metadata"]["namespace"] == *stage.cluster);
+        ours.any(|lease| revision(lease) > Some(latest)).then_some(())
+    };
+    wait::eventually("the Lease is renewed", wait::DEADLINE, renewed).await
+}
+
+#[tokio::test]
+async fn restored_etcd_is_read_again_and_nothing_is_deleted() -> Result<()> {
+    let stage = own_stage("restored").await?;
+    stage.hub.create_namespace("shop").await?;
+    let proxy = stage.proxy().await?;
+    let controller = stage.controller_for("application-status,pull", &proxy).await?;
+    let kept = stage.application("kept", WorkHealth::Healthy).await?;
+    stage.wait_until_healthy(&kept).await?;
+    let pulled = json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {
+            "name": "pulled",
+            "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
+            "annotations": {
+                "apps.open-cluster-management.io/ocm-managed-cluster": stage.cluster,
+                "argocd.argoproj.io/skip-reconcile": "true",
+            },
+        },
+        "spec": {
+            "project": "default",
+            "destination": {"server": "https://kubernetes.default.svc"},
+            "source": {"repoURL": "https://example.com/git"},
+        },
+    });
+    let pulled = stage.hub.create_application(&pulled).await?;
+    let uid = pulled["metadata"]["uid"].as_str().context("a UID")?;
+    let work = ObjectRef::manifest_work(&stage.cluster, &format!("pulled-{}", &uid[..5]));
+    stage.hub.wait_for(&work, |_| true).await?;
+
+    let copy = stage.hub.copy_etcd()?;
+    let lost = stage.application("lost", WorkHealth::Healthy).await?;
+    stage.wait_until_healthy(&lost).await?;
+    for at in 0..300 {
+        stage.hub.create(&config_map(&format!("lost-{at}"))).await?;
+    }
+    until_lease_is_renewed(&stage).await?;
+    let mark = proxy.mark();
+    stage.hub.restore_etcd(&copy).await?;
+
+    let created = stage.application("new", WorkHealth::Healthy).await?;
+    stage.wait_until_healthy(&created).await?;
+    stage
+        .report_health("kept", WorkHealth::Degraded("it is broken"))
+        .await?;
+    stage.wait_for_condition(&kept, DEGRADED, "it is broken").await?;
+    assert!(stage.hub.get(&work).await?.is_some(), "the work is gone");
+    let since = &proxy.requests()[mark..];
+    assert_eq!(writes_of(since, &lost).len(), 0, "{:#?}", writes(since));
+    let deletions: Vec<_> = writes(since)
+        .into_iter()
+        .filter(|write| write.starts_with("delete"))
+        .collect();
+    assert_eq!(deletions, [""; 0]);
+    // What had not changed is not written: one write for the new Application, and one for the new state of the other.
+    assert_eq!(writes_of(since, &kept).len(), 1, "{:#?}", writes(since));
+    drop(controller);
+    Ok(())
+}
