@@ -326,6 +326,7 @@ impl Hub {
                 continue;
             };
             self.events.extend(action.events.into_iter().map(|event| event.message));
+            patch_each_version_once(&action.writes);
             for write in action.writes {
                 let text = self.execute(write);
                 let [conflicts, is_taken] = ["conflict", "taken"].map(|it| text.starts_with(it));
@@ -532,6 +533,17 @@ impl Hub {
                 &object_ref,
                 &json!({"status": {"conditions": conditions}}),
             );
+        }
+    }
+}
+
+/// Panics if two patches are of one version of an object: the API server would refuse the second.
+fn patch_each_version_once(writes: &[Write]) {
+    let mut versions = BTreeSet::new();
+    for write in writes {
+        if let Write::Patch { resource, object_ref, body } = write {
+            let version = (resource.kind, object_ref, body["metadata"]["resourceVersion"].as_str());
+            assert!(versions.insert(version), "two patches of one version: {writes:#?}");
         }
     }
 }

@@ -306,3 +306,20 @@ fn signs_nothing_into_a_record_that_is_being_deleted() {
     hub.settle();
     assert!(hub.became("two").1.is_some());
 }
+
+/// Otherwise the API server refuses the second of two writes, each time.
+#[test]
+fn object_is_written_before_its_status() {
+    let mut hub = Hub::with_all_agents();
+    let decision = hub.kept(AgentResource::OwnDecisions)[0].0.clone();
+    let both = json!({
+        "metadata": {"labels": {"cluster.open-cluster-management.io/decision-group-index": "7"}},
+        "status": {"decisions": []},
+    });
+    hub.edit(agent_resource(AgentResource::OwnDecisions), &decision, &both);
+    // The simulation refuses two patches of one version.
+    hub.settle();
+    hub.is_at_rest();
+    let (_, decision) = hub.kept(AgentResource::OwnDecisions)[0];
+    assert_eq!(decision["status"]["decisions"].as_array().map(Vec::len), Some(2), "{decision}");
+}
