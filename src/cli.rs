@@ -4,6 +4,7 @@ mod agent;
 mod controller;
 mod doctor;
 mod gitopscluster;
+mod hold;
 mod images;
 mod install;
 mod namespace;
@@ -15,6 +16,7 @@ pub use agent::{AgentCommand, InstallArgs, PrepareArgs, RestartArgs, RunArgs, Ta
 pub use controller::ControllerArgs;
 pub use doctor::DoctorArgs;
 pub use gitopscluster::{GitOpsClusterCommand, GitOpsClusterStatusArgs};
+pub use hold::{HoldArgs, ReleaseArgs};
 pub use images::ImageArgs;
 pub use install::{HubInstallArgs, HubUninstallArgs};
 pub use namespace::ArgoCdNamespace;
@@ -86,6 +88,10 @@ pub enum Command {
     /// Work with the GitOpsClusters of a hub
     #[command(subcommand, name = "gitopscluster")]
     GitOpsCluster(GitOpsClusterCommand),
+    /// Freeze managed clusters: what runs there stays as it is until the hold ends
+    Hold(HoldArgs),
+    /// End the holds of managed clusters
+    Release(ReleaseArgs),
     /// Check a hub for problems, and print what to do about each
     Doctor(DoctorArgs),
     /// Run the controllers of the hub, which report the state of works in Applications

@@ -4,6 +4,7 @@ mod agent;
 mod controller;
 mod doctor;
 mod gitopscluster;
+mod hold;
 mod install;
 mod progress;
 mod status;
@@ -53,6 +54,8 @@ pub fn run(command: Command, env: &Env) -> Exit {
         Command::Diff(args) => run_diff(*args, env),
         Command::Status(args) => status::run(&args, env),
         Command::GitOpsCluster(GitOpsClusterCommand::Status(args)) => gitopscluster::run(&args, env),
+        Command::Hold(args) => hold::run(&args),
+        Command::Release(args) => hold::run_release(&args),
         Command::Doctor(args) => doctor::run(&args, env),
         Command::Controller(args) => controller::run(&args, env),
         Command::Install(args) => install::run(&args),

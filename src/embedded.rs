@@ -24,6 +24,8 @@ pub(crate) const DEPLOY_CONTROLLER: &str = include_str!("../deploy/deploy_contro
 pub(crate) const REPORT_CRD: &str = include_str!("../deploy/report_crd.yaml");
 /// The admission policy that limits the writes of the controller.
 pub(crate) const ADMISSION_POLICY: &str = include_str!("../deploy/admission_policy.yaml");
+/// The admission policy that keeps the works of managed clusters on hold.
+pub(crate) const HOLDS: &str = include_str!("../deploy/holds.yaml");
 /// The admission policy that limits the writes of managed clusters' agents.
 pub(crate) const AGENT_ADMISSION: &str = include_str!("../deploy/agent_admission.yaml");
 /// Its permissions for cluster Secrets.

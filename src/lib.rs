@@ -37,6 +37,7 @@ pub mod doctor;
 pub mod download;
 mod embedded;
 pub mod fetch;
+pub mod hold;
 pub mod install;
 pub mod list;
 pub mod manual;

@@ -4,7 +4,7 @@ use super::argo_cd::{APPLICATION_CONTROLLER, APPLICATION_SET_CONTROLLER, REPO_SE
 use crate::embedded::{
     ADMISSION_POLICY, AGENT_ADMISSION, APPSET_PLACEMENT, ARGOCD_ADDON, ARGOCD_CM, ARGOCD_RBAC, CM_PLUGIN,
     DEPLOY_ARGOCD_AGENT, DEPLOY_CLUSTER_SECRETS, DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER, DEPLOY_POLICY,
-    DEPLOY_PRINCIPAL, DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_UI, GITOPSCLUSTER_CRD, POLICY_CM, PROJ, REDIS_PROXY,
+    DEPLOY_PRINCIPAL, DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_UI, GITOPSCLUSTER_CRD, HOLDS, POLICY_CM, PROJ, REDIS_PROXY,
     REPORT_CRD,
 };
 use clap::ValueEnum;
@@ -24,7 +24,7 @@ pub enum Feature {
     ApplicationSet,
     /// Permission for Argo CD to write works, if it was installed without permissions for the whole cluster
     ArgocdRbac,
-    /// The controller, which reports the health of works as conditions and Events on Applications
+    /// The controller, which reports the health of works as conditions and Events on Applications, and the policy for holds
     #[value(alias = "application-status")]
     Controller,
     /// Limits on what the agents of managed clusters may change on the hub
@@ -121,7 +121,7 @@ impl Feature {
             Self::Policy => &[POLICY_CM, DEPLOY_POLICY],
             Self::ApplicationSet => &[APPSET_PLACEMENT],
             Self::ArgocdRbac => &[ARGOCD_RBAC],
-            Self::Controller => &[DEPLOY_CONTROLLER, ADMISSION_POLICY],
+            Self::Controller => &[DEPLOY_CONTROLLER, ADMISSION_POLICY, HOLDS],
             Self::AgentAdmission => &[AGENT_ADMISSION],
             Self::Pull => &[DEPLOY_PULL],
             Self::ArgocdAddOn => &[ARGOCD_ADDON],

@@ -55,6 +55,8 @@ fn policy(value: &mut Value<'static>, namespace: &str) {
                     let stem = text.strip_suffix(SHIPPED_NAMESPACE)?.strip_suffix('.')?;
                     Some(format!("{stem}.{namespace}"))
                 }
+                // Of the parameters of a binding.
+                "namespace" => (text == SHIPPED_NAMESPACE).then(|| namespace.to_owned()),
                 "expression" => Some(IN_EXPRESSIONS.iter().fold(text.to_owned(), |text, (before, after)| {
                     let shipped = format!("{before}{SHIPPED_NAMESPACE}{after}");
                     text.replace(&shipped, &format!("{before}{namespace}{after}"))

@@ -22,6 +22,7 @@ mod gitopscluster_crd;
 mod gitopscluster_owners;
 mod gitopscluster_refused;
 mod gitopscluster_status;
+mod holds;
 mod idle;
 mod inputs;
 mod install;

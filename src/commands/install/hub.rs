@@ -113,6 +113,15 @@ impl Hub {
         }
     }
 
+    /// Changes an object by a merge patch.
+    pub(crate) async fn patch(&self, path: &str, name: &str, patch: &Value) -> Result<(), String> {
+        let request = Request::new(path).patch(name, &PatchParams::default(), &Patch::Merge(patch));
+        match self.send(request).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.describe(&format!("{path}/{name}"), "changed", &error)),
+        }
+    }
+
     /// Deletes the object, if it is still the same one.
     pub(crate) async fn delete(&self, path: &str, live: &Value) -> Result<(), String> {
         let metadata = &live["metadata"];

@@ -541,7 +541,12 @@ impl Hub {
 fn patch_each_version_once(writes: &[Write]) {
     let mut versions = BTreeSet::new();
     for write in writes {
-        if let Write::Patch { resource, object_ref, body } = write {
+        if let Write::Patch {
+            resource,
+            object_ref,
+            body,
+        } = write
+        {
             let version = (resource.kind, object_ref, body["metadata"]["resourceVersion"].as_str());
             assert!(versions.insert(version), "two patches of one version: {writes:#?}");
         }

@@ -321,5 +321,9 @@ fn object_is_written_before_its_status() {
     hub.settle();
     hub.is_at_rest();
     let (_, decision) = hub.kept(AgentResource::OwnDecisions)[0];
-    assert_eq!(decision["status"]["decisions"].as_array().map(Vec::len), Some(2), "{decision}");
+    assert_eq!(
+        decision["status"]["decisions"].as_array().map(Vec::len),
+        Some(2),
+        "{decision}"
+    );
 }

@@ -1,0 +1,143 @@
+//! `hold` and `release`: freeze managed clusters, list the frozen ones, and end that.
+
+use super::install::Hub;
+use super::{Exit, fail, progress, show};
+use crate::cli::{HoldArgs, HubArgs, ReleaseArgs};
+use crate::hold::{Hold, Holds, LABEL, end};
+use crate::list;
+use crate::runtime::runtime;
+use controller::LEASE;
+use generate::similar::similar;
+use jiff::Timestamp;
+use manifest::problem::Problems;
+use serde_json::Value;
+
+const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
+const NAMESPACES: &str = "/api/v1/namespaces";
+const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+
+/// Runs `hold`.
+pub(super) fn run(args: &HoldArgs) -> Exit {
+    let mut lines = String::new();
+    let done = if args.clusters.is_empty() {
+        with_hub(&args.hub, "reading the hub", async |hub| list_holds(&hub, args).await).map(|text| lines = text)
+    } else {
+        with_hub(&args.hub, "holding", async |hub| hold(&hub, args, &mut lines).await)
+    };
+    finish(&lines, done)
+}
+
+/// Runs `release`.
+pub(super) fn run_release(args: &ReleaseArgs) -> Exit {
+    let mut lines = String::new();
+    let done = with_hub(&args.hub, "releasing", async |hub| {
+        release(&hub, args, &mut lines).await
+    });
+    finish(&lines, done)
+}
+
+/// Prints what was done, also before an error.
+fn finish(lines: &str, done: Result<(), Problems>) -> Exit {
+    let shown = show("summary", lines);
+    match done {
+        Ok(()) => shown,
+        Err(problems) => fail(&problems.to_string()),
+    }
+}
+
+fn with_hub<T>(args: &HubArgs, what: &str, run: impl AsyncFnOnce(Hub) -> Result<T, Problems>) -> Result<T, Problems> {
+    let runtime = runtime().map_err(Problems::one)?;
+    progress::shown(what, || {
+        runtime.block_on(async { run(Hub::connect(args).await.map_err(Problems::one)?).await })
+    })
+}
+
+async fn list_holds(hub: &Hub, args: &HoldArgs) -> Result<String, Problems> {
+    let namespaces = hub.list(NAMESPACES, LABEL).await.map_err(Problems::one)?;
+    let namespaces = namespaces.unwrap_or_default();
+    let holds = Holds {
+        all: namespaces.iter().filter_map(Hold::read).collect(),
+        now: Timestamp::now(),
+    };
+    list::text(&holds, args.output).map_err(Problems::one)
+}
+
+/// Begins the holds, and adds a line about each.
+async fn hold(hub: &Hub, args: &HoldArgs, lines: &mut String) -> Result<(), Problems> {
+    let until = args.until.as_deref().map(|text| end(text, Timestamp::now()));
+    let until = until.transpose().map_err(Problems::one)?;
+    check_clusters(hub, &args.clusters).await?;
+    check_policy(hub, &args.argo_cd.namespace, until.is_some())
+        .await
+        .map_err(Problems::one)?;
+    for cluster in &args.clusters {
+        let hold = Hold {
+            cluster: cluster.clone(),
+            until: until.clone(),
+            reason: args.reason.clone(),
+        };
+        hub.patch(NAMESPACES, cluster, &hold.patch())
+            .await
+            .map_err(Problems::one)?;
+        lines.push_str(&format!("{}\n", hold.describe()));
+    }
+    Ok(())
+}
+
+/// Ends the holds, and adds a line about each.
+async fn release(hub: &Hub, args: &ReleaseArgs, lines: &mut String) -> Result<(), Problems> {
+    let mut problems = Vec::new();
+    let mut held = Vec::new();
+    for cluster in &args.clusters {
+        match hub.get(NAMESPACES, cluster).await.map_err(Problems::one)? {
+            Some(namespace) => held.push((cluster, Hold::read(&namespace).is_some())),
+            None => problems.push(format!(
+                "managed cluster {cluster} has no namespace on the hub: check its name"
+            )),
+        }
+    }
+    Problems::or(problems, ())?;
+    for (cluster, is_held) in held {
+        if is_held {
+            hub.patch(NAMESPACES, cluster, &Hold::release())
+                .await
+                .map_err(Problems::one)?;
+        }
+        let what = if is_held { "released" } else { "was not on hold" };
+        lines.push_str(&format!("managed cluster {cluster} {what}\n"));
+    }
+    Ok(())
+}
+
+/// Checks that all clusters are registered: a typing error must not leave a cluster unprotected.
+async fn check_clusters(hub: &Hub, clusters: &[String]) -> Result<(), Problems> {
+    let registered = hub.list(CLUSTERS, "").await.map_err(Problems::one)?.unwrap_or_default();
+    let name = |it: &Value| it["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let registered: Vec<String> = registered.iter().map(name).collect();
+    let unknown = clusters.iter().filter(|cluster| !registered.contains(cluster));
+    let problems = unknown.map(|cluster| {
+        let meant = similar(cluster, registered.iter().map(String::as_str));
+        let meant = meant.map_or(String::new(), |meant| format!(": did you mean {meant}?"));
+        format!("managed cluster {cluster} is not registered{meant}")
+    });
+    Problems::or(problems.collect(), ())
+}
+
+/// Checks that the hub enforces holds; with a time, that it knows when the time has come.
+async fn check_policy(hub: &Hub, namespace: &str, has_end: bool) -> Result<(), String> {
+    let binding = if has_end { "timedholds" } else { "holds" };
+    let binding = format!("argocd-ocm-cmp-{binding}.{namespace}");
+    if hub.get(BINDINGS, &binding).await?.is_none() {
+        return Err(format!(
+            "the hub enforces no holds: ValidatingAdmissionPolicyBinding {binding} does not exist: run argocd-ocm-cmp install with the \
+             feature controller, which requires Kubernetes 1.30"
+        ));
+    }
+    let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+    if has_end && hub.get(&leases, LEASE).await?.is_none() {
+        return Err(format!(
+            "Lease {namespace}/{LEASE} does not exist, so a hold would not end by itself: start the controller, or hold without --until"
+        ));
+    }
+    Ok(())
+}
