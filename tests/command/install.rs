@@ -85,6 +85,7 @@ fn default_prints_the_quick_start_and_the_controller() {
         "deploy/deploy_policy.yaml",
         "deploy/deploy_controller.yaml",
         "deploy/admission_policy.yaml",
+        "deploy/holds.yaml",
         "deploy/agent_admission.yaml",
     ];
     assert_same(&objects(&printed("")), &shipped(&files));
@@ -122,7 +123,11 @@ fn each_feature_prints_its_files() {
         ),
         (
             "--features controller",
-            &["deploy/deploy_controller.yaml", "deploy/admission_policy.yaml"],
+            &[
+                "deploy/deploy_controller.yaml",
+                "deploy/admission_policy.yaml",
+                "deploy/holds.yaml",
+            ],
         ),
     ] {
         assert_same(&objects(&printed(flags)), &shipped(files));

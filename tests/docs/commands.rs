@@ -171,7 +171,16 @@ const NOT_RUN: &[(&str, &str)] = &[
 ];
 
 /// The subcommands that need a hub, unless a file is given.
-const NEEDS_HUB: [&str; 6] = ["diff", "doctor", "gitopscluster", "install", "status", "uninstall"];
+const NEEDS_HUB: [&str; 8] = [
+    "diff",
+    "doctor",
+    "gitopscluster",
+    "hold",
+    "install",
+    "release",
+    "status",
+    "uninstall",
+];
 
 /// Returns the commands of all pages, in order.
 pub(crate) fn commands() -> Vec<Shown> {

@@ -25,6 +25,7 @@ const SCENES: &[&str] = &[
     "docs/controller.md#the-state-of-the-works-in-applications",
     "docs/terminal.md#preview-the-works",
     "docs/terminal.md#the-state-of-an-application",
+    "docs/holds.md#hold-a-cluster",
     "docs/sources.md#sources",
     "docs/policies.md#what-a-project-may-deliver",
     "docs/clusters.md#a-placement-instead-of-clusters",

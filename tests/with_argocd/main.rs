@@ -31,6 +31,7 @@ mod growth;
 mod health;
 mod health_check;
 mod health_rules;
+mod holds;
 mod isolation;
 mod mistakes;
 mod names;

@@ -213,12 +213,17 @@ impl Hub {
                 );
             }
         }
-        // Clusters of an invalid spec stay as they are.
-        let keeps_up = |it: &Value| {
+        // Clusters of an invalid spec stay as they are, and what belongs to a released agent is deleted next.
+        let keeps_up = |it: &Value, cluster: &str| {
             let owner = &it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
-            GitOpsClusterRef::with_agents(&self.cache).any(|(gitops, _)| *owner == gitops.object_ref.to_string())
+            let mut all = GitOpsClusterRef::with_agents(&self.cache).map(|(gitops, _)| gitops);
+            all.find(|gitops| *owner == gitops.object_ref.to_string())
+                .is_some_and(|gitops| !gitops.has_released_agent(cluster))
         };
-        for (name, secret) in self.secrets.iter().filter(|(_, it)| keeps_up(it)) {
+        for (name, secret) in &self.secrets {
+            if !keeps_up(secret, name.strip_prefix("cluster-").unwrap_or(name)) {
+                continue;
+            }
             let Ok(config) = ByteString::deserialize(&secret["data"]["config"]) else {
                 continue;
             };
@@ -232,11 +237,10 @@ impl Hub {
                 "{name} does not know the resource proxy"
             );
         }
-        for (object_ref, work) in self
-            .kept(AgentResource::AgentWorks)
-            .into_iter()
-            .filter(|(_, it)| keeps_up(it))
-        {
+        for (object_ref, work) in self.kept(AgentResource::AgentWorks) {
+            if !keeps_up(work, &object_ref.namespace) {
+                continue;
+            }
             let is_applied = work["status"]["conditions"][0]["observedGeneration"] == work["metadata"]["generation"];
             let manifests = work["spec"]["workload"]["manifests"].as_array().into_iter().flatten();
             for text in manifests.filter_map(|it| it["data"].get("ca.crt")) {
