@@ -284,8 +284,8 @@ impl Fleet<'_> {
             .into_iter()
             .flatten();
         let manifests = (0..).zip(manifests).map(|(at, object)| {
-            let text = |text: &Value| text.as_str().unwrap_or_default().to_owned();
-            let (api, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+            let field = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
+            let (api, kind) = (field("apiVersion"), field("kind"));
             let (group, version) = api.split_once('/').unwrap_or(("", &api));
             let plural = if kind == "Ingress" {
                 "ingresses".to_owned()
@@ -297,25 +297,32 @@ impl Fleet<'_> {
                 condition("Applied", true, "Apply manifest complete"),
                 condition("Available", true, "Resource is available"),
             ];
-            let configured = self.work["spec"]["manifestConfigs"].as_array().into_iter().flatten();
-            let has_rules = |config: &Value| {
-                config["resourceIdentifier"]["resource"] == plural.as_str() && !config["conditionRules"].is_null()
-            };
-            if configured.into_iter().any(has_rules) {
-                conditions.push(condition("Progressing", false, "2 of 2 updated replicas are available"));
-                conditions.push(condition(
-                    "Healthy",
-                    broken_message.is_none(),
-                    broken_message.unwrap_or("nothing is broken"),
-                ));
-            }
-            let value =
+            conditions.push(condition("StatusFeedbackSynced", true, ""));
+            let number =
                 |name: &str, value: i64| json!({"name": name, "fieldValue": {"type": "Integer", "integer": value}});
+            let text =
+                |name: &str, value: &str| json!({"name": name, "fieldValue": {"type": "String", "string": value}});
             let values = match kind.as_str() {
-                "Deployment" => vec![
-                    value("ReadyReplicas", 2),
-                    value("Replicas", 2),
-                    value("DesiredReplicas", 2),
+                "Deployment" => {
+                    let names = [
+                        "ReadyReplicas",
+                        "Replicas",
+                        "AvailableReplicas",
+                        "UpdatedReplicas",
+                        "DesiredReplicas",
+                    ];
+                    let mut values: Vec<_> = names.iter().map(|name| number(name, 2)).collect();
+                    values.push(text("Image", "example.com/web:1"));
+                    values.extend(["Generation", "Observed"].map(|name| number(name, 1)));
+                    values.extend(broken_message.map(|message| text("Failed", message)));
+                    values
+                }
+                "Ingress" => vec![text("LoadBalancer", "192.0.2.1")],
+                "PodDisruptionBudget" => vec![
+                    number("DisruptionsAllowed", 1),
+                    text("Condition", "DisruptionAllowed"),
+                    text("Allowed", "True"),
+                    text("Reason", "SufficientPods"),
                 ],
                 _ => Vec::new(),
             };

@@ -321,7 +321,7 @@ fn compares_replica_sets_like_works() {
     fleet/europe ManifestWorkReplicaSet shop-x37ce72ba0d8f9a56e9fd
     --- works.yaml: shop-x37ce72ba0d8f9a56e9fd
     +++ generated: shop-x37ce72ba0d8f9a56e9fd
-    @@ -54,6 +54,6 @@
+    @@ -62,6 +62,6 @@
        - name: europe
          rolloutStrategy:
            progressive:

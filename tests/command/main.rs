@@ -17,6 +17,7 @@ mod gitopscluster;
 mod hostile_sources;
 mod install;
 mod layers;
+mod manifest_configs;
 mod monitoring;
 mod policy;
 mod program;

@@ -26,6 +26,7 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
             "crates/generate/src/health_rules",
             "crates/generate/src/manifest_configs.rs",
             "crates/ocm/src/health",
+            "crates/ocm/src/verdicts",
         ],
     },
     MessageSource {

@@ -99,23 +99,15 @@ async fn status(shell: &Shell, hub: &Hub) -> Result<Picture> {
     }
     let command = "argocd-ocm-cmp status guestbook";
     let mut outputs = vec![on_terminal(shell, command)?];
-    let progressing = [
-        [
-            "Progressing",
-            "True",
-            "waiting for rollout to finish: 0 of 1 updated replicas are available",
-        ],
-        FINE[1],
+    let complete = [
+        ("DesiredReplicas", json!(1)),
+        ("UpdatedReplicas", json!(1)),
+        ("AvailableReplicas", json!(1)),
     ];
-    let failed = [
-        FINE[0],
-        [
-            "Healthy",
-            "False",
-            "ProgressDeadlineExceeded: ReplicaSet \"guestbook-ui-7f9c\" has timed out progressing.",
-        ],
-    ];
-    for (eu1, us1) in [(progressing, progressing), (FINE, failed)] {
+    let progressing = complete[..2].to_vec();
+    let late = json!("ReplicaSet \"guestbook-ui-7f9c\" has timed out progressing.");
+    let failed = [progressing.clone(), vec![("Failed", late)]].concat();
+    for (eu1, us1) in [(&progressing[..], &progressing[..]), (&complete[..], &failed[..])] {
         answer(hub, "eu1", eu1).await?;
         answer(hub, "us1", us1).await?;
         outputs.push(on_terminal(shell, command)?);
@@ -127,41 +119,40 @@ async fn status(shell: &Shell, hub: &Hub) -> Result<Picture> {
     })
 }
 
-/// The conditions of a healthy object: their types, statuses and messages.
-const FINE: [[&str; 3]; 2] = [
-    ["Progressing", "False", "nothing to wait for"],
-    ["Healthy", "True", "nothing is broken"],
-];
-
-/// Writes the status of an agent that has applied the guestbook: its Service is healthy, and its Deployment has these conditions.
-async fn answer(hub: &Hub, cluster: &str, of_deployment: [[&str; 3]; 2]) -> Result<()> {
+/// Writes the status of an agent that has applied the guestbook, and reports these values of its Deployment.
+async fn answer(hub: &Hub, cluster: &str, values: &[(&str, Value)]) -> Result<()> {
     let work = ObjectRef::manifest_work(cluster, "guestbook");
     let generation = hub.get(&work).await?.context("the work")?["metadata"]["generation"].take();
-    let condition = |[kind, is, message]: [&str; 3]| {
+    let conditions = ["Applied", "Available", "StatusFeedbackSynced"].map(|kind| {
         json!({
             "type": kind,
-            "status": is,
-            "reason": "ConditionRuleEvaluated",
-            "message": message,
+            "status": "True",
+            "reason": kind,
+            "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z",
             "observedGeneration": generation,
         })
+    });
+    let value = |(name, value): &(&str, Value)| {
+        let [kind, field] = match value {
+            Value::Number(_) => ["Integer", "integer"],
+            _ => ["String", "string"],
+        };
+        json!({"name": name, "fieldValue": {"type": kind, field: value}})
     };
-    let applied = [["Applied", "True", ""], ["Available", "True", ""]].map(condition);
-    let manifest = |group: &str, kind: &str, resource: &str, health: [[&str; 3]; 2]| {
-        let conditions: Vec<Value> = applied.iter().cloned().chain(health.map(condition)).collect();
+    let manifest = |group: &str, kind: &str, resource: &str, values: &[(&str, Value)]| {
         json!({
             "resourceMeta": {"group": group, "kind": kind, "resource": resource, "version": "v1", "ordinal": 0,
                 "name": "guestbook-ui", "namespace": "default"},
             "conditions": conditions,
-            "statusFeedback": {},
+            "statusFeedback": {"values": values.iter().map(value).collect::<Vec<_>>()},
         })
     };
     let status = json!({
-        "conditions": applied,
+        "conditions": conditions[..2],
         "resourceStatus": {"manifests": [
-            manifest("", "Service", "services", FINE),
-            manifest("apps", "Deployment", "deployments", of_deployment),
+            manifest("", "Service", "services", &[]),
+            manifest("apps", "Deployment", "deployments", values),
         ]},
     });
     hub.patch_status(&work, &json!({"status": status})).await.map(drop)

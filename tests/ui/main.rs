@@ -43,7 +43,12 @@ fn ui_tests_pass() -> Result<()> {
 
 #[test]
 fn ui_and_program_agree_on_health() -> Result<()> {
-    let case: Value = serde_json::from_str(include_str!("../../ui/test/health_cases.json"))?;
+    agree(include_str!("../../ui/test/health_cases.json"))?;
+    agree(include_str!("../../ui/test/verdict_cases.json"))
+}
+
+fn agree(cases: &str) -> Result<()> {
+    let case: Value = serde_json::from_str(cases)?;
     let at = case["at"].as_str().context("a time")?.parse()?;
     let works = case["works"].as_array().context("works")?;
     assert!(works.len() >= 40);

@@ -135,7 +135,25 @@ spec: {litres: 2}
 const NAME: &str = "feedback";
 const CUSTOM: &str = "feedback.part-kettle.feedback.example.com";
 
-/// Returns the feedback values of an object in a work's status.
+/// Values that only verdicts need.
+const FOR_VERDICTS: [&str; 14] = [
+    "Generation",
+    "Observed",
+    "Strategy",
+    "Partition",
+    "CurrentRevision",
+    "UpdateRevision",
+    "Active",
+    "Type",
+    "Condition",
+    "Allowed",
+    "Reason",
+    "NamesAccepted",
+    "NamesMessage",
+    "Message",
+];
+
+/// Returns the feedback values of an object in a work's status, without those for verdicts.
 fn values(work: &Value, kind: &str, name: &str) -> Option<Value> {
     let manifests = work["status"]["resourceStatus"]["manifests"].as_array()?;
     let manifest = manifests
@@ -143,11 +161,15 @@ fn values(work: &Value, kind: &str, name: &str) -> Option<Value> {
         .find(|manifest| manifest["resourceMeta"]["kind"] == kind && manifest["resourceMeta"]["name"] == name)?;
     let mut values = Map::new();
     for value in manifest["statusFeedback"]["values"].as_array().into_iter().flatten() {
+        let value_name = value["name"].as_str()?;
+        if FOR_VERDICTS.contains(&value_name) {
+            continue;
+        }
         let mut field_values = value["fieldValue"]
             .as_object()?
             .iter()
             .filter(|(field, _)| *field != "type");
-        values.insert(value["name"].as_str()?.to_owned(), field_values.next()?.1.clone());
+        values.insert(value_name.to_owned(), field_values.next()?.1.clone());
     }
     Some(Value::Object(values))
 }
@@ -343,7 +365,10 @@ async fn watched_object_reports_its_health_without_polling() -> Result<()> {
     };
     let object_ref = ObjectRef::application(name);
     stage.hub.wait_for(&object_ref, has_health("Progressing")).await?;
-    let is_waiting = |work: &Value| is_true(work, "Progressing");
+    let is_waiting = |work: &Value| {
+        values(work, "Deployment", "web")
+            .is_some_and(|values| values["DesiredReplicas"] == 2 && values["Replicas"] == 2)
+    };
     stage
         .hub
         .wait_for(&ObjectRef::manifest_work("watched", name), is_waiting)

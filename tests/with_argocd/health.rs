@@ -3,6 +3,8 @@
 use crate::health_check;
 use crate::stage::{Stage, application, stage};
 use anyhow::{Context, Result};
+use jiff::Timestamp;
+use ocm::health::{self, Clock, HealthStatus};
 use serde_json::{Value, json};
 use testbed::{GitRepository, ObjectRef, condition, is_applied, is_true};
 
@@ -30,28 +32,25 @@ fn of_manifest<'a>(work: &'a Value, kind: &str, name: &str) -> Value {
     json!({"status": manifest.cloned().unwrap_or_default()})
 }
 
-/// Waits until the agent reports this condition of an object, with `words` in its message, and returns the message.
-async fn wait_for_rule(
+/// Waits until the hub evaluates an object to this health, with `words` in its message, and returns the message.
+async fn wait_for_object(
     stage: &Stage,
     work: &str,
     (kind, name): (&str, &str),
-    (condition_type, status): (&str, &str),
+    health: HealthStatus,
     words: &str,
 ) -> Result<String> {
-    let message = |found: &Value| found["message"].as_str().unwrap_or_default().to_owned();
-    let rule_message = |work: &Value| {
-        let found = condition(&of_manifest(work, kind, name), condition_type)?.clone();
-        let at_present = found["observedGeneration"] == work["metadata"]["generation"];
-        let by_rule = found["reason"] == "ConditionRuleEvaluated";
-        let so = at_present && by_rule && found["status"] == status && message(&found).contains(words);
-        so.then(|| message(&found))
+    let message = |work: &Value| {
+        let work = health::evaluate(&work.to_string(), &Clock::at(Timestamp::now())).ok()?;
+        let object = work
+            .objects
+            .into_iter()
+            .find(|object| (&*object.kind, &*object.name) == (kind, name))?;
+        (object.health == health && object.message.contains(words)).then_some(object.message)
     };
     let work_ref = ObjectRef::manifest_work("cluster1", work);
-    let work = stage
-        .hub
-        .wait_for(&work_ref, |work| rule_message(work).is_some())
-        .await?;
-    rule_message(&work).context("no message")
+    let work = stage.hub.wait_for(&work_ref, |work| message(work).is_some()).await?;
+    message(&work).context("no message")
 }
 
 /// Returns a Deployment of two replicas, with more fields of its spec and of its Pods' spec.
@@ -75,23 +74,18 @@ async fn rollout_is_progressing_until_complete() -> Result<()> {
     let stuck = git.commit(&[(&file, &deployment(name, "", NO_NODE))])?;
     deploy(stage, name, &git).await?;
 
-    let message = wait_for_rule(
+    let message = wait_for_object(
         stage,
         name,
         ("Deployment", name),
-        ("Progressing", "True"),
+        HealthStatus::Progressing,
         "waiting for rollout to finish: 0 of 2 updated replicas are available",
     )
     .await?;
-    wait_for_rule(stage, name, ("Deployment", name), ("Healthy", "True"), "").await?;
     wait_for_health(stage, name, &stuck, "Progressing").await?;
     let work = ObjectRef::manifest_work("cluster1", name);
     let live = stage.hub.wait_for(&work, is_applied).await?;
-    assert!(
-        is_true(&live, "Progressing") && is_true(&live, "Available"),
-        "{:#}",
-        live["status"]
-    );
+    assert!(is_true(&live, "Available"), "{:#}", live["status"]);
     assert_eq!(
         health_check::health(&live)?,
         (
@@ -121,7 +115,7 @@ async fn failed_rollout_is_degraded_until_fixed() -> Result<()> {
     let failing = git.commit(&[(&file, &deployment(name, deadline, NO_NODE))])?;
     deploy(stage, name, &git).await?;
     let web = ("Deployment", name);
-    wait_for_rule(stage, name, web, ("Healthy", "False"), "has timed out progressing").await?;
+    wait_for_object(stage, name, web, HealthStatus::Degraded, "has timed out progressing").await?;
     wait_for_health(stage, name, &failing, "Degraded").await?;
 
     let fixed = git.commit(&[(&file, &deployment(name, deadline, ""))])?;
@@ -152,11 +146,11 @@ async fn crashing_pods_are_degraded_with_the_containers_message() -> Result<()> 
         (&format!("{name}/web.yaml"), &deployment(name, "", "")),
     ])?;
     deploy(stage, name, &git).await?;
-    let failed = ("Healthy", "False");
+    let failed = HealthStatus::Degraded;
     let of_container = "container web: containerFailed: container failed";
-    wait_for_rule(stage, name, ("Pod", name), failed, of_container).await?;
-    wait_for_rule(stage, name, ("Job", name), failed, "BackoffLimitExceeded").await?;
-    wait_for_rule(stage, name, ("Deployment", name), ("Progressing", "False"), "").await?;
+    wait_for_object(stage, name, ("Pod", name), failed, of_container).await?;
+    wait_for_object(stage, name, ("Job", name), failed, "backoff limit").await?;
+    wait_for_object(stage, name, ("Deployment", name), HealthStatus::Healthy, "").await?;
     wait_for_health(stage, name, &broken, "Degraded").await?;
 
     // A failed Job stays failed, so new ones replace it.
@@ -216,7 +210,8 @@ async fn forbidden_objects_are_degraded_with_the_agents_message() -> Result<()> 
         "{message}"
     );
     let of_web = of_manifest(&live, "Deployment", name);
-    assert!(is_true(&of_web, "Applied") && is_true(&of_web, "Healthy"), "{of_web:#}");
+    assert!(is_true(&of_web, "Applied"), "{of_web:#}");
+    wait_for_object(stage, name, ("Deployment", name), HealthStatus::Healthy, "").await?;
 
     git.remove(&[&format!("{name}/class.yaml")])?;
     let without = git.commit(&[])?;

@@ -5,6 +5,7 @@
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use ocm::health;
+use ocm::verdicts;
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
@@ -43,6 +44,7 @@ const BEFORE_INSIDE_GRACE: &str = "20 seconds ago";
 const OUTSIDE_GRACE: &str = "80 seconds ago";
 
 const HEALTHY_MESSAGE: &str = "1 object is healthy on managed cluster cluster1";
+const REMOVING: &str = "the agent of managed cluster cluster1 is removing its objects; left: Deployment shop/web";
 const NOT_APPLIED: &str = "waiting for the agent of managed cluster cluster1 to apply it";
 const NOT_CHECKED: &str = "Deployment shop/web: waiting for the agent of managed cluster cluster1 to report its status";
 
@@ -246,13 +248,18 @@ fn applying() -> Vec<Case> {
         "/metadata/deletionTimestamp",
         json!(LONG_AGO),
     );
-    // Argo CD does not check objects that are being deleted, unless they are hooks.
+    // Before 3.6, Argo CD does not check objects that are being deleted, unless they are hooks.
     let deleted_hook = with(
         deleted.clone(),
         "/metadata/finalizers",
         json!(["argocd.argoproj.io/hook-finalizer"]),
     );
-    let deleting = condition("Deleting", "True", "3 objects are left");
+    let deleting = condition("Deleting", "True", "ManifestWork is being deleted");
+    let pending = if testbed::argocd_version() == "3.2" {
+        "Pending deletion"
+    } else {
+        REMOVING
+    };
     vec![
         case("a new work has no status", new.clone(), "Progressing", NOT_APPLIED),
         case(
@@ -318,18 +325,14 @@ fn applying() -> Vec<Case> {
             "Healthy",
             HEALTHY_MESSAGE,
         ),
-        case("the work is being deleted", deleted, "Progressing", "Pending deletion"),
-        case(
-            "a hook is being deleted",
-            deleted_hook.clone(),
-            "Progressing",
-            "the agent of managed cluster cluster1 is removing its objects",
-        ),
+        case("the work is being deleted", deleted, "Progressing", pending),
+        case("a hook is being deleted", deleted_hook.clone(), "Progressing", REMOVING),
         case(
             "a hook is being deleted, with a message of the agent",
             with(deleted_hook, "/status/conditions/1", deleting),
             "Progressing",
-            "the agent of managed cluster cluster1 is removing its objects: 3 objects are left",
+            "the agent of managed cluster cluster1 is removing its objects: ManifestWork is being deleted; \
+             left: Deployment shop/web",
         ),
         case(
             "an object cannot be applied yet",
@@ -700,6 +703,192 @@ fn rules() -> Vec<Case> {
             error("/conditions/4", "Unknown", "ConditionRuleInvalid"),
             "Progressing",
             unknown,
+        ),
+    ]
+}
+
+/// Returns a Deployment on which the agent reports these values; unless they say otherwise, its rollout is complete.
+fn deployment_with(values: &[(&str, Value)]) -> Value {
+    let names = [
+        "DesiredReplicas",
+        "Replicas",
+        "UpdatedReplicas",
+        "AvailableReplicas",
+        "Generation",
+        "Observed",
+    ];
+    let complete = names.iter().map(|name| (*name, json!(3)));
+    let values = complete.chain(values.iter().cloned()).map(|(name, value)| {
+        let field = match value {
+            Value::Number(_) => "integer",
+            Value::Bool(_) => "boolean",
+            _ => "string",
+        };
+        json!({"name": name, "fieldValue": {field: value}})
+    });
+    with(
+        manifest("Deployment", "web", &found_conditions()),
+        "/statusFeedback/values",
+        values.collect(),
+    )
+}
+
+/// Returns a work whose agent reports the values of Deployments, and no conditions by rules.
+fn work_with_values(manifest: Value) -> Value {
+    let values = verdicts::find("apps", "Deployment").expect("a kind").values.iter();
+    let hash = ("ContentHash", "of the annotation");
+    let paths: Value = values
+        .chain([&hash])
+        .map(|(name, path)| json!({"name": name, "path": path}))
+        .collect();
+    let configs = json!([{
+        "resourceIdentifier": {"group": "apps", "resource": "deployments", "namespace": "*", "name": "*"},
+        "feedbackRules": [{"type": "JSONPaths", "jsonPaths": paths}],
+    }]);
+    with(work(&[manifest]), "/spec/manifestConfigs", configs)
+}
+
+/// Returns cases of kinds that the hub evaluates.
+fn values() -> Vec<Case> {
+    const SYNCED: &str = "/status/resourceStatus/manifests/0/conditions/2";
+    let healthy = || work_with_values(deployment_with(&[]));
+    let rolling = || work_with_values(deployment_with(&[("AvailableReplicas", json!(1))]));
+    let late = ("Failed", json!("it timed out"));
+    let broken = || work_with_values(deployment_with(std::slice::from_ref(&late)));
+    let hashed = |values: &[(&str, Value)]| {
+        let hash = json!({"argocd-ocm-cmp.github.io/content-hash": "0123456789"});
+        let metadata = json!({"name": "web", "namespace": "shop", "annotations": hash});
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata});
+        with(
+            work_with_values(deployment_with(values)),
+            "/spec/workload/manifests",
+            json!([object]),
+        )
+    };
+    let ran = |values: &[(&str, Value)]| {
+        let mut run = work_with_values(deployment_with(values));
+        let conditions = run.pointer_mut("/status/resourceStatus/manifests/0/conditions");
+        let conditions = conditions.and_then(Value::as_array_mut).expect("conditions");
+        conditions.push(condition("Complete", "True", "it has run"));
+        conditions[1]["status"] = json!("False");
+        run
+    };
+    let with_rules = |condition_of_rules: Value, name: &str| {
+        let mut ruled = broken();
+        let rules = json!([{"condition": "Healthy"}]);
+        let own = json!({
+            "resourceIdentifier": {"group": "apps", "resource": "deployments", "namespace": "*", "name": name},
+            "conditionRules": rules,
+        });
+        ruled["spec"]["manifestConfigs"]
+            .as_array_mut()
+            .expect("a list")
+            .insert(0, own);
+        let conditions = ruled.pointer_mut("/status/resourceStatus/manifests/0/conditions");
+        conditions
+            .and_then(Value::as_array_mut)
+            .expect("conditions")
+            .push(condition_of_rules);
+        ruled
+    };
+    let mut unread = condition("StatusFeedbackSynced", "False", "no such path");
+    unread["reason"] = json!("StatusFeedbackSyncFailed");
+    let mut unconfigured = condition("StatusFeedbackSynced", "True", "");
+    unconfigured["reason"] = json!("NoStatusFeedbackSynced");
+    let rolls_out = "Deployment shop/web: waiting for rollout to finish: 1 of 3 updated replicas are available";
+    let times_out = "Deployment shop/web: ProgressDeadlineExceeded: it timed out";
+    let outdated = "Deployment shop/web: waiting for the agent to apply the change";
+    vec![
+        case("the values are complete", healthy(), "Healthy", HEALTHY_MESSAGE),
+        case("a rollout goes on", rolling(), "Progressing", rolls_out),
+        case("a rollout timed out", broken(), "Degraded", times_out),
+        case(
+            "a rollout is paused",
+            work_with_values(deployment_with(&[("Suspended", json!(true))])),
+            "Suspended",
+            "Deployment shop/web: it is paused",
+        ),
+        case(
+            "the values are of an earlier generation of the work",
+            with(healthy(), "/status/conditions/1/observedGeneration", json!(1)),
+            "Progressing",
+            NOT_CHECKED,
+        ),
+        case(
+            "no value is reported yet",
+            without(healthy(), SYNCED),
+            "Progressing",
+            NOT_CHECKED,
+        ),
+        case(
+            "the agent cannot read a value",
+            with(healthy(), SYNCED, unread),
+            "Progressing",
+            "Deployment shop/web: its health is not known: no such path",
+        ),
+        case(
+            "the agent does not know wildcards",
+            with(healthy(), SYNCED, unconfigured),
+            "Healthy",
+            "1 object is applied on managed cluster cluster1, whose agent does not report health, which OCM 1.0 and newer does",
+        ),
+        case(
+            "values of other rules",
+            with(
+                rolling(),
+                "/spec/manifestConfigs/0/feedbackRules/0/jsonPaths/0/name",
+                json!("Other"),
+            ),
+            "Progressing",
+            rolls_out,
+        ),
+        case(
+            "a value is missing in the rules",
+            with(
+                rolling(),
+                "/spec/manifestConfigs/0/feedbackRules/0/jsonPaths/1/name",
+                json!("Other"),
+            ),
+            "Healthy",
+            HEALTHY_MESSAGE,
+        ),
+        case(
+            "the object has the content of the work",
+            hashed(&[("ContentHash", json!("0123456789"))]),
+            "Healthy",
+            HEALTHY_MESSAGE,
+        ),
+        case(
+            "the object has another content",
+            hashed(&[("ContentHash", json!("abcdef0123"))]),
+            "Progressing",
+            outdated,
+        ),
+        case("the object has no hash", hashed(&[]), "Progressing", outdated),
+        case(
+            "a degraded object has another content",
+            hashed(&[late.clone(), ("ContentHash", json!("abcdef0123"))]),
+            "Progressing",
+            outdated,
+        ),
+        case("it has run and is gone", ran(&[]), "Healthy", HEALTHY_MESSAGE),
+        case(
+            "it has run and failed",
+            ran(std::slice::from_ref(&late)),
+            "Degraded",
+            times_out,
+        ),
+        case(
+            "rules of an entry of its own take precedence",
+            with_rules(condition("Healthy", "True", ""), "web"),
+            "Healthy",
+            HEALTHY_MESSAGE,
+        ),
+        case(
+            "conditions of rules that another object has do not count",
+            with_rules(condition("Healthy", "True", ""), "other"),
+            "Degraded",
+            times_out,
         ),
     ]
 }
@@ -1332,6 +1521,7 @@ fn lua_health_checks_handle_every_status() -> Result<()> {
         applying(),
         available(),
         rules(),
+        values(),
         complete(),
         malformed(),
         replica_sets(),
@@ -1365,6 +1555,26 @@ fn lua_health_checks_handle_every_status() -> Result<()> {
     Ok(())
 }
 
+/// The program and the UI extension have the same cases.
+#[test]
+fn lua_evaluates_values_as_the_program_does() -> Result<()> {
+    let argo_cd = ArgoCd::new()?;
+    let cases: Value = serde_json::from_str(include_str!("../../ui/test/verdict_cases.json"))?;
+    for (at, case) in cases["works"].as_array().context("works")?.iter().enumerate() {
+        let work = &case["work"];
+        let (status, message) = argo_cd.health(at, work, "UTC")?;
+        let now = health::Clock::at(Timestamp::now());
+        let evaluated = health::evaluate(&work.to_string(), &now).map_err(anyhow::Error::msg)?;
+        assert_eq!(status, evaluated.health.in_argo_cd(), "{work}");
+        let is_deleted_in_old_argo_cd = message.starts_with("Pending deletion");
+        assert!(
+            message == evaluated.summary() || is_deleted_in_old_argo_cd,
+            "{message}: {work}"
+        );
+    }
+    Ok(())
+}
+
 #[test]
 fn status_command_agrees_with_argo_cd() {
     let evaluated = |case: &Case| {
@@ -1372,7 +1582,15 @@ fn status_command_agrees_with_argo_cd() {
         let work = health::evaluate(&with_real_times(&case.object), &now).expect("a work");
         (work.health.in_argo_cd(), work.summary())
     };
-    let cases = [applying(), available(), rules(), complete(), replica_sets(), rollouts()];
+    let cases = [
+        applying(),
+        available(),
+        rules(),
+        values(),
+        complete(),
+        replica_sets(),
+        rollouts(),
+    ];
     for case in cases.into_iter().flatten() {
         let (health, message) = evaluated(&case);
         assert_eq!(health, case.status, "{}: {message}", case.name);

@@ -4,13 +4,17 @@
 mod objects;
 
 use crate::conversation::Conversation;
+use crate::health_check;
 use crate::stage::stage;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use generate::health_rules;
 use generate::health_rules::{HEALTHY, KindHealth, PROGRESSING};
+use jiff::Timestamp;
+use ocm::health::{self, Clock, HealthStatus};
+use ocm::verdicts::{self, Reported};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use tempfile::TempDir;
 use testbed::{Part, Parts};
@@ -79,6 +83,11 @@ fn agent_evaluates_built_in_kinds_like_argo_cd() -> Result<()> {
             differences.push(format!("{:?}, Argo CD {health}: {object}", evaluation.rule_conditions));
         }
         let (group, kind) = group_and_kind(&object);
+        if let Some((on_hub, _)) = evaluation.verdict(&object)
+            && on_hub.name() != health.replace("Unknown", "Progressing")
+        {
+            differences.push(format!("{on_hub} on the hub, Argo CD {health}: {object}"));
+        }
         let at = [COMPLETE, WAITING, BROKEN]
             .iter()
             .position(|rule_conditions| *rule_conditions == theirs);
@@ -104,7 +113,12 @@ fn every_difference_from_argo_cd_has_a_reason() -> Result<()> {
     let mut argo_cd = ArgoCd::start(&parts)?;
     for (reason, object, health, ours) in objects::differences() {
         assert_eq!(argo_cd.health(&object)?, health, "{reason}: {object}");
-        assert_eq!(agent.evaluate(&object)?.rule_conditions, ours, "{reason}: {object}");
+        let evaluation = agent.evaluate(&object)?;
+        let evaluated = match evaluation.verdict(&object) {
+            Some((on_hub, _)) => conditions_of_health(on_hub.name())?,
+            None => evaluation.rule_conditions,
+        };
+        assert_eq!(evaluated, ours, "{reason}: {object}");
         assert_ne!(conditions_of_health(health)?, ours, "{reason}: {object}");
     }
     Ok(())
@@ -153,6 +167,109 @@ fn waiting_and_broken_messages_name_the_cause() -> Result<()> {
         );
     }
     Ok(())
+}
+
+#[test]
+fn verdicts_name_the_cause() -> Result<()> {
+    let mut agent = Agent::start(&Parts::ensure()?)?;
+    for (object, health, message) in objects::with_verdicts() {
+        let (on_hub, why) = agent.evaluate(&object)?.verdict(&object).context("a verdict")?;
+        assert_eq!((on_hub.name(), &*why), (health, message), "{object}");
+    }
+    Ok(())
+}
+
+/// Each rule of the table decides about one of the objects; Argo CD runs the Lua for it.
+#[test]
+fn lua_on_the_hub_agrees_with_the_table() -> Result<()> {
+    let mut agent = Agent::start(&Parts::ensure()?)?;
+    let mut seen = BTreeSet::new();
+    for object in objects::of_kubernetes() {
+        let (group, kind) = group_and_kind(&object);
+        let evaluation = agent.evaluate(&object)?;
+        let Some((health, message)) = evaluation.verdict(&object) else {
+            continue;
+        };
+        let texts = message.replace(|letter: char| letter.is_ascii_digit(), "");
+        if !seen.insert((group.to_owned(), kind.to_owned(), health, texts)) {
+            continue;
+        }
+        let work = reported(
+            &object,
+            &json!([]),
+            kind_health_of(&object)?.feedback,
+            &evaluation.feedback,
+        );
+        let by_argo_cd = health_check::health(&work)?;
+        let status = health::evaluate(&work.to_string(), &Clock::at(Timestamp::now())).map_err(Error::msg)?;
+        assert_eq!(
+            by_argo_cd,
+            (health.in_argo_cd().to_owned(), status.summary()),
+            "{object}"
+        );
+        assert_eq!(
+            (status.objects[0].health, &status.objects[0].message),
+            (health, &message),
+            "{object}"
+        );
+    }
+    assert!(seen.len() > 45, "{seen:?}");
+    Ok(())
+}
+
+/// Returns a work with one object, which the agent has applied, and on which it reports these values.
+fn reported(
+    object: &Value,
+    manifests: &Value,
+    paths: &[(&str, &str)],
+    values: &serde_json::Map<String, Value>,
+) -> Value {
+    let (group, kind) = group_and_kind(object);
+    let resource = format!("{}s", kind.to_lowercase());
+    let paths: Value = paths
+        .iter()
+        .map(|(name, path)| json!({"name": name, "path": path}))
+        .collect();
+    let condition = |kind: &str, reason: &str| {
+        json!({"type": kind, "status": "True", "reason": reason, "message": "", "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let values: Value = values
+        .iter()
+        .map(|(name, value)| {
+            let (of_type, field) = match value {
+                Value::Bool(_) => ("Boolean", "boolean"),
+                Value::Number(_) => ("Integer", "integer"),
+                _ => ("String", "string"),
+            };
+            json!({"name": name, "fieldValue": {"type": of_type, field: value}})
+        })
+        .collect();
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {"name": "shop", "namespace": "cluster1", "generation": 1},
+        "spec": {
+            "workload": {"manifests": manifests},
+            "manifestConfigs": [{
+                "resourceIdentifier": {"group": group, "resource": resource, "name": "*", "namespace": "*"},
+                "feedbackRules": [{"type": "JSONPaths", "jsonPaths": paths}],
+            }],
+        },
+        "status": {
+            "conditions": [condition("Applied", "AppliedManifestWorkComplete"), condition("Available", "ResourcesAvailable")],
+            "resourceStatus": {"manifests": [{
+                "resourceMeta": {"ordinal": 0, "group": group, "version": "v1", "kind": kind, "resource": resource,
+                    "name": "web", "namespace": "shop"},
+                "conditions": [
+                    condition("Applied", "AppliedManifestComplete"),
+                    condition("Available", "ResourceAvailable"),
+                    condition("StatusFeedbackSynced", "StatusFeedbackSynced"),
+                ],
+                "statusFeedback": {"values": values},
+            }]},
+        },
+    })
 }
 
 #[test]
@@ -269,32 +386,42 @@ fn later_wave_waits_for_the_change_to_be_applied() -> Result<()> {
         object["status"] = json!({"phase": phase});
         object
     };
-    let results = |conditions: BTreeMap<String, (String, String)>| {
-        let status = |name: &str| conditions[name].0.clone();
-        (
-            status("Progressing"),
-            status("Healthy"),
-            conditions["Progressing"].1.clone(),
-        )
-    };
-    let result = |progressing: &str, healthy: &str, message: &str| {
-        (progressing.to_owned(), healthy.to_owned(), message.to_owned())
-    };
-    let stale = result("True", "True", "waiting for the agent to apply the change");
+    let stale = ("Progressing", "waiting for the agent to apply the change");
     for (found, expected) in [
-        (
-            on_the_cluster(&after, "Bound"),
-            result("False", "True", "it is bound to a volume"),
-        ),
-        (
-            on_the_cluster(&after, "Lost"),
-            result("True", "False", "it lost its volume"),
-        ),
-        (on_the_cluster(&before, "Bound"), stale.clone()),
-        (on_the_cluster(&before, "Lost"), stale.clone()),
+        (on_the_cluster(&after, "Bound"), ("Healthy", "")),
+        (on_the_cluster(&after, "Lost"), ("Degraded", "it lost its volume")),
+        (on_the_cluster(&before, "Bound"), stale),
+        (on_the_cluster(&before, "Lost"), stale),
         (claim("2Gi"), stale),
     ] {
-        assert_eq!(results(conditions(&mut agent, &after, &found)?), expected, "{found}");
+        let config = &after["spec"]["manifestConfigs"][0];
+        assert!(config["conditionRules"].is_null(), "{config}");
+        let answer = agent.ask(&found, &json!([]), &config["feedbackRules"])?;
+        let paths = config["feedbackRules"][0]["jsonPaths"].as_array().context("paths")?;
+        let paths: Vec<_> = paths
+            .iter()
+            .map(|path| {
+                (
+                    path["name"].as_str().unwrap_or_default(),
+                    path["path"].as_str().unwrap_or_default(),
+                )
+            })
+            .collect();
+        let work = reported(
+            &found,
+            &after["spec"]["workload"]["manifests"],
+            &paths,
+            &feedback_of(answer.values)?,
+        );
+        let status = health::evaluate(&work.to_string(), &Clock::at(Timestamp::now())).map_err(Error::msg)?;
+        let object = status
+            .objects
+            .iter()
+            .find(|object| object.applied.is_some())
+            .context("an object")?;
+        assert_eq!((object.health.name(), &*object.message), expected, "{found}");
+        let (by_argo_cd, _) = health_check::health(&work)?;
+        assert_eq!(by_argo_cd, expected.0, "{found}");
     }
     Ok(())
 }
@@ -351,12 +478,15 @@ fn kind_health(group: &str, kind: &str) -> Result<&'static KindHealth> {
 
 fn condition_rules(kind_health: &KindHealth) -> Value {
     let rules = kind_health.rules.iter().map(|rule| {
-        json!({
+        let mut cel = json!({
             "condition": rule.condition,
             "type": "CEL",
             "celExpressions": [rule.expression],
-            "messageExpression": rule.message,
-        })
+        });
+        if !rule.message.is_empty() {
+            cel["messageExpression"] = json!(rule.message);
+        }
+        cel
     });
     rules.collect()
 }
@@ -380,6 +510,35 @@ struct Evaluation {
     broken: String,
     feedback: serde_json::Map<String, Value>,
     feedback_errors: Vec<String>,
+}
+
+impl Evaluation {
+    /// Returns the health and message on the hub; `None` for kinds that the agent evaluates.
+    fn verdict(&self, object: &Value) -> Option<(HealthStatus, String)> {
+        let (group, kind) = group_and_kind(object);
+        let values = self
+            .feedback
+            .iter()
+            .filter_map(|(name, value)| {
+                let reported = match value {
+                    Value::Bool(flag) => Reported::Flag(*flag),
+                    Value::Number(number) => Reported::Number(number.as_i64()?),
+                    Value::String(text) => Reported::Text(text),
+                    _ => return None,
+                };
+                Some((name.as_str(), reported))
+            })
+            .collect();
+        Some(verdicts::find(group, kind)?.evaluate(&values))
+    }
+}
+
+fn feedback_of(values: Vec<Feedback>) -> Result<serde_json::Map<String, Value>> {
+    let value = |value: Feedback| {
+        let of_type = value.field_value.into_iter().find(|(name, _)| name != "type");
+        Ok((value.name, of_type.context("a value")?.1))
+    };
+    values.into_iter().map(value).collect()
 }
 
 /// The program that runs the code of OCM's agent.
@@ -413,16 +572,17 @@ impl Agent {
         Conversation::start(Command::new(parts.program(Part::AgentRules))).map(Self)
     }
 
+    fn ask(&mut self, object: &Value, rules: &Value, feedback_rules: &Value) -> Result<Answer> {
+        let question = json!({"object": object, "rules": rules, "feedbackRules": feedback_rules});
+        Ok(serde_json::from_str(&self.0.ask(&question)?)?)
+    }
+
     /// Evaluates an object by the rules of its kind. Checks that no rule fails for any object, and that both conditions have a
-    /// message.
+    /// message, that of the agent if the hub has one.
     fn evaluate(&mut self, object: &Value) -> Result<Evaluation> {
         let kind_health = kind_health_of(object)?;
-        let question = json!({
-            "object": object,
-            "rules": condition_rules(kind_health),
-            "feedbackRules": feedback_rules(kind_health),
-        });
-        let answer: Answer = serde_json::from_str(&self.0.ask(&question)?)?;
+        let answer = self.ask(object, &condition_rules(kind_health), &feedback_rules(kind_health))?;
+        let has_messages = !kind_health.rules[0].message.is_empty();
         let [progressing, healthy] = answer.conditions.as_slice() else {
             anyhow::bail!("{:?}: {object}", answer.conditions);
         };
@@ -433,17 +593,14 @@ impl Agent {
                 condition.reason == "ConditionRuleEvaluated"
                     && ["True", "False"].contains(&condition.status.as_str())
                     && (1..1300).contains(&message.len())
-                    && !["Manifest is", "no such key", "no such overload", "undefined", "budget"]
+                    && has_messages != message.contains("Manifest is")
+                    && !["no such key", "no such overload", "undefined", "budget"]
                         .iter()
                         .any(|text| message.contains(text))
                     && !message.ends_with([' ', ':']),
                 "{condition:?}: {object}"
             );
         }
-        let value = |value: Feedback| {
-            let of_type = value.field_value.into_iter().find(|(name, _)| name != "type");
-            Ok((value.name, of_type.context("a value")?.1))
-        };
         Ok(Evaluation {
             rule_conditions: RuleConditions {
                 progressing: progressing.status == "True",
@@ -451,7 +608,7 @@ impl Agent {
             },
             waiting: progressing.message.clone(),
             broken: healthy.message.clone(),
-            feedback: answer.values.into_iter().map(value).collect::<Result<_>>()?,
+            feedback: feedback_of(answer.values)?,
             feedback_errors: answer.feedback_errors,
         })
     }

@@ -4,10 +4,12 @@
 use crate::delivery::works_of;
 use crate::stage::{Stage, application, stage};
 use anyhow::{Context, Result};
+use jiff::Timestamp;
+use ocm::health::{self, Clock, HealthStatus};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use testbed::wait::{DEADLINE, eventually};
-use testbed::{GitRepository, ObjectRef, condition, is_applied, is_synced, is_true};
+use testbed::{GitRepository, ObjectRef, is_applied, is_synced, is_true};
 
 const WAVE: &str = "argocd.argoproj.io/sync-wave";
 const HOOK: &str = "argocd.argoproj.io/hook";
@@ -91,11 +93,8 @@ impl App {
         let hub = &self.stage.hub;
         hub.wait_for(&self.reference(), waits).await?;
         let is_unhealthy = |work: &Value| {
-            is_applied(work)
-                && condition(work, "Progressing").is_some_and(|progressing| {
-                    progressing["status"] == "True"
-                        && progressing["observedGeneration"] == work["metadata"]["generation"]
-                })
+            let evaluated = health::evaluate(&work.to_string(), &Clock::at(Timestamp::now()));
+            is_applied(work) && evaluated.is_ok_and(|work| work.health == HealthStatus::Progressing)
         };
         hub.wait_for(&ObjectRef::manifest_work("cluster1", work), is_unhealthy)
             .await?;

@@ -13,6 +13,9 @@ export const HEALTH_STATUSES = [
 
 export type HealthStatus = (typeof HEALTH_STATUSES)[number];
 
+/** Health and its message; the message may be empty. */
+export type Evaluated = readonly [HealthStatus, string];
+
 /** Returns the rank of a health status; the worst is 0. */
 export function rank(health: HealthStatus): number {
     return HEALTH_STATUSES.indexOf(health);

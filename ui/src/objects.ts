@@ -142,8 +142,3 @@ export function maskedRow(row: ObjectRow): ObjectRow {
     const feedback = row.feedback.map(({name}) => ({name, value: MASK}));
     return {...row, message: withMasked(row.message, values), feedback, conditions};
 }
-
-/** Returns true if the object reports that it is suspended. */
-export function isSuspended(row: ObjectRow): boolean {
-    return row.feedback.find(value => value.name === 'Suspended')?.value === 'true';
-}

@@ -5,24 +5,12 @@ import {ago} from './age';
 import {lastStatusWrite} from './agent';
 import {Condition, Conditions, conditionsOf, evaluatedTo, is, isBehind} from './conditions';
 import {Fields, fields, isMap, list, map, maps, number, text, textOf, typeName} from './fields';
-import {HealthStatus, worst} from './health';
-import {
-    ObjectRow,
-    isSuspended,
-    keyOf,
-    manifestsOf,
-    maskedRow,
-    rowFromManifest,
-    rowFromStatus,
-    shortName,
-    withIds,
-} from './objects';
+import {Evaluated, HealthStatus, worst} from './health';
+import {ObjectRow, keyOf, manifestsOf, maskedRow, rowFromManifest, rowFromStatus, shortName, withIds} from './objects';
+import {CONTENT_HASH, Verdicts, evaluate, valuesOf, verdictsOn} from './verdicts';
 
 /** The number of seconds after which a failure is Degraded. */
 const GRACE_SECONDS = 60;
-
-/** Health and its message; the message may be empty. */
-type Evaluated = readonly [HealthStatus, string];
 
 export interface WorkStatus {
     readonly cluster: string;
@@ -76,7 +64,8 @@ export function evaluateHealth(work: Fields, now: number): WorkStatus {
     if ('deletionTimestamp' in metadata) {
         const deleting = conditions.all.get('Deleting')?.message;
         const reason = deleting === undefined ? '' : `: ${deleting}`;
-        return withoutObjectStatus('Progressing', `the agent of ${cluster} is removing its objects${reason}`);
+        const message = `the agent of ${cluster} is removing its objects${reason}${left(items)}`;
+        return withoutObjectStatus('Progressing', message);
     }
 
     const applied = conditions.all.get('Applied');
@@ -106,7 +95,7 @@ export function evaluateHealth(work: Fields, now: number): WorkStatus {
     items.forEach((item, at) => {
         const itemConditions = conditionsOf(fields(item));
         const row = rowFromStatus(at, item, itemConditions);
-        const evaluated = objectHealth(row, item, itemConditions, context, () => withoutRules++);
+        const evaluated = objectHealth(item, itemConditions, context, () => withoutRules++);
         if (evaluated !== undefined) objects.push({...row, health: evaluated[0], message: evaluated[1]});
     });
     const rows = withManifests(objects, manifestsOf(spec));
@@ -126,6 +115,18 @@ export function evaluateHealth(work: Fields, now: number): WorkStatus {
         message = `${objectCount(rows.length)}applied on ${cluster}, whose agent does not report health, which OCM 1.0 and newer does`;
     }
     return {cluster: name, health, message, objects: rows, lastWrite};
+}
+
+/** Returns a description of the objects of a deleted work that the agent still finds. */
+function left(items: readonly unknown[]): string {
+    const names: string[] = [];
+    items.forEach((item, at) => {
+        const row = rowFromStatus(at, item);
+        if (isMap(item) && row.available === true) names.push(shortName(row));
+    });
+    if (names.length === 0) return '';
+    const more = names.length > 3 ? `, and ${names.length - 3} more` : '';
+    return `; left: ${names.slice(0, 3).join(', ')}${more}`;
 }
 
 /** Returns the message of a healthy work without another message. */
@@ -196,13 +197,12 @@ function hasRun(
 
 /** Returns the health of an object, or undefined for the status of an earlier generation. A malformed status is never Healthy. */
 function objectHealth(
-    row: ObjectRow,
     item: unknown,
     conditions: Conditions,
     context: WorkContext,
     countWithoutRules: () => void,
 ): Evaluated | undefined {
-    const evaluated = healthFromConditions(row, fields(item), conditions, context, countWithoutRules);
+    const evaluated = healthFromConditions(fields(item), conditions, context, countWithoutRules);
     const fault = isMap(item) ? conditions.fault : `it is ${typeName(item)}`;
     if (evaluated !== undefined && fault !== undefined && (evaluated[0] === 'Waiting' || evaluated[0] === 'Healthy')) {
         return ['Unknown', malformed(fault)];
@@ -211,7 +211,6 @@ function objectHealth(
 }
 
 function healthFromConditions(
-    row: ObjectRow,
     item: Fields,
     conditions: Conditions,
     context: WorkContext,
@@ -235,8 +234,14 @@ function healthFromConditions(
     const broken: Evaluated | undefined = evaluatedTo(healthy, 'False')
         ? ['Degraded', healthy?.message ?? 'it is broken']
         : undefined;
+    const {rules, verdicts, reportsHash} = configuredFor(item, context.spec);
+    const values = valuesOf(item);
     // The agent does not update a complete object, which may have been deleted: its other conditions are outdated.
-    if (is(get('Complete'), 'True')) return broken ?? healthyObject;
+    if (is(get('Complete'), 'True')) {
+        if (verdicts === undefined) return broken ?? healthyObject;
+        const verdict = evaluate(verdicts, values);
+        return verdict[0] === 'Degraded' ? verdict : healthyObject;
+    }
     if (available !== undefined && is(available, 'False')) {
         // The agent found it missing, applied it, and has not checked it since.
         if (applied.since >= available.since && isInGrace) return waiting;
@@ -244,11 +249,31 @@ function healthFromConditions(
     }
     if (available !== undefined && !is(available, 'True')) return ['Unknown', available.message ?? context.notChecked];
 
-    const rules = rulesOf(item, context.spec);
+    // Values have no generation. The agent writes them together with the work's Available.
+    const feedback = get('StatusFeedbackSynced');
+    const workAvailable = context.conditions.all.get('Available');
+    const isChecked =
+        available !== undefined &&
+        feedback !== undefined &&
+        workAvailable !== undefined &&
+        !isBehind(workAvailable, context.generation);
+    const hash = reportsHash && isChecked ? hashOf(item, context.spec) : undefined;
+    const isOutdated = hash !== undefined && hash !== values.get(CONTENT_HASH);
+    const outdated: Evaluated = ['Progressing', 'waiting for the agent to apply the change'];
+    if (verdicts !== undefined) {
+        if (!isChecked) return waiting;
+        if (!is(feedback, 'True')) {
+            return ['Unknown', `its health is not known: ${feedback.message ?? 'the agent cannot report it'}`];
+        }
+        // The agent does not know the rules.
+        if (feedback.reason === 'NoStatusFeedbackSynced') {
+            countWithoutRules();
+            return healthyObject;
+        }
+        return isOutdated ? outdated : evaluate(verdicts, values);
+    }
     if (healthy === undefined && progressing === undefined && (rules.has('Healthy') || rules.has('Progressing'))) {
-        const workAvailable = context.conditions.all.get('Available');
-        const isChecked = workAvailable !== undefined && !isBehind(workAvailable, context.generation);
-        if (available === undefined || !isChecked || get('StatusFeedbackSynced') === undefined) return waiting;
+        if (!isChecked) return waiting;
         countWithoutRules();
         return healthyObject;
     }
@@ -256,9 +281,13 @@ function healthFromConditions(
         return waiting;
     const ofRules = [healthy, progressing].filter(each => each !== undefined);
     if (ofRules.some(each => isBehind(each, context.generation))) return waiting;
+    if (isOutdated) return outdated;
     if (broken !== undefined) return broken;
     if (evaluatedTo(progressing, 'True')) {
-        return [isSuspended(row) ? 'Suspended' : 'Progressing', progressing?.message ?? 'it is not ready yet'];
+        return [
+            values.get('Suspended') === true ? 'Suspended' : 'Progressing',
+            progressing?.message ?? 'it is not ready yet',
+        ];
     }
     const withoutResult = ofRules.find(each => !evaluatedTo(each, 'True') && !evaluatedTo(each, 'False'));
     return withoutResult === undefined
@@ -266,20 +295,48 @@ function healthFromConditions(
         : ['Unknown', `its health is not known: ${withoutResult.message ?? 'the rule gives no answer'}`];
 }
 
+interface Configured {
+    /** The condition types that the spec's rules set on an object. */
+    readonly rules: ReadonlySet<string>;
+    /** The verdicts on its kind, if the agent reports all values that they need. */
+    readonly verdicts: Verdicts | undefined;
+    readonly reportsHash: boolean;
+}
+
 /**
- * Returns the condition types that the spec's rules set on an object; the first matching entry counts. Wildcards inside a
- * name are not supported here, but the conditions of such rules count once they exist.
+ * Returns what the spec configures for an object; the first entry with rules and the first with feedback count. Wildcards inside
+ * a name are not supported here, but the conditions of such rules count once they exist.
  */
-function rulesOf(item: Fields, spec: Fields): ReadonlySet<string> {
+function configuredFor(item: Fields, spec: Fields): Configured {
     const meta = map(item, 'resourceMeta');
-    for (const config of maps(spec, 'manifestConfigs')) {
-        const rules = maps(config, 'conditionRules');
+    const matching = maps(spec, 'manifestConfigs').filter(config => {
         const which = map(config, 'resourceIdentifier');
         const same = (key: string): boolean => textOf(which, key) === textOf(meta, key);
         const any = (key: string): boolean => textOf(which, key) === '*' || same(key);
-        if (rules.length > 0 && same('resource') && same('group') && any('namespace') && any('name')) {
-            return new Set(rules.map(rule => text(rule, 'condition')).filter(type => type !== undefined));
-        }
-    }
-    return new Set();
+        return same('resource') && same('group') && any('namespace') && any('name');
+    });
+    const typesOf = (config: Fields): string[] =>
+        maps(config, 'conditionRules').flatMap(rule => text(rule, 'condition') ?? []);
+    const namesOf = (config: Fields): string[] =>
+        maps(config, 'feedbackRules').flatMap(rule =>
+            maps(rule, 'jsonPaths').flatMap(path => text(path, 'name') ?? []),
+        );
+    const withRules = matching.find(config => typesOf(config).length > 0);
+    const withFeedback = matching.find(config => namesOf(config).length > 0);
+    // Rules of an entry of its own take precedence.
+    const isOverridden = withRules !== undefined && withRules !== withFeedback;
+    const names = new Set(withFeedback === undefined ? [] : namesOf(withFeedback));
+    const verdicts = verdictsOn(textOf(meta, 'group'), textOf(meta, 'kind'));
+    return {
+        rules: new Set(withRules === undefined ? [] : typesOf(withRules)),
+        verdicts: isOverridden || !verdicts?.needs.every(name => names.has(name)) ? undefined : verdicts,
+        reportsHash: names.has(CONTENT_HASH),
+    };
+}
+
+/** Returns the content hash of an object in the spec. */
+function hashOf(item: Fields, spec: Fields): string | undefined {
+    const ordinal = number(map(item, 'resourceMeta'), 'ordinal');
+    const object = ordinal === undefined ? undefined : manifestsOf(spec)[ordinal];
+    return text(map(map(fields(object), 'metadata'), 'annotations'), 'argocd-ocm-cmp.github.io/content-hash');
 }

@@ -3,7 +3,8 @@
 //! OCM's agent evaluates the objects of a ManifestWork as soon as it receives a change, possibly before applying it; the
 //! resulting status describes the old objects but has the new generation, and nothing in it shows that it is stale. If a later
 //! wave or another cluster waits for the health, it would continue too early. So the objects of such a ManifestWork carry an
-//! annotation with a hash of their content, and its rules accept only objects with a known hash.
+//! annotation with a hash of their content. The agent reports it, and the hub accepts only the health of objects with the hash in
+//! the ManifestWork. For a rollout across clusters, which OCM decides, the condition rules compare it.
 
 use super::health_rules;
 use super::hooks::Role;
@@ -19,7 +20,10 @@ use ocm::hash;
 pub const HASH_DIGITS: usize = 10;
 
 /// The annotation with the hash of the object's content.
-pub const CONTENT: &str = "argocd-ocm-cmp.github.io/content-hash";
+pub const CONTENT: &str = ocm::work::CONTENT_HASH;
+
+/// The JSONPath of that annotation.
+pub const PATH: &str = r".metadata.annotations['argocd-ocm-cmp\.github\.io/content-hash']";
 
 /// An object as a ManifestWork embeds it.
 #[derive(Debug)]
@@ -80,7 +84,7 @@ pub fn is_needed(step: SyncStep, last: Option<SyncStep>, options: &WorkOptions) 
 pub fn embedded(objects: Vec<Placed>, is_needed: bool, options: &WorkOptions) -> Vec<Embedded> {
     // For a rollout across clusters all objects share one hash: the agent does not evaluate an added object at first, and the
     // changed hash of the existing objects shows that the ManifestWork is not applied yet.
-    let of_all = (is_needed && options.is_progressive())
+    let of_all = (is_needed && options.rollout.is_some())
         .then(|| hash::hash(objects.iter().flat_map(|placed| placed.object.pieces()), HASH_DIGITS));
     let of_one = |placed: &Placed| hash::hash(placed.object.pieces(), HASH_DIGITS);
     let embed = |placed: Placed| Embedded {
@@ -92,22 +96,26 @@ pub fn embedded(objects: Vec<Placed>, is_needed: bool, options: &WorkOptions) ->
 }
 
 fn carries_hash(placed: &Placed, options: &WorkOptions) -> bool {
-    let kind = &placed.object.key.kind;
-    let has_health_rules = health_rules::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
-    has_health_rules && placed.role != Role::Run && Strategy::of(placed, options.strategy).applies()
+    has_health(placed, options) && placed.role != Role::Run && Strategy::of(placed, options.strategy).applies()
 }
 
-/// Returns CEL that is true for an object of this kind with the content of the ManifestWork; `None` if its objects have no
-/// content hash.
+/// Returns true if an object has a health besides that it is applied. Of the Services for a named cluster, only load balancers do.
 #[must_use]
-pub fn hash_matches_expression(objects: &[&Embedded]) -> Option<String> {
-    let mut hashes: Vec<&str> = objects.iter().filter_map(|object| object.hash.as_deref()).collect();
-    hashes.dedup();
-    // One string instead of a list: it is shorter and cheaper to search.
-    (!hashes.is_empty()).then(|| {
-        format!(
-            "'{}'.contains(object.metadata.?annotations[?'{CONTENT}'].orValue('none'))",
-            hashes.join(" ")
-        )
-    })
+pub fn has_health(placed: &Placed, options: &WorkOptions) -> bool {
+    let kind = &placed.object.key.kind;
+    let has_rules = health_rules::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
+    has_rules
+        && (options.rollout.is_some() || (&*kind.group, &*kind.kind) != ("", "Service") || is_load_balancer(placed))
+}
+
+fn is_load_balancer(service: &Placed) -> bool {
+    let service = service.object.value(None);
+    let spec = service.as_map().and_then(|fields| fields.get("spec")?.as_map());
+    spec.and_then(|spec| spec.get("type")?.as_str()) == Some("LoadBalancer")
+}
+
+/// Returns CEL that is true for an object with the content of a placement's ManifestWork, whose objects all have this hash.
+#[must_use]
+pub fn hash_matches_expression(hash: &str) -> String {
+    format!("object.metadata.?annotations[?'{CONTENT}'].orValue('none')=='{hash}'")
 }

@@ -11,17 +11,22 @@
 //!   False on any object. The opposite condition would not aggregate that way: OCM considers a ManifestWork Degraded only if all
 //!   its objects are.
 //!
-//! A suspended or paused object is progressing and healthy, and its feedback contains `Suspended`. The rules of the kinds that
-//! Kubernetes serves are those of gitops-engine's `pkg/health` and Argo CD's `resource_customizations`, in the version that the
-//! testbed runs. `tests/with_argocd/health_rules.rs` compares them with that Argo CD, and lists the differences and their reasons.
+//! A suspended or paused object is progressing and healthy. The rules of most built-in kinds are those of [`ocm::verdicts`], which
+//! the hub evaluates: their ManifestWorks have no condition rules, unless OCM rolls them out across the clusters of a placement.
+//! Those of the others are gitops-engine's `pkg/health`, in the version that the testbed runs. `tests/with_argocd/health_rules.rs`
+//! compares all with that Argo CD, and lists the differences and their reasons.
 //!
 //! In a ManifestWork the rules are in `spec.manifestConfigs`: `conditionRules` is a list with one rule per `condition`, and the
 //! names of `feedbackRules[].jsonPaths` are unique. OCM's CRD limits the length of neither.
 
+mod cel;
 mod feedback;
 // Expressions composed of pieces, which rustfmt would put on separate lines.
 #[rustfmt::skip]
 mod rules;
+
+use ocm::verdicts::{self, KindVerdicts};
+use std::sync::LazyLock;
 
 /// The condition that is True until an object reaches its desired state.
 pub const PROGRESSING: &str = "Progressing";
@@ -36,7 +41,7 @@ pub struct Rule {
     /// The CEL expression over `object`; yields true or false, whatever fields the object lacks.
     pub expression: &'static str,
     /// The CEL expression over `object` and `result` (the value of `expression`) that yields a message: what the object waits
-    /// for, without its name. It is short enough for a condition, however long the quoted texts are.
+    /// for, without its name. It is short enough for a condition, however long the quoted texts are. Empty if the hub has one.
     pub message: &'static str,
 }
 
@@ -56,35 +61,40 @@ impl KindHealth {
     }
 }
 
-const INGRESS: KindHealth = KindHealth::new(rules::INGRESS, feedback::LOAD_BALANCER);
-
-/// The rules of the kinds that have their own, by group and kind.
-#[rustfmt::skip]
-static KINDS: [(&str, &str, KindHealth); 16] = [
-    ("apps", "Deployment", KindHealth::new(rules::DEPLOYMENT, feedback::DEPLOYMENT)),
-    ("apps", "StatefulSet", KindHealth::new(rules::STATEFUL_SET, feedback::STATEFUL_SET)),
-    ("apps", "DaemonSet", KindHealth::new(rules::DAEMON_SET, feedback::DAEMON_SET)),
-    ("apps", "ReplicaSet", KindHealth::new(rules::REPLICA_SET, feedback::REPLICA_SET)),
-    ("batch", "Job", KindHealth::new(rules::JOB, feedback::JOB)),
-    ("batch", "CronJob", KindHealth::new(rules::CRON_JOB, feedback::CRON_JOB)),
+/// The kinds whose rules are written here, by group and kind.
+static OWN: [(&str, &str, KindHealth); 3] = [
     ("", "Pod", KindHealth::new(rules::POD, feedback::POD)),
-    ("", "PersistentVolumeClaim", KindHealth::new(rules::CLAIM, feedback::CLAIM)),
-    ("", "Service", KindHealth::new(rules::SERVICE, feedback::LOAD_BALANCER)),
-    ("networking.k8s.io", "Ingress", INGRESS),
-    ("extensions", "Ingress", INGRESS),
-    ("autoscaling", "HorizontalPodAutoscaler", KindHealth::new(rules::AUTOSCALER, feedback::AUTOSCALER)),
-    ("policy", "PodDisruptionBudget", KindHealth::new(rules::DISRUPTION_BUDGET, feedback::DISRUPTION_BUDGET)),
-    ("apiextensions.k8s.io", "CustomResourceDefinition", KindHealth::new(rules::DEFINITION, feedback::DEFINITION)),
-    ("apiregistration.k8s.io", "APIService", KindHealth::new(rules::API_SERVICE, feedback::API_SERVICE)),
-    ("cert-manager.io", "Certificate", KindHealth::new(rules::CUSTOM, feedback::CERTIFICATE)),
+    (
+        "autoscaling",
+        "HorizontalPodAutoscaler",
+        KindHealth::new(rules::AUTOSCALER, feedback::AUTOSCALER),
+    ),
+    (
+        "cert-manager.io",
+        "Certificate",
+        KindHealth::new(rules::CUSTOM, feedback::CERTIFICATE),
+    ),
 ];
+
+/// The kinds whose rules follow from the table of verdicts.
+static OF_TABLE: LazyLock<Vec<(&str, &str, KindHealth)>> = LazyLock::new(|| {
+    let kind_health = |verdicts: &'static KindVerdicts| {
+        let kind_health = KindHealth::new(cel::rules(verdicts), verdicts.values);
+        (verdicts.group, verdicts.kind, kind_health)
+    };
+    verdicts::kinds().iter().map(kind_health).collect()
+});
+
+fn with_own_rules() -> impl Iterator<Item = &'static (&'static str, &'static str, KindHealth)> {
+    OF_TABLE.iter().chain(&OWN)
+}
 
 /// The rules of all other custom kinds.
 static CUSTOM: KindHealth = KindHealth::new(rules::CUSTOM, feedback::CUSTOM);
 
 /// Returns the groups and kinds that have their own rules.
 pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
-    KINDS.iter().map(|(group, kind, _)| (*group, *kind))
+    with_own_rules().map(|(group, kind, _)| (*group, *kind))
 }
 
 /// Returns the health rules and feedback of a kind in any version; `None` for kinds without health, such as ConfigMap.
@@ -92,8 +102,15 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// A `custom` kind, which Kubernetes does not serve itself, is evaluated by the conditions that most custom resources have.
 #[must_use]
 pub fn of(group: &str, kind: &str, custom: bool) -> Option<&'static KindHealth> {
-    let own = KINDS.iter().find(|(of, name, _)| (*of, *name) == (group, kind));
+    let own = with_own_rules().find(|(of, name, _)| (*of, *name) == (group, kind));
     own.map(|(.., health)| health).or(custom.then_some(&CUSTOM))
+}
+
+/// Returns true if the hub evaluates the kind from the values that the agent reports. OCM's rollout across the clusters of a
+/// placement needs the rules nevertheless.
+#[must_use]
+pub fn is_evaluated_on_hub(group: &str, kind: &str) -> bool {
+    verdicts::find(group, kind).is_some()
 }
 
 #[cfg(test)]
@@ -139,7 +156,9 @@ mod tests {
                 _ => 1200,
             };
             assert!(rules.len() <= limit, "{kind}: {} bytes: {rules}", rules.len());
-            assert!(feedback.len() <= 500, "{kind}: {} bytes: {feedback}", feedback.len());
+            // The values of the kinds that the hub evaluates replace rules.
+            let limit = if is_evaluated_on_hub(group, kind) { 750 } else { 500 };
+            assert!(feedback.len() <= limit, "{kind}: {} bytes: {feedback}", feedback.len());
         }
     }
 

@@ -16,6 +16,7 @@ use super::policy::Executor;
 use super::update_strategy::Strategy;
 use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
+use ocm::verdicts::{CONTENT_HASH, DELETED};
 use std::collections::{BTreeMap, HashMap};
 
 /// Options for all ManifestWorks of an Application, set by the Application or the platform.
@@ -27,7 +28,7 @@ pub struct WorkOptions {
     pub delete_namespaces: bool,
     /// True if CRDs, and with them all their objects, are deleted with the ManifestWork.
     pub delete_crds: bool,
-    /// True if the ManifestWorks carry condition rules, which OCM supports since v1.0.
+    /// True if health is evaluated: by the hub, or by condition rules, which OCM supports since v1.0.
     pub condition_rules: bool,
     /// The way in which agents notice that the health of an object has changed.
     pub feedback: Feedback,
@@ -137,18 +138,29 @@ enum ConditionRules {
     HealthIgnored,
 }
 
+/// The values that the agent reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReportedValues {
+    /// None: another entry sets them.
+    Inherited,
+    /// Those of the kind.
+    OfKind,
+    /// Those of the kind, and the content hash.
+    WithHash,
+}
+
 /// An entry of `manifestConfigs`.
 struct Entry<'a> {
     identifier: Value<'static>,
     kind: &'a GroupKind,
     strategy: Strategy,
-    /// True if it sets the feedback of the objects; otherwise the entry of the kind does.
-    feedback: bool,
+    /// The feedback of the objects; of an object with an entry of its own, the entry of its kind sets it.
+    feedback: ReportedValues,
     rules: ConditionRules,
     /// True if the objects run to completion: the agent does not update them, and the ManifestWork completes with them.
     runs: bool,
-    /// The content hash that identifies objects applied by this ManifestWork, if needed.
-    content_test: Option<String>,
+    /// The content hash with which the condition rules identify objects applied by this ManifestWork, if needed.
+    hash: Option<&'a str>,
     /// The way in which the agent notices changes.
     mode: Feedback,
 }
@@ -166,27 +178,30 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
     let mut of_namespaces = Vec::new();
     for (kind, objects) in kinds {
         let strategy = Strategy::of_kind(&objects[0].placed, options.strategy);
-        let content_test = content_hash::hash_matches_expression(&objects);
+        let hash = objects.iter().find_map(|object| object.hash.as_deref());
+        let rule_hash = hash.filter(|_| options.rollout.is_some());
+        let has_health = objects
+            .iter()
+            .any(|object| content_hash::has_health(&object.placed, options));
         for Embedded { placed, .. } in &objects {
             let own = Strategy::of(placed, options.strategy);
-            let ignores_health = placed.object.annotations.as_ref().is_some_and(|it| it.ignores_health)
-                && health_rules::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
+            let ignores_health = has_health && placed.object.annotations.as_ref().is_some_and(|it| it.ignores_health);
             if own != strategy || ignores_health {
                 entries.push(Entry {
                     identifier: identifier(&placed.object, plurals),
                     kind,
                     strategy: own,
-                    feedback: false,
-                    // An object that is not applied again does not carry the content hash of this ManifestWork.
+                    feedback: ReportedValues::Inherited,
                     rules: if ignores_health {
                         ConditionRules::HealthIgnored
-                    } else if content_test.is_some() {
+                    } else if rule_hash.is_some() && own.applies() != strategy.applies() {
+                        // An object that is not applied again does not carry the content hash of this ManifestWork.
                         ConditionRules::OfKind
                     } else {
                         ConditionRules::Inherited
                     },
                     runs: false,
-                    content_test: content_test.clone().filter(|_| own.applies()),
+                    hash: rule_hash.filter(|_| own.applies()),
                     mode: Feedback::Poll,
                 });
             }
@@ -198,10 +213,10 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
                 identifier: identify(&kind.group, "*", namespace, &plural),
                 kind,
                 strategy,
-                feedback: false,
+                feedback: ReportedValues::Inherited,
                 rules: ConditionRules::Inherited,
                 runs: false,
-                content_test: None,
+                hash: None,
                 mode: Feedback::Watch,
             }));
         }
@@ -209,10 +224,14 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
             identifier: identify(&kind.group, "*", "*", &plural),
             kind,
             strategy,
-            feedback: true,
+            feedback: match hash {
+                _ if !has_health => ReportedValues::Inherited,
+                Some(_) => ReportedValues::WithHash,
+                None => ReportedValues::OfKind,
+            },
             rules: ConditionRules::OfKind,
             runs: objects[0].placed.role == Role::Run,
-            content_test: content_test.filter(|_| strategy.applies()),
+            hash: rule_hash.filter(|_| strategy.applies()),
             mode: if share == Share::All {
                 Feedback::Watch
             } else {
@@ -231,12 +250,11 @@ fn namespaces<'a>(objects: &[&'a Embedded]) -> impl Iterator<Item = &'a str> {
         .filter_map(|embedded| embedded.placed.object.key.namespace.as_deref())
 }
 
-/// The CEL expression and message for a finished run, successful or not.
-const COMPLETE: (&str, &str) = (
-    "object.?status.?conditions.orValue([]).exists(c,c.type in ['Complete','Failed']&&c.status=='True')||\
-     object.?status.?phase.orValue('') in ['Succeeded','Failed']",
-    "result?'it has run and is not run again':'it has not come to its end'",
-);
+/// The CEL expression for a finished run of a Job, successful or not.
+const JOB_COMPLETE: &str =
+    "object.?status.?conditions.orValue([]).exists(c,c.type in ['Complete','Failed']&&c.status=='True')";
+/// The CEL expression for a finished run of a Pod.
+const POD_COMPLETE: &str = "object.?status.?phase.orValue('') in ['Succeeded','Failed']";
 
 impl Entry<'_> {
     fn kind_health(&self) -> Option<&'static KindHealth> {
@@ -251,45 +269,58 @@ impl Entry<'_> {
     fn value(self, options: &WorkOptions, defaults: bool, is_done: bool) -> Value<'static> {
         let mut fields = Vec::new();
         let kind_health = self.kind_health();
-        let rules = kind_health.filter(|_| self.rules != ConditionRules::Inherited && options.condition_rules);
+        // The hub evaluates the values, except for a rollout across clusters, which OCM decides by the conditions.
+        let is_on_hub = options.rollout.is_none()
+            && self.rules == ConditionRules::OfKind
+            && health_rules::is_evaluated_on_hub(&self.kind.group, &self.kind.kind);
+        let has_rules = self.rules != ConditionRules::Inherited && options.condition_rules && !is_on_hub;
+        let rules = kind_health.filter(|_| has_rules);
         let mut conditions: Vec<Value<'static>> = Vec::new();
         if self.runs && options.condition_rules {
-            conditions.push(rule("Complete", COMPLETE.0, COMPLETE.1));
+            let expression = match &*self.kind.kind {
+                "Job" => JOB_COMPLETE,
+                _ => POD_COMPLETE,
+            };
+            conditions.push(rule("Complete", expression, ""));
         }
         if is_done {
-            conditions.push(rule(health_rules::PROGRESSING, "false", "'it is applied'"));
+            conditions.push(rule(health_rules::PROGRESSING, "false", ""));
         }
         for each in rules.iter().flat_map(|kind_health| &kind_health.rules) {
-            if self.rules == ConditionRules::HealthIgnored {
-                let verdict = if each.condition == health_rules::HEALTHY {
-                    "true"
-                } else {
-                    "false"
-                };
-                conditions.push(rule(each.condition, verdict, "'its health is ignored'"));
-                continue;
-            }
-            conditions.push(match &self.content_test {
-                Some(content_test) => rule(
-                    each.condition,
-                    &format!("!({content_test})||({})", each.expression),
-                    &format!(
-                        "{content_test}?({}):'waiting for the agent to apply the change'",
-                        each.message
-                    ),
-                ),
-                None => rule(each.condition, each.expression, each.message),
+            conditions.push(match (self.rules, self.hash) {
+                (ConditionRules::HealthIgnored, _) => {
+                    let expression = (each.condition == health_rules::HEALTHY).to_string();
+                    rule(each.condition, &expression, "")
+                }
+                (_, Some(hash)) => {
+                    let is_applied = content_hash::hash_matches_expression(hash);
+                    let message = match each.message {
+                        "" => String::new(),
+                        message => format!("{is_applied}?({message}):'waiting for the agent to apply the change'"),
+                    };
+                    rule(
+                        each.condition,
+                        &format!("!({is_applied})||({})", each.expression),
+                        &message,
+                    )
+                }
+                (_, None) => rule(each.condition, each.expression, each.message),
             });
         }
         if !conditions.is_empty() {
             fields.push(("conditionRules", Value::List(conditions)));
         }
-        if let Some(kind_health) = kind_health.filter(|kind_health| self.feedback && !kind_health.feedback.is_empty()) {
-            let path = |&(name, path): &(&'static str, &'static str)| {
-                Value::map([("name", Value::text(name)), ("path", Value::text(path))])
-            };
-            let paths = Value::List(kind_health.feedback.iter().map(path).collect());
-            let rule = Value::map([("jsonPaths", paths), ("type", Value::text("JSONPaths"))]);
+        if let Some(kind_health) = kind_health.filter(|_| self.feedback != ReportedValues::Inherited) {
+            let hash = (self.feedback == ReportedValues::WithHash).then_some((CONTENT_HASH, content_hash::PATH));
+            // Without this value, the hub evaluates none.
+            let is_reported = |(name, _): &(&str, &str)| options.condition_rules || *name != DELETED;
+            let paths = kind_health.feedback.iter().copied().filter(is_reported).chain(hash);
+            let paths =
+                paths.map(|(name, path)| Value::map([("name", Value::text(name)), ("path", Value::text(path))]));
+            let rule = Value::map([
+                ("jsonPaths", Value::List(paths.collect())),
+                ("type", Value::text("JSONPaths")),
+            ]);
             fields.push(("feedbackRules", Value::List(vec![rule])));
         }
         if self.mode == Feedback::Watch {
@@ -312,12 +343,13 @@ impl Entry<'_> {
 }
 
 fn rule(condition: &str, expression: &str, message: &str) -> Value<'static> {
-    Value::map([
-        ("celExpressions", Value::List(vec![Value::text(expression)])),
-        ("condition", Value::text(condition)),
-        ("messageExpression", Value::text(message)),
-        ("type", Value::text("CEL")),
-    ])
+    let expressions = Value::List(vec![Value::text(expression)]);
+    let mut fields = vec![("celExpressions", expressions), ("condition", Value::text(condition))];
+    if !message.is_empty() {
+        fields.push(("messageExpression", Value::text(message)));
+    }
+    fields.push(("type", Value::text("CEL")));
+    Value::map(fields)
 }
 
 /// Returns the resource identifier of an object; orphaning rules have the same fields.

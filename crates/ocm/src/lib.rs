@@ -1,8 +1,8 @@
 //! The objects of Open Cluster Management and Argo CD that the program reads and writes on a hub.
 //!
 //! This crate contains values and rules only and never calls an API server. [`work`] is a `ManifestWork` or
-//! `ManifestWorkReplicaSet`, [`health`] evaluates its status, [`names`] derives the names of an Application's works, and
-//! [`tracking`], [`ownership`] and [`application_works`] find the Application that a work belongs to. [`gitops_cluster`] is the
+//! `ManifestWorkReplicaSet`, [`health`] evaluates its status, with the rules of [`verdicts`], [`names`] derives the names of an
+//! Application's works, and [`tracking`], [`ownership`] and [`application_works`] find the Application that a work belongs to. [`gitops_cluster`] is the
 //! resource that requests argocd-agent on clusters, with its CRD; [`argocd_agent`] and [`pull_model`] hold the labels,
 //! annotations and names of the two integrations. [`resources`] lists the API resources, [`object_ref`] refers to one object.
 //! [`glob`], [`boolean`], [`image`] and [`time_math`] are the rules of Argo CD, of images and of time that several crates share.
@@ -24,4 +24,5 @@ pub mod pull_model;
 pub mod resources;
 pub mod time_math;
 pub mod tracking;
+pub mod verdicts;
 pub mod work;

@@ -16,6 +16,9 @@ pub const OURS: &str = "argocd-ocm-cmp";
 /// The label of a work with the name of its Application: `NAME`, or `NAMESPACE_NAME` outside Argo CD's namespace.
 pub const APPLICATION_LABEL: &str = "argocd-ocm-cmp.github.io/application";
 
+/// The annotation of an object with the hash of its content.
+pub const CONTENT_HASH: &str = "argocd-ocm-cmp.github.io/content-hash";
+
 /// A `ManifestWork`, or a `ManifestWorkReplicaSet`, from which OCM creates one for each cluster of a Placement.
 #[derive(Debug)]
 pub struct Work<'a> {

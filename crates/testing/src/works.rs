@@ -40,10 +40,20 @@ pub fn work() -> Value {
                 {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}},
                 {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "data", "namespace": "shop"}},
             ]},
-            "manifestConfigs": [{
-                "resourceIdentifier": {"group": "apps", "resource": "deployments", "namespace": "*", "name": "*"},
-                "conditionRules": [{"condition": "Healthy"}, {"condition": "Progressing"}],
-            }],
+            "manifestConfigs": [
+                {
+                    "resourceIdentifier": {"group": "apps", "resource": "deployments", "namespace": "*", "name": "*"},
+                    "conditionRules": [{"condition": "Healthy"}, {"condition": "Progressing"}],
+                },
+                {
+                    "resourceIdentifier": {"group": "apps", "resource": "statefulsets", "namespace": "*", "name": "*"},
+                    "feedbackRules": [{"type": "JSONPaths", "jsonPaths": [
+                        {"name": "ReadyReplicas"}, {"name": "UpdatedReplicas"}, {"name": "DesiredReplicas"}, {"name": "Strategy"},
+                        {"name": "Partition"}, {"name": "CurrentRevision"}, {"name": "UpdateRevision"}, {"name": "Generation"},
+                        {"name": "Observed"}, {"name": "Deleted"}, {"name": "ContentHash"},
+                    ]}],
+                },
+            ],
         },
         "status": {
             "conditions": [condition("Applied", "True"), condition("Available", "True")],

@@ -5,6 +5,8 @@ use super::{health, shown};
 use crate::app::App;
 use crate::stage::stage;
 use anyhow::Result;
+use jiff::Timestamp;
+use ocm::health::{self as work_health, Clock};
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
 
@@ -59,7 +61,10 @@ async fn changed_message_of_the_same_health_reaches_argo_cd() -> Result<()> {
     let recording = hub.record("argoproj.io/v1alpha1", "Application", name).await?;
     let node = ObjectRef::cluster("v1", "Node", "node-1");
     stage.cluster1.patch(&node, &label).await?;
-    let has_message = |work: &Value| work.to_string().contains("1 of 2 updated replicas");
+    let has_message = |work: &Value| {
+        let evaluated = work_health::evaluate(&work.to_string(), &Clock::at(Timestamp::now()));
+        evaluated.is_ok_and(|work| work.summary().contains("1 of 2 updated replicas"))
+    };
     let work = hub.wait_for(&app.work(), has_message).await?;
     let is_requested = async || {
         let has_refresh = |app: &Value| app["metadata"]["annotations"]["argocd.argoproj.io/refresh"] == "normal";

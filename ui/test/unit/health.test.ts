@@ -1,4 +1,5 @@
-// health_cases.json contains works in many states with the output of `argocd-ocm-cmp status -o json`. The extension must agree.
+// health_cases.json contains works in many states with the output of `argocd-ocm-cmp status -o json`, and verdict_cases.json works whose
+// values the hub evaluates. The extension must agree.
 
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
@@ -14,10 +15,17 @@ interface HealthCase {
     readonly objects: readonly [string, string, string, string][];
 }
 
-const cases = JSON.parse(readFileSync('test/health_cases.json', 'utf8')) as {at: string; works: readonly HealthCase[]};
+interface Cases {
+    readonly at: string;
+    readonly works: readonly HealthCase[];
+}
+
+const [cases, verdictCases] = ['health_cases', 'verdict_cases'].map(
+    name => JSON.parse(readFileSync(`test/${name}.json`, 'utf8')) as Cases,
+) as [Cases, Cases];
 
 test('evaluates each work and object as the program does', () => {
-    for (const {work, health, objects} of cases.works) {
+    for (const {work, health, objects} of [...cases.works, ...verdictCases.works]) {
         const evaluated = evaluateHealth(work, Date.parse(cases.at));
         const name = textOf(map(work, 'metadata'), 'name');
         assert.equal(evaluated.health, health, name);

@@ -2,6 +2,7 @@
 
 use super::conditions::{Conditions, list, map, maps, number, text};
 use super::{Clock, HealthStatus, ObjectStatus, WorkStatus, text_of};
+use crate::verdicts::{self, CONTENT_HASH, KindVerdicts, Reported, Values};
 use crate::work as works;
 use manifest::value::{Map, Value};
 use std::collections::{HashMap, HashSet};
@@ -11,6 +12,7 @@ const NOT_REPORTED: &str = "the agent has not reported on it";
 /// The agent's status of a work.
 struct Work<'m, 'a> {
     spec: &'m Map<'a>,
+    configs: Vec<Config<'m, 'a>>,
     generation: Option<i64>,
     conditions: Conditions<'m>,
     /// The message for an object that waits to be applied.
@@ -29,6 +31,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     let manifests = map(status, "resourceStatus").map_or((&[][..], None), |of| list(of, "manifests"));
     let mut work = Work {
         spec,
+        configs: maps(spec, "manifestConfigs").map(Config::read).collect(),
         generation: number(metadata, "generation"),
         conditions: Conditions::of(status),
         not_applied: format!("waiting for the agent of {cluster} to apply it"),
@@ -60,7 +63,8 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     if metadata.get("deletionTimestamp").is_some() {
         let deleting = work.conditions.get("Deleting").and_then(|deleting| deleting.message);
         let more = deleting.map_or(String::new(), |message| format!(": {message}"));
-        let message = format!("the agent of {cluster} is removing its objects{more}");
+        let left = left(manifests);
+        let message = format!("the agent of {cluster} is removing its objects{more}{left}");
         return whole(HealthStatus::Progressing, message);
     }
 
@@ -124,6 +128,28 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         objects,
         as_a_whole: false,
         overdue: None,
+    }
+}
+
+/// Returns a description of the objects of a deleted work that the agent still finds.
+fn left(manifests: &[Value<'_>]) -> String {
+    const MAX_LISTED: usize = 3;
+    let is_left = |manifest: &Map<'_>| {
+        Conditions::of(manifest)
+            .get("Available")
+            .is_some_and(|it| it.is("True"))
+    };
+    let names: Vec<String> = manifests
+        .iter()
+        .enumerate()
+        .filter_map(|(at, manifest)| Some((at, manifest.as_map()?)))
+        .filter(|(_, manifest)| is_left(manifest))
+        .map(|(at, manifest)| named(at, manifest).short_name())
+        .collect();
+    match names.len().saturating_sub(MAX_LISTED) {
+        _ if names.is_empty() => String::new(),
+        0 => format!("; left: {}", names.join(", ")),
+        more => format!("; left: {}, and {more} more", names[..MAX_LISTED].join(", ")),
     }
 }
 
@@ -297,11 +323,15 @@ impl Work<'_, '_> {
             return Some((health, applied.message_or("the agent cannot apply it")));
         }
         let broken = healthy.filter(|healthy| healthy.evaluated_to("False"));
+        let values = values(manifest);
+        let configured = self.configured(manifest);
         // The agent ignores a complete object, which may even be deleted: its other conditions are outdated.
         if conditions.get("Complete").is_some_and(|complete| complete.is("True")) {
-            return match broken {
-                Some(broken) => degraded(broken.message_or("it is broken")),
-                None => healthy_object(),
+            let verdict = configured.verdicts.map(|verdicts| verdicts.evaluate(&values));
+            return match (verdict, broken) {
+                (Some((HealthStatus::Degraded, message)), _) => degraded(message),
+                (None, Some(broken)) => degraded(broken.message_or("it is broken")),
+                _ => healthy_object(),
             };
         }
         match available {
@@ -318,12 +348,41 @@ impl Work<'_, '_> {
             _ => {}
         }
 
-        let rules = self.rules_of(manifest);
-        let has_rule = |kind| rules.contains(kind);
+        let rules = configured.rules;
+        let has_rule = |kind: &str| rules.contains(&kind);
+        let feedback = conditions.get("StatusFeedbackSynced");
+        // Values have no generation. The agent writes them together with the work's Available.
+        let work_available = self.conditions.get("Available");
+        let is_checked = available.is_some()
+            && feedback.is_some()
+            && work_available.is_some_and(|work_available| !work_available.is_behind(self.generation));
+        let is_outdated = configured.reports_hash
+            && is_checked
+            && self
+                .hash(manifest)
+                .is_some_and(|hash| hash != values.text(CONTENT_HASH));
+        let waits_for_change = || {
+            let message = "waiting for the agent to apply the change".to_owned();
+            Some((HealthStatus::Progressing, message))
+        };
+        if let Some(verdicts) = configured.verdicts {
+            return match feedback.filter(|_| is_checked) {
+                None => waiting(),
+                Some(feedback) if !feedback.is("True") => {
+                    let why = feedback.message_or("the agent cannot report it");
+                    Some((HealthStatus::Unknown, format!("its health is not known: {why}")))
+                }
+                // The agent does not know the rules.
+                Some(feedback) if feedback.reason == "NoStatusFeedbackSynced" => {
+                    *without_rules = without_rules.saturating_add(1);
+                    healthy_object()
+                }
+                Some(_) if is_outdated => waits_for_change(),
+                Some(_) => Some(verdicts.evaluate(&values)),
+            };
+        }
         if healthy.is_none() && progressing.is_none() && (has_rule("Healthy") || has_rule("Progressing")) {
-            let work_available = self.conditions.get("Available");
-            let is_checked = work_available.is_some_and(|work_available| !work_available.is_behind(self.generation));
-            if available.is_none() || !is_checked || conditions.get("StatusFeedbackSynced").is_none() {
+            if !is_checked {
                 return waiting();
             }
             *without_rules = without_rules.saturating_add(1);
@@ -336,11 +395,14 @@ impl Work<'_, '_> {
         if conditions_of_rules().any(|each| each.is_behind(self.generation)) {
             return waiting();
         }
+        if is_outdated {
+            return waits_for_change();
+        }
         if let Some(broken) = broken {
             return degraded(broken.message_or("it is broken"));
         }
         if let Some(progressing) = progressing.filter(|progressing| progressing.evaluated_to("True")) {
-            let health = if is_suspended(manifest) {
+            let health = if values.is_true("Suspended") {
                 HealthStatus::Suspended
             } else {
                 HealthStatus::Progressing
@@ -356,34 +418,98 @@ impl Work<'_, '_> {
         }
     }
 
-    /// Returns the condition types that the spec's rules set on an object; the first matching entry counts. Wildcards inside a
-    /// name are not supported here, but conditions set by such rules are used once they exist.
-    fn rules_of(&self, manifest: &Map<'_>) -> HashSet<&str> {
+    /// Returns what the spec configures for an object; as for the agent, the first entry with rules and the first with feedback
+    /// count. Wildcards inside a name are not supported here, but conditions set by such rules are used once they exist.
+    fn configured(&self, manifest: &Map<'_>) -> Configured<'_> {
         let nothing = Map::default();
         let meta = map(manifest, "resourceMeta").unwrap_or(&nothing);
-        for config in maps(self.spec, "manifestConfigs") {
-            let rules = list(config, "conditionRules").0;
-            if rules.is_empty() {
-                continue;
-            }
-            let which = map(config, "resourceIdentifier").unwrap_or(&nothing);
-            let same = |key| text_of(which, key) == text_of(meta, key);
-            let any = |key| text_of(which, key) == "*" || same(key);
-            if same("resource") && same("group") && any("namespace") && any("name") {
-                let rules = rules.iter().filter_map(Value::as_map);
-                return rules.filter_map(|rule| text(rule, "condition")).collect();
-            }
+        let (mut rules, mut feedback) = (None, None);
+        for config in self.configs.iter().filter(|config| config.matches(meta)) {
+            rules = rules.or((!config.rules.is_empty()).then_some(config));
+            feedback = feedback.or((!config.feedback.is_empty()).then_some(config));
         }
-        HashSet::new()
+        // Rules of an entry of its own, before that of its kind, take precedence over the values.
+        let is_overridden = rules
+            .zip(feedback)
+            .is_some_and(|(rules, feedback)| !std::ptr::eq(rules, feedback));
+        let names = feedback.map_or(&[][..], |config| &config.feedback);
+        let verdicts = verdicts::find(text_of(meta, "group"), text_of(meta, "kind"));
+        Configured {
+            rules: rules.map_or(&[][..], |config| &config.rules),
+            verdicts: verdicts
+                .filter(|verdicts| !is_overridden && verdicts.used_values().all(|name| names.contains(&name))),
+            reports_hash: names.contains(&CONTENT_HASH),
+        }
+    }
+
+    /// Returns the content hash of an object in the spec.
+    fn hash(&self, manifest: &Map<'_>) -> Option<&str> {
+        let ordinal = map(manifest, "resourceMeta").and_then(|meta| number(meta, "ordinal"));
+        let manifests = list(map(self.spec, works::WORKLOAD)?, "manifests").0;
+        let object = manifests.get(usize::try_from(ordinal?).ok()?)?.as_map()?;
+        text(map(map(object, "metadata")?, "annotations")?, works::CONTENT_HASH)
     }
 }
 
-/// Returns true if the object reports that it waits for a user.
-fn is_suspended(manifest: &Map<'_>) -> bool {
-    let Some(feedback) = map(manifest, "statusFeedback") else {
-        return false;
+/// What the spec configures for an object.
+struct Configured<'m> {
+    /// The condition types that rules set.
+    rules: &'m [&'m str],
+    /// The verdicts on its kind, if the agent reports all values that they need.
+    verdicts: Option<&'static KindVerdicts>,
+    /// True if the agent reports the content hash.
+    reports_hash: bool,
+}
+
+/// An entry of `manifestConfigs`.
+struct Config<'m, 'a> {
+    identifier: Option<&'m Map<'a>>,
+    /// The condition types that its rules set.
+    rules: Vec<&'m str>,
+    /// The names of the values that the agent reports.
+    feedback: Vec<&'m str>,
+}
+
+impl<'m, 'a> Config<'m, 'a> {
+    fn read(config: &'m Map<'a>) -> Self {
+        Self {
+            identifier: map(config, "resourceIdentifier"),
+            rules: maps(config, "conditionRules")
+                .filter_map(|rule| text(rule, "condition"))
+                .collect(),
+            feedback: maps(config, "feedbackRules")
+                .flat_map(|rule| maps(rule, "jsonPaths"))
+                .filter_map(|path| text(path, "name"))
+                .collect(),
+        }
+    }
+
+    fn matches(&self, meta: &Map<'_>) -> bool {
+        let Some(identifier) = self.identifier else {
+            return false;
+        };
+        let same = |key| text_of(identifier, key) == text_of(meta, key);
+        let any = |key| text_of(identifier, key) == "*" || same(key);
+        same("resource") && same("group") && any("namespace") && any("name")
+    }
+}
+
+/// Returns the values that the agent reports on an object.
+fn values<'m>(manifest: &'m Map<'_>) -> Values<'m> {
+    let reported = |value: &'m Map<'_>| {
+        let field = map(value, "fieldValue")?;
+        let number = number(field, "integer").map(Reported::Number);
+        let text_value = || text(field, "string").map(Reported::Text);
+        let flag = || match field.get("boolean") {
+            Some(Value::Bool(flag)) => Some(Reported::Flag(*flag)),
+            _ => None,
+        };
+        Some((text(value, "name")?, number.or_else(text_value).or_else(flag)?))
     };
-    let value = maps(feedback, "values").find(|value| text_of(value, "name") == "Suspended");
-    let value = value.and_then(|value| map(value, "fieldValue")?.get("boolean"));
-    matches!(value, Some(Value::Bool(true)))
+    let feedback = map(manifest, "statusFeedback");
+    feedback
+        .into_iter()
+        .flat_map(|feedback| maps(feedback, "values"))
+        .filter_map(reported)
+        .collect()
 }
