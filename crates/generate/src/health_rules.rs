@@ -18,6 +18,7 @@
 //! In a ManifestWork the rules are in `spec.manifestConfigs`: `conditionRules` is a list with one rule per `condition`, and the
 //! names of `feedbackRules[].jsonPaths` are unique. OCM's CRD limits the length of neither.
 
+pub mod custom;
 mod feedback;
 // Expressions composed of pieces, which rustfmt would put on separate lines.
 #[rustfmt::skip]
@@ -27,6 +28,8 @@ mod rules;
 pub const PROGRESSING: &str = "Progressing";
 /// The condition that is False if an object is degraded.
 pub const HEALTHY: &str = "Healthy";
+/// The condition that is True while an object waits for a user, unless its feedback says so.
+pub const SUSPENDED: &str = "Suspended";
 
 /// A condition that the agent sets on an object: one `conditionRules` entry of type `CEL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,8 @@ pub struct Rule {
 pub struct KindHealth {
     /// The conditions that the agent sets.
     pub rules: [Rule; 2],
+    /// The CEL expression of a third condition, which is True while an object that is progressing waits for a user.
+    pub suspended: Option<&'static str>,
     /// The values that the agent reports, with their JSONPaths. OCM supports only strings, integers and booleans; it omits values
     /// that an object lacks.
     pub feedback: &'static [(&'static str, &'static str)],
@@ -52,7 +57,11 @@ pub struct KindHealth {
 
 impl KindHealth {
     const fn new(rules: [Rule; 2], feedback: &'static [(&'static str, &'static str)]) -> Self {
-        Self { rules, feedback }
+        Self {
+            rules,
+            suspended: None,
+            feedback,
+        }
     }
 }
 
@@ -60,7 +69,7 @@ const INGRESS: KindHealth = KindHealth::new(rules::INGRESS, feedback::LOAD_BALAN
 
 /// The rules of the kinds that have their own, by group and kind.
 #[rustfmt::skip]
-static KINDS: [(&str, &str, KindHealth); 16] = [
+static KINDS: [(&str, &str, KindHealth); 15] = [
     ("apps", "Deployment", KindHealth::new(rules::DEPLOYMENT, feedback::DEPLOYMENT)),
     ("apps", "StatefulSet", KindHealth::new(rules::STATEFUL_SET, feedback::STATEFUL_SET)),
     ("apps", "DaemonSet", KindHealth::new(rules::DAEMON_SET, feedback::DAEMON_SET)),
@@ -76,7 +85,6 @@ static KINDS: [(&str, &str, KindHealth); 16] = [
     ("policy", "PodDisruptionBudget", KindHealth::new(rules::DISRUPTION_BUDGET, feedback::DISRUPTION_BUDGET)),
     ("apiextensions.k8s.io", "CustomResourceDefinition", KindHealth::new(rules::DEFINITION, feedback::DEFINITION)),
     ("apiregistration.k8s.io", "APIService", KindHealth::new(rules::API_SERVICE, feedback::API_SERVICE)),
-    ("cert-manager.io", "Certificate", KindHealth::new(rules::CUSTOM, feedback::CERTIFICATE)),
 ];
 
 /// The rules of all other custom kinds.
@@ -89,11 +97,19 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// Returns the health rules and feedback of a kind in any version; `None` for kinds without health, such as ConfigMap.
 ///
-/// A `custom` kind, which Kubernetes does not serve itself, is evaluated by the conditions that most custom resources have.
+/// A `custom` kind, which Kubernetes does not serve itself, is evaluated by its rule in [`custom`], or else by the conditions that
+/// most custom resources have.
 #[must_use]
 pub fn of(group: &str, kind: &str, custom: bool) -> Option<&'static KindHealth> {
     let own = KINDS.iter().find(|(of, name, _)| (*of, *name) == (group, kind));
-    own.map(|(.., health)| health).or(custom.then_some(&CUSTOM))
+    own.map(|(.., health)| health).or_else(|| custom::find(group, kind).filter(|_| custom)).or(custom.then_some(&CUSTOM))
+}
+
+/// Returns the health rules of a custom kind whose CRD has a status: those of [`of`], except that an object without a status is
+/// progressing.
+#[must_use]
+pub fn of_kind_with_status(group: &str, kind: &str) -> &'static KindHealth {
+    custom::find(group, kind).unwrap_or(&custom::REPORTS_STATUS)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::policy::Executor;
 use super::update_strategy::Strategy;
 use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Options for all ManifestWorks of an Application, set by the Application or the platform.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +47,11 @@ impl WorkOptions {
 
 /// The resource names (plurals) of kinds.
 #[derive(Debug, Default)]
-pub struct Plurals(HashMap<GroupKind, String>);
+pub struct Plurals {
+    names: HashMap<GroupKind, String>,
+    /// The kinds whose CRD has a status.
+    with_status: HashSet<GroupKind>,
+}
 
 impl Plurals {
     /// Collects plurals from `settings`, which take precedence, and from the CRDs among `objects`.
@@ -57,11 +61,18 @@ impl Plurals {
             .iter()
             .filter_map(|placed| placed.object.defines.as_deref())
             .filter_map(|defined| Some((defined.kind.clone(), defined.plural.as_deref()?.to_owned())));
-        Self(defined.chain(settings.iter().cloned()).collect())
+        let definitions = objects.iter().filter_map(|placed| placed.object.defines.as_deref());
+        Self {
+            names: defined.chain(settings.iter().cloned()).collect(),
+            with_status: definitions
+                .filter(|defined| defined.has_status)
+                .map(|defined| defined.kind.clone())
+                .collect(),
+        }
     }
 
     fn of(&self, kind: &GroupKind) -> String {
-        match (self.0.get(kind), kind.built_in()) {
+        match (self.names.get(kind), kind.built_in()) {
             (Some(plural), _) => plural.clone(),
             (None, Some(known)) => known.plural.to_owned(),
             (None, None) => kind.guessed_plural(),
@@ -151,6 +162,8 @@ struct Entry<'a> {
     content_test: Option<String>,
     /// The way in which the agent notices changes.
     mode: Feedback,
+    /// True if the CRD of the kind has a status.
+    has_status: bool,
 }
 
 /// Returns one entry for each object that differs from its kind, followed by one entry for each kind, and by one for each namespace
@@ -166,6 +179,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
     let mut of_namespaces = Vec::new();
     for (kind, objects) in kinds {
         let strategy = Strategy::of_kind(&objects[0].placed, options.strategy);
+        let has_status = plurals.with_status.contains(kind);
         let content_test = content_hash::hash_matches_expression(&objects);
         for Embedded { placed, .. } in &objects {
             let own = Strategy::of(placed, options.strategy);
@@ -188,6 +202,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
                     runs: false,
                     content_test: content_test.clone().filter(|_| own.applies()),
                     mode: Feedback::Poll,
+                    has_status,
                 });
             }
         }
@@ -203,6 +218,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
                 runs: false,
                 content_test: None,
                 mode: Feedback::Watch,
+                has_status,
             }));
         }
         of_kinds.push(Entry {
@@ -218,6 +234,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
             } else {
                 Feedback::Poll
             },
+            has_status,
         });
     }
     entries.extend(of_kinds);
@@ -240,6 +257,9 @@ const COMPLETE: (&str, &str) = (
 
 impl Entry<'_> {
     fn kind_health(&self) -> Option<&'static KindHealth> {
+        if self.has_status && self.kind.built_in().is_none() {
+            return Some(health_rules::of_kind_with_status(&self.kind.group, &self.kind.kind));
+        }
         health_rules::of(&self.kind.group, &self.kind.kind, self.kind.built_in().is_none())
     }
 
@@ -273,13 +293,16 @@ impl Entry<'_> {
                 Some(content_test) => rule(
                     each.condition,
                     &format!("!({content_test})||({})", each.expression),
-                    &format!(
-                        "{content_test}?({}):'waiting for the agent to apply the change'",
-                        each.message
-                    ),
+                    &match each.message {
+                        "" => String::new(),
+                        message => format!("{content_test}?({message}):'waiting for the agent to apply the change'"),
+                    },
                 ),
                 None => rule(each.condition, each.expression, each.message),
             });
+        }
+        if let Some(suspended) = rules.and_then(|rules| rules.suspended).filter(|_| self.rules == ConditionRules::OfKind) {
+            conditions.push(rule(health_rules::SUSPENDED, suspended, ""));
         }
         if !conditions.is_empty() {
             fields.push(("conditionRules", Value::List(conditions)));
@@ -312,12 +335,15 @@ impl Entry<'_> {
 }
 
 fn rule(condition: &str, expression: &str, message: &str) -> Value<'static> {
-    Value::map([
+    let mut fields = vec![
         ("celExpressions", Value::List(vec![Value::text(expression)])),
         ("condition", Value::text(condition)),
-        ("messageExpression", Value::text(message)),
-        ("type", Value::text("CEL")),
-    ])
+    ];
+    if !message.is_empty() {
+        fields.push(("messageExpression", Value::text(message)));
+    }
+    fields.push(("type", Value::text("CEL")));
+    Value::map(fields)
 }
 
 /// Returns the resource identifier of an object; orphaning rules have the same fields.

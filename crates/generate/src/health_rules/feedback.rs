@@ -83,6 +83,4 @@ pub(super) const DEFINITION: &[(&str, &str)] =
 pub(super) const API_SERVICE: &[(&str, &str)] =
     &[("Available", r#".status.conditions[?(@.type=="Available")].status"#)];
 
-pub(super) const CERTIFICATE: &[(&str, &str)] = &[READY, READY_REASON, ("NotAfter", ".status.notAfter")];
-
 pub(super) const CUSTOM: &[(&str, &str)] = &[READY, READY_REASON];
