@@ -107,7 +107,9 @@ fn rules_agree_with_the_data_of_argo_cd() -> Result<()> {
         let kind = kinds.entry(&case.folder).or_default();
         kind.objects += 1;
         let file = case.file.trim_start_matches("testdata/");
-        let known = DIFFERENT.iter().find(|(folder, name, _)| (*folder, *name) == (&case.folder, file));
+        let known = DIFFERENT
+            .iter()
+            .find(|(folder, name, _)| (*folder, *name) == (&case.folder, file));
         match (health == expected, known) {
             (true, None) => {}
             (false, Some((.., reason))) => kind.reasons.push(reason),
@@ -163,7 +165,7 @@ fn evaluate(agent: &mut Conversation, case: &Case) -> Result<String> {
 /// Checks that `health check`, which has no CEL, comes to the same verdict if the rule does not need it.
 fn compare_with_local_evaluation(case: &Case, hub: &str) -> Result<()> {
     let (group, kind) = group_and_kind(&case.object);
-    let Some(rule) = custom::built_in(group, kind) else {
+    let Some(rule) = custom::find_rule(group, kind) else {
         return Ok(());
     };
     let text = case.object.to_string();
@@ -184,9 +186,7 @@ fn compare_with_local_evaluation(case: &Case, hub: &str) -> Result<()> {
 fn hub_health(object: &Value, kind_health: &KindHealth, answer: &Value) -> Result<String> {
     let now = "2026-06-01T12:00:00Z";
     let (group, kind) = group_and_kind(object);
-    let condition = |kind: &str, status: &str| {
-        json!({"type": kind, "status": status, "reason": "x", "message": "", "observedGeneration": 1, "lastTransitionTime": now})
-    };
+    let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "x", "message": "", "observedGeneration": 1, "lastTransitionTime": now});
     let mut conditions: Vec<Value> = vec![
         condition("Applied", "True"),
         condition("Available", "True"),
@@ -244,8 +244,13 @@ fn condition_rules(kind_health: &KindHealth) -> Value {
         rule
     };
     assert_eq!(kind_health.rules.map(|rule| rule.condition), [PROGRESSING, HEALTHY]);
-    let rules = kind_health.rules.iter().map(|it| rule(it.condition, it.expression, it.message));
-    rules.chain(kind_health.suspended.map(|expression| rule(SUSPENDED, expression, ""))).collect()
+    let rules = kind_health
+        .rules
+        .iter()
+        .map(|it| rule(it.condition, it.expression, it.message));
+    rules
+        .chain(kind_health.suspended.map(|expression| rule(SUSPENDED, expression, "")))
+        .collect()
 }
 
 fn feedback_rules(kind_health: &KindHealth) -> Value {

@@ -47,10 +47,23 @@ fn table(kinds: &BTreeMap<&str, Kind>) -> String {
     let mut row = |name: &str, groups: usize, kinds: usize, objects: usize| {
         let _ = writeln!(table, "| {name} | {groups} | {kinds} | {objects} |");
     };
-    let different_groups: BTreeSet<String> =
-        kinds.iter().filter(|(_, kind)| differs(kind)).map(|(folder, _)| group(folder)).collect();
-    row("same", groups.len() - different_groups.len(), kinds.len() - different, objects - different_objects);
-    row("different by design", different_groups.len(), different, different_objects);
+    let different_groups: BTreeSet<String> = kinds
+        .iter()
+        .filter(|(_, kind)| differs(kind))
+        .map(|(folder, _)| group(folder))
+        .collect();
+    row(
+        "same",
+        groups.len() - different_groups.len(),
+        kinds.len() - different,
+        objects - different_objects,
+    );
+    row(
+        "different by design",
+        different_groups.len(),
+        different,
+        different_objects,
+    );
     row("unknown", 0, 0, 0);
     for (folder, kind) in kinds.iter().filter(|(_, kind)| differs(kind)) {
         let _ = write!(table, "\n- `{folder}`: {}", kind.reasons.join("; "));

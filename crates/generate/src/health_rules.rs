@@ -102,7 +102,9 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 #[must_use]
 pub fn of(group: &str, kind: &str, custom: bool) -> Option<&'static KindHealth> {
     let own = KINDS.iter().find(|(of, name, _)| (*of, *name) == (group, kind));
-    own.map(|(.., health)| health).or_else(|| custom::find(group, kind).filter(|_| custom)).or(custom.then_some(&CUSTOM))
+    own.map(|(.., health)| health)
+        .or_else(|| custom::find(group, kind).filter(|_| custom))
+        .or(custom.then_some(&CUSTOM))
 }
 
 /// Returns the health rules of a custom kind whose CRD has a status: those of [`of`], except that an object without a status is

@@ -301,7 +301,10 @@ impl Entry<'_> {
                 None => rule(each.condition, each.expression, each.message),
             });
         }
-        if let Some(suspended) = rules.and_then(|rules| rules.suspended).filter(|_| self.rules == ConditionRules::OfKind) {
+        if let Some(suspended) = rules
+            .and_then(|rules| rules.suspended)
+            .filter(|_| self.rules == ConditionRules::OfKind)
+        {
             conditions.push(rule(health_rules::SUSPENDED, suspended, ""));
         }
         if !conditions.is_empty() {

@@ -522,7 +522,14 @@ fn has_status(spec: &Map<'_>) -> bool {
     let Some(Value::List(versions)) = spec.get("versions") else {
         return false;
     };
-    let status = |version: &Value<'_>| version.as_map()?.get("subresources")?.as_map()?.get("status").map(|_| ());
+    let status = |version: &Value<'_>| {
+        version
+            .as_map()?
+            .get("subresources")?
+            .as_map()?
+            .get("status")
+            .map(|_| ())
+    };
     versions.iter().any(|version| status(version).is_some())
 }
 

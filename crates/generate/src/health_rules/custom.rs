@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! custom/kinds.txt, a file of the user ─▶ parse ─▶ CustomRule ─▶ cel: expressions for the agent
-//!                                                            └▶ evaluate: the same verdict here, for `health check`
+//!                                                            └▶ evaluate: the same verdict, for `health check`
 //! ```
 //!
 //! `custom/kinds.txt` explains the language. The first line that names a kind decides, and so does the first clause of it that
@@ -10,9 +10,11 @@
 
 mod cel;
 mod evaluate;
+mod file;
 mod parse;
 
 pub use evaluate::{Evaluation, evaluate};
+pub use file::{CONFIG_MAP, CONFIG_MAP_KEY, check, load};
 pub use parse::{RuleError, parse};
 
 use super::{HEALTHY, KindHealth, PROGRESSING, Rule, rules};
@@ -37,14 +39,19 @@ fn prepare(rules: Vec<CustomRule>) -> Vec<PreparedRule> {
     rules.into_iter().map(prepare).collect()
 }
 
+/// Returns all built-in rules.
+pub fn rules() -> impl Iterator<Item = &'static CustomRule> {
+    BUILT_IN.iter().map(|prepared| &prepared.rule)
+}
+
 /// Sets the rules of the user for this process; only the first call counts.
-pub fn set_rules_of_user(rules: Vec<CustomRule>) {
+fn set_rules_of_user(rules: Vec<CustomRule>) {
     let _ = OF_USER.set(prepare(rules));
 }
 
 /// Returns the built-in rule of a kind.
 #[must_use]
-pub fn built_in(group: &str, kind: &str) -> Option<&'static CustomRule> {
+pub fn find_rule(group: &str, kind: &str) -> Option<&'static CustomRule> {
     let prepared = BUILT_IN.iter().find(|prepared| prepared.rule.matches(group, kind));
     prepared.map(|prepared| &prepared.rule)
 }
@@ -65,7 +72,11 @@ fn kind_health(rule: &CustomRule) -> KindHealth {
         expression: leak(expressions.condition),
         message: leak(expressions.message),
     };
-    let feedback: Vec<(&str, &str)> = rule.feedback().into_iter().map(|(name, path)| (leak(name), leak(path))).collect();
+    let feedback: Vec<(&str, &str)> = rule
+        .feedback()
+        .into_iter()
+        .map(|(name, path)| (leak(name), leak(path)))
+        .collect();
     KindHealth {
         rules: [rule_of(PROGRESSING, progressing), rule_of(HEALTHY, healthy)],
         suspended: suspended.map(leak),
@@ -269,4 +280,76 @@ enum Scalar {
     Text(String),
     Number(i64),
     Bool(bool),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use manifest::json;
+
+    /// Returns a group that the rule matches.
+    fn sample_group(rule: &CustomRule) -> String {
+        rule.group
+            .strip_prefix('*')
+            .map_or_else(|| rule.group.clone(), |parent| format!("some{parent}"))
+    }
+
+    #[test]
+    fn table_has_no_errors_and_no_rule_that_an_earlier_one_hides() {
+        let (rules, errors) = parse(include_str!("custom/kinds.txt"));
+        assert_eq!(errors, []);
+        assert!(rules.len() > 200, "{}", rules.len());
+        for rule in rules {
+            for kind in &rule.kinds {
+                let kind = kind.replace('*', "Some");
+                let found = find_rule(&sample_group(&rule), &kind).map(|found| found.line);
+                assert_eq!(found, Some(rule.line), "{kind}.{}", rule.group);
+            }
+        }
+    }
+
+    #[test]
+    fn rules_of_custom_kinds_stay_small() {
+        let mut sizes = Vec::new();
+        for rule in rules() {
+            let kind_health = kind_health(rule);
+            let texts = kind_health
+                .rules
+                .iter()
+                .flat_map(|each| [each.expression, each.message]);
+            let mut rules = String::new();
+            for text in texts.chain(kind_health.suspended) {
+                json::write_text(text, &mut rules);
+            }
+            // A Rollout before Argo Rollouts 1.1 has no phase: its health follows from many fields.
+            let limit = if rule.kinds == ["Rollout"] { 3000 } else { 2200 };
+            assert!(rules.len() <= limit, "{:?}: {} bytes: {rules}", rule.kinds, rules.len());
+            let mut feedback = String::new();
+            for (name, path) in kind_health.feedback {
+                json::write_text(name, &mut feedback);
+                json::write_text(path, &mut feedback);
+            }
+            assert!(
+                feedback.len() <= 500,
+                "{:?}: {} bytes: {feedback}",
+                rule.kinds,
+                feedback.len()
+            );
+            sizes.push(rules.len());
+        }
+        let mean = sizes.iter().sum::<usize>() / sizes.len();
+        assert!(mean <= 750, "{mean} bytes on average");
+    }
+
+    #[test]
+    fn wildcards_match_kinds_and_groups() {
+        let line = |group: &str, kind: &str| find_rule(group, kind).map(|rule| rule.line);
+        assert!(line("storage.cnrm.cloud.google.com", "StorageBucket").is_some());
+        assert_eq!(line("cnrm.cloud.google.com", "StorageBucket"), None);
+        assert_eq!(line("example.com", "Certificate"), None);
+        assert_ne!(
+            line("microgateway.airlock.com", "LimitsPolicy"),
+            line("microgateway.airlock.com", "Limits")
+        );
+    }
 }

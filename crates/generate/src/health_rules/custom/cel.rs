@@ -4,8 +4,8 @@
 //! `Type=Status`, and a list that is searched more than once is bound to a name.
 
 use super::{
-    Choice, Clause, Comparison, ConditionList, ConditionTest, CustomRule, FieldPath, FieldTest, Operand, Order, Owners, Scalar,
-    Term, Verdict,
+    Choice, Clause, Comparison, ConditionList, ConditionTest, CustomRule, FieldPath, FieldTest, Operand, Order, Owners,
+    Scalar, Term, Verdict,
 };
 use std::fmt::Write as _;
 
@@ -25,7 +25,10 @@ impl CustomRule {
         let text = self.text();
         let clauses: Vec<&Clause> = self.clauses.iter().collect();
         let progressing = Expressions {
-            condition: or(DELETED, &self.expression(&clauses, |verdict| verdict != Verdict::Healthy)),
+            condition: or(
+                DELETED,
+                &self.expression(&clauses, |verdict| verdict != Verdict::Healthy),
+            ),
             message: format!("{DELETED}?'waiting for its deletion':{text}"),
         };
         let not_broken = self.expression(&clauses, |verdict| verdict != Verdict::Degraded);
@@ -87,17 +90,24 @@ impl CustomRule {
     /// state.
     fn text(&self) -> String {
         let mut texts = Vec::new();
-        let fields: Vec<String> = self.messages.iter().map(|path| format!("?{}", path.optional("object"))).collect();
+        let fields: Vec<String> = self
+            .messages
+            .iter()
+            .map(|path| format!("?{}", path.optional("object")))
+            .collect();
         let mut states: Vec<String> = Vec::new();
         let mut shown: Vec<(&ConditionList, Shown)> = Vec::new();
         for clause in &self.clauses {
             for term in clause.alternatives.iter().flatten() {
                 match term {
                     Term::Condition(test) if !test.negated => {
-                        let at = shown.iter().position(|(list, _)| **list == test.list).unwrap_or_else(|| {
-                            shown.push((&test.list, Shown::default()));
-                            shown.len() - 1
-                        });
+                        let at = shown
+                            .iter()
+                            .position(|(list, _)| **list == test.list)
+                            .unwrap_or_else(|| {
+                                shown.push((&test.list, Shown::default()));
+                                shown.len() - 1
+                            });
                         shown[at].1.add(test, clause.verdict);
                     }
                     Term::Field(test) if test.is_state() => {
@@ -110,7 +120,8 @@ impl CustomRule {
                 }
             }
         }
-        let may_be_empty = !fields.is_empty() || !states.is_empty() || shown.iter().any(|(list, _)| list.owners != Owners::One);
+        let may_be_empty =
+            !fields.is_empty() || !states.is_empty() || shown.iter().any(|(list, _)| list.owners != Owners::One);
         if !fields.is_empty() {
             texts.push(format!("[{}]", fields.join(",")));
         }
@@ -233,7 +244,10 @@ impl Term {
     fn implies(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Field(one), Self::Field(two)) if two.comparison == Comparison::Present => {
-                let has_value = matches!(one.comparison, Comparison::In(_) | Comparison::NotIn(_) | Comparison::Present);
+                let has_value = matches!(
+                    one.comparison,
+                    Comparison::In(_) | Comparison::NotIn(_) | Comparison::Present
+                );
                 let is_same = (&one.list, &one.path) == (&two.list, &two.path);
                 self == other || is_same && has_value && !one.negated && !two.negated
             }
@@ -260,9 +274,13 @@ impl Term {
                     && one.list.owners == Owners::One
                     && one.types.len() == 1
                     && one.types == two.types
-                    && !STATUSES.iter().any(|status| one.statuses.allows(status) && two.statuses.allows(status))
+                    && !STATUSES
+                        .iter()
+                        .any(|status| one.statuses.allows(status) && two.statuses.allows(status))
             }
-            (Self::Field(one), Self::Field(two)) if one.path == two.path && one.list.is_none() && two.list.is_none() => {
+            (Self::Field(one), Self::Field(two))
+                if one.path == two.path && one.list.is_none() && two.list.is_none() =>
+            {
                 match ((one.negated, &one.comparison), (two.negated, &two.comparison)) {
                     ((false, Comparison::In(these)), (false, Comparison::In(those))) => {
                         !these.iter().any(|each| those.contains(each))
@@ -311,7 +329,10 @@ impl<'r> Lists<'r> {
 
     /// Returns the expression for the list, or its name if it is bound.
     fn list(&self, list: &ConditionList) -> String {
-        let at = self.lists.iter().position(|(known, count)| *known == list && *count > 1);
+        let at = self
+            .lists
+            .iter()
+            .position(|(known, count)| *known == list && *count > 1);
         at.map_or_else(|| self.value(list), |at| format!("l{at}"))
     }
 
@@ -400,7 +421,10 @@ fn stale(of: &str) -> String {
 
 /// Returns the alternatives without those that another one makes superfluous: `.a=1` and `!.a b` beside `.a` are `.a` and `b`.
 fn without_covered(alternatives: &[&[Term]]) -> Vec<Vec<Term>> {
-    let single: Vec<&Term> = alternatives.iter().filter_map(|terms| terms.first().filter(|_| terms.len() == 1)).collect();
+    let single: Vec<&Term> = alternatives
+        .iter()
+        .filter_map(|terms| terms.first().filter(|_| terms.len() == 1))
+        .collect();
     let mut reduced: Vec<Vec<Term>> = Vec::new();
     for terms in alternatives {
         let is_needed = |term: &&Term| terms.len() == 1 || !single.iter().any(|other| other.is_opposite_of(term));
@@ -433,7 +457,10 @@ fn condition(test: &ConditionTest) -> String {
         ("c.status", &test.statuses),
         ("c.?reason.orValue('')", &test.reasons),
     ];
-    let tests: Vec<String> = tests.iter().filter_map(|(value, choice)| choice.expression(value)).collect();
+    let tests: Vec<String> = tests
+        .iter()
+        .filter_map(|(value, choice)| choice.expression(value))
+        .collect();
     if tests.is_empty() {
         return "true".to_owned();
     }
@@ -541,7 +568,9 @@ impl FieldPath {
     }
 
     fn json_path(&self) -> String {
-        self.0.iter().fold(String::new(), |path, name| path + "." + &name.replace('.', "\\."))
+        self.0
+            .iter()
+            .fold(String::new(), |path, name| path + "." + &name.replace('.', "\\."))
     }
 }
 
@@ -551,12 +580,17 @@ fn quoted(text: &str) -> String {
 }
 
 fn list_of(texts: &[String]) -> String {
-    format!("[{}]", texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(","))
+    format!(
+        "[{}]",
+        texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(",")
+    )
 }
 
 /// Returns the negation of an expression.
 fn not(expression: &str) -> String {
-    let comparison = expression.split_once("==").filter(|_| !expression.contains([' ', '|', '&', '!', '<', '>']));
+    let comparison = expression
+        .split_once("==")
+        .filter(|_| !expression.contains([' ', '|', '&', '!', '<', '>']));
     if let Some((one, other)) = comparison.filter(|(one, other)| is_one_call(one) && !other.contains("==")) {
         return format!("{one}!={other}");
     }

@@ -52,7 +52,9 @@ fn holds(term: &Term, object: &Map<'_>) -> Option<bool> {
     Some(match term {
         Term::Cel(_) => return None,
         Term::Stale => is_stale(at(object, &["status", "observedGeneration"]), object),
-        Term::StaleCondition(list) => conditions(list, object).any(|each| is_stale(each.get("observedGeneration"), object)),
+        Term::StaleCondition(list) => {
+            conditions(list, object).any(|each| is_stale(each.get("observedGeneration"), object))
+        }
         Term::Condition(test) => conditions(&test.list, object).any(|each| matches(test, each)) != test.negated,
         Term::Field(test) => is_met(test, object) != test.negated,
     })
@@ -68,7 +70,9 @@ fn conditions<'m, 'a>(list: &ConditionList, object: &'m Map<'a>) -> impl Iterato
     let owner = field(object, &list.owner);
     let owners: Vec<&'m Map<'a>> = match (list.owners, owner) {
         (Owners::One, Some(Value::Map(owner))) => vec![owner],
-        (Owners::Many | Owners::Current, Some(Value::List(owners))) => owners.iter().filter_map(Value::as_map).collect(),
+        (Owners::Many | Owners::Current, Some(Value::List(owners))) => {
+            owners.iter().filter_map(Value::as_map).collect()
+        }
         _ => Vec::new(),
     };
     let is_current = |owner: &Map<'_>| of_owner(owner).all(|each| !is_stale(each.get("observedGeneration"), object));

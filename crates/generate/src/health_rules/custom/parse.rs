@@ -1,8 +1,8 @@
 //! Parses the language of rules for custom kinds.
 
 use super::{
-    Choice, Clause, Comparison, ConditionList, ConditionTest, CustomRule, FieldPath, FieldTest, Operand, Order, Owners, Scalar,
-    Term, Verdict,
+    Choice, Clause, Comparison, ConditionList, ConditionTest, CustomRule, FieldPath, FieldTest, Operand, Order, Owners,
+    Scalar, Term, Verdict,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -138,7 +138,9 @@ fn parse_entry(
     shapes: &mut HashMap<String, Vec<Token>>,
 ) -> Result<Option<CustomRule>, String> {
     let Some((name, body)) = entry.split_once(':') else {
-        return Err(format!("{entry:?} has no colon: write `Kind.group: Healthy Ready=True`"));
+        return Err(format!(
+            "{entry:?} has no colon: write `Kind.group: Healthy Ready=True`"
+        ));
     };
     let mut body = tokens(body)?;
     if let Some(name) = name.strip_prefix('@') {
@@ -163,7 +165,10 @@ fn parse_entry(
     }
     let mut is_decided = false;
     for statement in body.split(|token| *token == Token::Symbol(';')) {
-        let mut reader = Reader { tokens: statement, at: 0 };
+        let mut reader = Reader {
+            tokens: statement,
+            at: 0,
+        };
         reader.skip_spaces();
         if reader.is_at_end() {
             continue;
@@ -219,7 +224,9 @@ fn expand(body: Vec<Token>, shapes: &HashMap<String, Vec<Token>>) -> Result<Vec<
         if is_start && token == Token::Symbol('@') {
             let name = tokens.next().map(|name| name.to_string()).unwrap_or_default();
             let shape = shapes.get(&name);
-            expanded.extend_from_slice(shape.ok_or_else(|| format!("@{name} is not defined: add a line `@{name}: …` above"))?);
+            expanded.extend_from_slice(
+                shape.ok_or_else(|| format!("@{name} is not defined: add a line `@{name}: …` above"))?,
+            );
             continue;
         }
         is_start = matches!(token, Token::Symbol(';')) || is_start && token == Token::Symbol(' ');
@@ -355,8 +362,13 @@ impl Reader<'_> {
         let except = self.take('!');
         let statuses = if self.take('=') {
             let values = self.words("True, False or Unknown")?;
-            if let Some(value) = values.iter().find(|value| !["True", "False", "Unknown"].contains(&value.as_str())) {
-                return Err(format!("{value:?} is no status of a condition: use True, False or Unknown"));
+            if let Some(value) = values
+                .iter()
+                .find(|value| !["True", "False", "Unknown"].contains(&value.as_str()))
+            {
+                return Err(format!(
+                    "{value:?} is no status of a condition: use True, False or Unknown"
+                ));
             }
             Choice { values, except }
         } else if except {
