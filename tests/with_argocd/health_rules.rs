@@ -351,12 +351,11 @@ fn kind_health(group: &str, kind: &str) -> Result<&'static KindHealth> {
 
 fn condition_rules(kind_health: &KindHealth) -> Value {
     let rules = kind_health.rules.iter().map(|rule| {
-        json!({
-            "condition": rule.condition,
-            "type": "CEL",
-            "celExpressions": [rule.expression],
-            "messageExpression": rule.message,
-        })
+        let mut value = json!({"condition": rule.condition, "type": "CEL", "celExpressions": [rule.expression]});
+        if !rule.message.is_empty() {
+            value["messageExpression"] = json!(rule.message);
+        }
+        value
     });
     rules.collect()
 }
@@ -427,7 +426,9 @@ impl Agent {
             anyhow::bail!("{:?}: {object}", answer.conditions);
         };
         ensure!((progressing.r#type.as_str(), healthy.r#type.as_str()) == (PROGRESSING, HEALTHY));
-        for condition in [progressing, healthy] {
+        // A rule without a message leaves it to the other one.
+        let has_message = !kind_health.rules[1].message.is_empty();
+        for condition in [progressing, healthy].into_iter().take(if has_message { 2 } else { 1 }) {
             let message = &condition.message;
             ensure!(
                 condition.reason == "ConditionRuleEvaluated"
@@ -450,7 +451,7 @@ impl Agent {
                 healthy: healthy.status == "True",
             },
             waiting: progressing.message.clone(),
-            broken: healthy.message.clone(),
+            broken: if has_message { healthy } else { progressing }.message.clone(),
             feedback: answer.values.into_iter().map(value).collect::<Result<_>>()?,
             feedback_errors: answer.feedback_errors,
         })
