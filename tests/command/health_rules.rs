@@ -46,15 +46,35 @@ fn run(folder: &Path, words: &[&str]) -> String {
 #[test]
 fn check_describes_the_rules_and_the_health_of_objects() {
     let folder = folder(&[("health.txt", RULES), ("objects.yaml", OBJECTS)]);
-    insta::assert_snapshot!(run(folder.path(), &["health", "check", "health.txt"]), @"");
-    insta::assert_snapshot!(run(folder.path(), &["health", "check", "health.txt", "objects.yaml"]), @"");
+    insta::assert_snapshot!(run(folder.path(), &["health", "check", "health.txt"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    Widget.example.com: Degraded Suspended Healthy otherwise Progressing; reports Phase
+    Certificate.cert-manager.io: Healthy otherwise Progressing
+    ----- stderr -----
+    "#);
+    insta::assert_snapshot!(run(folder.path(), &["health", "check", "health.txt", "objects.yaml"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    Widget.example.com shop/a: Healthy (statement 3 of line 1)
+    Widget.example.com shop/b: Suspended (statement 2 of line 1)
+    Certificate.cert-manager.io shop/c: Progressing, unless a CEL expression of line 7 holds, which only the agent evaluates
+    Issuer.cert-manager.io shop/d: Progressing (no test of the built-in rule holds)
+    Other.example.com shop/e: no rule: by its conditions Ready, Available, Stalled and Failed
+    ----- stderr -----
+    "#);
 }
 
 #[test]
 fn check_refuses_invalid_rules_by_line() {
     let config_map = "{kind: ConfigMap, data: {health.txt: \"Widget.example.com: Healthy\\nGadget: Healthy\\n\"}}";
     let folder = folder(&[("rules.yaml", config_map)]);
-    insta::assert_snapshot!(run(folder.path(), &["health", "check", "rules.yaml"]), @"");
+    insta::assert_snapshot!(run(folder.path(), &["health", "check", "rules.yaml"]), @r#"
+    exit code: 1
+    ----- stdout -----
+    ----- stderr -----
+    error: rules.yaml: line 2: "Gadget" has no group: write `Kind.group`
+    "#);
 }
 
 #[test]
@@ -63,7 +83,12 @@ fn example_is_valid_and_the_page_shows_it() {
     let read = |path: &str| fs::read_to_string(root.join(path)).expect(path);
     assert!(read("docs/custom-resources.md").contains(&read("examples/health/health.txt")));
     let words = ["health", "check", "health.txt", "widget.yaml"];
-    insta::assert_snapshot!(run(&root.join("examples/health"), &words), @"");
+    insta::assert_snapshot!(run(&root.join("examples/health"), &words), @r#"
+    exit code: 0
+    ----- stdout -----
+    Widget.example.com shop/sample: Healthy (statement 3 of line 1)
+    ----- stderr -----
+    "#);
 }
 
 /// Generates the works of a folder with a Widget, with these rules of the user.
@@ -86,7 +111,7 @@ fn rules_of_the_user_reach_the_agent_and_an_invalid_one_is_a_warning() {
         printed.contains("object.?status.?phase.orValue('')!='Ready'"),
         "{printed}"
     );
-    assert!(printed.contains("path: .status.phase"), "{printed}");
+    assert!(printed.contains("path: \".status.phase\""), "{printed}");
     assert!(printed.contains("condition: Suspended"), "{printed}");
     let printed = works(
         "Gadget.example.com: Fine\nWidget.example.com: Healthy .status.phase=Up\n",
