@@ -110,6 +110,9 @@ pub enum Command {
     /// Work with policies, which limit what each AppProject may deliver
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Work with health rules of custom kinds
+    #[command(subcommand)]
+    Health(HealthCommand),
     /// Print the completion script for a shell
     Completion(CompletionArgs),
     /// Print the manual page of the program or of a command
@@ -142,6 +145,23 @@ pub struct PolicyCheckArgs {
     /// Print only what this AppProject may deliver; fails if it may deliver nothing
     #[arg(long, value_name = "NAME")]
     pub project: Option<String>,
+}
+
+/// The commands for health rules.
+#[derive(Debug, Subcommand)]
+pub enum HealthCommand {
+    /// Validate health rules, and print what they report, or the health of objects
+    Check(HealthCheckArgs),
+}
+
+/// The arguments of `health check`.
+#[derive(Debug, Args)]
+pub struct HealthCheckArgs {
+    /// The rules, or a ConfigMap with them as health.txt
+    pub file: PathBuf,
+
+    /// A file with objects, with their status, whose health to print
+    pub object: Option<PathBuf>,
 }
 
 /// The arguments of `completion`.

@@ -11,8 +11,8 @@ mod status;
 mod uninstall;
 
 use crate::cli::{
-    Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, ListFormat, Output, PolicyCheckArgs,
-    PolicyCommand, PrintArgs,
+    Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, HealthCheckArgs, HealthCommand, ListFormat,
+    Output, PolicyCheckArgs, PolicyCommand, PrintArgs,
 };
 use crate::diagnosis::cluster_problem;
 use crate::diff;
@@ -23,7 +23,7 @@ use clap::CommandFactory;
 use generate::confine;
 use generate::settings;
 use generate::settings::{Arguments, Env, Settings};
-use generate::{Generated, generate, policy, print};
+use generate::{Generated, generate, health_rules, policy, print};
 use manifest::problem::{Problems, plain};
 use manifest::text::one_line;
 use ocm::ownership::Ownership;
@@ -64,6 +64,7 @@ pub fn run(command: Command, env: &Env) -> Exit {
         Command::Parameters => announce_parameters(env),
         Command::Confinement => show_confinement(),
         Command::Policy(PolicyCommand::Check(args)) => check_policy(&args),
+        Command::Health(HealthCommand::Check(args)) => check_health_rules(&args),
         Command::Completion(args) => show("completion", &completion::script(args.shell)),
         Command::Man(args) => match manual::page(Cli::command(), &args.command) {
             Ok(page) => show("manual page", &page),
@@ -281,6 +282,13 @@ fn show_confinement() -> Exit {
 
 fn check_policy(args: &PolicyCheckArgs) -> Exit {
     match policy::check(&args.file, args.project.as_deref()) {
+        Ok(summary) => show("summary", &summary),
+        Err(problems) => fail(&problems.to_string()),
+    }
+}
+
+fn check_health_rules(args: &HealthCheckArgs) -> Exit {
+    match health_rules::custom::check(&args.file, args.object.as_deref()) {
         Ok(summary) => show("summary", &summary),
         Err(problems) => fail(&problems.to_string()),
     }

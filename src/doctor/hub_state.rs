@@ -72,6 +72,8 @@ pub struct HubState {
     pub unconfined: Lookup<BTreeMap<String, String>>,
     /// The plugin's ConfigMap.
     pub plugin: Lookup<Value>,
+    /// The ConfigMap with the health rules of the user.
+    pub health_rules: Lookup<Value>,
     /// The ConfigMap with the controller's settings.
     pub settings: Lookup<Value>,
     /// The Leases in that namespace.

@@ -9,7 +9,7 @@ use crate::diagnosis::Cluster;
 use crate::doctor;
 use crate::doctor::{CONTROLLER, HubState, Lookup, PLUGIN, Permission, ReplicaSet, Work};
 use crate::install::PARAMS;
-use generate::confine;
+use generate::{confine, health_rules};
 use http::Method;
 use hub::{each, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
@@ -71,6 +71,8 @@ impl Hub {
                 self.list(&in_namespace("apis/coordination.k8s.io/v1", "leases"))
                     .await?,
                 self.get(&CONFIG_MAPS.path(&in_argocd), PLUGIN).await?,
+                self.get(&CONFIG_MAPS.path(&in_argocd), health_rules::custom::CONFIG_MAP)
+                    .await?,
                 self.get(&CONFIG_MAPS.path(&in_argocd), CONTROLLER).await?,
                 self.get(&CONFIG_MAPS.path(&in_argocd), PARAMS).await?,
                 self.projects(&in_argocd).await?,
@@ -95,7 +97,8 @@ impl Hub {
             self.managed_clusters(),
             async { Ok((self.delivered(&tracking).await?, self.unsatisfied_placements().await?)) }
         )?;
-        let (deployments, stateful_sets, pods, leases, plugin, settings, agent_params, projects) = of_argo_cd;
+        let (deployments, stateful_sets, pods, leases, plugin, health_rules, settings, agent_params, projects) =
+            of_argo_cd;
         let (apis, work_crd, cluster_managers, (management, addons, other_versions), agent_admission) = of_ocm;
         let ((sets, works), unsatisfied_placements) = works;
         let argocd_namespaces = match config {
@@ -110,6 +113,7 @@ impl Hub {
             stateful_sets,
             pods,
             plugin,
+            health_rules,
             settings,
             leases,
             apis,

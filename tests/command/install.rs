@@ -63,8 +63,7 @@ fn shipped(files: &[&str]) -> Vec<Value> {
     let is_repo_server = |it: &&mut Value| it["metadata"]["name"] == "argocd-repo-server";
     if let [sidecar, policy] = &mut objects.iter_mut().filter(is_repo_server).collect::<Vec<_>>()[..] {
         let [sidecar, policy] = [sidecar, policy].map(|it| &mut it["spec"]["template"]["spec"]);
-        sidecar["containers"][0]["env"] = policy["containers"][0]["env"].take();
-        for list in ["/containers/0/volumeMounts", "/volumes"] {
+        for list in ["/containers/0/env", "/containers/0/volumeMounts", "/volumes"] {
             let more = policy.pointer_mut(list).and_then(Value::as_array_mut).expect("a list");
             let all = sidecar.pointer_mut(list).and_then(Value::as_array_mut).expect("a list");
             all.append(more);
@@ -212,7 +211,7 @@ fn policy_file_is_validated_and_printed_unchanged() {
     assert_eq!(config.expect("a ConfigMap")["data"], json!({"policy.yaml": policy}));
     let repo_server = objects.iter().find(|it| it["metadata"]["name"] == "argocd-repo-server");
     let sidecar = &repo_server.expect("a Deployment")["spec"]["template"]["spec"]["containers"][0];
-    assert_eq!(sidecar["env"][0]["name"], "ARGOCD_OCM_CMP_POLICY_FILE");
+    assert_eq!(sidecar["env"][1]["name"], "ARGOCD_OCM_CMP_POLICY_FILE");
     assert_eq!(
         sidecar["command"],
         json!(["/var/run/argocd/argocd-cmp-server"]),

@@ -14,6 +14,7 @@ mod diff;
 mod doctor;
 mod fetching;
 mod gitopscluster;
+mod health_rules;
 mod hostile_sources;
 mod install;
 mod layers;

@@ -132,6 +132,13 @@ fn suspended_deployment(name: &str) -> Value {
     with(manifest, "/statusFeedback/values", paused)
 }
 
+/// Adds a condition that a rule has set to True.
+fn with_condition(mut manifest: Value, kind: &str) -> Value {
+    let conditions = manifest["conditions"].as_array_mut().expect("conditions");
+    conditions.push(condition(kind, "True", ""));
+    manifest
+}
+
 fn config_map() -> Value {
     manifest("ConfigMap", "settings", &found_conditions())
 }
@@ -582,6 +589,22 @@ fn rules() -> Vec<Case> {
             work(&[healthy_deployment("web"), suspended_deployment("old")]),
             "Suspended",
             "Deployment shop/old: the rollout is paused",
+        ),
+        case(
+            "suspended by a rule",
+            work(&[with_condition(rolling_deployment("old"), "Suspended")]),
+            "Suspended",
+            "Deployment shop/old: 1 of 2 replicas is ready",
+        ),
+        case(
+            "broken by a rule without a message",
+            work(&[deployment(
+                "web",
+                ("False", "Manifest is not Healthy"),
+                ("True", "Ready: no Secret"),
+            )]),
+            "Degraded",
+            "Deployment shop/web: Ready: no Secret",
         ),
         case(
             "no longer suspended",

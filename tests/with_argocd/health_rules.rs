@@ -587,7 +587,9 @@ impl Agent {
             anyhow::bail!("{:?}: {object}", answer.conditions);
         };
         ensure!((progressing.r#type.as_str(), healthy.r#type.as_str()) == (PROGRESSING, HEALTHY));
-        for condition in [progressing, healthy] {
+        // A rule without a message leaves it to the other one.
+        let has_message = !kind_health.rules[1].message.is_empty();
+        for condition in [progressing, healthy].into_iter().take(if has_message { 2 } else { 1 }) {
             let message = &condition.message;
             ensure!(
                 condition.reason == "ConditionRuleEvaluated"
@@ -607,7 +609,7 @@ impl Agent {
                 healthy: healthy.status == "True",
             },
             waiting: progressing.message.clone(),
-            broken: healthy.message.clone(),
+            broken: if has_message { healthy } else { progressing }.message.clone(),
             feedback: feedback_of(answer.values)?,
             feedback_errors: answer.feedback_errors,
         })

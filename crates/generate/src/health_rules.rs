@@ -20,6 +20,7 @@
 //! names of `feedbackRules[].jsonPaths` are unique. OCM's CRD limits the length of neither.
 
 mod cel;
+pub mod custom;
 mod feedback;
 // Expressions composed of pieces, which rustfmt would put on separate lines.
 #[rustfmt::skip]
@@ -32,6 +33,8 @@ use std::sync::LazyLock;
 pub const PROGRESSING: &str = "Progressing";
 /// The condition that is False if an object is degraded.
 pub const HEALTHY: &str = "Healthy";
+/// The condition that is True while an object waits for a user, unless its feedback says so.
+pub const SUSPENDED: &str = "Suspended";
 
 /// A condition that the agent sets on an object: one `conditionRules` entry of type `CEL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +53,8 @@ pub struct Rule {
 pub struct KindHealth {
     /// The conditions that the agent sets.
     pub rules: [Rule; 2],
+    /// The CEL expression of a third condition, which is True while an object that is progressing waits for a user.
+    pub suspended: Option<&'static str>,
     /// The values that the agent reports, with their JSONPaths. OCM supports only strings, integers and booleans; it omits values
     /// that an object lacks.
     pub feedback: &'static [(&'static str, &'static str)],
@@ -57,22 +62,21 @@ pub struct KindHealth {
 
 impl KindHealth {
     const fn new(rules: [Rule; 2], feedback: &'static [(&'static str, &'static str)]) -> Self {
-        Self { rules, feedback }
+        Self {
+            rules,
+            suspended: None,
+            feedback,
+        }
     }
 }
 
 /// The kinds whose rules are written here, by group and kind.
-static OWN: [(&str, &str, KindHealth); 3] = [
+static OWN: [(&str, &str, KindHealth); 2] = [
     ("", "Pod", KindHealth::new(rules::POD, feedback::POD)),
     (
         "autoscaling",
         "HorizontalPodAutoscaler",
         KindHealth::new(rules::AUTOSCALER, feedback::AUTOSCALER),
-    ),
-    (
-        "cert-manager.io",
-        "Certificate",
-        KindHealth::new(rules::CUSTOM, feedback::CERTIFICATE),
     ),
 ];
 
@@ -99,11 +103,21 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// Returns the health rules and feedback of a kind in any version; `None` for kinds without health, such as ConfigMap.
 ///
-/// A `custom` kind, which Kubernetes does not serve itself, is evaluated by the conditions that most custom resources have.
+/// A `custom` kind, which Kubernetes does not serve itself, is evaluated by its rule in [`custom`], or else by the conditions that
+/// most custom resources have.
 #[must_use]
 pub fn of(group: &str, kind: &str, custom: bool) -> Option<&'static KindHealth> {
     let own = with_own_rules().find(|(of, name, _)| (*of, *name) == (group, kind));
-    own.map(|(.., health)| health).or(custom.then_some(&CUSTOM))
+    own.map(|(.., health)| health)
+        .or_else(|| custom::find(group, kind).filter(|_| custom))
+        .or(custom.then_some(&CUSTOM))
+}
+
+/// Returns the health rules of a custom kind whose CRD has a status: those of [`of`], except that an object without a status is
+/// progressing.
+#[must_use]
+pub fn of_kind_with_status(group: &str, kind: &str) -> &'static KindHealth {
+    custom::find(group, kind).unwrap_or(&custom::REPORTS_STATUS)
 }
 
 /// Returns true if the hub evaluates the kind from the values that the agent reports. OCM's rollout across the clusters of a

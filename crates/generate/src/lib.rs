@@ -84,6 +84,11 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
         .as_ref()
         .map(|policy| policy.rules_for(settings.project.as_deref()))
         .transpose()?;
+    let health_rules = settings
+        .health_rules
+        .as_deref()
+        .map(health_rules::custom::load)
+        .transpose()?;
     let options = settings.work_options(rules)?;
     validate::clusters(settings)?;
     validate::overrides(settings)?;
@@ -91,7 +96,13 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
     let of_variants = variants
         .iter_mut()
         .flat_map(|variant| variant.manifests.notices.split_off(0));
-    let mut notices: Vec<String> = settings.notices.iter().cloned().chain(of_variants).collect();
+    let mut notices: Vec<String> = settings
+        .notices
+        .iter()
+        .cloned()
+        .chain(health_rules.unwrap_or_default())
+        .chain(of_variants)
+        .collect();
     let objects = variants.iter().flat_map(|variant| &variant.manifests.objects);
     notices.extend(validate::annotations_without_effect(objects.map(|object| &**object)));
     let deliveries = collect_all(variants.into_iter().map(|Variant { recipients, manifests }| {

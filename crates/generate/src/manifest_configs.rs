@@ -17,7 +17,7 @@ use super::update_strategy::Strategy;
 use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
 use ocm::verdicts::{CONTENT_HASH, DELETED};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Options for all ManifestWorks of an Application, set by the Application or the platform.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,11 @@ impl WorkOptions {
 
 /// The resource names (plurals) of kinds.
 #[derive(Debug, Default)]
-pub struct Plurals(HashMap<GroupKind, String>);
+pub struct Plurals {
+    names: HashMap<GroupKind, String>,
+    /// The kinds whose CRD has a status.
+    with_status: HashSet<GroupKind>,
+}
 
 impl Plurals {
     /// Collects plurals from `settings`, which take precedence, and from the CRDs among `objects`.
@@ -58,11 +62,18 @@ impl Plurals {
             .iter()
             .filter_map(|placed| placed.object.defines.as_deref())
             .filter_map(|defined| Some((defined.kind.clone(), defined.plural.as_deref()?.to_owned())));
-        Self(defined.chain(settings.iter().cloned()).collect())
+        let definitions = objects.iter().filter_map(|placed| placed.object.defines.as_deref());
+        Self {
+            names: defined.chain(settings.iter().cloned()).collect(),
+            with_status: definitions
+                .filter(|defined| defined.has_status)
+                .map(|defined| defined.kind.clone())
+                .collect(),
+        }
     }
 
     fn of(&self, kind: &GroupKind) -> String {
-        match (self.0.get(kind), kind.built_in()) {
+        match (self.names.get(kind), kind.built_in()) {
             (Some(plural), _) => plural.clone(),
             (None, Some(known)) => known.plural.to_owned(),
             (None, None) => kind.guessed_plural(),
@@ -163,6 +174,8 @@ struct Entry<'a> {
     hash: Option<&'a str>,
     /// The way in which the agent notices changes.
     mode: Feedback,
+    /// True if the CRD of the kind has a status.
+    has_status: bool,
 }
 
 /// Returns one entry for each object that differs from its kind, followed by one entry for each kind, and by one for each namespace
@@ -178,6 +191,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
     let mut of_namespaces = Vec::new();
     for (kind, objects) in kinds {
         let strategy = Strategy::of_kind(&objects[0].placed, options.strategy);
+        let has_status = plurals.with_status.contains(kind);
         let hash = objects.iter().find_map(|object| object.hash.as_deref());
         let rule_hash = hash.filter(|_| options.rollout.is_some());
         let has_health = objects
@@ -203,6 +217,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
                     runs: false,
                     hash: rule_hash.filter(|_| own.applies()),
                     mode: Feedback::Poll,
+                    has_status,
                 });
             }
         }
@@ -218,6 +233,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
                 runs: false,
                 hash: None,
                 mode: Feedback::Watch,
+                has_status,
             }));
         }
         of_kinds.push(Entry {
@@ -237,6 +253,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
             } else {
                 Feedback::Poll
             },
+            has_status,
         });
     }
     entries.extend(of_kinds);
@@ -258,6 +275,9 @@ const POD_COMPLETE: &str = "object.?status.?phase.orValue('') in ['Succeeded','F
 
 impl Entry<'_> {
     fn kind_health(&self) -> Option<&'static KindHealth> {
+        if self.has_status && self.kind.built_in().is_none() {
+            return Some(health_rules::of_kind_with_status(&self.kind.group, &self.kind.kind));
+        }
         health_rules::of(&self.kind.group, &self.kind.kind, self.kind.built_in().is_none())
     }
 
@@ -306,6 +326,12 @@ impl Entry<'_> {
                 }
                 (_, None) => rule(each.condition, each.expression, each.message),
             });
+        }
+        if let Some(suspended) = rules
+            .and_then(|rules| rules.suspended)
+            .filter(|_| self.rules == ConditionRules::OfKind)
+        {
+            conditions.push(rule(health_rules::SUSPENDED, suspended, ""));
         }
         if !conditions.is_empty() {
             fields.push(("conditionRules", Value::List(conditions)));

@@ -85,6 +85,8 @@ pub struct Definition {
     pub plural: Option<Box<str>>,
     /// The scope of the kind.
     pub scope: Scope,
+    /// True if a version of the kind has the status subresource.
+    pub has_status: bool,
 }
 
 /// An object in canonical form.
@@ -512,7 +514,23 @@ fn defines(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
             "Cluster" => Scope::Cluster,
             _ => Scope::Namespaced,
         },
+        has_status: has_status(spec),
     }))
+}
+
+fn has_status(spec: &Map<'_>) -> bool {
+    let Some(Value::List(versions)) = spec.get("versions") else {
+        return false;
+    };
+    let status = |version: &Value<'_>| {
+        version
+            .as_map()?
+            .get("subresources")?
+            .as_map()?
+            .get("status")
+            .map(|_| ())
+    };
+    versions.iter().any(|version| status(version).is_some())
 }
 
 /// The JSON of an object without the namespace, and the positions in it.

@@ -8,7 +8,7 @@
 //! relies on the built-in kinds only, and accepts custom resources only of the kinds that it names in full. A field that a built-in
 //! kind does not have could make another reader see another kind, and a kind in lower case is any kind with these letters for the agent.
 
-mod file;
+pub(crate) mod file;
 mod parse;
 mod pattern;
 #[cfg(test)]

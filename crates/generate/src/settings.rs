@@ -168,6 +168,8 @@ pub struct Settings {
     pub source_overrides: SourceOverrides,
     /// The policy file, which lists what each AppProject may deliver.
     pub policy: Option<PathBuf>,
+    /// The file with the health rules of the user.
+    pub health_rules: Option<PathBuf>,
     /// The AppProject, as Argo CD passes it.
     pub project: Option<String>,
     /// The Application, as Argo CD passes it in `ARGOCD_APP_NAME`; `None` outside Argo CD.
@@ -248,6 +250,7 @@ impl Settings {
                 "{origin} is empty: set it to the file of the policy, or remove it for no policy"
             ));
         }
+        let health_rules = sources.any_text(&table::HEALTH).map(PathBuf::from);
         let source_overrides = sources.value(&table::SOURCE_OVERRIDES, SourceOverrides::from_str);
         let notices = suggestions::misspelled_variables(env);
         let mut problems = std::mem::take(&mut sources.problems);
@@ -278,6 +281,7 @@ impl Settings {
                 requested_options,
                 source_overrides,
                 policy,
+                health_rules,
                 project: args.project.or_else(|| env.get("ARGOCD_APP_PROJECT_NAME").cloned()),
                 application: env.get("ARGOCD_APP_NAME").cloned(),
                 max_clusters,

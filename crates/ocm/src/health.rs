@@ -489,6 +489,42 @@ mod tests {
     }
 
     #[test]
+    fn rule_without_message_shows_that_of_progressing() {
+        let with = |healthy: &str, message: &str, suspended: &str| {
+            let conditions = [
+                condition("Applied", "True", "", 2),
+                condition("Available", "True", "", 2),
+                condition("Healthy", healthy, message, 2),
+                condition("Progressing", "True", "Ready: NoSecret", 2),
+                condition("Suspended", suspended, "", 2),
+            ];
+            let work = evaluated(&work(
+                "eu1",
+                &object("a"),
+                &status("True", 2, &[manifest("a", &conditions)]),
+            ));
+            (work.objects[0].health, work.objects[0].message.clone())
+        };
+        let shown = |health, message: &str| (health, message.to_owned());
+        assert_eq!(
+            with("False", "Manifest is not Healthy", "True"),
+            shown(HealthStatus::Degraded, "Ready: NoSecret")
+        );
+        assert_eq!(
+            with("False", "no image", "False"),
+            shown(HealthStatus::Degraded, "no image")
+        );
+        assert_eq!(
+            with("True", "", "True"),
+            shown(HealthStatus::Suspended, "Ready: NoSecret")
+        );
+        assert_eq!(
+            with("True", "", "False"),
+            shown(HealthStatus::Progressing, "Ready: NoSecret")
+        );
+    }
+
+    #[test]
     fn predicts_when_a_pending_failure_becomes_degraded() {
         let refused = |since: &str| {
             let condition = condition("Applied", "False", "no match", 2).replace("2026-06-01T11:00:00Z", since);

@@ -5,14 +5,16 @@ use crate::doctor::hub_state::{HubState, Lookup, items};
 use crate::doctor::message::{Finding, Message, list_names};
 use crate::doctor::shipped::objects;
 use crate::embedded;
+use generate::health_rules::{self, custom};
 use jiff::Timestamp;
 use ocm::glob::Glob;
 use ocm::work::{GROUP, KIND, SET_KIND};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 pub(super) static CHECK: Check = Check {
     name: "argocd-cm",
-    messages: &[&NO_HEALTH, &OTHER_HEALTH, &EXCLUDED, &BY_LABEL, &OK],
+    messages: &[&NO_HEALTH, &OTHER_HEALTH, &NO_RULE, &EXCLUDED, &BY_LABEL, &OK],
     run,
 };
 
@@ -25,6 +27,11 @@ static OTHER_HEALTH: Message = Message::warning(
     "argocd-cm-health-differs",
     "the health check for {kind} in argocd-cm differs from version {version}",
     "restore it with argocd-ocm-cmp install --features plugin of that version",
+);
+static NO_RULE: Message = Message::warning(
+    "argocd-cm-health-without-rule",
+    "argocd-cm has a health check for {kinds}, but objects of this kind in works follow the usual conditions",
+    "add a rule for it to ConfigMap argocd-ocm-cmp-health, as docs/custom-resources.md describes",
 );
 static EXCLUDED: Message = Message::error(
     "argocd-cm-hides",
@@ -68,6 +75,10 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
             Some(_) => findings.push(OTHER_HEALTH.finding(&[("kind", &kind), ("version", &version)])),
         }
     }
+    let kinds = kinds_without_rule(hub_state, config);
+    if !kinds.is_empty() {
+        findings.push(NO_RULE.finding(&[("kinds", &list_names(kinds))]));
+    }
     for (key, is_hidden) in [
         ("resource.exclusions", data("resource.exclusions").map(matched)),
         ("resource.inclusions", data("resource.inclusions").map(unmatched)),
@@ -84,6 +95,35 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         findings.push(OK.finding(&[("version", &version)]));
     }
     findings
+}
+
+/// Returns the kinds in works for which Argo CD has a health check, and neither the plugin nor the user has a rule.
+fn kinds_without_rule(hub_state: &HubState, config: &Value) -> BTreeSet<String> {
+    let of_user = match &hub_state.health_rules {
+        Lookup::Found(of_user) => of_user["data"][custom::CONFIG_MAP_KEY].as_str().unwrap_or_default(),
+        Lookup::NotFound => "",
+        // The rules of the user are unknown.
+        Lookup::Refused(_) => return BTreeSet::new(),
+    };
+    let of_user = custom::parse(of_user).0;
+    let keys = config["data"].as_object().into_iter().flat_map(|data| data.keys());
+    let checks: BTreeSet<String> = keys
+        .filter_map(|key| key.strip_prefix(HEALTH)?.rsplit_once('_'))
+        .map(|(group, kind)| format!("{kind}.{group}"))
+        .collect();
+    let works = hub_state.works.found().into_iter().flatten();
+    let kinds = works
+        .flat_map(|work| &work.objects)
+        .filter_map(|object| object.split(' ').next());
+    let has_rule = |name: &str| {
+        let (kind, group) = name.split_once('.').unwrap_or((name, ""));
+        let is_of_user = of_user.iter().any(|rule| rule.matches(group, kind));
+        is_of_user || custom::find_rule(group, kind).is_some() || health_rules::of(group, kind, false).is_some()
+    };
+    kinds
+        .filter(|kind| checks.contains(*kind) && !has_rule(kind))
+        .map(str::to_owned)
+        .collect()
 }
 
 const KINDS: [&str; 2] = [KIND, SET_KIND];

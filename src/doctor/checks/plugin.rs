@@ -71,6 +71,8 @@ static OK: Message = Message::ok(
 
 /// The mount path of the optional tools in deploy_cmp.yaml: kustomize and helm.
 const TOOLS: &str = "/usr/local/bin/";
+/// The folder of the user's health rules, which a sidecar may lack.
+const HEALTH_RULES: &str = "/etc/argocd-ocm-cmp-health";
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     if !hub_state.has_argo_cd() {
@@ -156,6 +158,6 @@ fn missing_mounts(sidecar: &Value) -> Vec<String> {
         })
     };
     ours.into_iter()
-        .filter(|path| !path.starts_with(TOOLS) && !has(path))
+        .filter(|path| !path.starts_with(TOOLS) && path != HEALTH_RULES && !has(path))
         .collect()
 }

@@ -517,6 +517,23 @@ fn finds_problems_of_argocd_cm() {
     let health = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
     assert_eq!(data(health, Value::Null), ["argocd-cm-health-missing"]);
     assert_eq!(data(health, json!("return {}")), ["argocd-cm-health-differs"]);
+    let with_widget = |rules: &str| {
+        problems_after(|hub_state| {
+            let data = &mut value_of(&mut hub_state.config)["data"];
+            for kind in [
+                "example.com_Widget",
+                "example.com_Unused",
+                "cert-manager.io_Certificate",
+            ] {
+                data[format!("resource.customizations.health.{kind}")] = json!("return {}");
+            }
+            let objects = ["Widget.example.com shop/a", "Certificate.cert-manager.io shop/a"];
+            value_of(&mut hub_state.works)[0].objects = objects.map(Box::from).into();
+            hub_state.health_rules = Lookup::Found(json!({"data": {"health.txt": rules}}));
+        })
+    };
+    assert_eq!(with_widget(""), ["argocd-cm-health-without-rule"]);
+    assert!(with_widget("Widget.example.com: Healthy .status.phase=Ready").is_empty());
     assert_eq!(
         data("application.resourceTrackingMethod", json!("label")),
         ["argocd-cm-tracks-by-label"]

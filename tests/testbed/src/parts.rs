@@ -345,6 +345,12 @@ impl Parts {
         self.argocd.join("manifests")
     }
 
+    /// Returns the folder with Argo CD's health checks of custom resources and the data of their tests, by group and kind.
+    #[must_use]
+    pub fn argocd_health_checks(&self) -> PathBuf {
+        self.argocd.join("resource_customizations")
+    }
+
     /// Returns the folder with argocd-operator's templates of Redis' configuration, which its image has in `/var/lib/redis`.
     #[must_use]
     pub fn argocd_operator_redis(&self) -> PathBuf {

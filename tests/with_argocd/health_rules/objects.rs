@@ -878,7 +878,7 @@ pub(super) fn custom() -> Vec<(Value, RuleConditions, &'static str)> {
     let mut certificate = with_conditions(json!([ready("False")]));
     certificate["apiVersion"] = json!("cert-manager.io/v1");
     certificate["kind"] = json!("Certificate");
-    table.push((certificate, WAITING, "Ready: False: DoesNotExist: no secret"));
+    table.push((certificate, BROKEN, "Ready: DoesNotExist: no secret"));
     let mut unnumbered = resource(&json!({"observedGeneration": 1, "conditions": [ready("True")]}));
     unnumbered["metadata"]
         .as_object_mut()

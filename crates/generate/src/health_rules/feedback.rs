@@ -15,6 +15,5 @@ pub(super) const AUTOSCALER: &[(&str, &str)] = &[
     ("DesiredReplicas", ".status.desiredReplicas"),
 ];
 
-pub(super) const CERTIFICATE: &[(&str, &str)] = &[READY, READY_REASON, ("NotAfter", ".status.notAfter")];
 
 pub(super) const CUSTOM: &[(&str, &str)] = &[READY, READY_REASON];

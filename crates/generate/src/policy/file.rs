@@ -78,7 +78,7 @@ pub fn check(path: &Path, project: Option<&str>) -> Result<String, Problems> {
 }
 
 /// Returns the `data` of a ConfigMap, if the text is one.
-fn in_config_map(text: &str) -> Option<Map<'_>> {
+pub(crate) fn in_config_map(text: &str) -> Option<Map<'_>> {
     let document = yaml::documents(text).next()?.ok()?;
     let fields = document.value.as_map()?;
     let is_config_map = fields.get("kind").and_then(Value::as_str) == Some("ConfigMap");

@@ -315,6 +315,12 @@ pub(super) static POLICY: Setting = Setting::new("policy", Text("FILE"), "Policy
     .also(&["ARGOCD_OCM_CMP_POLICY_FILE"])
     .default("none")
     .about("Policy file, which limits what each AppProject may deliver");
+/// Reserved for the platform: the rules decide when a sync goes on.
+pub(super) static HEALTH: Setting = Setting::new("health-rules", Text("FILE"), "Health rules")
+    .of_the_platform()
+    .also(&["ARGOCD_OCM_CMP_HEALTH_FILE"])
+    .default("none")
+    .about("File with health rules of custom kinds, which take precedence over the built-in ones");
 
 /// All settings, in the order of the documentation.
 pub static SETTINGS: &[&Setting] = &[
@@ -370,4 +376,5 @@ pub static SETTINGS: &[&Setting] = &[
     &MANIFEST_LIMIT,
     &WORK_SIZE,
     &POLICY,
+    &HEALTH,
 ];

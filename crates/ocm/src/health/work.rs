@@ -1,12 +1,14 @@
 //! Evaluates the health of a ManifestWork object by object, by the rules of the health check in deploy/argocd_cm.yaml.
 
-use super::conditions::{Conditions, list, map, maps, number, text};
+use super::conditions::{Condition, Conditions, list, map, maps, number, text};
 use super::{Clock, HealthStatus, ObjectStatus, WorkStatus, text_of};
 use crate::verdicts::{self, CONTENT_HASH, KindVerdicts, Reported, Values};
 use crate::work as works;
 use manifest::value::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
+/// OCM's message for a rule without one. The message of Progressing then also says why the object is broken.
+const NO_MESSAGE: &str = "Manifest is not Healthy";
 const NOT_REPORTED: &str = "the agent has not reported on it";
 
 /// The agent's status of a work.
@@ -399,10 +401,12 @@ impl Work<'_, '_> {
             return waits_for_change();
         }
         if let Some(broken) = broken {
-            return degraded(broken.message_or("it is broken"));
+            let reason = progressing.filter(|_| broken.message == Some(NO_MESSAGE));
+            return degraded(reason.unwrap_or(broken).message_or("it is broken"));
         }
         if let Some(progressing) = progressing.filter(|progressing| progressing.evaluated_to("True")) {
-            let health = if values.is_true("Suspended") {
+            let is_waiting = |suspended: Condition<'_>| suspended.evaluated_to("True");
+            let health = if values.is_true("Suspended") || conditions.get("Suspended").is_some_and(is_waiting) {
                 HealthStatus::Suspended
             } else {
                 HealthStatus::Progressing

@@ -1,0 +1,484 @@
+//! Parses the language of rules for custom kinds.
+
+use super::{
+    Choice, Clause, Comparison, ConditionList, ConditionTest, CustomRule, FieldPath, FieldTest, Operand, Order, Owners,
+    Scalar, Term, Verdict,
+};
+use std::collections::HashMap;
+use std::fmt;
+
+/// An invalid rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleError {
+    /// The line in the file, from 1.
+    pub line: usize,
+    /// The fault and its remedy.
+    pub message: String,
+}
+
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+/// Parses a file of rules. An invalid rule is left out and reported.
+#[must_use]
+pub fn parse(text: &str) -> (Vec<CustomRule>, Vec<RuleError>) {
+    let (mut rules, mut errors): (Vec<CustomRule>, Vec<RuleError>) = (Vec::new(), Vec::new());
+    let mut shapes: HashMap<String, Vec<Token>> = HashMap::new();
+    for (line, entry) in entries(text) {
+        match parse_entry(&entry, line, &mut shapes) {
+            Ok(rule) => rules.extend(rule),
+            Err(message) => errors.push(RuleError { line, message }),
+        }
+    }
+    (rules, errors)
+}
+
+/// Joins each line with the indented lines after it, and numbers them.
+fn entries(text: &str) -> Vec<(usize, String)> {
+    let mut entries: Vec<(usize, String)> = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        let content = line.trim();
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        match entries.last_mut() {
+            Some((_, entry)) if line.starts_with([' ', '\t']) => {
+                // The name ends with a colon; a line without a semicolon is a statement as well.
+                entry.push_str(if entry.ends_with([':', ';']) { " " } else { "; " });
+                entry.push_str(content);
+            }
+            _ => entries.push((number, content.to_owned())),
+        }
+    }
+    entries
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    /// A word without quotes, or a symbol.
+    Word(String),
+    /// A text in quotes.
+    Quoted(String),
+    /// A CEL expression in braces.
+    Cel(String),
+    Symbol(char),
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(text) => write!(f, "{text}"),
+            Self::Quoted(text) => write!(f, "{text:?}"),
+            Self::Cel(text) => write!(f, "{{{text}}}"),
+            Self::Symbol(symbol) => write!(f, "{symbol}"),
+        }
+    }
+}
+
+fn tokens(text: &str) -> Result<Vec<Token>, String> {
+    let mut tokens = Vec::new();
+    let mut rest = text.chars().peekable();
+    while let Some(&next) = rest.peek() {
+        match next {
+            ' ' | '\t' => {
+                rest.next();
+                tokens.push(Token::Symbol(' '));
+            }
+            '"' => {
+                rest.next();
+                let text: String = rest.by_ref().take_while(|each| *each != '"').collect();
+                tokens.push(Token::Quoted(text));
+            }
+            '{' => tokens.push(Token::Cel(braces(&mut rest)?)),
+            ':' | ';' | ',' | '|' | '=' | '!' | '<' | '>' | '(' | ')' | '@' | '[' | ']' => {
+                rest.next();
+                tokens.push(Token::Symbol(next));
+            }
+            _ => {
+                let mut word = String::new();
+                while let Some(&next) = rest.peek() {
+                    if " \t\"{:;,|=!<>()@[]".contains(next) {
+                        break;
+                    }
+                    word.push(next);
+                    rest.next();
+                }
+                tokens.push(Token::Word(word));
+            }
+        }
+    }
+    Ok(tokens)
+}
+
+/// Reads a CEL expression in balanced braces; braces within its strings do not count.
+fn braces(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<String, String> {
+    let (mut depth, mut quote, mut expression) = (0_usize, None, String::new());
+    for next in rest.by_ref() {
+        match (quote, next) {
+            (Some(open), _) if next == open => quote = None,
+            (None, '\'' | '"') => quote = Some(next),
+            (None, '{') => depth += 1,
+            (None, '}') => depth -= 1,
+            _ => {}
+        }
+        expression.push(next);
+        if depth == 0 {
+            return Ok(expression[1..expression.len() - 1].trim().to_owned());
+        }
+    }
+    Err("a brace is not closed: end the CEL expression with `}`".to_owned())
+}
+
+fn parse_entry(
+    entry: &str,
+    line: usize,
+    shapes: &mut HashMap<String, Vec<Token>>,
+) -> Result<Option<CustomRule>, String> {
+    let Some((name, body)) = entry.split_once(':') else {
+        return Err(format!(
+            "{entry:?} has no colon: write `Kind.group: Healthy Ready=True`"
+        ));
+    };
+    let mut body = tokens(body)?;
+    if let Some(name) = name.strip_prefix('@') {
+        shapes.insert(name.trim().to_owned(), body);
+        return Ok(None);
+    }
+    body = expand(body, shapes)?;
+    let Some((kinds, group)) = name.trim().split_once('.') else {
+        return Err(format!("{name:?} has no group: write `Kind.group`"));
+    };
+    let mut rule = CustomRule {
+        line,
+        kinds: kinds.split('|').map(|kind| kind.trim().to_owned()).collect(),
+        group: group.to_owned(),
+        clauses: Vec::new(),
+        otherwise: Verdict::Progressing,
+        messages: Vec::new(),
+        reports: Vec::new(),
+    };
+    if rule.kinds.iter().any(String::is_empty) || group.is_empty() || group.contains(['|', ' ', '/']) {
+        return Err(format!("{name:?} is no kind: write `Kind.group`, or `Kind|Kind.group`"));
+    }
+    let mut is_decided = false;
+    for statement in body.split(|token| *token == Token::Symbol(';')) {
+        let mut reader = Reader {
+            tokens: statement,
+            at: 0,
+        };
+        reader.skip_spaces();
+        if reader.is_at_end() {
+            continue;
+        }
+        let word = reader.word("a verdict")?;
+        if let Some(verdict) = Verdict::ALL.into_iter().find(|verdict| verdict.name() == word) {
+            reader.skip_spaces();
+            if reader.is_at_end() {
+                (rule.otherwise, is_decided) = (verdict, true);
+            } else if is_decided {
+                return Err(format!(
+                    "{word} after a verdict without a test, which decides: remove one of the two"
+                ));
+            } else {
+                let alternatives = reader.alternatives()?;
+                rule.clauses.push(Clause { verdict, alternatives });
+            }
+        } else if word == "message" {
+            reader.skip_spaces();
+            rule.messages.push(reader.path()?);
+        } else if word == "report" {
+            reader.skip_spaces();
+            let name = reader.word("a name")?;
+            reader.symbol('=')?;
+            let path: String = reader.rest().iter().map(ToString::to_string).collect();
+            if !path.starts_with('.') {
+                return Err(format!("{path:?} is no JSONPath: write `report {name}=.status.field`"));
+            }
+            rule.reports.push((name, path.trim().to_owned()));
+            continue;
+        } else {
+            return Err(format!(
+                "{word:?} is no verdict: use Healthy, Progressing, Suspended, Degraded, `message` or `report`"
+            ));
+        }
+        reader.skip_spaces();
+        if !reader.is_at_end() {
+            return Err(format!("{:?} is unexpected", reader.text()));
+        }
+    }
+    if rule.clauses.is_empty() && !is_decided {
+        return Err(format!("{name} has no verdict: add `Healthy Ready=True` for example"));
+    }
+    Ok(Some(rule))
+}
+
+/// Replaces `@NAME` by the shape of this name at the beginning of a statement.
+fn expand(body: Vec<Token>, shapes: &HashMap<String, Vec<Token>>) -> Result<Vec<Token>, String> {
+    let mut expanded = Vec::new();
+    let mut is_start = true;
+    let mut tokens = body.into_iter();
+    while let Some(token) = tokens.next() {
+        if is_start && token == Token::Symbol('@') {
+            let name = tokens.next().map(|name| name.to_string()).unwrap_or_default();
+            let shape = shapes.get(&name);
+            expanded.extend_from_slice(
+                shape.ok_or_else(|| format!("@{name} is not defined: add a line `@{name}: …` above"))?,
+            );
+            continue;
+        }
+        is_start = matches!(token, Token::Symbol(';')) || is_start && token == Token::Symbol(' ');
+        expanded.push(token);
+    }
+    Ok(expanded)
+}
+
+struct Reader<'t> {
+    tokens: &'t [Token],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at)
+    }
+
+    fn next(&mut self) -> Option<&Token> {
+        let token = self.tokens.get(self.at);
+        self.at += 1;
+        token
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.at >= self.tokens.len()
+    }
+
+    fn rest(&mut self) -> &[Token] {
+        let from = self.at.min(self.tokens.len());
+        self.at = self.tokens.len();
+        &self.tokens[from..]
+    }
+
+    /// Returns the text that is left.
+    fn text(&mut self) -> String {
+        self.rest().iter().map(ToString::to_string).collect()
+    }
+
+    fn skip_spaces(&mut self) {
+        while self.peek() == Some(&Token::Symbol(' ')) {
+            self.at += 1;
+        }
+    }
+
+    /// Consumes the symbol, if it is next.
+    fn take(&mut self, symbol: char) -> bool {
+        let is_next = self.peek() == Some(&Token::Symbol(symbol));
+        if is_next {
+            self.at += 1;
+        }
+        is_next
+    }
+
+    fn symbol(&mut self, symbol: char) -> Result<(), String> {
+        if self.take(symbol) {
+            Ok(())
+        } else {
+            Err(format!("{:?} is unexpected: write `{symbol}` before it", self.text()))
+        }
+    }
+
+    fn word(&mut self, expected: &str) -> Result<String, String> {
+        match self.next() {
+            Some(Token::Word(word) | Token::Quoted(word)) => Ok(word.clone()),
+            Some(other) => Err(format!("{:?} is not {expected}", other.to_string())),
+            None => Err(format!("{expected} is missing")),
+        }
+    }
+
+    fn alternatives(&mut self) -> Result<Vec<Vec<Term>>, String> {
+        let mut alternatives = vec![Vec::new()];
+        loop {
+            self.skip_spaces();
+            let term = self.term()?;
+            alternatives.last_mut().expect("one alternative").push(term);
+            self.skip_spaces();
+            if self.take(',') {
+                alternatives.push(Vec::new());
+            } else if self.is_at_end() {
+                return Ok(alternatives);
+            }
+        }
+    }
+
+    fn term(&mut self) -> Result<Term, String> {
+        if let Some(Token::Cel(expression)) = self.peek() {
+            let expression = expression.clone();
+            self.at += 1;
+            return Ok(Term::Cel(expression));
+        }
+        let negated = self.take('!');
+        match self.peek() {
+            Some(Token::Word(word)) if word.starts_with('.') => self.field(negated),
+            Some(Token::Word(word)) if word == "stale" => {
+                self.at += 1;
+                Ok(Term::Stale)
+            }
+            Some(Token::Word(word)) if word == "stale-condition" => {
+                self.at += 1;
+                Ok(Term::StaleCondition(self.list()?))
+            }
+            _ => self.condition(negated),
+        }
+    }
+
+    fn list(&mut self) -> Result<ConditionList, String> {
+        if !self.take('@') {
+            return Ok(ConditionList::of_status());
+        }
+        let owner = self.path()?;
+        let mut owners = Owners::One;
+        if self.take('[') {
+            owners = Owners::Many;
+            if self.peek() == Some(&Token::Word("current".to_owned())) {
+                self.at += 1;
+                owners = Owners::Current;
+            }
+            self.symbol(']')?;
+        }
+        Ok(ConditionList { owner, owners })
+    }
+
+    /// Reads a test of conditions: `Ready=True`, `Ready!=True(Reason)`, `*=False@.status.parents[]`.
+    fn condition(&mut self, negated: bool) -> Result<Term, String> {
+        let mut types = vec![self.word("a condition or a field")?];
+        while self.take('|') {
+            types.push(self.word("a condition")?);
+        }
+        if types == ["*"] {
+            types.clear();
+        }
+        let except = self.take('!');
+        let statuses = if self.take('=') {
+            let values = self.words("True, False or Unknown")?;
+            if let Some(value) = values
+                .iter()
+                .find(|value| !["True", "False", "Unknown"].contains(&value.as_str()))
+            {
+                return Err(format!(
+                    "{value:?} is no status of a condition: use True, False or Unknown"
+                ));
+            }
+            Choice { values, except }
+        } else if except {
+            return Err("`=` is missing after `!`".to_owned());
+        } else {
+            Choice::default()
+        };
+        let mut reasons = Choice::default();
+        if self.take('(') {
+            reasons.except = self.take('!');
+            reasons.values = self.words("a reason")?;
+            self.symbol(')')?;
+        }
+        Ok(Term::Condition(ConditionTest {
+            negated,
+            types,
+            statuses,
+            reasons,
+            list: self.list()?,
+        }))
+    }
+
+    fn words(&mut self, expected: &str) -> Result<Vec<String>, String> {
+        let mut words = vec![self.word(expected)?];
+        while self.take('|') {
+            words.push(self.word(expected)?);
+        }
+        Ok(words)
+    }
+
+    /// Reads a test of a field: `.status.phase=Ready|Running`, `.status.nodes[].ready=false`, `.status.ready<.spec.replicas`.
+    fn field(&mut self, negated: bool) -> Result<Term, String> {
+        let mut path = self.path()?;
+        let mut list = None;
+        if self.take('[') {
+            self.symbol(']')?;
+            list = Some(path);
+            path = self.path()?;
+        }
+        let comparison = if self.take('=') {
+            if self.take('=') {
+                Comparison::Number(Order::Equal, self.operand()?)
+            } else {
+                Comparison::In(self.scalars()?)
+            }
+        } else if self.take('!') {
+            self.symbol('=')?;
+            Comparison::NotIn(self.scalars()?)
+        } else if self.take('<') {
+            Comparison::Number(Order::Less, self.operand()?)
+        } else if self.take('>') {
+            Comparison::Number(Order::Greater, self.operand()?)
+        } else {
+            Comparison::Present
+        };
+        Ok(Term::Field(FieldTest {
+            negated,
+            list,
+            path,
+            comparison,
+        }))
+    }
+
+    fn operand(&mut self) -> Result<Operand, String> {
+        if let Some(Token::Word(word)) = self.peek() {
+            if let Ok(number) = word.parse() {
+                self.at += 1;
+                return Ok(Operand::Number(number));
+            }
+        }
+        self.path().map(Operand::Path)
+    }
+
+    fn scalars(&mut self) -> Result<Vec<Scalar>, String> {
+        let mut scalars = Vec::new();
+        loop {
+            scalars.push(match self.next() {
+                Some(Token::Quoted(text)) => Scalar::Text(text.clone()),
+                Some(Token::Word(word)) => match (word.parse(), word.as_str()) {
+                    (Ok(number), _) => Scalar::Number(number),
+                    (_, "true") => Scalar::Bool(true),
+                    (_, "false") => Scalar::Bool(false),
+                    _ => Scalar::Text(word.clone()),
+                },
+                Some(other) => return Err(format!("{:?} is not a value", other.to_string())),
+                None => return Err("a value is missing after `=`".to_owned()),
+            });
+            if !self.take('|') {
+                return Ok(scalars);
+            }
+        }
+    }
+
+    /// Reads the path of a field: `.status.phase`, `.metadata.labels["example.com/state"]`.
+    fn path(&mut self) -> Result<FieldPath, String> {
+        let word = self.word("a field")?;
+        let Some(names) = word.strip_prefix('.') else {
+            return Err(format!("{word:?} is no field: write `.status.phase` for example"));
+        };
+        let mut path: Vec<String> = names.split('.').map(str::to_owned).collect();
+        while let (Some(Token::Symbol('[')), Some(Token::Quoted(name))) =
+            (self.tokens.get(self.at), self.tokens.get(self.at + 1))
+        {
+            path.push(name.clone());
+            self.at += 2;
+            self.symbol(']')?;
+        }
+        if path.iter().any(String::is_empty) {
+            return Err(format!("{word:?} has an empty name"));
+        }
+        Ok(FieldPath(path))
+    }
+}
