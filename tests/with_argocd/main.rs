@@ -32,6 +32,7 @@ mod health;
 mod health_check;
 mod health_rules;
 mod isolation;
+mod kinds;
 mod mistakes;
 mod names;
 mod order;

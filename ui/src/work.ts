@@ -21,6 +21,9 @@ import {
 /** The number of seconds after which a failure is Degraded. */
 const GRACE_SECONDS = 60;
 
+/** The label of a work that the plugin has created. */
+const APPLICATION_LABEL = 'argocd-ocm-cmp.github.io/application';
+
 /** Health and its message; the message may be empty. */
 type Evaluated = readonly [HealthStatus, string];
 
@@ -47,6 +50,8 @@ interface WorkContext {
     readonly graceStart: string;
     /** True if the work is complete, so that the agent does not process it again. */
     readonly isComplete: boolean;
+    /** True if the plugin has created the work, with an entry for each object. */
+    readonly isOfPlugin: boolean;
 }
 
 /** Evaluates the health of a work at `now`, which is in milliseconds. */
@@ -89,6 +94,7 @@ export function evaluateHealth(work: Fields, now: number): WorkStatus {
         notChecked: `waiting for the agent of ${cluster} to report its status`,
         graceStart: ago(GRACE_SECONDS, now),
         isComplete: isOutdated && hasRun(spec, conditions, generation, items),
+        isOfPlugin: APPLICATION_LABEL in map(metadata, 'labels'),
     };
     if (
         applied === undefined ||
@@ -231,7 +237,10 @@ function healthFromConditions(
         return undefined;
     const isInGrace = applied.since > context.graceStart;
     if (is(applied, 'False'))
-        return [isInGrace ? 'Progressing' : 'Degraded', applied.message ?? 'the agent cannot apply it'];
+        return [
+            isInGrace ? 'Progressing' : 'Degraded',
+            withRemedy(applied.message ?? 'the agent cannot apply it', map(item, 'resourceMeta')),
+        ];
     const broken: Evaluated | undefined = evaluatedTo(healthy, 'False')
         ? ['Degraded', healthy?.message ?? 'it is broken']
         : undefined;
@@ -244,7 +253,14 @@ function healthFromConditions(
     }
     if (available !== undefined && !is(available, 'True')) return ['Unknown', available.message ?? context.notChecked];
 
-    const rules = rulesOf(item, context.spec);
+    const configs = configsOf(item, context.spec);
+    const meta = map(item, 'resourceMeta');
+    const [kind, resource] = [text(meta, 'kind'), text(meta, 'resource')];
+    if (context.isOfPlugin && configs.length === 0 && kind !== undefined && resource !== undefined) {
+        const entry = `${kind}.${textOf(meta, 'group')}=${resource}`;
+        return ['Degraded', `its resource name on the cluster is ${resource}: set resource-names to ${entry}`];
+    }
+    const rules = rulesOf(configs);
     if (healthy === undefined && progressing === undefined && (rules.has('Healthy') || rules.has('Progressing'))) {
         const workAvailable = context.conditions.all.get('Available');
         const isChecked = workAvailable !== undefined && !isBehind(workAvailable, context.generation);
@@ -266,20 +282,32 @@ function healthFromConditions(
         : ['Unknown', `its health is not known: ${withoutResult.message ?? 'the rule gives no answer'}`];
 }
 
-/**
- * Returns the condition types that the spec's rules set on an object; the first matching entry counts. Wildcards inside a
- * name are not supported here, but the conditions of such rules count once they exist.
- */
-function rulesOf(item: Fields, spec: Fields): ReadonlySet<string> {
+/** Adds the remedy to the agent's message, if it shows that the plugin has assumed another scope. */
+function withRemedy(message: string, meta: Fields): string {
+    const kind = `${textOf(meta, 'kind')}.${textOf(meta, 'group')}`;
+    if (message.endsWith('the server could not find the requested resource'))
+        return `${message}: if the kind is cluster-scoped, set cluster-scoped-kinds to ${kind}`;
+    if (message.endsWith('the server does not allow this method on the requested resource'))
+        return `${message}: if the kind is namespaced, remove ${kind} from cluster-scoped-kinds`;
+    return message;
+}
+
+/** Returns the entries of the spec that apply to an object. Wildcards inside a name are not supported here. */
+function configsOf(item: Fields, spec: Fields): readonly Fields[] {
     const meta = map(item, 'resourceMeta');
-    for (const config of maps(spec, 'manifestConfigs')) {
-        const rules = maps(config, 'conditionRules');
+    return maps(spec, 'manifestConfigs').filter(config => {
         const which = map(config, 'resourceIdentifier');
         const same = (key: string): boolean => textOf(which, key) === textOf(meta, key);
         const any = (key: string): boolean => textOf(which, key) === '*' || same(key);
-        if (rules.length > 0 && same('resource') && same('group') && any('namespace') && any('name')) {
-            return new Set(rules.map(rule => text(rule, 'condition')).filter(type => type !== undefined));
-        }
-    }
-    return new Set();
+        return same('resource') && same('group') && any('namespace') && any('name');
+    });
+}
+
+/**
+ * Returns the condition types that the rules of an object's entries set; the first entry with rules counts. The conditions of
+ * other rules count once they exist.
+ */
+function rulesOf(configs: readonly Fields[]): ReadonlySet<string> {
+    const rules = configs.map(config => maps(config, 'conditionRules')).find(each => each.length > 0) ?? [];
+    return new Set(rules.map(rule => text(rule, 'condition')).filter(type => type !== undefined));
 }

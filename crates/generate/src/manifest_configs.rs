@@ -8,21 +8,24 @@ use super::content_hash::{self, Embedded};
 use super::feedback_watch::{Feedback, Share, Watched};
 use super::health_rules::{self, KindHealth};
 use super::hooks::Role;
+use super::ignored_fields::{self, FieldPath};
 use super::object::Object;
 use super::order;
-use super::placed::Placed;
 use super::placement::RolloutKind;
+use super::plurals::Plurals;
 use super::policy::Executor;
 use super::update_strategy::Strategy;
 use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Options for all ManifestWorks of an Application, set by the Application or the platform.
 #[derive(Clone, Debug, Default)]
 pub struct WorkOptions {
     /// The update strategy of objects that set none; `None` for the default of each object.
     pub strategy: Option<Strategy>,
+    /// The fields of kinds that the agent leaves to other writers.
+    pub ignored_fields: Vec<(GroupKind, FieldPath)>,
     /// True if Namespaces are deleted with the ManifestWork.
     pub delete_namespaces: bool,
     /// True if CRDs, and with them all their objects, are deleted with the ManifestWork.
@@ -45,30 +48,6 @@ impl WorkOptions {
     }
 }
 
-/// The resource names (plurals) of kinds.
-#[derive(Debug, Default)]
-pub struct Plurals(HashMap<GroupKind, String>);
-
-impl Plurals {
-    /// Collects plurals from `settings`, which take precedence, and from the CRDs among `objects`.
-    #[must_use]
-    pub fn new(objects: &[Placed], settings: &[(GroupKind, String)]) -> Self {
-        let defined = objects
-            .iter()
-            .filter_map(|placed| placed.object.defines.as_deref())
-            .filter_map(|defined| Some((defined.kind.clone(), defined.plural.as_deref()?.to_owned())));
-        Self(defined.chain(settings.iter().cloned()).collect())
-    }
-
-    fn of(&self, kind: &GroupKind) -> String {
-        match (self.0.get(kind), kind.built_in()) {
-            (Some(plural), _) => plural.clone(),
-            (None, Some(known)) => known.plural.to_owned(),
-            (None, None) => kind.guessed_plural(),
-        }
-    }
-}
-
 /// Returns the fields of a ManifestWork's `spec` besides the workload.
 ///
 /// With `defaults`, the fields include the defaults of OCM's CRD: without them, Argo CD shows a permanent difference for objects
@@ -86,7 +65,7 @@ pub fn fields(
         .iter()
         .map(|embedded| &*embedded.placed.object)
         .filter(|object| is_kept(object, options))
-        .map(|object| identifier(object, plurals))
+        .flat_map(|object| identifiers(object, plurals))
         .collect();
     if !orphans.is_empty() {
         let delete_option = Value::map([
@@ -151,6 +130,8 @@ struct Entry<'a> {
     content_test: Option<String>,
     /// The way in which the agent notices changes.
     mode: Feedback,
+    /// The fields that the agent leaves to other writers, as an entry of `ignoreFields`.
+    ignored: Option<Value<'static>>,
 }
 
 /// Returns one entry for each object that differs from its kind, followed by one entry for each kind, and by one for each namespace
@@ -171,9 +152,9 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
             let own = Strategy::of(placed, options.strategy);
             let ignores_health = placed.object.annotations.as_ref().is_some_and(|it| it.ignores_health)
                 && health_rules::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
-            if own != strategy || ignores_health {
-                entries.push(Entry {
-                    identifier: identifier(&placed.object, plurals),
+            if own != strategy || ignores_health || !ignored_fields::own(&placed.object).is_empty() {
+                entries.extend(identifiers(&placed.object, plurals).map(|identifier| Entry {
+                    identifier,
                     kind,
                     strategy: own,
                     feedback: false,
@@ -188,14 +169,18 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
                     runs: false,
                     content_test: content_test.clone().filter(|_| own.applies()),
                     mode: Feedback::Poll,
-                });
+                    ignored: ignored_fields::config(&ignored_fields::of(&placed.object, options)),
+                }));
             }
         }
-        let plural = plurals.of(kind);
+        let ignored = options.ignored_fields.iter().filter(|(of, _)| of == kind);
+        let ignored = ignored_fields::config(&ignored.map(|(_, field)| field).collect());
+        let names = plurals.of(kind);
+        let plural = &names[0];
         let share = watched.of(kind, namespaces(&objects));
         if let Share::Namespaces(chosen) = &share {
             of_namespaces.extend(chosen.iter().map(|namespace| Entry {
-                identifier: identify(&kind.group, "*", namespace, &plural),
+                identifier: identify(&kind.group, "*", namespace, plural),
                 kind,
                 strategy,
                 feedback: false,
@@ -203,10 +188,24 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
                 runs: false,
                 content_test: None,
                 mode: Feedback::Watch,
+                ignored: ignored.clone(),
             }));
         }
+        // Under another plural than the likely one, the agent updates the objects in the same way, but the hub reports the wrong
+        // guess: it only knows entries whose wildcard is one star.
+        of_kinds.extend(names[1..].iter().map(|name| Entry {
+            identifier: identify(&kind.group, "*", "**", name),
+            kind,
+            strategy,
+            feedback: false,
+            rules: ConditionRules::Inherited,
+            runs: false,
+            content_test: None,
+            mode: Feedback::Poll,
+            ignored: ignored.clone(),
+        }));
         of_kinds.push(Entry {
-            identifier: identify(&kind.group, "*", "*", &plural),
+            identifier: identify(&kind.group, "*", "*", plural),
             kind,
             strategy,
             feedback: true,
@@ -218,6 +217,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
             } else {
                 Feedback::Poll
             },
+            ignored,
         });
     }
     entries.extend(of_kinds);
@@ -253,8 +253,20 @@ impl Entry<'_> {
         let kind_health = self.kind_health();
         let rules = kind_health.filter(|_| self.rules != ConditionRules::Inherited && options.condition_rules);
         let mut conditions: Vec<Value<'static>> = Vec::new();
+        // A custom resource has come to its end when it is healthy or broken, and at first it has no status.
+        let runs_with_status = self.runs && self.kind.built_in().is_none();
         if self.runs && options.condition_rules {
-            conditions.push(rule("Complete", COMPLETE.0, COMPLETE.1));
+            let progressing = rules.and_then(|kind_health| {
+                let mut rules = kind_health.rules.iter();
+                rules.find(|rule| rule.condition == health_rules::PROGRESSING)
+            });
+            match progressing.filter(|_| runs_with_status) {
+                Some(progressing) => {
+                    let expression = format!("{}||has(object.status)&&!({})", COMPLETE.0, progressing.expression);
+                    conditions.push(rule("Complete", &expression, COMPLETE.1));
+                }
+                None => conditions.push(rule("Complete", COMPLETE.0, COMPLETE.1)),
+            }
         }
         if is_done {
             conditions.push(rule(health_rules::PROGRESSING, "false", "'it is applied'"));
@@ -277,6 +289,11 @@ impl Entry<'_> {
                         "{content_test}?({}):'waiting for the agent to apply the change'",
                         each.message
                     ),
+                ),
+                None if runs_with_status && each.condition == health_rules::PROGRESSING => rule(
+                    each.condition,
+                    &format!("!has(object.status)||({})", each.expression),
+                    &format!("has(object.status)?({}):'waiting for its status'", each.message),
                 ),
                 None => rule(each.condition, each.expression, each.message),
             });
@@ -304,6 +321,9 @@ impl Entry<'_> {
             if defaults {
                 apply.push(("fieldManager", Value::text("work-agent")));
             }
+            if let Some(ignored) = self.ignored {
+                apply.push(("ignoreFields", Value::List(vec![ignored])));
+            }
             strategy.push(("serverSideApply", Value::map(apply)));
         }
         fields.push(("updateStrategy", Value::map(strategy)));
@@ -320,11 +340,12 @@ fn rule(condition: &str, expression: &str, message: &str) -> Value<'static> {
     ])
 }
 
-/// Returns the resource identifier of an object; orphaning rules have the same fields.
-fn identifier(object: &Object, plurals: &Plurals) -> Value<'static> {
+/// Returns the resource identifiers that an object may have; orphaning rules have the same fields.
+fn identifiers<'a>(object: &'a Object, plurals: &'a Plurals) -> impl Iterator<Item = Value<'static>> + 'a {
     let key = &object.key;
     let namespace = key.namespace.as_deref().unwrap_or_default();
-    identify(&key.kind.group, &key.name, namespace, &plurals.of(&key.kind))
+    let names = plurals.of(&key.kind).into_iter();
+    names.map(move |name| identify(&key.kind.group, &key.name, namespace, &name))
 }
 
 fn identify(group: &str, name: &str, namespace: &str, resource: &str) -> Value<'static> {

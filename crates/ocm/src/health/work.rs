@@ -1,6 +1,7 @@
 //! Evaluates the health of a ManifestWork object by object, by the rules of the health check in deploy/argocd_cm.yaml.
 
 use super::conditions::{Conditions, list, map, maps, number, text};
+use super::scopes;
 use super::{Clock, HealthStatus, ObjectStatus, WorkStatus, text_of};
 use crate::work as works;
 use manifest::value::{Map, Value};
@@ -19,6 +20,8 @@ struct Work<'m, 'a> {
     clock: &'m Clock,
     /// True if the work is complete, so that the agent does not process it again.
     is_complete: bool,
+    /// True if the plugin has created the work, with an entry for each object.
+    of_plugin: bool,
 }
 
 pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
@@ -35,6 +38,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         not_checked: format!("waiting for the agent of {cluster} to report its status"),
         clock,
         is_complete: false,
+        of_plugin: map(metadata, "labels").is_some_and(|labels| labels.get(works::APPLICATION_LABEL).is_some()),
     };
     let fault = fault(fields, status, &work.conditions, manifests.1);
     let manifests = manifests.0;
@@ -237,7 +241,7 @@ fn has_run(work: &Work<'_, '_>, manifests: &[Value<'_>]) -> bool {
     })
 }
 
-impl Work<'_, '_> {
+impl<'m, 'a> Work<'m, 'a> {
     /// Returns the state of an object, or `None` for the status of an earlier generation.
     fn object(&self, at: usize, manifest: &Value<'_>, without_rules: &mut usize) -> Option<ObjectStatus> {
         let nothing = Map::default();
@@ -281,6 +285,8 @@ impl Work<'_, '_> {
         let waiting = || Some((HealthStatus::Waiting, self.not_checked.clone()));
         let degraded = |message: String| Some((HealthStatus::Degraded, message));
         let healthy_object = || Some((HealthStatus::Healthy, String::new()));
+        let nothing = Map::default();
+        let meta = map(manifest, "resourceMeta").unwrap_or(&nothing);
         let Some(applied) = conditions.get("Applied") else {
             return Some((HealthStatus::Waiting, self.not_applied.clone()));
         };
@@ -294,7 +300,11 @@ impl Work<'_, '_> {
             } else {
                 HealthStatus::Degraded
             };
-            return Some((health, applied.message_or("the agent cannot apply it")));
+            let message = applied.message_or("the agent cannot apply it");
+            return Some((
+                health,
+                scopes::with_remedy(message, text_of(meta, "group"), text_of(meta, "kind")),
+            ));
         }
         let broken = healthy.filter(|healthy| healthy.evaluated_to("False"));
         // The agent ignores a complete object, which may even be deleted: its other conditions are outdated.
@@ -318,7 +328,14 @@ impl Work<'_, '_> {
             _ => {}
         }
 
-        let rules = self.rules_of(manifest);
+        let configs = self.configs_of(meta);
+        if self.of_plugin
+            && configs.is_empty()
+            && let (Some(kind), Some(resource)) = (text(meta, "kind"), text(meta, "resource"))
+        {
+            return degraded(scopes::wrong_resource_name(text_of(meta, "group"), kind, resource));
+        }
+        let rules = rules_of(&configs);
         let has_rule = |kind| rules.contains(kind);
         if healthy.is_none() && progressing.is_none() && (has_rule("Healthy") || has_rule("Progressing")) {
             let work_available = self.conditions.get("Available");
@@ -356,26 +373,26 @@ impl Work<'_, '_> {
         }
     }
 
-    /// Returns the condition types that the spec's rules set on an object; the first matching entry counts. Wildcards inside a
-    /// name are not supported here, but conditions set by such rules are used once they exist.
-    fn rules_of(&self, manifest: &Map<'_>) -> HashSet<&str> {
-        let nothing = Map::default();
-        let meta = map(manifest, "resourceMeta").unwrap_or(&nothing);
-        for config in maps(self.spec, "manifestConfigs") {
-            let rules = list(config, "conditionRules").0;
-            if rules.is_empty() {
-                continue;
-            }
-            let which = map(config, "resourceIdentifier").unwrap_or(&nothing);
-            let same = |key| text_of(which, key) == text_of(meta, key);
-            let any = |key| text_of(which, key) == "*" || same(key);
-            if same("resource") && same("group") && any("namespace") && any("name") {
-                let rules = rules.iter().filter_map(Value::as_map);
-                return rules.filter_map(|rule| text(rule, "condition")).collect();
-            }
-        }
-        HashSet::new()
+    /// Returns the entries that apply to an object. Wildcards inside a name are not supported here.
+    fn configs_of(&self, meta: &Map<'_>) -> Vec<&'m Map<'a>> {
+        let applies = |config: &&Map<'_>| {
+            map(config, "resourceIdentifier").is_some_and(|which| {
+                let same = |key| text_of(which, key) == text_of(meta, key);
+                let any = |key| text_of(which, key) == "*" || same(key);
+                same("resource") && same("group") && any("namespace") && any("name")
+            })
+        };
+        maps(self.spec, "manifestConfigs").filter(applies).collect()
     }
+}
+
+/// Returns the condition types that the rules of an object's entries set; the first entry with rules counts. Conditions set by other
+/// rules are used once they exist.
+fn rules_of<'m>(configs: &[&'m Map<'_>]) -> HashSet<&'m str> {
+    let rules = configs.iter().map(|config| list(config, "conditionRules").0);
+    let rules = rules.into_iter().find(|rules| !rules.is_empty()).unwrap_or_default();
+    let rules = rules.iter().filter_map(Value::as_map);
+    rules.filter_map(|rule| text(rule, "condition")).collect()
 }
 
 /// Returns true if the object reports that it waits for a user.
