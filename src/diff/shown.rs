@@ -97,15 +97,14 @@ pub(super) fn works<'a>(before: &ComparedWork<'a>, after: &ComparedWork<'a>) -> 
     (shown(before), shown(after))
 }
 
-/// Returns the API groups and resources of the objects in a work; unknown kinds get the regular English plural.
+/// Returns the API groups and resources that the objects in a work may have.
 fn resources(work: &ComparedWork<'_>) -> HashSet<(String, String)> {
-    let resource = |ObjectKey { kind, .. }: &ObjectKey| {
-        let plural = kind
-            .built_in()
-            .map_or_else(|| kind.guessed_plural(), |known| known.plural.to_owned());
-        (kind.group.to_string(), plural)
+    let of_kind = |ObjectKey { kind, .. }: &ObjectKey| {
+        let names = kind.plurals().into_iter();
+        let group = kind.group.to_string();
+        names.map(move |name| (group.clone(), name.into_owned()))
     };
-    work.keys().map(resource).collect()
+    work.keys().flat_map(of_kind).collect()
 }
 
 fn configs_mut<'v, 'a>(work: &'v mut Value<'a>) -> Option<&'v mut Vec<Value<'a>>> {

@@ -144,6 +144,9 @@ pub struct Work {
     pub refused: Option<ApplyError>,
     /// The kinds and namespaces of its objects that the agent watches.
     pub watched: BTreeSet<Box<str>>,
+    /// The settings, as `Kind.group=resource`, of kinds that the managed cluster serves under another resource name than the plugin
+    /// has assumed.
+    pub other_resource_names: BTreeSet<Box<str>>,
 }
 
 impl Work {

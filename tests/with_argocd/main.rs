@@ -33,6 +33,7 @@ mod health_check;
 mod health_rules;
 mod holds;
 mod isolation;
+mod kinds;
 mod mistakes;
 mod names;
 mod order;

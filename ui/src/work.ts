@@ -12,6 +12,12 @@ import {CONTENT_HASH, Verdicts, evaluate, valuesOf, verdictsOn} from './verdicts
 /** The number of seconds after which a failure is Degraded. */
 const GRACE_SECONDS = 60;
 
+/** OCM's message for a rule without one: the message of Progressing also says why the object is broken. */
+const NO_MESSAGE = 'Manifest is not Healthy';
+
+/** The label of a work that the plugin has created. */
+const APPLICATION_LABEL = 'argocd-ocm-cmp.github.io/application';
+
 export interface WorkStatus {
     readonly cluster: string;
     readonly health: HealthStatus;
@@ -35,6 +41,8 @@ interface WorkContext {
     readonly graceStart: string;
     /** True if the work is complete, so that the agent does not process it again. */
     readonly isComplete: boolean;
+    /** True if the plugin has created the work, with an entry for each object. */
+    readonly isOfPlugin: boolean;
 }
 
 /** Evaluates the health of a work at `now`, which is in milliseconds. */
@@ -78,6 +86,7 @@ export function evaluateHealth(work: Fields, now: number): WorkStatus {
         notChecked: `waiting for the agent of ${cluster} to report its status`,
         graceStart: ago(GRACE_SECONDS, now),
         isComplete: isOutdated && hasRun(spec, conditions, generation, items),
+        isOfPlugin: APPLICATION_LABEL in map(metadata, 'labels'),
     };
     if (
         applied === undefined ||
@@ -230,11 +239,14 @@ function healthFromConditions(
         return undefined;
     const isInGrace = applied.since > context.graceStart;
     if (is(applied, 'False'))
-        return [isInGrace ? 'Progressing' : 'Degraded', applied.message ?? 'the agent cannot apply it'];
+        return [
+            isInGrace ? 'Progressing' : 'Degraded',
+            withRemedy(applied.message ?? 'the agent cannot apply it', map(item, 'resourceMeta')),
+        ];
     const broken: Evaluated | undefined = evaluatedTo(healthy, 'False')
-        ? ['Degraded', healthy?.message ?? 'it is broken']
+        ? ['Degraded', (healthy?.message === NO_MESSAGE ? progressing : healthy)?.message ?? 'it is broken']
         : undefined;
-    const {rules, verdicts, reportsHash} = configuredFor(item, context.spec);
+    const {isKnown, rules, verdicts, reportsHash} = configuredFor(item, context.spec);
     const values = valuesOf(item);
     // The agent does not update a complete object, which may have been deleted: its other conditions are outdated.
     if (is(get('Complete'), 'True')) {
@@ -249,6 +261,12 @@ function healthFromConditions(
     }
     if (available !== undefined && !is(available, 'True')) return ['Unknown', available.message ?? context.notChecked];
 
+    const meta = map(item, 'resourceMeta');
+    const [kind, resource] = [text(meta, 'kind'), text(meta, 'resource')];
+    if (context.isOfPlugin && !isKnown && kind !== undefined && resource !== undefined) {
+        const entry = `${kind}.${textOf(meta, 'group')}=${resource}`;
+        return ['Degraded', `its resource name on the cluster is ${resource}: set resource-names to ${entry}`];
+    }
     // Values have no generation. The agent writes them together with the work's Available.
     const feedback = get('StatusFeedbackSynced');
     const workAvailable = context.conditions.all.get('Available');
@@ -285,7 +303,7 @@ function healthFromConditions(
     if (broken !== undefined) return broken;
     if (evaluatedTo(progressing, 'True')) {
         return [
-            values.get('Suspended') === true ? 'Suspended' : 'Progressing',
+            values.get('Suspended') === true || evaluatedTo(get('Suspended'), 'True') ? 'Suspended' : 'Progressing',
             progressing?.message ?? 'it is not ready yet',
         ];
     }
@@ -295,7 +313,19 @@ function healthFromConditions(
         : ['Unknown', `its health is not known: ${withoutResult.message ?? 'the rule gives no answer'}`];
 }
 
+/** Adds the remedy to the agent's message, if it shows that the plugin has assumed another scope. */
+function withRemedy(message: string, meta: Fields): string {
+    const kind = `${textOf(meta, 'kind')}.${textOf(meta, 'group')}`;
+    if (message.endsWith('the server could not find the requested resource'))
+        return `${message}: if the kind is cluster-scoped, set cluster-scoped-kinds to ${kind}`;
+    if (message.endsWith('the server does not allow this method on the requested resource'))
+        return `${message}: if the kind is namespaced, remove ${kind} from cluster-scoped-kinds`;
+    return message;
+}
+
 interface Configured {
+    /** True if an entry applies to the object. */
+    readonly isKnown: boolean;
     /** The condition types that the spec's rules set on an object. */
     readonly rules: ReadonlySet<string>;
     /** The verdicts on its kind, if the agent reports all values that they need. */
@@ -328,6 +358,7 @@ function configuredFor(item: Fields, spec: Fields): Configured {
     const names = new Set(withFeedback === undefined ? [] : namesOf(withFeedback));
     const verdicts = verdictsOn(textOf(meta, 'group'), textOf(meta, 'kind'));
     return {
+        isKnown: matching.length > 0,
         rules: new Set(withRules === undefined ? [] : typesOf(withRules)),
         verdicts: isOverridden || !verdicts?.needs.every(name => names.has(name)) ? undefined : verdicts,
         reportsHash: names.has(CONTENT_HASH),

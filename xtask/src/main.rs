@@ -1,4 +1,5 @@
-//! Tasks of contributors: `cargo xtask test`, `setup`, `soak`, `mutants`, `docs`, `release`, `sbom` and `schema`.
+//! Tasks of contributors: `cargo xtask test`, `setup`, `soak`, `mutants`, `docs`, `release`, `sbom`, `schema` and
+//! `kinds`.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -8,6 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use release::Destination;
 
 mod docs;
+mod kinds;
 mod mutants;
 mod release;
 mod sbom;
@@ -29,6 +31,7 @@ usage: cargo xtask test [--quick]
        cargo xtask release --to FOLDER|oci://REGISTRY [--programs FOLDER]
        cargo xtask sbom [--target TRIPLE]
        cargo xtask schema
+       cargo xtask kinds FOLDER...
 
 test      installs what the tests need, builds the real components, and runs all tests
 setup     installs what the tests need: packages, Go and Node.js; prints the PATH with them
@@ -38,6 +41,7 @@ docs      builds the documentation as a site in target/docs, and installs mdBook
 release   builds programs for amd64 and arm64, the image, the chart, bills of materials and checksums, and pushes image and chart
 sbom      prints the bill of materials of the program, as CycloneDX 1.5 JSON
 schema    writes the fields of Kubernetes' kinds, with which generate compares manifests, from Kubernetes' OpenAPI
+kinds     adds the custom kinds that the CRDs in folders define to those whose plural and scope generate knows
 
   --quick                      only the tests without real components, which need neither Go nor Node.js
   --to FOLDER|oci://REGISTRY   destination, such as oci://ghcr.io/argocd-ocm-cmp; all files are also in target/dist then
@@ -91,6 +95,7 @@ fn run() -> Result<()> {
             Ok(writeln!(io::stdout(), "{text}")?)
         }
         Some("schema") => schema::run(),
+        Some("kinds") => kinds::run(&arguments.collect::<Vec<_>>()),
         Some("help" | "--help" | "-h") => Ok(write!(io::stdout(), "{USAGE}")?),
         _ => bail!("no command\n{USAGE}"),
     }

@@ -3,6 +3,7 @@
 
 mod effects;
 
+use super::ignored_fields::{self, FieldPath, IGNORE_FIELDS};
 use super::update_strategy::Strategy;
 pub use effects::{Effect, KNOWN, KnownAnnotation};
 use effects::{IGNORE_HEALTH, REPLACE};
@@ -55,6 +56,10 @@ pub struct Annotations {
     pub keep: bool,
     /// The update strategy.
     pub strategy: Option<Strategy>,
+    /// The fields that the agent leaves to other writers.
+    pub ignored_fields: Vec<FieldPath>,
+    /// True if it is a hook with `generateName`.
+    pub generates_name: bool,
     /// True if it counts as healthy when it is applied.
     pub ignores_health: bool,
     /// The annotations and options of Argo CD that have no effect on it.
@@ -78,6 +83,9 @@ pub enum Fault {
     /// An unknown update strategy.
     #[error("{UPDATE_STRATEGY}: {0}")]
     Strategy(String),
+    /// A field in another spelling.
+    #[error("{IGNORE_FIELDS}: {0}")]
+    IgnoredField(String),
 }
 
 const HOOK: &str = "argocd.argoproj.io/hook";
@@ -98,6 +106,10 @@ pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Fault> {
         strategy: text(UPDATE_STRATEGY)
             .map(|name| name.parse().map_err(Fault::Strategy))
             .transpose()?,
+        ignored_fields: text(IGNORE_FIELDS)
+            .map(|fields| ignored_fields::of_object(fields).map_err(Fault::IgnoredField))
+            .transpose()?
+            .unwrap_or_default(),
         ignores_health: text(IGNORE_HEALTH) == Some("true"),
         without_effect: effects::without_effect(annotations),
         ..Annotations::default()

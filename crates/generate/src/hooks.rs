@@ -3,13 +3,17 @@
 //!
 //! A Job or Pod that is a hook is a *run*: it runs again only if its content changes. Its name on the cluster therefore ends in a
 //! hash of its content, and it has its own ManifestWork, which is replaced with it. The agent never applies that ManifestWork
-//! again once the run is complete, so a deleted run does not start anew.
+//! again once the run is complete, so a deleted run does not start anew. A hook of a custom kind that runs to completion is a run
+//! too, and so is every hook with `generateName`, whose name no other object can refer to. Other hooks keep their name, under which
+//! others refer to them, and are updated.
 //!
 //! Hooks that Argo CD must start itself, after a failed sync or when the Application is deleted, are recreated each time and
 //! never pruned: their name does not depend on the content, else the ManifestWork of the old content would remain.
 
-use super::annotations::Phase;
+use super::annotations::{Annotations, Phase};
+use super::health_rules;
 use super::object::{Fault, Object};
+use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
 use ocm::hash;
 use std::borrow::Cow;
@@ -24,9 +28,38 @@ const NAME_MAX: usize = 63;
 /// completion.
 const LEAST_TTL: i64 = 900;
 
+/// The custom kinds whose objects run to completion and never again.
+const RUNS: [(&str, &str); 20] = [
+    ("argoproj.io", "AnalysisRun"),
+    ("argoproj.io", "Experiment"),
+    ("argoproj.io", "Workflow"),
+    ("batch.volcano.sh", "Job"),
+    ("k6.io", "TestRun"),
+    ("kubeflow.org", "JAXJob"),
+    ("kubeflow.org", "MPIJob"),
+    ("kubeflow.org", "PaddleJob"),
+    ("kubeflow.org", "PyTorchJob"),
+    ("kubeflow.org", "TFJob"),
+    ("kubeflow.org", "XGBoostJob"),
+    ("postgresql.cnpg.io", "Backup"),
+    ("ray.io", "RayJob"),
+    ("sparkoperator.k8s.io", "SparkApplication"),
+    ("tekton.dev", "CustomRun"),
+    ("tekton.dev", "PipelineRun"),
+    ("tekton.dev", "TaskRun"),
+    ("trainer.kubeflow.org", "TrainJob"),
+    ("velero.io", "Backup"),
+    ("velero.io", "Restore"),
+];
+
 /// Prepares a hook before its content is hashed: replaces `generateName` by a name, as Argo CD does, and sets a time to live in
 /// which the agent observes the end of a Job.
-pub(super) fn prepare(kind: &str, metadata: &mut Map<'_>, fields: &mut Map<'_>) -> Result<(), Fault> {
+pub(super) fn prepare(
+    kind: &GroupKind,
+    annotations: &mut Annotations,
+    metadata: &mut Map<'_>,
+    fields: &mut Map<'_>,
+) -> Result<(), Fault> {
     if let Some(Value::String(prefix)) = metadata.remove("generateName")
         && metadata.get("name").is_none_or(|name| *name == Value::Null)
     {
@@ -35,8 +68,12 @@ pub(super) fn prepare(kind: &str, metadata: &mut Map<'_>, fields: &mut Map<'_>) 
             return Err(Fault::Missing("metadata.name"));
         }
         metadata.insert("name", Value::String(name.into()));
+        annotations.generates_name = true;
+        if health_rules::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_none() {
+            return Err(Fault::HookWithoutHealth(kind.to_string()));
+        }
     }
-    if kind == "Job"
+    if kind.is("batch", "Job")
         && let Some(Value::Map(spec)) = fields.get_mut("spec")
         && let Some(Value::Int(seconds)) = spec.get_mut("ttlSecondsAfterFinished")
     {
@@ -95,10 +132,14 @@ pub fn in_phases(objects: Vec<Box<Object>>) -> Vec<InPhase> {
     all
 }
 
-/// Returns true if a hook of this kind runs to completion.
+/// Returns true if a hook runs again when its content changes.
 fn runs(object: &Object) -> bool {
     let kind = &object.key.kind;
-    kind.is("batch", "Job") || kind.is("", "Pod")
+    let generates_name = object
+        .annotations
+        .as_ref()
+        .is_some_and(|annotations| annotations.generates_name);
+    generates_name || kind.is("batch", "Job") || kind.is("", "Pod") || RUNS.iter().any(|(group, of)| kind.is(group, of))
 }
 
 fn run(mut object: Box<Object>, phase: Phase) -> InPhase {
@@ -176,6 +217,41 @@ mod tests {
         assert!(
             generated[0].starts_with("migrate-") && !generated[0].starts_with("migrate--"),
             "{generated:?}"
+        );
+    }
+
+    #[test]
+    fn custom_hooks_run_again_if_nothing_refers_to_their_name() {
+        let hook = |api_version: &str, kind: &str, name: &str, size: u8| {
+            let hook = object(&format!(
+                "{{apiVersion: {api_version}, kind: {kind}, spec: {{size: {size}}}, \
+                 metadata: {{{name}: a, annotations: {{argocd.argoproj.io/hook: PreSync}}}}}}"
+            ));
+            let hooks = in_phases(vec![Box::new(hook)]);
+            (hooks[0].role, names(&hooks))
+        };
+        for (api_version, kind, name, role) in [
+            ("argoproj.io/v1alpha1", "Workflow", "name", Role::Run),
+            ("example.com/v1", "Check", "generateName", Role::Run),
+            ("apps/v1", "Deployment", "generateName", Role::Run),
+            ("cert-manager.io/v1", "Issuer", "name", Role::Hook),
+            ("v1", "ConfigMap", "name", Role::Hook),
+        ] {
+            let (one, other) = (hook(api_version, kind, name, 1), hook(api_version, kind, name, 2));
+            assert_eq!((one.0, one.1 != other.1), (role, role == Role::Run), "{kind}");
+        }
+    }
+
+    #[test]
+    fn refuses_a_generated_name_of_a_kind_without_health() {
+        let yaml =
+            "{apiVersion: v1, kind: ConfigMap, metadata: {generateName: a-, annotations: {helm.sh/hook: pre-install}}}";
+        assert_eq!(
+            crate::object::tests::try_object(yaml)
+                .expect_err("an error")
+                .to_string(),
+            "metadata.generateName is only allowed for a hook that runs, and ConfigMap has no health that shows its end: set \
+             metadata.name"
         );
     }
 

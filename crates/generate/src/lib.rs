@@ -23,9 +23,11 @@ pub mod documents;
 pub mod env;
 pub mod feedback_watch;
 pub mod fetched;
+mod fields_of_others;
 pub mod health_rules;
 pub mod hooks;
 mod identity;
+pub mod ignored_fields;
 mod likely_mistakes;
 pub mod load;
 pub mod manifest_configs;
@@ -36,6 +38,7 @@ pub mod order;
 pub mod partition;
 pub mod placed;
 pub mod placement;
+pub mod plurals;
 pub mod policy;
 pub mod print;
 pub mod schema;
@@ -48,9 +51,10 @@ mod validate;
 use feedback_watch::Watched;
 use manifest::problem::Problems;
 use manifest::text::count;
-use manifest_configs::{Plurals, WorkOptions};
+use manifest_configs::WorkOptions;
 use manifestwork::{ManifestWork, Template};
 use ocm::names::WorkName;
+use plurals::Plurals;
 use policy::Rules;
 use settings::{Recipient, Settings};
 use source::{Manifests, Variant};
@@ -106,7 +110,7 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
     let objects = variants.iter().flat_map(|variant| &variant.manifests.objects);
     notices.extend(validate::annotations_without_effect(objects.map(|object| &**object)));
     let deliveries = collect_all(variants.into_iter().map(|Variant { recipients, manifests }| {
-        let templates = templates(manifests, rules, &options, settings)?;
+        let templates = templates(manifests, rules, &options, settings, &mut notices)?;
         Ok(Delivery { recipients, templates })
     }))?;
     let works = deliveries.iter().map(Delivery::count).sum();
@@ -127,11 +131,14 @@ fn templates(
     rules: Option<Rules<'_>>,
     options: &WorkOptions,
     settings: &Settings,
+    notices: &mut Vec<String>,
 ) -> Result<Vec<Template>, Problems> {
     let placed = placed::placed(objects, &settings.cluster_scoped, settings.namespace.as_deref());
     let created = settings.created_namespace(&placed);
     validate::objects(&placed, created.as_ref(), &files, rules, settings)?;
     let plurals = Plurals::new(&placed, &settings.plurals);
+    notices.extend(plurals.guesses(&placed, &settings.cluster_scoped));
+    notices.extend(ignored_fields::warnings(&placed, options));
     let watched = Watched::new(options.feedback, &placed);
     let partitions = partition::partitions(placed, created, settings.capacity());
     let templates = manifestwork::templates(partitions, &plurals, &watched, options);

@@ -8,22 +8,25 @@ use super::content_hash::{self, Embedded};
 use super::feedback_watch::{Feedback, Share, Watched};
 use super::health_rules::{self, KindHealth};
 use super::hooks::Role;
+use super::ignored_fields::{self, FieldPath};
 use super::object::Object;
 use super::order;
-use super::placed::Placed;
 use super::placement::RolloutKind;
+use super::plurals::Plurals;
 use super::policy::Executor;
 use super::update_strategy::Strategy;
 use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
 use ocm::verdicts::{CONTENT_HASH, DELETED};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 /// Options for all ManifestWorks of an Application, set by the Application or the platform.
 #[derive(Clone, Debug, Default)]
 pub struct WorkOptions {
     /// The update strategy of objects that set none; `None` for the default of each object.
     pub strategy: Option<Strategy>,
+    /// The fields of kinds that the agent leaves to other writers.
+    pub ignored_fields: Vec<(GroupKind, FieldPath)>,
     /// True if Namespaces are deleted with the ManifestWork.
     pub delete_namespaces: bool,
     /// True if CRDs, and with them all their objects, are deleted with the ManifestWork.
@@ -46,41 +49,6 @@ impl WorkOptions {
     }
 }
 
-/// The resource names (plurals) of kinds.
-#[derive(Debug, Default)]
-pub struct Plurals {
-    names: HashMap<GroupKind, String>,
-    /// The kinds whose CRD has a status.
-    with_status: HashSet<GroupKind>,
-}
-
-impl Plurals {
-    /// Collects plurals from `settings`, which take precedence, and from the CRDs among `objects`.
-    #[must_use]
-    pub fn new(objects: &[Placed], settings: &[(GroupKind, String)]) -> Self {
-        let defined = objects
-            .iter()
-            .filter_map(|placed| placed.object.defines.as_deref())
-            .filter_map(|defined| Some((defined.kind.clone(), defined.plural.as_deref()?.to_owned())));
-        let definitions = objects.iter().filter_map(|placed| placed.object.defines.as_deref());
-        Self {
-            names: defined.chain(settings.iter().cloned()).collect(),
-            with_status: definitions
-                .filter(|defined| defined.has_status)
-                .map(|defined| defined.kind.clone())
-                .collect(),
-        }
-    }
-
-    fn of(&self, kind: &GroupKind) -> String {
-        match (self.names.get(kind), kind.built_in()) {
-            (Some(plural), _) => plural.clone(),
-            (None, Some(known)) => known.plural.to_owned(),
-            (None, None) => kind.guessed_plural(),
-        }
-    }
-}
-
 /// Returns the fields of a ManifestWork's `spec` besides the workload.
 ///
 /// With `defaults`, the fields include the defaults of OCM's CRD: without them, Argo CD shows a permanent difference for objects
@@ -98,7 +66,7 @@ pub fn fields(
         .iter()
         .map(|embedded| &*embedded.placed.object)
         .filter(|object| is_kept(object, options))
-        .map(|object| identifier(object, plurals))
+        .flat_map(|object| identifiers(object, plurals))
         .collect();
     if !orphans.is_empty() {
         let delete_option = Value::map([
@@ -176,6 +144,8 @@ struct Entry<'a> {
     mode: Feedback,
     /// True if the CRD of the kind has a status.
     has_status: bool,
+    /// The fields that the agent leaves to other writers, as an entry of `ignoreFields`.
+    ignored: Option<Value<'static>>,
 }
 
 /// Returns one entry for each object that differs from its kind, followed by one entry for each kind, and by one for each namespace
@@ -191,7 +161,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
     let mut of_namespaces = Vec::new();
     for (kind, objects) in kinds {
         let strategy = Strategy::of_kind(&objects[0].placed, options.strategy);
-        let has_status = plurals.with_status.contains(kind);
+        let has_status = plurals.has_status(kind);
         let hash = objects.iter().find_map(|object| object.hash.as_deref());
         let rule_hash = hash.filter(|_| options.rollout.is_some());
         let has_health = objects
@@ -200,9 +170,9 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
         for Embedded { placed, .. } in &objects {
             let own = Strategy::of(placed, options.strategy);
             let ignores_health = has_health && placed.object.annotations.as_ref().is_some_and(|it| it.ignores_health);
-            if own != strategy || ignores_health {
-                entries.push(Entry {
-                    identifier: identifier(&placed.object, plurals),
+            if own != strategy || ignores_health || !ignored_fields::own(&placed.object).is_empty() {
+                entries.extend(identifiers(&placed.object, plurals).map(|identifier| Entry {
+                    identifier,
                     kind,
                     strategy: own,
                     feedback: ReportedValues::Inherited,
@@ -218,14 +188,18 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
                     hash: rule_hash.filter(|_| own.applies()),
                     mode: Feedback::Poll,
                     has_status,
-                });
+                    ignored: ignored_fields::config(&ignored_fields::of(&placed.object, options)),
+                }));
             }
         }
-        let plural = plurals.of(kind);
+        let ignored = options.ignored_fields.iter().filter(|(of, _)| of == kind);
+        let ignored = ignored_fields::config(&ignored.map(|(_, field)| field).collect());
+        let names = plurals.of(kind);
+        let plural = &names[0];
         let share = watched.of(kind, namespaces(&objects));
         if let Share::Namespaces(chosen) = &share {
             of_namespaces.extend(chosen.iter().map(|namespace| Entry {
-                identifier: identify(&kind.group, "*", namespace, &plural),
+                identifier: identify(&kind.group, "*", namespace, plural),
                 kind,
                 strategy,
                 feedback: ReportedValues::Inherited,
@@ -234,10 +208,25 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
                 hash: None,
                 mode: Feedback::Watch,
                 has_status,
+                ignored: ignored.clone(),
             }));
         }
+        // Under another plural than the likely one, the agent updates the objects in the same way, but the hub reports the wrong
+        // guess: it only knows entries whose wildcard is one star.
+        of_kinds.extend(names[1..].iter().map(|name| Entry {
+            identifier: identify(&kind.group, "*", "**", name),
+            kind,
+            strategy,
+            feedback: ReportedValues::Inherited,
+            rules: ConditionRules::Inherited,
+            runs: false,
+            hash: None,
+            mode: Feedback::Poll,
+            has_status,
+            ignored: ignored.clone(),
+        }));
         of_kinds.push(Entry {
-            identifier: identify(&kind.group, "*", "*", &plural),
+            identifier: identify(&kind.group, "*", "*", plural),
             kind,
             strategy,
             feedback: match hash {
@@ -254,6 +243,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
                 Feedback::Poll
             },
             has_status,
+            ignored,
         });
     }
     entries.extend(of_kinds);
@@ -296,12 +286,25 @@ impl Entry<'_> {
         let has_rules = self.rules != ConditionRules::Inherited && options.condition_rules && !is_on_hub;
         let rules = kind_health.filter(|_| has_rules);
         let mut conditions: Vec<Value<'static>> = Vec::new();
+        // A custom resource has come to its end when it is healthy or broken, and at first it has no status.
+        let runs_with_status = self.runs && self.kind.built_in().is_none();
         if self.runs && options.condition_rules {
+            // What a custom resource that runs reports at its end, besides its health.
             let expression = match &*self.kind.kind {
-                "Job" => JOB_COMPLETE,
-                _ => POD_COMPLETE,
+                "Pod" if !runs_with_status => POD_COMPLETE,
+                _ => JOB_COMPLETE,
             };
-            conditions.push(rule("Complete", expression, ""));
+            let progressing = rules.and_then(|kind_health| {
+                let mut rules = kind_health.rules.iter();
+                rules.find(|rule| rule.condition == health_rules::PROGRESSING)
+            });
+            conditions.push(match progressing.filter(|_| runs_with_status) {
+                Some(progressing) => {
+                    let ends = format!("{expression}||has(object.status)&&!({})", progressing.expression);
+                    rule("Complete", &ends, "")
+                }
+                None => rule("Complete", expression, ""),
+            });
         }
         if is_done {
             conditions.push(rule(health_rules::PROGRESSING, "false", ""));
@@ -321,6 +324,17 @@ impl Entry<'_> {
                     rule(
                         each.condition,
                         &format!("!({is_applied})||({})", each.expression),
+                        &message,
+                    )
+                }
+                (_, None) if runs_with_status && each.condition == health_rules::PROGRESSING => {
+                    let message = match each.message {
+                        "" => String::new(),
+                        message => format!("has(object.status)?({message}):'waiting for its status'"),
+                    };
+                    rule(
+                        each.condition,
+                        &format!("!has(object.status)||({})", each.expression),
                         &message,
                     )
                 }
@@ -361,6 +375,9 @@ impl Entry<'_> {
             if defaults {
                 apply.push(("fieldManager", Value::text("work-agent")));
             }
+            if let Some(ignored) = self.ignored {
+                apply.push(("ignoreFields", Value::List(vec![ignored])));
+            }
             strategy.push(("serverSideApply", Value::map(apply)));
         }
         fields.push(("updateStrategy", Value::map(strategy)));
@@ -378,11 +395,12 @@ fn rule(condition: &str, expression: &str, message: &str) -> Value<'static> {
     Value::map(fields)
 }
 
-/// Returns the resource identifier of an object; orphaning rules have the same fields.
-fn identifier(object: &Object, plurals: &Plurals) -> Value<'static> {
+/// Returns the resource identifiers that an object may have; orphaning rules have the same fields.
+fn identifiers<'a>(object: &'a Object, plurals: &'a Plurals) -> impl Iterator<Item = Value<'static>> + 'a {
     let key = &object.key;
     let namespace = key.namespace.as_deref().unwrap_or_default();
-    identify(&key.kind.group, &key.name, namespace, &plurals.of(&key.kind))
+    let names = plurals.of(&key.kind).into_iter();
+    names.map(move |name| identify(&key.kind.group, &key.name, namespace, &name))
 }
 
 fn identify(group: &str, name: &str, namespace: &str, resource: &str) -> Value<'static> {

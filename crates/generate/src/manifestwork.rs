@@ -3,8 +3,9 @@
 use super::annotations::Phase;
 use super::content_hash::{self, Embedded};
 use super::feedback_watch::Watched;
-use super::manifest_configs::{self, Plurals, WorkOptions};
+use super::manifest_configs::{self, WorkOptions};
 use super::partition::{self, Partition, SyncStep};
+use super::plurals::Plurals;
 use super::settings::Recipient;
 use manifest::json;
 use manifest::value::{Map, Value};

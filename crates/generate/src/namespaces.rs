@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 /// Sets the namespace of every namespaced object that has none to `default`, and removes it from cluster-scoped ones.
 ///
-/// The scope of a kind is that of the built-in kind, else of a CRD among the objects, else of the setting. An unknown custom kind
-/// counts as namespaced: the agent drops the namespace of a cluster-scoped object, but cannot add a missing one.
+/// The scope of a kind is that of the built-in kind, else of a CRD among the objects, else of the setting, else of the custom kind
+/// of a public operator. Any other custom kind counts as namespaced. If that is wrong, the cluster rejects the object.
 #[must_use]
 pub fn in_namespaces(objects: Vec<InPhase>, cluster_scoped: &[GroupKind], default: Option<&str>) -> Vec<Placed> {
     let defined: HashMap<GroupKind, Scope> = objects
@@ -24,10 +24,9 @@ pub fn in_namespaces(objects: Vec<InPhase>, cluster_scoped: &[GroupKind], defaul
         let known = object.scope.or_else(|| defined.get(kind).copied());
         known.unwrap_or_else(|| {
             if cluster_scoped.contains(kind) {
-                Scope::Cluster
-            } else {
-                Scope::Namespaced
+                return Scope::Cluster;
             }
+            kind.known_custom().map_or(Scope::Namespaced, |known| known.scope)
         })
     };
     let default: Option<Arc<str>> = default.map(Arc::from);
@@ -100,11 +99,12 @@ mod tests {
                     crd,
                     "{apiVersion: example.com/v1, kind: Tank, metadata: {name: a}}",
                     "{apiVersion: v1, kind: Namespace, metadata: {name: a, namespace: stray}}",
-                    "{apiVersion: cert-manager.io/v1, kind: ClusterIssuer, metadata: {name: a}}",
+                    "{apiVersion: cert-manager.io/v1, kind: ClusterIssuer, metadata: {name: a, namespace: stray}}",
+                    "{apiVersion: example.com/v1, kind: Pump, metadata: {name: a}}",
                 ],
-                &["ClusterIssuer.cert-manager.io".parse().unwrap()]
+                &["Pump.example.com".parse().unwrap()]
             ),
-            [None, None, None, None]
+            [None, None, None, None, None]
         );
     }
 

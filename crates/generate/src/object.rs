@@ -7,7 +7,7 @@
 use super::annotations::{self, Annotations};
 use super::content_hash::CONTENT;
 use super::update_strategy::Strategy;
-use super::{canonical, hooks, identity, order, schema};
+use super::{canonical, fields_of_others, hooks, identity, order, schema};
 use manifest::json;
 use manifest::key::ObjectKey;
 use manifest::kinds::{GroupKind, Scope};
@@ -206,6 +206,11 @@ pub enum Fault {
         "metadata.generateName is only allowed for a hook, because OCM applies the same object repeatedly: set metadata.name"
     )]
     GenerateName,
+    /// A hook with a generateName whose kind has no health.
+    #[error(
+        "metadata.generateName is only allowed for a hook that runs, and {0} has no health that shows its end: set metadata.name"
+    )]
+    HookWithoutHealth(String),
     /// A sync wave outside the range that leaves room for phases.
     #[error("sync wave {0} is out of range (±{max}): use a smaller number", max = order::WAVE_MAX)]
     Wave(i64),
@@ -236,7 +241,7 @@ impl Fault {
             Self::Ambiguous(fault) => fault.path(),
             Self::Name(_) | Self::NameOfNamespace(_) => "metadata.name".into(),
             Self::Namespace(_) => "metadata.namespace".into(),
-            Self::GenerateName => "metadata.generateName".into(),
+            Self::GenerateName | Self::HookWithoutHealth(_) => "metadata.generateName".into(),
             Self::Wave(_) | Self::Annotation(_) => "metadata.annotations".into(),
             Self::UnknownMetadata(field) => format!("metadata.{field}").into(),
             Self::Missing(_) | Self::Huge | Self::Unprintable(_) => "".into(),
@@ -291,13 +296,11 @@ impl Object {
             None => return Err(Fault::Missing("metadata.name")),
             Some(other) => return Err(wrong_type("metadata", &other, "a mapping")),
         };
-        let annotations = annotations::annotations(&metadata)?;
-        if annotations
-            .as_ref()
-            .is_some_and(|annotations| !annotations.hooks.is_empty())
-        {
-            hooks::prepare(&kind.kind, &mut metadata, &mut fields)?;
+        let mut annotations = annotations::annotations(&metadata)?;
+        if let Some(annotations) = annotations.as_mut().filter(|annotations| !annotations.hooks.is_empty()) {
+            hooks::prepare(&kind, annotations, &mut metadata, &mut fields)?;
         }
+        fields_of_others::remove(&kind, &metadata, &mut fields);
         canonical::metadata(&mut metadata)?;
         let namespace = match metadata.remove("namespace") {
             None => None,
@@ -625,7 +628,7 @@ pub(crate) mod tests {
         try_object(yaml).expect(yaml)
     }
 
-    fn try_object(yaml: &str) -> Result<Object, Fault> {
+    pub(crate) fn try_object(yaml: &str) -> Result<Object, Fault> {
         let document = manifest::yaml::documents(yaml)
             .next()
             .expect("a document")

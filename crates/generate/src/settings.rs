@@ -12,6 +12,7 @@ mod values;
 
 use super::discover::Selection;
 use super::feedback_watch::Feedback;
+use super::ignored_fields;
 use super::manifest_configs::WorkOptions;
 use super::order;
 use super::placed::Placed;
@@ -217,6 +218,7 @@ impl Settings {
         let source = source(&mut sources, args.folder, args.launcher, namespace.clone(), env);
         let cluster_scoped = sources.list(&table::CLUSTER_SCOPED_KINDS, true, GroupKind::from_str);
         let plurals = sources.list(&table::RESOURCE_NAMES, true, plural);
+        let ignored_fields = sources.list(&table::IGNORE_FIELDS, false, ignored_fields::of_kind);
         let create_namespace = sources.flag(&table::CREATE_NAMESPACE);
         sources.need(
             &table::NAMESPACE,
@@ -225,6 +227,7 @@ impl Settings {
         );
         let requested_options = WorkOptions {
             strategy: sources.text(&table::UPDATE_STRATEGY, Strategy::from_str),
+            ignored_fields,
             delete_namespaces: sources.flag(&table::DELETE_NAMESPACES),
             delete_crds: sources.flag(&table::DELETE_CRDS),
             condition_rules: sources.flag(&table::CONDITION_RULES),

@@ -1,8 +1,11 @@
-//! API kinds: their names, their scope, and the kinds that every cluster serves.
+//! API kinds: their names, their scope, the kinds that every cluster serves, and the custom kinds of public operators.
 
 use Scope::{Cluster, Namespaced};
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 /// An API kind, without a version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +30,25 @@ impl GroupKind {
             .binary_search_by(|known| (known.kind, known.group).cmp(&(&*self.kind, &*self.group)))
             .ok()?;
         Some(&BUILT_IN[at])
+    }
+
+    /// Returns the description of the kind if it is a custom kind of a public operator.
+    #[must_use]
+    pub fn known_custom(&self) -> Option<KnownCustom> {
+        static GROUPS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| groups().collect());
+        let (_, scope, plural) = kinds_of(GROUPS.get(&*self.group)?).find(|(kind, ..)| *kind == &*self.kind)?;
+        Some(known_custom(self, scope, plural))
+    }
+
+    /// Returns the resource names (plurals) that the kind may have, the most likely first; one if it is known.
+    #[must_use]
+    pub fn plurals(&self) -> Vec<Cow<'static, str>> {
+        let built_in = self.built_in().map(|known| known.plural.into());
+        match built_in.or_else(|| self.known_custom().map(|known| known.plural)) {
+            Some(plural) => vec![plural],
+            // Most irregular plurals of custom kinds are the kind itself.
+            None => vec![self.guessed_plural().into(), self.kind.to_ascii_lowercase().into()],
+        }
     }
 
     /// Returns the most likely plural of a custom kind: regular English, as CRD generators derive it.
@@ -107,6 +129,58 @@ const fn known(
         plural,
         scope,
         always_served,
+    }
+}
+
+/// A custom kind of a public operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownCustom {
+    /// The resource name (plural).
+    pub plural: Cow<'static, str>,
+    /// The scope.
+    pub scope: Scope,
+}
+
+/// The custom kinds of public operators, one line for each group: the group and its kinds, with `*` after a cluster-scoped kind,
+/// and `=PLURAL` after one with an irregular plural. `cargo xtask kinds` writes it.
+const CUSTOM: &str = include_str!("kinds/custom.txt");
+
+/// Returns each group with the text of its kinds.
+fn groups() -> impl Iterator<Item = (&'static str, &'static str)> {
+    CUSTOM.lines().filter_map(|line| line.split_once(' '))
+}
+
+/// Returns the kind, scope and irregular plural of each entry.
+fn kinds_of(entries: &'static str) -> impl Iterator<Item = (&'static str, Scope, Option<&'static str>)> {
+    entries.split(' ').map(|entry| {
+        let (kind, plural) = entry
+            .split_once('=')
+            .map_or((entry, None), |(kind, plural)| (kind, Some(plural)));
+        match kind.strip_suffix('*') {
+            Some(kind) => (kind, Cluster, plural),
+            None => (kind, Namespaced, plural),
+        }
+    })
+}
+
+/// Returns the custom kinds of public operators.
+pub fn custom_kinds() -> impl Iterator<Item = (GroupKind, KnownCustom)> {
+    groups().flat_map(|(group, entries)| {
+        kinds_of(entries).map(move |(kind, scope, plural)| {
+            let kind = GroupKind {
+                group: group.into(),
+                kind: kind.into(),
+            };
+            let known = known_custom(&kind, scope, plural);
+            (kind, known)
+        })
+    })
+}
+
+fn known_custom(kind: &GroupKind, scope: Scope, plural: Option<&'static str>) -> KnownCustom {
+    KnownCustom {
+        plural: plural.map_or_else(|| kind.guessed_plural().into(), Cow::Borrowed),
+        scope,
     }
 }
 
@@ -214,6 +288,50 @@ mod tests {
         assert!(kind("Ingress.extensions").built_in().unwrap().always_served.is_empty());
         assert_eq!(kind("Namespace").built_in().unwrap().scope, Scope::Cluster);
         assert_eq!(kind("Certificate.cert-manager.io").built_in(), None);
+    }
+
+    #[test]
+    fn knows_the_custom_kinds_of_public_operators() {
+        let known = |text| {
+            let known = kind(text).known_custom().expect(text);
+            (known.plural.into_owned(), known.scope)
+        };
+        for (kind, plural, scope) in [
+            ("Certificate.cert-manager.io", "certificates", Namespaced),
+            ("ClusterIssuer.cert-manager.io", "clusterissuers", Cluster),
+            (
+                "NetworkAttachmentDefinition.k8s.cni.cncf.io",
+                "network-attachment-definitions",
+                Namespaced,
+            ),
+            (
+                "SecurityContextConstraints.security.openshift.io",
+                "securitycontextconstraints",
+                Cluster,
+            ),
+            ("Redis.redis.redis.opstreelabs.in", "redis", Namespaced),
+        ] {
+            assert_eq!(known(kind), (plural.to_owned(), scope), "{kind}");
+        }
+        for unknown in [
+            "Issuer.example.com",
+            "issuer.cert-manager.io",
+            "Issuer*.cert-manager.io",
+            "Namespace",
+        ] {
+            assert_eq!(kind_or_lower_case(unknown).known_custom(), None, "{unknown}");
+        }
+        assert!(custom_kinds().count() >= 500);
+        let groups: Vec<_> = groups().map(|(group, _)| group).collect();
+        assert!(groups.is_sorted());
+    }
+
+    fn kind_or_lower_case(text: &str) -> GroupKind {
+        let (kind, group) = text.split_once('.').unwrap_or((text, ""));
+        GroupKind {
+            group: group.into(),
+            kind: kind.into(),
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod conditions;
 mod overdue;
 #[cfg(test)]
 mod properties;
+mod scopes;
 mod set;
 mod work;
 
@@ -23,6 +24,7 @@ use manifest::text::without_middle;
 use manifest::value::{Map, Value};
 use manifest::yaml;
 pub use overdue::OVERDUE;
+pub use scopes::with_remedy;
 pub use set::NO_CLUSTER;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -430,6 +432,66 @@ mod tests {
         objects
             .map(|it| (it.full_name(), [it.applied, it.available], it.health, &*it.message))
             .collect()
+    }
+
+    #[test]
+    fn objects_under_another_resource_name_are_degraded_with_the_setting() {
+        let evaluate = |label: &str, resource: &str, names: [&str; 2]| {
+            let conditions = ["Applied", "Available"].map(|kind| condition(kind, "True", "", 2));
+            let manifest = format!(
+                r#"{{"resourceMeta":{{"group":"example.com","kind":"Tank","resource":"{resource}","name":"a"}},"conditions":[{}]}}"#,
+                conditions.join(",")
+            );
+            let entries = names.map(|name| {
+                format!(
+                    r#"{{"resourceIdentifier":{{"group":"example.com","resource":"{name}","name":"*","namespace":"{}"}}}}"#,
+                    if name == "tanks" { "*" } else { "**" }
+                )
+            });
+            let work = work("eu1", "", &status("True", 2, &[manifest]));
+            let work = work.replace(
+                r#""spec":{"#,
+                &format!(r#""spec":{{"manifestConfigs":[{}],"#, entries.join(",")),
+            );
+            let work = work.replace(
+                r#""namespace":"eu1","#,
+                &format!(r#""namespace":"eu1","labels":{{"{label}":"shop"}},"#),
+            );
+            let evaluated = evaluated(&work);
+            (evaluated.health, evaluated.objects[0].message.clone())
+        };
+        let plugin = works::APPLICATION_LABEL;
+        let names = ["tank", "tanks"];
+        let wrong = |resource: &str| {
+            let message = format!(
+                "its resource name on the cluster is {resource}: set resource-names to Tank.example.com={resource}"
+            );
+            (HealthStatus::Degraded, message)
+        };
+        assert_eq!(evaluate(plugin, "tanks", names), (HealthStatus::Healthy, String::new()));
+        assert_eq!(evaluate(plugin, "tanken", names), wrong("tanken"));
+        assert_eq!(evaluate(plugin, "tank", names), wrong("tank"));
+        assert_eq!(
+            evaluate("other", "tanken", names).0,
+            HealthStatus::Healthy,
+            "a work of another tool"
+        );
+    }
+
+    #[test]
+    fn message_about_a_wrong_scope_has_the_setting() {
+        let message = |text: &str| with_remedy(format!("Failed to apply manifest: {text}"), "example.com", "Tank");
+        let not_found = message("the server could not find the requested resource");
+        assert!(
+            not_found.ends_with("set cluster-scoped-kinds to Tank.example.com"),
+            "{not_found}"
+        );
+        let not_allowed = message("the server does not allow this method on the requested resource");
+        assert!(
+            not_allowed.ends_with("remove Tank.example.com from cluster-scoped-kinds"),
+            "{not_allowed}"
+        );
+        assert_eq!(message("forbidden"), "Failed to apply manifest: forbidden");
     }
 
     #[test]

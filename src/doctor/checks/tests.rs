@@ -740,12 +740,21 @@ fn finds_problems_of_works() {
             "works-refused-by-rights",
         ),
         ("the server doesn't have a resource type \"Shop\"", "works-unknown-kind"),
+        (
+            "the server could not find the requested resource: if the kind is cluster-scoped, set cluster-scoped-kinds to A.b",
+            "works-other-scope",
+        ),
         ("namespaces \"shop\" not found", "works-without-namespace"),
         ("spec.selector: field is immutable", "works-not-applied"),
         ("pods \"a\" is forbidden: exceeded quota: few", "works-not-applied"),
     ] {
         assert_eq!(refused(&format!("Failed to apply manifest: {message}")), [expected]);
     }
+    let other_name = |hub_state: &mut HubState| {
+        let names = &mut value_of(&mut hub_state.works)[0].other_resource_names;
+        names.insert("Tank.example.com=tanken".into());
+    };
+    assert_eq!(problems_after(other_name), ["works-other-resource-name"]);
     assert!(problems_after(|hub_state| value_of(&mut hub_state.works)[0].size = 512_000).is_empty());
     assert_eq!(
         problems_after(|hub_state| value_of(&mut hub_state.works)[0].size = 512_001),

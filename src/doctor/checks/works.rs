@@ -17,6 +17,8 @@ pub(super) static CHECK: Check = Check {
         &BY_EXECUTOR,
         &BY_AGENT,
         &NO_KIND,
+        &OTHER_SCOPE,
+        &OTHER_RESOURCE_NAME,
         &NO_NAMESPACE,
         &OTHER,
         &NO_CLUSTER,
@@ -57,6 +59,17 @@ static NO_KIND: Message = Message::error(
     "works-unknown-kind",
     "agents cannot apply {works}, because the managed cluster does not serve the kind: {names}: {why}",
     "deliver its CustomResourceDefinition first, or correct the apiVersion",
+);
+static OTHER_SCOPE: Message = Message::error(
+    "works-other-scope",
+    "agents cannot apply {works}, because the scope of the kind is another one: {names}: {why}",
+    "correct cluster-scoped-kinds of the Application",
+);
+static OTHER_RESOURCE_NAME: Message = Message::error(
+    "works-other-resource-name",
+    "objects in {works} have no health and are not applied as configured, because the managed cluster serves their kind under another \
+     resource name: {names}",
+    "set resource-names of the Application to {settings}",
 );
 static NO_NAMESPACE: Message = Message::error(
     "works-without-namespace",
@@ -124,7 +137,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     };
     about_applications(&TOO_LARGE, &|it| it.errors().any(is_too_large));
     about_applications(&SEVERAL_SOURCES, &|it| it.sources_share_works);
-    for message in [&BY_EXECUTOR, &BY_AGENT, &NO_KIND, &NO_NAMESPACE, &OTHER] {
+    for message in [&BY_EXECUTOR, &BY_AGENT, &NO_KIND, &OTHER_SCOPE, &NO_NAMESPACE, &OTHER] {
         let refused = works
             .iter()
             .filter_map(|it| Some((it.qualified_name(), &*it.refused.as_ref()?.message)));
@@ -136,6 +149,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         let names = list_names(of_it.iter().map(|(qualified_name, _)| qualified_name));
         findings.push(message.finding(&[("works", &number), ("names", &names), ("why", &why)]));
     }
+    findings.extend(other_resource_names(works));
     findings.extend(without_clusters(hub_state));
     findings.extend(shared(works));
     let mut watched: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -171,6 +185,17 @@ fn without_clusters(hub_state: &HubState) -> Option<Finding> {
     Some(NO_CLUSTER.finding(&[("works", &number), ("names", &names), ("why", &why)]))
 }
 
+/// Returns the finding about kinds that managed clusters serve under another resource name.
+fn other_resource_names(works: &[Work]) -> Option<Finding> {
+    let works = || works.iter().filter(|work| !work.other_resource_names.is_empty());
+    let settings: BTreeSet<_> = works().flat_map(|work| &work.other_resource_names).collect();
+    let number = count(works().count(), "work");
+    let names = list_names(works().map(Work::qualified_name));
+    let settings = list_names(settings);
+    let values: [(&str, &dyn std::fmt::Display); 3] = [("works", &number), ("names", &names), ("settings", &settings)];
+    works().next().map(|_| OTHER_RESOURCE_NAME.finding(&values))
+}
+
 /// Returns the finding about objects that several Applications deliver to one cluster.
 fn shared(works: &[Work]) -> Option<Finding> {
     let mut owners: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
@@ -201,6 +226,8 @@ fn reason(why: &str) -> &'static Message {
         &BY_AGENT
     } else if has("doesn't have a resource type") || has("no matches for kind") {
         &NO_KIND
+    } else if has("cluster-scoped-kinds") {
+        &OTHER_SCOPE
     } else if has("namespaces \"") && has("not found") {
         &NO_NAMESPACE
     } else {

@@ -139,6 +139,9 @@ pub(super) static DELETE_CRDS: Setting = Setting::new("delete-crds", Flag, "Dele
 pub(super) static UPDATE_STRATEGY: Setting = Setting::new("update-strategy", Text("STRATEGY"), "Update strategy")
     .default("chosen for each object")
     .about("Update strategy of OCM's agent: `ServerSideApply`, `Update`, `CreateOnly` or `ReadOnly`");
+pub(super) static IGNORE_FIELDS: Setting = Setting::new("ignore-fields", List("KIND.GROUP=FIELD"), "Ignored fields")
+    .default("none")
+    .about("Fields of a kind that the agent leaves to other writers, as `Kind.group=/json/pointer` or `Kind.group=.jq.path`");
 pub(super) static CONDITION_RULES: Setting = Setting::new("condition-rules", Flag, "Condition rules")
     .default("`true`")
     .about("Add condition rules for the health of objects to works; set `false` for a hub with OCM before v1.0");
@@ -338,6 +341,7 @@ pub static SETTINGS: &[&Setting] = &[
     &DELETE_NAMESPACES,
     &DELETE_CRDS,
     &UPDATE_STRATEGY,
+    &IGNORE_FIELDS,
     &CONDITION_RULES,
     &FEEDBACK,
     &EXECUTOR,

@@ -1,6 +1,7 @@
 //! Evaluates the health of a ManifestWork object by object, by the rules of the health check in deploy/argocd_cm.yaml.
 
 use super::conditions::{Condition, Conditions, list, map, maps, number, text};
+use super::scopes;
 use super::{Clock, HealthStatus, ObjectStatus, WorkStatus, text_of};
 use crate::verdicts::{self, CONTENT_HASH, KindVerdicts, Reported, Values};
 use crate::work as works;
@@ -23,6 +24,8 @@ struct Work<'m, 'a> {
     clock: &'m Clock,
     /// True if the work is complete, so that the agent does not process it again.
     is_complete: bool,
+    /// True if the plugin has created the work, with an entry for each object.
+    of_plugin: bool,
 }
 
 pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
@@ -40,6 +43,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         not_checked: format!("waiting for the agent of {cluster} to report its status"),
         clock,
         is_complete: false,
+        of_plugin: map(metadata, "labels").is_some_and(|labels| labels.get(works::APPLICATION_LABEL).is_some()),
     };
     let fault = fault(fields, status, &work.conditions, manifests.1);
     let manifests = manifests.0;
@@ -265,7 +269,7 @@ fn has_run(work: &Work<'_, '_>, manifests: &[Value<'_>]) -> bool {
     })
 }
 
-impl Work<'_, '_> {
+impl<'m, 'a> Work<'m, 'a> {
     /// Returns the state of an object, or `None` for the status of an earlier generation.
     fn object(&self, at: usize, manifest: &Value<'_>, without_rules: &mut usize) -> Option<ObjectStatus> {
         let nothing = Map::default();
@@ -309,6 +313,8 @@ impl Work<'_, '_> {
         let waiting = || Some((HealthStatus::Waiting, self.not_checked.clone()));
         let degraded = |message: String| Some((HealthStatus::Degraded, message));
         let healthy_object = || Some((HealthStatus::Healthy, String::new()));
+        let nothing = Map::default();
+        let meta = map(manifest, "resourceMeta").unwrap_or(&nothing);
         let Some(applied) = conditions.get("Applied") else {
             return Some((HealthStatus::Waiting, self.not_applied.clone()));
         };
@@ -322,7 +328,11 @@ impl Work<'_, '_> {
             } else {
                 HealthStatus::Degraded
             };
-            return Some((health, applied.message_or("the agent cannot apply it")));
+            let message = applied.message_or("the agent cannot apply it");
+            return Some((
+                health,
+                scopes::with_remedy(message, text_of(meta, "group"), text_of(meta, "kind")),
+            ));
         }
         let broken = healthy.filter(|healthy| healthy.evaluated_to("False"));
         let values = values(manifest);
@@ -350,6 +360,12 @@ impl Work<'_, '_> {
             _ => {}
         }
 
+        if self.of_plugin
+            && !configured.is_known
+            && let (Some(kind), Some(resource)) = (text(meta, "kind"), text(meta, "resource"))
+        {
+            return degraded(scopes::wrong_resource_name(text_of(meta, "group"), kind, resource));
+        }
         let rules = configured.rules;
         let has_rule = |kind: &str| rules.contains(&kind);
         let feedback = conditions.get("StatusFeedbackSynced");
@@ -427,8 +443,9 @@ impl Work<'_, '_> {
     fn configured(&self, manifest: &Map<'_>) -> Configured<'_> {
         let nothing = Map::default();
         let meta = map(manifest, "resourceMeta").unwrap_or(&nothing);
-        let (mut rules, mut feedback) = (None, None);
+        let (mut rules, mut feedback, mut is_known) = (None, None, false);
         for config in self.configs.iter().filter(|config| config.matches(meta)) {
+            is_known = true;
             rules = rules.or((!config.rules.is_empty()).then_some(config));
             feedback = feedback.or((!config.feedback.is_empty()).then_some(config));
         }
@@ -439,6 +456,7 @@ impl Work<'_, '_> {
         let names = feedback.map_or(&[][..], |config| &config.feedback);
         let verdicts = verdicts::find(text_of(meta, "group"), text_of(meta, "kind"));
         Configured {
+            is_known,
             rules: rules.map_or(&[][..], |config| &config.rules),
             verdicts: verdicts
                 .filter(|verdicts| !is_overridden && verdicts.used_values().all(|name| names.contains(&name))),
@@ -457,6 +475,8 @@ impl Work<'_, '_> {
 
 /// What the spec configures for an object.
 struct Configured<'m> {
+    /// True if an entry applies to it.
+    is_known: bool,
     /// The condition types that rules set.
     rules: &'m [&'m str],
     /// The verdicts on its kind, if the agent reports all values that they need.

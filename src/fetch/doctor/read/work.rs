@@ -6,7 +6,7 @@ use crate::doctor::{AGENT_LABEL, ApplyError, ReplicaSet};
 use manifest::json::webhook_size;
 use manifest::key::ObjectKey;
 use manifest::kinds::GroupKind;
-use ocm::health::NO_CLUSTER;
+use ocm::health::{NO_CLUSTER, with_remedy};
 use ocm::object_ref::ObjectRef;
 use ocm::ownership::OF_REPLICA_SET;
 use ocm::pull_model::HUB_NAME;
@@ -55,6 +55,9 @@ struct ManifestConfig {
 struct ObjectId {
     #[serde(default)]
     group: String,
+    /// The kind; empty in a ManifestConfig.
+    #[serde(default)]
+    kind: String,
     #[serde(default)]
     resource: String,
     #[serde(default)]
@@ -120,6 +123,17 @@ fn watched(manifests: &[Manifest], configs: &[ManifestConfig]) -> BTreeSet<Box<s
         format!("{resource}.{group}/{namespace}").into()
     };
     objects.filter(is_watched).map(informer).collect()
+}
+
+/// Returns the settings of the resource names of objects to which no ManifestConfig applies, as `Kind.group=resource`.
+fn other_resource_names(manifests: &[Manifest], configs: &[ManifestConfig]) -> BTreeSet<Box<str>> {
+    let objects = manifests.iter().filter_map(|manifest| manifest.resource_meta.as_ref());
+    let others = objects.filter(|object| {
+        let mut identifiers = configs.iter().map(|config| &config.resource_identifier);
+        !object.kind.is_empty() && !object.resource.is_empty() && !identifiers.any(|it| it.matches(object))
+    });
+    let setting = |object: &ObjectId| format!("{}.{}={}", object.kind, object.group, object.resource).into();
+    others.map(setting).collect()
 }
 
 /// Returns the name of an object, unless it is a Namespace.
@@ -191,6 +205,7 @@ impl Work {
         if !is_ours {
             return None;
         }
+        let of_plugin = self.label(works::APPLICATION_LABEL).is_some();
         let applied = |conditions: &[Condition]| conditions.iter().position(|it| it.kind == "Applied");
         let conditions = self.status.conditions.unwrap_or_default();
         let manifests = self
@@ -198,16 +213,28 @@ impl Work {
             .resource_status
             .and_then(|it| it.manifests)
             .unwrap_or_default();
-        let watched = watched(&manifests, self.spec.manifest_configs.as_deref().unwrap_or_default());
-        let manifests = manifests.into_iter().filter_map(|it| it.conditions);
-        let of_manifests = manifests.filter_map(|all| all.into_iter().find(|it| it.kind == "Applied"));
-        let mut refused = of_manifests.filter(|it| it.status == "False");
+        let configs = self.spec.manifest_configs.as_deref().unwrap_or_default();
+        let watched = watched(&manifests, configs);
+        let other_resource_names = if of_plugin {
+            other_resource_names(&manifests, configs)
+        } else {
+            BTreeSet::new()
+        };
+        let mut refused = manifests.into_iter().filter_map(|manifest| {
+            let conditions = manifest.conditions?.into_iter();
+            let applied = conditions.into_iter().find(|it| it.kind == "Applied")?;
+            (applied.status == "False").then_some((manifest.resource_meta, applied.message))
+        });
         let applied = applied(&conditions);
         let of_work = applied
             .and_then(|at| conditions.get(at))
             .filter(|it| it.status == "False");
         let refusal = of_work.map(|of_work| {
-            let message = refused.next().map_or_else(|| of_work.message.clone(), |it| it.message);
+            let message = match refused.next() {
+                Some((Some(object), message)) => with_remedy(message, &object.group, &object.kind),
+                Some((None, message)) => message,
+                None => of_work.message.clone(),
+            };
             ApplyError {
                 message: plain(&message).into(),
             }
@@ -235,6 +262,7 @@ impl Work {
             has_status: applied.is_some(),
             refused: refusal,
             watched,
+            other_resource_names,
         })
     }
 
@@ -365,6 +393,32 @@ mod tests {
             watched.iter().map(|it| &**it).collect::<Vec<_>>(),
             ["daemonsets.apps/two", "deployments.apps/one"]
         );
+    }
+
+    #[test]
+    fn keeps_resource_names_that_no_manifest_config_has() {
+        let of_plugin = |it: &mut Value| {
+            it["metadata"]["labels"] = json!({works::APPLICATION_LABEL: "shop"});
+            let config = |resource: &str, namespace: &str| json!({"resourceIdentifier": {"group": "example.com", "resource": resource, "namespace": namespace, "name": "*"}});
+            it["spec"]["manifestConfigs"] = json!([config("tank", "**"), config("tanks", "*")]);
+            let object = |kind: &str, resource: &str| json!({"resourceMeta": {"group": "example.com", "kind": kind, "resource": resource, "name": "a"}});
+            it["status"]["resourceStatus"]["manifests"] = json!([
+                object("Tank", "tanks"),
+                object("Tank", "tank"),
+                object("Tank", "tanken"),
+                object("Pump", "")
+            ]);
+        };
+        let of_other = |it: &mut Value| {
+            of_plugin(it);
+            it["metadata"]["labels"] = json!({});
+        };
+        let names = |change: &dyn Fn(&mut Value)| {
+            let names = reduced(change, &[]).expect("a work of Argo CD").other_resource_names;
+            names.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&of_plugin), ["Tank.example.com=tank", "Tank.example.com=tanken"]);
+        assert_eq!(names(&of_other), [""; 0]);
     }
 
     #[test]

@@ -1,0 +1,277 @@
+//! Fields that the agent leaves to other writers on the managed cluster, in the spelling of Argo CD's `ignoreDifferences` and of OCM:
+//! JSON pointers and jq path expressions.
+//!
+//! OCM before 1.3 knows only JSON paths, so a field that can be written as one is.
+
+use super::manifest_configs::WorkOptions;
+use super::object::Object;
+use super::placed::Placed;
+use super::update_strategy::Strategy;
+use manifest::kinds::GroupKind;
+use manifest::value::{Map, Value};
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+/// The annotation with the fields of an object, one a line.
+pub const IGNORE_FIELDS: &str = "argocd-ocm-cmp.github.io/ignore-fields";
+
+/// Fields that the agent leaves to other writers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FieldPath {
+    /// A JSON path, which OCM knows since 0.16.
+    Path(String),
+    /// A JSON pointer, which OCM knows since 1.3.
+    Pointer(String),
+    /// A jq path expression, which OCM knows since 1.3.
+    Expression(String),
+}
+
+impl FromStr for FieldPath {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(keys) = text.strip_prefix('/').filter(|keys| !keys.is_empty()) {
+            let path = json_path(keys.split('/').map(|key| match key.parse::<u32>() {
+                Ok(at) => (None, format!("[{at}]")),
+                Err(_) => (Some(key), String::new()),
+            }));
+            return Ok(path.map_or_else(|| Self::Pointer(text.to_owned()), Self::Path));
+        }
+        if let Some(keys) = text.strip_prefix('.').filter(|keys| !keys.is_empty()) {
+            let path = json_path(keys.split('.').map(|key| match key.strip_suffix("[]") {
+                Some(list) => (Some(list), "[*]".to_owned()),
+                None => (Some(key), String::new()),
+            }));
+            return Ok(path.map_or_else(|| Self::Expression(text.to_owned()), Self::Path));
+        }
+        Err(format!(
+            "{text:?} is neither a JSON pointer such as /spec/replicas nor a jq path expression such as .spec.replicas"
+        ))
+    }
+}
+
+/// Returns a JSON path as OCM's agent reads it; each step is a key and an index. `None` if a key has other characters, or if the path
+/// does not end with a key.
+fn json_path<'k>(steps: impl Iterator<Item = (Option<&'k str>, String)>) -> Option<String> {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
+    let mut path = String::new();
+    let mut ends_with_key = false;
+    for (key, index) in steps {
+        if let Some(key) = key {
+            if key.is_empty() || !key.chars().all(is_plain) {
+                return None;
+            }
+            path.push('.');
+            path.push_str(key);
+        }
+        ends_with_key = key.is_some() && index.is_empty();
+        path.push_str(&index);
+    }
+    (ends_with_key && path.starts_with('.')).then_some(path)
+}
+
+/// Parses an entry of the setting, `KIND.GROUP=FIELD`.
+pub(super) fn of_kind(text: &str) -> Result<(GroupKind, FieldPath), String> {
+    match text.split_once('=') {
+        Some((kind, field)) => Ok((kind.parse()?, field.parse()?)),
+        None => Err(format!(
+            "{text:?} has no field: write it like Deployment.apps=/spec/replicas"
+        )),
+    }
+}
+
+/// Parses the annotation [`IGNORE_FIELDS`].
+pub(super) fn of_object(text: &str) -> Result<Vec<FieldPath>, String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(str::parse).collect()
+}
+
+/// Returns the ignored fields of an object: those of its kind, and its own.
+pub(super) fn of<'p>(object: &'p Object, options: &'p WorkOptions) -> BTreeSet<&'p FieldPath> {
+    let of_kind = options
+        .ignored_fields
+        .iter()
+        .filter(|(kind, _)| *kind == object.key.kind);
+    let of_kind = of_kind.map(|(_, field)| field);
+    of_kind.chain(own(object)).collect()
+}
+
+/// Returns the ignored fields that an object itself names.
+pub(super) fn own(object: &Object) -> &[FieldPath] {
+    object
+        .annotations
+        .as_ref()
+        .map_or(&[], |annotations| &annotations.ignored_fields)
+}
+
+/// Returns the entry of `ignoreFields` for the agent; `None` without fields.
+pub(super) fn config(fields: &BTreeSet<&FieldPath>) -> Option<Value<'static>> {
+    let list = |of: fn(&FieldPath) -> Option<&String>| {
+        let texts: Vec<_> = fields.iter().filter_map(|field| of(field)).map(Value::text).collect();
+        (!texts.is_empty()).then_some(Value::List(texts))
+    };
+    let lists = [
+        (
+            "jqPathExpressions",
+            list(|field| {
+                if let FieldPath::Expression(text) = field {
+                    Some(text)
+                } else {
+                    None
+                }
+            }),
+        ),
+        (
+            "jsonPaths",
+            list(|field| {
+                if let FieldPath::Path(text) = field {
+                    Some(text)
+                } else {
+                    None
+                }
+            }),
+        ),
+        (
+            "jsonPointers",
+            list(|field| {
+                if let FieldPath::Pointer(text) = field {
+                    Some(text)
+                } else {
+                    None
+                }
+            }),
+        ),
+    ];
+    let lists = lists.into_iter().filter_map(|(name, list)| Some((name, list?)));
+    let condition = ("condition", Value::text("OnSpokePresent"));
+    (!fields.is_empty()).then(|| Value::map(std::iter::once(condition).chain(lists)))
+}
+
+/// Returns a warning for each object whose ignored fields have no effect, or only with a new OCM, and for each whose replicas an
+/// autoscaler in the folder sets.
+pub(super) fn warnings(objects: &[Placed], options: &WorkOptions) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for placed in objects {
+        let fields = of(&placed.object, options);
+        if fields.is_empty() {
+            continue;
+        }
+        let key = &placed.object.key;
+        let strategy = Strategy::of(placed, options.strategy);
+        if strategy != Strategy::ServerSideApply {
+            warnings.push(format!(
+                "{key}: ignore-fields has no effect with the update strategy {}: set it to ServerSideApply",
+                strategy.name()
+            ));
+        }
+        for field in fields {
+            if let FieldPath::Pointer(text) | FieldPath::Expression(text) = field {
+                warnings.push(format!(
+                    "{key}: only OCM 1.3 and newer can ignore {text}: an older hub rejects the work or drops it, and an older agent writes \
+                     the field: write it without special characters, filters and an index at the end"
+                ));
+            }
+        }
+    }
+    warnings.extend(autoscaled(objects, options));
+    warnings
+}
+
+/// Returns a warning for each object with replicas that an autoscaler among the objects sets too.
+fn autoscaled(objects: &[Placed], options: &WorkOptions) -> Vec<String> {
+    let autoscalers = objects.iter().filter(|placed| {
+        let kind = &placed.object.key.kind;
+        kind.is("autoscaling", "HorizontalPodAutoscaler") || kind.is("keda.sh", "ScaledObject")
+    });
+    let warning = |autoscaler: &Placed| {
+        let value = autoscaler.object.value(None);
+        let target = map_at(&value, &["spec", "scaleTargetRef"])?;
+        let text = |key| target.get(key).and_then(Value::as_str);
+        let (kind, name) = (text("kind").unwrap_or("Deployment"), text("name")?);
+        let scaled = objects.iter().find(|placed| {
+            let key = &placed.object.key;
+            &*key.kind.kind == kind && &*key.name == name && key.namespace == autoscaler.object.key.namespace
+        })?;
+        map_at(&scaled.object.value(None), &["spec"])?.get("replicas")?;
+        let is_ignored = of(&scaled.object, options).contains(&FieldPath::Path(".spec.replicas".to_owned()));
+        let is_applied = Strategy::of(scaled, options.strategy).applies();
+        (is_applied && !is_ignored).then(|| {
+            format!(
+                "{}: the agent sets its replicas again about every five minutes, although {} scales it: remove spec.replicas, or set \
+                 ignore-fields to {}=/spec/replicas",
+                scaled.object.key, autoscaler.object.key, scaled.object.key.kind
+            )
+        })
+    };
+    autoscalers.filter_map(warning).collect()
+}
+
+fn map_at<'v, 'a>(value: &'v Value<'a>, path: &[&str]) -> Option<&'v Map<'a>> {
+    let fields = path.iter().try_fold(value, |value, key| value.as_map()?.get(key))?;
+    fields.as_map()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placed::tests::placed;
+
+    #[test]
+    fn fields_that_older_agents_know_are_json_paths() {
+        for (text, expected) in [
+            ("/spec/replicas", FieldPath::Path(".spec.replicas".to_owned())),
+            (".spec.replicas", FieldPath::Path(".spec.replicas".to_owned())),
+            (
+                "/webhooks/0/clientConfig/caBundle",
+                FieldPath::Path(".webhooks[0].clientConfig.caBundle".to_owned()),
+            ),
+            (
+                ".spec.template.spec.containers[].image",
+                FieldPath::Path(".spec.template.spec.containers[*].image".to_owned()),
+            ),
+            (
+                "/metadata/labels/a.b~1c",
+                FieldPath::Pointer("/metadata/labels/a.b~1c".to_owned()),
+            ),
+            ("/webhooks/0", FieldPath::Pointer("/webhooks/0".to_owned())),
+            (
+                ".webhooks[] | select(.name == \"a\").clientConfig.caBundle",
+                FieldPath::Expression(".webhooks[] | select(.name == \"a\").clientConfig.caBundle".to_owned()),
+            ),
+        ] {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+        for wrong in ["", "/", ".", "spec.replicas", "$.spec"] {
+            assert!(wrong.parse::<FieldPath>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn warns_of_fields_that_are_not_ignored() {
+        let deployment = |annotations: &str| {
+            format!(
+                "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web, namespace: a, annotations: {{{annotations}}}}}, \
+                 spec: {{replicas: 3}}}}"
+            )
+        };
+        let autoscaler = "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: a}, \
+                          spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}";
+        let warned = |annotations: &str| {
+            warnings(
+                &placed(&[&deployment(annotations), autoscaler]),
+                &WorkOptions::default(),
+            )
+            .join("\n")
+        };
+        assert!(warned("").starts_with("Deployment.apps a/web: the agent sets its replicas again"));
+        assert_eq!(warned(&format!("{IGNORE_FIELDS}: /spec/replicas")), "");
+        let both = warned(&format!(
+            "{IGNORE_FIELDS}: '.spec.replicas|.', argocd-ocm-cmp.github.io/update-strategy: CreateOnly"
+        ));
+        assert!(both.contains("no effect with the update strategy CreateOnly"), "{both}");
+        assert!(
+            both.contains("only OCM 1.3 and newer can ignore .spec.replicas|."),
+            "{both}"
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! Resource names (plurals) of kinds, by which OCM's agent finds the configuration of an object. A manifest has only the kind.
+
+use super::placed::Placed;
+use manifest::kinds::{GroupKind, Scope};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// The resource names (plurals) of kinds.
+#[derive(Debug, Default)]
+pub struct Plurals {
+    names: HashMap<GroupKind, String>,
+    /// The kinds whose CRD has a status.
+    with_status: HashSet<GroupKind>,
+}
+
+impl Plurals {
+    /// Collects plurals from `settings`, which take precedence, and from the CRDs among `objects`.
+    #[must_use]
+    pub fn new(objects: &[Placed], settings: &[(GroupKind, String)]) -> Self {
+        let defined = objects
+            .iter()
+            .filter_map(|placed| placed.object.defines.as_deref())
+            .filter_map(|defined| Some((defined.kind.clone(), defined.plural.as_deref()?.to_owned())));
+        let definitions = objects.iter().filter_map(|placed| placed.object.defines.as_deref());
+        Self {
+            names: defined.chain(settings.iter().cloned()).collect(),
+            with_status: definitions
+                .filter(|defined| defined.has_status)
+                .map(|defined| defined.kind.clone())
+                .collect(),
+        }
+    }
+
+    /// Returns the plurals that a kind may have, the most likely first; one if it is known.
+    pub(super) fn of(&self, kind: &GroupKind) -> Vec<Cow<'_, str>> {
+        match self.names.get(kind) {
+            Some(plural) => vec![plural.into()],
+            None => kind.plurals(),
+        }
+    }
+
+    /// Returns true if the CRD of a kind, among the objects, has a status.
+    pub(super) fn has_status(&self, kind: &GroupKind) -> bool {
+        self.with_status.contains(kind)
+    }
+
+    /// Returns a warning for each kind whose plural, or scope, is a guess.
+    pub(super) fn guesses(&self, objects: &[Placed], cluster_scoped: &[GroupKind]) -> Vec<String> {
+        let kinds: BTreeMap<&GroupKind, Scope> = objects
+            .iter()
+            .map(|placed| (&placed.object.key.kind, placed.scope))
+            .filter(|(kind, _)| self.of(kind).len() > 1)
+            .collect();
+        let warning = |(kind, scope): (&GroupKind, Scope)| {
+            let plural = kind.guessed_plural();
+            let (assumed, otherwise) = if scope == Scope::Cluster || cluster_scoped.contains(kind) {
+                ("", String::new())
+            } else {
+                (
+                    "it is namespaced and ",
+                    format!(", and cluster-scoped-kinds to {kind} if it is cluster-scoped"),
+                )
+            };
+            format!(
+                "{kind}: its CRD is not in the folder: assuming that {assumed}its resource name is {plural}: set resource-names to \
+                 {kind}={plural}, or its other name{otherwise}"
+            )
+        };
+        kinds.into_iter().map(warning).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placed::tests::placed;
+
+    #[test]
+    fn folder_and_setting_win_over_the_table_of_public_kinds() {
+        let crd = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: x}, \
+                   spec: {group: cert-manager.io, scope: Namespaced, names: {kind: Issuer, plural: folder}}}";
+        let setting = |kind: &str, plural: &str| (kind.parse().expect("a kind"), plural.to_owned());
+        let settings = [setting("Certificate.cert-manager.io", "setting")];
+        let plurals = Plurals::new(&placed(&[crd]), &settings);
+        for (kind, expected) in [
+            ("Certificate.cert-manager.io", &["setting"][..]),
+            ("Issuer.cert-manager.io", &["folder"]),
+            ("ClusterIssuer.cert-manager.io", &["clusterissuers"]),
+            ("Redis.redis.redis.opstreelabs.in", &["redis"]),
+            ("Ingress.networking.k8s.io", &["ingresses"]),
+            ("Tank.example.com", &["tanks", "tank"]),
+        ] {
+            assert_eq!(plurals.of(&kind.parse().expect("a kind")), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn each_guessed_kind_has_one_warning() {
+        let objects = placed(&[
+            "{apiVersion: example.com/v1, kind: Tank, metadata: {name: a, namespace: a}}",
+            "{apiVersion: example.com/v2, kind: Tank, metadata: {name: b, namespace: a}}",
+            "{apiVersion: example.com/v1, kind: Pump, metadata: {name: a, namespace: a}}",
+            "{apiVersion: cert-manager.io/v1, kind: Issuer, metadata: {name: a, namespace: a}}",
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: a}}",
+        ]);
+        let kind = |text: &str| text.parse::<GroupKind>().expect("a kind");
+        assert_eq!(
+            Plurals::default().guesses(&objects, &[kind("Pump.example.com")]),
+            [
+                "Pump.example.com: its CRD is not in the folder: assuming that its resource name is pumps: set resource-names to \
+                 Pump.example.com=pumps, or its other name",
+                "Tank.example.com: its CRD is not in the folder: assuming that it is namespaced and its resource name is tanks: set \
+                 resource-names to Tank.example.com=tanks, or its other name, and cluster-scoped-kinds to Tank.example.com if it is \
+                 cluster-scoped",
+            ]
+        );
+        let settings = [
+            (kind("Pump.example.com"), "pumps".to_owned()),
+            (kind("Tank.example.com"), "tank".to_owned()),
+        ];
+        assert_eq!(Plurals::new(&objects, &settings).guesses(&objects, &[]), [""; 0]);
+    }
+}
