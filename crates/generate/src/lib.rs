@@ -27,6 +27,7 @@ pub mod health_rules;
 pub mod hooks;
 mod identity;
 mod likely_mistakes;
+mod list_keys;
 pub mod load;
 pub mod manifest_configs;
 pub mod manifestwork;
