@@ -17,10 +17,10 @@ mod print;
 mod rights;
 mod shipped;
 
-pub use checks::{BEFORE_INSTALL, CHECKS, Check, REFUSED, agent_policy};
+pub use checks::{BEFORE_INSTALL, CHECKS, Check, REFUSED, about_nodes, agent_policy};
 pub use controller::ControllerPod;
 pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN};
-pub use hub_state::{ApplyError, HubState, Lookup, Project, ReplicaSet, Work};
+pub use hub_state::{ApplyError, HubState, Lookup, Node, Project, ReplicaSet, Work};
 pub use message::{Finding, Level, Message};
 pub use print::FindingList;
 pub use rights::{Permission, required_permissions};

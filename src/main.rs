@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     let is_in_argo_cd = std::env::vars_os().any(|(name, _)| name == "ARGOCD_APP_NAME");
     if let Some(code) = confine::supervise(std::env::args_os())
         .or_else(|| fetched::stand_in(std::env::args_os(), std::env::vars_os()))
-        .or_else(|| download::run(std::env::args_os()))
+        .or_else(|| download::run(std::env::args_os(), std::env::vars_os()))
         .or_else(|| confine::generate_in_second_process(std::env::args_os(), is_in_argo_cd))
     {
         return code;

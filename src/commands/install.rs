@@ -9,6 +9,8 @@ mod settings;
 use super::{Exit, fail, progress, show};
 use crate::cli::HubInstallArgs;
 use crate::diff::{Style, object_text};
+use crate::doctor;
+use crate::doctor::{Level, Node};
 use crate::install;
 use crate::install::{
     ArgoCd, Feature, InstallOptions, Installed, MANAGER, Object, PolicySource, Principal, is_ours, is_unchanged,
@@ -109,6 +111,9 @@ async fn apply(
     let (served, note) = served(&hub, objects).await?;
     let (found, mut lines) = fetch_live(&hub, args, &options, served).await?;
     lines.push_str(&note);
+    if features.contains(&Feature::Plugin) {
+        lines.push_str(&about_nodes(&hub).await);
+    }
     lines.push_str(&about_principal);
     let mut inherited = HashSet::new();
     for (object, live) in &found {
@@ -236,6 +241,19 @@ async fn served<'o>(hub: &Hub, objects: &'o [Object]) -> Result<(Vec<&'o Object>
     let note = "admission policies left out: the hub does not serve ValidatingAdmissionPolicy; upgrade it to \
                 Kubernetes 1.30 or later and install again\n";
     Ok((others.collect(), note.to_owned()))
+}
+
+/// Returns a line for each reason why the kernels of nodes may not confine helm and kustomize.
+async fn about_nodes(hub: &Hub) -> String {
+    let nodes: Vec<Node> = match hub.list("/api/v1/nodes", "").await {
+        Ok(nodes) => nodes.into_iter().flatten().map(|node| Node::read(&node)).collect(),
+        Err(line) => return format!("warning: the kernels of the nodes are unknown: {line}\n"),
+    };
+    let findings = doctor::about_nodes(&nodes).into_iter();
+    findings
+        .filter(|finding| finding.message.level != Level::Ok)
+        .map(|finding| format!("warning: {}\n", finding.line()))
+        .collect()
 }
 
 /// Objects, each with its live object.

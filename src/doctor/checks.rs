@@ -18,6 +18,7 @@ mod tests;
 mod works;
 
 pub use agent_admission::agent_policy;
+pub use confinement::about_nodes;
 
 use super::hub_state::HubState;
 use super::message::{Finding, Message};
@@ -53,7 +54,7 @@ pub static CHECKS: &[&Check] = &[
 ];
 
 /// The names of the checks of a hub that has nothing of this program yet.
-pub const BEFORE_INSTALL: [&str; 3] = ["argo-cd", "ocm", "clusters"];
+pub const BEFORE_INSTALL: [&str; 4] = ["argo-cd", "ocm", "confinement", "clusters"];
 
 /// The message of every check about missing permissions.
 pub static REFUSED: Message = Message::unreadable(

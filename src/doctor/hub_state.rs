@@ -5,6 +5,7 @@ use super::rights::Permission;
 use crate::diagnosis::{Application, Cluster};
 use crate::install::component_of;
 use jiff::{SignedDuration, Timestamp};
+use manifest::text::one_line;
 use ocm::resources::Resource;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,34 @@ impl<T> Lookup<T> {
     }
 }
 
+/// A node, as its kubelet describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// True if its operating system is Linux.
+    pub is_linux: bool,
+    /// The version of its kernel.
+    pub kernel: String,
+    /// The name of its distribution.
+    pub system: String,
+}
+
+impl Node {
+    /// Reads a Node. The kubelet may not have described it yet.
+    #[must_use]
+    pub fn read(node: &Value) -> Self {
+        let info = &node["status"]["nodeInfo"];
+        let text = |value: &Value| one_line(value.as_str().unwrap_or_default()).into_owned();
+        Self {
+            name: text(&node["metadata"]["name"]),
+            is_linux: info["operatingSystem"] == "linux",
+            kernel: text(&info["kernelVersion"]),
+            system: text(&info["osImage"]),
+        }
+    }
+}
+
 /// The name of the plugin: of its ConfigMap, its container, and in Applications.
 pub(crate) const PLUGIN: &str = "argocd-ocm-cmp";
 /// The name of the controller: of its Deployment, and of the ConfigMap with its settings.
@@ -70,6 +99,8 @@ pub struct HubState {
     pub pods: Lookup<Vec<Value>>,
     /// The Pods whose plugin has logged that it runs tools unconfined, and the resources that these can reach.
     pub unconfined: Lookup<BTreeMap<String, String>>,
+    /// The nodes of the hub.
+    pub nodes: Lookup<Vec<Node>>,
     /// The plugin's ConfigMap.
     pub plugin: Lookup<Value>,
     /// The ConfigMap with the health rules of the user.

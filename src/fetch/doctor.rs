@@ -131,6 +131,7 @@ impl Hub {
             addons,
             agent_admission,
             unconfined: Lookup::NotFound,
+            nodes: self.nodes().await?,
             permissions: Lookup::NotFound,
         };
         hub_state.unconfined = self.unconfined(&hub_state).await?;
@@ -272,6 +273,11 @@ impl Hub {
             })
             .await?;
         Ok((sets, works))
+    }
+
+    async fn nodes(&self) -> Result<Lookup<Vec<doctor::Node>>, Error> {
+        let read = |it: Value| Some(doctor::Node::read(&it));
+        self.list_reduced("/api/v1/nodes", ListParams::default(), read).await
     }
 
     /// Returns the Pods of the repo-server whose log says that tools are not confined, and the resources that these can reach. A

@@ -1,6 +1,10 @@
 //! Tests of the step that fetches remote bases and charts before the source is rendered, with a server for files, charts and Git.
 
 use crate::program::{gzip, program, tools, transcript};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -12,18 +16,52 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use tempfile::TempDir;
 
-/// A server of files and redirects by path, and of the Git repositories in a folder.
+/// A server of files and redirects by path, of the Git repositories in a folder, and of tokens for what is below `/v2/private/`.
 struct Server {
     url: String,
     requests: Arc<Mutex<Vec<String>>>,
     stop: Arc<AtomicBool>,
 }
 
+/// The certificate and the key of a server with TLS, in a folder.
+const CERTIFICATE: [&str; 2] = ["certificate.pem", "key.pem"];
+
+fn tls_in(folder: &Path) -> Arc<ServerConfig> {
+    let [certificate, key] = CERTIFICATE.map(|name| folder.join(name));
+    let output = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+        ])
+        .args(["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-out"])
+        .args([certificate.as_os_str(), "-keyout".as_ref(), key.as_os_str()])
+        .output()
+        .expect("openssl runs");
+    assert!(output.status.success(), "{}", transcript(&output));
+    let certificate = CertificateDer::from_pem_file(&certificate).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_file(&key).expect("a key");
+    let config = ServerConfig::builder().with_no_client_auth();
+    Arc::new(
+        config
+            .with_single_cert(vec![certificate], key)
+            .expect("a certificate with its key"),
+    )
+}
+
 impl Server {
     /// Starts a server. A file that begins with `http` is a redirect to that address; `{url}` is the server.
-    fn start(files: &[(&str, Vec<u8>)], repositories: &Path) -> Self {
+    fn start(files: &[(&str, Vec<u8>)], repositories: &Path, tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr().expect("an address"));
         let (requests, stop) = (Arc::default(), Arc::new(AtomicBool::new(false)));
         let filled = |content: &[u8]| match std::str::from_utf8(content) {
             Ok(text) => text.replace("{url}", &url).into_bytes(),
@@ -34,7 +72,7 @@ impl Server {
             .map(|(path, content)| ((*path).to_owned(), filled(content)))
             .collect();
         let server = Self {
-            url,
+            url: url.clone(),
             requests: Arc::clone(&requests),
             stop: Arc::clone(&stop),
         };
@@ -45,7 +83,17 @@ impl Server {
                     break;
                 }
                 // A client that hangs up is not a fault of the server.
-                drop(answer(stream, &files, &repositories, &requests));
+                drop(match &tls {
+                    Some(tls) => ServerConnection::new(Arc::clone(tls))
+                        .map_err(std::io::Error::other)
+                        .and_then(|connection| {
+                            let mut stream = StreamOwned::new(connection, stream);
+                            answer(&mut stream, &url, &files, &repositories, &requests)?;
+                            stream.conn.send_close_notify();
+                            stream.flush()
+                        }),
+                    None => answer(stream, &url, &files, &repositories, &requests),
+                });
             }
         });
         server
@@ -55,22 +103,27 @@ impl Server {
     fn requests(&self) -> Vec<String> {
         self.requests.lock().expect("the server runs").clone()
     }
+
+    fn host(&self) -> &str {
+        self.url.split("//").last().unwrap_or_default()
+    }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        drop(TcpStream::connect(self.url.trim_start_matches("http://")));
+        drop(TcpStream::connect(self.host()));
     }
 }
 
 fn answer(
-    mut stream: TcpStream,
+    stream: impl std::io::Read + std::io::Write,
+    url: &str,
     files: &BTreeMap<String, Vec<u8>>,
     repositories: &Path,
     requests: &Mutex<Vec<String>>,
 ) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let mut words = line.split_whitespace();
@@ -88,7 +141,22 @@ fn answer(
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body)?;
     requests.lock().expect("a lock").push(target.to_owned());
+    let stream = reader.get_mut();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let authorization = headers.get("authorization").map_or("", String::as_str);
+    let missing = match path {
+        "/token" if authorization != "Basic cmVhZGVyOnBhc3N3b3Jk" => "Basic realm=\"none\"".to_owned(),
+        path if path.starts_with("/v2/private/") && authorization != "Bearer for-the-reader" => {
+            format!("Bearer realm=\"{url}/token\",service=\"registry\",scope=\"repository:private/db:pull\"")
+        }
+        _ => String::new(),
+    };
+    if !missing.is_empty() {
+        return write!(
+            stream,
+            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {missing}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+    }
     if let Some(content) = files.get(path) {
         if content.starts_with(b"http") {
             let target = String::from_utf8_lossy(content);
@@ -165,8 +233,16 @@ struct Stage {
 
 impl Stage {
     fn new(files: &[(&str, Vec<u8>)]) -> Self {
+        Self::with(files, |_| None)
+    }
+
+    fn with_tls(files: &[(&str, Vec<u8>)]) -> Self {
+        Self::with(files, |folder| Some(tls_in(folder)))
+    }
+
+    fn with(files: &[(&str, Vec<u8>)], tls: impl Fn(&Path) -> Option<Arc<ServerConfig>>) -> Self {
         let scratch = TempDir::new().expect("a scratch folder");
-        let server = Server::start(files, &scratch.path().join("git"));
+        let server = Server::start(files, &scratch.path().join("git"), tls(scratch.path()));
         fs::create_dir_all(scratch.path().join("home")).expect("a folder");
         let stage = Self {
             scratch,
@@ -180,7 +256,12 @@ impl Stage {
     fn write(&self, file: &str, text: &str) {
         let file = self.scratch.path().join(file);
         fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
-        fs::write(&file, text.replace("{url}", &self.server.url)).expect("a file");
+        fs::write(&file, self.filled(text)).expect("a file");
+    }
+
+    fn filled(&self, text: &str) -> String {
+        text.replace("{url}", &self.server.url)
+            .replace("{host}", self.server.host())
     }
 
     /// Creates a Git repository on the server with the branch `main`.
@@ -210,10 +291,11 @@ impl Stage {
             .env("PATH", format!("{}:/usr/bin:/bin", self.tools.display()))
             .env("HOME", self.scratch.path().join("home"))
             .env("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", "--enable-helm")
-            .env(
-                "ARGOCD_OCM_CMP_REMOTE_BASES",
-                remotes.replace("{url}", &self.server.url),
-            );
+            .env("ARGOCD_OCM_CMP_REMOTE_BASES", self.filled(remotes));
+        let certificate = self.scratch.path().join(CERTIFICATE[0]);
+        if certificate.exists() {
+            command.env("SSL_CERT_FILE", certificate);
+        }
         command.output().expect("the program runs")
     }
 
@@ -230,7 +312,7 @@ impl Stage {
         let output = self.generate(remotes);
         assert_eq!(output.status.code(), Some(1), "{}", transcript(&output));
         let printed = String::from_utf8_lossy(&output.stderr);
-        let expected = expected.replace("{url}", &self.server.url);
+        let expected = self.filled(expected);
         assert_eq!(printed.lines().count(), 1, "{printed}");
         assert!(printed.contains(&expected), "no {expected} in {printed}");
     }
@@ -313,14 +395,56 @@ fn renders_bases_of_allowed_git_repositories_at_any_depth() {
         "resources: ['{url}/git/base.git//eu?ref=none']\n",
     );
     stage.refuses("{url}/git/", "error: {url}/git/base.git?ref=none cannot be fetched: ");
+    stage.write(
+        "repository/app/kustomization.yaml",
+        "resources: ['{url}/git/deep.git//none?ref=main']\n",
+    );
+    stage.refuses("{url}/git/", "error: kustomize build: accumulating resources: ");
 }
 
 const INDEX: &str = "apiVersion: v1
 entries:
   db:
   - {apiVersion: v2, name: db, version: 1.3.0, urls: ['{url}/charts/none.tgz']}
-  - {apiVersion: v2, name: db, version: 1.2.0, urls: ['{url}/charts/db-1.2.0.tgz']}
+  - {apiVersion: v2, name: db, version: 1.2.0, urls: ['db-1.2.0.tgz']}
 ";
+
+fn sha256(content: &[u8]) -> String {
+    Sha256::digest(content)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+impl Stage {
+    /// Writes a chart with the dependency `db`, and its lock file as Helm does, if it has one.
+    fn chart(&self, range: &str, locked: Option<&str>, repository: &str) {
+        let repository = self.filled(repository);
+        let dependency =
+            |version: &str| format!("{{\"name\":\"db\",\"version\":\"{version}\",\"repository\":\"{repository}\"}}");
+        let _ = fs::remove_dir_all(self.scratch.path().join("repository/app"));
+        let chart = format!(
+            "apiVersion: v2\nname: shop\nversion: 0.1.0\ndependencies: [{}]\n",
+            dependency(range)
+        );
+        self.write("repository/app/Chart.yaml", &chart);
+        if let Some(version) = locked {
+            let locked = dependency(version);
+            // Go's encoder escapes these.
+            let range = range.replace('>', "\\u003e").replace('<', "\\u003c");
+            let digest = sha256(format!("[[{}],[{locked}]]", dependency(&range)).as_bytes());
+            let lock = format!("dependencies: [{locked}]\ndigest: sha256:{digest}\n");
+            self.write("repository/app/Chart.lock", &lock);
+        }
+    }
+
+    /// Writes a kustomization with the chart `db`.
+    fn kustomization(&self, version: &str, repository: &str) {
+        let _ = fs::remove_dir_all(self.scratch.path().join("repository/app"));
+        let chart = format!("helmCharts: [{{name: db, version: '{version}', repo: '{repository}', releaseName: a}}]\n");
+        self.write("repository/app/kustomization.yaml", &chart);
+    }
+}
 
 #[test]
 fn renders_charts_of_allowed_repositories() {
@@ -329,12 +453,7 @@ fn renders_charts_of_allowed_repositories() {
         ("/charts/db-1.2.0.tgz", package("db")),
     ];
     let stage = Stage::new(&files);
-    let chart = "apiVersion: v2\nname: shop\nversion: 0.1.0\ndependencies: [{name: db, version: '>=1.0.0', repository: '{url}/charts'}]\n";
-    stage.write("repository/app/Chart.yaml", chart);
-    stage.write(
-        "repository/app/Chart.lock",
-        "dependencies: [{name: db, version: 1.2.0, repository: '{url}/charts'}]\n",
-    );
+    stage.chart(">=1.0.0", Some("1.2.0"), "{url}/charts");
     stage.refuses(
         "",
         "error: Chart.yaml: dependencies are missing in charts/: db: run 'helm dependency update'",
@@ -345,17 +464,249 @@ fn renders_charts_of_allowed_repositories() {
     );
     assert!(stage.server.requests().is_empty(), "{:?}", stage.server.requests());
     stage.renders("{url}/charts/", &["of-db"]);
-    assert!(
-        !stage.server.requests().contains(&"/charts/none.tgz".to_owned()),
-        "the lock file has the version"
+    assert_eq!(stage.server.requests(), ["/charts/index.yaml", "/charts/db-1.2.0.tgz"]);
+    // Without a lock file, Helm chooses the version.
+    stage.chart("~1.2", None, "{url}/charts");
+    stage.renders("{url}/charts/", &["of-db"]);
+    stage.chart(">=2.0.0", None, "{url}/charts");
+    stage.refuses(
+        "{url}/charts/",
+        "error: Chart.yaml: db: {url}/charts/db cannot be fetched: chart \"db\" matching >=2.0.0 not found in fetched index.",
     );
 
-    fs::remove_dir_all(stage.scratch.path().join("repository/app")).expect("a folder");
-    let kustomization = "helmCharts: [{name: db, version: 1.2.0, repo: '{url}/charts', releaseName: a}]\n";
-    stage.write("repository/app/kustomization.yaml", kustomization);
+    stage.kustomization("1.2.0", "{url}/charts");
     stage.refuses(
         "{url}/other/",
         "error: {url}/charts/db: it would be fetched from the network",
     );
     stage.renders("{url}/charts/", &["of-db"]);
+}
+
+#[test]
+fn chart_lock_must_match_the_dependencies() {
+    let files = [
+        ("/charts/index.yaml", INDEX.as_bytes().to_vec()),
+        ("/charts/db-1.2.0.tgz", package("db")),
+    ];
+    let stage = Stage::new(&files);
+    stage.chart("1.2.0", Some("1.2.0"), "{url}/charts");
+    let lock = fs::read_to_string(stage.scratch.path().join("repository/app/Chart.lock")).expect("a file");
+    stage.chart(">=1.0.0", None, "{url}/charts");
+    for lock in [
+        lock.as_str(),
+        &lock.replace("1.2.0", "1.3.0"),
+        "dependencies: [{name: db, version: 1.2.0}]\n",
+    ] {
+        stage.write("repository/app/Chart.lock", lock);
+        stage.refuses(
+            "{url}/charts/",
+            "error: Chart.lock: it does not match the dependencies in Chart.yaml: run 'helm dependency update', and commit Chart.lock",
+        );
+    }
+    assert!(stage.server.requests().is_empty(), "{:?}", stage.server.requests());
+    for repository in ["file://../db", "@charts", ""] {
+        stage.chart("1.2.0", None, repository);
+        stage.refuses(
+            "{url}/charts/",
+            &format!("error: Chart.yaml: db: {repository:?} is not the address of a chart repository: run 'helm dependency update'"),
+        );
+    }
+}
+
+#[test]
+fn each_address_of_a_chart_is_checked_before_it_is_fetched() {
+    let index = |url: &str| INDEX.replace("db-1.2.0.tgz", url).into_bytes();
+    let redirect = |to: &str| format!("{{url}}{to}").into_bytes();
+    let files = [
+        ("/absolute/index.yaml", index("{url}/elsewhere/db-1.2.0.tgz")),
+        ("/upwards/index.yaml", index("../elsewhere/db-1.2.0.tgz")),
+        ("/redirected/index.yaml", index("db-1.2.0.tgz")),
+        ("/redirected/db-1.2.0.tgz", redirect("/redirected/again.tgz")),
+        (
+            "/redirected/again.tgz",
+            redirect("/elsewhere/db-1.2.0.tgz?signature=a%2Fb%3D"),
+        ),
+        ("/moved/index.yaml", redirect("/elsewhere/index.yaml")),
+        ("/elsewhere/index.yaml", index("{url}/elsewhere/db-1.2.0.tgz")),
+        ("/elsewhere/db-1.2.0.tgz", package("db")),
+        ("/local/index.yaml", index("file:///etc/passwd")),
+        ("/circle/index.yaml", redirect("/circle/index.yaml")),
+    ];
+    let stage = Stage::new(&files);
+    for (repository, expected) in [
+        (
+            "absolute",
+            "{url}/elsewhere/db-1.2.0.tgz: it would be fetched from the network",
+        ),
+        (
+            "upwards",
+            "{url}/elsewhere/db-1.2.0.tgz: it would be fetched from the network",
+        ),
+        (
+            "redirected",
+            "{url}/redirected/again.tgz redirects to {url}/elsewhere/db-1.2.0.tgz?signature=a%2Fb%3D: it would be fetched",
+        ),
+        (
+            "moved",
+            "{url}/moved/index.yaml redirects to {url}/elsewhere/index.yaml: it would be fetched",
+        ),
+        ("local", "{url}/local/db cannot be fetched: "),
+        (
+            "circle",
+            "{url}/circle/index.yaml cannot be fetched: more than 10 redirects",
+        ),
+    ] {
+        let (url, allowed) = (format!("{{url}}/{repository}"), format!("{{url}}/{repository}/"));
+        stage.chart("1.2.0", Some("1.2.0"), &url);
+        stage.refuses(&allowed, &format!("error: Chart.yaml: db: {expected}"));
+        stage.kustomization("1.2.0", &url);
+        stage.refuses(&allowed, &format!("error: {expected}"));
+        let requests = stage.server.requests();
+        assert!(
+            !requests.iter().any(|path| path.starts_with("/elsewhere/")),
+            "{repository}: {requests:?}"
+        );
+    }
+    for repository in ["absolute", "upwards", "redirected", "moved"] {
+        let (url, allowed) = (
+            format!("{{url}}/{repository}"),
+            format!("{{url}}/{repository}/,{{url}}/elsewhere/"),
+        );
+        stage.chart("1.2.0", None, &url);
+        stage.renders(&allowed, &["of-db"]);
+        stage.kustomization("1.2.0", &url);
+        stage.renders(&allowed, &["of-db"]);
+    }
+}
+
+#[test]
+fn renders_charts_of_allowed_registries() {
+    let (chart, other) = (package("db"), package("other"));
+    let manifest = |content: &[u8]| {
+        let layer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+        let digest = sha256(content);
+        format!("{{\"layers\": [{{\"mediaType\": \"{layer}\", \"digest\": \"sha256:{digest}\"}}]}}").into_bytes()
+    };
+    let tags = b"{\"tags\": [\"latest\", \"1.1.0\", \"1.2.0\", \"2.0.0\"]}".to_vec();
+    let blob = |path: &str| format!("/v2/{path}/blobs/sha256:{}", sha256(&chart));
+    let moved = b"{url}/storage/chart".to_vec();
+    let (own, private, stored) = (blob("charts/db"), blob("private/db"), blob("stored/db"));
+    let wrong = blob("wrong/db");
+    let files = [
+        ("/v2/charts/db/tags/list", tags),
+        ("/v2/charts/db/manifests/1.2.0", manifest(&chart)),
+        ("/v2/private/db/manifests/1.2.0", manifest(&chart)),
+        ("/v2/stored/db/manifests/1.2.0", manifest(&chart)),
+        ("/v2/wrong/db/manifests/1.2.0", manifest(&chart)),
+        (
+            "/v2/image/db/manifests/1.2.0",
+            b"{\"layers\": [{\"mediaType\": \"a\"}]}".to_vec(),
+        ),
+        (&own, chart.clone()),
+        (&private, chart.clone()),
+        (&stored, moved),
+        (&wrong, other),
+        ("/storage/chart", chart.clone()),
+        ("/token", b"{\"token\": \"for-the-reader\"}".to_vec()),
+    ];
+    let stage = Stage::with_tls(&files);
+    stage.chart("1.2.0", Some("1.2.0"), "oci://{host}/charts");
+    stage.refuses(
+        "oci://{host}/other/,{url}/charts/",
+        "error: Chart.yaml: db: oci://{host}/charts/db: it would be fetched from the network",
+    );
+    assert!(stage.server.requests().is_empty(), "{:?}", stage.server.requests());
+    stage.renders("oci://{host}/charts/", &["of-db"]);
+    assert_eq!(stage.server.requests(), ["/v2/charts/db/manifests/1.2.0", own.as_str()]);
+    stage.chart("~1.0 || ^1.1", None, "oci://{host}/charts");
+    stage.renders("oci://{host}/charts/", &["of-db"]);
+    stage.kustomization("1.2.0", "oci://{host}/charts");
+    stage.renders("oci://{host}/charts/", &["of-db"]);
+
+    stage.chart("1.2.0", None, "oci://{host}/stored");
+    stage.refuses(
+        "oci://{host}/stored/",
+        "redirects to {url}/storage/chart: it would be fetched from the network",
+    );
+    assert!(!stage.server.requests().contains(&"/storage/chart".to_owned()));
+    stage.renders("oci://{host}/stored/,{url}/storage/", &["of-db"]);
+
+    stage.chart("1.2.0", None, "oci://{host}/private");
+    stage.refuses(
+        "oci://{host}/private/",
+        "cannot be fetched: the server answers 401 Unauthorized",
+    );
+    let login = "{\"auths\": {\"{host}\": {\"auth\": \"cmVhZGVyOnBhc3N3b3Jk\"}}}";
+    stage.write("home/.config/helm/registry/config.json", login);
+    stage.renders("oci://{host}/private/", &["of-db"]);
+
+    for (path, expected) in [
+        ("wrong", "its content does not have the digest sha256:"),
+        ("image", "it is not a chart"),
+        ("none", "the server answers 404 Not Found"),
+    ] {
+        stage.chart("1.2.0", None, &format!("oci://{{host}}/{path}"));
+        let expected = format!("error: Chart.yaml: db: oci://{{host}}/{path}/db:1.2.0 cannot be fetched: {expected}");
+        stage.refuses(&format!("oci://{{host}}/{path}/"), &expected);
+    }
+}
+
+#[test]
+fn refuses_submodules_and_files_by_address_outside_resources() {
+    let stage = Stage::new(&[("/team/a.yaml", map("web", "of-web").into_bytes())]);
+    let base = [
+        ("kustomization.yaml", "resources: [map.yaml]\n"),
+        ("map.yaml", &map("web", "of-base")),
+        (
+            ".gitmodules",
+            "[submodule \"a\"]\n\tpath = a\n\turl = {url}/git/a.git\n",
+        ),
+    ];
+    stage.repository("base.git", &base);
+    stage.write(
+        "repository/app/kustomization.yaml",
+        "resources: ['{url}/git/base.git?ref=main']\n",
+    );
+    stage.refuses(
+        "{url}/git/",
+        "error: kustomize build: a remote base cannot be fetched: it has Git submodules, which are not fetched: commit its content",
+    );
+    let without = "resources: ['{url}/git/base.git?ref=main&submodules=false']\n";
+    stage.write("repository/app/kustomization.yaml", without);
+    stage.renders("{url}/git/", &["of-base"]);
+
+    stage.write("repository/app/map.yaml", &map("web", "of-app"));
+    let requests = stage.server.requests().len();
+    for field in [
+        "patches: [{path: '{url}/team/a.yaml'}]",
+        "patchesStrategicMerge: ['{url}/team/a.yaml']",
+        "patchesJson6902: [{target: {version: v1, kind: ConfigMap, name: web}, path: '{url}/team/a.yaml'}]",
+        "crds: ['{url}/team/a.yaml']",
+        "configurations: ['{url}/team/a.yaml']",
+        "openapi: {path: '{url}/team/a.yaml'}",
+        "replacements: [{path: '{url}/team/a.yaml'}]",
+        "configMapGenerator: [{name: b, files: ['{url}/team/a.yaml']}]",
+        "secretGenerator: [{name: b, files: ['b={url}/team/a.yaml']}]",
+        "configMapGenerator: [{name: b, envs: ['{url}/team/a.yaml']}]",
+    ] {
+        let kustomization = format!("resources: [map.yaml]\n{field}\n");
+        stage.write("repository/app/kustomization.yaml", &kustomization);
+        stage.refuses(
+            "",
+            "error: {url}/team/a.yaml: it would be fetched from the network: commit its content",
+        );
+        stage.refuses(
+            "{url}/team/",
+            "error: {url}/team/a.yaml: only a file in 'resources' can be fetched: commit this one to the repository",
+        );
+    }
+    for field in ["components", "generators", "transformers", "validators"] {
+        let kustomization = format!("resources: [map.yaml]\n{field}: ['{{url}}/team/a.yaml']\n");
+        stage.write("repository/app/kustomization.yaml", &kustomization);
+        stage.refuses(
+            "",
+            "error: {url}/team/a.yaml: it would be fetched from the network: commit its content",
+        );
+    }
+    assert_eq!(stage.server.requests().len(), requests, "{:?}", stage.server.requests());
 }

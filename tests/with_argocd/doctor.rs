@@ -335,6 +335,26 @@ async fn finds_unhealthy_clusters_and_works() -> Result<()> {
     hub.delete(&ObjectRef::of(&large)).await?;
     wait_for_findings(&hub, &[]).await?;
 
+    let node = json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "old"},
+        "status": {"nodeInfo": {
+            "operatingSystem": "linux", "osImage": "Ubuntu 20.04.6 LTS", "kernelVersion": "5.4.0-216-generic", "architecture": "",
+            "bootID": "", "containerRuntimeVersion": "", "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "systemUUID": "",
+        }},
+    });
+    hub.create(&node).await?;
+    hub.patch_status(&ObjectRef::of(&node), &node).await?;
+    let text = wait::eventually("the old kernel is reported", wait::DEADLINE, async || {
+        let (printed, text) = printed(hub.kubeconfig_path(), &["--pre"]).ok()?;
+        (printed.found == ["confinement-old-kernels"]).then_some(text)
+    })
+    .await?;
+    assert!(text.contains("old (Linux 5.4.0-216-generic)"), "{text}");
+    hub.delete(&ObjectRef::of(&node)).await?;
+    wait_for_findings(&hub, &[]).await?;
+
     check_user_with_few_permissions(&hub).await
 }
 
@@ -370,6 +390,7 @@ async fn check_user_with_few_permissions(hub: &Hub) -> Result<()> {
         "ManifestWorks",
         "ManagedClusters",
         "Applications",
+        "the Nodes",
         "the Pods in namespace argocd",
     ] {
         assert!(text.contains(&format!("cannot read {thing}: ")), "{thing}: {text}");

@@ -3,6 +3,9 @@
 //! kustomize renders without a network. Its first `git` and `helm` on the PATH are this program, which copies what was
 //! [requested](Request) before from a folder, or names the request and fails. The plugin then decides about the request, fetches
 //! it, and renders again. So no text of a repository has to be read twice: the requests are those of kustomize, at any depth.
+//!
+//! Helm has no network either. It chooses the version of a chart from an index that the plugin fetched, names the address, and
+//! unpacks the archive, which this program hands to it as a downloader.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -45,8 +48,26 @@ pub enum Request {
 /// The start of a request in the error output of a program, before Base64.
 const MARK: &str = "argocd-ocm-cmp-requests:";
 
-/// The names of the programs that kustomize starts to fetch.
-pub(crate) const STAND_INS: [&str; 2] = ["git", "helm"];
+/// The names of the programs that kustomize and Helm start to fetch.
+pub(crate) const STAND_INS: [&str; 3] = ["git", "helm", DOWNLOADER];
+
+/// The name of the program with which Helm reads a packaged chart.
+const DOWNLOADER: &str = "helm-downloader";
+
+/// The address at which Helm finds the packaged chart.
+pub(crate) const ARCHIVE_ADDRESS: &str = "fetched://here/chart.tgz";
+
+/// The file of that address in the folder of fetched content.
+pub(crate) const ARCHIVE: &str = "chart.tgz";
+
+/// Helm's plugin for that address.
+const PLUGIN: &str = "name: fetched
+version: 0.1.0
+usage: fetched
+description: fetched
+command: helm-downloader
+downloaders: [{command: helm-downloader, protocols: [fetched]}]
+";
 
 /// The first argument of this program as the process that reads an address. It is an internal command.
 pub const DOWNLOAD: &str = "download";
@@ -88,14 +109,18 @@ impl Request {
     }
 }
 
-/// Creates the stand-ins in a folder, as links to this program.
+/// Creates the stand-ins in a folder, as links to this program, and Helm's plugin in a folder below it.
 pub(crate) fn create_stand_ins(folder: &Path, program: &Path) -> io::Result<()> {
-    STAND_INS
+    let plugin = folder.join("fetched");
+    fs::create_dir(&plugin)?;
+    fs::write(plugin.join("plugin.yaml"), PLUGIN)?;
+    symlink(program, plugin.join(DOWNLOADER))?;
+    ["git", "helm"]
         .iter()
         .try_for_each(|name| symlink(program, folder.join(name)))
 }
 
-/// Acts as Git or Helm, if kustomize started this program as such; otherwise returns `None`. `environment` is that of the process.
+/// Acts as Git or Helm, if kustomize or Helm started this program as such; otherwise returns `None`. `environment` is that of the process.
 #[must_use]
 pub fn stand_in(
     arguments: impl IntoIterator<Item = OsString>,
@@ -118,7 +143,9 @@ pub fn stand_in(
     let result = match (name, words.as_slice()) {
         ("git", ["remote", "add", "origin", url]) => fs::write(ORIGIN, url),
         ("git", ["fetch", .., url, revision]) => fetch(url, revision, &fetched),
+        ("git", ["submodule", ..]) if Path::new(".gitmodules").exists() => Err(io::Error::other(SUBMODULES)),
         ("git", _) => Ok(()),
+        (DOWNLOADER, _) => print(&fetched.join(ARCHIVE)),
         (_, ["pull", rest @ ..]) => pull(rest, &fetched),
         _ => Err(start_helm(&arguments, &path)),
     };
@@ -133,6 +160,13 @@ pub fn stand_in(
 
 /// The file in which a stand-in for Git keeps the address of a repository.
 const ORIGIN: &str = ".git-origin";
+
+/// The message about a Git repository with submodules.
+pub(crate) const SUBMODULES: &str = "it has Git submodules, which are not fetched";
+
+fn print(file: &Path) -> io::Result<()> {
+    io::copy(&mut fs::File::open(file)?, &mut io::stdout()).map(drop)
+}
 
 /// Copies a revision of a Git repository into the current folder.
 fn fetch(url: &str, revision: &str, fetched: &Path) -> io::Result<()> {

@@ -29,6 +29,7 @@ pub mod hooks;
 mod identity;
 pub mod ignored_fields;
 mod likely_mistakes;
+mod list_keys;
 pub mod load;
 pub mod manifest_configs;
 pub mod manifestwork;

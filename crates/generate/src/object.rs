@@ -7,7 +7,7 @@
 use super::annotations::{self, Annotations};
 use super::content_hash::CONTENT;
 use super::update_strategy::Strategy;
-use super::{canonical, fields_of_others, hooks, identity, order, schema};
+use super::{canonical, fields_of_others, hooks, identity, list_keys, order, schema};
 use manifest::json;
 use manifest::key::ObjectKey;
 use manifest::kinds::{GroupKind, Scope};
@@ -104,6 +104,10 @@ pub struct Object {
     pub scope: Option<Scope>,
     /// A field that its kind does not have, if the kind is built into Kubernetes.
     pub unknown_field: Option<Box<str>>,
+    /// A list with the same entry twice, which server-side apply refuses, and the entry.
+    pub repeated: Option<Box<str>>,
+    /// True for a Secret without values, which Kubernetes fills with the token of a ServiceAccount.
+    pub is_token_request: bool,
     /// True if every cluster serves this version of its kind, so the agent can always map it to a resource.
     pub always_served: bool,
     /// True if an apply patch would corrupt it: the API server parses the patch as YAML, which changes some strings and numbers.
@@ -330,6 +334,9 @@ impl Object {
             .ok()
             .filter(|wave| wave.abs() <= order::WAVE_MAX)
             .ok_or(Fault::Wave(wave))?;
+        let repeated = list_keys::repeated(&kind, &fields).map(Into::into);
+        let is_token = fields.get("type").and_then(Value::as_str) == Some("kubernetes.io/service-account-token");
+        let is_token_request = kind.is("", "Secret") && is_token && fields.get("data").is_none();
         let defines = defines(&kind, &fields);
         let Text {
             json,
@@ -355,6 +362,8 @@ impl Object {
             wave,
             defines,
             unknown_field,
+            repeated,
+            is_token_request,
             source,
             text: json.into_boxed_str(),
             hash_insertion,

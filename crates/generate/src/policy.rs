@@ -166,6 +166,8 @@ pub struct DeliveredObject<'a, P> {
     pub built_in: Option<Scope>,
     /// A field that its kind does not have, if the kind is built into Kubernetes.
     pub unknown_field: Option<&'a str>,
+    /// False for a Secret without values.
+    pub has_values: bool,
     /// The location it was read from, for messages.
     pub location: P,
 }
@@ -196,12 +198,13 @@ pub fn violations<'a, P: Display>(
         key,
         built_in,
         unknown_field,
+        has_values,
         location,
     } in objects
     {
         let is_secret = is_secret(key);
         let mut against: Vec<String> = Vec::new();
-        let mut lacks_consent = is_secret && !allow_secrets;
+        let mut lacks_consent = is_secret && has_values && !allow_secrets;
         if let Some(rules) = rules {
             let entry = rules.entry;
             let kind = *kinds
@@ -398,6 +401,7 @@ mod tests {
             key: &object.key,
             built_in: built_in(&object.key),
             unknown_field: object.unknown_field.as_deref(),
+            has_values: !object.is_token_request,
             location: "a.yaml:1",
         };
         violations(rules, allow_secrets, [""; 0], [delivered]).join("\n")
@@ -501,6 +505,7 @@ mod tests {
             key: &key,
             built_in: None,
             unknown_field: None,
+            has_values: true,
             location: "a.yaml:1",
         };
         let rules = policy.rules_for(Some("shop")).unwrap();
@@ -715,6 +720,7 @@ mod tests {
                 key: &object.key,
                 built_in: object.scope,
                 unknown_field: object.unknown_field.as_deref(),
+                has_values: !object.is_token_request,
                 location: "a.yaml:1",
             };
             violations(
@@ -750,6 +756,32 @@ mod tests {
             why(fields, "Namespace", "kube-system"),
             "no objects of this kind; no cluster-scoped objects; nothing in namespace kube-system, only in shop"
         );
+    }
+
+    #[test]
+    fn request_for_a_token_needs_only_the_permission_of_the_policy() {
+        let policy = policy("- {names: [may], secrets: true}\n- {names: [may-not], kinds: [Secret]}\n");
+        let lines = |project: Option<&str>, more: &str| {
+            let rules = project.map(|project| policy.rules_for(Some(project)).unwrap());
+            let fields = "metadata: {name: a, namespace: shop, annotations: {kubernetes.io/service-account.name: b}}";
+            let object = object(&format!(
+                "{{apiVersion: v1, kind: Secret, {fields}, type: kubernetes.io/service-account-token{more}}}"
+            ));
+            let delivered = DeliveredObject {
+                key: &object.key,
+                built_in: object.scope,
+                unknown_field: None,
+                has_values: !object.is_token_request,
+                location: "a.yaml:1",
+            };
+            violations(rules, false, [""; 0], [delivered]).len()
+        };
+        assert_eq!(
+            [lines(None, ""), lines(Some("may"), ""), lines(Some("may-not"), "")],
+            [0, 0, 1]
+        );
+        assert_eq!(lines(None, ", data: {token: YQ==}"), 1);
+        assert_eq!(lines(None, ", stringData: {token: a}"), 1);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::placed::Placed;
 use super::policy::{self, DeliveredObject, Rules};
 use super::settings::{Settings, SourceOverrides, Target};
 use super::source::Input;
+use super::update_strategy::Strategy;
 use manifest::problem::Problems;
 use manifest::text::count;
 
@@ -59,10 +60,25 @@ pub(super) fn objects(
             )
         })
     });
+    // The caller reports invalid options.
+    let strategy = settings.work_options(rules).ok().and_then(|options| options.strategy);
+    let repeated = placed.iter().filter_map(|placed| {
+        let object = &placed.object;
+        let repeated = object.repeated.as_deref()?;
+        let is_applied = Strategy::of(placed, strategy) == Strategy::ServerSideApply;
+        is_applied.then(|| {
+            format!(
+                "{}: {}: {repeated} twice, which server-side apply refuses: keep one of the two",
+                location(object),
+                object.key
+            )
+        })
+    });
     let delivered = objects().map(|object| DeliveredObject {
         key: &object.key,
         built_in: object.scope,
         unknown_field: object.unknown_field.as_deref(),
+        has_values: !object.is_token_request,
         location: location(object),
     });
     let refused = policy::violations(rules, settings.allow_secrets, settings.target.clusters(), delivered);
@@ -75,6 +91,7 @@ pub(super) fn objects(
         .chain(placement)
         .chain(twice)
         .chain(large)
+        .chain(repeated)
         .chain(refused)
         .chain(created);
     Problems::or(problems.collect(), ())

@@ -1,14 +1,16 @@
-//! Checks that the kernel confines helm and kustomize. Only the plugin can test that; it logs missing confinement.
+//! Checks that the kernel confines helm and kustomize. Only the plugin can test that; it logs missing confinement. Beforehand, the
+//! versions of the nodes' kernels tell whether they have Landlock.
 
 use super::{Check, refused};
-use crate::doctor::hub_state::{HubState, Lookup};
+use crate::doctor::hub_state::{HubState, Lookup, Node};
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
+use manifest::text::count;
 use std::collections::BTreeSet;
 
 pub(super) static CHECK: Check = Check {
     name: "confinement",
-    messages: &[&UNCONFINED],
+    messages: &[&UNCONFINED, &OLD_KERNELS, &UNKNOWN_KERNELS, &KERNELS],
     run,
 };
 
@@ -18,15 +20,93 @@ static UNCONFINED: Message = Message::warning(
     "see the reason with `kubectl exec` of `argocd-ocm-cmp confinement` in container argocd-ocm-cmp, and run these Pods where the kernel \
      has Landlock or user namespaces",
 );
+static OLD_KERNELS: Message = Message::warning(
+    "confinement-old-kernels",
+    "nodes without Landlock, which needs Linux 5.13: {nodes} ({kernels}): charts and kustomizations are refused there, unless the Pod's \
+     seccomp profile allows user namespaces",
+    "run the repo-server on nodes with Landlock, or with a seccomp profile that allows `unshare` and `mount`",
+);
+static UNKNOWN_KERNELS: Message = Message::warning(
+    "confinement-unknown-kernels",
+    "nodes whose distribution may disable Landlock: {nodes} ({systems})",
+    "once the plugin runs there, see the state with `kubectl exec` of `argocd-ocm-cmp confinement` in container argocd-ocm-cmp",
+);
+static KERNELS: Message = Message::ok(
+    "confinement-kernels",
+    "{nodes} with Landlock in the kernel, which confines helm and kustomize: {kernels}",
+);
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
-    match &hub_state.unconfined {
-        Lookup::Refused(why) => refused(&format!("the logs of Pods in namespace {}", hub_state.namespace), why),
-        Lookup::NotFound => Vec::new(),
-        Lookup::Found(pods) if pods.is_empty() => Vec::new(),
-        Lookup::Found(pods) => {
+    if !hub_state.expects_plugin() {
+        return Vec::new();
+    }
+    let mut findings = match &hub_state.unconfined {
+        // Without the plugin, there is no log to read.
+        Lookup::Refused(why) if hub_state.sidecar().is_some() => {
+            refused(&format!("the logs of Pods in namespace {}", hub_state.namespace), why)
+        }
+        Lookup::Found(pods) if !pods.is_empty() => {
             let reached: BTreeSet<&String> = pods.values().collect();
             vec![UNCONFINED.finding(&[("pods", &list_names(pods.keys())), ("reached", &list_names(reached))])]
+        }
+        _ => Vec::new(),
+    };
+    match &hub_state.nodes {
+        Lookup::Refused(why) => findings.extend(refused("the Nodes", why)),
+        Lookup::NotFound => {}
+        Lookup::Found(nodes) => findings.extend(about_nodes(nodes)),
+    }
+    findings
+}
+
+/// Returns what the kernels of nodes mean for the confinement of helm and kustomize.
+pub fn about_nodes(nodes: &[Node]) -> Vec<Finding> {
+    let names = |nodes: &[&Node]| list_names(nodes.iter().map(|node| node.name.clone()));
+    let kernels = |nodes: &[&Node]| list_names(nodes.iter().map(|node| format!("Linux {}", node.kernel)));
+    let nodes: Vec<&Node> = nodes.iter().filter(|node| node.is_linux).collect();
+    let of = |landlock: Landlock| -> Vec<&Node> {
+        let nodes = nodes.iter().copied();
+        nodes.filter(|node| Landlock::of(node) == landlock).collect()
+    };
+    let (old, unknown) = (of(Landlock::No), of(Landlock::Unknown));
+    let mut findings = Vec::new();
+    if !old.is_empty() {
+        findings.push(OLD_KERNELS.finding(&[("nodes", &names(&old)), ("kernels", &kernels(&old))]));
+    }
+    if !unknown.is_empty() {
+        let systems = list_names(
+            unknown
+                .iter()
+                .map(|node| format!("{} with Linux {}", node.system, node.kernel)),
+        );
+        findings.push(UNKNOWN_KERNELS.finding(&[("nodes", &names(&unknown)), ("systems", &systems)]));
+    }
+    if findings.is_empty() && !nodes.is_empty() {
+        findings.push(KERNELS.finding(&[("nodes", &count(nodes.len(), "node")), ("kernels", &kernels(&nodes))]));
+    }
+    findings
+}
+
+/// Whether the kernel of a node has Landlock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Landlock {
+    Yes,
+    No,
+    Unknown,
+}
+
+impl Landlock {
+    fn of(node: &Node) -> Self {
+        let mut numbers = node.kernel.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+        let (Some(major), Some(minor)) = (numbers.next(), numbers.next()) else {
+            return Self::Unknown;
+        };
+        if (major, minor) < (5, 13) {
+            Self::No
+        } else if node.kernel.contains(".el9") || node.system.contains("Talos") {
+            Self::Unknown
+        } else {
+            Self::Yes
         }
     }
 }

@@ -4,8 +4,8 @@ use crate::diagnosis::{Application, Cluster, Condition, Operation};
 use crate::doctor::shipped;
 use crate::doctor::shipped::objects;
 use crate::doctor::{
-    ApplyError, CheckResult, Finding, FindingList, HubState, Level, Lookup, Message, Permission, Project, ReplicaSet,
-    Work, agent_policy, examine, overall_result, required_permissions,
+    ApplyError, CheckResult, Finding, FindingList, HubState, Level, Lookup, Message, Node, Permission, Project,
+    ReplicaSet, Work, about_nodes, agent_policy, examine, overall_result, required_permissions,
 };
 use crate::embedded;
 use crate::list;
@@ -483,6 +483,56 @@ fn finds_pods_without_confinement() {
         reached(&[("server-1", "the network"), ("server-2", "the network")]),
         ["confinement-missing"]
     );
+}
+
+#[test]
+fn finds_nodes_whose_kernels_may_lack_landlock() {
+    let node = |name: &str, system: &str, kernel: &str| {
+        let info = json!({"operatingSystem": "linux", "osImage": system, "kernelVersion": kernel});
+        Node::read(&json!({"metadata": {"name": name}, "status": {"nodeInfo": info}}))
+    };
+    let windows = json!({"metadata": {"name": "w"}, "status": {"nodeInfo": {"operatingSystem": "windows", "kernelVersion": "10.0.1"}}});
+    let new = node("a", "Ubuntu 22.04.5 LTS", "5.15.0-1053-aws");
+    for (other, expected) in [
+        (node("b", "Debian GNU/Linux 12 (bookworm)", "6.1.0-18-amd64"), &[][..]),
+        (node("b", "Bottlerocket OS 1.44.0 (aws-k8s-1.33)", "5.13"), &[]),
+        (Node::read(&windows), &[]),
+        (Node::read(&json!({"metadata": {"name": "new"}})), &[]),
+        (
+            node("b", "Red Hat Enterprise Linux 8.10 (Ootpa)", "4.18.0-553.el8_10.x86_64"),
+            &["confinement-old-kernels"],
+        ),
+        (
+            node("b", "Ubuntu 20.04.6 LTS", "5.4.0-216-generic"),
+            &["confinement-old-kernels"],
+        ),
+        (
+            node(
+                "b",
+                "Red Hat Enterprise Linux CoreOS 418.94",
+                "5.14.0-427.50.1.el9_4.x86_64",
+            ),
+            &["confinement-unknown-kernels"],
+        ),
+        (
+            node("b", "Talos (v1.11.0)", "6.12.43-talos"),
+            &["confinement-unknown-kernels"],
+        ),
+        (node("b", "", ""), &["confinement-unknown-kernels"]),
+    ] {
+        let nodes = Lookup::Found(vec![new.clone(), other.clone()]);
+        assert_eq!(
+            problems_after(|hub_state| hub_state.nodes = nodes),
+            expected,
+            "{other:?}"
+        );
+    }
+    // Without permission, the other checks go on.
+    let refused = Lookup::Refused("nodes is forbidden".to_owned());
+    assert_eq!(problems_after(|hub_state| hub_state.nodes = refused), ["cannot-read"]);
+    let lines: Vec<_> = about_nodes(&[new]).iter().map(Finding::line).collect();
+    let kernels = "1 node with Landlock in the kernel, which confines helm and kustomize: Linux 5.15.0-1053-aws";
+    assert_eq!(lines, [kernels]);
 }
 
 #[test]

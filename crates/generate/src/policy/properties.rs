@@ -181,6 +181,7 @@ fn answer(policy: &Policy, question: &Question) -> Answer {
         key: &key,
         built_in,
         unknown_field: None,
+        has_values: true,
         location: "a.yaml",
     }];
     let none: [DeliveredObject<'_, &str>; 0] = [];

@@ -1,28 +1,26 @@
 //! Fetches what a source uses from the network, before it is rendered without one.
 //!
-//! Only addresses that the administrator allows are fetched. Git, Helm and the download run with the network and the credentials of the
-//! user, but read nothing of the repository: their arguments are the whole request.
+//! Only addresses that the administrator allows are fetched. Git and the download run with the network and the credentials of the
+//! user, but read nothing of the repository: their arguments are the whole request. Helm has no network here either: it reads the
+//! fetched index of a chart repository, and fails with the address of the chart.
 
 use super::Source;
 use super::bounds::Repository;
 use super::remote::Remotes;
 use super::tool::{ToolAccess, ToolError};
 use crate::confine::Scratch;
-use crate::fetched::{Request, create_stand_ins};
+use crate::fetched::{ARCHIVE, ARCHIVE_ADDRESS, Request, SUBMODULES, create_stand_ins};
 use manifest::problem::{Problems, plain};
 use manifest::value::Value;
 use manifest::yaml;
 use std::collections::BTreeMap;
 use std::env;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The maximum number of requests of a source, and so of attempts to render it.
 pub(super) const REQUESTS: usize = 100;
-
-/// The maximum number of redirects of an address.
-const REDIRECTS: usize = 10;
 
 /// The options of Git: no redirects, because only the address itself is allowed, and no other protocols.
 const GIT_OPTIONS: [&str; 10] = [
@@ -80,37 +78,48 @@ impl Fetched {
     /// # Errors
     /// Returns an error if the address is not allowed, or cannot be fetched.
     pub(super) fn provide(&mut self, error: &ToolError, source: &Source) -> Result<bool, Problems> {
+        let request = error.request();
+        if request.is_none() && error.contains(SUBMODULES) {
+            return Err(Problems::one(format!(
+                "kustomize build: a remote base cannot be fetched: {SUBMODULES}: commit its content, or add submodules=false to the query \
+                 of its address if it needs none"
+            )));
+        }
         // kustomize reads an address as a file first, then as a repository.
-        if let Some(file) = error.file.as_ref().filter(|file| !self.files.contains_key(*file)) {
-            let known = error.request.iter().chain(self.files.values());
-            let repository = known.clone().find(|request| below(file, request).is_some()).cloned();
-            if repository.is_some() || error.request.is_none() {
+        if let Some(file) = error.file().filter(|file| !self.files.contains_key(file)) {
+            let known = request.iter().chain(self.files.values());
+            let repository = known.clone().find(|request| below(&file, request).is_some()).cloned();
+            if repository.is_some() || request.is_none() {
                 check_allowed(&Request::File { url: file.clone() }, &source.remotes)?;
             }
-            if let Some(repository) = repository
-                && self.provide_file(file, repository, source)?
-            {
-                return Ok(true);
+            if let Some(repository) = repository {
+                if self.provide_file(&file, &repository, source)? {
+                    return Ok(true);
+                }
+            } else if request.is_none() && !error.contains(&format!("accumulating resources from '{file}'")) {
+                return Err(Problems::one(format!(
+                    "{file}: only a file in 'resources' can be fetched: commit this one to the repository"
+                )));
             }
         }
-        let Some(request) = &error.request else {
+        let Some(request) = request else {
             return Ok(false);
         };
-        check_allowed(request, &source.remotes)?;
-        self.fetch(request, source)?;
+        check_allowed(&request, &source.remotes)?;
+        self.fetch(&request, source)?;
         Ok(true)
     }
 
     /// Fetches a file with manifests. kustomize gets it as a kustomization in a folder of its repository, because it has no network to
     /// read a file. Returns false if the content is something else, such as the page of a repository.
-    fn provide_file(&mut self, file: &str, repository: Request, source: &Source) -> Result<bool, Problems> {
-        let Some(path) = below(file, &repository) else {
+    fn provide_file(&mut self, file: &str, repository: &Request, source: &Source) -> Result<bool, Problems> {
+        let Some(path) = below(file, repository) else {
             return Ok(false);
         };
         if file.contains('?') {
             return Ok(false);
         }
-        let content = download(file, source)?;
+        let content = source.tools.download(file, &source.remotes)?;
         if !is_list_of_manifests(&content) {
             return Ok(false);
         }
@@ -119,7 +128,7 @@ impl Fetched {
             .and_then(|()| fs::write(folder.join("kustomization.yaml"), "resources: [content.yaml]\n"))
             .and_then(|()| fs::write(folder.join("content.yaml"), content))
             .map_err(|error| Problems::one(format!("{file} cannot be stored: {}", plain(&error))))?;
-        self.files.insert(file.to_owned(), repository);
+        self.files.insert(file.to_owned(), repository.clone());
         Ok(true)
     }
 
@@ -130,7 +139,7 @@ impl Fetched {
         let access = ToolAccess::fetch(&folder);
         let run = |name: &str, arguments: &[&str]| match source.tools.run(name, arguments, &folder, None, &access)? {
             Ok(_) => Ok(()),
-            Err(error) => Err(failed(&error.line)),
+            Err(error) => Err(failed(&error.line())),
         };
         match request {
             Request::Git { url, revision } => {
@@ -150,47 +159,141 @@ impl Fetched {
                 fs::remove_dir_all(folder.join(".git")).map_err(|error| failed(&plain(&error)))
             }
             Request::Chart { .. } => {
-                let arguments = pull_arguments(request).map_err(|why| failed(&why))?;
-                let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-                arguments.push("--untar");
-                run("helm", &arguments)
+                let chart = Chart::fetch(request, source)?;
+                fs::write(self.content().join(ARCHIVE), chart.archive).map_err(|error| failed(&plain(&error)))?;
+                let access = ToolAccess::unpack(&folder, self);
+                let arguments = ["pull", ARCHIVE_ADDRESS, "--untar"];
+                match source.tools.run("helm", arguments, &folder, None, &access)? {
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(failed(&error.line())),
+                }
             }
             Request::File { .. } => Ok(()),
         }
     }
 }
 
-/// Returns the arguments of `helm pull` for a chart, or the reason why it is none.
-fn pull_arguments(request: &Request) -> Result<Vec<String>, String> {
+/// A packaged chart.
+struct Chart {
+    /// The name of the file.
+    file: String,
+    archive: Vec<u8>,
+}
+
+/// The name of a chart repository for Helm.
+const REPOSITORY: &str = "fetched";
+
+impl Chart {
+    /// Fetches a chart in the newest version that fits, which Helm chooses.
+    fn fetch(request: &Request, source: &Source) -> Result<Self, Problems> {
+        let Request::Chart {
+            repository,
+            name,
+            version,
+        } = request
+        else {
+            return Err(Problems::one("it is not a chart"));
+        };
+        let failed = |why: &str| Problems::one(format!("{} cannot be fetched: {why}", request.address()));
+        check_words(name, version).map_err(|why| failed(&why))?;
+        check_allowed(request, &source.remotes)?;
+        let download = |address: &str| source.tools.download(address, &source.remotes);
+        let is_registry = repository.starts_with("oci://");
+        if is_registry && is_exact(version) {
+            let tag = version.replace('+', "_");
+            let archive = download(&format!("{}:{tag}", request.address()))?;
+            let file = format!("{name}-{version}.tgz");
+            return Ok(Self { file, archive });
+        }
+        let index = match is_registry {
+            true => download(&request.address())?,
+            false => download(&format!("{}/index.yaml", repository.trim_end_matches('/')))?,
+        };
+        let address = choose(request, &index, source)?;
+        let file = address.rsplit('/').next().unwrap_or_default();
+        Ok(match address.rsplit_once("/manifests/") {
+            Some((_, tag)) if is_registry => Self {
+                file: format!("{name}-{tag}.tgz"),
+                archive: download(&format!("{}:{tag}", request.address()))?,
+            },
+            _ => Self {
+                file: if is_word(file, "._-+") {
+                    file.to_owned()
+                } else {
+                    format!("{name}.tgz")
+                },
+                archive: download(&address)?,
+            },
+        })
+    }
+}
+
+/// Returns the address of a chart in an index. Helm reads the index, and fails to read the address, because it has no network.
+fn choose(request: &Request, index: &[u8], source: &Source) -> Result<String, Problems> {
     let Request::Chart {
         repository,
         name,
         version,
     } = request
     else {
-        return Err("it is not a chart".to_owned());
+        return Err(Problems::one("it is not a chart"));
     };
-    let is_word = |text: &str, more: &str| {
-        text.chars()
-            .all(|char| char.is_ascii_alphanumeric() || more.contains(char))
-            && !text.starts_with('-')
-    };
+    let failed = |why: &str| Problems::one(format!("{} cannot be fetched: {why}", request.address()));
+    let stored = Scratch::new(&env::temp_dir()).and_then(|scratch| {
+        let url = if repository.starts_with("oci://") {
+            "https://"
+        } else {
+            repository.as_str()
+        };
+        let repositories = serde_json::json!({"apiVersion": "", "repositories": [{"name": REPOSITORY, "url": url}]});
+        fs::write(scratch.path().join("repositories.yaml"), repositories.to_string())?;
+        fs::write(scratch.path().join(format!("{REPOSITORY}-index.yaml")), index)?;
+        Ok(scratch)
+    });
+    let scratch = stored.map_err(|error| failed(&plain(&error)))?;
+    let chart = format!("{REPOSITORY}/{name}");
+    let mut arguments = vec![
+        "pull",
+        &chart,
+        "--repository-config",
+        "repositories.yaml",
+        "--repository-cache",
+        ".",
+    ];
+    if !version.is_empty() {
+        arguments.extend(["--version", version]);
+    }
+    let access = ToolAccess::index(scratch.path());
+    match source.tools.run("helm", arguments, scratch.path(), None, &access)? {
+        Ok(_) => Err(failed("its address is not one of a server")),
+        Err(error) => error.file().ok_or_else(|| {
+            let line = error.line();
+            failed(line.split(" (try 'helm repo update')").next().unwrap_or(&line))
+        }),
+    }
+}
+
+/// Checks that Helm reads the name and the version of a chart as such.
+fn check_words(name: &str, version: &str) -> Result<(), String> {
     if name.is_empty() || !is_word(name, "._-") {
         return Err("use letters, digits, '-', '_' and '.' in the name of a chart".to_owned());
     }
     if !is_word(version, "._-+~^*<>=|, ") {
         return Err(format!("{version:?} is not a version: write it like 1.4.2"));
     }
-    let mut arguments = vec!["pull".to_owned()];
-    if repository.starts_with("oci://") {
-        arguments.push(request.address());
-    } else {
-        arguments.extend([name.clone(), "--repo".to_owned(), repository.clone()]);
-    }
-    if !version.is_empty() {
-        arguments.extend(["--version".to_owned(), version.clone()]);
-    }
-    Ok(arguments)
+    Ok(())
+}
+
+fn is_word(text: &str, more: &str) -> bool {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || more.contains(char);
+    text.chars().all(is_plain) && !text.starts_with('-')
+}
+
+/// Returns true if a version is no range.
+fn is_exact(version: &str) -> bool {
+    let numbers = version.split(['-', '+']).next().unwrap_or_default();
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    numbers.split('.').count() == 3 && numbers.split('.').all(is_number) && is_word(version, ".-+")
 }
 
 /// Checks that the administrator allows an address.
@@ -201,16 +304,13 @@ fn check_allowed(request: &Request, remotes: &Remotes) -> Result<(), Problems> {
             let url = url.strip_suffix(".git").unwrap_or(url).trim_end_matches('/');
             remotes.allow(&format!("{url}/?ref={revision}"))
         }
-        Request::Chart { .. } | Request::File { .. } => remotes.allow(&request.address()),
+        Request::Chart { .. } => remotes.allow(&request.address()),
+        Request::File { url } => remotes.allow_file(url),
     };
     if is_allowed {
         return Ok(());
     }
-    Err(Problems::one(format!(
-        "{}: it would be fetched from the network: {}",
-        request.address(),
-        Remotes::remedy()
-    )))
+    Err(Problems::one(Remotes::refusal(&request.address())))
 }
 
 /// Returns the path of a file below the repository of a request.
@@ -218,31 +318,6 @@ fn below<'a>(file: &'a str, request: &Request) -> Option<&'a str> {
     let Request::Git { url, .. } = request else { return None };
     let rest = file.strip_prefix(url.strip_suffix(".git").unwrap_or(url))?;
     rest.strip_prefix('/').or_else(|| rest.is_empty().then_some(rest))
-}
-
-/// Returns the content of a file. Redirects are followed to allowed addresses only.
-fn download(url: &str, source: &Source) -> Result<Vec<u8>, Problems> {
-    let mut url = url.to_owned();
-    for _ in 0..=REDIRECTS {
-        match source.tools.download(&url)? {
-            Ok(content) => return Ok(content),
-            Err(ToolError {
-                request: Some(request @ Request::File { .. }),
-                ..
-            }) => {
-                let target = request.address();
-                if let Err(problems) = check_allowed(&request, &source.remotes) {
-                    let why = problems.into_lines().concat();
-                    return Err(Problems::one(format!("{url} redirects to {why}")));
-                }
-                url = target;
-            }
-            Err(error) => return Err(Problems::one(format!("{url} cannot be fetched: {}", error.line))),
-        }
-    }
-    Err(Problems::one(format!(
-        "{url} cannot be fetched: more than {REDIRECTS} redirects: use the address where they end"
-    )))
 }
 
 /// Returns true if a file has manifests only.
@@ -256,15 +331,13 @@ fn is_list_of_manifests(content: &[u8]) -> bool {
 /// Fetches the dependencies of the chart in `chart` that are missing in its folder `charts`, in the versions of its lock file.
 ///
 /// # Errors
-/// Returns an error with each dependency that cannot be fetched.
+/// Returns an error if the lock file is out of sync, or with each dependency that cannot be fetched.
 pub(super) fn dependencies(
     chart: &Path,
     missing: &[String],
     repository: &Repository,
     source: &Source,
 ) -> Result<(), Problems> {
-    let locked = ["Chart.lock", "requirements.lock"];
-    let declared = ["Chart.yaml", "requirements.yaml"];
     let read = |files: [&str; 2]| -> Result<Vec<(String, Request)>, Problems> {
         let mut all = Vec::new();
         for file in files {
@@ -272,40 +345,60 @@ pub(super) fn dependencies(
         }
         Ok(all)
     };
-    let (locked, declared) = (read(locked)?, read(declared)?);
-    // Helm itself reports a folder that cannot be created.
-    let _ = fs::create_dir(chart.join("charts"));
+    let mut known = read(["Chart.lock", "requirements.lock"])?;
+    if known.is_empty() {
+        known = read(["Chart.yaml", "requirements.yaml"])?;
+    } else {
+        check_lock(chart, repository, source)?;
+    }
+    let charts = chart.join("charts");
+    // Writing reports a folder that cannot be created.
+    let _ = fs::create_dir(&charts);
     let mut problems = Vec::new();
     for name in missing {
-        let of = |all: &[(String, Request)]| all.iter().find(|(known, _)| known == name).map(|(_, it)| it.clone());
-        let request = if locked.is_empty() { of(&declared) } else { of(&locked) };
-        let Some(request) = request else {
-            problems.push(format!(
-                "Chart.lock: {name} is missing: run 'helm dependency update', and commit Chart.lock"
-            ));
-            continue;
-        };
-        if let Err(found) = dependency(chart, &request, repository, source) {
-            problems.extend(
-                found
-                    .into_lines()
-                    .into_iter()
-                    .map(|line| format!("Chart.yaml: {name}: {line}")),
-            );
+        let mut requests: Vec<&Request> = known.iter().filter(|(it, _)| it == name).map(|(_, it)| it).collect();
+        requests.dedup();
+        if requests.is_empty() {
+            problems.push(format!("Chart.lock: {name} is missing: {UPDATE}"));
+        }
+        for request in requests {
+            if let Err(found) = dependency(&charts, request, source) {
+                let lines = found.into_lines().into_iter();
+                problems.extend(lines.map(|line| format!("Chart.yaml: {name}: {line}")));
+            }
         }
     }
     Problems::or(problems, ())
 }
 
-fn dependency(chart: &Path, request: &Request, repository: &Repository, source: &Source) -> Result<(), Problems> {
-    check_allowed(request, &source.remotes)?;
-    let mut arguments = pull_arguments(request).map_err(Problems::one)?;
-    arguments.extend(["--destination".to_owned(), "charts".to_owned()]);
-    let access = ToolAccess::fetch(repository.root());
+/// The remedy for dependencies that are missing, or locked in other versions.
+const UPDATE: &str = "run 'helm dependency update', and commit Chart.lock";
+
+/// Checks that the lock file was made for these dependencies. Helm does that before it misses the network.
+fn check_lock(chart: &Path, repository: &Repository, source: &Source) -> Result<(), Problems> {
+    let arguments = ["dependency", "build", ".", "--skip-refresh"];
+    let access = ToolAccess::index(repository.root());
     match source.tools.run("helm", arguments, chart, None, &access)? {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Problems::one(format!("it cannot be fetched: {}", error.line))),
+        Err(error) if error.contains("out of sync") => Err(Problems::one(format!(
+            "Chart.lock: it does not match the dependencies in Chart.yaml: {UPDATE}"
+        ))),
+        _ => Ok(()),
     }
+}
+
+fn dependency(charts: &Path, request: &Request, source: &Source) -> Result<(), Problems> {
+    if let Request::Chart { repository, .. } = request
+        && !["https://", "http://", "oci://"]
+            .iter()
+            .any(|scheme| repository.starts_with(scheme))
+    {
+        return Err(Problems::one(format!(
+            "{repository:?} is not the address of a chart repository: run 'helm dependency update', and commit charts/"
+        )));
+    }
+    let chart = Chart::fetch(request, source)?;
+    let stored = File::create_new(charts.join(chart.file)).and_then(|mut file| file.write_all(&chart.archive));
+    stored.map_err(|error| Problems::one(format!("it cannot be stored in charts/: {}", plain(&error))))
 }
 
 /// Reads the field `dependencies` of a file.
@@ -387,21 +480,15 @@ mod tests {
     }
 
     #[test]
-    fn chart_is_pulled_with_plain_arguments_only() {
-        let arguments = |repository: &str, name: &str, version: &str| {
-            pull_arguments(&Request::Chart {
-                repository: repository.to_owned(),
-                name: name.to_owned(),
-                version: version.to_owned(),
-            })
-        };
-        let expected = ["pull", "oci://r.example.com/charts/db", "--version", "1.0.0"].map(str::to_owned);
-        assert_eq!(
-            arguments("oci://r.example.com/charts", "db", "1.0.0"),
-            Ok(expected.to_vec())
-        );
-        let expected = ["pull", "db", "--repo", "https://c.example.com"].map(str::to_owned);
-        assert_eq!(arguments("https://c.example.com", "db", ""), Ok(expected.to_vec()));
+    fn names_and_versions_of_charts_are_no_options() {
+        for (name, version) in [
+            ("db", "1.0.0"),
+            ("my-db", ""),
+            ("db", ">=1.0.0, <2"),
+            ("db", "~1.2 || 3.x"),
+        ] {
+            assert_eq!(check_words(name, version), Ok(()), "{name} {version}");
+        }
         for (name, version) in [
             ("--debug", ""),
             ("../db", ""),
@@ -409,10 +496,13 @@ mod tests {
             ("db", "--devel"),
             ("db", "1/2"),
         ] {
-            assert!(
-                arguments("https://c.example.com", name, version).is_err(),
-                "{name} {version}"
-            );
+            assert!(check_words(name, version).is_err(), "{name} {version}");
         }
+        assert!(["1.2.3", "1.2.3-rc.1+build"].iter().all(|version| is_exact(version)));
+        assert!(
+            !["", "1.2", "1.2.x", ">1.2.3", "1.2.3 - 2.0.0"]
+                .iter()
+                .any(|version| is_exact(version))
+        );
     }
 }

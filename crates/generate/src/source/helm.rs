@@ -61,8 +61,8 @@ pub(super) fn render(
     let access = ToolAccess::helm(repository.root());
     let render = || source.tools.run("helm", &arguments, &chart, values, &access);
     let written = match render()? {
-        Err(error) if !source.remotes.is_empty() && !error.missing_dependencies.is_empty() => {
-            fetch::dependencies(&chart, &error.missing_dependencies, &repository, source)?;
+        Err(error) if !source.remotes.is_empty() && !error.missing_dependencies().is_empty() => {
+            fetch::dependencies(&chart, &error.missing_dependencies(), &repository, source)?;
             render()?
         }
         written => written,
@@ -223,7 +223,8 @@ pub(super) fn missing_dependencies(error_output: &str) -> Vec<String> {
 }
 
 /// Returns helm's error message, with a remedy if known.
-fn error_message(ToolError { line: error_output, .. }: &ToolError) -> String {
+fn error_message(error: &ToolError) -> String {
+    let error_output = error.line();
     if let Some((_, names)) = error_output.split_once(MISSING) {
         return format!(
             "Chart.yaml: dependencies are missing in charts/: {names}: run 'helm dependency update', and commit charts/, or ask the \

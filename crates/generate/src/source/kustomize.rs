@@ -28,7 +28,7 @@ pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Mani
         match source.tools.run("kustomize", &arguments, folder, None, &access)? {
             Ok(written) => break written,
             Err(error) if attempts < REQUESTS && fetched.provide(&error, source)? => attempts += 1,
-            Err(error) => return Err(Problems::one(format!("kustomize build: {}", shown(&error.line)))),
+            Err(error) => return Err(Problems::one(format!("kustomize build: {}", shown(&error.line())))),
         }
     };
     let texts = vec![("kustomize build".to_owned(), &*written.manifests)];

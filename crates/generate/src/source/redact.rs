@@ -13,7 +13,7 @@ use manifest::value::Value;
 use manifest::yaml;
 use memchr::memmem;
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -41,6 +41,12 @@ const MIN_START: usize = 8;
 /// The length from which any part of a value is recognized.
 const MIN_PART: usize = 12;
 
+/// The first bytes of a compressed file.
+const GZIP: &[u8] = &[0x1f, 0x8b, 8];
+
+/// The number of levels of packaged charts in a packaged chart that are searched.
+const ARCHIVES: u8 = 3;
+
 /// The keys whose values are names.
 const PUBLIC_KEYS: [&str; 14] = [
     "apiVersion",
@@ -66,19 +72,19 @@ const VOCABULARY: &str = include_str!("tool_words.txt");
 const PUBLIC_FUNCTIONS: [&str; 6] = ["block", "define", "fail", "include", "required", "template"];
 
 /// The inputs of a tool.
-pub(super) struct Inputs<'a> {
+pub(super) struct Inputs {
     /// The folder that it renders.
-    pub(super) folder: &'a Path,
+    pub(super) folder: PathBuf,
     /// The root of the repository.
-    pub(super) repository: &'a Path,
+    pub(super) repository: PathBuf,
     /// Its arguments, among them value files and parameters.
-    pub(super) arguments: &'a [&'a OsStr],
+    pub(super) arguments: Vec<OsString>,
     /// Its standard input.
-    pub(super) input: Option<&'a str>,
+    pub(super) input: Option<String>,
 }
 
 /// Returns the message of a tool without values of Secrets.
-pub(super) fn without_secrets(message: &str, inputs: &Inputs<'_>) -> String {
+pub(super) fn without_secrets(message: &str, inputs: &Inputs) -> String {
     if message.trim().is_empty() {
         return message.to_owned();
     }
@@ -126,7 +132,7 @@ struct Texts {
 struct TooLarge;
 
 impl Texts {
-    fn read(&mut self, inputs: &Inputs<'_>) -> Result<(), TooLarge> {
+    fn read(&mut self, inputs: &Inputs) -> Result<(), TooLarge> {
         self.public.extend(VOCABULARY.split_whitespace().map(str::to_owned));
         let mut files = HashSet::new();
         let mut folders = vec![inputs.folder.to_owned()];
@@ -140,7 +146,7 @@ impl Texts {
         let Some(repository) = repository.or_else(|| inputs.folder.canonicalize().ok()) else {
             return Ok(());
         };
-        for argument in inputs.arguments {
+        for argument in &inputs.arguments {
             let text = argument.to_string_lossy();
             let value = text.split_once('=').map(|(_, value)| value);
             let path = inputs.folder.join(value.unwrap_or(&text));
@@ -150,7 +156,7 @@ impl Texts {
                 self.add_lines(value, false)?;
             }
         }
-        if let Some(input) = inputs.input {
+        if let Some(input) = &inputs.input {
             self.text("values.yaml", input)?;
         }
         while let Some(folder) = folders.pop() {
@@ -179,7 +185,7 @@ impl Texts {
         let Ok(mut file) = File::open(&path) else { return Ok(()) };
         let name = path.to_string_lossy();
         if name.ends_with(".tgz") {
-            return self.archive(file);
+            return self.archive(&mut file, ARCHIVES);
         }
         let Some(text) = self.content(&mut file)? else {
             return Ok(());
@@ -200,17 +206,26 @@ impl Texts {
         Ok(())
     }
 
-    /// Reads the files of a packaged chart. Helm reports an archive that is not one.
-    fn archive(&mut self, file: File) -> Result<(), TooLarge> {
-        let mut archive = tar::Archive::new(MultiGzDecoder::new(file));
-        let Ok(entries) = archive.entries() else { return Ok(()) };
-        for mut entry in entries.flatten() {
-            let name = entry
-                .path()
-                .map(|path| path.to_string_lossy().into_owned())
-                .unwrap_or_default();
-            if let Some(text) = self.content(&mut entry)? {
-                self.text(&name, &text)?;
+    /// Reads the texts of a packaged chart, and of `depth` levels of charts in it. It does not read the archive as Helm does: texts are
+    /// what is between NUL bytes, which pad the headers and the ends of files. So no form of an archive hides a file. Helm reports an
+    /// archive that is not one.
+    fn archive(&mut self, packed: &mut dyn Read, depth: u8) -> Result<(), TooLarge> {
+        let mut bytes = Vec::new();
+        let rest = (MAX_SIZE - self.size) as u64;
+        // An error, as at the end of an archive within another, leaves what was read before it.
+        let _ = MultiGzDecoder::new(packed).take(rest + 1).read_to_end(&mut bytes);
+        self.count(bytes.len())?;
+        if depth > 0 {
+            for at in memmem::find_iter(&bytes, GZIP) {
+                self.archive(&mut &bytes[at..], depth - 1)?;
+            }
+        }
+        for text in bytes.split(|byte| *byte == 0) {
+            let text = String::from_utf8_lossy(text);
+            if text.contains('\n') {
+                self.has_secrets |= mentions_secrets(&text);
+                self.document(&text, true)?;
+                self.document(&text, false)?;
             }
         }
         Ok(())
@@ -239,7 +254,7 @@ impl Texts {
         if matches!(name, "Chart.yaml" | "Chart.lock" | "values.schema.json") || is_documentation(name) {
             return Ok(());
         }
-        self.has_secrets |= text.to_ascii_lowercase().contains("secret");
+        self.has_secrets |= mentions_secrets(text);
         let is_template = path.contains("templates/");
         let is_yaml = [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end));
         let is_manifest = |text: &str| {
@@ -461,6 +476,10 @@ impl Texts {
         }
         ranges
     }
+}
+
+fn mentions_secrets(text: &str) -> bool {
+    text.to_ascii_lowercase().contains("secret")
 }
 
 /// The letters and digits of a text, in lower case.

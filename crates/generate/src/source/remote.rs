@@ -1,5 +1,6 @@
 //! Network addresses that the administrator allows.
 
+use std::fmt::{self, Display};
 use std::str::FromStr;
 
 /// The addresses that may be fetched for a source; none by default.
@@ -46,8 +47,15 @@ impl Remotes {
     /// another address or as an option: `..`, escapes, or a reference that begins with `-`.
     #[must_use]
     pub fn allow(&self, address: &str) -> bool {
+        let query = address.split_once('?').map_or("", |(_, query)| query);
+        is_plain_query(query) && self.allow_file(address)
+    }
+
+    /// Returns true if the administrator allows the address of a file, whose query may be a signature of any characters.
+    #[must_use]
+    pub fn allow_file(&self, address: &str) -> bool {
         let address = normal(address);
-        let (path, query) = address.split_once('?').unwrap_or((&address, ""));
+        let path = address.split('?').next().unwrap_or_default();
         let is_allowed = |Remote(prefix): &Remote| {
             path.strip_prefix(prefix.as_str()).is_some_and(|rest| {
                 rest.is_empty()
@@ -58,12 +66,24 @@ impl Remotes {
                         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             })
         };
-        is_plain(path) && is_plain_query(query) && self.0.iter().any(is_allowed)
+        is_plain(path) && self.0.iter().any(is_allowed)
     }
 
-    /// Returns the remedy for an address that is not allowed.
-    pub(super) fn remedy() -> &'static str {
-        "commit its content, or ask the administrator to allow it in ARGOCD_OCM_CMP_REMOTE_BASES"
+    /// Returns the message about an address that is not allowed.
+    #[must_use]
+    pub fn refusal(address: &str) -> String {
+        format!(
+            "{address}: it would be fetched from the network: commit its content, or ask the administrator to allow it in \
+             ARGOCD_OCM_CMP_REMOTE_BASES"
+        )
+    }
+}
+
+impl Display for Remotes {
+    /// Writes the prefixes, separated by commas.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefixes: Vec<&str> = self.0.iter().map(|Remote(prefix)| prefix.as_str()).collect();
+        f.write_str(&prefixes.join(","))
     }
 }
 
@@ -174,6 +194,9 @@ mod tests {
         ] {
             assert!(!allowed.allow(address), "{address}");
         }
+        let signed = "https://github.com/argoproj/x?sig=a%2Fb&name=a%20b";
+        assert!(allowed.allow_file(signed) && !allowed.allow(signed));
+        assert!(!allowed.allow_file("https://github.com/argoproj/%2e%2e/x"));
         assert!(!Remotes::default().allow("https://github.com/argoproj/argo-cd"));
     }
 

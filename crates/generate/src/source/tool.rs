@@ -15,7 +15,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -107,8 +107,9 @@ const NETWORK_CONFIGURATION_PATHS: [&str; 14] = [
 /// The harmless devices.
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 
-/// The files and folders of a home directory that Git and Helm read.
-const HOME_PATHS: [&str; 7] = [
+/// The files and folders of a home directory that Git and the download read.
+const HOME_PATHS: [&str; 8] = [
+    ".docker",
     ".gitconfig",
     ".git-credentials",
     ".netrc",
@@ -134,6 +135,10 @@ pub(super) struct ToolAccess<'a> {
     fetches: bool,
     /// True if it may start programs of the folder, and of the user's plugins.
     starts_programs: bool,
+    /// True if it is Helm that unpacks the fetched chart.
+    unpacks: bool,
+    /// True if its messages may quote values of Secrets.
+    reads_manifests: bool,
     /// The programs that stand in for others, and the fetched content.
     fetched: Option<&'a Fetched>,
 }
@@ -146,7 +151,27 @@ impl<'a> ToolAccess<'a> {
             writes: false,
             fetches: false,
             starts_programs: false,
+            unpacks: false,
+            reads_manifests: true,
             fetched: None,
+        }
+    }
+
+    /// Returns the needs of Helm to read the index of a chart repository.
+    pub(super) fn index(folder: &'a Path) -> Self {
+        Self {
+            reads_manifests: false,
+            ..Self::helm(folder)
+        }
+    }
+
+    /// Returns the needs of Helm to unpack the fetched chart into a folder.
+    pub(super) fn unpack(folder: &'a Path, fetched: &'a Fetched) -> Self {
+        Self {
+            writes: true,
+            unpacks: true,
+            fetched: Some(fetched),
+            ..Self::index(folder)
         }
     }
 
@@ -167,7 +192,7 @@ impl<'a> ToolAccess<'a> {
         Self {
             writes: true,
             fetches: true,
-            ..Self::helm(folder)
+            ..Self::index(folder)
         }
     }
 }
@@ -232,28 +257,65 @@ impl ToolOutput {
     }
 }
 
-/// The failure of a tool.
+/// The failure of a tool. What the tool lacked is read from its error output, because its message may hide values with the same text.
 pub(super) struct ToolError {
-    /// The error message, in one line.
-    pub(super) line: String,
-    /// The content that it lacked, according to a program in the place of Git or Helm.
-    pub(super) request: Option<Request>,
-    /// The address that it could not read.
-    pub(super) file: Option<String>,
-    /// The dependencies of a chart that are missing in its folder `charts`.
-    pub(super) missing_dependencies: Vec<String>,
+    error_output: ErrorOutput,
+    status: ExitStatus,
 }
 
 impl ToolError {
-    /// Creates the failure with this line for users. What the tool lacked is read from all of its error output, because the line may
-    /// hide values with the same text.
-    fn new(line: String, error_output: &str) -> Self {
-        Self {
-            line,
-            request: Request::last_in(error_output),
-            file: unread_address(error_output),
-            missing_dependencies: missing_dependencies(error_output),
+    /// Returns the error message, in one line. It reads the source to hide values of Secrets, so ask for it only to show it.
+    pub(super) fn line(&self) -> String {
+        let lines = self.error_output.lines();
+        let complaints: Vec<_> = lines.into_iter().filter(|line| !line.starts_with(WARNING)).collect();
+        if complaints.is_empty() {
+            format!("it ended with {}", self.status)
+        } else {
+            complaints.join(" ")
         }
+    }
+
+    /// Returns the content that it lacked, according to a program in the place of Git or Helm.
+    pub(super) fn request(&self) -> Option<Request> {
+        Request::last_in(&self.error_output.text)
+    }
+
+    /// Returns the address that it could not read.
+    pub(super) fn file(&self) -> Option<String> {
+        unread_address(&self.error_output.text)
+    }
+
+    /// Returns the dependencies of a chart that are missing in its folder `charts`.
+    pub(super) fn missing_dependencies(&self) -> Vec<String> {
+        missing_dependencies(&self.error_output.text)
+    }
+
+    /// Returns true if the tool printed this text.
+    pub(super) fn contains(&self, text: &str) -> bool {
+        self.error_output.text.contains(text)
+    }
+}
+
+/// The error output of a tool.
+struct ErrorOutput {
+    text: String,
+    /// The inputs of the tool, whose values of Secrets are hidden, if it reads manifests.
+    inputs: Option<Inputs>,
+    /// The folder in which it ran.
+    folder: PathBuf,
+    /// The folder of its temporary files.
+    scratch: PathBuf,
+}
+
+impl ErrorOutput {
+    /// Returns the lines without the values of Secrets, and without the names of temporary folders.
+    fn lines(&self) -> Vec<String> {
+        let text = without_dump(&self.text);
+        let text = match &self.inputs {
+            Some(inputs) => redact::without_secrets(text, inputs),
+            None => text.to_owned(),
+        };
+        plain_lines(&text.replace(&*self.scratch.to_string_lossy(), "TMPDIR"), &self.folder)
     }
 }
 
@@ -285,13 +347,22 @@ impl Tools {
         self.run_program(name, &self.find(name)?, arguments, folder, input, access)
     }
 
-    /// Returns the content of an address, which this program reads in another process; a redirect is an error with a request.
-    pub(super) fn download(&self, url: &str) -> Result<Result<Vec<u8>, ToolError>, Problems> {
-        let failed = |error: &io::Error| Problems::one(format!("{url} cannot be fetched: {}", plain(error)));
-        let program = env::current_exe().map_err(|error| failed(&error))?;
+    /// Returns the content of an address, which this program reads in another process. It follows redirects to allowed addresses.
+    ///
+    /// # Errors
+    /// Returns an error if the address, or one that it leads to, is not allowed or cannot be read.
+    pub(super) fn download(&self, url: &str, remotes: &Remotes) -> Result<Vec<u8>, Problems> {
+        let failed = |why: &str| Problems::one(format!("{url} cannot be fetched: {why}"));
+        let program = env::current_exe().map_err(|error| failed(&plain(&error)))?;
         let (root, access) = (Path::new("/"), ToolAccess::fetch(Path::new("")));
-        let output = self.run_program("the download", &program, [DOWNLOAD, url], root, None, &access)?;
-        Ok(output.map(|output| output.manifests))
+        let arguments = [DOWNLOAD, url, &remotes.to_string()];
+        match self.run_program("the download", &program, arguments, root, None, &access)? {
+            Ok(output) if self.max_size.is_some_and(|max| output.manifests.len() as u64 > max) => Err(failed(
+                "it is larger than --max-output: ask an administrator to raise it",
+            )),
+            Ok(output) => Ok(output.manifests),
+            Err(error) => Err(Problems::one(error.line())),
+        }
     }
 
     fn run_program<S: AsRef<OsStr>>(
@@ -370,36 +441,34 @@ impl Tools {
                  --tool-memory (ARGOCD_OCM_CMP_TOOL_MEMORY in the sidecar)"
             )));
         }
-        let arguments: Vec<&OsStr> = arguments.iter().map(AsRef::as_ref).collect();
-        let inputs = Inputs {
-            folder,
-            repository: access.folder,
-            arguments: &arguments,
-            input,
+        let inputs = || Inputs {
+            folder: folder.to_owned(),
+            repository: access.folder.to_owned(),
+            arguments: arguments.iter().map(|it| it.as_ref().to_owned()).collect(),
+            input: input.map(str::to_owned),
         };
-        // A program that fetches reads no manifest, and its folder may be any.
-        let inputs = (!access.fetches).then_some(inputs);
-        let (warnings, complaints): (Vec<_>, Vec<_>) =
-            lines_for_users(&error_output, inputs.as_ref(), folder, &scratch)
-                .into_iter()
-                .partition(|line| line.starts_with(WARNING));
-        if status.success() || too_large {
-            Ok(Ok(ToolOutput {
-                manifests,
-                warnings: warnings
-                    .into_iter()
-                    .map(|line| line.replacen(WARNING, "", 1))
-                    .chain(complaints)
-                    .collect(),
-            }))
-        } else {
-            let line = if complaints.is_empty() {
-                format!("it ended with {status}")
-            } else {
-                complaints.join(" ")
-            };
-            Ok(Err(ToolError::new(line, &error_output)))
+        let error_output = ErrorOutput {
+            text: error_output.into_owned(),
+            inputs: access.reads_manifests.then(inputs),
+            folder: folder.to_owned(),
+            scratch: scratch.path().to_owned(),
+        };
+        if !status.success() && !too_large {
+            return Ok(Err(ToolError { error_output, status }));
         }
+        let (mut warnings, others): (Vec<_>, Vec<_>) = error_output
+            .lines()
+            .into_iter()
+            .map(|line| {
+                line.strip_prefix(WARNING)
+                    .map_or((false, line.clone()), |it| (true, it.to_owned()))
+            })
+            .partition(|(is_warning, _)| *is_warning);
+        warnings.extend(others);
+        Ok(Ok(ToolOutput {
+            manifests,
+            warnings: warnings.into_iter().map(|(_, line)| line).collect(),
+        }))
     }
 
     /// Sets the environment of a tool whose temporary folder is `temporary`.
@@ -416,10 +485,6 @@ impl Tools {
         } else if let Some(home) = self.value("HOME") {
             command.env("HOME", home);
         }
-        if access.fetches {
-            // It downloads the index of a chart repository there.
-            command.env("HELM_CACHE_HOME", temporary.join("helm"));
-        }
         if let Some(fetched) = access.fetched.filter(|_| self.launcher.is_some()) {
             let mut path = fetched.programs().into_os_string();
             path.extend(
@@ -428,6 +493,9 @@ impl Tools {
                     .flat_map(|path| [OsStr::new(":"), OsStr::new(path)]),
             );
             command.env("PATH", path).env(FOLDER, fetched.content());
+            if access.unpacks {
+                command.env("HELM_PLUGINS", fetched.programs());
+            }
         }
         if let Some(memory) = self.memory
             && !self.env.iter().any(|(name, _)| name == "GOMEMLIMIT")
@@ -515,20 +583,6 @@ impl Tools {
             ))
         })
     }
-}
-
-/// Returns the lines of a tool's messages, without the values of Secrets in its inputs, if it has any, and without the names of its
-/// temporary folders.
-fn lines_for_users(error_output: &str, inputs: Option<&Inputs<'_>>, folder: &Path, scratch: &Scratch) -> Vec<String> {
-    let error_output = without_dump(error_output);
-    let error_output = match inputs {
-        Some(inputs) => redact::without_secrets(error_output, inputs),
-        None => error_output.to_owned(),
-    };
-    plain_lines(
-        &error_output.replace(&*scratch.path().to_string_lossy(), "TMPDIR"),
-        folder,
-    )
 }
 
 /// Returns the lines of a tool's messages without details that differ between runs: paths become relative to the folder, and
@@ -639,7 +693,7 @@ mod tests {
         let access = ToolAccess::helm(repository.path());
         match tools(timeout).run("sh", ["-c", script], Path::new("."), input, &access) {
             Ok(Ok(written)) => Ok(Ok(String::from_utf8(written.manifests).expect("text"))),
-            Ok(Err(error)) => Ok(Err(error.line)),
+            Ok(Err(error)) => Ok(Err(error.line())),
             Err(problems) => Err(problems.to_string()),
         }
     }
@@ -694,9 +748,15 @@ mod tests {
 
     #[test]
     fn what_a_tool_lacked_is_read_although_its_line_hides_it() {
-        let output = "Error: found in Chart.yaml, but missing in charts/ directory: redis, db\nhelm.go: stack\n";
-        let error = ToolError::new("[hidden]".to_owned(), output);
-        assert_eq!(error.missing_dependencies, ["redis", "db"]);
+        let repository = TempDir::new().expect("a scratch folder");
+        let secret = "kind: Secret\nstringData: {a: redis-main}\n";
+        std::fs::write(repository.path().join("a.yaml"), secret).expect("a file");
+        let script = "echo 'Error: found in Chart.yaml, but missing in charts/ directory: redis-main, db' >&2; exit 1";
+        let access = ToolAccess::helm(repository.path());
+        let run = tools(LONG).run("sh", ["-c", script], repository.path(), None, &access);
+        let error = run.expect("it starts").err().expect("it fails");
+        assert_eq!(error.missing_dependencies(), ["redis-main", "db"]);
+        assert!(error.line().contains("[hidden], db"), "{}", error.line());
     }
 
     #[test]
