@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::fs;
-use testbed::{Hub, ObjectRef};
+use testbed::{Hub, ObjectRef, new_condition};
 
 #[tokio::test]
 async fn pictures_show_what_the_program_prints() -> Result<()> {
@@ -137,16 +137,7 @@ const FINE: [[&str; 3]; 2] = [
 async fn answer(hub: &Hub, cluster: &str, of_deployment: [[&str; 3]; 2]) -> Result<()> {
     let work = ObjectRef::manifest_work(cluster, "guestbook");
     let generation = hub.get(&work).await?.context("the work")?["metadata"]["generation"].take();
-    let condition = |[kind, is, message]: [&str; 3]| {
-        json!({
-            "type": kind,
-            "status": is,
-            "reason": "ConditionRuleEvaluated",
-            "message": message,
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-            "observedGeneration": generation,
-        })
-    };
+    let condition = |[kind, is, message]: [&str; 3]| new_condition(kind, is, message, &generation);
     let applied = [["Applied", "True", ""], ["Available", "True", ""]].map(condition);
     let manifest = |group: &str, kind: &str, resource: &str, health: [[&str; 3]; 2]| {
         let conditions: Vec<Value> = applied.iter().cloned().chain(health.map(condition)).collect();

@@ -9,7 +9,7 @@ use pki::Recipe;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use testbed::proxy::Proxy;
-use testbed::{ObjectRef, process, wait};
+use testbed::{ObjectRef, new_condition, process, wait};
 
 const ADDON: &str = "argocd-agent-addon";
 const OCM: &str = "cluster.open-cluster-management.io";
@@ -44,10 +44,7 @@ fn status(kubeconfig: &Path, words: &str) -> Result<CommandResult> {
 }
 
 fn condition(kind: &str, status: &str, message: &str) -> Value {
-    json!({
-        "type": kind, "status": status, "reason": "Because", "message": message, "observedGeneration": 1,
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    })
+    new_condition(kind, status, message, &json!(1))
 }
 
 /// Creates a GitOpsCluster, and its status as the controller does.

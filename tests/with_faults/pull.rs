@@ -4,8 +4,8 @@
 use crate::stage::{RETRIES, Replica, Stage, backs_off, lists, stage, writes, writes_of};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testbed::ObjectRef;
 use testbed::proxy::{Fault, Proxy, RecordedRequest, Times};
+use testbed::{ObjectRef, new_condition};
 
 const PULL: &str = "apps.open-cluster-management.io/pull-to-ocm-managed-cluster";
 const CLUSTER: &str = "apps.open-cluster-management.io/ocm-managed-cluster";
@@ -122,12 +122,7 @@ fn values(work: &Value, health: &str) -> Value {
 /// Returns an agent's status of the Application in a work, with these feedback values.
 fn work_status(work: &Value, values: &Value) -> Value {
     let payload = &work["spec"]["workload"]["manifests"][0]["metadata"];
-    let condition = |kind: &str| {
-        json!({
-            "type": kind, "status": "True", "reason": "AsItShouldBe", "message": "",
-            "lastTransitionTime": "2020-01-01T00:00:00Z", "observedGeneration": work["metadata"]["generation"],
-        })
-    };
+    let condition = |kind: &str| new_condition(kind, "True", "", &work["metadata"]["generation"]);
     json!({
         "resourceMeta": {
             "ordinal": 0, "group": "argoproj.io", "version": "v1alpha1", "kind": "Application",

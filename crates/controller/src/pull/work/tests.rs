@@ -280,15 +280,6 @@ fn one_patch_switches_between_any_two_holds() {
 }
 
 #[test]
-fn patch_sets_the_delete_option() {
-    let expected = desired(&of_set(), &acm());
-    let mut work = as_stored(&desired(&application(|_| ()), &Settings::default()).object());
-    work["spec"]["deleteOption"] = json!({"propagationPolicy": "Foreground", "ttlSecondsAfterFinished": 1});
-    merge(&mut work, &expected.patch("41"));
-    assert_eq!(fingerprint(&work), expected.fingerprint());
-}
-
-#[test]
 fn changed_application_changes_the_work() {
     let before = desired(&application(|_| ()), &Settings::default());
     let after = desired(
