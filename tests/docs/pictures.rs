@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::fs;
-use testbed::{Hub, ObjectRef};
+use testbed::{Hub, ObjectRef, new_condition};
 
 #[tokio::test]
 async fn pictures_show_what_the_program_prints() -> Result<()> {
@@ -123,16 +123,8 @@ async fn status(shell: &Shell, hub: &Hub) -> Result<Picture> {
 async fn answer(hub: &Hub, cluster: &str, values: &[(&str, Value)]) -> Result<()> {
     let work = ObjectRef::manifest_work(cluster, "guestbook");
     let generation = hub.get(&work).await?.context("the work")?["metadata"]["generation"].take();
-    let conditions = ["Applied", "Available", "StatusFeedbackSynced"].map(|kind| {
-        json!({
-            "type": kind,
-            "status": "True",
-            "reason": kind,
-            "message": "",
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-            "observedGeneration": generation,
-        })
-    });
+    let condition = |kind: &str| new_condition(kind, "True", "", &generation);
+    let conditions = ["Applied", "Available", "StatusFeedbackSynced"].map(condition);
     let value = |(name, value): &(&str, Value)| {
         let [kind, field] = match value {
             Value::Number(_) => ["Integer", "integer"],

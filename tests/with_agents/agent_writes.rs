@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use testbed::{Account, Hub, ObjectRef, is_applied, is_true, wait};
+use testing::merge;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/agent_admission.yaml");
 /// The prefix of labels and annotations of the pull model.
@@ -73,17 +74,6 @@ fn is_refused(what: &Value, written: Result<()>, allowed: &str) -> Result<()> {
         "{what}: {text}"
     );
     Ok(())
-}
-
-fn merge(object: &mut Value, patch: &Value) {
-    match patch {
-        Value::Object(patch) => {
-            for (key, value) in patch {
-                merge(&mut object[key], value);
-            }
-        }
-        other => *object = other.clone(),
-    }
 }
 
 /// Returns an owner reference to the Namespace of Argo CD.

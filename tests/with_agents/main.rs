@@ -80,7 +80,6 @@ impl Scenario {
     /// Checks that a GitOpsCluster creates the add-on, certificates and Secrets for every cluster that its Placement selects.
     async fn installed(&self) -> Result<()> {
         let Stage { hub, .. } = &self.stage;
-        let started = Instant::now();
         let users_spec =
             async || anyhow::Ok(hub.get(&stage::placement()).await?.context("the user's Placement")?["spec"].clone());
         let before = users_spec().await?;
@@ -113,7 +112,6 @@ impl Scenario {
             .wait_for(&stage::fleet(), |it| condition(it, "Ready")[0] == "True")
             .await?;
         self.log_step("every agent is ready");
-        ensure!(started.elapsed().as_secs() < 120, "it takes {:?}", started.elapsed());
         assert_eq!(it["status"]["clusters"]["connected"], 2, "{:#}", it["status"]);
         assert_eq!(
             it["status"]["server"],

@@ -25,6 +25,11 @@ pub(crate) async fn rolls_out_one_cluster_at_a_time(stage: &Stage) -> Result<()>
         stage.patch(&json!({"agent": agent})).await
     };
 
+    // OCM reads the update strategies of every version from the default template, which keeps existing CRDs.
+    let crd = ObjectRef::crd("applications.argoproj.io");
+    let edited = json!({"spec": {"names": {"categories": ["edited"]}}});
+    cluster1.patch(&crd, &edited).await?;
+
     // New Pods in cluster1 do not start.
     schedule(cluster1, false).await?;
     ask(json!("example.com/argocd-ocm-cmp:v10")).await?;
@@ -76,6 +81,8 @@ pub(crate) async fn rolls_out_one_cluster_at_a_time(stage: &Stage) -> Result<()>
     wait_for_end(stage, next).await?;
     assert_eq!(generations(stage).await?, works, "the end of a rollout applies nothing");
     hub.wait_gone(&stage::template(before)).await?;
+    let crd = cluster1.get(&crd).await?.context("the CRD was deleted")?;
+    assert_eq!(crd["spec"]["names"]["categories"], json!(["edited"]));
 
     ask(Value::Null).await?;
     wait_for_end(stage, before).await

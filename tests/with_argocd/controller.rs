@@ -19,7 +19,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 use testbed::process::{self, Process};
-use testbed::{Hub, ObjectRef, ports, wait};
+use testbed::{Hub, ObjectRef, new_condition, ports, wait};
 
 /// Its ServiceAccount, which is in Argo CD's namespace.
 pub(crate) const ACCOUNT: &str = "argocd-ocm-cmp-controller";
@@ -309,13 +309,7 @@ async fn apply_error_sets_a_condition_until_it_is_fixed() -> Result<()> {
 
 /// Sets the availability of a managed cluster in OCM.
 async fn set_availability(hub: &Hub, cluster: &str, status: &str) -> Result<()> {
-    let condition = json!({
-        "type": "ManagedClusterConditionAvailable",
-        "status": status,
-        "reason": "ByTest",
-        "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    });
+    let condition = new_condition("ManagedClusterConditionAvailable", status, "", &json!(1));
     let cluster = ObjectRef::managed_cluster(cluster);
     let conditions = json!({"status": {"conditions": [condition]}});
     hub.patch_status(&cluster, &conditions).await.map(drop)

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
-use testbed::{GitRepository, Hub, ManagedClusterOptions, ObjectRef, is_applied, wait};
+use testbed::{GitRepository, Hub, ManagedClusterOptions, ObjectRef, is_applied, new_condition, wait};
 
 /// The findings where no Pods run.
 const WITHOUT_PODS: [&str; 2] = ["socket-no-pods", "controller-no-pods"];
@@ -109,13 +109,7 @@ fn work(cluster: &str, name: &str, data: &str) -> Value {
 
 /// Writes the status of an agent that has applied a work.
 async fn answer(hub: &Hub, work: &Value) -> Result<()> {
-    let condition = json!({
-        "type": "Applied",
-        "status": "True",
-        "reason": "Test",
-        "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    });
+    let condition = new_condition("Applied", "True", "", &json!(1));
     let status = json!({"conditions": [condition]});
     hub.patch_status(&ObjectRef::of(work), &json!({"status": status}))
         .await
@@ -303,9 +297,7 @@ async fn finds_unhealthy_clusters_and_works() -> Result<()> {
         let kinds = ["ManagedClusterJoined", "ManagedClusterConditionAvailable"]
             .into_iter()
             .zip(["True", status]);
-        let conditions = kinds.map(|(kind, status)| {
-            json!({"type": kind, "status": status, "reason": "Test", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
-        });
+        let conditions = kinds.map(|(kind, status)| new_condition(kind, status, "", &json!(1)));
         json!({"status": {"conditions": conditions.collect::<Vec<_>>()}})
     };
     for (status, found) in [("Unknown", "clusters-silent"), ("False", "clusters-unwell")] {

@@ -6,7 +6,7 @@ use crate::stage::{application, shipped, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::time::Duration;
-use testbed::{GitRepository, Hub, ObjectRef, is_synced};
+use testbed::{GitRepository, Hub, ObjectRef, is_synced, new_condition};
 
 async fn stays_synced(name: &str, server_side_diff: bool) -> Result<()> {
     let stage = stage().await?;
@@ -64,10 +64,7 @@ async fn apply_everything(hub: &Hub, cluster: &str) -> Result<()> {
             if work["status"]["conditions"][0]["observedGeneration"] == *generation {
                 continue;
             }
-            let applied = json!({
-                "type": "Applied", "status": "True", "reason": "AppliedManifestWorkComplete", "message": "",
-                "observedGeneration": generation, "lastTransitionTime": "2020-01-01T00:00:00Z",
-            });
+            let applied = new_condition("Applied", "True", "", generation);
             let status = json!({"status": {"conditions": [applied]}}).to_string();
             let name = work["metadata"]["name"].as_str().context("a name")?;
             let patch = [

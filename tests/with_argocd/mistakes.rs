@@ -2,18 +2,13 @@
 
 use crate::stage::{application, stage};
 use anyhow::{Context, Result};
-use generate::settings::SETTINGS;
-use serde_json::{Value, json};
+use serde_json::Value;
 use testbed::{GitRepository, ObjectRef, is_applied, is_synced, wait};
 
 const GOOD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: NAME\ndata:\n  colour: green\n";
 
 /// Deploys an Application, makes the mistake, and compares Argo CD's error with `expected`.
-async fn a_mistake(
-    name: &str,
-    mistake: impl AsyncFnOnce(&GitRepository) -> Result<Option<Value>>,
-    expected: &str,
-) -> Result<()> {
+async fn a_mistake(name: &str, mistake: impl FnOnce(&GitRepository) -> Result<()>, expected: &str) -> Result<()> {
     let stage = stage().await?;
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let git = GitRepository::new()?;
@@ -25,9 +20,7 @@ async fn a_mistake(
     let config_map = ObjectRef::config_map("default", name);
     cluster1.wait_for(&config_map, |_| true).await?;
 
-    if let Some(patch) = mistake(&git).await? {
-        hub.patch(&app, &patch).await?;
-    }
+    mistake(&git)?;
     let shown = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
     assert!(shown.ends_with(&format!("error: {expected}")), "{shown}");
     assert!(!shown.contains("panicked"), "{shown}");
@@ -47,9 +40,6 @@ async fn a_mistake(
         &GOOD.replace("NAME", name).replace("green", "blue"),
     )])?;
     git.remove(&[&format!("{name}/wrong.yaml")]).ok();
-    let mut corrected = json!({"spec": application(name, &git)?["spec"]});
-    corrected["spec"]["source"]["plugin"]["parameters"] = Value::Null;
-    hub.patch(&app, &corrected).await?;
     wait::eventually("the Application recovers", wait::DEADLINE, async || {
         let app = hub.refresh_application(name, "hard").await.ok()?;
         (is_synced(&app) && comparison_error(&app).is_none()).then_some(())
@@ -69,52 +59,15 @@ pub(crate) fn comparison_error(application: &Value) -> Option<String> {
     error["message"].as_str().map(str::to_owned)
 }
 
-/// Replaces the plugin's settings, keeping the rest of the source.
-fn settings(env: &Value, parameters: &Value) -> Value {
-    json!({"spec": {"source": {"plugin": {"name": "argocd-ocm-cmp", "env": env, "parameters": parameters}}}})
-}
-
 #[tokio::test]
 async fn a_broken_manifest_is_shown_with_its_line() -> Result<()> {
     a_mistake(
         "broken",
-        async |git| {
-            git.commit(&[(
-                "broken/wrong.yaml",
-                "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec: [\n",
-            )])?;
-            Ok(None)
+        |git| {
+            let broken = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec: [\n";
+            git.commit(&[("broken/wrong.yaml", broken)]).map(drop)
         },
         "wrong.yaml:6: document 1: a value is missing or cannot start like this",
-    )
-    .await
-}
-
-#[tokio::test]
-async fn missing_target_cluster_is_shown_with_the_remediation() -> Result<()> {
-    a_mistake(
-        "untargeted",
-        async |_| Ok(Some(settings(&json!([]), &json!([])))),
-        "no target cluster: set the plugin env TARGET_CLUSTER or one of the parameters clusters and placement of the \
-         Application, or pass --clusters NAME",
-    )
-    .await
-}
-
-#[tokio::test]
-async fn unknown_parameter_is_shown_with_the_known_ones() -> Result<()> {
-    let parameters = SETTINGS.iter().filter(|setting| setting.parameter);
-    let known: Vec<&str> = parameters.map(|setting| setting.name).collect();
-    a_mistake(
-        "misspelt",
-        async |_| {
-            let cluster = json!([{"name": "TARGET_CLUSTER", "value": "cluster1"}]);
-            Ok(Some(settings(
-                &cluster,
-                &json!([{"name": "recursive", "string": "true"}]),
-            )))
-        },
-        &format!("unknown parameter recursive: the parameters are {}", known.join(", ")),
     )
     .await
 }
@@ -123,29 +76,12 @@ async fn unknown_parameter_is_shown_with_the_known_ones() -> Result<()> {
 async fn empty_folder_is_an_error_and_deletes_nothing() -> Result<()> {
     a_mistake(
         "emptied",
-        async |git| {
+        |git| {
             git.commit(&[("emptied/README.md", "Nothing to see.\n")])?;
-            git.remove(&["emptied/config.yaml"])?;
-            Ok(None)
+            git.remove(&["emptied/config.yaml"]).map(drop)
         },
         "no manifests: the folder has no Kubernetes object in a .yaml, .yml or .json file that include and exclude select; \
          to remove everything from the cluster on purpose, set allow-empty",
-    )
-    .await
-}
-
-#[tokio::test]
-async fn object_without_a_name_is_shown_with_file_and_line() -> Result<()> {
-    a_mistake(
-        "nameless",
-        async |git| {
-            git.commit(&[(
-                "nameless/wrong.yaml",
-                "---\napiVersion: v1\nkind: Service\nmetadata:\n  labels: {app: web}\n",
-            )])?;
-            Ok(None)
-        },
-        "wrong.yaml:2: document 1: Service: metadata.name is missing",
     )
     .await
 }

@@ -1,60 +1,11 @@
 //! Tests of the README's quick start, from `kubectl apply` to removal, with only the shipped files: what they permit, and what
 //! they deny.
 
-use crate::names::under_policy;
 use crate::policy::{desired_works, messages};
 use crate::stage::{PLUGIN_AS_SHIPPED, application, shipped, shipped_object, stage};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
-use std::fs;
-use testbed::{GitRepository, ObjectRef, is_applied, is_synced, is_true};
-
-#[tokio::test]
-async fn delivers_and_removes_the_guestbook() -> Result<()> {
-    let stage = stage().await?;
-    let (hub, cluster1) = (&stage.hub, &stage.cluster1);
-    let git = GitRepository::new()?;
-    git.commit_folder(&shipped("guestbook"), "guestbook")?;
-    // Only the repository and the name of the plugin differ from the shipped file.
-    let mut app = shipped_object("app.yaml")?;
-    app["spec"]["source"]["repoURL"] = json!(git.url());
-    app["spec"]["source"]["plugin"]["name"] = json!(PLUGIN_AS_SHIPPED);
-    hub.kubectl_with_input(&["apply", "-f", "-"], &app.to_string())?;
-
-    let guestbook = ObjectRef::application("guestbook");
-    let work = ObjectRef::manifest_work("cluster1", &under_policy("guestbook")?);
-    let deployment = ObjectRef::deployment("default", "guestbook-ui");
-    let service = ObjectRef::namespaced("v1", "Service", "default", "guestbook-ui");
-    hub.wait_for(&guestbook, is_synced).await?;
-    hub.wait_for(&work, |work| is_applied(work) && is_true(work, "Available"))
-        .await?;
-    cluster1
-        .wait_for(&deployment, |deployment| is_true(deployment, "Available"))
-        .await?;
-    cluster1
-        .wait_for(&service, |service| service["spec"]["ports"][0]["port"] == 80)
-        .await?;
-
-    let manifest = fs::read_to_string(shipped("guestbook/deployment.yaml"))?;
-    let changed = manifest.replace("replicas: 1", "replicas: 3");
-    assert_ne!(manifest, changed);
-    git.commit(&[("guestbook/deployment.yaml", &changed)])?;
-    hub.refresh_application("guestbook", "hard").await?;
-    cluster1
-        .wait_for(&deployment, |deployment| deployment["status"]["availableReplicas"] == 3)
-        .await?;
-
-    git.remove(&["guestbook/service.yaml"])?;
-    hub.refresh_application("guestbook", "hard").await?;
-    cluster1.wait_gone(&service).await?;
-    let kept = cluster1.get(&deployment).await?.context("the Deployment was deleted")?;
-    assert_eq!(kept["status"]["availableReplicas"], 3);
-
-    hub.delete(&guestbook).await?;
-    hub.wait_gone(&guestbook).await?;
-    hub.wait_gone(&work).await?;
-    cluster1.wait_gone(&deployment).await
-}
+use testbed::{GitRepository, ObjectRef, is_synced};
 
 #[tokio::test]
 async fn project_missing_in_the_shipped_policy_delivers_nothing() -> Result<()> {

@@ -186,41 +186,6 @@ fn check_errors(stage: &Stage) -> Result<()> {
 }
 
 #[tokio::test]
-async fn marks_unreachable_clusters() -> Result<()> {
-    let stage = stage().await?;
-    let hub = &stage.hub;
-    let (cluster, name) = ("status-silent", "silent");
-    hub.declare_managed_cluster(cluster).await?;
-    let work = json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {"name": name, "namespace": cluster},
-        "spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}}]}},
-    });
-    hub.apply(&work).await?;
-    let condition = json!({
-        "type": "ManagedClusterConditionAvailable",
-        "status": "Unknown",
-        "reason": "ManagedClusterLeaseUpdateStopped",
-        "message": "Registration agent stopped updating its lease.",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    });
-    let managed = ObjectRef::managed_cluster(cluster);
-    hub.patch_status(&managed, &json!({"status": {"conditions": [condition]}}))
-        .await?;
-    let (code, stdout, stderr) = printed(hub.kubeconfig_path(), &[name])?;
-    assert_eq!((code, stderr.as_str()), (Some(1), ""), "{stdout}");
-    let waits = "waiting for the agent of managed cluster status-silent to apply it";
-    assert_eq!(
-        cells(&stdout)[1],
-        [cluster, name, "1 object", "-", "-", "Waiting", waits]
-    );
-    let silent = "status-silent is unreachable: showing its last reported state\n";
-    assert!(stdout.ends_with(silent), "{stdout}");
-    hub.delete(&ObjectRef::manifest_work(cluster, name)).await
-}
-
-#[tokio::test]
 async fn shows_works_that_ocm_creates_from_a_replica_set() -> Result<()> {
     let stage = stage().await?;
     let hub = &stage.hub;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use testbed::{ObjectRef, wait};
+use testbed::{ObjectRef, new_condition, wait};
 
 /// A narrow terminal in which the program runs; created by `script` of util-linux, which every Debian has.
 struct Terminal {
@@ -172,14 +172,8 @@ impl<'h> Work<'h> {
     /// Reports all objects as applied, except the first if `but_for` is set.
     async fn is_applied(&self, but_for: Option<&str>) -> Result<()> {
         let condition = |kind: &str, message: Option<&str>| {
-            json!({
-                "type": kind,
-                "status": if message.is_some() { "False" } else { "True" },
-                "reason": "Test",
-                "message": message.unwrap_or_default(),
-                "lastTransitionTime": "2026-01-01T00:00:00Z",
-                "observedGeneration": 1,
-            })
+            let status = if message.is_some() { "False" } else { "True" };
+            new_condition(kind, status, message.unwrap_or_default(), &json!(1))
         };
         let manifests: Vec<Value> = (0..)
             .zip(self.names)

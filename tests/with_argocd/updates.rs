@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::{ManagedCluster, ObjectRef, is_true};
+use testing::merge;
 
 /// An object in Git, with its changes.
 struct Case {
@@ -366,24 +367,6 @@ fn file(cases: &[Case]) -> String {
         other => other.to_string(),
     };
     text.chars().map(escaped).collect()
-}
-
-/// Applies a JSON merge patch (RFC 7396).
-fn merge(into: &mut Value, patch: &Value) {
-    let Value::Object(fields) = patch else {
-        *into = patch.clone();
-        return;
-    };
-    if !into.is_object() {
-        *into = json!({});
-    }
-    for (name, patch) in fields {
-        if patch.is_null() {
-            into.as_object_mut().expect("an object").remove(name);
-        } else {
-            merge(&mut into[name], patch);
-        }
-    }
 }
 
 /// Returns true if the agent has applied all of a work.

@@ -7,7 +7,6 @@ use anyhow::{Result, ensure};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
-use std::time::Instant;
 use testbed::proxy::{Fault, Proxy, RecordedRequest, Times};
 use testbed::{ObjectRef, certificate_request, wait};
 
@@ -91,23 +90,13 @@ async fn wait_for_recorded_event(stage: &Stage, application: &str, reason: &str)
 
 async fn check_other_writes(stage: &Stage, proxy: &Proxy) -> Result<()> {
     // Another controller signs a certificate and writes it.
-    let started = Instant::now();
     let request = request_certificate(stage)?;
     let is_signed = |it: &Value| it["status"]["certificate"].is_string();
     stage.hub.wait_for(&request, is_signed).await?;
-    println!(
-        "the certificate was signed after {:.1} s with {HANGING_WRITES} hanging writes",
-        started.elapsed().as_secs_f64()
-    );
     // The same controller writes a status and an Event for the same namespace and cluster.
-    let written = Instant::now();
     let fine = stage.application("fine", WorkHealth::Degraded("it is broken")).await?;
     stage.wait_for_condition(&fine, DEGRADED, "it is broken").await?;
     wait_for_recorded_event(stage, "fine", "ManifestWorkDegraded").await?;
-    println!(
-        "the status and its Event were written after {:.1} s",
-        written.elapsed().as_secs_f64()
-    );
     let requests = proxy.requests();
     let hanging: Vec<_> = requests.iter().filter(|request| is_hanging(request)).collect();
     let answered = hanging.iter().filter(|request| request.answer.is_some()).count();

@@ -26,36 +26,6 @@ fn watch_error(kind: &str, reason: &str) -> String {
 }
 
 #[tokio::test]
-async fn cluster_cannot_report_for_an_application_by_marking_a_work() -> Result<()> {
-    let stage = stage("fault-marks").await?;
-    let proxy = stage.proxy().await?;
-    let _controller = stage.controller(&proxy).await?;
-    let [victim, _own] = [
-        stage.application("shop", WorkHealth::Healthy).await?,
-        stage
-            .application("own", WorkHealth::Degraded("text of an attacker"))
-            .await?,
-    ];
-    stage.wait_until_healthy(&victim).await?;
-    let tracking = "shop:work.open-cluster-management.io/ManifestWork:fault-marks/own";
-    let marks = json!({"metadata": {
-        "annotations": {"argocd.argoproj.io/tracking-id": tracking},
-        "labels": {"app.kubernetes.io/instance": "shop"},
-    }});
-    stage
-        .hub
-        .patch(&ObjectRef::manifest_work(&stage.cluster, "own"), &marks)
-        .await?;
-    // A later status is reported, and nothing else is written with it.
-    stage
-        .report_health("shop", WorkHealth::ApplyFailed("another reason"))
-        .await?;
-    let now = stage.wait_for_condition(&victim, APPLY_ERROR, "another reason").await?;
-    assert_eq!(messages(&now, DEGRADED), [""; 0], "{now:#}");
-    Ok(())
-}
-
-#[tokio::test]
 async fn refused_write_is_retried_with_backoff_and_blocks_no_other() -> Result<()> {
     let stage = stage("refused-writes").await?;
     let faults = [
@@ -112,30 +82,6 @@ async fn refused_write_is_retried_with_backoff_and_blocks_no_other() -> Result<(
         assert_eq!(updated["metadata"]["generation"], 3, "{updated:#}");
     }
     controller.until_metric(FAILING, |count| count == 0).await
-}
-
-#[tokio::test]
-async fn hanging_write_times_out_and_blocks_no_other() -> Result<()> {
-    let stage = stage("hanging-writes").await?;
-    let proxy = stage.proxy().await?;
-    proxy.fault(Fault::Hang, Times::Always, |request| {
-        request.is("patch", "applications") && request.name.as_deref() == Some("hanging")
-    });
-    let hanging = stage.application("hanging", WorkHealth::Healthy).await?;
-    let controller = stage.controller(&proxy).await?;
-    proxy
-        .until("it hangs", |requests| !writes_of(requests, &hanging).is_empty())
-        .await?;
-    let fine = stage.application("fine", WorkHealth::Healthy).await?;
-    stage.wait_until_healthy(&fine).await?;
-    assert_eq!(controller.metric(&error("timeout")).await?, 0);
-    let hung = writes_of(&proxy.requests(), &hanging)[0].at;
-    controller.until_metric(&error("timeout"), |count| count >= 1).await?;
-    let took = hung.elapsed();
-    assert!(took < Duration::from_secs(90), "the write timed out after {took:?}");
-    proxy.heal();
-    stage.wait_until_healthy(&hanging).await?;
-    Ok(())
 }
 
 #[tokio::test]

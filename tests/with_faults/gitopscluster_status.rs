@@ -9,7 +9,7 @@ use pki::Recipe;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use testbed::proxy::Proxy;
-use testbed::{ObjectRef, process, wait};
+use testbed::{ObjectRef, new_condition, process, wait};
 
 const ADDON: &str = "argocd-agent-addon";
 const OCM: &str = "cluster.open-cluster-management.io";
@@ -44,10 +44,7 @@ fn status(kubeconfig: &Path, words: &str) -> Result<CommandResult> {
 }
 
 fn condition(kind: &str, status: &str, message: &str) -> Value {
-    json!({
-        "type": kind, "status": status, "reason": "Because", "message": message, "observedGeneration": 1,
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    })
+    new_condition(kind, status, message, &json!(1))
 }
 
 /// Creates a GitOpsCluster, and its status as the controller does.
@@ -349,36 +346,4 @@ async fn forbidden_reads_are_reported_beside_known_data() -> Result<()> {
     let line = "has no GitOpsClusters in the namespace gs-eu: pass --all-namespaces to read all\n";
     assert!(result.code == Some(2) && result.err.ends_with(line), "{}", result.err);
     clean(&stage)
-}
-
-/// Checks that the controller's metrics have the counts of a status, as long as the GitOpsCluster exists.
-#[tokio::test]
-async fn metrics_follow_the_status() -> Result<()> {
-    let stage = stage("gs-metrics").await?;
-    install(&stage).await?;
-    clean(&stage)?;
-    // Another controller serves it, and writes its status.
-    let spec = json!({
-        "placementRef": {"kind": "Placement", "name": "all"}, "argoServer": {"argoNamespace": "gs-elsewhere"},
-    });
-    let status = |selected: u8| {
-        json!({
-            "clusters": {"selected": selected, "registered": 2},
-            "conditions": [condition("ArgoServerVerified", "True", "")],
-        })
-    };
-    declare(&stage, "fleet", &spec, &status(3)).await?;
-    let proxy = stage.proxy().await?;
-    let running = stage.controller_for("gitopscluster", &proxy).await?;
-    let series = "argocd_ocm_cmp_gitopscluster_clusters{";
-    running.until_metric(series, |sum| sum == 5).await?;
-    let fleet = named("v1beta1", "fleet");
-    stage.hub.patch_status(&fleet, &json!({"status": status(7)})).await?;
-    running.until_metric(series, |sum| sum == 9).await?;
-    let labels = format!(r#"{series}namespace="argocd",name="fleet",state="selected"}}"#);
-    assert_eq!(running.metric(&labels).await?, 7);
-    stage.hub.delete(&fleet).await?;
-    let is_gone = async || (!running.get("/metrics").await.ok()?.1.contains(series)).then_some(());
-    wait::eventually("no series is left", wait::DEADLINE, is_gone).await?;
-    running.stop().await
 }

@@ -1,68 +1,9 @@
 //! Tests of unusual objects that the API server accepts: the controller processes them, and they do not block others.
 
-use crate::stage::{DEGRADED, INFO, WorkHealth, config_map, messages, stage, writes_of};
+use crate::stage::{DEGRADED, INFO, WorkHealth, messages, stage, writes_of};
 use anyhow::ensure;
 use serde_json::{Value, json};
-use testbed::{ObjectRef, wait};
-
-/// Returns statuses that the schema of ManifestWork permits.
-fn odd_statuses() -> Vec<Value> {
-    let condition = |kind: &str, status: &str, generation: i64| {
-        json!({
-            "type": kind, "status": status, "reason": "ConditionRuleEvaluated", "message": "a\nb\u{0}\u{7f}\u{202e}", "observedGeneration": generation,
-            "lastTransitionTime": "9999-12-31T23:59:59Z",
-        })
-    };
-    let applied = condition("Applied", "True", 1);
-    vec![
-        json!({}),
-        json!({"conditions": []}),
-        json!({"conditions": [condition("Applied", "Unknown", 0), condition("a.b/c", "False", i64::MAX)]}),
-        json!({"conditions": [applied], "resourceStatus": {}}),
-        json!({"conditions": [applied], "resourceStatus": {"manifests": [{"resourceMeta": {"ordinal": 0}, "conditions": []}]}}),
-        json!({"conditions": [applied], "resourceStatus": {"manifests": [
-            {"resourceMeta": {"ordinal": i32::MAX, "kind": "\n", "name": "é".repeat(1000)}, "conditions": [
-                condition("Applied", "True", 1), condition("Available", "False", 7), condition("Healthy", "Unknown", 1),
-            ]},
-            {"resourceMeta": {"ordinal": -1}, "conditions": [condition("Progressing", "True", 1)], "statusFeedback": {"values": [
-                {"name": "Suspended", "fieldValue": {"type": "Integer", "integer": i64::MIN}},
-            ]}},
-        ]}}),
-    ]
-}
-
-#[tokio::test]
-async fn works_with_a_malformed_status_affect_no_others() -> anyhow::Result<()> {
-    let stage = stage("odd-works").await?;
-    let mut unusual = Vec::new();
-    for (at, status) in odd_statuses().iter().enumerate() {
-        let name = format!("odd-{at}");
-        unusual.push(stage.application(&name, WorkHealth::Healthy).await?);
-        stage.write_status(&name, status).await?;
-    }
-    let proxy = stage.proxy().await?;
-    let controller = stage.controller(&proxy).await?;
-    let fine = stage.application("fine", WorkHealth::Healthy).await?;
-    stage.wait_until_healthy(&fine).await?;
-    for application in &unusual {
-        let updated = stage.wait_for_condition(application, INFO, "of 1 clusters").await?;
-        for condition in updated["status"]["conditions"].as_array().into_iter().flatten() {
-            let message = condition["message"].as_str().unwrap_or_default();
-            assert!(
-                message.len() <= 1024 && !message.contains(char::is_control),
-                "{message:?}"
-            );
-        }
-    }
-    // A later valid status of the agent is used.
-    for application in &unusual {
-        stage.report_health(&application.name, WorkHealth::Healthy).await?;
-        stage.wait_until_healthy(application).await?;
-    }
-    assert_eq!(controller.metric("argocd_ocm_cmp_reconcile_errors_total").await?, 0);
-    assert_eq!(controller.metric("argocd_ocm_cmp_watch_errors_total").await?, 0);
-    Ok(())
-}
+use testbed::wait;
 
 #[tokio::test]
 async fn application_with_odd_conditions_keeps_foreign_ones() -> anyhow::Result<()> {
@@ -99,43 +40,6 @@ async fn application_with_odd_conditions_keeps_foreign_ones() -> anyhow::Result<
     let fine = stage.application("fine", WorkHealth::Healthy).await?;
     stage.wait_until_healthy(&fine).await?;
     assert_eq!(writes_of(&proxy.requests(), &application).len(), 1);
-    Ok(())
-}
-
-#[tokio::test]
-async fn works_naming_no_existing_application_are_ignored() -> anyhow::Result<()> {
-    let stage = stage("odd-marks").await?;
-    let marks = [
-        "",
-        ":",
-        "_:/:/",
-        "gone:work.open-cluster-management.io/ManifestWork:odd-marks/mark-3",
-        "a_b_c:work.open-cluster-management.io/ManifestWork:odd-marks/mark-4",
-    ];
-    for (at, mark) in marks.iter().enumerate() {
-        let work = json!({
-            "apiVersion": "work.open-cluster-management.io/v1",
-            "kind": "ManifestWork",
-            "metadata": {
-                "namespace": stage.cluster,
-                "name": format!("mark-{at}"),
-                "annotations": {"argocd.argoproj.io/tracking-id": mark},
-                "labels": {"work.open-cluster-management.io/manifestworkreplicaset": "no-dot"},
-            },
-            "spec": {"workload": {"manifests": [config_map("web")]}},
-        });
-        stage.hub.create(&work).await?;
-    }
-    let proxy = stage.proxy().await?;
-    let _controller = stage.controller(&proxy).await?;
-    let fine = stage.application("fine", WorkHealth::Healthy).await?;
-    stage.wait_until_healthy(&fine).await?;
-    let requests = proxy.requests();
-    let others = requests
-        .iter()
-        .filter(|request| request.resource == "applications" && request.is_write());
-    assert_eq!(others.count(), writes_of(&requests, &fine).len());
-    assert_eq!(stage.hub.get(&ObjectRef::application("gone")).await?, None);
     Ok(())
 }
 

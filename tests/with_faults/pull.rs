@@ -1,16 +1,15 @@
 //! Tests of the basic pull model with denied and failed requests, and with unusual statuses of agents: no status of a cluster is
 //! lost or invented, and a work is deleted only when its Application is certainly gone.
 
-use crate::stage::{RETRIES, Replica, Stage, backs_off, lists, messages, stage, writes, writes_of};
+use crate::stage::{RETRIES, Replica, Stage, backs_off, lists, stage, writes, writes_of};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::proxy::{Fault, Proxy, RecordedRequest, Times};
-use testbed::{ObjectRef, wait};
+use testbed::{ObjectRef, new_condition};
 
 const PULL: &str = "apps.open-cluster-management.io/pull-to-ocm-managed-cluster";
 const CLUSTER: &str = "apps.open-cluster-management.io/ocm-managed-cluster";
 const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
-const WRITE_ERROR: &str = "ManifestWorkWriteError";
 const PAYLOAD: &str = "argocd-ocm-cmp.github.io/payload";
 
 /// A hub with the controller of the pull model, behind a proxy.
@@ -123,12 +122,7 @@ fn values(work: &Value, health: &str) -> Value {
 /// Returns an agent's status of the Application in a work, with these feedback values.
 fn work_status(work: &Value, values: &Value) -> Value {
     let payload = &work["spec"]["workload"]["manifests"][0]["metadata"];
-    let condition = |kind: &str| {
-        json!({
-            "type": kind, "status": "True", "reason": "AsItShouldBe", "message": "",
-            "lastTransitionTime": "2020-01-01T00:00:00Z", "observedGeneration": work["metadata"]["generation"],
-        })
-    };
+    let condition = |kind: &str| new_condition(kind, "True", "", &work["metadata"]["generation"]);
     json!({
         "resourceMeta": {
             "ordinal": 0, "group": "argoproj.io", "version": "v1alpha1", "kind": "Application",
@@ -181,63 +175,6 @@ async fn no_status_is_lost_to_conflicts_or_concurrent_writers() -> Result<()> {
     let now = pull_hub.until(&app, "Missing").await?;
     assert_eq!(now["metadata"]["labels"]["round"], "9");
     assert_eq!(now["status"]["sync"]["status"], "Synced");
-    Ok(())
-}
-
-#[tokio::test]
-async fn malformed_feedback_stops_nothing_and_reports_nothing_false() -> Result<()> {
-    let pull_hub = PullHub::start("pull-odd").await?;
-    let hub = pull_hub.stage.hub;
-    let (numbers, empty, reordered) = tokio::try_join!(
-        pull_hub.healthy("numbers"),
-        pull_hub.healthy("empty"),
-        pull_hub.healthy("reordered")
-    )?;
-
-    let work = hub.get(&numbers.work).await?.context("a work")?;
-    let unusual = json!([
-        {"name": "healthStatus", "fieldValue": {"type": "Integer", "integer": 5}},
-        {"name": "syncStatus", "fieldValue": {"type": "Boolean", "boolean": true}},
-        {"name": "operationStatePhase", "fieldValue": {"type": "JsonRaw", "jsonRaw": "{\"phase\": 1}"}},
-        {"name": "syncRevision", "fieldValue": {"type": "String"}},
-    ]);
-    pull_hub
-        .write_status(&numbers, json!([work_status(&work, &unusual)]))
-        .await?;
-    pull_hub.write_status(&empty, json!([])).await?;
-
-    // The statuses of another object and of another Application are ignored.
-    let work = hub.get(&reordered.work).await?.context("a work")?;
-    let mut namespace = work_status(&work, &values(&work, "Healthy"));
-    namespace["resourceMeta"] =
-        json!({"ordinal": 0, "group": "", "version": "v1", "kind": "Namespace", "resource": "namespaces", "name": "x"});
-    let mut other = work_status(&work, &values(&work, "Missing"));
-    other["resourceMeta"]["name"] = json!("other");
-    let own = work_status(&work, &values(&work, "Degraded"));
-    pull_hub
-        .write_status(&reordered, json!([namespace, other, own]))
-        .await?;
-    pull_hub.until(&reordered, "Degraded").await?;
-
-    let waits = pull_hub.until(&empty, "Progressing").await?;
-    let message = waits["status"]["health"]["message"].as_str().unwrap_or_default();
-    assert_eq!(
-        message,
-        "waiting for pull-odd: its agent has not applied the Application"
-    );
-    // The controller keeps the last known status of feedback that it cannot parse.
-    let kept_status = pull_hub.until(&numbers, "Healthy").await?;
-    assert!(kept_status["status"]["operationState"].is_null(), "{kept_status:#}");
-    // The controller still serves every Application.
-    for app in [&numbers, &empty, &reordered] {
-        pull_hub.report_health(app, "Suspended").await?;
-        pull_hub.until(app, "Suspended").await?;
-    }
-    let now = hub
-        .get(&numbers.application)
-        .await?
-        .context("the object does not exist")?;
-    assert_eq!(messages(&now, "ManifestWorkError"), [""; 0]);
     Ok(())
 }
 
@@ -304,126 +241,4 @@ async fn orphaned_work_is_deleted_only_when_certain_without_a_list() -> Result<(
 
     pull_hub.report_health(&stays, "Degraded").await?;
     pull_hub.until(&stays, "Degraded").await.map(drop)
-}
-
-/// A policy that denies every ManifestWork with `example.com/denied` as the namespace of its content.
-const DENY: &str = "\
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata:
-  name: pull-refused
-spec:
-  failurePolicy: Fail
-  matchConstraints:
-    resourceRules:
-    - apiGroups: [work.open-cluster-management.io]
-      apiVersions: ['*']
-      operations: [CREATE, UPDATE]
-      resources: [manifestworks]
-  validations:
-  - expression: object.metadata.namespace != 'pull-refused'
-    message: no works for this cluster
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata:
-  name: pull-refused
-spec:
-  policyName: pull-refused
-  validationActions: [Deny]
-";
-
-#[tokio::test]
-async fn refused_work_sets_a_condition_until_it_is_accepted() -> Result<()> {
-    let pull_hub = PullHub::start("pull-refused").await?;
-    let hub = pull_hub.stage.hub;
-    hub.apply_yaml(DENY)?;
-    let denied = async || {
-        let probe = object("probe", "pull-refused-none");
-        let work = json!({
-            "apiVersion": "work.open-cluster-management.io/v1",
-            "kind": "ManifestWork",
-            "metadata": {"name": "probe", "namespace": "pull-refused"},
-            "spec": {"workload": {"manifests": [probe]}},
-        });
-        let created = hub.create(&work).await;
-        if created.is_ok() {
-            let probe = ObjectRef::manifest_work("pull-refused", "probe");
-            hub.delete(&probe).await.ok()?;
-        }
-        created.is_err().then_some(())
-    };
-    wait::eventually("works are denied", wait::DEADLINE, denied).await?;
-
-    let created = hub.create_application(&object("shop", &pull_hub.stage.cluster)).await?;
-    let application = ObjectRef::of(&created);
-    let uid = created["metadata"]["uid"].as_str().context("a UID")?;
-    let work = ObjectRef::manifest_work("pull-refused", &format!("shop-{}", &uid[..5]));
-    let message = "no works for this cluster";
-    let now = pull_hub
-        .stage
-        .wait_for_condition(&application, WRITE_ERROR, message)
-        .await?;
-    let [condition] = messages(&now, WRITE_ERROR)[..] else {
-        panic!("not one condition: {now:#}");
-    };
-    assert!(
-        condition.starts_with(&format!("ManifestWork pull-refused/{} cannot be created: ", work.name)),
-        "{condition}"
-    );
-    // There is one Event, for any number of retries.
-    let tries = |requests: &[RecordedRequest]| {
-        requests
-            .iter()
-            .filter(|request| request.is("create", "manifestworks"))
-            .count()
-            >= 4
-    };
-    pull_hub
-        .proxy
-        .until("the write is retried several times", tries)
-        .await?;
-    let events = hub.list("v1", "Event").await?;
-    let work_status: Vec<_> = events
-        .iter()
-        .filter(|event| event["involvedObject"]["name"] == "shop" && event["reason"] == "WriteRefused")
-        .map(|event| (&event["type"], &event["message"], &event["count"]))
-        .collect();
-    assert_eq!(work_status, [(&json!("Warning"), &json!(condition), &json!(1))]);
-    let warnings = r#"argocd_ocm_cmp_warnings_total{controller="pull",reason="WriteRefused"}"#;
-    assert_eq!(pull_hub.controller.metric(warnings).await?, 1);
-
-    hub.kubectl(&[
-        "delete",
-        "validatingadmissionpolicybinding,validatingadmissionpolicy",
-        "pull-refused",
-    ])?;
-    hub.wait_for(&work, |_| true).await?;
-    let is_well = |it: &Value| messages(it, WRITE_ERROR).is_empty();
-    hub.wait_for(&application, is_well).await.map(drop)
-}
-
-#[tokio::test]
-async fn refuses_to_deliver_an_application_to_the_hub() -> Result<()> {
-    let pull_hub = PullHub::start("local-cluster").await?;
-    let hub = pull_hub.stage.hub;
-    let created = hub.create_application(&object("shop", "local-cluster")).await?;
-    let application = ObjectRef::of(&created);
-    let message = "ManagedCluster local-cluster may be the hub itself";
-    pull_hub
-        .stage
-        .wait_for_condition(&application, "ManifestWorkError", message)
-        .await?;
-    assert_eq!(
-        hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?,
-        [Value::Null; 0]
-    );
-    // The Event follows the condition.
-    let noted = async || {
-        let events = hub.list("v1", "Event").await.ok()?;
-        let of_it =
-            |event: &&Value| event["reason"] == "ManifestWorkRefused" && event["involvedObject"]["name"] == "shop";
-        events.iter().find(of_it).map(drop)
-    };
-    wait::eventually("an Event is recorded", wait::DEADLINE, noted).await
 }

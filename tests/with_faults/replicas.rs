@@ -2,7 +2,6 @@
 
 use crate::stage::{DEGRADED, Replica, Stage, WorkHealth, stage, writes, writes_of};
 use anyhow::{Context, Result, ensure};
-use std::time::{Duration, Instant};
 use testbed::proxy::{Proxy, RecordedRequest};
 
 const LEADER: &str = "argocd_ocm_cmp_leader";
@@ -44,13 +43,7 @@ async fn second_replica_takes_over_from_a_killed_leader() -> Result<()> {
         })
         .await?;
     leader.kill();
-    let killed = Instant::now();
     follower.until_metric(LEADER, |leads| leads > 0).await?;
-    let took = killed.elapsed();
-    // The unit tests of `lease` check the limit of 20 seconds with a simulated clock; here other processes use the machine as
-    // well.
-    println!("the second took over {took:?} after the first was killed");
-    assert!(took < Duration::from_secs(60), "{took:?}");
     for application in &applications {
         let updated = stage.wait_for_condition(application, DEGRADED, "it is broken").await?;
         // Each Application is created, and written once for each state.

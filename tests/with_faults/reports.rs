@@ -3,7 +3,6 @@
 use crate::stage::{Stage, WorkHealth, stage, writes};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use std::time::Duration;
 use testbed::proxy::RecordedRequest;
 use testbed::{ObjectRef, wait};
 
@@ -11,9 +10,6 @@ const CONTROLLER: &str = "application-set-report";
 const RESOURCE: &str = "multiclusterapplicationsetreports";
 /// The messages of an agent about the same object, in order.
 const AGENT_MESSAGES: [&str; 6] = ["one", "two", "three", "four", "five", "the last"];
-
-/// The delay before the next write of a report, minus the time that the proxy needs to see it.
-const PAUSE: Duration = Duration::from_millis(4_500);
 
 fn crd() -> String {
     format!("{}/deploy/report_crd.yaml", env!("CARGO_MANIFEST_DIR"))
@@ -106,14 +102,11 @@ async fn changes_are_coalesced_and_no_change_causes_no_write() -> Result<()> {
         .wait_for(&report(name), |it| has_message(it, "the last"))
         .await?;
     let requests = proxy.requests();
-    let times: Vec<_> = requests
+    let writes_of_reports = requests
         .iter()
         .filter(|it| it.is_write() && it.resource == RESOURCE)
-        .map(|it| it.at)
-        .collect();
-    let pauses: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    ensure!(pauses.iter().all(|pause| *pause >= PAUSE), "the pauses are {pauses:?}");
-    ensure!(times.len() < AGENT_MESSAGES.len(), "{} writes", times.len());
+        .count();
+    ensure!(writes_of_reports < AGENT_MESSAGES.len(), "{writes_of_reports} writes");
     controller.stop().await?;
 
     // Another replica finds it up to date, and writes only later changes.
@@ -130,85 +123,5 @@ async fn changes_are_coalesced_and_no_change_causes_no_write() -> Result<()> {
         .filter(|it| it.is_write() && it.resource == RESOURCE)
         .collect();
     ensure!(of_reports.len() == 1, "{:?}", writes(&requests));
-    controller.stop().await
-}
-
-/// Creates an Application of the set, with this status of Argo CD.
-async fn delivered(stage: &Stage, set: &str, mut application: Value, status: Value) -> Result<()> {
-    application["apiVersion"] = json!("argoproj.io/v1alpha1");
-    application["kind"] = json!("Application");
-    application["spec"]["project"] = json!("default");
-    application["spec"]["source"] = json!({"repoURL": "https://example.com/git", "path": "."});
-    application["status"] = status;
-    let created = stage.hub.create_application(&application).await?;
-    own(stage, set, &ObjectRef::of(&created)).await
-}
-
-#[tokio::test]
-async fn report_counts_applications_of_every_delivery() -> Result<()> {
-    let name = "models";
-    let stage = hub(name).await?;
-    stage.hub.kubectl(&["apply", "-f", &crd()])?;
-    stage.hub.wait_for_crds().await?;
-    stage.hub.declare_managed_cluster("with-agent").await?;
-
-    let plugin = stage.application("by-plugin", WorkHealth::Healthy).await?;
-    own(&stage, name, &plugin).await?;
-    let healthy =
-        |revision: &str| json!({"health": {"status": "Healthy"}, "sync": {"status": "Synced", "revision": revision}});
-    let synced = json!({"status": {"sync": healthy("a1")["sync"]}});
-    stage.hub.patch(&plugin, &synced).await?;
-    let mut badly = healthy("b2");
-    badly["health"]["status"] = json!("Degraded");
-    badly["conditions"] = json!([{"type": "SyncError", "message": "models: it does not fit"}]);
-    let pulled = json!({
-        "metadata": {
-            "name": "by-pull",
-            "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
-            "annotations": {
-                "apps.open-cluster-management.io/ocm-managed-cluster": name,
-                "argocd.argoproj.io/skip-reconcile": "true",
-            },
-        },
-        "spec": {"destination": {"server": "https://kubernetes.default.svc"}},
-    });
-    delivered(&stage, name, pulled, badly).await?;
-    let by_agent = json!({"metadata": {"name": "by-agent"}, "spec": {"destination": {"name": "with-agent"}}});
-    delivered(&stage, name, by_agent, healthy("c3")).await?;
-
-    let proxy = stage.proxy().await?;
-    let controller = stage.controller_for(CONTROLLER, &proxy).await?;
-    let three = |it: &Value| {
-        it["statuses"]["clusterConditions"]
-            .as_array()
-            .is_some_and(|all| all.len() == 3)
-    };
-    let written = stage.hub.wait_for(&report(name), three).await?;
-    let entries = written["statuses"]["clusterConditions"].as_array().context("entries")?;
-    let reported: Vec<_> = entries
-        .iter()
-        .map(|it| {
-            ["cluster", "app", "healthStatus", "syncStatus", "syncRevision"]
-                .map(|key| it[key].as_str().unwrap_or_default())
-        })
-        .collect();
-    let expected = [
-        [name, "argocd/by-plugin", "Healthy", "Synced", "a1"],
-        [name, "argocd/by-pull", "Degraded", "Synced", "b2"],
-        ["with-agent", "argocd/by-agent", "Healthy", "Synced", "c3"],
-    ];
-    assert_eq!(reported, expected);
-    let broken = entries
-        .iter()
-        .find(|it| it["app"] == "argocd/by-pull")
-        .context("by-pull")?;
-    assert_eq!(
-        broken["conditions"],
-        json!([{"type": "SyncError", "message": "models: it does not fit"}])
-    );
-    // A cluster is counted by its worst Application.
-    let summary =
-        json!({"clusters": "2", "healthy": "1", "inProgress": "0", "notHealthy": "1", "notSynced": "0", "synced": "2"});
-    assert_eq!(written["statuses"]["summary"], summary);
     controller.stop().await
 }

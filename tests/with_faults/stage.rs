@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use testbed::process::{self, Process};
 use testbed::proxy::{Proxy, RecordedRequest};
-use testbed::{Hub, ObjectRef, wait};
+use testbed::{Hub, ObjectRef, new_condition, wait};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
@@ -113,6 +113,7 @@ impl Stage {
             WorkHealth::Degraded(why) => [("True", ""), ("False", why)],
             WorkHealth::ApplyFailed(why) => [("False", why), ("True", "")],
         };
+        let condition = |kind: &str, (status, message): (&str, &str)| new_condition(kind, status, message, &json!(1));
         let status = json!({
             "conditions": [condition("Applied", applied), condition("Available", ("True", ""))],
             "resourceStatus": {"manifests": [{
@@ -198,17 +199,6 @@ impl Stage {
 /// Returns the manifest of every work: OCM rejects an empty work.
 pub(crate) fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": name}})
-}
-
-fn condition(kind: &str, (status, message): (&str, &str)) -> Value {
-    json!({
-        "type": kind,
-        "status": status,
-        "reason": "ConditionRuleEvaluated",
-        "message": message,
-        "lastTransitionTime": "2020-01-01T00:00:00Z",
-        "observedGeneration": 1,
-    })
 }
 
 /// The condition with the totals.

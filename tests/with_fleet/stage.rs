@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use testbed::process::{self, Process};
 use testbed::proxy::{Proxy, RecordedRequest};
-use testbed::{Hub, ObjectRef, wait};
+use testbed::{Hub, ObjectRef, new_condition, wait};
 
 pub(crate) const GOC: &str = "fleet";
 pub(crate) const ADDON: &str = "argocd-agent-addon";
@@ -82,22 +82,11 @@ pub(crate) fn gitops_cluster() -> Value {
     })
 }
 
-fn condition(kind: &str, generation: &Value) -> Value {
-    json!({
-        "type": kind,
-        "status": "True",
-        "reason": kind,
-        "message": "",
-        "observedGeneration": generation,
-        "lastTransitionTime": "2020-01-01T00:00:00Z",
-    })
-}
-
 /// Simulates OCM's installation of the add-on on a cluster, and its agents.
 pub(crate) async fn install(hub: &Hub, cluster: &str, template: &str) -> Result<()> {
     let work = ObjectRef::manifest_work(cluster, CA_WORK);
     let generation = hub.wait_for(&work, |_| true).await?["metadata"]["generation"].clone();
-    let applied = json!({"status": {"conditions": [condition("Applied", &generation)]}});
+    let applied = json!({"status": {"conditions": [new_condition("Applied", "True", "", &generation)]}});
     hub.patch_status(&work, &applied).await?;
     let addon = json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1",
@@ -106,7 +95,7 @@ pub(crate) async fn install(hub: &Hub, cluster: &str, template: &str) -> Result<
         "spec": {},
     });
     let addon = ObjectRef::of(&hub.create(&addon).await?);
-    let conditions = ["ManifestApplied", "Available"].map(|kind| condition(kind, &json!(1)));
+    let conditions = ["ManifestApplied", "Available"].map(|kind| new_condition(kind, "True", "", &json!(1)));
     let form = json!({"name": template, "specHash": "1"});
     let reference = json!({
         "group": "addon.open-cluster-management.io",

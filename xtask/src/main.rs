@@ -1,4 +1,4 @@
-//! Tasks of contributors: `cargo xtask test`, `setup`, `soak`, `mutants`, `docs`, `release`, `sbom`, `schema` and
+//! Tasks of contributors: `cargo xtask test`, `setup`, `soak`, `mutants`, `conformance`, `docs`, `release`, `sbom`, `schema` and
 //! `kinds`.
 
 use std::io::{self, Write as _};
@@ -8,6 +8,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail, ensure};
 use release::Destination;
 
+mod conformance;
 mod docs;
 mod kinds;
 mod mutants;
@@ -27,6 +28,8 @@ usage: cargo xtask test [--quick]
        cargo xtask setup
        cargo xtask soak [MINUTES]
        cargo xtask mutants [PART]
+       cargo xtask mutants --sample NUMBER FILE…
+       cargo xtask conformance FOLDER…
        cargo xtask docs
        cargo xtask release --to FOLDER|oci://REGISTRY [--programs FOLDER]
        cargo xtask sbom [--target TRIPLE]
@@ -36,7 +39,10 @@ usage: cargo xtask test [--quick]
 test      installs what the tests need, builds the real components, and runs all tests
 setup     installs what the tests need: packages, Go and Node.js; prints the PATH with them
 soak      runs the tests with random input again and again, each time with other input, until one fails or it is stopped
-mutants   checks that a unit test finds each mistake in xtask/mutants.txt, or those in files whose path contains PART
+mutants   checks that a unit test finds each mistake in xtask/mutants.txt, or those in files whose path contains PART;
+          --sample exchanges operators at NUMBER places of each file instead, and prints how many of these mistakes are found
+conformance
+          renders the charts, kustomizations and manifests of checkouts, and compares the objects with those of Argo CD's own code
 docs      builds the documentation as a site in target/docs, and installs mdBook the first time
 release   builds programs for amd64 and arm64, the image, the chart, bills of materials and checksums, and pushes image and chart
 sbom      prints the bill of materials of the program, as CycloneDX 1.5 JSON
@@ -69,7 +75,14 @@ fn run() -> Result<()> {
         },
         Some("setup") => Ok(writeln!(io::stdout(), "{}", setup::everything()?.display())?),
         Some("soak") => soak::run(arguments.next().as_deref()),
-        Some("mutants") => mutants::run(arguments.next().as_deref()),
+        Some("mutants") => match arguments.next().as_deref() {
+            Some("--sample") => {
+                let number = arguments.next().context("--sample needs a number")?;
+                mutants::run_sample(&number, &arguments.collect::<Vec<_>>())
+            }
+            part => mutants::run(part),
+        },
+        Some("conformance") => conformance::run(&arguments.collect::<Vec<_>>()),
         Some("docs") => docs::run(),
         Some("release") => {
             let (mut to, mut programs) = (None, None);

@@ -1,4 +1,5 @@
-//! Applies the mistakes in `xtask/mutants.txt` to the code, one after the other, and checks that a unit test finds each.
+//! Makes mistakes in the code, one after the other, and checks that a unit test finds each: those in `xtask/mutants.txt`, or a sample of
+//! all places where an operator can be exchanged.
 
 use crate::root;
 use anyhow::{Context, Result, bail, ensure};
@@ -8,15 +9,38 @@ use std::process::{Command, Stdio};
 
 const LIST: &str = include_str!("../mutants.txt");
 
-/// A mistake: another text at the only place of a text in a file.
-struct Mutant {
-    file: &'static str,
-    before: &'static str,
-    after: &'static str,
+/// The exchanges of a sample.
+const EXCHANGES: [(&str, &str); 16] = [
+    (" == ", " != "),
+    (" != ", " == "),
+    (" && ", " || "),
+    (" || ", " && "),
+    (" < ", " <= "),
+    (" <= ", " < "),
+    (" > ", " >= "),
+    (" >= ", " > "),
+    (" + ", " - "),
+    (" - ", " + "),
+    (".any(", ".all("),
+    (".all(", ".any("),
+    (".is_some()", ".is_none()"),
+    (".is_none()", ".is_some()"),
+    (".min(", ".max("),
+    (".max(", ".min("),
+];
+
+/// A mistake: another text at a place in a file.
+#[derive(Debug)]
+struct Mutant<'t> {
+    file: &'t str,
+    before: &'t str,
+    after: &'t str,
+    /// The place in the file, unless its text is there only once.
+    at: Option<usize>,
 }
 
 /// Parses the list: the path of a file, then pairs of lines that begin with `- ` and `+ `.
-fn read_list(list: &'static str) -> Result<Vec<Mutant>> {
+fn read_list(list: &str) -> Result<Vec<Mutant<'_>>> {
     let (mut all, mut file, mut before) = (Vec::new(), None, None);
     for line in list.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         if let Some(text) = line.strip_prefix("- ") {
@@ -26,12 +50,57 @@ fn read_list(list: &'static str) -> Result<Vec<Mutant>> {
                 file: file.context("no file before the first pair")?,
                 before: before.take().with_context(|| format!("no line with - before {line}"))?,
                 after,
+                at: None,
             });
         } else {
             file = Some(line);
         }
     }
     Ok(all)
+}
+
+/// Returns the mistakes that can be made in the text of a file, outside of its tests, comments and texts.
+fn mutants_of<'t>(file: &'t str, text: &str) -> Vec<Mutant<'t>> {
+    let code = text.split_once("#[cfg(test)]\n").map_or(text, |(code, _)| code);
+    let mut found = Vec::new();
+    let mut start = 0;
+    for line in code.split_inclusive('\n') {
+        let is_code = !["//", "use ", "#[", "where"]
+            .iter()
+            .any(|other| line.trim_start().starts_with(other));
+        for (before, after) in EXCHANGES.into_iter().filter(|_| is_code) {
+            let places = line.match_indices(before).map(|(place, _)| place);
+            let outside_texts = places.filter(|place| line[..*place].matches('"').count() % 2 == 0);
+            found.extend(outside_texts.map(|place| Mutant {
+                file,
+                before,
+                after,
+                at: Some(start + place),
+            }));
+        }
+        start += line.len();
+    }
+    found
+}
+
+/// Returns this number of items, evenly spread.
+fn sample<T>(items: Vec<T>, number: usize) -> Vec<T> {
+    let step = items.len().div_ceil(number.max(1)).max(1);
+    items.into_iter().step_by(step).collect()
+}
+
+impl Mutant<'_> {
+    fn place(&self, text: &str) -> Result<usize> {
+        let mut places = text.match_indices(self.before).map(|(place, _)| place);
+        match (self.at, places.next(), places.next()) {
+            (Some(at), ..) | (None, Some(at), None) => Ok(at),
+            _ => bail!(
+                "{} must have {:?} once: update xtask/mutants.txt",
+                self.file,
+                self.before
+            ),
+        }
+    }
 }
 
 /// A changed file, whose text is restored at the end.
@@ -41,17 +110,14 @@ struct Changed {
 }
 
 impl Changed {
-    fn apply(root: &Path, mutant: &Mutant) -> Result<Self> {
+    fn apply(root: &Path, mutant: &Mutant<'_>) -> Result<Self> {
         let path = root.join(mutant.file);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", mutant.file))?;
-        let count = text.matches(mutant.before).count();
-        ensure!(
-            count == 1,
-            "{} has {count} times {:?}: update xtask/mutants.txt",
-            mutant.file,
-            mutant.before
-        );
-        fs::write(&path, text.replace(mutant.before, mutant.after))?;
+        let at = mutant.place(&text)?;
+        fs::write(
+            &path,
+            [&text[..at], mutant.after, &text[at + mutant.before.len()..]].concat(),
+        )?;
         Ok(Self { path, text })
     }
 }
@@ -73,45 +139,74 @@ pub(crate) fn run(part: Option<&str>) -> Result<()> {
         .filter(|mutant| part.is_none_or(|part| mutant.file.contains(part)))
         .collect();
     ensure!(!chosen.is_empty(), "no file in xtask/mutants.txt contains {part:?}");
-    ensure!(tests_pass(root, chosen[0])?, "the tests fail without a mutant");
-    let mut survivors = Vec::new();
-    for (number, mutant) in chosen.iter().enumerate() {
-        let changed = Changed::apply(root, mutant)?;
-        let survives = tests_pass(root, mutant)?;
-        drop(changed);
-        let result = if survives { "SURVIVES" } else { "killed" };
-        eprintln!(
-            "{result} ({} of {}) {}: {}",
-            number + 1,
-            chosen.len(),
-            mutant.file,
-            mutant.after
-        );
-        if survives {
-            survivors.push(format!("{}: {}", mutant.file, mutant.after));
-        }
-    }
-    eprintln!("=== {} of {} killed", chosen.len() - survivors.len(), chosen.len());
-    if !survivors.is_empty() {
-        bail!("no test finds:\n{}", survivors.join("\n"));
-    }
+    let survivors = survivors(root, &chosen)?;
+    ensure!(survivors.is_empty(), "no test finds:\n{}", survivors.join("\n"));
     Ok(())
 }
 
-/// Runs the unit tests of the file's crate, except random histories. Returns false if one fails.
-fn tests_pass(root: &Path, mutant: &Mutant) -> Result<bool> {
+/// Tests about `number` mutants of each of these files, and prints the survivors.
+pub(crate) fn run_sample(number: &str, files: &[String]) -> Result<()> {
+    let root = root()?;
+    let number = number.parse().context("NUMBER must be a number")?;
+    let mut chosen = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {file}"))?;
+        chosen.extend(sample(mutants_of(file, &text), number));
+    }
+    ensure!(!chosen.is_empty(), "name files with operators");
+    let survivors = survivors(root, &chosen.iter().collect::<Vec<_>>())?;
+    eprintln!("{}", survivors.join("\n"));
+    Ok(())
+}
+
+/// Tests these mutants, prints how many are killed, and returns the others. Mutants that do not compile do not count.
+fn survivors(root: &Path, chosen: &[&Mutant<'_>]) -> Result<Vec<String>> {
+    let passes = tests_pass(root, chosen[0])?;
+    ensure!(passes == Some(true), "the tests fail without a mutant");
+    let (mut survivors, mut tested) = (Vec::new(), 0);
+    for (number, mutant) in chosen.iter().enumerate() {
+        let changed = Changed::apply(root, mutant)?;
+        let at = mutant.place(&changed.text)?;
+        let line = changed.text[..at].lines().count().max(1);
+        let what = format!(
+            "{}:{line}: {} for {}",
+            mutant.file,
+            mutant.after.trim(),
+            mutant.before.trim()
+        );
+        let passes = tests_pass(root, mutant)?;
+        drop(changed);
+        let result = match passes {
+            None if mutant.at.is_none() => bail!("{what}: it does not compile: update xtask/mutants.txt"),
+            None => "does not compile",
+            Some(true) => "SURVIVES",
+            Some(false) => "killed",
+        };
+        eprintln!("{result} ({} of {}) {what}", number + 1, chosen.len());
+        tested += usize::from(passes.is_some());
+        survivors.extend((passes == Some(true)).then_some(what));
+    }
+    eprintln!("=== {} of {tested} killed", tested - survivors.len());
+    Ok(survivors)
+}
+
+/// Runs the unit tests of the file's crate, except random histories. Returns false if one fails, and `None` if they do not compile.
+fn tests_pass(root: &Path, mutant: &Mutant<'_>) -> Result<Option<bool>> {
     let package = mutant.file.split('/').nth(1).context("a file of a crate")?;
     let run = |more: &[&str]| {
-        let mut command = Command::new(env!("CARGO"));
+        // A mistake may cause an endless loop.
+        let mut command = Command::new("timeout");
         command
-            .args(["test", "--quiet", "--package", package, "--lib"])
+            .args(["1200", env!("CARGO"), "test", "--quiet", "--package", package, "--lib"])
             .args(more)
             .current_dir(root);
         let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
         status.context("cannot run cargo").map(|status| status.success())
     };
-    ensure!(run(&["--no-run"])?, "it does not compile: update xtask/mutants.txt");
-    run(&["--", "--skip", "random_events"])
+    if !run(&["--no-run"])? {
+        return Ok(None);
+    }
+    run(&["--", "--skip", "random_events"]).map(Some)
 }
 
 #[cfg(test)]
@@ -123,14 +218,25 @@ mod tests {
         let root = root().expect("the root");
         for mutant in read_list(LIST).expect("a list") {
             let text = fs::read_to_string(root.join(mutant.file)).expect(mutant.file);
-            assert_eq!(
-                text.matches(mutant.before).count(),
-                1,
-                "{}: {}",
-                mutant.file,
-                mutant.before
-            );
+            mutant.place(&text).expect("it is there once");
             assert_ne!(mutant.before, mutant.after);
         }
+    }
+
+    #[test]
+    fn exchanges_operators_of_code_only() {
+        let text = "use a;\n// a == b\nlet c = a == b && \"x || y\" != d;\n#[cfg(test)]\nmod tests { 1 < 2 }\n";
+        let found: Vec<_> = mutants_of("a.rs", text)
+            .iter()
+            .map(|it| (it.before, &text[it.at.expect("a place")..][..it.before.len()]))
+            .collect();
+        assert_eq!(found, [(" == ", " == "), (" != ", " != "), (" && ", " && ")]);
+    }
+
+    #[test]
+    fn samples_are_evenly_spread() {
+        assert_eq!(sample((0..10).collect(), 3), [0, 4, 8]);
+        assert_eq!(sample((0..2).collect(), 3), [0, 1]);
+        assert_eq!(sample(Vec::<u8>::new(), 3), [0; 0]);
     }
 }

@@ -8,11 +8,11 @@ mod tests;
 pub(crate) use call::Call;
 pub(crate) use selector::selects;
 
-use crate::application_set_report::tests::merge;
 use http::{Method, Request};
 use managers::Managers;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use testing::merge;
 
 /// The time of all creations and deletions.
 const TIME: &str = "2026-06-01T12:00:00Z";

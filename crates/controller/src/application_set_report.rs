@@ -236,6 +236,7 @@ fn hosting(set: &Set<'_>) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use testing::merge;
 
     const SET: Set<'_> = Set {
         namespace: "argocd",
@@ -297,24 +298,6 @@ pub(crate) mod tests {
             resource("v1", "Service", "web"),
             resource("v1", "ConfigMap", "settings"),
         ]
-    }
-
-    /// Applies a merge patch to an object (RFC 7396).
-    pub(crate) fn merge(target: &mut Value, patch: &Value) {
-        let Value::Object(changes) = patch else {
-            *target = patch.clone();
-            return;
-        };
-        if !target.is_object() {
-            *target = json!({});
-        }
-        for (key, change) in changes {
-            if change.is_null() {
-                target.as_object_mut().expect("an object").remove(key);
-            } else {
-                merge(&mut target[key], change);
-            }
-        }
     }
 
     /// Returns the object as the API server stores it.

@@ -5,7 +5,6 @@ pub(super) mod fake_ocm;
 
 use super::gitopscluster::{AGENT_SECRETS, CONTROLLER as GITOPS, SECRETS};
 use crate::api_server::{Answer, Call, answer, selects};
-use crate::application_set_report::tests::merge;
 use crate::argocd_agent::{DesiredAgent, Images};
 use crate::assignment;
 use crate::cache::tests::now;
@@ -30,6 +29,7 @@ use pki::Recipe;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use testing::merge;
 
 /// The hub, and the JSON of the written objects.
 pub(super) struct Hub {

@@ -101,6 +101,20 @@ mod tests {
         assert_eq!(hash(&key("web")), 0x00bb_d7fe_9c74_68de);
     }
 
+    /// Splitting a work that fits would move its objects to others.
+    #[test]
+    fn items_that_just_fit_share_a_bucket() {
+        let number_of_buckets = |capacity| {
+            let item = |name: &str| Item {
+                hash: hash(&key(name)),
+                size: 50,
+                value: (),
+            };
+            buckets(["a", "b"].map(|name| item(name)).into(), capacity).len()
+        };
+        assert_eq!([100, 99].map(number_of_buckets), [1, 2]);
+    }
+
     #[test]
     fn similar_names_spread_evenly() {
         for name in ["filler-", "c", "a-longer-name-of-an-object-"] {

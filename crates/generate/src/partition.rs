@@ -311,6 +311,18 @@ mod tests {
         assert!(partitions[0].0.starts_with("presync-a-"), "{partitions:?}");
     }
 
+    /// Objects of the first wave would fail without their Namespace, and nothing waits for the last one.
+    #[test]
+    fn created_namespace_precedes_the_first_wave() {
+        let waves = ["-2", "0", "3"].map(|wave| format!("argocd.argoproj.io/sync-wave: '{wave}'"));
+        let objects = waves.map(|wave| annotated("v1 ConfigMap", "a", &wave));
+        let namespace = placed(&["{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"]).pop();
+        let partitions = partitions(placed(&objects.each_ref().map(String::as_str)), namespace, 10_000);
+        let waves: Vec<_> = partitions.iter().map(|it| it.step.hub_wave()).collect();
+        assert_eq!(waves, [-2, 0, 3, -3]);
+        assert_eq!(last_step(&partitions).map(SyncStep::hub_wave), Some(3));
+    }
+
     #[test]
     fn splits_partitions_beyond_the_limit() {
         let objects: Vec<String> = (0..20)

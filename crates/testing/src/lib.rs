@@ -10,11 +10,13 @@
 
 mod glob;
 mod inputs;
+mod patch;
 pub mod status;
 pub mod works;
 
 pub use glob::glob_matches;
 pub use inputs::{hostile_json, hostile_text, is_plain_line, mutated, tampered};
+pub use patch::merge;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestRunner};

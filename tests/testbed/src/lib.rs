@@ -95,7 +95,7 @@ pub use git::GitRepository;
 pub use hub::Hub;
 pub use kubelet::Kubelet;
 pub use managed_cluster::{ManagedCluster, ManagedClusterOptions};
-pub use object::{ObjectRef, condition, is_applied, is_synced, is_true};
+pub use object::{ObjectRef, condition, is_applied, is_synced, is_true, new_condition};
 pub use parts::{ARGOCD_AGENT_VERSION, Part, Parts, argocd_agent, argocd_version, missing};
 pub use proxy::Proxy;
 pub use recording::Recording;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The identity of an object on an API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,6 +127,19 @@ impl fmt::Display for ObjectRef {
             None => write!(f, "{} {}", self.kind, self.name),
         }
     }
+}
+
+/// Returns a condition as a controller or an agent writes it, about this generation.
+#[must_use]
+pub fn new_condition(kind: &str, status: &str, message: &str, generation: &Value) -> Value {
+    json!({
+        "type": kind,
+        "status": status,
+        "reason": "ConditionRuleEvaluated",
+        "message": message,
+        "lastTransitionTime": "2020-01-01T00:00:00Z",
+        "observedGeneration": generation,
+    })
 }
 
 /// Returns true if an object has the condition of that type with status `True`.

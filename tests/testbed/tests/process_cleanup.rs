@@ -3,15 +3,12 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use testbed::process::{self, Process};
-use testbed::{Hub, ManagedClusterOptions};
+use testbed::{Hub, ManagedClusterOptions, wait};
 
 /// The environment variable that marks this process as the one that is killed.
 const VICTIM: &str = "TESTBED_VICTIM";
-
-const POLL: Duration = Duration::from_millis(20);
 
 #[tokio::test]
 async fn dropped_hub_leaves_no_process_or_folder() -> anyhow::Result<()> {
@@ -27,45 +24,33 @@ async fn dropped_hub_leaves_no_process_or_folder() -> anyhow::Result<()> {
     let running = processes_of(&folder);
     assert!(running.len() >= 8, "{running:?}");
 
-    let started = Instant::now();
     drop((hub, cluster1));
-    println!("stopped after {:?}", started.elapsed());
     // The children of the processes are killed with them, but the kernel needs a moment to reap them.
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !processes_of(&folder).is_empty() {
-        assert!(Instant::now() < deadline, "{:?}", processes_of(&folder));
-        tokio::time::sleep(POLL).await;
-    }
+    let ended = async || processes_of(&folder).is_empty().then_some(());
+    wait::eventually("no process is left", wait::DEADLINE, ended).await?;
     assert!(!folder.exists());
     Ok(())
 }
 
-#[test]
-fn killed_test_leaves_no_process() {
-    let folder = tempfile::tempdir().unwrap();
+#[tokio::test]
+async fn killed_test_leaves_no_process() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
     let log = folder.path().join("log");
     // Not with `process::command`: only the death of this process may end its child.
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = Command::new(std::env::current_exe()?);
     command.args(["--exact", "starts_a_process_and_waits", "--nocapture"]);
     command.env(VICTIM, folder.path());
-    let test = Process::start("test", command, &log).unwrap();
-    let child = loop {
-        let printed = fs::read_to_string(&log).unwrap();
-        if let Some((_, id)) = printed.split_once("child ")
-            && let Some((id, _)) = id.split_once('\n')
-            && command_line(id).starts_with("sleep")
-        {
-            break id.to_owned();
-        }
-        std::thread::sleep(POLL);
+    let test = Process::start("test", command, &log)?;
+    let started = async || {
+        let printed = fs::read_to_string(&log).ok()?;
+        let (id, _) = printed.split_once("child ")?.1.split_once('\n')?;
+        command_line(id).starts_with("sleep").then(|| id.to_owned())
     };
+    let child = wait::eventually("the child runs", wait::DEADLINE, started).await?;
 
     drop(test);
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while command_line(&child).starts_with("sleep") {
-        assert!(Instant::now() < deadline, "{child} is still running");
-        std::thread::sleep(POLL);
-    }
+    let ended = async || (!command_line(&child).starts_with("sleep")).then_some(());
+    wait::eventually("the child has ended", wait::DEADLINE, ended).await
 }
 
 #[test]

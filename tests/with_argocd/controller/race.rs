@@ -7,7 +7,7 @@ use crate::stage::stage;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use testbed::{Hub, ObjectRef};
+use testbed::{Hub, ObjectRef, new_condition};
 
 const NAME: &str = "controller-race";
 
@@ -24,20 +24,11 @@ const ROUNDS: u32 = 10;
 async fn write_status(hub: &Hub, missing: Option<&str>) -> Result<()> {
     let work = ObjectRef::manifest_work(CLUSTER, NAME);
     let generation = hub.get(&work).await?.context("the work does not exist")?["metadata"]["generation"].clone();
-    let condition = |kind: &str, status: bool, message: &str| {
-        json!({
-            "type": kind,
-            "status": if status { "True" } else { "False" },
-            "reason": "AsTheTestSays",
-            "message": message,
-            "observedGeneration": generation,
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        })
+    let condition = |kind: &str, message: Option<&str>| {
+        let status = if message.is_none() { "True" } else { "False" };
+        new_condition(kind, status, message.unwrap_or_default(), &generation)
     };
-    let of_both = [
-        condition("Applied", true, ""),
-        condition("Available", missing.is_none(), missing.unwrap_or_default()),
-    ];
+    let of_both = [condition("Applied", None), condition("Available", missing)];
     let meta = json!({
         "ordinal": 0, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps", "namespace": NAME, "name": "settings",
     });

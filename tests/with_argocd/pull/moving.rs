@@ -1,7 +1,6 @@
 //! Tests of Applications that move to another cluster, or to none.
 
-use super::{CLUSTER, PULL, PulledApplication, health, serves, stage};
-use crate::controller::messages;
+use super::{CLUSTER, PULL, PulledApplication, serves, stage};
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -47,26 +46,4 @@ async fn removing_the_label_removes_the_application_until_restored() -> Result<(
     serves(&stage.cluster1, &app.guestbook(), 1).await?;
     app.runs(&app.commit).await?;
     app.end().await
-}
-
-#[tokio::test]
-async fn missing_cluster_is_an_error_until_it_exists() -> Result<()> {
-    let stage = stage().await?;
-    let mut app = PulledApplication::new(stage, "pull-no-cluster")?;
-    app.object["metadata"]["annotations"][CLUSTER] = json!("pull-later");
-    app.create().await?;
-    let refused = |app: &Value| {
-        let messages = messages(app, "ManifestWorkError");
-        messages == ["ManagedCluster pull-later does not exist"] && health(app) != "Healthy"
-    };
-    stage.hub.wait_for(&app.application(), refused).await?;
-    stage.hub.declare_managed_cluster("pull-later").await?;
-    let waits = |app: &Value| messages(app, "ManifestWorkError").is_empty();
-    stage.hub.wait_for(&app.application(), waits).await?;
-    let work = app.work().await?;
-    assert_eq!(work.namespace.as_deref(), Some("pull-later"));
-
-    // No agent has set its finalizer on the work.
-    app.end().await?;
-    stage.hub.wait_gone(&work).await
 }

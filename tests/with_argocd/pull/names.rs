@@ -1,7 +1,6 @@
 //! Tests of Applications with equal names in two namespaces, and of names at the length limits.
 
 use super::{CLUSTER_NAMESPACE, PulledApplication, serves, stage};
-use crate::controller::messages;
 use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::ObjectRef;
@@ -52,22 +51,6 @@ async fn longest_name_that_argo_cd_supports_works() -> Result<()> {
     let commit = app.scale(2)?;
     app.runs(&commit).await?;
     serves(&stage.cluster1, &app.guestbook(), 2).await?;
-    app.end().await?;
-    stage.hub.wait_gone(&work).await
-}
-
-#[tokio::test]
-async fn too_long_name_reports_argo_cds_error() -> Result<()> {
-    let stage = stage().await?;
-    let mut app = PulledApplication::new(stage, "pull-longest-name")?;
-    app.object["metadata"]["name"] = long("pull-longest-name", 253);
-    app.create().await?;
-    let too_long = |app: &Value| {
-        let messages = messages(app, "ComparisonError");
-        messages.len() == 1 && messages[0].starts_with("cluster1: ") && messages[0].contains("file name too long")
-    };
-    stage.hub.wait_for(&app.application(), too_long).await?;
-    let work = app.work().await?;
     app.end().await?;
     stage.hub.wait_gone(&work).await
 }

@@ -55,14 +55,6 @@ async fn check_no_writes(app: &PulledApplication) -> Result<()> {
 }
 
 #[tokio::test]
-async fn writes_nothing_while_nothing_changes() -> Result<()> {
-    let stage = stage().await?;
-    let app = PulledApplication::new(stage, "pull-quiet")?.start().await?;
-    check_no_writes(&app).await?;
-    app.end().await
-}
-
-#[tokio::test]
 async fn hubs_condition_on_an_unknown_cluster_is_left_alone() -> Result<()> {
     let stage = stage().await?;
     let mut app = PulledApplication::new(stage, "pull-unknown-server")?;

@@ -29,25 +29,7 @@ pub fn difference(desired: &Value, existing: &Value) -> Option<Value> {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    /// Applies a merge patch (RFC 7396) like an API server.
-    fn merge(object: &mut Value, patch: &Value) {
-        let Value::Object(fields) = patch else {
-            *object = patch.clone();
-            return;
-        };
-        if !object.is_object() {
-            *object = json!({});
-        }
-        let object = object.as_object_mut().expect("just made");
-        for (key, value) in fields {
-            if value.is_null() {
-                object.remove(key);
-            } else {
-                merge(object.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-    }
+    use testing::merge;
 
     fn values() -> Vec<Value> {
         vec![

@@ -2,6 +2,7 @@ pub(crate) mod agents;
 
 use super::*;
 use serde_json::{Value, json};
+use testing::merge;
 
 /// A simulated hub: the labels of its cluster `eu1`, and the Secrets in Argo CD's namespace by name.
 struct Hub {
@@ -36,24 +37,6 @@ fn of_the_peer() -> Value {
 
 fn encoded(text: &str) -> Value {
     json!(ByteString(text.as_bytes().to_vec()))
-}
-
-/// Merges a patch as the API server does.
-fn merge(into: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *into = patch.clone();
-        return;
-    };
-    if !into.is_object() {
-        *into = json!({});
-    }
-    for (key, value) in patch {
-        if value.is_null() {
-            into.as_object_mut().expect("an object").remove(key);
-        } else {
-            merge(&mut into[key], value);
-        }
-    }
 }
 
 impl Hub {

@@ -230,6 +230,12 @@ fn rotation_trusts_old_certificates_until_the_old_ca_is_dropped() {
     assert!(trusted(&promoted, &old) && trusted(&promoted, &new) && trusted(&announced, &new));
     assert!(!trusted(&first, &new));
 
+    // The next one is promoted by its key, also after another CA.
+    let announced = written(promoted.clone(), &make(&recipe, Some(&data(&promoted))).unwrap());
+    let third = written(announced.clone(), &make(&promote, Some(&data(&announced))).unwrap());
+    let [announced, third] = [announced, third].map(|data| Certificate::read_all(&bundle(&data)).unwrap());
+    assert_eq!(third, [&announced[2..], &announced[..2]].concat());
+
     let done = written(promoted.clone(), &make(&dropped, Some(&data(&promoted))).unwrap());
     assert_eq!(only(&bundle(&done)), next);
     assert!(trusted(&done, &new) && !trusted(&done, &old));

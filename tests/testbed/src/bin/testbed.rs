@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser};
-use testbed::{CompleteHub, CompleteHubOptions, Parts};
+use testbed::{CompleteHub, CompleteHubOptions, Part, Parts};
 
 /// The program that `cargo build` creates.
 const PROGRAM: &str = "target/debug/argocd-ocm-cmp";
@@ -24,6 +24,8 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(3);
 enum Testbed {
     /// Build all programs of a testbed, which takes 20 minutes the first time
     Build,
+    /// Print the program that renders sources by Argo CD's code, and the folder of kustomize and Helm
+    Paths,
     /// Start a hub with everything installed, and managed clusters, until Ctrl-C
     Up(Up),
 }
@@ -57,6 +59,7 @@ struct Up {
 async fn main() -> ExitCode {
     let result = match Testbed::parse() {
         Testbed::Build => build(),
+        Testbed::Paths => paths(),
         Testbed::Up(up) => up.run().await,
     };
     match result {
@@ -71,6 +74,16 @@ async fn main() -> ExitCode {
 fn build() -> Result<()> {
     can_run()?;
     Parts::ensure().map(drop)
+}
+
+fn paths() -> Result<()> {
+    let parts = Parts::ensure()?;
+    println!(
+        "{}\n{}",
+        parts.program(Part::ApplicationSource).display(),
+        parts.tools().display()
+    );
+    Ok(())
 }
 
 impl Up {

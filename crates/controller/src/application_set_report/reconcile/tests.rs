@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::application_set_report::ExistingReport;
-use crate::application_set_report::tests::merge;
 use crate::cache::tests::{
     AgentReport, BROKEN, REFUSED, WELL, cluster, now, of_set, set, set_of as set_name_of, tracked, work,
 };
@@ -14,6 +13,7 @@ use crate::reconcile::mappers;
 use crate::runtime::table::Update;
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use testing::merge;
 
 /// A simulated hub with the ApplicationSet `argocd/shop`, which stores the report.
 struct Hub {

@@ -16,6 +16,7 @@ use ocm::pull_model as names;
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use testing::merge;
 
 const NOW: &str = "2026-06-01T12:00:00Z";
 
@@ -32,23 +33,6 @@ struct Hub {
 
 fn shop() -> ObjectRef {
     ObjectRef::new("argocd", "shop")
-}
-
-fn merge(object: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *object = patch.clone();
-        return;
-    };
-    if !object.is_object() {
-        *object = json!({});
-    }
-    for (key, value) in patch {
-        if value.is_null() {
-            object.as_object_mut().expect("a map").remove(key);
-        } else {
-            merge(&mut object[key], value);
-        }
-    }
 }
 
 impl Hub {

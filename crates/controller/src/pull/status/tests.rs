@@ -5,6 +5,7 @@ use super::super::tests::{application, payload, read_work, reported, work};
 use super::*;
 use crate::json::{items, text};
 use serde_json::{Value, json};
+use testing::merge;
 
 const NOON: &str = "2026-06-01T12:00:00Z";
 const LATER: &str = "2026-06-01T12:05:00Z";
@@ -34,21 +35,6 @@ fn inputs(pull_work: Option<&PullWork>) -> StatusInputs<'_> {
         read_only: false,
         is_ours: true,
         now: at(NOON),
-    }
-}
-
-/// Applies a merge patch as in RFC 7386.
-fn merge(object: &mut Value, patch: &Value) {
-    let (Value::Object(fields), Value::Object(patch)) = (&mut *object, patch) else {
-        *object = patch.clone();
-        return;
-    };
-    for (key, value) in patch {
-        if value.is_null() {
-            fields.remove(key);
-        } else {
-            merge(fields.entry(key.clone()).or_insert_with(|| json!({})), value);
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::super::tests::{UID, annotate, application, as_stored, read_work};
 use super::*;
 use crate::json::items;
+use testing::merge;
 
 const CLUSTER: (&str, &str) = ("eu1", "shop-0a1b2");
 
@@ -43,25 +44,6 @@ fn of_set() -> Application {
         let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "appset-1"});
         object["metadata"]["ownerReferences"] = json!([owner]);
     })
-}
-
-/// Applies a merge patch as in RFC 7386.
-fn merge(object: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *object = patch.clone();
-        return;
-    };
-    if !object.is_object() {
-        *object = json!({});
-    }
-    let fields = object.as_object_mut().expect("it was made one");
-    for (key, value) in patch {
-        if value.is_null() {
-            fields.remove(key);
-        } else {
-            merge(fields.entry(key.clone()).or_insert(Value::Null), value);
-        }
-    }
 }
 
 #[test]
@@ -295,15 +277,6 @@ fn one_patch_switches_between_any_two_holds() {
             (form(retention).fingerprint(), retention)
         );
     }
-}
-
-#[test]
-fn patch_sets_the_delete_option() {
-    let expected = desired(&of_set(), &acm());
-    let mut work = as_stored(&desired(&application(|_| ()), &Settings::default()).object());
-    work["spec"]["deleteOption"] = json!({"propagationPolicy": "Foreground", "ttlSecondsAfterFinished": 1});
-    merge(&mut work, &expected.patch("41"));
-    assert_eq!(fingerprint(&work), expected.fingerprint());
 }
 
 #[test]
