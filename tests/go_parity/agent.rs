@@ -105,6 +105,7 @@ fn accepted(text: &str) -> Result<Vec<Placed>, Vec<String>> {
         key: &object.key,
         built_in: object.scope,
         unknown_field: object.unknown_field.as_deref(),
+        has_values: !object.is_token_request,
         location: "a.yaml",
     });
     let violations = policy::violations(Some(rules), true, [""; 0], objects);
