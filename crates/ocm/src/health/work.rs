@@ -1,6 +1,6 @@
 //! Evaluates the health of a ManifestWork object by object, by the rules of the health check in deploy/argocd_cm.yaml.
 
-use super::conditions::{Conditions, list, map, maps, number, text};
+use super::conditions::{Condition, Conditions, list, map, maps, number, text};
 use super::{Clock, HealthStatus, ObjectStatus, WorkStatus, text_of};
 use crate::verdicts::{self, CONTENT_HASH, KindVerdicts, Reported, Values};
 use crate::work as works;
@@ -63,8 +63,10 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     if metadata.get("deletionTimestamp").is_some() {
         let deleting = work.conditions.get("Deleting").and_then(|deleting| deleting.message);
         let more = deleting.map_or(String::new(), |message| format!(": {message}"));
-        let left = left(manifests);
-        let message = format!("the agent of {cluster} is removing its objects{more}{left}");
+        let message = format!(
+            "the agent of {cluster} is removing its objects{more}{}",
+            left(manifests)
+        );
         return whole(HealthStatus::Progressing, message);
     }
 
@@ -299,11 +301,7 @@ impl Work<'_, '_> {
         conditions: &Conditions<'_>,
         without_rules: &mut usize,
     ) -> Option<(HealthStatus, String)> {
-        let (available, healthy, progressing) = (
-            conditions.get("Available"),
-            conditions.get("Healthy"),
-            conditions.get("Progressing"),
-        );
+        let (available, healthy) = (conditions.get("Available"), conditions.get("Healthy"));
         let waiting = || Some((HealthStatus::Waiting, self.not_checked.clone()));
         let degraded = |message: String| Some((HealthStatus::Degraded, message));
         let healthy_object = || Some((HealthStatus::Healthy, String::new()));
@@ -347,13 +345,27 @@ impl Work<'_, '_> {
             }
             _ => {}
         }
+        Some(self.evaluated(manifest, conditions, &configured, &values, without_rules))
+    }
 
+    /// Returns the health of an applied object that is on the cluster: by its values, or by the conditions of rules.
+    fn evaluated(
+        &self,
+        manifest: &Map<'_>,
+        conditions: &Conditions<'_>,
+        configured: &Configured<'_>,
+        values: &Values<'_>,
+        without_rules: &mut usize,
+    ) -> (HealthStatus, String) {
+        let (healthy, progressing) = (conditions.get("Healthy"), conditions.get("Progressing"));
+        let waiting = || (HealthStatus::Waiting, self.not_checked.clone());
+        let healthy_object = || (HealthStatus::Healthy, String::new());
         let rules = configured.rules;
         let has_rule = |kind: &str| rules.contains(&kind);
         let feedback = conditions.get("StatusFeedbackSynced");
         // Values have no generation. The agent writes them together with the work's Available.
         let work_available = self.conditions.get("Available");
-        let is_checked = available.is_some()
+        let is_checked = conditions.get("Available").is_some()
             && feedback.is_some()
             && work_available.is_some_and(|work_available| !work_available.is_behind(self.generation));
         let is_outdated = configured.reports_hash
@@ -361,24 +373,17 @@ impl Work<'_, '_> {
             && self
                 .hash(manifest)
                 .is_some_and(|hash| hash != values.text(CONTENT_HASH));
-        let waits_for_change = || {
-            let message = "waiting for the agent to apply the change".to_owned();
-            Some((HealthStatus::Progressing, message))
-        };
         if let Some(verdicts) = configured.verdicts {
             return match feedback.filter(|_| is_checked) {
                 None => waiting(),
-                Some(feedback) if !feedback.is("True") => {
-                    let why = feedback.message_or("the agent cannot report it");
-                    Some((HealthStatus::Unknown, format!("its health is not known: {why}")))
-                }
                 // The agent does not know the rules.
-                Some(feedback) if feedback.reason == "NoStatusFeedbackSynced" => {
+                Some(feedback) if feedback.is("True") && feedback.reason == "NoStatusFeedbackSynced" => {
                     *without_rules = without_rules.saturating_add(1);
                     healthy_object()
                 }
-                Some(_) if is_outdated => waits_for_change(),
-                Some(_) => Some(verdicts.evaluate(&values)),
+                Some(feedback) if feedback.is("True") && is_outdated => waits_for_change(),
+                Some(feedback) if feedback.is("True") => verdicts.evaluate(values),
+                Some(feedback) => unknown(feedback, "the agent cannot report it"),
             };
         }
         if healthy.is_none() && progressing.is_none() && (has_rule("Healthy") || has_rule("Progressing")) {
@@ -398,8 +403,8 @@ impl Work<'_, '_> {
         if is_outdated {
             return waits_for_change();
         }
-        if let Some(broken) = broken {
-            return degraded(broken.message_or("it is broken"));
+        if let Some(broken) = healthy.filter(|healthy| healthy.evaluated_to("False")) {
+            return (HealthStatus::Degraded, broken.message_or("it is broken"));
         }
         if let Some(progressing) = progressing.filter(|progressing| progressing.evaluated_to("True")) {
             let health = if values.is_true("Suspended") {
@@ -407,13 +412,10 @@ impl Work<'_, '_> {
             } else {
                 HealthStatus::Progressing
             };
-            return Some((health, progressing.message_or("it is not ready yet")));
+            return (health, progressing.message_or("it is not ready yet"));
         }
         match conditions_of_rules().find(|each| !each.evaluated_to("True") && !each.evaluated_to("False")) {
-            Some(silent) => {
-                let why = silent.message_or("the rule gives no answer");
-                Some((HealthStatus::Unknown, format!("its health is not known: {why}")))
-            }
+            Some(silent) => unknown(silent, "the rule gives no answer"),
             None => healthy_object(),
         }
     }
@@ -449,6 +451,17 @@ impl Work<'_, '_> {
         let object = manifests.get(usize::try_from(ordinal?).ok()?)?.as_map()?;
         text(map(map(object, "metadata")?, "annotations")?, works::CONTENT_HASH)
     }
+}
+
+fn waits_for_change() -> (HealthStatus, String) {
+    let message = "waiting for the agent to apply the change".to_owned();
+    (HealthStatus::Progressing, message)
+}
+
+/// Returns the health of an object on which the agent could not report, with its message.
+fn unknown(condition: Condition<'_>, otherwise: &str) -> (HealthStatus, String) {
+    let why = condition.message_or(otherwise);
+    (HealthStatus::Unknown, format!("its health is not known: {why}"))
 }
 
 /// What the spec configures for an object.
