@@ -61,12 +61,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     };
 
     if metadata.get("deletionTimestamp").is_some() {
-        let deleting = work.conditions.get("Deleting").and_then(|deleting| deleting.message);
-        let more = deleting.map_or(String::new(), |message| format!(": {message}"));
-        let message = format!(
-            "the agent of {cluster} is removing its objects{more}{}",
-            left(manifests)
-        );
+        let message = removal(&cluster, &work.conditions, manifests);
         return whole(HealthStatus::Progressing, message);
     }
 
@@ -133,7 +128,16 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     }
 }
 
-/// Returns a description of the objects of a deleted work that the agent still finds.
+/// Returns the message of a deleted work, with the objects that the agent still finds.
+fn removal(cluster: &str, conditions: &Conditions<'_>, manifests: &[Value<'_>]) -> String {
+    let deleting = conditions.get("Deleting").and_then(|deleting| deleting.message);
+    let more = deleting.map_or(String::new(), |message| format!(": {message}"));
+    format!(
+        "the agent of {cluster} is removing its objects{more}{}",
+        left(manifests)
+    )
+}
+
 fn left(manifests: &[Value<'_>]) -> String {
     const MAX_LISTED: usize = 3;
     let is_left = |manifest: &Map<'_>| {
