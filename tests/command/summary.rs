@@ -27,14 +27,14 @@ fn prints_a_line_per_work() {
     WORK                              CLUSTER     WAVE      OBJECTS   BYTES   OF LIMIT
     shop.part-wave-999999             eu1         -999999   1         148     3%
     shop                              eu1         0         1         90      2%
-    shop.part-wave2-b0                eu1         2         16        2848    71%
+    shop.part-wave2-b0                eu1         2         16        2795    69%
     shop.part-wave2-b1                eu1         2         14        2314    57%
     shop.part-wave5                   eu1         5         1         311     7%
     shop.part-wave5-cat.example.com   eu1         5         1         199     4%
     shop.part-wave7                   eu1         7         1         135     3%
     shop.part-wave-999999             us-east-1   -999999   1         148     3%
     shop                              us-east-1   0         1         90      2%
-    shop.part-wave2-b0                us-east-1   2         16        2848    71%
+    shop.part-wave2-b0                us-east-1   2         16        2795    69%
     shop.part-wave2-b1                us-east-1   2         14        2314    57%
     shop.part-wave5                   us-east-1   5         1         311     7%
     shop.part-wave5-cat.example.com   us-east-1   5         1         199     4%

@@ -149,7 +149,7 @@ async fn crashing_pods_are_degraded_with_the_containers_message() -> Result<()> 
     let failed = HealthStatus::Degraded;
     let of_container = "container web: containerFailed: container failed";
     wait_for_object(stage, name, ("Pod", name), failed, of_container).await?;
-    wait_for_object(stage, name, ("Job", name), failed, "backoff limit").await?;
+    wait_for_object(stage, name, ("Job", name), failed, "BackoffLimitExceeded").await?;
     wait_for_object(stage, name, ("Deployment", name), HealthStatus::Healthy, "").await?;
     wait_for_health(stage, name, &broken, "Degraded").await?;
 

@@ -617,7 +617,7 @@ mod tests {
             .waiting("shop", "eu2", r#""deletionTimestamp":"2026-06-01T11:00:00Z""#)
             .write()
             .expect("a change");
-        let overdue = "eu2: the agent of managed cluster eu2 is removing its objects, for more than 2 minutes";
+        let overdue = "eu2: the agent of managed cluster eu2 is removing its objects; left: Deployment shop/web, for more than 2 minutes";
         let info = ("ManifestWorkInfo", "deleting: 1 work left on 1 cluster");
         assert_eq!(hub.conditions(), [info, ("ManifestWorkOverdueWarning", overdue)]);
         assert_eq!(hub.decide(now(), true), None, "Argo CD does not refresh it");

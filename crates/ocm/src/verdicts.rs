@@ -177,7 +177,7 @@ impl KindVerdicts {
             .rules
             .iter()
             .flat_map(|rule| pieces(rule.message))
-            .flat_map(|piece| piece.names());
+            .flat_map(Piece::names);
         let used: Vec<&str> = tests.chain(pieces).collect();
         self.values
             .iter()
@@ -227,8 +227,12 @@ impl Test {
             Number::Difference(name, other) => vec![name, other],
         };
         match self {
-            Self::Has(name) | Self::Lacks(name) | Self::Is(name, _) | Self::IsNot(name, _) => vec![name],
-            Self::IsTrue(name) | Self::IsNotTrue(name) => vec![name],
+            Self::Has(name)
+            | Self::Lacks(name)
+            | Self::Is(name, _)
+            | Self::IsNot(name, _)
+            | Self::IsTrue(name)
+            | Self::IsNotTrue(name) => vec![name],
             Self::Less(less, more) => [of(less), of(more)].concat(),
             Self::Earlier(one, other) | Self::Differs(one, other) => vec![one, other],
         }

@@ -1114,7 +1114,7 @@ pub(super) fn with_verdicts() -> Vec<(Value, &'static str, &'static str)> {
         (
             job(json!([limit])),
             "Degraded",
-            "it failed: Job has reached the specified backoff limit",
+            "BackoffLimitExceeded: Job has reached the specified backoff limit",
         ),
         (claim("Pending"), "Progressing", "waiting to be bound to a volume"),
         (claim("Lost"), "Degraded", "it lost its volume"),

@@ -48,7 +48,7 @@ fn cel(verdicts: &KindVerdicts, test: &Test) -> String {
         let value = verdicts.values.iter().find(|(known, _)| *known == name);
         Path::parse(value.expect("a rule uses values of its kind").1)
     };
-    let text = |name| format!("{}.orValue('')", path(name).object);
+    let string = |name| format!("{}.orValue('')", path(name).object);
     let number = |number: &Number| match *number {
         Number::Of(name) => format!("{}.orValue(0)", path(name).object),
         Number::Difference(name, other) => {
@@ -63,7 +63,7 @@ fn cel(verdicts: &KindVerdicts, test: &Test) -> String {
         Test::IsTrue(name) => format!("{}.orValue(false)", path(name).object),
         Test::IsNotTrue(name) => format!("!{}.orValue(false)", path(name).object),
         Test::Less(ref less, ref more) => format!("{}<{}", number(less), number(more)),
-        Test::Earlier(early, late) => format!("{}&&{}<{}", path(early).exists(), text(early), text(late)),
+        Test::Earlier(early, late) => format!("{}&&{}<{}", path(early).exists(), string(early), string(late)),
         Test::Differs(one, other) => format!("{}!={}", path(one).object, path(other).object),
     }
 }

@@ -67,10 +67,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     };
 
     if metadata.get("deletionTimestamp").is_some() {
-        let deleting = work.conditions.get("Deleting").and_then(|deleting| deleting.message);
-        let more = deleting.map_or(String::new(), |message| format!(": {message}"));
-        let left = left(manifests);
-        let message = format!("the agent of {cluster} is removing its objects{more}{left}");
+        let message = removal(&cluster, &work.conditions, manifests);
         return whole(HealthStatus::Progressing, message);
     }
 
@@ -137,7 +134,16 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     }
 }
 
-/// Returns a description of the objects of a deleted work that the agent still finds.
+/// Returns the message of a deleted work, with the objects that the agent still finds.
+fn removal(cluster: &str, conditions: &Conditions<'_>, manifests: &[Value<'_>]) -> String {
+    let deleting = conditions.get("Deleting").and_then(|deleting| deleting.message);
+    let more = deleting.map_or(String::new(), |message| format!(": {message}"));
+    format!(
+        "the agent of {cluster} is removing its objects{more}{}",
+        left(manifests)
+    )
+}
+
 fn left(manifests: &[Value<'_>]) -> String {
     const MAX_LISTED: usize = 3;
     let is_left = |manifest: &Map<'_>| {
@@ -305,11 +311,7 @@ impl<'m, 'a> Work<'m, 'a> {
         conditions: &Conditions<'_>,
         without_rules: &mut usize,
     ) -> Option<(HealthStatus, String)> {
-        let (available, healthy, progressing) = (
-            conditions.get("Available"),
-            conditions.get("Healthy"),
-            conditions.get("Progressing"),
-        );
+        let (available, healthy) = (conditions.get("Available"), conditions.get("Healthy"));
         let waiting = || Some((HealthStatus::Waiting, self.not_checked.clone()));
         let degraded = |message: String| Some((HealthStatus::Degraded, message));
         let healthy_object = || Some((HealthStatus::Healthy, String::new()));
@@ -359,19 +361,33 @@ impl<'m, 'a> Work<'m, 'a> {
             }
             _ => {}
         }
-
         if self.of_plugin
             && !configured.is_known
             && let (Some(kind), Some(resource)) = (text(meta, "kind"), text(meta, "resource"))
         {
             return degraded(scopes::wrong_resource_name(text_of(meta, "group"), kind, resource));
         }
+        Some(self.evaluated(manifest, conditions, &configured, &values, without_rules))
+    }
+
+    /// Returns the health of an applied object that is on the cluster: by its values, or by the conditions of rules.
+    fn evaluated(
+        &self,
+        manifest: &Map<'_>,
+        conditions: &Conditions<'_>,
+        configured: &Configured<'_>,
+        values: &Values<'_>,
+        without_rules: &mut usize,
+    ) -> (HealthStatus, String) {
+        let (healthy, progressing) = (conditions.get("Healthy"), conditions.get("Progressing"));
+        let waiting = || (HealthStatus::Waiting, self.not_checked.clone());
+        let healthy_object = || (HealthStatus::Healthy, String::new());
         let rules = configured.rules;
         let has_rule = |kind: &str| rules.contains(&kind);
         let feedback = conditions.get("StatusFeedbackSynced");
         // Values have no generation. The agent writes them together with the work's Available.
         let work_available = self.conditions.get("Available");
-        let is_checked = available.is_some()
+        let is_checked = conditions.get("Available").is_some()
             && feedback.is_some()
             && work_available.is_some_and(|work_available| !work_available.is_behind(self.generation));
         let is_outdated = configured.reports_hash
@@ -379,24 +395,17 @@ impl<'m, 'a> Work<'m, 'a> {
             && self
                 .hash(manifest)
                 .is_some_and(|hash| hash != values.text(CONTENT_HASH));
-        let waits_for_change = || {
-            let message = "waiting for the agent to apply the change".to_owned();
-            Some((HealthStatus::Progressing, message))
-        };
         if let Some(verdicts) = configured.verdicts {
             return match feedback.filter(|_| is_checked) {
                 None => waiting(),
-                Some(feedback) if !feedback.is("True") => {
-                    let why = feedback.message_or("the agent cannot report it");
-                    Some((HealthStatus::Unknown, format!("its health is not known: {why}")))
-                }
                 // The agent does not know the rules.
-                Some(feedback) if feedback.reason == "NoStatusFeedbackSynced" => {
+                Some(feedback) if feedback.is("True") && feedback.reason == "NoStatusFeedbackSynced" => {
                     *without_rules = without_rules.saturating_add(1);
                     healthy_object()
                 }
-                Some(_) if is_outdated => waits_for_change(),
-                Some(_) => Some(verdicts.evaluate(&values)),
+                Some(feedback) if feedback.is("True") && is_outdated => waits_for_change(),
+                Some(feedback) if feedback.is("True") => verdicts.evaluate(values),
+                Some(feedback) => unknown(feedback, "the agent cannot report it"),
             };
         }
         if healthy.is_none() && progressing.is_none() && (has_rule("Healthy") || has_rule("Progressing")) {
@@ -416,9 +425,9 @@ impl<'m, 'a> Work<'m, 'a> {
         if is_outdated {
             return waits_for_change();
         }
-        if let Some(broken) = broken {
+        if let Some(broken) = healthy.filter(|healthy| healthy.evaluated_to("False")) {
             let reason = progressing.filter(|_| broken.message == Some(NO_MESSAGE));
-            return degraded(reason.unwrap_or(broken).message_or("it is broken"));
+            return (HealthStatus::Degraded, reason.unwrap_or(broken).message_or("it is broken"));
         }
         if let Some(progressing) = progressing.filter(|progressing| progressing.evaluated_to("True")) {
             let is_waiting = |suspended: Condition<'_>| suspended.evaluated_to("True");
@@ -427,13 +436,10 @@ impl<'m, 'a> Work<'m, 'a> {
             } else {
                 HealthStatus::Progressing
             };
-            return Some((health, progressing.message_or("it is not ready yet")));
+            return (health, progressing.message_or("it is not ready yet"));
         }
         match conditions_of_rules().find(|each| !each.evaluated_to("True") && !each.evaluated_to("False")) {
-            Some(silent) => {
-                let why = silent.message_or("the rule gives no answer");
-                Some((HealthStatus::Unknown, format!("its health is not known: {why}")))
-            }
+            Some(silent) => unknown(silent, "the rule gives no answer"),
             None => healthy_object(),
         }
     }
@@ -471,6 +477,17 @@ impl<'m, 'a> Work<'m, 'a> {
         let object = manifests.get(usize::try_from(ordinal?).ok()?)?.as_map()?;
         text(map(map(object, "metadata")?, "annotations")?, works::CONTENT_HASH)
     }
+}
+
+fn waits_for_change() -> (HealthStatus, String) {
+    let message = "waiting for the agent to apply the change".to_owned();
+    (HealthStatus::Progressing, message)
+}
+
+/// Returns the health of an object on which the agent could not report, with its message.
+fn unknown(condition: Condition<'_>, otherwise: &str) -> (HealthStatus, String) {
+    let why = condition.message_or(otherwise);
+    (HealthStatus::Unknown, format!("its health is not known: {why}"))
 }
 
 /// What the spec configures for an object.

@@ -88,8 +88,8 @@ fn lua_test(test: &Test) -> String {
     match test {
         Test::Has(name) => format!("v.{name} ~= nil"),
         Test::Lacks(name) => format!("v.{name} == nil"),
-        Test::Is(name, text) => format!("v.{name} == {}", quoted(text)),
-        Test::IsNot(name, text) => format!("v.{name} ~= {}", quoted(text)),
+        Test::Is(name, constant) => format!("v.{name} == {}", quoted(constant)),
+        Test::IsNot(name, constant) => format!("v.{name} ~= {}", quoted(constant)),
         Test::IsTrue(name) => format!("v.{name} == true"),
         Test::IsNotTrue(name) => format!("v.{name} ~= true"),
         Test::Less(less, more) => format!("{} < {}", lua_number(less), lua_number(more)),
@@ -134,8 +134,8 @@ fn json_test(test: &Test) -> String {
     match *test {
         Test::Has(name) => list(&["has", name]),
         Test::Lacks(name) => list(&["lacks", name]),
-        Test::Is(name, text) => list(&["is", name, text]),
-        Test::IsNot(name, text) => list(&["isNot", name, text]),
+        Test::Is(name, constant) => list(&["is", name, constant]),
+        Test::IsNot(name, constant) => list(&["isNot", name, constant]),
         Test::IsTrue(name) => list(&["isTrue", name]),
         Test::IsNotTrue(name) => list(&["isNotTrue", name]),
         Test::Less(ref less, ref more) => format!("[\"less\", {}, {}]", number(less), number(more)),

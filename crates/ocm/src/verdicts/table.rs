@@ -209,7 +209,10 @@ pub(super) static KINDS: [KindVerdicts; 13] = [
         kind: "Job",
         values: &[
             ("JobComplete", r#".status.conditions[?(@.type=="Complete")].status"#),
-            ("JobFailed", r#".status.conditions[?(@.type=="Failed")].status"#),
+            (
+                "JobFailed",
+                r#".status.conditions[?(@.type=="Failed")]['reason','status']"#,
+            ),
             ("JobSucceeded", ".status.succeeded"),
             ("ActivePods", ".status.active"),
             ("FailedPods", ".status.failed"),
@@ -223,7 +226,7 @@ pub(super) static KINDS: [KindVerdicts; 13] = [
         ],
         rules: &[
             DELETED,
-            degraded(&[Has("JobFailed")], "it failed: {Message}"),
+            degraded(&[Has("JobFailed")], "{JobFailed}: {Message}"),
             suspended(&[Is("JobSuspended", "True")], "it is suspended"),
             progressing(
                 &[Lacks("JobComplete"), Lacks("JobSuspended")],
