@@ -31,17 +31,12 @@ impl CustomRule {
             ),
             message: format!("{DELETED}?'waiting for its deletion':{text}"),
         };
-        let not_broken = self.expression(&clauses, |verdict| verdict != Verdict::Degraded);
-        let healthy = if not_broken == "true" {
-            Expressions {
-                condition: not_broken,
-                message: String::new(),
-            }
-        } else {
-            Expressions {
-                condition: or(DELETED, &not_broken),
-                message: String::new(),
-            }
+        let healthy = Expressions {
+            condition: or(
+                DELETED,
+                &self.expression(&clauses, |verdict| verdict != Verdict::Degraded),
+            ),
+            message: String::new(),
         };
         // The hub asks whether an object is suspended only if it is neither healthy nor degraded.
         let decides = |clause: &&Clause| matches!(clause.verdict, Verdict::Suspended | Verdict::Progressing);

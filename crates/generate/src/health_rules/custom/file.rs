@@ -228,6 +228,10 @@ mod tests {
             problems("Widget.example.com: Healthy {object.a\n"),
             ["line 1: a brace is not closed: end the CEL expression with `}`"]
         );
+        assert_eq!(
+            problems("Widget.example.com: Healthy .status.phase=\"In use\n"),
+            ["line 1: a quote is not closed: end the text with `\"`"]
+        );
     }
 
     #[test]

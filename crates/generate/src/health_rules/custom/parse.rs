@@ -89,7 +89,14 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
             }
             '"' => {
                 rest.next();
-                let text: String = rest.by_ref().take_while(|each| *each != '"').collect();
+                let mut text = String::new();
+                loop {
+                    match rest.next() {
+                        Some('"') => break,
+                        Some(next) => text.push(next),
+                        None => return Err("a quote is not closed: end the text with `\"`".to_owned()),
+                    }
+                }
                 tokens.push(Token::Quoted(text));
             }
             '{' => tokens.push(Token::Cel(braces(&mut rest)?)),
@@ -298,15 +305,16 @@ impl Reader<'_> {
     }
 
     fn alternatives(&mut self) -> Result<Vec<Vec<Term>>, String> {
-        let mut alternatives = vec![Vec::new()];
+        let mut alternatives = Vec::new();
+        let mut terms = Vec::new();
         loop {
             self.skip_spaces();
-            let term = self.term()?;
-            alternatives.last_mut().expect("one alternative").push(term);
+            terms.push(self.term()?);
             self.skip_spaces();
             if self.take(',') {
-                alternatives.push(Vec::new());
+                alternatives.push(std::mem::take(&mut terms));
             } else if self.is_at_end() {
+                alternatives.push(terms);
                 return Ok(alternatives);
             }
         }
