@@ -12,8 +12,11 @@ use std::path::Path;
 /// The file with the kinds, in the repository.
 const FILE: &str = "crates/manifest/src/kinds/custom.txt";
 
+/// The group and the name of a kind.
+type Name = (Box<str>, Box<str>);
+
 /// The kinds by group and name.
-type Kinds = BTreeMap<(Box<str>, Box<str>), KnownCustom>;
+type Kinds = BTreeMap<Name, KnownCustom>;
 
 /// Adds the kinds that the CRDs in the folders define, or replaces them, and writes the file.
 pub(crate) fn run(folders: &[String]) -> Result<()> {
@@ -38,7 +41,7 @@ pub(crate) fn run(folders: &[String]) -> Result<()> {
     std::fs::write(&path, text(&kinds)).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn read_folder(folder: &Path, kinds: &mut Kinds, contradicted: &mut Vec<(Box<str>, Box<str>)>) -> Result<()> {
+fn read_folder(folder: &Path, kinds: &mut Kinds, contradicted: &mut Vec<Name>) -> Result<()> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries {
         let path = entry?.path();
@@ -74,7 +77,7 @@ fn read_folder(folder: &Path, kinds: &mut Kinds, contradicted: &mut Vec<(Box<str
 }
 
 /// Returns the kinds that a CRD, or each CRD in a list, defines.
-fn definitions(value: &Value<'_>) -> Vec<((Box<str>, Box<str>), KnownCustom)> {
+fn definitions(value: &Value<'_>) -> Vec<(Name, KnownCustom)> {
     let Some(fields) = value.as_map() else {
         return Vec::new();
     };
@@ -84,7 +87,7 @@ fn definitions(value: &Value<'_>) -> Vec<((Box<str>, Box<str>), KnownCustom)> {
     }
 }
 
-fn definition(fields: &Map<'_>) -> Option<((Box<str>, Box<str>), KnownCustom)> {
+fn definition(fields: &Map<'_>) -> Option<(Name, KnownCustom)> {
     if fields.get("kind")?.as_str()? != "CustomResourceDefinition" {
         return None;
     }

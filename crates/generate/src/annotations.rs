@@ -58,8 +58,8 @@ pub struct Annotations {
     pub strategy: Option<Strategy>,
     /// The fields that the agent leaves to other writers.
     pub ignored_fields: Vec<FieldPath>,
-    /// True if it is a hook with `generateName`.
-    pub generates_name: bool,
+    /// The `generateName` of a hook.
+    pub name_prefix: Option<Box<str>>,
     /// True if it counts as healthy when it is applied.
     pub ignores_health: bool,
     /// The annotations and options of Argo CD that have no effect on it.

@@ -68,7 +68,7 @@ pub(super) fn prepare(
             return Err(Fault::Missing("metadata.name"));
         }
         metadata.insert("name", Value::String(name.into()));
-        annotations.generates_name = true;
+        annotations.name_prefix = Some(prefix.as_ref().into());
         if health_rules::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_none() {
             return Err(Fault::HookWithoutHealth(kind.to_string()));
         }
@@ -138,7 +138,7 @@ fn runs(object: &Object) -> bool {
     let generates_name = object
         .annotations
         .as_ref()
-        .is_some_and(|annotations| annotations.generates_name);
+        .is_some_and(|annotations| annotations.name_prefix.is_some());
     generates_name || kind.is("batch", "Job") || kind.is("", "Pod") || RUNS.iter().any(|(group, of)| kind.is(group, of))
 }
 
