@@ -249,11 +249,13 @@ async fn about_nodes(hub: &Hub) -> String {
         Ok(nodes) => nodes.into_iter().flatten().map(|node| Node::read(&node)).collect(),
         Err(line) => return format!("warning: the kernels of the nodes are unknown: {line}\n"),
     };
-    let findings = doctor::about_nodes(&nodes).into_iter();
-    findings
-        .filter(|finding| finding.message.level != Level::Ok)
-        .map(|finding| format!("warning: {}\n", finding.line()))
-        .collect()
+    let mut lines = String::new();
+    for finding in doctor::about_nodes(&nodes) {
+        if finding.message.level != Level::Ok {
+            let _ = writeln!(lines, "warning: {}", finding.line());
+        }
+    }
+    lines
 }
 
 /// Objects, each with its live object.

@@ -85,9 +85,10 @@ fn missing(isolation: &str) -> String {
     let in_force = confinement
         .probe(Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp")))
         .expect("the supervisor runs");
-    match in_force.confines_files() && in_force.confines_network() {
-        true => String::new(),
-        false => in_force.to_string(),
+    if in_force.confines_files() && in_force.confines_network() {
+        String::new()
+    } else {
+        in_force.to_string()
     }
 }
 

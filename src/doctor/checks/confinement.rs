@@ -60,6 +60,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
 }
 
 /// Returns what the kernels of nodes mean for the confinement of helm and kustomize.
+#[must_use]
 pub fn about_nodes(nodes: &[Node]) -> Vec<Finding> {
     let names = |nodes: &[&Node]| list_names(nodes.iter().map(|node| node.name.clone()));
     let kernels = |nodes: &[&Node]| list_names(nodes.iter().map(|node| format!("Linux {}", node.kernel)));

@@ -205,9 +205,10 @@ impl Chart {
             let file = format!("{name}-{version}.tgz");
             return Ok(Self { file, archive });
         }
-        let index = match is_registry {
-            true => download(&request.address())?,
-            false => download(&format!("{}/index.yaml", repository.trim_end_matches('/')))?,
+        let index = if is_registry {
+            download(&request.address())?
+        } else {
+            download(&format!("{}/index.yaml", repository.trim_end_matches('/')))?
         };
         let address = choose(request, &index, source)?;
         let file = address.rsplit('/').next().unwrap_or_default();

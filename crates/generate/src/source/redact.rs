@@ -135,7 +135,7 @@ impl Texts {
     fn read(&mut self, inputs: &Inputs) -> Result<(), TooLarge> {
         self.public.extend(VOCABULARY.split_whitespace().map(str::to_owned));
         let mut files = HashSet::new();
-        let mut folders = vec![inputs.folder.to_owned()];
+        let mut folders = vec![inputs.folder.clone()];
         // The folder itself, if the repository is not known: never the root of the file system, with devices that are never read to the
         // end.
         let repository = inputs

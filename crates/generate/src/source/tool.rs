@@ -126,6 +126,7 @@ const FILE_SIZE: u64 = 1 << 30;
 const PLUGINS: &str = ".config/kustomize";
 
 /// The access that a tool needs.
+#[expect(clippy::struct_excessive_bools, reason = "each is another permission")]
 pub(super) struct ToolAccess<'a> {
     /// The repository, or the folder for fetched content.
     folder: &'a Path,
@@ -135,8 +136,6 @@ pub(super) struct ToolAccess<'a> {
     fetches: bool,
     /// True if it may start programs of the folder, and of the user's plugins.
     starts_programs: bool,
-    /// True if it is Helm that unpacks the fetched chart.
-    unpacks: bool,
     /// True if its messages may quote values of Secrets.
     reads_manifests: bool,
     /// The programs that stand in for others, and the fetched content.
@@ -151,7 +150,6 @@ impl<'a> ToolAccess<'a> {
             writes: false,
             fetches: false,
             starts_programs: false,
-            unpacks: false,
             reads_manifests: true,
             fetched: None,
         }
@@ -169,7 +167,6 @@ impl<'a> ToolAccess<'a> {
     pub(super) fn unpack(folder: &'a Path, fetched: &'a Fetched) -> Self {
         Self {
             writes: true,
-            unpacks: true,
             fetched: Some(fetched),
             ..Self::index(folder)
         }
@@ -493,7 +490,8 @@ impl Tools {
                     .flat_map(|path| [OsStr::new(":"), OsStr::new(path)]),
             );
             command.env("PATH", path).env(FOLDER, fetched.content());
-            if access.unpacks {
+            // Helm unpacks the fetched chart.
+            if !access.reads_manifests {
                 command.env("HELM_PLUGINS", fetched.programs());
             }
         }
