@@ -110,7 +110,7 @@ mod tests {
                 size: 50,
                 value: (),
             };
-            buckets(["a", "b"].map(|name| item(name)).into(), capacity).len()
+            buckets(["a", "b"].map(item).into(), capacity).len()
         };
         assert_eq!([100, 99].map(number_of_buckets), [1, 2]);
     }

@@ -94,9 +94,9 @@ fn condense(start: &str, value: &Value, lines: &mut Vec<String>) {
         }
         Value::Array(items) if is_long => {
             lines.push(start.trim_end().to_owned());
-            items
-                .iter()
-                .for_each(|item| condense(&format!("{indent}- "), item, lines));
+            for item in items {
+                condense(&format!("{indent}- "), item, lines);
+            }
         }
         _ => lines.push(line),
     }
