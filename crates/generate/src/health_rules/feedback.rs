@@ -15,5 +15,4 @@ pub(super) const AUTOSCALER: &[(&str, &str)] = &[
     ("DesiredReplicas", ".status.desiredReplicas"),
 ];
 
-
 pub(super) const CUSTOM: &[(&str, &str)] = &[READY, READY_REASON];

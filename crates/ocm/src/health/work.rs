@@ -427,7 +427,10 @@ impl<'m, 'a> Work<'m, 'a> {
         }
         if let Some(broken) = healthy.filter(|healthy| healthy.evaluated_to("False")) {
             let reason = progressing.filter(|_| broken.message == Some(NO_MESSAGE));
-            return (HealthStatus::Degraded, reason.unwrap_or(broken).message_or("it is broken"));
+            return (
+                HealthStatus::Degraded,
+                reason.unwrap_or(broken).message_or("it is broken"),
+            );
         }
         if let Some(progressing) = progressing.filter(|progressing| progressing.evaluated_to("True")) {
             let is_waiting = |suspended: Condition<'_>| suspended.evaluated_to("True");
