@@ -79,7 +79,8 @@ async fn hold(hub: &Hub, args: &HoldArgs, lines: &mut String) -> Result<(), Prob
         hub.patch(NAMESPACES, cluster, &hold.patch())
             .await
             .map_err(Problems::one)?;
-        lines.push_str(&format!("{}\n", hold.describe()));
+        lines.push_str(&hold.describe());
+        lines.push('\n');
     }
     Ok(())
 }
@@ -104,7 +105,7 @@ async fn release(hub: &Hub, args: &ReleaseArgs, lines: &mut String) -> Result<()
                 .map_err(Problems::one)?;
         }
         let what = if is_held { "released" } else { "was not on hold" };
-        lines.push_str(&format!("managed cluster {cluster} {what}\n"));
+        lines.extend(["managed cluster ", cluster.as_str(), " ", what, "\n"]);
     }
     Ok(())
 }

@@ -111,7 +111,8 @@ async fn apply(
     let (served, note) = served(&hub, objects).await?;
     let (found, mut lines) = fetch_live(&hub, args, &options, served).await?;
     lines.push_str(&note);
-    if features.contains(&Feature::Plugin) {
+    // The Job of the chart, which applies the additions, may not list Nodes, and nobody reads its output.
+    if features.contains(&Feature::Plugin) && !args.additions_only {
         lines.push_str(&about_nodes(&hub).await);
     }
     lines.push_str(&about_principal);

@@ -410,10 +410,7 @@ entries:
 ";
 
 fn sha256(content: &[u8]) -> String {
-    Sha256::digest(content)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    ocm::hash::hex(&Sha256::digest(content))
 }
 
 impl Stage {

@@ -75,7 +75,8 @@ fn size(works: &[Value]) -> usize {
 
 /// Returns manifests separated as YAML documents.
 fn documents(objects: &[Value]) -> String {
-    objects.iter().map(|object| format!("{object}\n---\n")).collect()
+    let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
+    texts.join("\n---\n")
 }
 
 fn job(name: &str, annotations: &Value) -> Value {

@@ -36,7 +36,7 @@ const SIGNED: &str = "argocd-agent-addon-open-cluster-management.io-argocd-agent
 
 #[tokio::test]
 async fn fleet_gets_updates_and_loses_agents() -> Result<()> {
-    let stage = Stage::start().await?;
+    let stage = Box::pin(Stage::start()).await?;
     let scenario = Scenario {
         stage,
         since: Instant::now(),

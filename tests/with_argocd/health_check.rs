@@ -798,10 +798,9 @@ fn values() -> Vec<Case> {
     };
     let with_rules = |condition_of_rules: Value, name: &str| {
         let mut ruled = broken();
-        let rules = json!([{"condition": "Healthy"}]);
         let own = json!({
             "resourceIdentifier": {"group": "apps", "resource": "deployments", "namespace": "*", "name": name},
-            "conditionRules": rules,
+            "conditionRules": [{"condition": "Healthy"}],
         });
         ruled["spec"]["manifestConfigs"]
             .as_array_mut()

@@ -119,6 +119,9 @@ async fn kinds_of_public_operators_are_known_and_wrong_guesses_are_visible() -> 
     .await?;
     let meter = ObjectRef::cluster(&format!("{group}/v1"), "Meter", "a");
     cluster1.wait_for(&meter, is_applied_server_side).await?;
+    // Known kinds with a status are progressing until they report it.
+    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    cluster1.patch_status(&issuer, &ready).await?;
     hub.wait_for(&app, |app| app["status"]["health"]["status"] == "Healthy")
         .await?;
     hub.delete(&app).await

@@ -44,7 +44,7 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
     assert_eq!(added.len(), 1);
     assert_eq!(kept, list(&before, "initContainers"));
     let (added, kept) = split(&after, "volumes");
-    assert_eq!(added.len(), 3);
+    assert_eq!(added.len(), 4);
     assert_eq!(kept, list(&before, "volumes"));
     let mut reduced = after.clone();
     for part in ["containers", "initContainers", "volumes"] {

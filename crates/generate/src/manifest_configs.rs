@@ -275,20 +275,12 @@ impl Entry<'_> {
         self.rules != ConditionRules::Inherited && self.kind_health().is_some()
     }
 
-    /// Returns the entry; with `is_done`, its objects count as complete as soon as they are applied.
-    fn value(self, options: &WorkOptions, defaults: bool, is_done: bool) -> Value<'static> {
-        let mut fields = Vec::new();
-        let kind_health = self.kind_health();
-        // The hub evaluates the values, except for a rollout across clusters, which OCM decides by the conditions.
-        let is_on_hub = options.rollout.is_none()
-            && self.rules == ConditionRules::OfKind
-            && health_rules::is_evaluated_on_hub(&self.kind.group, &self.kind.kind);
-        let has_rules = self.rules != ConditionRules::Inherited && options.condition_rules && !is_on_hub;
-        let rules = kind_health.filter(|_| has_rules);
+    /// Returns the condition rules: those of the kind, and what makes the ManifestWork complete.
+    fn conditions(&self, rules: Option<&KindHealth>, has_conditions: bool, is_done: bool) -> Vec<Value<'static>> {
         let mut conditions: Vec<Value<'static>> = Vec::new();
         // A custom resource has come to its end when it is healthy or broken, and at first it has no status.
         let runs_with_status = self.runs && self.kind.built_in().is_none();
-        if self.runs && options.condition_rules {
+        if self.runs && has_conditions {
             // What a custom resource that runs reports at its end, besides its health.
             let expression = match &*self.kind.kind {
                 "Pod" if !runs_with_status => POD_COMPLETE,
@@ -347,6 +339,20 @@ impl Entry<'_> {
         {
             conditions.push(rule(health_rules::SUSPENDED, suspended, ""));
         }
+        conditions
+    }
+
+    /// Returns the entry; with `is_done`, its objects count as complete as soon as they are applied.
+    fn value(self, options: &WorkOptions, defaults: bool, is_done: bool) -> Value<'static> {
+        let mut fields = Vec::new();
+        let kind_health = self.kind_health();
+        // The hub evaluates the values, except for a rollout across clusters, which OCM decides by the conditions.
+        let is_on_hub = options.rollout.is_none()
+            && self.rules == ConditionRules::OfKind
+            && health_rules::is_evaluated_on_hub(&self.kind.group, &self.kind.kind);
+        let has_rules = self.rules != ConditionRules::Inherited && options.condition_rules && !is_on_hub;
+        let rules = kind_health.filter(|_| has_rules);
+        let conditions = self.conditions(rules, options.condition_rules, is_done);
         if !conditions.is_empty() {
             fields.push(("conditionRules", Value::List(conditions)));
         }

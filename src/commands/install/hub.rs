@@ -114,8 +114,8 @@ impl Hub {
     }
 
     /// Changes an object by a merge patch.
-    pub(crate) async fn patch(&self, path: &str, name: &str, patch: &Value) -> Result<(), String> {
-        let request = Request::new(path).patch(name, &PatchParams::default(), &Patch::Merge(patch));
+    pub(crate) async fn patch(&self, path: &str, name: &str, change: &Value) -> Result<(), String> {
+        let request = Request::new(path).patch(name, &PatchParams::default(), &Patch::Merge(change));
         match self.send(request).await {
             Ok(_) => Ok(()),
             Err(error) => Err(self.describe(&format!("{path}/{name}"), "changed", &error)),

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The maximum size of a ConfigMap, and so of a policy.
-const MAX_SIZE: u64 = 1 << 20;
+/// The maximum size of a ConfigMap in bytes, and so of a policy.
+pub(crate) const MAX_SIZE: u64 = 1 << 20;
 
 /// Reads a policy, or the one in a ConfigMap. Parsing recurses with the depth of the file: run it with [`yaml::STACK`] bytes of stack.
 ///
@@ -59,7 +59,8 @@ fn text(path: &Path) -> Result<String, Problems> {
     Ok(text.into_owned())
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads a file that may be from a ConfigMap, up to one byte more than that may have.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
     Ok(bytes)

@@ -275,7 +275,7 @@ fn has_run(work: &Work<'_, '_>, manifests: &[Value<'_>]) -> bool {
     })
 }
 
-impl<'m, 'a> Work<'m, 'a> {
+impl Work<'_, '_> {
     /// Returns the state of an object, or `None` for the status of an earlier generation.
     fn object(&self, at: usize, manifest: &Value<'_>, without_rules: &mut usize) -> Option<ObjectStatus> {
         let nothing = Map::default();

@@ -200,9 +200,9 @@ impl Shown {
             if (is_shown("False") || is_shown("Unknown")) && !self.not_true.contains(kind) {
                 self.not_true.push(kind.clone());
             }
-            let text = format!("{kind}=True");
-            if is_shown("True") && !self.conditions.contains(&text) {
-                self.conditions.push(text);
+            let pair = format!("{kind}=True");
+            if is_shown("True") && !self.conditions.contains(&pair) {
+                self.conditions.push(pair);
             }
         }
     }
@@ -277,8 +277,8 @@ impl Term {
                 if one.path == two.path && one.list.is_none() && two.list.is_none() =>
             {
                 match ((one.negated, &one.comparison), (two.negated, &two.comparison)) {
-                    ((false, Comparison::In(these)), (false, Comparison::In(those))) => {
-                        !these.iter().any(|each| those.contains(each))
+                    ((false, Comparison::In(first)), (false, Comparison::In(second))) => {
+                        !first.iter().any(|each| second.contains(each))
                     }
                     ((false, Comparison::In(_) | Comparison::NotIn(_)), (true, Comparison::Present))
                     | ((true, Comparison::Present), (false, Comparison::In(_) | Comparison::NotIn(_))) => true,
@@ -355,12 +355,12 @@ impl<'r> Lists<'r> {
 
     /// Returns the expression that is true if all terms of one of the alternatives are.
     fn any(&self, alternatives: &[&[Term]]) -> String {
-        let mut texts: Vec<String> = Vec::new();
+        let mut all_pairs: Vec<String> = Vec::new();
         let mut tests: Vec<String> = Vec::new();
         for alternative in without_covered(alternatives) {
             match alternative.as_slice() {
                 [Term::Condition(test)] if self.as_text && !test.negated && test.list.is_of_status() => {
-                    texts.extend(pairs(test));
+                    all_pairs.extend(pairs(test));
                 }
                 [term] => tests.push(self.term(term)),
                 terms => {
@@ -369,8 +369,8 @@ impl<'r> Lists<'r> {
                 }
             }
         }
-        if !texts.is_empty() {
-            tests.insert(0, self.contains(&texts));
+        if !all_pairs.is_empty() {
+            tests.insert(0, self.contains(&all_pairs));
         }
         tests.join("||")
     }

@@ -92,10 +92,10 @@ fn of_owner<'m, 'a>(owner: &'m Map<'a>) -> impl Iterator<Item = &'m Map<'a>> {
 }
 
 fn matches(test: &ConditionTest, condition: &Map<'_>) -> bool {
-    let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
-    (test.types.is_empty() || test.types.iter().any(|kind| kind == text("type")))
-        && test.statuses.allows(text("status"))
-        && test.reasons.allows(text("reason"))
+    let field = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
+    (test.types.is_empty() || test.types.iter().any(|kind| kind == field("type")))
+        && test.statuses.allows(field("status"))
+        && test.reasons.allows(field("reason"))
 }
 
 fn is_met(test: &FieldTest, object: &Map<'_>) -> bool {

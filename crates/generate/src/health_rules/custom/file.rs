@@ -1,15 +1,14 @@
 //! Reads the file with the rules of the user, and describes it.
 
 use super::{CustomRule, Evaluation, RuleError, evaluate, find_rule, parse};
-use crate::policy::file::in_config_map;
+use crate::policy::file::{self, MAX_SIZE, in_config_map};
 use manifest::key::ObjectKey;
 use manifest::kinds::GroupKind;
 use manifest::problem::{Problems, plain};
 use manifest::value::{Map, Value};
 use manifest::yaml;
 use std::fmt::Write as _;
-use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 /// The ConfigMap with the rules of the user, which the sidecar mounts if it exists.
@@ -52,13 +51,17 @@ pub fn check(path: &Path, object: Option<&Path>) -> Result<String, Problems> {
 }
 
 /// Returns the text of a file, or the rules in the ConfigMap that it contains.
-fn read(path: &Path) -> std::io::Result<String> {
-    let text = fs::read_to_string(path)?;
+fn read(path: &Path) -> io::Result<String> {
+    let bytes = file::read(path)?;
+    if bytes.len() as u64 > MAX_SIZE {
+        return Err(io::Error::other("it has more bytes than a ConfigMap may have"));
+    }
+    let text = String::from_utf8(bytes).map_err(io::Error::other)?;
     let of_config_map = in_config_map(&text).and_then(|data| Some(data.get(CONFIG_MAP_KEY)?.as_str()?.to_owned()));
     Ok(of_config_map.unwrap_or(text))
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Problems {
+fn unreadable(path: &Path, error: &io::Error) -> Problems {
     Problems::one(format!("{}: the file cannot be read: {}", path.display(), plain(error)))
 }
 

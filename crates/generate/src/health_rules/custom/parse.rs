@@ -441,11 +441,11 @@ impl Reader<'_> {
     }
 
     fn operand(&mut self) -> Result<Operand, String> {
-        if let Some(Token::Word(word)) = self.peek() {
-            if let Ok(number) = word.parse() {
-                self.at += 1;
-                return Ok(Operand::Number(number));
-            }
+        if let Some(Token::Word(word)) = self.peek()
+            && let Ok(number) = word.parse()
+        {
+            self.at += 1;
+            return Ok(Operand::Number(number));
         }
         self.path().map(Operand::Path)
     }
