@@ -138,6 +138,7 @@ fn each_feature_prints_its_files() {
             &[
                 "deploy/deploy_controller.yaml",
                 "deploy/admission_policy.yaml",
+                "deploy/holds.yaml",
                 "deploy/report_crd.yaml",
                 "deploy/deploy_pull.yaml",
                 "deploy/deploy_report.yaml",
@@ -148,6 +149,7 @@ fn each_feature_prints_its_files() {
             &[
                 "deploy/deploy_controller.yaml",
                 "deploy/admission_policy.yaml",
+                "deploy/holds.yaml",
                 "deploy/report_crd.yaml",
                 "deploy/deploy_pull.yaml",
                 "deploy/deploy_report.yaml",
@@ -159,6 +161,7 @@ fn each_feature_prints_its_files() {
             &[
                 "deploy/deploy_controller.yaml",
                 "deploy/admission_policy.yaml",
+                "deploy/holds.yaml",
                 "deploy/gitopscluster_crd.yaml",
                 "deploy/deploy_gitopscluster.yaml",
                 "deploy/deploy_argocd_agent.yaml",

@@ -66,6 +66,10 @@ fn node_named(name: &str) -> Value {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
-        "status": {"allocatable": resources, "capacity": resources},
+        "status": {
+            "allocatable": resources,
+            "capacity": resources,
+            "nodeInfo": {"kernelVersion": "6.12.0", "osImage": "Debian GNU/Linux 13 (trixie)"},
+        },
     })
 }
