@@ -81,11 +81,12 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
     let mut expected = sidecar(&after);
     let bound_sidecar = sidecar(&bound);
     let mount = json!({"name": "argocd-ocm-cmp-policy", "mountPath": "/etc/argocd-ocm-cmp"});
-    expected["env"] = json!([{"name": "ARGOCD_OCM_CMP_POLICY_FILE", "value": "/etc/argocd-ocm-cmp/policy.yaml"}]);
+    let variable = json!({"name": "ARGOCD_OCM_CMP_POLICY_FILE", "value": "/etc/argocd-ocm-cmp/policy.yaml"});
+    expected["env"].as_array_mut().context("variables")?.push(variable);
     expected["volumeMounts"].as_array_mut().context("mounts")?.push(mount);
     assert_eq!(bound_sidecar, expected);
     assert_eq!(split(&bound, "containers").1, list(&before, "containers"));
-    assert_eq!(split(&bound, "volumes").0.len(), 4);
+    assert_eq!(split(&bound, "volumes").0.len(), 5);
     Ok(())
 }
 
