@@ -103,41 +103,7 @@ fn writes(metrics: &Metrics) -> [f64; 2] {
 
 /// Returns the work of an Application as `generate` prints it.
 fn work(scratch: &Path) -> Result<Value> {
-    const OBJECTS: &str = r"
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: settings}
-data: {application.yaml: TEXT}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: web}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec: {selector: {app: web}, ports: [{port: 80}]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: 'example.com/web:1'}]}
----
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata: {name: web}
-spec: {rules: [{host: example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]}
----
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: web}
-spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
-";
+    const OBJECTS: &str = include_str!("../tests/data/objects/everyday.yaml");
     let folder = scratch.join("source");
     fs::create_dir(&folder)?;
     fs::write(folder.join("all.yaml"), OBJECTS.replace("TEXT", &"setting".repeat(200)))?;

@@ -6,41 +6,8 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-const EVERYDAY: &str = "
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: settings}
-data: {application.yaml: setting}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: web}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec: {selector: {app: web}, ports: [{port: 80}]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: 'example.com/web:1'}]}
----
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata: {name: web}
-spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
----
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: web}
-spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
-";
+/// The objects of the works of `cargo bench --bench controller`.
+const EVERYDAY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/objects/everyday.yaml"));
 
 /// Returns the works of a folder for one cluster, as the program prints them.
 fn generate(folder: &Path, more: &[&str]) -> Vec<Value> {

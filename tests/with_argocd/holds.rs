@@ -4,23 +4,15 @@ use crate::app::App;
 use crate::stage::{program, shipped, stage};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testbed::{Hub, ObjectRef, process, wait};
+use testbed::{Hub, ObjectRef, wait};
 
 const FROZEN: &str = "frozen1";
 
 fn run(hub: &Hub, words: &[&str]) -> Result<String> {
-    let folder = tempfile::tempdir()?;
-    let mut command = process::command(program(), folder.path());
-    let output = command
-        .args(words)
-        .arg("--kubeconfig")
-        .arg(hub.kubeconfig_path())
-        .output()?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?)
+    hub.run(program(), words)
 }
 
-/// Creates works of this number until that is refused: a policy takes effect with a delay.
+/// Creates works until that is refused: a policy takes effect with a delay.
 async fn until_enforced(hub: &Hub) -> Result<()> {
     let refused = async || {
         let probe = json!({

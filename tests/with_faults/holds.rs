@@ -1,29 +1,19 @@
 //! Tests of `hold` and `release` with the admission policy on a real API server: works of a cluster on hold stay as they are.
 
 use crate::stage::{WorkHealth, config_map, own_stage};
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use testbed::{Hub, ObjectRef, process, wait};
+use testbed::{Hub, ObjectRef, wait};
 
 const POLICY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/holds.yaml"));
 const LEASE: &str = "argocd-ocm-cmp-controller";
 
-/// Runs the program with these arguments, and returns its output; fails with its errors.
 fn run(hub: &Hub, words: &[&str]) -> Result<String> {
-    let folder = tempfile::tempdir()?;
-    let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), folder.path());
-    let output = command
-        .args(words)
-        .arg("--kubeconfig")
-        .arg(hub.kubeconfig_path())
-        .output()?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}", errors.trim_end());
-    Ok(String::from_utf8(output.stdout)?)
+    hub.run(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), words)
 }
 
-/// Changes what a work delivers, each time to something else.
+/// Changes the manifest of a work, each time to another one.
 async fn change(hub: &Hub, work: &ObjectRef) -> Result<()> {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -43,7 +33,7 @@ async fn until_permitted(hub: &Hub, work: &ObjectRef) -> Result<()> {
     wait::eventually("a change is permitted", wait::DEADLINE, permitted).await
 }
 
-/// On a hub of its own: a hold that a failure leaves would break the tests that use the hub later.
+/// Not on a shared hub: after a failure, the hold would break later tests.
 #[tokio::test]
 async fn works_of_a_cluster_on_hold_stay_as_they_are() -> Result<()> {
     let stage = own_stage("warehouse").await?;

@@ -46,7 +46,7 @@ pub(crate) async fn stage(cluster: &str) -> Result<Stage> {
     })
 }
 
-/// Returns a hub of its own with only a managed cluster of that name, for a test that changes the hub as a whole.
+/// Returns a separate hub with only a managed cluster of that name, for a test that changes the whole hub.
 pub(crate) async fn own_stage(cluster: &str) -> Result<Stage> {
     // As the hubs of all tests, it runs until the process ends.
     let hub: &Hub = Box::leak(Box::new(Hub::start().await?));

@@ -1,5 +1,6 @@
 //! An API server with its controllers: the hub has one, and so has every managed cluster.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use kube::runtime::wait::{Condition, conditions};
 use crate::certificates;
 use crate::parts::Part;
 use crate::ports;
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::wait::{self, DEADLINE};
 use crate::workbench::Workbench;
 
@@ -206,6 +207,16 @@ impl ControlPlane {
             arguments.join(" "),
             errors.trim()
         );
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Runs the program under test with all permissions and returns its output. Fails with its stderr.
+    pub fn run(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<String> {
+        let mut command = process::command(program, &self.bench.folder("home")?);
+        command.args(arguments).arg("--kubeconfig").arg(&self.kubeconfig);
+        let output = command.output()?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{}", errors.trim_end());
         Ok(String::from_utf8(output.stdout)?)
     }
 
