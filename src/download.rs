@@ -9,6 +9,7 @@ use http::header::{ACCEPT, AUTHORIZATION, HeaderValue, LINK, LOCATION, WWW_AUTHE
 use http::{HeaderMap, StatusCode, Uri};
 use kube::client::Body;
 use kube::{Client, Config};
+use ocm::hash::hex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::ffi::OsString;
@@ -279,11 +280,7 @@ impl Registry<'_> {
             .filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()));
         let expected = expected.ok_or_else(|| format!("{address} cannot be fetched: it is not a chart"))?;
         let archive = self.get(&format!("blobs/{digest}")).await?.content(&address)?;
-        let found = Sha256::digest(&archive).iter().fold(String::new(), |mut found, byte| {
-            let _ = write!(found, "{byte:02x}");
-            found
-        });
-        if found == expected {
+        if hex(&Sha256::digest(&archive)) == expected {
             Ok(archive)
         } else {
             Err(format!(

@@ -1,4 +1,4 @@
-//! Holds: managed clusters whose works nobody changes for a time.
+//! Holds: managed clusters whose works stay unchanged for a time.
 //!
 //! A hold is a label and annotations of the cluster's namespace on the hub, which its agent cannot write. The admission policy in
 //! `deploy/holds.yaml` reads them, and refuses changes of the works there.

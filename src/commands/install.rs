@@ -111,7 +111,7 @@ async fn apply(
     let (served, note) = served(&hub, objects).await?;
     let (found, mut lines) = fetch_live(&hub, args, &options, served).await?;
     lines.push_str(&note);
-    // The Job of the chart, which applies the additions, may not list Nodes, and nobody reads its output.
+    // The chart's Job, which applies the additions, lacks the permission to list Nodes.
     if features.contains(&Feature::Plugin) && !args.additions_only {
         lines.push_str(&about_nodes(&hub).await);
     }

@@ -901,7 +901,7 @@ fn values() -> Vec<Case> {
             times_out,
         ),
         case(
-            "rules of an entry of its own take precedence",
+            "rules of the object's entry take precedence",
             with_rules(condition("Healthy", "True", ""), "web"),
             "Healthy",
             HEALTHY_MESSAGE,

@@ -334,7 +334,7 @@ interface Configured {
 }
 
 /**
- * Returns what the spec configures for an object; the first entry with rules and the first with feedback count. Wildcards inside
+ * Returns the configuration of an object in the spec; the first entry with rules and the first with feedback count. Wildcards inside
  * a name are not supported here, but the conditions of such rules count once they exist.
  */
 function configuredFor(item: Fields, spec: Fields): Configured {
@@ -353,7 +353,7 @@ function configuredFor(item: Fields, spec: Fields): Configured {
         );
     const withRules = matching.find(config => typesOf(config).length > 0);
     const withFeedback = matching.find(config => namesOf(config).length > 0);
-    // Rules of an entry of its own take precedence.
+    // Rules of the object's entry take precedence.
     const isOverridden = withRules !== undefined && withRules !== withFeedback;
     const names = new Set(withFeedback === undefined ? [] : namesOf(withFeedback));
     const verdicts = verdictsOn(textOf(meta, 'group'), textOf(meta, 'kind'));

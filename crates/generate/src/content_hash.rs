@@ -110,8 +110,10 @@ pub fn has_health(placed: &Placed, options: &WorkOptions) -> bool {
 
 fn is_load_balancer(service: &Placed) -> bool {
     let service = service.object.value(None);
-    let spec = service.as_map().and_then(|fields| fields.get("spec")?.as_map());
-    spec.and_then(|spec| spec.get("type")?.as_str()) == Some("LoadBalancer")
+    let kind = service
+        .as_map()
+        .and_then(|fields| fields.at(&["spec", "type"])?.as_str());
+    kind == Some("LoadBalancer")
 }
 
 /// Returns CEL that is true for an object with the content of a placement's ManifestWork, whose objects all have this hash.

@@ -5,7 +5,7 @@ use base64::engine::{Engine, general_purpose::STANDARD as BASE64};
 use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
 
-/// The annotations, or labels, by which cert-manager and OpenShift know the objects into which they write a CA.
+/// The annotations or labels of objects into which cert-manager and OpenShift write a CA.
 const INJECTORS: [&str; 5] = [
     "cert-manager.io/inject-apiserver-ca",
     "cert-manager.io/inject-ca-from",

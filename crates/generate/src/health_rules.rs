@@ -109,8 +109,7 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 pub fn of(group: &str, kind: &str, custom: bool) -> Option<&'static KindHealth> {
     let own = with_own_rules().find(|(of, name, _)| (*of, *name) == (group, kind));
     own.map(|(.., health)| health)
-        .or_else(|| custom::find(group, kind).filter(|_| custom))
-        .or(custom.then_some(&CUSTOM))
+        .or_else(|| custom.then(|| custom::find(group, kind).unwrap_or(&CUSTOM)))
 }
 
 /// Returns the health rules of a custom kind whose CRD has a status: those of [`of`], except that an object without a status is

@@ -8,7 +8,7 @@ use super::object::Object;
 use super::placed::Placed;
 use super::update_strategy::Strategy;
 use manifest::kinds::GroupKind;
-use manifest::value::{Map, Value};
+use manifest::value::Value;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
@@ -106,43 +106,17 @@ pub(super) fn own(object: &Object) -> &[FieldPath] {
 
 /// Returns the entry of `ignoreFields` for the agent; `None` without fields.
 pub(super) fn config(fields: &BTreeSet<&FieldPath>) -> Option<Value<'static>> {
-    let list = |of: fn(&FieldPath) -> Option<&String>| {
-        let texts: Vec<_> = fields.iter().filter_map(|field| of(field)).map(Value::text).collect();
-        (!texts.is_empty()).then_some(Value::List(texts))
-    };
-    let lists = [
-        (
-            "jqPathExpressions",
-            list(|field| {
-                if let FieldPath::Expression(text) = field {
-                    Some(text)
-                } else {
-                    None
-                }
-            }),
-        ),
-        (
-            "jsonPaths",
-            list(|field| {
-                if let FieldPath::Path(text) = field {
-                    Some(text)
-                } else {
-                    None
-                }
-            }),
-        ),
-        (
-            "jsonPointers",
-            list(|field| {
-                if let FieldPath::Pointer(text) = field {
-                    Some(text)
-                } else {
-                    None
-                }
-            }),
-        ),
-    ];
-    let lists = lists.into_iter().filter_map(|(name, list)| Some((name, list?)));
+    let mut lists = ["jqPathExpressions", "jsonPaths", "jsonPointers"].map(|name| (name, Vec::new()));
+    for field in fields {
+        let (at, text) = match field {
+            FieldPath::Expression(text) => (0, text),
+            FieldPath::Path(text) => (1, text),
+            FieldPath::Pointer(text) => (2, text),
+        };
+        lists[at].1.push(Value::text(text));
+    }
+    let lists = lists.into_iter().filter(|(_, texts)| !texts.is_empty());
+    let lists = lists.map(|(name, texts)| (name, Value::List(texts)));
     let condition = ("condition", Value::text("OnSpokePresent"));
     (!fields.is_empty()).then(|| Value::map(std::iter::once(condition).chain(lists)))
 }
@@ -185,14 +159,14 @@ fn autoscaled(objects: &[Placed], options: &WorkOptions) -> Vec<String> {
     });
     let warning = |autoscaler: &Placed| {
         let value = autoscaler.object.value(None);
-        let target = map_at(&value, &["spec", "scaleTargetRef"])?;
+        let target = value.as_map()?.at(&["spec", "scaleTargetRef"])?.as_map()?;
         let text = |key| target.get(key).and_then(Value::as_str);
         let (kind, name) = (text("kind").unwrap_or("Deployment"), text("name")?);
         let scaled = objects.iter().find(|placed| {
             let key = &placed.object.key;
             &*key.kind.kind == kind && &*key.name == name && key.namespace == autoscaler.object.key.namespace
         })?;
-        map_at(&scaled.object.value(None), &["spec"])?.get("replicas")?;
+        scaled.object.value(None).as_map()?.at(&["spec", "replicas"])?;
         let is_ignored = of(&scaled.object, options).contains(&FieldPath::Path(".spec.replicas".to_owned()));
         let is_applied = Strategy::of(scaled, options.strategy).applies();
         (is_applied && !is_ignored).then(|| {
@@ -204,11 +178,6 @@ fn autoscaled(objects: &[Placed], options: &WorkOptions) -> Vec<String> {
         })
     };
     autoscalers.filter_map(warning).collect()
-}
-
-fn map_at<'v, 'a>(value: &'v Value<'a>, path: &[&str]) -> Option<&'v Map<'a>> {
-    let fields = path.iter().try_fold(value, |value, key| value.as_map()?.get(key))?;
-    fields.as_map()
 }
 
 #[cfg(test)]

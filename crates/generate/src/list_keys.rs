@@ -24,18 +24,17 @@ const OF_A_POD: [(&str, &[&str]); 4] = [
 
 /// Returns the first list of an object that has an entry twice, and the entry: `spec.containers[web].env has PORT`.
 pub(super) fn repeated(kind: &GroupKind, fields: &Map<'_>) -> Option<String> {
-    let spec = match (&*kind.group, &*kind.kind) {
+    let path = match (&*kind.group, &*kind.kind) {
         ("", "Service") => {
-            let (path, spec) = spec_at(fields, "spec")?;
-            return repeated_in(spec, "ports", &["port", "protocol"], &path);
+            return repeated_in(fields.at(&["spec"])?.as_map()?, "ports", &["port", "protocol"], "spec");
         }
-        ("", "Pod") => "spec",
+        ("", "Pod") => &["spec"][..],
         ("apps" | "batch", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet" | "Job")
-        | ("", "ReplicationController") => "spec.template.spec",
-        ("batch", "CronJob") => "spec.jobTemplate.spec.template.spec",
+        | ("", "ReplicationController") => &["spec", "template", "spec"],
+        ("batch", "CronJob") => &["spec", "jobTemplate", "spec", "template", "spec"],
         _ => return None,
     };
-    let (path, spec) = spec_at(fields, spec)?;
+    let (path, spec) = (path.join("."), fields.at(path)?.as_map()?);
     let of_the_pod = OF_A_POD
         .iter()
         .find_map(|(list, keys)| repeated_in(spec, list, keys, &path));
@@ -50,14 +49,6 @@ pub(super) fn repeated(kind: &GroupKind, fields: &Map<'_>) -> Option<String> {
             })
         })
     })
-}
-
-fn spec_at<'v, 'a>(fields: &'v Map<'a>, path: &str) -> Option<(String, &'v Map<'a>)> {
-    let mut spec = fields;
-    for name in path.split('.') {
-        spec = spec.get(name)?.as_map()?;
-    }
-    Some((path.to_owned(), spec))
 }
 
 fn entries<'v, 'a: 'v>(fields: &'v Map<'a>, list: &str) -> impl Iterator<Item = &'v Map<'a>> {

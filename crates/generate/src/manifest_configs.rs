@@ -6,7 +6,7 @@
 
 use super::content_hash::{self, Embedded};
 use super::feedback_watch::{Feedback, Share, Watched};
-use super::health_rules::{self, KindHealth};
+use super::health_rules::{self, KindHealth, Rule};
 use super::hooks::Role;
 use super::ignored_fields::{self, FieldPath};
 use super::object::Object;
@@ -309,27 +309,18 @@ impl Entry<'_> {
                 }
                 (_, Some(hash)) => {
                     let is_applied = content_hash::hash_matches_expression(hash);
-                    let message = match each.message {
-                        "" => String::new(),
-                        message => format!("{is_applied}?({message}):'waiting for the agent to apply the change'"),
-                    };
-                    rule(
-                        each.condition,
-                        &format!("!({is_applied})||({})", each.expression),
-                        &message,
+                    let otherwise = format!("!({is_applied})");
+                    rule_after(
+                        each,
+                        (&is_applied, &otherwise),
+                        "waiting for the agent to apply the change",
                     )
                 }
-                (_, None) if runs_with_status && each.condition == health_rules::PROGRESSING => {
-                    let message = match each.message {
-                        "" => String::new(),
-                        message => format!("has(object.status)?({message}):'waiting for its status'"),
-                    };
-                    rule(
-                        each.condition,
-                        &format!("!has(object.status)||({})", each.expression),
-                        &message,
-                    )
-                }
+                (_, None) if runs_with_status && each.condition == health_rules::PROGRESSING => rule_after(
+                    each,
+                    ("has(object.status)", "!has(object.status)"),
+                    "waiting for its status",
+                ),
                 (_, None) => rule(each.condition, each.expression, each.message),
             });
         }
@@ -389,6 +380,20 @@ impl Entry<'_> {
         fields.push(("updateStrategy", Value::map(strategy)));
         Value::map(fields)
     }
+}
+
+/// Returns a rule that counts once an expression is true, here with its negation; until then, its condition is True with the message
+/// `waits`.
+fn rule_after(each: &Rule, (is_ready, is_not_ready): (&str, &str), waits: &str) -> Value<'static> {
+    let message = match each.message {
+        "" => String::new(),
+        message => format!("{is_ready}?({message}):'{waits}'"),
+    };
+    rule(
+        each.condition,
+        &format!("{is_not_ready}||({})", each.expression),
+        &message,
+    )
 }
 
 fn rule(condition: &str, expression: &str, message: &str) -> Value<'static> {

@@ -534,15 +534,8 @@ fn has_status(spec: &Map<'_>) -> bool {
     let Some(Value::List(versions)) = spec.get("versions") else {
         return false;
     };
-    let status = |version: &Value<'_>| {
-        version
-            .as_map()?
-            .get("subresources")?
-            .as_map()?
-            .get("status")
-            .map(|_| ())
-    };
-    versions.iter().any(|version| status(version).is_some())
+    let mut versions = versions.iter().filter_map(Value::as_map);
+    versions.any(|version| version.at(&["subresources", "status"]).is_some())
 }
 
 /// The JSON of an object without the namespace, and the positions in it.

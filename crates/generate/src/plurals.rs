@@ -17,18 +17,17 @@ impl Plurals {
     /// Collects plurals from `settings`, which take precedence, and from the CRDs among `objects`.
     #[must_use]
     pub fn new(objects: &[Placed], settings: &[(GroupKind, String)]) -> Self {
-        let defined = objects
-            .iter()
-            .filter_map(|placed| placed.object.defines.as_deref())
-            .filter_map(|defined| Some((defined.kind.clone(), defined.plural.as_deref()?.to_owned())));
-        let definitions = objects.iter().filter_map(|placed| placed.object.defines.as_deref());
-        Self {
-            names: defined.chain(settings.iter().cloned()).collect(),
-            with_status: definitions
-                .filter(|defined| defined.has_status)
-                .map(|defined| defined.kind.clone())
-                .collect(),
+        let mut plurals = Self::default();
+        for defined in objects.iter().filter_map(|placed| placed.object.defines.as_deref()) {
+            if let Some(plural) = &defined.plural {
+                plurals.names.insert(defined.kind.clone(), plural.to_string());
+            }
+            if defined.has_status {
+                plurals.with_status.insert(defined.kind.clone());
+            }
         }
+        plurals.names.extend(settings.iter().cloned());
+        plurals
     }
 
     /// Returns the plurals that a kind may have, the most likely first; one if it is known.

@@ -125,6 +125,14 @@ impl<'a> Map<'a> {
         self.position(key).ok().map(|at| &self.entries[at].1)
     }
 
+    /// Returns the value at the end of a path of keys.
+    #[must_use]
+    pub fn at(&self, path: &[&str]) -> Option<&Value<'a>> {
+        let (last, parents) = path.split_last()?;
+        let parent = parents.iter().try_fold(self, |map, key| map.get(key)?.as_map());
+        parent?.get(last)
+    }
+
     /// Returns the mutable value of `key`.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value<'a>> {
         let at = self.position(key).ok()?;

@@ -88,7 +88,7 @@ pub fn about_nodes(nodes: &[Node]) -> Vec<Finding> {
     findings
 }
 
-/// Whether the kernel of a node has Landlock.
+/// The presence of Landlock in the kernel of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Landlock {
     Yes,

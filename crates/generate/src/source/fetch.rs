@@ -134,16 +134,19 @@ impl Fetched {
 
     fn fetch(&self, request: &Request, source: &Source) -> Result<(), Problems> {
         let folder = request.folder(&self.content());
-        let failed = |why: &str| Problems::one(format!("{} cannot be fetched: {why}", request.address()));
+        let failed = |why: &str| not_fetched(request, why);
         fs::create_dir(&folder).map_err(|error| failed(&plain(&error)))?;
-        let access = ToolAccess::fetch(&folder);
-        let run = |name: &str, arguments: &[&str]| match source.tools.run(name, arguments, &folder, None, &access)? {
+        let run = |name: &str, arguments: &[&str], access: &ToolAccess<'_>| match source
+            .tools
+            .run(name, arguments, &folder, None, access)?
+        {
             Ok(_) => Ok(()),
             Err(error) => Err(failed(&error.line())),
         };
         match request {
             Request::Git { url, revision } => {
-                run("git", &["init", "--quiet"])?;
+                let access = ToolAccess::fetch(&folder);
+                run("git", &["init", "--quiet"], &access)?;
                 let fetch = [
                     "fetch",
                     "--quiet",
@@ -154,23 +157,23 @@ impl Fetched {
                     url,
                     revision,
                 ];
-                run("git", &[GIT_OPTIONS.as_slice(), &fetch].concat())?;
-                run("git", &["checkout", "--quiet", "FETCH_HEAD"])?;
+                run("git", &[GIT_OPTIONS.as_slice(), &fetch].concat(), &access)?;
+                run("git", &["checkout", "--quiet", "FETCH_HEAD"], &access)?;
                 fs::remove_dir_all(folder.join(".git")).map_err(|error| failed(&plain(&error)))
             }
             Request::Chart { .. } => {
                 let chart = Chart::fetch(request, source)?;
                 fs::write(self.content().join(ARCHIVE), chart.archive).map_err(|error| failed(&plain(&error)))?;
                 let access = ToolAccess::unpack(&folder, self);
-                let arguments = ["pull", ARCHIVE_ADDRESS, "--untar"];
-                match source.tools.run("helm", arguments, &folder, None, &access)? {
-                    Ok(_) => Ok(()),
-                    Err(error) => Err(failed(&error.line())),
-                }
+                run("helm", &["pull", ARCHIVE_ADDRESS, "--untar"], &access)
             }
             Request::File { .. } => Ok(()),
         }
     }
+}
+
+fn not_fetched(request: &Request, why: &str) -> Problems {
+    Problems::one(format!("{} cannot be fetched: {why}", request.address()))
 }
 
 /// A packaged chart.
@@ -194,8 +197,7 @@ impl Chart {
         else {
             return Err(Problems::one("it is not a chart"));
         };
-        let failed = |why: &str| Problems::one(format!("{} cannot be fetched: {why}", request.address()));
-        check_words(name, version).map_err(|why| failed(&why))?;
+        check_words(name, version).map_err(|why| not_fetched(request, &why))?;
         check_allowed(request, &source.remotes)?;
         let download = |address: &str| source.tools.download(address, &source.remotes);
         let is_registry = repository.starts_with("oci://");
@@ -210,7 +212,9 @@ impl Chart {
         } else {
             download(&format!("{}/index.yaml", repository.trim_end_matches('/')))?
         };
-        let address = choose(request, &index, source)?;
+        let address = choose([repository, name, version], &index, source, |why| {
+            not_fetched(request, why)
+        })?;
         let file = address.rsplit('/').next().unwrap_or_default();
         Ok(match address.rsplit_once("/manifests/") {
             Some((_, tag)) if is_registry => Self {
@@ -230,16 +234,12 @@ impl Chart {
 }
 
 /// Returns the address of a chart in an index. Helm reads the index, and fails to read the address, because it has no network.
-fn choose(request: &Request, index: &[u8], source: &Source) -> Result<String, Problems> {
-    let Request::Chart {
-        repository,
-        name,
-        version,
-    } = request
-    else {
-        return Err(Problems::one("it is not a chart"));
-    };
-    let failed = |why: &str| Problems::one(format!("{} cannot be fetched: {why}", request.address()));
+fn choose(
+    [repository, name, version]: [&String; 3],
+    index: &[u8],
+    source: &Source,
+    failed: impl Fn(&str) -> Problems,
+) -> Result<String, Problems> {
     let stored = Scratch::new(&env::temp_dir()).and_then(|scratch| {
         let url = if repository.starts_with("oci://") {
             "https://"

@@ -453,18 +453,12 @@ impl Tools {
         if !status.success() && !too_large {
             return Ok(Err(ToolError { error_output, status }));
         }
-        let (mut warnings, others): (Vec<_>, Vec<_>) = error_output
-            .lines()
-            .into_iter()
-            .map(|line| {
-                line.strip_prefix(WARNING)
-                    .map_or((false, line.clone()), |it| (true, it.to_owned()))
-            })
-            .partition(|(is_warning, _)| *is_warning);
-        warnings.extend(others);
+        let lines = error_output.lines().into_iter();
+        let (warnings, others): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with(WARNING));
+        let warnings = warnings.into_iter().map(|line| line.replacen(WARNING, "", 1));
         Ok(Ok(ToolOutput {
             manifests,
-            warnings: warnings.into_iter().map(|(_, line)| line).collect(),
+            warnings: warnings.chain(others).collect(),
         }))
     }
 

@@ -447,7 +447,7 @@ impl Work<'_, '_> {
         }
     }
 
-    /// Returns what the spec configures for an object; as for the agent, the first entry with rules and the first with feedback
+    /// Returns the configuration of an object in the spec; as for the agent, the first entry with rules and the first with feedback
     /// count. Wildcards inside a name are not supported here, but conditions set by such rules are used once they exist.
     fn configured(&self, manifest: &Map<'_>) -> Configured<'_> {
         let nothing = Map::default();
@@ -458,7 +458,7 @@ impl Work<'_, '_> {
             rules = rules.or((!config.rules.is_empty()).then_some(config));
             feedback = feedback.or((!config.feedback.is_empty()).then_some(config));
         }
-        // Rules of an entry of its own, before that of its kind, take precedence over the values.
+        // Rules of the object's entry, before that of its kind, take precedence over the values.
         let is_overridden = rules
             .zip(feedback)
             .is_some_and(|(rules, feedback)| !std::ptr::eq(rules, feedback));
@@ -493,7 +493,7 @@ fn unknown(condition: Condition<'_>, otherwise: &str) -> (HealthStatus, String) 
     (HealthStatus::Unknown, format!("its health is not known: {why}"))
 }
 
-/// What the spec configures for an object.
+/// The configuration of an object in the spec.
 struct Configured<'m> {
     /// True if an entry applies to it.
     is_known: bool,

@@ -49,7 +49,7 @@ impl CustomRule {
     /// Returns the expression that yields whether `outcome` holds for the verdict of the object.
     fn expression(&self, clauses: &[&Clause], outcome: impl Fn(Verdict) -> bool) -> String {
         let otherwise = outcome(self.otherwise);
-        // Whether a clause counts depends on those after it.
+        // A clause matters only because of the clauses after it.
         let mut steps: Vec<(bool, &Clause)> = Vec::new();
         for &clause in clauses.iter().rev() {
             let value = outcome(clause.verdict);

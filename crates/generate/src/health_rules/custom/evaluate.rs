@@ -25,7 +25,11 @@ pub fn evaluate(rule: &CustomRule, object: &Map<'_>) -> Evaluation {
         clause: None,
         depends_on_cel: false,
     };
-    if text_at(object, &["metadata", "deletionTimestamp"]).is_some() {
+    if object
+        .at(&["metadata", "deletionTimestamp"])
+        .and_then(Value::as_str)
+        .is_some()
+    {
         return evaluation;
     }
     for (clause, number) in rule.clauses.iter().zip(1..) {
@@ -51,7 +55,7 @@ pub fn evaluate(rule: &CustomRule, object: &Map<'_>) -> Evaluation {
 fn holds(term: &Term, object: &Map<'_>) -> Option<bool> {
     Some(match term {
         Term::Cel(_) => return None,
-        Term::Stale => is_stale(at(object, &["status", "observedGeneration"]), object),
+        Term::Stale => is_stale(object.at(&["status", "observedGeneration"]), object),
         Term::StaleCondition(list) => {
             conditions(list, object).any(|each| is_stale(each.get("observedGeneration"), object))
         }
@@ -61,7 +65,7 @@ fn holds(term: &Term, object: &Map<'_>) -> Option<bool> {
 }
 
 fn is_stale(observed: Option<&Value<'_>>, object: &Map<'_>) -> bool {
-    let generation = number(at(object, &["metadata", "generation"]));
+    let generation = number(object.at(&["metadata", "generation"]));
     matches!(observed, Some(Value::Int(observed)) if *observed < generation)
 }
 
@@ -143,19 +147,7 @@ fn is_equal(scalar: &Scalar, value: &Value<'_>) -> bool {
 
 fn field<'m, 'a>(fields: &'m Map<'a>, path: &FieldPath) -> Option<&'m Value<'a>> {
     let names: Vec<&str> = path.0.iter().map(String::as_str).collect();
-    at(fields, &names)
-}
-
-fn at<'m, 'a>(fields: &'m Map<'a>, path: &[&str]) -> Option<&'m Value<'a>> {
-    match path {
-        [] => None,
-        [last] => fields.get(last),
-        [first, rest @ ..] => at(fields.get(first)?.as_map()?, rest),
-    }
-}
-
-fn text_at<'m>(fields: &'m Map<'_>, path: &[&str]) -> Option<&'m str> {
-    at(fields, path)?.as_str()
+    fields.at(&names)
 }
 
 fn number(value: Option<&Value<'_>>) -> i64 {

@@ -2,10 +2,9 @@
 
 use super::{CustomRule, Evaluation, RuleError, evaluate, find_rule, parse};
 use crate::policy::file::{self, MAX_SIZE, in_config_map};
-use manifest::key::ObjectKey;
 use manifest::kinds::GroupKind;
 use manifest::problem::{Problems, plain};
-use manifest::value::{Map, Value};
+use manifest::value::Map;
 use manifest::yaml;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind};
@@ -123,17 +122,9 @@ fn healths(rules: &[CustomRule], text: &str, path: &Path) -> Result<String, Prob
             )));
         };
         let key = ocm::work::key(&document.value);
-        let _ = writeln!(lines, "{}: {}", shown(&key), health(rules, &key.kind, fields));
+        let _ = writeln!(lines, "{key}: {}", health(rules, &key.kind, fields));
     }
     Ok(lines)
-}
-
-fn shown(key: &ObjectKey) -> String {
-    let kind = &key.kind;
-    match key.namespace.as_deref() {
-        Some(namespace) if !namespace.is_empty() => format!("{}.{} {namespace}/{}", kind.kind, kind.group, key.name),
-        _ => format!("{}.{} {}", kind.kind, kind.group, key.name),
-    }
 }
 
 fn health(rules: &[CustomRule], kind: &GroupKind, object: &Map<'_>) -> String {
@@ -155,11 +146,7 @@ fn health(rules: &[CustomRule], kind: &GroupKind, object: &Map<'_>) -> String {
             format!("{name}, unless a CEL expression of {origin} holds, which only the agent evaluates")
         }
         Some(clause) => format!("{name} (statement {clause} of {origin})"),
-        None if object
-            .get("metadata")
-            .and_then(Value::as_map)
-            .is_some_and(|of| of.get("deletionTimestamp").is_some()) =>
-        {
+        None if object.at(&["metadata", "deletionTimestamp"]).is_some() => {
             format!("{name} (it is being deleted)")
         }
         None => format!("{name} (no test of {origin} holds)"),
