@@ -26,6 +26,7 @@ const SCENES: &[&str] = &[
     "docs/terminal.md#preview-the-works",
     "docs/terminal.md#the-state-of-an-application",
     "docs/holds.md#hold-a-cluster",
+    "docs/notifications.md#notifications",
     "docs/sources.md#sources",
     "docs/policies.md#what-a-project-may-deliver",
     "docs/clusters.md#a-placement-instead-of-clusters",

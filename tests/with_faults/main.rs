@@ -26,6 +26,7 @@ mod holds;
 mod idle;
 mod inputs;
 mod install;
+mod notifications;
 mod pull;
 mod replicas;
 mod reports;

@@ -222,6 +222,16 @@ impl ArgoCd {
     }
 }
 
+/// Starts the notifications controller, with all permissions.
+pub(crate) fn start_notifications(plane: &ControlPlane) -> Result<Process> {
+    let name = "argocd-notifications";
+    let mut command = role(plane, name)?;
+    command.env("KUBECONFIG", plane.kubeconfig_path());
+    command.arg(format!("--namespace={NAMESPACE}"));
+    command.arg(format!("--metrics-port={}", ports::free()?));
+    start(plane, name, command)
+}
+
 /// Returns the command line of Argo CD on the `PATH`, if it is of the version that the testbed runs.
 fn released_program() -> Option<PathBuf> {
     let program = on_path("argocd", &std::env::var_os("PATH")?)?;

@@ -17,6 +17,7 @@ use crate::managed_cluster::{self, ManagedCluster, ManagedClusterOptions};
 use crate::object::ObjectRef;
 use crate::ocm_controllers;
 use crate::parts::Parts;
+use crate::process::Process;
 use crate::work_webhook::WorkWebhook;
 use crate::workbench::Workbench;
 
@@ -177,6 +178,11 @@ impl Hub {
         self.argocd
             .set(addresses)
             .map_err(|_| anyhow!("Argo CD was started before"))
+    }
+
+    /// Starts Argo CD's notifications controller, which ends with the value.
+    pub fn start_notifications(&self) -> Result<Process> {
+        argocd::start_notifications(self)
     }
 
     /// Returns the address of Argo CD's repo-server, `127.0.0.1:…`, once Argo CD is started.

@@ -1,0 +1,181 @@
+//! Tests of the shipped triggers and templates in Argo CD's notifications controller, with a receiver of webhooks.
+
+use crate::stage::{Stage, WorkHealth, messages, stage};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use testbed::process::Process;
+use testbed::{ObjectRef, wait};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+const SHIPPED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/notifications_cm.yaml"));
+
+/// Argo CD's notifications controller, and the messages that it has sent.
+struct Notifications {
+    sent: Arc<Mutex<Vec<String>>>,
+    _controller: Process,
+}
+
+impl Notifications {
+    async fn start(stage: &Stage) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let port = listener.local_addr()?.port();
+        let sent = Arc::<Mutex<Vec<String>>>::default();
+        let received = Arc::clone(&sent);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let Ok(body) = receive(stream).await else { continue };
+                received.lock().expect("no panic").push(body);
+            }
+        });
+        stage.hub.apply_yaml(SHIPPED)?;
+        let config_map = ObjectRef::config_map("argocd", "argocd-notifications-cm");
+        let service = json!({"data": {"service.webhook.receiver": format!("url: http://127.0.0.1:{port}")}});
+        stage.hub.patch(&config_map, &service).await?;
+        let secret = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"namespace": "argocd", "name": "argocd-notifications-secret"},
+        });
+        stage.hub.apply(&secret).await?;
+        Ok(Self {
+            sent,
+            _controller: stage.hub.start_notifications()?,
+        })
+    }
+
+    /// Waits until that many messages about an Application are sent, and returns them.
+    async fn about(&self, application: &str, number: usize) -> Result<Vec<String>> {
+        let start = format!("/applications/argocd/{application}");
+        let what = format!("{number} messages about {application}");
+        wait::eventually(&what, wait::DEADLINE, async || {
+            let sent = self.sent.lock().expect("no panic");
+            let about: Vec<String> = sent
+                .iter()
+                .filter(|it| it.trim_end().ends_with(&start))
+                .cloned()
+                .collect();
+            (about.len() >= number).then_some(about)
+        })
+        .await
+    }
+}
+
+/// Reads a request, and returns its body.
+async fn receive(stream: TcpStream) -> Result<String> {
+    let mut stream = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await?;
+        if line.trim().is_empty() {
+            break;
+        }
+        let header = line.to_ascii_lowercase();
+        if let Some(value) = header.strip_prefix("content-length:") {
+            length = value.trim().parse()?;
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    stream.write_all(answer).await?;
+    Ok(String::from_utf8(body)?)
+}
+
+async fn subscribe(stage: &Stage, application: &ObjectRef, trigger: &str) -> Result<()> {
+    let annotation = format!("notifications.argoproj.io/subscribe.{trigger}.receiver");
+    let patch = json!({"metadata": {"annotations": {annotation: ""}}});
+    stage.hub.patch(application, &patch).await.map(drop)
+}
+
+#[tokio::test]
+async fn message_names_cluster_object_and_reason_each_time() -> Result<()> {
+    let stage = stage("notified").await?;
+    let proxy = stage.proxy().await?;
+    let _controller = stage.controller(&proxy).await?;
+    let application = stage.application("told", WorkHealth::Healthy).await?;
+    subscribe(&stage, &application, "on-work-degraded").await?;
+    stage.wait_until_healthy(&application).await?;
+    let notifications = Notifications::start(&stage).await?;
+    let mut expected = Vec::new();
+    for reason in ["the disk is full", "the disk is full again"] {
+        stage.report_health("told", WorkHealth::Degraded(reason)).await?;
+        expected.push(format!(
+            "Application told has a problem on managed clusters:\n- notified: ConfigMap shop/told: {reason}\n"
+        ));
+        let sent = notifications.about("told", expected.len()).await?;
+        let start = |message: &String| message.split_inclusive('\n').take(2).collect::<String>();
+        assert_eq!(sent.iter().map(start).collect::<Vec<_>>(), expected);
+        stage.report_health("told", WorkHealth::Healthy).await?;
+        let is_well = |it: &Value| messages(it, "ManifestWorkDegradedWarning").is_empty();
+        stage.hub.wait_for(&application, is_well).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn every_trigger_sends_its_message() -> Result<()> {
+    let stage = stage("triggers").await?;
+    let condition = |kind: &str, message: &str| {
+        let condition = json!({"type": kind, "message": message, "lastTransitionTime": "2026-06-01T12:00:00Z"});
+        json!({"conditions": [condition]})
+    };
+    let problem = "has a problem on managed clusters:\n- ";
+    let refusal = "the policy has no entry for project web, so it may deliver nothing";
+    let hold = "managed cluster eu1 is on hold: storage migration";
+    let mut cases: Vec<(&str, Value, String)> = [
+        ("on-work-refused", "ManifestWorkApplyError"),
+        ("on-work-degraded", "ManifestWorkDegradedWarning"),
+        ("on-work-overdue", "ManifestWorkOverdueWarning"),
+        ("on-cluster-unreachable", "ManagedClusterUnreachableWarning"),
+        ("on-no-cluster", "ManifestWorkNoClusterWarning"),
+        ("on-shared-object", "ManifestWorkSharedObjectWarning"),
+    ]
+    .map(|(trigger, kind)| {
+        (
+            trigger,
+            condition(kind, "eu1: a reason"),
+            format!("{problem}eu1: a reason\n"),
+        )
+    })
+    .into();
+    cases.push((
+        "on-policy-refusal",
+        condition("ComparisonError", refusal),
+        format!("{refusal}\n"),
+    ));
+    let operation = json!({"operationState": {
+        "operation": {},
+        "phase": "Running",
+        "startedAt": "2026-06-01T12:00:00Z",
+        "message": hold,
+    }});
+    cases.push(("on-hold", operation, format!("{hold}\n")));
+    let shipped = SHIPPED
+        .lines()
+        .filter_map(|line| line.strip_prefix("  trigger.")?.strip_suffix(": |"));
+    let mut tested: Vec<&str> = cases.iter().map(|(trigger, ..)| *trigger).collect();
+    let mut shipped: Vec<&str> = shipped.collect();
+    tested.sort_unstable();
+    shipped.sort_unstable();
+    assert_eq!(shipped, tested);
+
+    let notifications = Notifications::start(&stage).await?;
+    for (trigger, status, expected) in &cases {
+        let application = stage.application(trigger, WorkHealth::Healthy).await?;
+        // For all triggers, so that one that answers to another's condition sends a second message.
+        for other in &tested {
+            subscribe(&stage, &application, other).await?;
+        }
+        stage.hub.patch(&application, &json!({"status": status})).await?;
+        let sent = notifications.about(trigger, 1).await?;
+        let message = sent.first().context("a message")?;
+        assert!(sent.len() == 1 && message.contains(expected), "{trigger}: {sent:?}");
+    }
+    for (trigger, ..) in &cases {
+        assert_eq!(notifications.about(trigger, 1).await?.len(), 1, "{trigger}");
+    }
+    Ok(())
+}
