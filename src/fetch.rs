@@ -5,6 +5,7 @@
 mod application;
 mod doctor;
 mod gitopscluster;
+mod overview;
 
 pub use gitopscluster::GitOpsClusterSelection;
 
@@ -13,7 +14,7 @@ use crate::diagnosis;
 use crate::diagnosis::Cluster;
 use crate::doctor::Lookup;
 use crate::runtime::runtime;
-use hub::{NO_HUB, PAGE, PATIENCE, explain, in_order, status};
+use hub::{NO_HUB, PAGE, PATIENCE, each, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
@@ -337,6 +338,21 @@ impl Hub {
     async fn get_text(&self, path: String, name: &str) -> Result<Lookup<String>, Error> {
         let request = Request::new(path).get(name, &GetParams::default());
         to_lookup(self.client.request_text(request.map_err(Error::BuildRequest)?).await)
+    }
+
+    /// Passes all objects of a kind in this namespace to `keep`, page by page; an empty namespace means all.
+    async fn each(
+        &self,
+        resource: &Resource,
+        object_ref: &ObjectRef,
+        params: ListParams,
+        keep: impl FnMut(serde_json::Value),
+    ) -> Result<(), Error> {
+        let read = each(&self.client, &resource.path(object_ref), params.limit(PAGE), keep).await;
+        read.map_err(|error| match error {
+            Error::SerdeError(_) => no_api(),
+            other => other,
+        })
     }
 
     /// Returns the managed clusters; `None` if we are not permitted to read them.

@@ -6,6 +6,7 @@
 //! ```
 
 pub mod gitopscluster;
+pub mod overview;
 mod print;
 mod table;
 #[cfg(test)]

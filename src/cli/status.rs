@@ -3,8 +3,10 @@
 use super::{ArgoCdNamespace, Color, HubArgs, ListFormat};
 use crate::completion;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap_complete::engine::ArgValueCompleter;
 use ocm::duration;
+use ocm::health::HealthStatus;
 use std::time::Duration;
 
 /// The arguments of `status`.
@@ -12,14 +14,22 @@ use std::time::Duration;
 #[command(after_help = EXAMPLES)]
 pub struct StatusArgs {
     /// The Application: NAME, or NAMESPACE/NAME when it is outside Argo CD's namespace
-    #[arg(value_name = "APP", add = ArgValueCompleter::new(completion::applications))]
-    pub application: String,
+    #[arg(
+        value_name = "APP",
+        required_unless_present_any = ["all", "clusters"],
+        add = ArgValueCompleter::new(completion::applications)
+    )]
+    pub application: Option<String>,
+
+    /// List all Applications that are delivered to managed clusters
+    #[arg(long, conflicts_with_all = ["application", "clusters"])]
+    pub all: bool,
 
     /// The namespace of Argo CD.
     #[command(flatten)]
     pub argo_cd: ArgoCdNamespace,
 
-    /// Show only the works for these managed clusters
+    /// Show only the works for these managed clusters; without APP, list the Applications there
     #[arg(
         long,
         visible_alias = "cluster",
@@ -28,6 +38,21 @@ pub struct StatusArgs {
         add = ArgValueCompleter::new(completion::clusters)
     )]
     pub clusters: Vec<String>,
+
+    /// List only those with this health, such as degraded,progressing
+    #[arg(
+        long,
+        value_name = "HEALTH",
+        value_delimiter = ',',
+        ignore_case = true,
+        value_parser = PossibleValuesParser::new(HealthStatus::ALL.map(|it| it.name())).try_map(|it| health(&it)),
+        conflicts_with = "application"
+    )]
+    pub health: Vec<HealthStatus>,
+
+    /// List only those of this AppProject
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "application")]
+    pub project: Vec<String>,
 
     /// The hub to read.
     #[command(flatten)]
@@ -38,11 +63,11 @@ pub struct StatusArgs {
     pub output: ListFormat,
 
     /// Wait until the Application is healthy
-    #[arg(long)]
+    #[arg(long, requires = "application")]
     pub wait: bool,
 
     /// Print the status again when it changes
-    #[arg(long, short)]
+    #[arg(long, short, requires = "application")]
     pub watch: bool,
 
     /// Time to wait before giving up, such as 90s, 5m or 1h
@@ -54,8 +79,15 @@ pub struct StatusArgs {
     pub color: Color,
 }
 
+/// Parses the name of a health in any case.
+fn health(name: &str) -> Result<HealthStatus, String> {
+    let known = HealthStatus::ALL.into_iter();
+    let mut found = known.filter(|it| it.name().eq_ignore_ascii_case(name));
+    found.next().ok_or_else(|| "no such health".to_owned())
+}
+
 const EXAMPLES: &str = "\
-Exit code: 0 when the Application is healthy, 1 when it is not, 2 on errors.
+Exit code: 0 when all that is shown is healthy, 1 when it is not, 2 on errors.
 
 Examples:
   # Show what is wrong, and where
@@ -66,6 +98,10 @@ Examples:
 
   # With permission to read the works of one managed cluster only
   argocd-ocm-cmp status team-a/shop --clusters eu1
+
+  # What runs on a managed cluster, and what is broken on any
+  argocd-ocm-cmp status --clusters eu1
+  argocd-ocm-cmp status --all --health degraded,missing
 
   # The objects that are not healthy
   argocd-ocm-cmp status guestbook -o json | jq '.works[].objects[] | select(.health != \"Healthy\")'";

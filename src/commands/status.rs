@@ -1,7 +1,7 @@
 //! Runs `status`: reads and prints, repeatedly if `--wait` or `--watch` is set.
 
 use super::progress::CLEAR_LINE;
-use super::{Exit, colours, progress, say};
+use super::{Exit, colours, progress, say, show};
 use crate::cli::{ListFormat, StatusArgs};
 use crate::diagnosis;
 use crate::diagnosis::{Cluster, Diagnosis};
@@ -9,6 +9,7 @@ use crate::doctor::Lookup;
 use crate::fetch::Reader;
 use crate::list;
 use crate::status;
+use crate::status::overview::OverviewList;
 use crate::status::{ApplicationStatus, StatusList};
 use generate::settings::Env;
 use jiff::Timestamp;
@@ -33,15 +34,38 @@ const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 const CUT: [&str; 2] = ["\x1b[?7l", "\x1b[?7h"];
 
 pub(super) fn run(args: &StatusArgs, env: &Env) -> Exit {
-    match Application::named(&args.application, &args.argo_cd.namespace)
-        .and_then(|application| follow(args, env, &application))
-    {
+    let health = match &args.application {
+        Some(name) => {
+            Application::named(name, &args.argo_cd.namespace).and_then(|application| follow(args, env, &application))
+        }
+        None => list_applications(args, env),
+    };
+    match health {
         Ok(HealthStatus::Healthy) => Exit::SUCCESS,
         Ok(_) => Exit::FAILURE,
         Err(line) => {
             say(&format!("error: {}\n", one_line(&line)));
             Exit::CANNOT_TELL
         }
+    }
+}
+
+/// Lists the Applications of the hub, or those on the named managed clusters, and returns the worst health.
+fn list_applications(args: &StatusArgs, env: &Env) -> Result<HealthStatus, String> {
+    let (mut overview, notices) = progress::shown("reading the hub", || {
+        Reader::connect(&args.hub).and_then(|reader| reader.overview(&args.argo_cd.namespace, &args.clusters))
+    })?;
+    for notice in notices {
+        say(&format!("warning: {}\n", one_line(&notice)));
+    }
+    overview.keep(&args.health, &args.project);
+    let listed = OverviewList {
+        overview: &overview,
+        colours: colours(args.color, env),
+    };
+    match show("status", &list::text(&listed, args.output)?) {
+        Exit::SUCCESS => Ok(overview.health()),
+        _ => Ok(HealthStatus::Unknown),
     }
 }
 

@@ -6,14 +6,14 @@ use crate::status::gitopscluster::{Agents, Fleet, has_agents};
 use controller::argocd_agent::state;
 use controller::cluster_secrets::{MANAGED_BY, OURS, OWNER};
 use controller::model::PlacementDecision;
-use hub::{PAGE, each, explain, status};
+use hub::{explain, status};
 use kube::Error;
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use ocm::argocd_agent as names;
 use ocm::health::time;
 use ocm::object_ref::ObjectRef;
-use ocm::resources::{ADDONS, DECISIONS, GITOPS_CLUSTERS, Resource, SECRETS};
+use ocm::resources::{ADDONS, DECISIONS, GITOPS_CLUSTERS, SECRETS};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -171,21 +171,6 @@ impl Hub {
                 .await?;
         }
         Ok(certificates)
-    }
-
-    /// Lists all objects of a kind in this namespace.
-    async fn each(
-        &self,
-        resource: &Resource,
-        object_ref: &ObjectRef,
-        params: ListParams,
-        keep: impl FnMut(Value),
-    ) -> Result<(), Error> {
-        let read = each(&self.client, &resource.path(object_ref), params.limit(PAGE), keep).await;
-        read.map_err(|error| match error {
-            Error::SerdeError(_) => no_api(),
-            other => other,
-        })
     }
 }
 

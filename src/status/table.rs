@@ -225,7 +225,7 @@ pub(crate) fn clean(text: &str) -> String {
     text.replace(is_unprintable, "\u{fffd}")
 }
 
-fn colour(health: HealthStatus) -> &'static str {
+pub(super) fn colour(health: HealthStatus) -> &'static str {
     match health {
         HealthStatus::Degraded | HealthStatus::Missing => RED,
         HealthStatus::Unknown | HealthStatus::Waiting | HealthStatus::Progressing => YELLOW,

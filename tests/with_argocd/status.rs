@@ -97,6 +97,7 @@ async fn shows_problems_until_everything_is_healthy() -> Result<()> {
     })
     .await?;
     check_json(all)?;
+    check_overviews(all).await?;
 
     // The wait has a limit.
     let (code, stdout, stderr) = printed(all, &[NAME, "--wait", "--timeout=1s"])?;
@@ -135,6 +136,29 @@ fn check_json(all: &Path) -> Result<()> {
     assert_eq!((&lost["kind"], &lost["applied"]), (&json!("ConfigMap"), &json!(false)));
     assert_eq!(report["clusters"], json!({"healthy": 0, "total": 1}));
     assert_eq!(report["application"], NAME);
+    Ok(())
+}
+
+/// Checks the lists of all Applications, and of those on a cluster. Other tests have Applications there, too.
+async fn check_overviews(all: &Path) -> Result<()> {
+    let on_cluster = ["--clusters=cluster1", "--project=managed-clusters"];
+    for (words, place) in [(&["--all"][..], ""), (&on_cluster[..], "cluster1/")] {
+        let lists_ours = async || {
+            let (code, stdout, _) = printed(all, &[words, &["-o", "json"]].concat()).ok()?;
+            let list: Value = serde_json::from_str(&stdout).ok()?;
+            let ours = list["items"].as_array()?.iter().find(|it| it["application"] == NAME)?;
+            let is_told =
+                ours["project"] == "managed-clusters" && ours["message"].to_string().contains("well-or-not-else");
+            (code == Some(1) && is_told).then_some(())
+        };
+        // The first shows what Argo CD and the controller wrote.
+        wait::eventually(&format!("{words:?} lists {NAME}"), wait::DEADLINE, lists_ours).await?;
+        let (_, stdout, _) = printed(
+            all,
+            &[words, &["-o", "name", "--health=degraded,progressing,waiting"]].concat(),
+        )?;
+        assert!(stdout.lines().any(|line| line == format!("{place}{NAME}")), "{stdout}");
+    }
     Ok(())
 }
 

@@ -1,0 +1,415 @@
+//! The Applications of a hub, or those on some of its managed clusters: `status --all` and `status --clusters`.
+
+use super::table::{BOLD, END, clean, colour};
+use crate::list::List;
+use crate::table;
+use manifest::text::count;
+use manifest::value::Value;
+use ocm::health::{HealthStatus, WorkStatus};
+use std::collections::BTreeMap;
+use std::iter;
+
+/// An Application in Argo CD.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overviewed {
+    /// `NAME`, or `NAMESPACE/NAME` outside Argo CD's namespace, as `status` accepts it.
+    pub name: String,
+    /// Its AppProject.
+    pub project: String,
+    /// Its sync status; empty before the first comparison.
+    pub sync: String,
+    /// Its health in Argo CD; empty before the first comparison.
+    pub health: String,
+    /// The totals over its clusters, as the controller writes them: `applied on 2 of 2 clusters, healthy on 1; …`.
+    pub totals: Option<String>,
+    /// The first reason why it is not healthy or not delivered; may be empty.
+    pub message: String,
+}
+
+impl Overviewed {
+    /// Returns its health. An unknown text of another version of Argo CD is Unknown.
+    #[must_use]
+    pub fn health(&self) -> HealthStatus {
+        let known = HealthStatus::ALL.into_iter().find(|it| it.name() == self.health);
+        known.unwrap_or(HealthStatus::Unknown)
+    }
+
+    fn totals(&self) -> Option<Totals> {
+        let text = self.totals.as_deref()?;
+        let (_, rest) = text.strip_prefix("applied on ")?.split_once(" of ")?;
+        let (clusters, rest) = rest.split_once(" clusters, healthy on ")?;
+        let healthy = rest.split([',', ';']).next()?;
+        let (_, size) = rest.split_once("; ")?;
+        let (objects, works) = size.split_once(" in ")?;
+        let number = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
+        Some(Totals {
+            healthy_on: format!("{healthy} of {clusters}"),
+            objects: number(objects),
+            works: number(works),
+        })
+    }
+}
+
+/// The numbers in the condition with the totals.
+#[derive(Default)]
+struct Totals {
+    healthy_on: String,
+    objects: String,
+    works: String,
+}
+
+/// The works of an Application on a managed cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnCluster {
+    /// The managed cluster.
+    pub cluster: String,
+    /// The Application.
+    pub application: Overviewed,
+    /// The least healthy of its works there.
+    pub health: HealthStatus,
+    /// The names of its works there.
+    pub works: Vec<String>,
+    /// The number of its objects there.
+    pub objects: usize,
+    /// The reason for the health.
+    pub message: String,
+}
+
+impl OnCluster {
+    /// Returns the Applications on managed clusters, from the works there with their Applications.
+    #[must_use]
+    pub fn all(works: impl IntoIterator<Item = (Overviewed, WorkStatus)>) -> Vec<Self> {
+        let mut all = BTreeMap::<_, Self>::new();
+        for (application, work) in works {
+            let key = (work.namespace.clone(), application.name.clone());
+            let on_cluster = all.entry(key).or_insert_with(|| Self {
+                cluster: work.namespace.clone(),
+                application,
+                health: HealthStatus::Healthy,
+                works: Vec::new(),
+                objects: 0,
+                message: String::new(),
+            });
+            if work.health < on_cluster.health {
+                on_cluster.message = work.summary();
+                on_cluster.health = work.health;
+            }
+            on_cluster.objects = on_cluster.objects.saturating_add(work.objects.len());
+            on_cluster.works.push(work.name);
+        }
+        all.into_values().collect()
+    }
+}
+
+/// The Applications of a hub.
+#[derive(Debug)]
+pub enum Overview {
+    /// Those in Argo CD.
+    All(Vec<Overviewed>),
+    /// Those on some managed clusters.
+    OnClusters(Vec<OnCluster>),
+}
+
+impl Overview {
+    /// Keeps those with one of these health values and of one of these AppProjects; an empty list keeps all.
+    pub fn keep(&mut self, health: &[HealthStatus], projects: &[String]) {
+        let keeps = |application: &Overviewed, of: HealthStatus| {
+            (health.is_empty() || health.contains(&of))
+                && (projects.is_empty() || projects.contains(&application.project))
+        };
+        match self {
+            Self::All(all) => all.retain(|it| keeps(it, it.health())),
+            Self::OnClusters(all) => all.retain(|it| keeps(&it.application, it.health)),
+        }
+    }
+
+    /// Returns the worst health.
+    #[must_use]
+    pub fn health(&self) -> HealthStatus {
+        let worst = match self {
+            Self::All(all) => all.iter().map(Overviewed::health).min(),
+            Self::OnClusters(all) => all.iter().map(|it| it.health).min(),
+        };
+        worst.unwrap_or(HealthStatus::Healthy)
+    }
+
+    /// Returns the headings, and the rows with their health, the worst first.
+    fn rows(&self) -> ([&'static str; 8], Vec<(HealthStatus, [String; 8])>) {
+        let (headings, mut rows): (_, Vec<_>) = match self {
+            Self::All(all) => (OF_HUB, all.iter().map(row).collect()),
+            Self::OnClusters(all) => (OF_CLUSTERS, all.iter().map(row_on).collect()),
+        };
+        rows.sort_by_cached_key(|(health, cells)| (*health, cells[0].clone(), cells[1].clone()));
+        (headings, rows)
+    }
+}
+
+const OF_HUB: [&str; 8] = [
+    "APPLICATION",
+    "PROJECT",
+    "SYNC",
+    "HEALTH",
+    "HEALTHY ON",
+    "OBJECTS",
+    "WORKS",
+    "MESSAGE",
+];
+const OF_CLUSTERS: [&str; 8] = [
+    "CLUSTER",
+    "APPLICATION",
+    "PROJECT",
+    "HEALTH",
+    "OBJECTS",
+    "SYNC",
+    "WORKS",
+    "MESSAGE",
+];
+
+/// The column of the health, and those of the wide table alone.
+const HEALTH: usize = 3;
+const WIDE: [usize; 2] = [5, 6];
+
+fn row(it: &Overviewed) -> (HealthStatus, [String; 8]) {
+    let totals = it.totals().unwrap_or_default();
+    let Totals {
+        healthy_on,
+        objects,
+        works,
+    } = totals;
+    let texts = [
+        &it.name,
+        &it.project,
+        &it.sync,
+        &it.health,
+        &healthy_on,
+        &objects,
+        &works,
+        &it.message,
+    ];
+    (it.health(), texts.map(|text| clean(text)))
+}
+
+fn row_on(it: &OnCluster) -> (HealthStatus, [String; 8]) {
+    let Overviewed {
+        name, project, sync, ..
+    } = &it.application;
+    let (health, objects, works) = (it.health.name(), it.objects.to_string(), it.works.join(","));
+    let texts = [&it.cluster, name, project, health, &objects, sync, &works, &it.message];
+    (it.health, texts.map(clean))
+}
+
+/// An overview in the formats of `-o`.
+#[derive(Debug)]
+pub struct OverviewList<'o> {
+    /// The overview.
+    pub overview: &'o Overview,
+    /// True if the table has colours.
+    pub colours: bool,
+}
+
+impl OverviewList<'_> {
+    fn lines<const N: usize>(&self) -> String {
+        let columns = |cells: &[String; 8]| -> [String; N] {
+            let mut shown = (0..8).filter(|column| N == 8 || !WIDE.contains(column));
+            std::array::from_fn(|_| shown.next().map_or(String::new(), |column| cells[column].clone()))
+        };
+        let bold = |line: String| {
+            if self.colours {
+                format!("{BOLD}{line}{END}")
+            } else {
+                line
+            }
+        };
+        let (headings, rows) = self.overview.rows();
+        let total = totals(rows.iter().map(|(health, _)| *health));
+        if rows.is_empty() {
+            return bold(total) + "\n";
+        }
+        let headings = columns(&headings.map(str::to_owned));
+        let cells: Vec<_> = rows.iter().map(|(_, cells)| columns(cells)).collect();
+        let widths = table::widths(iter::once(&headings).chain(&cells));
+        let mut text = bold(table::line(&headings, &widths, None));
+        for ((health, _), cells) in rows.iter().zip(&cells) {
+            let painted = self.colours.then(|| (HEALTH, [colour(*health), END]));
+            text.push('\n');
+            text.push_str(&table::line(cells, &widths, painted));
+        }
+        format!("{text}\n\n{}\n", bold(total))
+    }
+}
+
+/// Formats the number of Applications by health on one line.
+fn totals(all: impl Iterator<Item = HealthStatus>) -> String {
+    let mut counts = BTreeMap::<HealthStatus, usize>::new();
+    for health in all {
+        let number = counts.entry(health).or_default();
+        *number = number.saturating_add(1);
+    }
+    let number = counts.values().sum();
+    let counts: Vec<_> = counts
+        .iter()
+        .map(|(health, number)| format!("{number} {health}"))
+        .collect();
+    let counts = if counts.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", counts.join(", "))
+    };
+    format!("{}{counts}", count(number, "Application"))
+}
+
+impl List for OverviewList<'_> {
+    fn table(&self, wide: bool) -> String {
+        if wide { self.lines::<8>() } else { self.lines::<6>() }
+    }
+
+    fn value(&self) -> Value<'_> {
+        let values = match self.overview {
+            Overview::All(all) => all.iter().map(value_of).collect(),
+            Overview::OnClusters(all) => all.iter().map(value_on).collect(),
+        };
+        Value::map([("items", Value::List(values))])
+    }
+
+    fn names(&self) -> Vec<String> {
+        match self.overview {
+            Overview::All(all) => all.iter().map(|it| clean(&it.name)).collect(),
+            Overview::OnClusters(all) => all
+                .iter()
+                .map(|it| clean(&format!("{}/{}", it.cluster, it.application.name)))
+                .collect(),
+        }
+    }
+}
+
+fn value_of(it: &Overviewed) -> Value<'static> {
+    let text = |text: &str| Value::text(text);
+    Value::map([
+        ("application", text(&it.name)),
+        ("project", text(&it.project)),
+        ("sync", text(&it.sync)),
+        ("health", text(&it.health)),
+        ("totals", it.totals.as_deref().map_or(Value::Null, text)),
+        ("message", text(&it.message)),
+    ])
+}
+
+fn value_on(it: &OnCluster) -> Value<'static> {
+    Value::map([
+        ("cluster", Value::text(&it.cluster)),
+        ("application", Value::text(&it.application.name)),
+        ("project", Value::text(&it.application.project)),
+        ("sync", Value::text(&it.application.sync)),
+        ("health", Value::text(it.health.name())),
+        ("objects", Value::Int(i64::try_from(it.objects).unwrap_or(i64::MAX))),
+        ("works", Value::List(it.works.iter().map(Value::text).collect())),
+        ("message", Value::text(&it.message)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::ListFormat;
+    use crate::list;
+
+    fn application(name: &str, project: &str, health: &str, message: &str) -> Overviewed {
+        Overviewed {
+            name: name.to_owned(),
+            project: project.to_owned(),
+            sync: "Synced".to_owned(),
+            health: health.to_owned(),
+            totals: Some("applied on 3 of 3 clusters, healthy on 2, 1 degraded; 12 objects in 3 works".to_owned()),
+            message: message.to_owned(),
+        }
+    }
+
+    fn work(cluster: &str, name: &str, health: HealthStatus, message: &str) -> WorkStatus {
+        WorkStatus {
+            kind: "ManifestWork",
+            namespace: cluster.to_owned(),
+            name: name.to_owned(),
+            health,
+            message: message.to_owned(),
+            objects: Vec::new(),
+            as_a_whole: true,
+            overdue: None,
+        }
+    }
+
+    fn text(overview: &Overview, format: ListFormat) -> String {
+        let listed = OverviewList {
+            overview,
+            colours: false,
+        };
+        list::text(&listed, format).expect("a text")
+    }
+
+    fn all() -> Overview {
+        let waiting = Overviewed {
+            totals: None,
+            ..application("new", "web", "", "")
+        };
+        Overview::All(vec![
+            application("shop", "web", "Healthy", ""),
+            application(
+                "team-a/db",
+                "data",
+                "Degraded",
+                "eu1: Deployment db/db:\n\u{1b}[31mcrashes",
+            ),
+            waiting,
+        ])
+    }
+
+    #[test]
+    fn applications_of_a_hub_are_listed_worst_first() {
+        let table = "APPLICATION   PROJECT   SYNC     HEALTH     HEALTHY ON   MESSAGE\n\
+                     team-a/db     data      Synced   Degraded   2 of 3       eu1: Deployment db/db: \u{fffd}[31mcrashes\n\
+                     new           web       Synced\n\
+                     shop          web       Synced   Healthy    2 of 3\n\n\
+                     3 Applications: 1 Degraded, 1 Unknown, 1 Healthy\n";
+        assert_eq!(text(&all(), ListFormat::Table), table);
+        assert!(text(&all(), ListFormat::Wide).contains("Degraded   2 of 3       12        3       eu1: "));
+        assert_eq!(text(&all(), ListFormat::Name), "shop\nteam-a/db\nnew\n");
+        assert_eq!(all().health(), HealthStatus::Degraded);
+    }
+
+    #[test]
+    fn lists_are_filtered_by_health_and_project() {
+        let kept = |health: &[HealthStatus], projects: &[&str]| {
+            let mut overview = all();
+            overview.keep(health, &projects.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
+            (text(&overview, ListFormat::Name), overview.health())
+        };
+        assert_eq!(kept(&[], &["web"]).0, "shop\nnew\n");
+        assert_eq!(
+            kept(&[HealthStatus::Healthy], &[]),
+            ("shop\n".to_owned(), HealthStatus::Healthy)
+        );
+        assert_eq!(kept(&[HealthStatus::Missing], &["web"]).0, "");
+        let mut none = all();
+        none.keep(&[HealthStatus::Missing], &[]);
+        assert_eq!(text(&none, ListFormat::Table), "0 Applications\n");
+    }
+
+    #[test]
+    fn works_on_a_cluster_add_up_by_application() {
+        let shop = application("shop", "web", "Progressing", "");
+        let works = [
+            (shop.clone(), work("eu1", "shop", HealthStatus::Healthy, "")),
+            (
+                shop.clone(),
+                work("eu1", "shop.part-2", HealthStatus::Degraded, "it crashes"),
+            ),
+            (shop, work("eu2", "shop", HealthStatus::Healthy, "")),
+        ];
+        let overview = Overview::OnClusters(OnCluster::all(works));
+        let wide = "CLUSTER   APPLICATION   PROJECT   HEALTH     OBJECTS   SYNC     WORKS              MESSAGE\n\
+                    eu1       shop          web       Degraded   0         Synced   shop,shop.part-2   it crashes\n\
+                    eu2       shop          web       Healthy    0         Synced   shop\n\n\
+                    2 Applications: 1 Degraded, 1 Healthy\n";
+        assert_eq!(text(&overview, ListFormat::Wide), wide);
+        assert_eq!(text(&overview, ListFormat::Name), "eu1/shop\neu2/shop\n");
+    }
+}
