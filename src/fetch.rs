@@ -13,6 +13,8 @@ use crate::cli::HubArgs;
 use crate::diagnosis;
 use crate::diagnosis::Cluster;
 use crate::doctor::Lookup;
+use crate::hold;
+use crate::hold::Hold;
 use crate::runtime::runtime;
 use hub::{NO_HUB, PAGE, PATIENCE, each, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
@@ -23,7 +25,7 @@ use manifest::yaml;
 use ocm::application_works::{Application, ApplicationWorks};
 use ocm::object_ref::ObjectRef;
 use ocm::ownership::{ListedWork, Ownership};
-use ocm::resources::{APPLICATIONS, CONFIG_MAPS, PLACEMENTS, Resource, WORK_SETS, WORKS};
+use ocm::resources::{APPLICATIONS, CONFIG_MAPS, NAMESPACES, PLACEMENTS, Resource, WORK_SETS, WORKS};
 use ocm::tracking::{self, Tracking};
 use ocm::work::GROUP;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -94,6 +96,8 @@ pub struct ApplicationState {
     pub application: Lookup<diagnosis::Application>,
     /// Argo CD's message about a running sync, if the user is permitted to read it.
     pub syncing: Option<String>,
+    /// The holds of managed clusters, if the user is permitted to read namespaces.
+    pub holds: Vec<Hold>,
 }
 
 /// Reads the works of an Application repeatedly: of unchanged works only the metadata.
@@ -293,6 +297,14 @@ impl Hub {
         *known = in_order(reads).await?.into_iter().flatten().collect();
         state.works = known.values().map(Arc::clone).collect();
         state.clusters = self.clusters().await?;
+        let on_hold = ListParams::default().labels(hold::LABEL);
+        let keep = |namespace: serde_json::Value| state.holds.extend(Hold::read(&namespace));
+        match self.each(&NAMESPACES, &ObjectRef::new("", ""), on_hold, keep).await {
+            Ok(()) => {}
+            // A user of an Application need not read namespaces.
+            Err(error) if status(&error) == Some(403) => {}
+            Err(error) => return Err(error),
+        }
         let sets = known.iter().filter(|((kind, ..), _)| *kind == WORK_SETS.kind);
         let placements: BTreeSet<_> = sets.flat_map(|(_, text)| doctor::empty_placements(text)).collect();
         for object_ref in placements {

@@ -17,6 +17,7 @@ pub use table::progress;
 pub(crate) use table::{BOLD, END, GREEN, RED, YELLOW, clean};
 
 use crate::diagnosis::{Application, Diagnosis};
+use crate::hold::Hold;
 use ocm::health::{HealthStatus, Report};
 
 /// The status of an Application.
@@ -28,6 +29,8 @@ pub struct ApplicationStatus {
     pub application: Option<Application>,
     /// The problems because of which its current version is not delivered.
     pub problems: Vec<Diagnosis>,
+    /// The holds of its clusters that have not ended.
+    pub holds: Vec<Hold>,
 }
 
 impl ApplicationStatus {

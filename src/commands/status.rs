@@ -7,6 +7,7 @@ use crate::diagnosis;
 use crate::diagnosis::{Cluster, Diagnosis};
 use crate::doctor::Lookup;
 use crate::fetch::Reader;
+use crate::hold::Hold;
 use crate::list;
 use crate::status;
 use crate::status::overview::OverviewList;
@@ -163,7 +164,8 @@ fn read_status(
     for notice in &state.notices {
         screen.warn(notice);
     }
-    let clock = Clock::at(Timestamp::now());
+    let now = Timestamp::now();
+    let clock = Clock::at(now);
     let works: Result<Vec<_>, _> = state
         .works
         .iter()
@@ -199,7 +201,11 @@ fn read_status(
         clusters,
         &state.unsatisfied_placements,
     ));
+    let mut holds = state.holds;
+    let is_target = |hold: &Hold| report.works.iter().any(|work| work.cluster() == Some(&hold.cluster));
+    holds.retain(|hold| is_target(hold) && !hold.is_over(now));
     Ok(ApplicationStatus {
+        holds,
         report,
         application: in_argo_cd,
         problems,

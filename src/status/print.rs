@@ -53,6 +53,8 @@ pub(super) fn value(status: &ApplicationStatus) -> Value<'static> {
     ];
     let unreachable: Vec<_> = report.unreachable.iter().map(Value::text).collect();
     fields.push(("unreachable", Value::List(unreachable)));
+    let holds = status.holds.iter().map(|it| Value::text(it.describe())).collect();
+    fields.push(("holds", Value::List(holds)));
     fields.push(("problems", Value::List(status.problems.iter().map(problem).collect())));
     fields.push(("argocd", status.application.as_ref().map_or(Value::Null, argocd)));
     Value::map(fields)

@@ -72,6 +72,9 @@ pub(super) fn table(status: &ApplicationStatus, wide: bool, colours: bool) -> St
             "{cluster} is unreachable: showing its last reported state"
         )));
     }
+    for hold in &status.holds {
+        add(clean(&hold.describe()));
+    }
     for problem in &status.problems {
         add(bold(problem_line(status, problem)));
     }

@@ -4,6 +4,7 @@ use super::print::value;
 use super::table::table;
 use super::{ApplicationStatus, progress};
 use crate::diagnosis::{Application, Cause, Condition, Diagnosis};
+use crate::hold::Hold;
 use manifest::yaml;
 use ocm::health::{Clock, HealthStatus, Report, WorkStatus, evaluate};
 use std::collections::BTreeSet;
@@ -25,6 +26,7 @@ fn status_of(report: Report) -> ApplicationStatus {
         report,
         application: None,
         problems: Vec::new(),
+        holds: Vec::new(),
     }
 }
 
@@ -37,12 +39,16 @@ fn report() -> ApplicationStatus {
     ];
     let works = works.iter().map(|text| evaluated(text)).collect();
     let silent = ["eu2", "other"].map(str::to_owned).into();
-    status_of(Report::new(
-        "team_shop",
-        works,
-        &silent,
-        Some("waiting for\nhealthy state".to_owned()),
-    ))
+    let hold = Hold {
+        cluster: "eu1".to_owned(),
+        until: None,
+        reason: Some("audit".to_owned()),
+    };
+    let syncing = Some("waiting for\nhealthy state".to_owned());
+    ApplicationStatus {
+        holds: vec![hold],
+        ..status_of(Report::new("team_shop", works, &silent, syncing))
+    }
 }
 
 #[test]
@@ -64,6 +70,7 @@ fn table_lists_worst_first_and_totals_last() {
             "team_shop is Degraded: 1 of 3 clusters healthy; objects: 1 Degraded, 1 Waiting, 2 Healthy",
             "Argo CD is syncing it: waiting for healthy state",
             "eu2 is unreachable: showing its last reported state",
+            "managed cluster eu1 is on hold: audit",
         ]
     );
     let coloured = table(&report(), false, true);
@@ -147,7 +154,7 @@ fn yaml_output_has_health_totals_and_objects() {
     for line in [
         "application: team_shop\n",
         "clusters:\n  healthy: 1\n  total: 3\n",
-        "health: Degraded\nobjects:\n  Degraded: 1\n  Healthy: 2\n  Waiting: 1\nproblems: []\nsyncing: true\nunreachable:\n",
+        "health: Degraded\nholds:\n- \"managed cluster eu1 is on hold: audit\"\nobjects:\n  Degraded: 1\n  Healthy: 2\n  Waiting: 1\nproblems: []\nsyncing: true\nunreachable:\n",
         "  - applied: null\n    available: null\n    group: apps\n    health: Waiting\n",
     ] {
         assert!(printed.contains(line), "{line} is not in\n{printed}");

@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::stage::{program, shipped, stage};
+use crate::status::printed;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::{Hub, ObjectRef, wait};
@@ -67,6 +68,13 @@ async fn application_changes_its_other_clusters_and_catches_up() -> Result<()> {
     hub.wait_for(&app.application(), says).await?;
     let still = hub.get(&frozen).await?.context("the work is gone")?;
     ensure!(delivers("before")(&still), "{still:#}");
+    let shown = printed(hub.kubeconfig_path(), &["holding"])?;
+    ensure!(
+        shown
+            .1
+            .contains("\nmanaged cluster frozen1 is on hold: storage migration\n"),
+        "{shown:?}"
+    );
 
     run(hub, &["release", FROZEN])?;
     hub.wait_for(&frozen, delivers("after")).await?;
