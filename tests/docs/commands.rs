@@ -56,6 +56,18 @@ const NOT_RUN: &[(&str, &str)] = &[
         "cargo run -p testbed -- up",
         "it runs until a signal stops it; tests/docs/quick_start.rs runs the built testbed",
     ),
+    (
+        "kubectl label managedcluster cluster1 guestbook=canary",
+        "OCM's placement controller does not run here; tests/with_argocd/rolling_sync.rs follows the page",
+    ),
+    (
+        "kubectl apply -f examples/rolling_sync.yaml",
+        "OCM's placement controller does not run here; tests/with_argocd/rolling_sync.rs follows the page",
+    ),
+    (
+        "kubectl -n argocd get applicationset guestbook-waves -o jsonpath='{.status.applicationStatus[*].status}'",
+        "OCM's placement controller does not run here; tests/with_argocd/rolling_sync.rs follows the page",
+    ),
     ("cargo bench --bench generate", "it takes minutes"),
     ("cargo bench --bench render -- 101", "it takes minutes"),
     ("cargo bench --bench controller -- 3000 300", "it takes minutes"),

@@ -4,7 +4,7 @@ use crate::controller::Controller;
 use crate::stage::{argocd, hub_with, shipped_objects};
 use anyhow::Result;
 use serde_json::json;
-use testbed::{ArgoCd, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef};
+use testbed::{Hub, ManagedCluster, ManagedClusterOptions, ObjectRef};
 use tokio::sync::OnceCell;
 
 /// The hub with all of OCM's controllers, Argo CD with ApplicationSets, the controller, and three clusters, here in the order of
@@ -45,10 +45,7 @@ async fn set_up() -> Result<Fleet> {
     hub.patch(&project, &json!({"spec": {"destinations": everywhere}}))
         .await?;
     hub.apply(&shipped_objects("examples/appset.yaml")?[0]).await?;
-    let argocd = ArgoCd {
-        application_sets: true,
-        ..argocd(&hub, "plugin-for-a-fleet").await?
-    };
+    let argocd = argocd(&hub, "plugin-for-a-fleet").await?.with_rolling_sync();
     let cluster = |name| hub.add_managed_cluster(name, ManagedClusterOptions::default());
     let (cluster1, second, third, argocd, ocm, controller) = tokio::join!(
         cluster("cluster1"),

@@ -44,6 +44,7 @@ mod pull;
 mod quick_start;
 mod rbac;
 mod report;
+mod rolling_sync;
 mod sidecar;
 mod size;
 mod sources;
