@@ -10,11 +10,10 @@ mod events;
 mod mappers;
 
 use crate::annotations::REFRESH;
-use crate::cache::{Cache, ReconcileKind};
-use crate::model::{Availability, Condition, WorkKind};
+use crate::cache::Cache;
+use crate::model::{Availability, Condition, Kind, WorkKind};
 use crate::reconcile::{Context, Controller, Watch, no_requeue};
 use crate::runtime::action::{Action, InvolvedObject, Write};
-use crate::watches::Kind;
 use jiff::Timestamp;
 use ocm::health;
 use ocm::health::HealthStatus;
@@ -27,7 +26,7 @@ use std::time::Duration;
 pub(super) const CONTROLLER: Controller = Controller {
     name: "application-status",
     about: "conditions and Events on the plugin's Applications, about the health of their works",
-    kind: ReconcileKind::Application,
+    kind: Kind::Applications,
     watches: &[
         Watch::new(Kind::Applications, mappers::application),
         Watch::new(Kind::Works, mappers::owners),
@@ -222,11 +221,11 @@ mod tests {
     use crate::cache;
     use crate::cache::Change;
     use crate::cache::tests::{AgentReport, BROKEN, REFUSED, WELL, now, of_set, set, set_of, tracked, work};
-    use crate::model::Application;
+    use crate::model::{Application, Work};
     use crate::reconcile::Settings;
     use crate::runtime::action::Event;
     use crate::runtime::queue::Refresh;
-    use crate::runtime::table::Update;
+    use crate::runtime::store::Update;
     use crate::runtime::text::TEXT_MAX;
 
     const LATER: &str = "2026-06-01T13:00:00Z";
@@ -250,8 +249,10 @@ mod tests {
                 r#"{{"metadata":{{"uid":"u","resourceVersion":"7","annotations":{annotations}}},"status":{{"sync":{{}}}}}}"#
             );
             let application = Application::read(&text).expect("an Application");
-            self.0
-                .apply(Change::Application(Update::Set(Self::object_ref(), application)));
+            self.0.apply(Change::of(
+                Kind::Applications,
+                Update::Set(Self::object_ref(), application),
+            ));
         }
 
         fn on(&mut self, cluster: &str, report: &AgentReport<'_>) -> &mut Self {
@@ -273,8 +274,8 @@ mod tests {
         }
 
         fn without(&mut self, cluster: &str) -> &mut Self {
-            self.0.apply(Change::Work(
-                WorkKind::Work,
+            self.0.apply(Change::of::<Work>(
+                Kind::Works,
                 Update::Deleted(ObjectRef::new(cluster, "shop")),
             ));
             self
@@ -300,8 +301,10 @@ mod tests {
             let action = self.decide(now(), false)?;
             let mut application = self.0.application(&Self::object_ref()).expect("it is there").clone();
             application.conditions = conditions_of(&action);
-            self.0
-                .apply(Change::Application(Update::Set(Self::object_ref(), application)));
+            self.0.apply(Change::of(
+                Kind::Applications,
+                Update::Set(Self::object_ref(), application),
+            ));
             Some(action)
         }
 
@@ -396,8 +399,10 @@ mod tests {
         ];
         let mut application = hub.0.application(&Hub::object_ref()).expect("it is there").clone();
         application.conditions = others.to_vec();
-        hub.0
-            .apply(Change::Application(Update::Set(Hub::object_ref(), application)));
+        hub.0.apply(Change::of(
+            Kind::Applications,
+            Update::Set(Hub::object_ref(), application),
+        ));
         let action = hub.on("eu1", &BROKEN).write().expect("a change");
         let conditions = conditions_of(&action);
         let kinds: Vec<_> = conditions.iter().map(|it| it.kind.as_str()).collect();
@@ -612,7 +617,7 @@ mod tests {
         let text = r#"{"metadata":{"resourceVersion":"8","deletionTimestamp":"2026-06-01T11:00:00Z"}}"#;
         let deleting = Application::read(text).expect("an Application");
         hub.0
-            .apply(Change::Application(Update::Set(Hub::object_ref(), deleting)));
+            .apply(Change::of(Kind::Applications, Update::Set(Hub::object_ref(), deleting)));
         hub.without("eu1")
             .waiting("shop", "eu2", r#""deletionTimestamp":"2026-06-01T11:00:00Z""#)
             .write()
@@ -638,7 +643,7 @@ mod tests {
             );
             let deleting = Application::read(&text).expect("an Application");
             hub.0
-                .apply(Change::Application(Update::Set(Hub::object_ref(), deleting)));
+                .apply(Change::of(Kind::Applications, Update::Set(Hub::object_ref(), deleting)));
             assert_eq!(hub.decide(now(), true), None, "{finalizer}");
         }
     }
@@ -693,7 +698,10 @@ mod tests {
             let mut cache = Cache::new("argocd");
             let text = format!(r#"{{"metadata":{{}},"status":{{"controllerNamespace":{controller}}}}}"#);
             let application = Application::read(&text).expect("an Application");
-            cache.apply(Change::Application(Update::Set(object_ref.clone(), application)));
+            cache.apply(Change::of(
+                Kind::Applications,
+                Update::Set(object_ref.clone(), application),
+            ));
             let of_work = ObjectRef::new("eu1", &cache::tests::name_of("team_shop"));
             cache.apply(work(&of_work, &tracked("team_shop", &of_work), &BROKEN));
             let settings = Settings::default();
@@ -746,7 +754,8 @@ mod tests {
         );
         let text = r#"{"metadata":{"labels":{"apps.open-cluster-management.io/pull-to-ocm-managed-cluster":"true"}}}"#;
         let pulled = Application::read(text).expect("an Application");
-        hub.0.apply(Change::Application(Update::Set(Hub::object_ref(), pulled)));
+        hub.0
+            .apply(Change::of(Kind::Applications, Update::Set(Hub::object_ref(), pulled)));
         assert_eq!(hub.decide(now(), true), None, "another controller reconciles it");
     }
 

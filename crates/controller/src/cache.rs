@@ -4,49 +4,41 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod agents;
-mod application_sets;
+mod applications;
 mod apply;
 mod change;
 mod decisions;
-mod gitops_clusters;
 mod interned;
-mod pull_applications;
 mod refusals;
 mod request;
 mod secrets;
 mod shared_objects;
 mod works;
 
-use super::model::AgentResource;
 use crate::application_set_report::{ExistingReport, Resource};
 use crate::cluster_secrets::ClusterSecret;
 use crate::model::{
-    Application, ApplicationSet, Assignment, Availability, Cluster, GitOpsCluster, Object, PlacementDecision,
-    TlsSecret, Work, WorkKind,
+    Application, ApplicationSet, Assignment, Availability, Cluster, GitOpsCluster, Kind, Object, Placement,
+    PlacementDecision, TlsSecret, Work, WorkKind,
 };
 use crate::pull::PullWork;
 use crate::pull::tenancy::Namespaces;
 use crate::pull::work;
 use crate::runtime::fair_queue::FlowKey;
 use crate::runtime::memo::Memo;
-use crate::runtime::table::Table;
-use agents::Agents;
-use application_sets::ApplicationSets;
-pub use change::{Before, Change, Changed, ClusterBefore, Mapper, Mappers, TrackingBefore};
-use decisions::Decisions;
-use gitops_clusters::GitOpsClusters;
-pub use gitops_clusters::Selection;
+use crate::runtime::store::Store;
+pub use apply::AllowsOtherNamespaces;
+pub use change::{Cached, Change, Changed, ClusterBefore, Mapper, Mappers, ObjectKey, Setting, TrackingBefore};
+pub use decisions::Selection;
 use interned::Interned;
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::health::HealthStatus;
 use ocm::object_ref::ObjectRef;
 use ocm::tracking::Tracking;
-use pull_applications::PullApplications;
 pub use refusals::Refusal;
 use refusals::Refusals;
-pub use request::{ReconcileKind, ReconcileRequest};
-use secrets::Secrets;
+pub use request::ReconcileRequest;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -70,24 +62,30 @@ pub struct PullWorkRef<'i> {
 /// The cached objects of the hub.
 #[derive(Debug)]
 pub struct Cache {
-    applications: Table<ObjectRef, Application>,
+    applications: Store<Application>,
     /// True if a watch event has reported the deletion of an Application since the last complete list.
     has_seen_deletion: bool,
-    pull_applications: PullApplications,
     /// The namespaces in which Argo CD reads Applications, besides its own.
     namespaces: Namespaces,
     works: Works,
-    clusters: Table<Arc<str>, Cluster>,
-    /// The number of managed clusters by reachability, in the order of [`Availability::ALL`].
-    cluster_counts: [usize; 3],
-    decisions: Decisions,
-    projects: Table<Arc<str>, Value>,
+    clusters: Store<Cluster>,
+    decisions: Store<PlacementDecision>,
+    placements: Store<Placement>,
+    projects: Store<Value>,
     /// True if the complete list of ManagedClusters was empty.
     lists_no_cluster: bool,
-    secrets: Secrets,
-    application_sets: ApplicationSets,
-    gitops: GitOpsClusters,
-    agents: Agents,
+    secrets: Store<ClusterSecret>,
+    application_sets: Store<ApplicationSet>,
+    reports: Store<ExistingReport>,
+    /// True if the reports have been listed, so that the hub serves their kind.
+    are_reports_served: bool,
+    gitops: Store<GitOpsCluster>,
+    /// The GitOpsClusters whose deletion a watch event has reported.
+    deleted_gitops: BTreeSet<ObjectRef>,
+    allows_other_namespaces: AllowsOtherNamespaces,
+    /// The objects of argocd-agent and of its add-on, by kind.
+    objects: BTreeMap<Kind, Store<Object>>,
+    certificates: Store<TlsSecret>,
     /// The assignments of managed clusters to GitOpsClusters, as far as they were needed since their inputs changed.
     assignments: Memo<String, Assignment>,
     /// The names of the AddOnTemplates of GitOpsClusters.
@@ -110,20 +108,24 @@ impl Cache {
     #[must_use]
     pub fn new(argocd: &str) -> Self {
         Self {
-            applications: Table::default(),
+            applications: Store::default(),
             has_seen_deletion: false,
-            pull_applications: PullApplications::default(),
             namespaces: Namespaces::default(),
             works: Works::new(argocd),
-            clusters: Table::default(),
-            cluster_counts: [0; 3],
-            decisions: Decisions::default(),
-            projects: Table::default(),
+            clusters: Store::default(),
+            decisions: Store::default(),
+            placements: Store::default(),
+            projects: Store::default(),
             lists_no_cluster: false,
-            secrets: Secrets::default(),
-            application_sets: ApplicationSets::default(),
-            gitops: GitOpsClusters::default(),
-            agents: Agents::default(),
+            secrets: Store::default(),
+            application_sets: Store::default(),
+            reports: Store::default(),
+            are_reports_served: false,
+            gitops: Store::default(),
+            deleted_gitops: BTreeSet::new(),
+            allows_other_namespaces: AllowsOtherNamespaces::default(),
+            objects: BTreeMap::new(),
+            certificates: Store::default(),
             assignments: Memo::default(),
             template_names: Memo::default(),
             unreadable_works: BTreeMap::new(),
@@ -211,12 +213,12 @@ impl Cache {
 
     /// Returns the Applications of the basic pull model whose destination is a managed cluster.
     pub fn pull_applications_to(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> {
-        self.pull_applications.to(cluster)
+        self.applications.indices().pulled_to.get(cluster)
     }
 
     /// Returns the Applications of the basic pull model whose works have this name.
     pub fn pull_applications_by_work_name(&self, work: &str) -> impl Iterator<Item = &ObjectRef> {
-        let may_be_named = self.pull_applications.with_stem(work::stem(work));
+        let may_be_named = self.applications.indices().by_stem.get(work::stem(work));
         may_be_named.filter(move |it| {
             let pull = self.application(it).and_then(|it| it.pull.as_deref());
             pull.is_some_and(|pull| work::is_name(work, pull))
@@ -237,17 +239,12 @@ impl Cache {
 
     /// Returns the generated Applications that may run on a managed cluster according to their own destination or namespace.
     pub fn generated_on(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> {
-        self.application_sets.on(cluster)
+        self.applications.indices().generated_on.get(cluster)
     }
 
     /// Returns the names of all ManagedClusters.
     pub fn clusters(&self) -> impl Iterator<Item = &Arc<str>> {
         self.clusters.keys()
-    }
-
-    /// Returns the managed clusters that any cluster Secret concerns.
-    pub fn clusters_with_secrets(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.secrets.clusters()
     }
 
     /// Returns all Applications of the basic pull model.
@@ -257,7 +254,7 @@ impl Cache {
 
     /// Returns why the API server refused the last write of a controller for an object.
     #[must_use]
-    pub fn refusal(&self, controller: &'static str, kind: ReconcileKind, object_ref: &ObjectRef) -> Option<&str> {
+    pub fn refusal(&self, controller: &'static str, kind: Kind, object_ref: &ObjectRef) -> Option<&str> {
         let refusal = self.refusals.get(&(controller, kind, object_ref.clone()));
         refusal.map(|refusal| &*refusal.why)
     }
@@ -268,7 +265,7 @@ impl Cache {
         &self,
         controller: &'static str,
         part: usize,
-        kind: ReconcileKind,
+        kind: Kind,
         object_ref: &ObjectRef,
     ) -> Option<&str> {
         let refusal = self.refusals.of_part(&(controller, kind, object_ref.clone()), part);
@@ -297,12 +294,6 @@ impl Cache {
     #[must_use]
     pub fn namespaces(&self) -> &Namespaces {
         &self.namespaces
-    }
-
-    /// Returns true if a Placement of this namespace selects this managed cluster.
-    #[must_use]
-    pub fn is_selected(&self, namespace: &Arc<str>, cluster: &str) -> bool {
-        self.decisions.select(namespace, cluster)
     }
 
     /// Returns an AppProject in the namespace of Argo CD.
@@ -403,7 +394,7 @@ impl Cache {
     /// Returns the number of managed clusters with this reachability.
     #[must_use]
     pub fn cluster_count(&self, availability: Availability) -> usize {
-        self.cluster_counts[availability as usize]
+        self.clusters.indices()[availability as usize]
     }
 
     /// Returns true if a ManagedCluster was deleted. An empty list of all ManagedClusters is no proof of that: the hub may be in
@@ -411,22 +402,6 @@ impl Cache {
     #[must_use]
     pub fn is_deleted(&self, cluster: &str) -> bool {
         !self.lists_no_cluster && self.clusters.get(cluster).is_none()
-    }
-
-    /// Returns the cluster Secrets of Argo CD for a managed cluster, with their names.
-    pub fn secrets_of(&self, cluster: &str) -> impl Iterator<Item = (&str, &ClusterSecret)> {
-        self.secrets.of(cluster)
-    }
-
-    /// Returns the cluster Secrets of a GitOpsCluster, named as `NAMESPACE/NAME`.
-    pub fn secrets_owned_by(&self, owner: &str) -> impl Iterator<Item = &ClusterSecret> + use<'_> {
-        self.secrets.owned(owner)
-    }
-
-    /// Returns a cluster Secret of Argo CD by its name.
-    #[must_use]
-    pub fn secret(&self, name: &str) -> Option<&ClusterSecret> {
-        self.secrets.get(name)
     }
 
     /// Returns a GitOpsCluster.
@@ -454,84 +429,19 @@ impl Cache {
 
     /// Returns all GitOpsClusters with their namespaces and names.
     pub fn gitops_clusters(&self) -> impl Iterator<Item = (&ObjectRef, &GitOpsCluster)> {
-        self.gitops.all()
+        self.gitops.iter()
     }
 
     /// Returns true if a watch event has reported the deletion of a GitOpsCluster. Its absence from a list is no proof.
     #[must_use]
     pub fn is_gitops_cluster_deleted(&self, object_ref: &ObjectRef) -> bool {
-        self.gitops.is_deleted(object_ref)
+        self.deleted_gitops.contains(object_ref)
     }
 
     /// Returns true if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
     #[must_use]
     pub fn allows_other_namespaces(&self) -> bool {
-        self.gitops.allows_other_namespaces()
-    }
-
-    /// Returns the clusters that a Placement selects.
-    #[must_use]
-    pub fn selection(&self, placement: &ObjectRef) -> Selection {
-        self.gitops.selection(&self.decisions, placement)
-    }
-
-    /// Returns the managed clusters in the decisions of a Placement.
-    pub fn selected_by(&self, placement: &ObjectRef) -> impl Iterator<Item = &Arc<str>> + use<'_> {
-        self.decisions.of(placement).flatten()
-    }
-
-    /// Returns a PlacementDecision.
-    #[must_use]
-    pub fn decision(&self, object_ref: &ObjectRef) -> Option<&PlacementDecision> {
-        self.decisions.get(object_ref)
-    }
-
-    /// Returns true if the decisions of a Placement contain a managed cluster.
-    #[must_use]
-    pub fn is_selected_by(&self, placement: &ObjectRef, cluster: &str) -> bool {
-        self.decisions.of(placement).any(|named| named.contains(cluster))
-    }
-
-    /// Returns an object of argocd-agent or of its add-on.
-    #[must_use]
-    pub fn object(&self, kind: AgentResource, object_ref: &ObjectRef) -> Option<&Object> {
-        self.agents.get(kind, object_ref)
-    }
-
-    /// Returns all objects of a kind of argocd-agent and of its add-on.
-    pub fn objects(&self, kind: AgentResource) -> impl Iterator<Item = (&ObjectRef, &Object)> {
-        self.agents.all(kind)
-    }
-
-    /// Returns the GitOpsClusters with a decision, written by the controller, that contains a managed cluster.
-    pub fn gitops_with_decision(&self, cluster: &str) -> impl Iterator<Item = ObjectRef> + use<'_> {
-        let decisions = self.agents.by_cluster(AgentResource::OwnDecisions, cluster);
-        decisions.filter_map(|(_, it)| it.owner())
-    }
-
-    /// Returns true if a decision that the controller wrote for a GitOpsCluster contains a managed cluster.
-    #[must_use]
-    pub fn has_written_decision(&self, gitops: &ObjectRef, cluster: &str) -> bool {
-        self.gitops_with_decision(cluster).any(|owner| owner == *gitops)
-    }
-
-    /// Returns the CertificateSigningRequests of the agent of a managed cluster.
-    pub fn requests_of(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> + use<'_> {
-        self.agents
-            .by_cluster(AgentResource::Requests, cluster)
-            .map(|(object_ref, _)| object_ref)
-    }
-
-    /// Returns a Secret with certificates of argocd-agent by its name.
-    #[must_use]
-    pub fn certificate(&self, name: &str) -> Option<&TlsSecret> {
-        self.agents.certificate(name)
-    }
-
-    /// Returns when the certificates of argocd-agent on the hub expire, by the names of their Secrets.
-    pub fn certificates_until(&self) -> impl Iterator<Item = (&'static str, Timestamp)> {
-        let all = names::CERTIFICATES.into_iter();
-        all.filter_map(|name| Some((name, self.certificate(name)?.certificates.first()?.not_after)))
+        self.allows_other_namespaces.0
     }
 
     /// Returns how Argo CD tracks the resources that it applied.
@@ -548,14 +458,14 @@ impl Cache {
 
     /// Returns the Applications that an ApplicationSet generated.
     pub fn applications_of(&self, set: &ObjectRef) -> impl Iterator<Item = (&ObjectRef, &Application)> {
-        let members = self.application_sets.members(set);
+        let members = self.applications.indices().by_set.get(set);
         members.filter_map(|object_ref| Some((object_ref, self.application(object_ref)?)))
     }
 
     /// Returns the reports of ApplicationSets, if the hub serves their kind.
     #[must_use]
-    pub fn reports(&self) -> Option<&Table<ObjectRef, ExistingReport>> {
-        self.application_sets.reports()
+    pub fn reports(&self) -> Option<&Store<ExistingReport>> {
+        self.are_reports_served.then_some(&self.reports)
     }
 
     /// Returns the number of works of Applications with this health.
@@ -574,13 +484,13 @@ impl Cache {
     /// cluster that the object is about. A CertificateSigningRequest counts against the user who created it, as the API server
     /// records it.
     #[must_use]
-    pub fn flow(&self, kind: ReconcileKind, object_ref: &ObjectRef) -> FlowKey {
+    pub fn flow(&self, kind: Kind, object_ref: &ObjectRef) -> FlowKey {
         let by_cluster = |cluster: Arc<str>| FlowKey {
             namespace: Arc::clone(&object_ref.namespace),
             cluster,
         };
         match kind {
-            ReconcileKind::Application => {
+            Kind::Applications => {
                 let pull = self.application(object_ref).and_then(|it| it.pull.as_ref());
                 let named = pull.and_then(|pull| pull.cluster.as_deref()).map(Arc::from);
                 let applied = || {
@@ -590,13 +500,13 @@ impl Cache {
                 };
                 named.or_else(applied).map(by_cluster)
             }
-            ReconcileKind::Cluster => Some(by_cluster(Arc::clone(&object_ref.name))),
-            ReconcileKind::Request => {
-                let request = self.object(AgentResource::Requests, object_ref);
+            Kind::Clusters => Some(by_cluster(Arc::clone(&object_ref.name))),
+            Kind::Requests => {
+                let request = self.object(Kind::Requests, object_ref);
                 let request = request.and_then(Object::request);
                 request.map(|request| by_cluster((*request.spec.requester.user).into()))
             }
-            ReconcileKind::ApplicationSet | ReconcileKind::GitOpsCluster | ReconcileKind::ArgoCd => None,
+            _ => None,
         }
         .unwrap_or_else(|| FlowKey::of(&object_ref.namespace))
     }
@@ -605,14 +515,14 @@ impl Cache {
     /// revoke its agent.
     #[must_use]
     pub(crate) fn gitops_of(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
-        let owners = self.secrets.of(cluster).filter_map(|(_, secret)| secret.owner());
+        let owners = self.secrets_of(cluster).filter_map(|(_, secret)| secret.owner());
         let owners = owners.filter_map(ObjectRef::parse);
         let record = ObjectRef::new(&self.argocd, &names::issued(cluster));
-        let record = self.object(AgentResource::IssuedCertificates, &record);
+        let record = self.object(Kind::IssuedCertificates, &record);
         let owners = owners.chain(self.gitops_with_decision(cluster));
         let owners = owners.chain(record.and_then(Object::owner));
         let owners = owners.filter(|object_ref| self.gitops.get(object_ref).is_some());
-        let naming = self.gitops.all().filter(|(object_ref, it)| {
+        let naming = self.gitops.iter().filter(|(object_ref, it)| {
             let agent = it.spec.agent.as_ref();
             let is_revoked = agent.is_some_and(|agent| agent.revoked.contains(&**cluster));
             is_revoked || self.is_selected_by(&it.placement(object_ref), cluster)

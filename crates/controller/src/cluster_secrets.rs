@@ -15,7 +15,7 @@ pub(crate) mod mappers;
 
 pub use crate::model::Labels;
 pub use credential::Issuer;
-pub use decide::{Cluster, SecretUpdate, Write, decide, obsolete};
+pub use decide::{RegisteredCluster, SecretUpdate, Write, decide, obsolete};
 pub use manager::SecretManager;
 
 use crate::annotations;

@@ -16,12 +16,11 @@ pub(super) use secrets::CONTROLLER as SECRETS;
 
 use crate::argocd_agent::reconcile as argocd_agent;
 use crate::assignment::{GitOpsClusterRef, ServingState, mappers, owned_secret};
-use crate::cache::{Cache, ReconcileKind, Selection};
+use crate::cache::{Cache, Selection};
 use crate::cluster_secrets::{ClusterSecret, mappers as cluster_secrets};
-use crate::model::SecretKind;
+use crate::model::{Kind, SecretKind};
 use crate::reconcile::{Context, Controller, Watch};
 use crate::runtime::action::{Action, Event, Write};
-use crate::watches::Kind;
 use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 use ocm::object_ref::ObjectRef;
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
@@ -45,7 +44,7 @@ const WATCHES: &[Watch] = &[
 pub(super) const CONTROLLER: Controller = Controller {
     name: NAME,
     about: ABOUT,
-    kind: ReconcileKind::GitOpsCluster,
+    kind: Kind::GitOpsClusters,
     watches: WATCHES,
     // The counts in the status change often while a fleet is registered.
     min_write_interval: Duration::from_secs(2),

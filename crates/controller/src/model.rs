@@ -3,7 +3,6 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-mod agent_resource;
 mod application;
 mod application_set;
 mod assignment;
@@ -20,7 +19,6 @@ mod secret_kind;
 mod tls_secret;
 mod work;
 
-pub use agent_resource::AgentResource;
 pub use application::{Application, Condition};
 pub use application_set::ApplicationSet;
 pub use assignment::{Assignment, Blocked};

@@ -2,7 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use crate::cache::{Cache, Mapper, Mappers, ReconcileKind};
+use crate::cache::{Cache, Mapper, Mappers};
 use crate::model::Kind;
 use crate::runtime::action::Action;
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ pub struct Controller {
     /// The description, one line of the help.
     pub about: &'static str,
     /// The kind of objects that it reconciles.
-    pub kind: ReconcileKind,
+    pub kind: Kind,
     /// The kinds that must be in the cache.
     pub watches: &'static [Watch],
     /// The minimum interval between two writes for the same object.

@@ -6,15 +6,15 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod gauges;
-mod standby;
 #[cfg(test)]
 mod tests;
 
 use super::application_status;
 use super::metrics::HubMetrics;
-use super::watches::{self, Kind, WatchEvent, WatchUpdate, Watches};
+use super::watches::{self, WatchEvent, WatchUpdate, Watches};
 use super::{Clocks, Options};
-use crate::cache::{Cache, Change, ReconcileKind, ReconcileRequest, Refusal};
+use crate::cache::{Cache, Change, ReconcileRequest, Refusal};
+use crate::model::Kind;
 use crate::reconcile::{Context, Controller, Settings, mappers};
 use crate::runtime::action::{Action, Event, InvolvedObject, RecordedEvent};
 use crate::runtime::metrics::{Metrics, Reason};
@@ -29,7 +29,6 @@ use kube::Client;
 use ocm::object_ref::ObjectRef;
 use ocm::resources::GITOPS_CLUSTERS;
 use ocm::time_math::{later, until};
-use standby::Sweep;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future;
 use std::sync::Arc;
@@ -140,7 +139,10 @@ pub(super) struct Reconciler {
     events_held_since: Option<Instant>,
     /// The time of the last answer to a write other than an Event.
     last_answer: Option<Instant>,
-    sweep: Sweep,
+    /// True if this replica leads. On standby, it enqueues nothing.
+    is_leading: bool,
+    /// The objects that a new leader has not enqueued yet.
+    unvisited: Vec<(Kind, ObjectRef)>,
     /// The earliest next update of health by time alone.
     health_updates_paused_until: Option<Instant>,
     leads: watch::Receiver<bool>,
@@ -181,6 +183,7 @@ impl Reconciler {
             metrics.synced(kind.resource().plural, false);
         }
         let mappers = mappers(options.controllers.iter().copied());
+        let is_leading = *leads.borrow();
         let mut cache = Cache::new(&options.settings.argocd)
             .with_mappers(mappers)
             .with_hub_cluster(options.settings.hub_cluster.as_deref());
@@ -204,7 +207,8 @@ impl Reconciler {
             outbox: Outbox::default(),
             events_held_since: None,
             last_answer: None,
-            sweep: Sweep::default(),
+            is_leading,
+            unvisited: Vec::new(),
             health_updates_paused_until: None,
             restores: None,
             leads_since: None,
@@ -237,6 +241,7 @@ impl Reconciler {
         let mut last_yield = (self.clocks.elapsed)();
         loop {
             let leads = *self.leads.borrow_and_update();
+            self.follow_election(leads);
             let since = (self.clocks.elapsed)();
             let has_more_work = self.work(leads);
             if has_more_work || (self.clocks.elapsed)().saturating_duration_since(last_yield) >= YIELD_AFTER {
@@ -272,18 +277,61 @@ impl Reconciler {
         }
     }
 
+    /// Lets a new leader reconcile every object once. All that it must know is on the hub, as after a restart.
+    fn follow_election(&mut self, leads: bool) {
+        if leads == self.is_leading {
+            return;
+        }
+        self.is_leading = leads;
+        self.unvisited.clear();
+        for workqueue in &mut self.workqueues {
+            workqueue.queue.clear();
+        }
+        if leads {
+            let kinds = self.watches.kinds().into_iter();
+            let objects = kinds.flat_map(|kind| {
+                let object_refs = kind.object_refs(&mut self.cache).into_iter();
+                object_refs.map(move |object_ref| (kind, object_ref))
+            });
+            self.unvisited.extend(objects);
+        }
+    }
+
+    /// Enqueues the objects that a new leader has not enqueued yet. Returns true if its budget is used up.
+    fn enqueue_unvisited(&mut self) -> bool {
+        let begun = (self.clocks.elapsed)();
+        let mut enqueued = 0_u32;
+        while let Some((kind, object_ref)) = self.unvisited.pop() {
+            match guard(|| kind.affected_by(&self.cache, object_ref.clone())) {
+                Ok(affected) => self.enqueue(affected),
+                Err(_) => {
+                    self.metrics.panicked("index");
+                    let kind = kind.resource().kind;
+                    error!(kind, object = %object_ref, "panic while looking for the objects that depend on an object");
+                }
+            }
+            enqueued = enqueued.wrapping_add(1);
+            if enqueued.is_multiple_of(CLOCK_CHECK_INTERVAL)
+                && (self.clocks.elapsed)().saturating_duration_since(begun) >= YIELD_AFTER
+            {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Does all work that is due, within its budget. Returns true if work is left.
     fn work(&mut self, leads: bool) -> bool {
         self.record_work_metrics(leads);
         let is_ready = self.ready.check().is_ok();
-        let may_write = leads && is_ready;
-        let mut has_more_work = may_write && self.start_writes();
+        let is_visiting = self.enqueue_unvisited();
+        let may_write = leads && is_ready && !is_visiting;
+        let has_more_work = is_visiting || may_write && self.start_writes();
         if may_write {
             self.abort_slow_writes();
         }
         let slots = self.event_slots(has_more_work);
         self.start_event_writes(slots);
-        has_more_work |= !leads && is_ready && self.sweep_standby();
         self.record_queue_metrics(may_write);
         has_more_work
     }
@@ -331,7 +379,7 @@ impl Reconciler {
             return;
         };
         let Workqueue { controller, queue, .. } = &mut self.workqueues[workqueue];
-        let (kind, object_ref) = (controller.kind.kind(), &due.object_ref);
+        let (kind, object_ref) = (controller.kind.resource().kind, &due.object_ref);
         let (outcome, refusal, action) = match done {
             Ok(TaskResult::Written(it, action)) => (it.outcome, it.refusal, Some(action)),
             Ok(TaskResult::EventRecorded) => return,
@@ -346,9 +394,9 @@ impl Reconciler {
                     text: why.to_owned(),
                     is_final: false,
                     // The aborted write may have been one of the status.
-                    is_of_status: controller.kind == ReconcileKind::GitOpsCluster,
+                    is_of_status: controller.kind == Kind::GitOpsClusters,
                 };
-                let cause = Some((controller.kind.kind(), Reason::Timeout.name()));
+                let cause = Some((controller.kind.resource().kind, Reason::Timeout.name()));
                 let retry_after = None;
                 (Outcome::Failed { retry_after, cause }, Some(refusal), None)
             }
@@ -409,8 +457,8 @@ impl Reconciler {
                 .then(|| involved_object.object_ref.clone()),
         });
         // An Event on a deleted object is of no use. The hub's Argo CD has no UID, only a namespace.
-        if let Some((refusal, involved_object)) = refusal
-            .filter(|(_, involved_object)| !involved_object.uid.is_empty() || controller.kind == ReconcileKind::ArgoCd)
+        if let Some((refusal, involved_object)) =
+            refusal.filter(|(_, involved_object)| !involved_object.uid.is_empty() || controller.kind == Kind::Namespace)
         {
             self.put(RecordedEvent {
                 controller: controller.name,
@@ -430,7 +478,7 @@ impl Reconciler {
         };
         let affected = self
             .cache
-            .apply(Change::WriteOutcome(controller.name, workqueue, affected, noted));
+            .apply(Change::write_outcome(controller.name, workqueue, affected, noted));
         self.enqueue(affected);
     }
 
@@ -457,7 +505,7 @@ impl Reconciler {
                 self.metrics.watch_failed(kind, Reason::Unreadable);
                 warn!(kind, object = %object_ref, %why, "parse error; keeping the last known state");
                 if event.kind == Kind::Works {
-                    self.apply(event.kind, Change::UnreadableWork(object_ref, why.to_string().into()));
+                    self.apply(event.kind, Change::unreadable_work(object_ref, why.to_string().into()));
                 }
             }
             WatchUpdate::Panicked(object_ref) => {
@@ -485,7 +533,7 @@ impl Reconciler {
 
     /// Applies a change to the cache. Returns false if that panicked: the kind is then listed again, with growing delays.
     fn apply(&mut self, kind: Kind, change: Change) -> bool {
-        let object = change.object();
+        let object = change.object().map(ToString::to_string);
         if let Ok(affected) = guard(|| self.cache.apply(change)) {
             self.enqueue(affected);
             return true;
@@ -526,6 +574,9 @@ impl Reconciler {
     }
 
     fn enqueue(&mut self, affected: Vec<ReconcileRequest>) {
+        if !self.is_leading {
+            return;
+        }
         let now = (self.clocks.elapsed)();
         for affected in affected {
             let flow = self.cache.flow(affected.kind, &affected.object_ref);
@@ -597,7 +648,7 @@ impl Reconciler {
             stale: due.stale,
             settings: &self.settings,
         };
-        let (kind, object_ref) = (controller.kind.kind(), &due.object_ref);
+        let (kind, object_ref) = (controller.kind.resource().kind, &due.object_ref);
         let span =
             error_span!("reconcile", controller = controller.name, kind, object = %object_ref, attempt = due.attempt);
         let decision = span.in_scope(|| guard(|| decide(controller, &self.cache, object_ref, &context)));
@@ -738,7 +789,6 @@ impl Reconciler {
         let held = self.events_held_since.is_some();
         let hangs = self.last_answer.filter(|_| held).map(|it| later(it, HANGS_AFTER));
         due.chain(self.slots.next(since))
-            .chain(self.sweep.next(since))
             .chain(hangs.filter(|at| *at > since))
             .min()
     }

@@ -8,16 +8,15 @@ use crate::api_server::{Answer, Call, answer, selects};
 use crate::argocd_agent::{DesiredAgent, Images};
 use crate::assignment;
 use crate::cache::tests::now;
-use crate::cache::{Cache, Change, ReconcileKind, ReconcileRequest};
+use crate::cache::{Cache, Change, ReconcileRequest};
 use crate::cluster_secrets::tests::agents::put;
 use crate::controllers::CONTROLLERS;
-use crate::model::{Cluster, Placement, PlacementDecision, TlsSecret};
+use crate::model::{Cluster, GitOpsCluster, Kind, Placement, PlacementDecision, TlsSecret};
 use crate::reconcile::mappers;
 use crate::reconcile::{Context, Controller, Settings};
 use crate::runtime::action::Write;
-use crate::runtime::table::Update;
+use crate::runtime::store::Update;
 use crate::runtime::writer;
-use crate::watches::Kind;
 use http::Request;
 use jiff::Timestamp;
 use kube::core::params::{DeleteParams, PostParams};
@@ -44,7 +43,7 @@ pub(super) struct Hub {
     pub(super) now: Timestamp,
     pub(super) versions: u64,
     /// The objects to reconcile.
-    pub(super) affected: Vec<(ReconcileKind, ObjectRef)>,
+    pub(super) affected: Vec<(Kind, ObjectRef)>,
     pub(super) events: Vec<String>,
     /// The fake OCM and its add-on agents, in tests with agents.
     pub(super) ocm: Option<fake_ocm::Ocm>,
@@ -125,7 +124,7 @@ impl Hub {
     pub(super) fn cluster(&mut self, name: &str, labels: &Value) {
         let text = json!({"metadata": {"uid": name, "labels": labels}}).to_string();
         let cluster = Cluster::read(&text).expect("a cluster");
-        self.apply(Change::Cluster(Update::Set(name.into(), cluster)));
+        self.apply(Change::of(Kind::Clusters, Update::Set(name.into(), cluster)));
     }
 
     pub(super) fn decide(&mut self, name: &str, clusters: Option<&[&str]>) {
@@ -133,18 +132,18 @@ impl Hub {
             placement: "some".into(),
             clusters: clusters.iter().map(|cluster| Arc::from(*cluster)).collect(),
         });
-        self.apply(Change::PlacementDecision(Update::of(
-            ObjectRef::new("argocd", name),
-            decision,
-        )));
+        self.apply(Change::of(
+            Kind::Decisions,
+            Update::of(ObjectRef::new("argocd", name), decision),
+        ));
     }
 
     pub(super) fn set_placement_status(&mut self, selected: Option<usize>) {
         let placement = Some(Placement { selected });
-        self.apply(Change::Placement(Update::of(
-            ObjectRef::new("argocd", "some"),
-            placement,
-        )));
+        self.apply(Change::of(
+            Kind::Placements,
+            Update::of(ObjectRef::new("argocd", "some"), placement),
+        ));
     }
 
     pub(super) fn select(&mut self, clusters: &[&str]) {
@@ -182,14 +181,16 @@ impl Hub {
         let is_watched =
             |object: &&Value| selects(labels.as_deref().unwrap_or(""), fields.as_deref().unwrap_or(""), object);
         let text = object.filter(is_watched).map(Value::to_string);
-        let change = kind.change(Update::of(object_ref.clone(), text.as_deref()), self.now);
-        let mut change = change.expect("it can be read");
-        if let Change::GitOpsCluster(Update::Set(object_ref, it)) = &mut change
-            && let Some(agent) = self.agents.get(object_ref)
-        {
-            it.spec.agent = Some(agent.clone());
-            it.spec.creates_blank_secrets = false;
-        }
+        let agent = self.agents.get(object_ref).filter(|_| kind == Kind::GitOpsClusters);
+        let change = if let (Some(agent), Some(text)) = (agent, &text) {
+            let mut gitops = GitOpsCluster::read(text).expect("it can be read");
+            gitops.spec.agent = Some(agent.clone());
+            gitops.spec.creates_blank_secrets = false;
+            Change::of(kind, Update::Set(object_ref.clone(), gitops))
+        } else {
+            let change = kind.change(Update::of(object_ref.clone(), text.as_deref()), self.now);
+            change.expect("it can be read")
+        };
         self.apply(change);
     }
 
@@ -255,7 +256,7 @@ impl Hub {
     pub(super) fn authority(&mut self, secret: &Value) {
         let ca = TlsSecret::read(&secret.to_string()).expect("a Secret");
         self.authority = Some(secret.clone());
-        self.apply(Change::Certificate(Update::Set(names::CA_SECRET.into(), ca)));
+        self.apply(Change::of(Kind::Certificates, Update::Set(names::CA_SECRET.into(), ca)));
     }
 
     /// Sets or removes a Secret.
@@ -312,7 +313,7 @@ impl Hub {
     }
 
     /// Reconciles one object, and returns the write.
-    pub(super) fn reconcile_one(&mut self, kind: ReconcileKind, object_ref: &ObjectRef) -> Option<String> {
+    pub(super) fn reconcile_one(&mut self, kind: Kind, object_ref: &ObjectRef) -> Option<String> {
         let settings = self.settings();
         let context = Context {
             now: self.now,
@@ -320,8 +321,8 @@ impl Hub {
             settings: &settings,
         };
         let action = match kind {
-            ReconcileKind::GitOpsCluster => (GITOPS.reconcile)(&self.cache, object_ref, &context),
-            ReconcileKind::Cluster => {
+            Kind::GitOpsClusters => (GITOPS.reconcile)(&self.cache, object_ref, &context),
+            Kind::Clusters => {
                 let of_one = |controller: &Controller| (controller.reconcile)(&self.cache, object_ref, &context);
                 of_one(&SECRETS).or_else(|| of_one(&AGENT_SECRETS))
             }

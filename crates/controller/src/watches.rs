@@ -10,7 +10,7 @@ use crate::cache::Change;
 use crate::runtime::invalid_object::InvalidObject;
 use crate::runtime::metrics::Reason;
 use crate::runtime::panics::{Panicked, guard};
-use crate::runtime::table::Update;
+use crate::runtime::store::Update;
 use futures::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};
 use jiff::Timestamp;
@@ -172,7 +172,7 @@ fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> B
     } else {
         Api::all_with(client.clone(), &resource)
     };
-    let config = kind.watch_config(argocd).page_size(kind.page()).timeout(WATCH_TIMEOUT);
+    let config = kind.watch_config(argocd).timeout(WATCH_TIMEOUT);
     let mut listed = HashSet::new();
     let events = hub::watched(api, config).backoff(WatchBackoff::default());
     let change = move |update: Update<ObjectRef, &str>| kind.change(update, now());

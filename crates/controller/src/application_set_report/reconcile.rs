@@ -11,11 +11,10 @@ mod mappers;
 use crate::application_set_report;
 use crate::application_set_report::{Condition, Line, Report, Resource, Set};
 use crate::application_status::conditions::{APPLY_ERROR, DEGRADED, OVERDUE, UNREACHABLE, is_own_type, unreachable};
-use crate::cache::{Cache, ReconcileKind};
-use crate::model::{Application, WorkKind};
+use crate::cache::Cache;
+use crate::model::{Application, Kind, WorkKind};
 use crate::reconcile::{Context, Controller, Watch, no_requeue};
 use crate::runtime::action::{Action, InvolvedObject, Write};
-use crate::watches::Kind;
 use ocm::health::HealthStatus;
 use ocm::object_ref::ObjectRef;
 use ocm::resources::{APPLICATION_SETS, REPORTS};
@@ -25,7 +24,7 @@ use std::time::Duration;
 pub(crate) const CONTROLLER: Controller = Controller {
     name: "application-set-report",
     about: "a MulticlusterApplicationSetReport for each ApplicationSet, with the health of its Applications by cluster",
-    kind: ReconcileKind::ApplicationSet,
+    kind: Kind::ApplicationSets,
     watches: &[
         Watch::new(Kind::Applications, mappers::application),
         Watch::new(Kind::ApplicationSets, mappers::of_same_name),

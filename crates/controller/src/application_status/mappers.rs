@@ -1,6 +1,6 @@
 //! The Applications to reconcile after a change.
 
-use crate::cache::{Before, Cache, Changed, ReconcileRequest};
+use crate::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
 use crate::runtime::queue::Refresh;
 
 /// Maps a change of an Application to itself. If Argo CD has been asked for a refresh, by whichever replica, no other is needed.
@@ -25,8 +25,8 @@ pub(super) fn owners(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> 
 /// Maps a changed reachability of a managed cluster to the Applications with works on it.
 pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let name = &changed.object_ref.name;
-    match changed.before {
-        Some(Before::Cluster(before)) if before.has_availability_changed(cache.cluster(name)) => {
+    match changed.before::<ClusterBefore>() {
+        Some(before) if before.has_availability_changed(cache.cluster(name)) => {
             let all = cache.applications_on(name).into_iter();
             all.map(ReconcileRequest::application).collect()
         }

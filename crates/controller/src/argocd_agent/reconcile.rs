@@ -30,10 +30,9 @@ use crate::argocd_agent::{DesiredAgent, DiscoveryError, Server};
 use crate::assignment::{GitOpsClusterRef, mappers as gitops};
 use crate::cache::Cache;
 use crate::cluster_secrets::mappers as cluster_secrets;
-use crate::model::{AgentResource, Object};
+use crate::model::{Kind, Object};
 use crate::reconcile::{Context, Watch};
 use crate::runtime::action::Write;
-use crate::watches::Kind;
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
@@ -52,34 +51,31 @@ pub(crate) const WATCHES: &[Watch] = &[
     Watch::new(Kind::Namespace, gitops::namespace),
     Watch::new(Kind::Config, cluster_secrets::tracking),
     Watch::new(Kind::Certificates, mappers::certificates),
-    Watch::new(Kind::AgentResource(AgentResource::TokenKey), mappers::agents),
-    Watch::new(Kind::AgentResource(AgentResource::Bundle), mappers::agents),
-    Watch::new(Kind::AgentResource(AgentResource::Blocklist), mappers::agents),
-    Watch::new(Kind::AgentResource(AgentResource::IssuedCertificates), mappers::issued),
-    Watch::new(Kind::AgentResource(AgentResource::Services), mappers::addresses),
-    Watch::new(Kind::AgentResource(AgentResource::Routes), mappers::addresses),
-    Watch::new(Kind::AgentResource(AgentResource::Nodes), mappers::addresses),
-    Watch::new(Kind::AgentResource(AgentResource::Deployments), mappers::principals),
-    Watch::new(Kind::AgentResource(AgentResource::Templates), mappers::owners),
-    Watch::new(Kind::AgentResource(AgentResource::ManagementAddOn), mappers::management),
-    Watch::new(Kind::AgentResource(AgentResource::AddOnConfigs), mappers::owners),
-    Watch::new(Kind::AgentResource(AgentResource::AddOns), mappers::objects_of_cluster),
-    Watch::new(Kind::AgentResource(AgentResource::OwnPlacements), mappers::owners),
-    Watch::new(Kind::AgentResource(AgentResource::OwnDecisions), mappers::decisions),
-    Watch::new(
-        Kind::AgentResource(AgentResource::AgentWorks),
-        mappers::objects_of_cluster,
-    ),
-    Watch::new(Kind::AgentResource(AgentResource::Requests), mappers::requests),
+    Watch::new(Kind::TokenKey, mappers::agents),
+    Watch::new(Kind::Bundle, mappers::agents),
+    Watch::new(Kind::Blocklist, mappers::agents),
+    Watch::new(Kind::IssuedCertificates, mappers::issued),
+    Watch::new(Kind::Services, mappers::addresses),
+    Watch::new(Kind::Routes, mappers::addresses),
+    Watch::new(Kind::Nodes, mappers::addresses),
+    Watch::new(Kind::Deployments, mappers::principals),
+    Watch::new(Kind::Templates, mappers::owners),
+    Watch::new(Kind::ManagementAddOn, mappers::management),
+    Watch::new(Kind::AddOnConfigs, mappers::owners),
+    Watch::new(Kind::AddOns, mappers::objects_of_cluster),
+    Watch::new(Kind::OwnPlacements, mappers::owners),
+    Watch::new(Kind::OwnDecisions, mappers::decisions),
+    Watch::new(Kind::AgentWorks, mappers::objects_of_cluster),
+    Watch::new(Kind::Requests, mappers::requests),
 ];
 
 /// Returns the ClusterManagementAddOn.
 fn management(cache: &Cache) -> Option<&Object> {
-    cache.object(AgentResource::ManagementAddOn, &ObjectRef::new("", names::ADDON))
+    cache.object(Kind::ManagementAddOn, &ObjectRef::new("", names::ADDON))
 }
 
 /// Returns the objects of a kind in Argo CD's namespace.
-fn of_argocd(cache: &Cache, kind: AgentResource) -> Vec<&Value> {
+fn of_argocd(cache: &Cache, kind: Kind) -> Vec<&Value> {
     cache.objects(kind).map(|(_, it)| &it.object).collect()
 }
 
@@ -89,8 +85,7 @@ fn of_argocd(cache: &Cache, kind: AgentResource) -> Vec<&Value> {
 /// Returns the reason why there is no such address.
 pub(crate) fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, DiscoveryError> {
     desired.server(|| {
-        let [services, routes, nodes] =
-            [AgentResource::Services, AgentResource::Routes, AgentResource::Nodes].map(|kind| of_argocd(cache, kind));
+        let [services, routes, nodes] = [Kind::Services, Kind::Routes, Kind::Nodes].map(|kind| of_argocd(cache, kind));
         agent::discover(&services, &routes, &nodes)
     })
 }
@@ -181,10 +176,8 @@ pub(crate) fn addon_status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent,
         [first, next].contains(&Some(&name))
     };
     AddonStatus {
-        template: cache
-            .object(AgentResource::Templates, &ObjectRef::new("", &name))
-            .is_some(),
-        config: cache.object(AgentResource::AddOnConfigs, &config).is_some(),
+        template: cache.object(Kind::Templates, &ObjectRef::new("", &name)).is_some(),
+        config: cache.object(Kind::AddOnConfigs, &config).is_some(),
         management: match existing.filter(|existing| agent::is_named(gitops.namespace_and_name(), existing)) {
             Some(existing) => Ok(has_template(existing)),
             None => match hub::unselected_clusters(cache, context) {

@@ -7,7 +7,7 @@
 
 use super::{GitOpsClusterRef, ServingState, has_released_agent};
 use crate::cache::Cache;
-use crate::model::{AgentResource, IssuedCertificate, Object};
+use crate::model::{IssuedCertificate, Kind, Object};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
@@ -15,14 +15,14 @@ use ocm::object_ref::ObjectRef;
 /// Returns the Secret with the certificates of a cluster's agent.
 pub(crate) fn record<'i>(cache: &'i Cache, cluster: &str) -> Option<&'i Object> {
     cache.object(
-        AgentResource::IssuedCertificates,
+        Kind::IssuedCertificates,
         &ObjectRef::new(cache.argocd(), &names::issued(cluster)),
     )
 }
 
 /// Returns all these Secrets with the names of their clusters.
 pub(crate) fn records(cache: &Cache) -> impl Iterator<Item = (&str, &ObjectRef, &Object)> {
-    let all = cache.objects(AgentResource::IssuedCertificates);
+    let all = cache.objects(Kind::IssuedCertificates);
     all.filter_map(|(object_ref, it)| Some((names::cluster_of_issued(&object_ref.name)?, object_ref, it)))
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn revoked_by_owner(cache: &Cache, record: &Object, cluster: &str) ->
 /// Returns true if the agent of a cluster that no GitOpsCluster runs any more was certainly uninstalled: its GitOpsCluster has
 /// released it or the cluster was deleted, and the add-on is deleted.
 pub(super) fn is_uninstalled(cache: &Cache, cluster: &str, record: &Object) -> bool {
-    let addon = cache.object(AgentResource::AddOns, &ObjectRef::new(cluster, names::ADDON));
+    let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON));
     let has_released = |owner| has_released_agent(cache, &owner, cluster) || cache.is_deleted(cluster);
     addon.is_none_or(|it| it.deleting) && record.owner().is_some_and(has_released)
 }

@@ -3,7 +3,7 @@
 use crate::argocd_agent::DesiredAgent;
 use crate::cache::{Cache, Selection};
 use crate::cluster_secrets::ClusterSecret;
-use crate::model::{AgentResource, Availability, GitOpsCluster, Object, SecretKind};
+use crate::model::{Availability, GitOpsCluster, Kind, Object, SecretKind};
 use crate::runtime::action::{Action, InvolvedObject, Write};
 use ocm::argocd_agent as names;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
@@ -240,21 +240,21 @@ impl<'c> GitOpsClusterRef<'c> {
     }
 
     /// Returns the objects of a kind that were created for the GitOpsCluster.
-    pub(crate) fn owned_objects(self, kind: AgentResource) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
+    pub(crate) fn owned_objects(self, kind: Kind) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
         let all = self.cache.objects(kind);
         all.filter(move |(_, it)| it.owner().as_ref() == Some(self.object_ref))
     }
 
     /// Returns the PlacementDecisions, written for the GitOpsCluster, that name all clusters with the add-on.
     pub(crate) fn decisions(self) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
-        let all = self.owned_objects(AgentResource::OwnDecisions);
+        let all = self.owned_objects(Kind::OwnDecisions);
         all.filter(move |(at, _)| names::next_decision_number(&self.object_ref.name, &at.name).is_none())
     }
 
     /// Returns the PlacementDecisions, written for the GitOpsCluster, that name the clusters with the next version, during a
     /// rollout.
     pub(crate) fn next_decisions(self) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
-        let all = self.owned_objects(AgentResource::OwnDecisions);
+        let all = self.owned_objects(Kind::OwnDecisions);
         all.filter(move |(at, _)| names::next_decision_number(&self.object_ref.name, &at.name).is_some())
     }
 

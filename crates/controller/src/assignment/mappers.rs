@@ -3,11 +3,11 @@
 
 use super::certificates::records;
 use crate::argocd_agent::is_named;
-use crate::cache::{Before, Cache, Changed, ReconcileRequest};
+use crate::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
 use crate::cluster_secrets::ClusterSecret;
 use crate::cluster_secrets::mappers as cluster_secrets;
 use crate::cluster_secrets::mappers::{both, clusters_of};
-use crate::model::{AgentResource, Cluster, GitOpsCluster, Object, PlacementDecision};
+use crate::model::{Cluster, GitOpsCluster, Kind, Object, PlacementDecision};
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
 use std::collections::BTreeSet;
@@ -16,10 +16,7 @@ use std::sync::Arc;
 /// Maps a change of a GitOpsCluster.
 pub(crate) fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let object_ref = changed.object_ref;
-    let before = match changed.before {
-        Some(Before::GitOpsCluster(it)) => Some(it),
-        _ => None,
-    };
+    let before = changed.before::<GitOpsCluster>();
     let after = cache.gitops_cluster(object_ref);
     let mut affected = vec![ReconcileRequest::gitops(object_ref.clone())];
     // The deletion of a GitOpsCluster that was not in the cache releases its clusters, too.
@@ -38,7 +35,7 @@ pub(crate) fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconc
 /// Maps a change of a managed cluster to itself, and to the GitOpsClusters that it concerns. A cluster that is reachable again may
 /// have left a Placement meanwhile, which GitOpsClusters without an entry in the add-on may wait for.
 pub(crate) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let Some(Before::Cluster(before)) = changed.before else {
+    let Some(before) = changed.before::<ClusterBefore>() else {
         return Vec::new();
     };
     let name = &changed.object_ref.name;
@@ -71,10 +68,7 @@ pub(crate) fn placement(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRe
 /// Maps a change of a PlacementDecision.
 pub(crate) fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let object_ref = changed.object_ref;
-    let before = match changed.before {
-        Some(Before::PlacementDecision(it)) => Some(it),
-        _ => None,
-    };
+    let before = changed.before::<PlacementDecision>();
     let after = cache.decision(object_ref);
     let none = BTreeSet::new();
     let clusters = |it: Option<&PlacementDecision>| it.map_or(&none, |it| &it.clusters).clone();
@@ -139,7 +133,7 @@ pub(crate) fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> 
     let is_owner = |it: &Object| it.owner().as_ref() == Some(object_ref);
     let owner = object_ref.to_string();
     let registered = cache.secrets_owned_by(&owner).map(ClusterSecret::cluster);
-    let decisions = cache.objects(AgentResource::OwnDecisions);
+    let decisions = cache.objects(Kind::OwnDecisions);
     let decisions = decisions.filter(|(_, it)| is_owner(it));
     let decided = decisions.flat_map(|(_, it)| it.decided_clusters());
     let records = records(cache).filter(|(_, _, it)| is_owner(it));
@@ -152,7 +146,7 @@ pub(crate) fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> 
 pub(crate) fn agents(cache: &Cache) -> Vec<ReconcileRequest> {
     let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.may_have_agent());
     let mut all: BTreeSet<_> = asking.map(|(object_ref, _)| object_ref.clone()).collect();
-    let decisions = cache.objects(AgentResource::OwnDecisions).map(|(_, it)| it);
+    let decisions = cache.objects(Kind::OwnDecisions).map(|(_, it)| it);
     let records = records(cache).map(|(_, _, it)| it);
     all.extend(decisions.chain(records).filter_map(Object::owner));
     let argocd = ReconcileRequest::argocd(cache.argocd());
@@ -161,7 +155,7 @@ pub(crate) fn agents(cache: &Cache) -> Vec<ReconcileRequest> {
 
 /// Returns the GitOpsClusters with agents that the ClusterManagementAddOn does not name yet. Clusters of others may delay that.
 fn without_entry(cache: &Cache) -> impl Iterator<Item = ObjectRef> {
-    let management = cache.object(AgentResource::ManagementAddOn, &ObjectRef::new("", names::ADDON));
+    let management = cache.object(Kind::ManagementAddOn, &ObjectRef::new("", names::ADDON));
     let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
     let without = asking.filter(move |(at, _)| {
         management.is_none_or(|existing| !is_named((&at.namespace, &at.name), &existing.object))

@@ -1,116 +1,114 @@
 //! The cached objects of argocd-agent on the hub, and of the add-on that installs it on managed clusters.
 
+use super::Cache;
 use crate::argocd_agent::requests::Requester;
-use crate::model::AgentResource;
-use crate::model::{Object, TlsSecret};
-use crate::runtime::table::{Index, Table, Update};
+use crate::model::{Kind, Object, TlsSecret};
+use crate::runtime::store::{Index, Indexed, Store};
+use jiff::Timestamp;
+use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The cached objects of argocd-agent and of its add-on.
-#[derive(Debug, Default)]
-pub(super) struct Agents {
-    objects: BTreeMap<AgentResource, Table<ObjectRef, Object>>,
-    certificates: Table<Arc<str>, TlsSecret>,
-    /// The decisions that contain each cluster, and the CertificateSigningRequests of its agent.
-    by_cluster: Index<Box<str>, (AgentResource, ObjectRef)>,
-}
+impl Indexed for Object {
+    type Key = ObjectRef;
+    /// The decisions that contain each cluster, or the CertificateSigningRequests of its agent.
+    type Indices = Index<Box<str>, ObjectRef>;
 
-impl Agents {
-    pub(super) fn get(&self, kind: AgentResource, object_ref: &ObjectRef) -> Option<&Object> {
-        self.objects.get(&kind)?.get(object_ref)
-    }
-
-    /// Returns all objects of a kind.
-    pub(super) fn all(&self, kind: AgentResource) -> impl Iterator<Item = (&ObjectRef, &Object)> {
-        self.objects.get(&kind).into_iter().flat_map(Table::iter)
-    }
-
-    /// Returns the decisions that contain a cluster, or the CertificateSigningRequests of its agent.
-    pub(super) fn by_cluster(
-        &self,
-        kind: AgentResource,
-        cluster: &str,
-    ) -> impl Iterator<Item = (&ObjectRef, &Object)> + use<'_> {
-        let all = self.by_cluster.get(cluster);
-        let of_kind = all.filter(move |(other, _)| *other == kind);
-        of_kind.filter_map(move |(_, object_ref)| Some((object_ref, self.get(kind, object_ref)?)))
-    }
-
-    pub(super) fn certificate(&self, name: &str) -> Option<&TlsSecret> {
-        self.certificates.get(name)
-    }
-
-    /// Stores or removes an object. Returns the previous object, and true if anything changed.
-    pub(super) fn put(
-        &mut self,
-        kind: AgentResource,
-        object_ref: &ObjectRef,
-        object: Option<Object>,
-    ) -> (Option<Object>, bool) {
-        let table = self.objects.entry(kind).or_default();
-        let before = table.put(object_ref, object);
-        let after = table.get(object_ref);
-        let is_same = match (&before, after) {
-            (Some(before), Some(after)) => before.is_same(after),
+    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
+        match (before, after) {
+            (Some(before), Some(after)) => before.has_same_content(after),
             (before, after) => before.is_none() && after.is_none(),
-        };
-        if is_same {
-            return (before, false);
         }
-        for cluster in before.iter().flat_map(|it| clusters_in(kind, it)) {
-            self.by_cluster.remove(cluster, &(kind, object_ref.clone()));
-        }
-        for cluster in after.into_iter().flat_map(|it| clusters_in(kind, it)) {
-            self.by_cluster.insert(cluster.into(), (kind, object_ref.clone()));
-        }
-        (before, true)
     }
 
-    /// Stores or removes a Secret with certificates. Returns true if anything changed.
-    pub(super) fn put_certificate(&mut self, name: &Arc<str>, secret: Option<TlsSecret>) -> bool {
-        let before = self.certificates.put(name, secret);
-        self.certificates.get(name) != before.as_ref()
-    }
-
-    /// Divides an update of a kind into the changes of single objects.
-    pub(super) fn changes(
-        &mut self,
-        kind: AgentResource,
-        update: Update<ObjectRef, Object>,
-    ) -> impl Iterator<Item = (ObjectRef, Option<Object>)> + use<> {
-        self.objects.entry(kind).or_default().changes(update)
-    }
-
-    /// Divides an update into the changes of single Secrets with certificates.
-    pub(super) fn certificate_changes(
-        &self,
-        update: Update<Arc<str>, TlsSecret>,
-    ) -> impl Iterator<Item = (Arc<str>, Option<TlsSecret>)> + use<> {
-        self.certificates.changes(update)
+    fn index(indices: &mut Self::Indices, object_ref: &ObjectRef, before: Option<&Self>, after: Option<&Self>) {
+        for cluster in before.into_iter().flat_map(clusters_in) {
+            indices.remove(cluster, object_ref);
+        }
+        for cluster in after.into_iter().flat_map(clusters_in) {
+            indices.insert(cluster.into(), object_ref.clone());
+        }
     }
 }
 
 /// Returns the clusters by which an object is indexed.
-pub(super) fn clusters_in(kind: AgentResource, it: &Object) -> Vec<&str> {
-    match kind {
-        AgentResource::OwnDecisions => it.decided_clusters().collect(),
-        AgentResource::Requests => {
-            let requester = it.request().map(|request| &request.spec.requester);
-            requester.and_then(Requester::cluster).into_iter().collect()
-        }
-        _ => Vec::new(),
+pub(super) fn clusters_in(object: &Object) -> impl Iterator<Item = &str> {
+    let requester = object.request().map(|request| &request.spec.requester);
+    object.decided_clusters().chain(requester.and_then(Requester::cluster))
+}
+
+impl Indexed for TlsSecret {
+    type Key = Arc<str>;
+    type Indices = ();
+
+    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
+        before == after
+    }
+}
+
+impl Cache {
+    /// Returns an object of argocd-agent or of its add-on.
+    #[must_use]
+    pub fn object(&self, kind: Kind, object_ref: &ObjectRef) -> Option<&Object> {
+        self.objects.get(&kind)?.get(object_ref)
+    }
+
+    /// Returns all objects of a kind of argocd-agent and of its add-on.
+    pub fn objects(&self, kind: Kind) -> impl Iterator<Item = (&ObjectRef, &Object)> {
+        self.objects.get(&kind).into_iter().flat_map(Store::iter)
+    }
+
+    /// Returns the decisions that contain a cluster, or the CertificateSigningRequests of its agent.
+    fn objects_by_cluster<'c>(
+        &'c self,
+        kind: Kind,
+        cluster: &str,
+    ) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> + use<'c> {
+        let keys = self.objects.get(&kind).map(|objects| objects.indices().get(cluster));
+        let keys = keys.into_iter().flatten();
+        keys.filter_map(move |object_ref| Some((object_ref, self.object(kind, object_ref)?)))
+    }
+
+    /// Returns the GitOpsClusters with a decision, written by the controller, that contains a managed cluster.
+    pub fn gitops_with_decision(&self, cluster: &str) -> impl Iterator<Item = ObjectRef> + use<'_> {
+        let decisions = self.objects_by_cluster(Kind::OwnDecisions, cluster);
+        decisions.filter_map(|(_, it)| it.owner())
+    }
+
+    /// Returns true if a decision that the controller wrote for a GitOpsCluster contains a managed cluster.
+    #[must_use]
+    pub fn has_written_decision(&self, gitops: &ObjectRef, cluster: &str) -> bool {
+        self.gitops_with_decision(cluster).any(|owner| owner == *gitops)
+    }
+
+    /// Returns the CertificateSigningRequests of the agent of a managed cluster.
+    pub fn requests_of(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> + use<'_> {
+        let requests = self.objects_by_cluster(Kind::Requests, cluster);
+        requests.map(|(object_ref, _)| object_ref)
+    }
+
+    /// Returns a Secret with certificates of argocd-agent by its name.
+    #[must_use]
+    pub fn certificate(&self, name: &str) -> Option<&TlsSecret> {
+        self.certificates.get(name)
+    }
+
+    /// Returns when the certificates of argocd-agent on the hub expire, by the names of their Secrets.
+    pub fn certificates_until(&self) -> impl Iterator<Item = (&'static str, Timestamp)> {
+        let all = names::CERTIFICATES.into_iter();
+        all.filter_map(|name| Some((name, self.certificate(name)?.certificates.first()?.not_after)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::Change;
+    use crate::runtime::store::Update;
     use serde_json::json;
 
     /// Returns an object with decisions for these clusters, as if the agent of the cluster had created it.
-    fn object(kind: AgentResource, agent_of: &str, clusters: &[&str]) -> Object {
+    fn object(kind: Kind, agent_of: &str, clusters: &[&str]) -> Object {
         let decisions: Vec<_> = clusters.iter().map(|it| json!({"clusterName": it})).collect();
         let group = format!("system:open-cluster-management:{agent_of}");
         let object = json!({
@@ -124,40 +122,31 @@ mod tests {
 
     #[test]
     fn finds_objects_by_the_clusters_they_name() {
-        let mut agents = Agents::default();
+        let mut cache = Cache::new("argocd");
         let mut put = |kind, name, object| {
-            agents.put(kind, &ObjectRef::new("argocd", name), object);
+            cache.apply(Change::of(kind, Update::of(ObjectRef::new("argocd", name), object)));
             let by_cluster = |kind, cluster| {
-                agents
-                    .by_cluster(kind, cluster)
+                cache
+                    .objects_by_cluster(kind, cluster)
                     .map(|(at, _)| at.name.to_string())
                     .collect()
             };
             let found: [Vec<String>; 3] = [
-                by_cluster(AgentResource::OwnDecisions, "one"),
-                by_cluster(AgentResource::OwnDecisions, "two"),
-                by_cluster(AgentResource::Requests, "one"),
+                by_cluster(Kind::OwnDecisions, "one"),
+                by_cluster(Kind::OwnDecisions, "two"),
+                by_cluster(Kind::Requests, "one"),
             ];
             found.map(|names| names.join(" "))
         };
-        let decision = |clusters: &[&str]| Some(object(AgentResource::OwnDecisions, "", clusters));
-        assert_eq!(
-            put(AgentResource::OwnDecisions, "a", decision(&["one", "two"])),
-            ["a", "a", ""]
-        );
-        assert_eq!(
-            put(AgentResource::OwnDecisions, "b", decision(&["two"])),
-            ["a", "a b", ""]
-        );
-        let request = Some(object(AgentResource::Requests, "one", &[]));
-        assert_eq!(put(AgentResource::Requests, "r", request), ["a", "a b", "r"]);
-        assert_eq!(
-            put(AgentResource::OwnDecisions, "a", decision(&["two"])),
-            ["", "a b", "r"]
-        );
-        assert_eq!(put(AgentResource::OwnDecisions, "b", None), ["", "a", "r"]);
-        assert_eq!(put(AgentResource::Requests, "r", None), ["", "a", ""]);
-        assert_eq!(put(AgentResource::OwnDecisions, "a", None), ["", "", ""]);
-        assert!(agents.by_cluster.is_empty());
+        let decision = |clusters: &[&str]| Some(object(Kind::OwnDecisions, "", clusters));
+        assert_eq!(put(Kind::OwnDecisions, "a", decision(&["one", "two"])), ["a", "a", ""]);
+        assert_eq!(put(Kind::OwnDecisions, "b", decision(&["two"])), ["a", "a b", ""]);
+        let request = Some(object(Kind::Requests, "one", &[]));
+        assert_eq!(put(Kind::Requests, "r", request), ["a", "a b", "r"]);
+        assert_eq!(put(Kind::OwnDecisions, "a", decision(&["two"])), ["", "a b", "r"]);
+        assert_eq!(put(Kind::OwnDecisions, "b", None), ["", "a", "r"]);
+        assert_eq!(put(Kind::Requests, "r", None), ["", "a", ""]);
+        assert_eq!(put(Kind::OwnDecisions, "a", None), ["", "", ""]);
+        assert!(cache.objects.values().all(|objects| objects.indices().is_empty()));
     }
 }

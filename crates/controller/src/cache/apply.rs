@@ -1,22 +1,25 @@
-//! Applies changes to the cache: stores the objects, keeps the indices, forgets outdated computed values, and maps each change to
-//! the objects to reconcile.
+//! Applies changes to the cache: stores the objects, forgets outdated computed values, and maps each change to the objects to
+//! reconcile.
 
-use super::change::{Before, Change, Changed, ClusterBefore, TrackingBefore};
-use super::{Cache, ReconcileKind, ReconcileRequest};
-use crate::application_set_report::Resource;
+use super::change::{Cached, Change, Changed, ClusterBefore, ObjectKey, Setting, TrackingBefore};
+use super::{Cache, ReconcileRequest, Refusal};
+use crate::application_set_report::{ExistingReport, Resource};
 use crate::cluster_secrets::ClusterSecret;
+use crate::model;
 use crate::model::{
-    AgentResource, Application, Cluster, GitOpsCluster, Kind, Object, Placement, PlacementDecision, TlsSecret, Work,
-    WorkKind,
+    Application, ApplicationSet, Availability, Cluster, GitOpsCluster, Kind, Object, Placement, PlacementDecision,
+    TlsSecret, Work, WorkKind,
 };
 use crate::pull::tenancy;
 use crate::pull::tenancy::Namespaces;
-use crate::runtime::table::Update;
+use crate::runtime::invalid_object::InvalidObject;
+use crate::runtime::store::{Indexed, Store, Update};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
 use ocm::tracking::{CONFIG_MAP, Tracking};
 use serde_json::Value;
+use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -24,110 +27,46 @@ impl Cache {
     /// Advances the time, and returns the objects whose health changed by time alone.
     pub fn tick(&mut self, now: Timestamp) -> Vec<ReconcileRequest> {
         let changed = self.works.tick(now);
-        let all = changed.iter().flat_map(|(kind, object_ref, before)| {
-            let kind = kind_of(*kind);
-            self.map(kind, object_ref, Some(Before::Work(before)))
-        });
+        let all = changed
+            .iter()
+            .flat_map(|(kind, object_ref, before)| self.map(kind_of(*kind), object_ref, Some(before)));
         all.collect()
     }
 
     /// Applies a change and returns the objects to reconcile.
     pub fn apply(&mut self, change: Change) -> Vec<ReconcileRequest> {
-        match change {
-            Change::Application(update) => {
-                match &update {
-                    Update::Set(..) => {}
-                    Update::Deleted(_) => self.has_seen_deletion = true,
-                    Update::Listed(_) => self.has_seen_deletion = false,
-                }
-                self.each(self.applications.changes(update), Self::put_application)
-            }
-            Change::Work(kind, update) => {
-                let mut affected = self.forget_unreadable(kind, &update);
-                let changes = self.works.changes(kind, update);
-                affected.extend(self.each(changes, |cache, object_ref, work| {
-                    cache.put_work(kind, object_ref, work)
-                }));
-                affected
-            }
-            Change::UnreadableWork(object_ref, why) => {
-                let affected = self.carried_by(&object_ref);
-                self.unreadable_works.insert(object_ref, why);
-                affected
-            }
-            Change::Cluster(update) => {
-                if let Update::Listed(all) = &update {
-                    self.set_lists_no_cluster(all.is_empty());
-                }
-                self.each(self.clusters.changes(update), Self::put_cluster)
-            }
-            Change::PlacementDecision(update) => self.each(self.decisions.changes(update), Self::put_decision),
-            Change::Placement(update) => self.each(self.gitops.placement_changes(update), Self::put_placement),
-            Change::GitOpsCluster(update) => {
-                if let Update::Deleted(object_ref) = &update {
-                    self.gitops.record_deletion(object_ref);
-                    self.assignments.forget_all();
-                }
-                self.each(self.gitops.changes(update), Self::put_gitops_cluster)
-            }
-            Change::Project(update) => self.each(self.projects.changes(update), Self::put_project),
-            Change::Secret(update) => self.each(self.secrets.changes(update), Self::put_secret),
-            Change::ApplicationSet(update) => {
-                let changed = self.application_sets.update(update);
-                self.map_all(Kind::ApplicationSets, &changed)
-            }
-            Change::Report(update) => {
-                let (changed, sets) = self.application_sets.update_reports(update);
-                let mut affected = self.map_all(Kind::Reports, &changed);
-                affected.extend(self.map_all(Kind::ApplicationSets, &sets));
-                affected
-            }
-            Change::Certificate(update) => self.each(self.agents.certificate_changes(update), Self::put_certificate),
-            Change::Object(kind, update) => {
-                let changes = self.agents.changes(kind, update);
-                self.each(changes, |cache, object_ref, object| {
-                    cache.put_object(kind, object_ref, object)
-                })
-            }
-            Change::AllowOtherNamespaces(update) => self.set(update, Self::put_allows_other_namespaces),
-            Change::Tracking(update) => self.set(update, |cache, tracking| {
-                cache.set_tracking(tracking.unwrap_or_else(|| Tracking::configured(|_| None)))
-            }),
-            Change::Namespaces(update) => self.set(update, Self::put_namespaces),
-            Change::WriteOutcome(controller, part, affected, refusal) => {
-                let object = (controller, affected.kind, affected.object_ref.clone());
-                let mut changed = self.refusals.put(&object, part, refusal);
-                if affected.kind == ReconcileKind::ArgoCd {
-                    // Every GitOpsCluster with agents uses the values in this object.
-                    let with_agents = self.gitops.all().filter(|(_, it)| it.spec.agent.is_some());
-                    changed.extend(with_agents.map(|(object_ref, _)| object_ref.clone()));
-                }
-                let is_another =
-                    |it: &ReconcileRequest| (it.kind, &it.object_ref) != (affected.kind, &affected.object_ref);
-                let mut all: Vec<_> = ReconcileRequest::gitops_all(&changed).filter(is_another).collect();
-                all.push(affected);
-                all
-            }
-            #[cfg(test)]
-            Change::Panic => panic!("as asked for"),
-        }
+        (change.apply)(self)
     }
 
-    /// Applies the changes of single objects, one after the other, and returns the objects to reconcile.
-    fn each<K, V>(
-        &mut self,
-        changes: impl Iterator<Item = (K, Option<V>)>,
-        put: impl Fn(&mut Self, &K, Option<V>) -> Vec<ReconcileRequest>,
-    ) -> Vec<ReconcileRequest> {
-        changes.flat_map(|(key, value)| put(self, &key, value)).collect()
+    /// Stores or deletes an object, and returns the objects to reconcile.
+    pub(super) fn put<V: Cached>(&mut self, kind: Kind, key: &V::Key, value: Option<V>) -> Vec<ReconcileRequest> {
+        let (before, has_changed) = V::store(self, kind).put(key, value);
+        if !has_changed {
+            return Vec::new();
+        }
+        V::forget_computed(self, kind, key, before.as_ref());
+        let object_ref = key.to_object_ref(&self.argocd);
+        self.map(kind, &object_ref, before.as_ref().map(|before| before as &dyn Any))
+    }
+
+    /// Returns all objects of a kind.
+    pub(crate) fn object_refs<V: Cached>(&mut self, kind: Kind) -> Vec<ObjectRef> {
+        let namespace = Arc::clone(&self.argocd);
+        let keys = V::store(self, kind).keys();
+        keys.map(|key| key.to_object_ref(&namespace)).collect()
+    }
+
+    /// Returns the objects to reconcile for an object, as if it were new.
+    pub(crate) fn affected_by<V: Cached>(&self, kind: Kind, object_ref: ObjectRef) -> Vec<ReconcileRequest> {
+        V::affected_by(self, kind, &V::Key::from_object_ref(object_ref))
     }
 
     /// Returns the objects to reconcile after a change, by the mappers of controllers: what several return, once.
-    fn map(&self, kind: Kind, object_ref: &ObjectRef, before: Option<Before<'_>>) -> Vec<ReconcileRequest> {
+    pub(super) fn map(&self, kind: Kind, object_ref: &ObjectRef, previous: Option<&dyn Any>) -> Vec<ReconcileRequest> {
         let changed = Changed {
             kind,
             object_ref,
-            before,
+            previous,
         };
         let mut affected = Vec::new();
         for map in self.mappers.get(&kind).into_iter().flatten() {
@@ -144,61 +83,17 @@ impl Cache {
         affected
     }
 
-    fn map_all(&self, kind: Kind, changed: &[ObjectRef]) -> Vec<ReconcileRequest> {
-        changed
-            .iter()
-            .flat_map(|object_ref| self.map(kind, object_ref, None))
-            .collect()
-    }
-
-    /// Returns the reference to an object in the namespace of Argo CD.
-    fn of_argocd(&self, name: &Arc<str>) -> ObjectRef {
-        ObjectRef {
+    /// Returns the objects to reconcile after a change of the ConfigMap or Namespace with a setting.
+    fn map_setting(&self, kind: Kind, name: &str, previous: Option<&dyn Any>) -> Vec<ReconcileRequest> {
+        let object_ref = ObjectRef {
             namespace: Arc::clone(&self.argocd),
-            name: Arc::clone(name),
-        }
-    }
-
-    /// Applies the update of a setting, and returns the objects to reconcile.
-    fn set<V>(
-        &mut self,
-        update: Update<(), V>,
-        put: impl Fn(&mut Self, Option<V>) -> Vec<ReconcileRequest>,
-    ) -> Vec<ReconcileRequest> {
-        update.single().map(|value| put(self, value)).unwrap_or_default()
-    }
-
-    fn put_application(
-        &mut self,
-        object_ref: &ObjectRef,
-        mut application: Option<Application>,
-    ) -> Vec<ReconcileRequest> {
-        if let Some(application) = &mut application {
-            match &mut application.generated {
-                Some(generated) if self.resources.is_some() => self.keep(&mut generated.resources),
-                generated => *generated = None,
-            }
-        }
-        let before = self.applications.put(object_ref, application);
-        let after = self.applications.get(object_ref);
-        self.pull_applications.index_change(object_ref, before.as_ref(), after);
-        self.application_sets.index_change(object_ref, before.as_ref(), after);
-        self.map(Kind::Applications, object_ref, before.as_ref().map(Before::Application))
-    }
-
-    fn put_work(&mut self, kind: WorkKind, object_ref: &ObjectRef, mut work: Option<Work>) -> Vec<ReconcileRequest> {
-        if let Some(work) = &mut work {
-            self.keep(&mut work.resources);
-        }
-        let before = self.works.put(kind, object_ref, work);
-        self.map(kind_of(kind), object_ref, Some(Before::Work(&before)))
+            name: name.into(),
+        };
+        self.map(kind, &object_ref, previous)
     }
 
     /// Forgets the unreadable works that can be read now, or no longer exist. Returns the Applications to reconcile.
-    fn forget_unreadable(&mut self, kind: WorkKind, update: &Update<ObjectRef, Work>) -> Vec<ReconcileRequest> {
-        if kind != WorkKind::Work || self.unreadable_works.is_empty() {
-            return Vec::new();
-        }
+    fn forget_unreadable(&mut self, update: &Update<ObjectRef, Work>) -> Vec<ReconcileRequest> {
         let is_over = |object_ref: &ObjectRef| match update {
             Update::Set(changed, _) | Update::Deleted(changed) => changed == object_ref,
             Update::Listed(all) => !all.contains(object_ref),
@@ -211,9 +106,31 @@ impl Cache {
     }
 
     /// Returns the Applications of the pull model whose works have the name of this one.
-    fn carried_by(&self, work: &ObjectRef) -> Vec<ReconcileRequest> {
+    pub(super) fn carried_by(&self, work: &ObjectRef) -> Vec<ReconcileRequest> {
         let applications = self.pull_applications_by_work_name(&work.name).cloned();
         applications.map(ReconcileRequest::application).collect()
+    }
+
+    /// Records whether the API server refused the last write of this part of a controller for an object. Returns the objects to
+    /// reconcile.
+    pub(super) fn record_write(
+        &mut self,
+        controller: &'static str,
+        part: usize,
+        affected: ReconcileRequest,
+        refusal: Option<Refusal>,
+    ) -> Vec<ReconcileRequest> {
+        let object = (controller, affected.kind, affected.object_ref.clone());
+        let mut changed = self.refusals.put(&object, part, refusal);
+        if affected.kind == Kind::Namespace {
+            // Every GitOpsCluster with agents uses the values in this object.
+            let with_agents = self.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
+            changed.extend(with_agents.map(|(object_ref, _)| object_ref.clone()));
+        }
+        let is_another = |it: &ReconcileRequest| (it.kind, &it.object_ref) != (affected.kind, &affected.object_ref);
+        let mut all: Vec<_> = ReconcileRequest::gitops_all(&changed).filter(is_another).collect();
+        all.push(affected);
+        all
     }
 
     /// Interns a list, or drops it if reports are disabled.
@@ -224,168 +141,399 @@ impl Cache {
         };
     }
 
-    fn put_decision(&mut self, object_ref: &ObjectRef, decision: Option<PlacementDecision>) -> Vec<ReconcileRequest> {
-        let (before, has_changed) = self.decisions.put(object_ref, decision);
-        if !has_changed {
-            return Vec::new();
-        }
-        self.assignments.forget_all();
-        self.map(
-            Kind::Decisions,
-            object_ref,
-            before.as_ref().map(Before::PlacementDecision),
-        )
-    }
-
-    fn put_placement(&mut self, object_ref: &ObjectRef, placement: Option<Placement>) -> Vec<ReconcileRequest> {
-        if !self.gitops.put_placement(object_ref, placement) {
-            return Vec::new();
-        }
-        self.assignments.forget_all();
-        self.map(Kind::Placements, object_ref, None)
-    }
-
-    fn put_gitops_cluster(&mut self, object_ref: &ObjectRef, it: Option<Box<GitOpsCluster>>) -> Vec<ReconcileRequest> {
-        let before = self.gitops.put(object_ref, it);
-        if before.as_deref().map(GitOpsCluster::inputs) != self.gitops.get(object_ref).map(GitOpsCluster::inputs) {
-            self.assignments.forget_all();
-            self.template_names.forget(object_ref);
-        }
-        self.map(
-            Kind::GitOpsClusters,
-            object_ref,
-            before.as_deref().map(Before::GitOpsCluster),
-        )
-    }
-
-    fn put_allows_other_namespaces(&mut self, open: Option<bool>) -> Vec<ReconcileRequest> {
-        if !self.gitops.put_allows_other_namespaces(open.unwrap_or_default()) {
-            return Vec::new();
-        }
-        self.assignments.forget_all();
-        let object_ref = ReconcileRequest::argocd(&self.argocd).object_ref;
-        self.map(Kind::Namespace, &object_ref, None)
-    }
-
-    fn put_secret(&mut self, name: &Arc<str>, secret: Option<ClusterSecret>) -> Vec<ReconcileRequest> {
-        let (before, has_changed) = self.secrets.put(name, secret);
-        if !has_changed {
-            return Vec::new();
-        }
-        for secret in before.iter().chain(self.secrets.get(name)) {
-            for cluster in secret.concerns(name) {
-                self.assignments.forget(cluster);
-            }
-        }
-        self.map(
-            Kind::Secrets,
-            &self.of_argocd(name),
-            before.as_ref().map(Before::Secret),
-        )
-    }
-
-    fn put_certificate(&mut self, name: &Arc<str>, secret: Option<TlsSecret>) -> Vec<ReconcileRequest> {
-        if !self.agents.put_certificate(name, secret) {
-            return Vec::new();
-        }
-        self.map(Kind::Certificates, &self.of_argocd(name), None)
-    }
-
-    fn put_object(
-        &mut self,
-        kind: AgentResource,
-        object_ref: &ObjectRef,
-        object: Option<Object>,
-    ) -> Vec<ReconcileRequest> {
-        let (before, has_changed) = self.agents.put(kind, object_ref, object);
-        if !has_changed {
-            return Vec::new();
-        }
-        match kind {
-            // The image of the principal is part of the templates.
-            AgentResource::Deployments if names::PRINCIPAL_DEPLOYMENTS.contains(&&*object_ref.name) => {
-                self.template_names.forget_all();
-            }
-            AgentResource::OwnDecisions => {
-                for it in before.iter().chain(self.agents.get(kind, object_ref)) {
-                    it.decided_clusters()
-                        .for_each(|cluster| self.assignments.forget(cluster));
-                }
-            }
-            AgentResource::AddOns => self.assignments.forget(&*object_ref.namespace),
-            AgentResource::IssuedCertificates => {
-                if let Some(cluster) = names::cluster_of_issued(&object_ref.name) {
-                    self.assignments.forget(cluster);
-                }
-            }
-            _ => {}
-        }
-        self.map(
-            Kind::AgentResource(kind),
-            object_ref,
-            before.as_ref().map(Before::Object),
-        )
-    }
-
-    fn put_project(&mut self, name: &Arc<str>, project: Option<Value>) -> Vec<ReconcileRequest> {
-        let before = self.projects.put(name, project);
-        if self.projects.get(name) == before.as_ref() {
-            return Vec::new();
-        }
-        self.map(Kind::Projects, &self.of_argocd(name), None)
-    }
-
-    fn put_namespaces(&mut self, namespaces: Option<Namespaces>) -> Vec<ReconcileRequest> {
-        let namespaces = namespaces.unwrap_or_default();
-        if self.namespaces == namespaces {
-            return Vec::new();
-        }
-        self.namespaces = namespaces;
-        self.map(Kind::Parameters, &self.of_argocd(&tenancy::CONFIG_MAP.into()), None)
-    }
-
-    fn set_tracking(&mut self, tracking: Tracking) -> Vec<ReconcileRequest> {
-        let label = self.tracking().label().to_owned();
-        let owners = self.works.set_tracking(tracking);
-        let before = TrackingBefore { label, owners };
-        self.map(
-            Kind::Config,
-            &self.of_argocd(&CONFIG_MAP.into()),
-            Some(Before::Tracking(&before)),
-        )
-    }
-
     fn set_lists_no_cluster(&mut self, lists_no_cluster: bool) {
         if std::mem::replace(&mut self.lists_no_cluster, lists_no_cluster) != lists_no_cluster {
             self.assignments.forget_all();
         }
     }
+}
 
-    fn put_cluster(&mut self, name: &Arc<str>, cluster: Option<Cluster>) -> Vec<ReconcileRequest> {
-        let was_list_empty = cluster.is_some() && self.lists_no_cluster;
-        if was_list_empty {
-            self.set_lists_no_cluster(false);
+impl Cached for Application {
+    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        Self::read(text).map(Some)
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.applications
+    }
+
+    fn before_update(cache: &mut Cache, _: Kind, update: &Update<ObjectRef, Self>) -> Vec<ReconcileRequest> {
+        match update {
+            Update::Set(..) => {}
+            Update::Deleted(_) => cache.has_seen_deletion = true,
+            Update::Listed(_) => cache.has_seen_deletion = false,
         }
-        let before = self.clusters.put(name, cluster);
-        let after = self.clusters.get(name);
-        if let Some(before) = &before {
-            let count = &mut self.cluster_counts[before.availability as usize];
+        Vec::new()
+    }
+
+    fn put(cache: &mut Cache, kind: Kind, key: &ObjectRef, mut value: Option<Self>) -> Vec<ReconcileRequest> {
+        if let Some(application) = &mut value {
+            match &mut application.generated {
+                Some(generated) if cache.resources.is_some() => cache.keep(&mut generated.resources),
+                generated => *generated = None,
+            }
+        }
+        cache.put(kind, key, value)
+    }
+}
+
+impl Indexed for Work {
+    type Key = ObjectRef;
+    /// The indices of works also need the resource tracking: see [`Works`](super::works::Works).
+    type Indices = ();
+
+    fn is_same(_: Option<&Self>, _: Option<&Self>) -> bool {
+        false
+    }
+}
+
+impl Cached for Work {
+    fn parse(_: Kind, _: &ObjectRef, text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        Self::read(text, now)
+    }
+
+    fn store(cache: &mut Cache, kind: Kind) -> &mut Store<Self> {
+        cache.works.store(work_kind(kind))
+    }
+
+    fn before_update(cache: &mut Cache, kind: Kind, update: &Update<ObjectRef, Self>) -> Vec<ReconcileRequest> {
+        if kind != Kind::Works || cache.unreadable_works.is_empty() {
+            return Vec::new();
+        }
+        cache.forget_unreadable(update)
+    }
+
+    fn put(cache: &mut Cache, kind: Kind, key: &ObjectRef, mut value: Option<Self>) -> Vec<ReconcileRequest> {
+        if let Some(work) = &mut value {
+            cache.keep(&mut work.resources);
+        }
+        let before = cache.works.put(work_kind(kind), key, value);
+        cache.map(kind, key, Some(&before))
+    }
+
+    fn affected_by(cache: &Cache, kind: Kind, key: &ObjectRef) -> Vec<ReconcileRequest> {
+        cache.map(kind, key, Some(&cache.works.as_new(work_kind(kind), key)))
+    }
+}
+
+impl Indexed for Cluster {
+    type Key = Arc<str>;
+    /// The number of clusters by reachability, in the order of [`Availability::ALL`].
+    type Indices = [usize; Availability::ALL.len()];
+
+    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
+        before == after
+    }
+
+    fn index(counts: &mut Self::Indices, _: &Arc<str>, before: Option<&Self>, after: Option<&Self>) {
+        if let Some(before) = before {
+            let count = &mut counts[before.availability as usize];
             *count = count.saturating_sub(1);
         }
         if let Some(after) = after {
-            let count = &mut self.cluster_counts[after.availability as usize];
+            let count = &mut counts[after.availability as usize];
             *count = count.saturating_add(1);
         }
-        if after == before.as_ref() && !was_list_empty {
+    }
+}
+
+impl Cached for Cluster {
+    fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        Self::read(text).map(Some)
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.clusters
+    }
+
+    fn before_update(cache: &mut Cache, _: Kind, update: &Update<Arc<str>, Self>) -> Vec<ReconcileRequest> {
+        if let Update::Listed(all) = update {
+            cache.set_lists_no_cluster(all.is_empty());
+        }
+        Vec::new()
+    }
+
+    fn put(cache: &mut Cache, kind: Kind, key: &Arc<str>, value: Option<Self>) -> Vec<ReconcileRequest> {
+        let was_list_empty = value.is_some() && cache.lists_no_cluster;
+        if was_list_empty {
+            cache.set_lists_no_cluster(false);
+        }
+        let (before, has_changed) = cache.clusters.put(key, value);
+        if !has_changed && !was_list_empty {
             return Vec::new();
         }
-        self.assignments.forget(&**name);
-        let object_ref = ReconcileRequest::cluster(name).object_ref;
+        cache.assignments.forget(&**key);
         let before = ClusterBefore {
             cluster: before,
             was_list_empty,
         };
-        self.map(Kind::Clusters, &object_ref, Some(Before::Cluster(&before)))
+        cache.map(kind, &ReconcileRequest::cluster(key).object_ref, Some(&before))
+    }
+
+    fn affected_by(cache: &Cache, kind: Kind, key: &Arc<str>) -> Vec<ReconcileRequest> {
+        let before = ClusterBefore {
+            cluster: None,
+            was_list_empty: false,
+        };
+        cache.map(kind, &ReconcileRequest::cluster(key).object_ref, Some(&before))
+    }
+}
+
+impl Cached for PlacementDecision {
+    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        Self::read(text).map(Some)
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.decisions
+    }
+
+    fn forget_computed(cache: &mut Cache, _: Kind, _: &ObjectRef, _: Option<&Self>) {
+        cache.assignments.forget_all();
+    }
+}
+
+impl Indexed for Placement {
+    type Key = ObjectRef;
+    type Indices = ();
+
+    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
+        before == after
+    }
+}
+
+impl Cached for Placement {
+    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        Self::read(text).map(Some)
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.placements
+    }
+
+    fn forget_computed(cache: &mut Cache, _: Kind, _: &ObjectRef, _: Option<&Self>) {
+        cache.assignments.forget_all();
+    }
+}
+
+impl Indexed for GitOpsCluster {
+    type Key = ObjectRef;
+    type Indices = ();
+
+    /// Returns false: the status of others may differ.
+    fn is_same(_: Option<&Self>, _: Option<&Self>) -> bool {
+        false
+    }
+}
+
+impl Cached for GitOpsCluster {
+    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        Self::read(text).map(Some)
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.gitops
+    }
+
+    fn before_update(cache: &mut Cache, _: Kind, update: &Update<ObjectRef, Self>) -> Vec<ReconcileRequest> {
+        match update {
+            Update::Set(object_ref, _) => drop(cache.deleted_gitops.remove(object_ref)),
+            Update::Deleted(object_ref) => {
+                cache.deleted_gitops.insert(object_ref.clone());
+                cache.assignments.forget_all();
+            }
+            Update::Listed(_) => {}
+        }
+        Vec::new()
+    }
+
+    fn forget_computed(cache: &mut Cache, _: Kind, object_ref: &ObjectRef, before: Option<&Self>) {
+        if before.map(Self::inputs) != cache.gitops.get(object_ref).map(Self::inputs) {
+            cache.assignments.forget_all();
+            cache.template_names.forget(object_ref);
+        }
+    }
+}
+
+impl Indexed for Value {
+    type Key = Arc<str>;
+    type Indices = ();
+
+    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
+        before == after
+    }
+}
+
+/// AppProjects.
+impl Cached for Value {
+    fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        model::project(text).map(Some)
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.projects
+    }
+}
+
+impl Cached for ClusterSecret {
+    fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        Self::read(text).map(Some)
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.secrets
+    }
+
+    fn forget_computed(cache: &mut Cache, _: Kind, name: &Arc<str>, before: Option<&Self>) {
+        for secret in before.into_iter().chain(cache.secrets.get(name)) {
+            for cluster in secret.concerns(name) {
+                cache.assignments.forget(cluster);
+            }
+        }
+    }
+}
+
+impl Indexed for ApplicationSet {
+    type Key = ObjectRef;
+    type Indices = ();
+
+    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
+        before == after
+    }
+}
+
+impl Cached for ApplicationSet {
+    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        Self::read(text).map(Some)
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.application_sets
+    }
+}
+
+impl Indexed for ExistingReport {
+    type Key = ObjectRef;
+    type Indices = ();
+
+    /// Returns false: a write must name the current version.
+    fn is_same(_: Option<&Self>, _: Option<&Self>) -> bool {
+        false
+    }
+}
+
+impl Cached for ExistingReport {
+    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        Self::read(text).map(Some)
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.reports
+    }
+
+    /// Returns the ApplicationSets, which can have reports from the first complete list on: the hub serves their kind.
+    fn before_update(cache: &mut Cache, _: Kind, update: &Update<ObjectRef, Self>) -> Vec<ReconcileRequest> {
+        let is_list = matches!(update, Update::Listed(_));
+        if !is_list || std::mem::replace(&mut cache.are_reports_served, true) {
+            return Vec::new();
+        }
+        let sets = cache.application_sets.keys();
+        sets.flat_map(|set| cache.map(Kind::ApplicationSets, set, None))
+            .collect()
+    }
+}
+
+impl Cached for TlsSecret {
+    fn parse(_: Kind, name: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        let is_known = names::CERTIFICATES.contains(&&**name);
+        is_known.then(|| Self::read(text)).transpose()
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.certificates
+    }
+}
+
+impl Cached for Object {
+    fn parse(kind: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        Self::read(kind, text).map(Some)
+    }
+
+    fn store(cache: &mut Cache, kind: Kind) -> &mut Store<Self> {
+        cache.objects.entry(kind).or_default()
+    }
+
+    fn forget_computed(cache: &mut Cache, kind: Kind, object_ref: &ObjectRef, before: Option<&Self>) {
+        match kind {
+            // The image of the principal is part of the templates.
+            Kind::Deployments if names::PRINCIPAL_DEPLOYMENTS.contains(&&*object_ref.name) => {
+                cache.template_names.forget_all();
+            }
+            Kind::OwnDecisions => {
+                let after = cache.objects.get(&kind).and_then(|objects| objects.get(object_ref));
+                let clusters = before.into_iter().chain(after).flat_map(Self::decided_clusters);
+                clusters.for_each(|cluster| cache.assignments.forget(cluster));
+            }
+            Kind::AddOns => cache.assignments.forget(&*object_ref.namespace),
+            Kind::IssuedCertificates => {
+                if let Some(cluster) = names::cluster_of_issued(&object_ref.name) {
+                    cache.assignments.forget(cluster);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Setting for Tracking {
+    fn parse(text: &str) -> Result<Self, InvalidObject> {
+        model::tracking(text)
+    }
+
+    fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest> {
+        let label = cache.tracking().label().to_owned();
+        let tracking = value.unwrap_or_else(|| Self::configured(|_| None));
+        let owners = cache.works.set_tracking(tracking);
+        let before = TrackingBefore { label, owners };
+        cache.map_setting(Kind::Config, CONFIG_MAP, Some(&before))
+    }
+}
+
+impl Setting for Namespaces {
+    fn parse(text: &str) -> Result<Self, InvalidObject> {
+        model::namespaces(text)
+    }
+
+    fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest> {
+        let namespaces = value.unwrap_or_default();
+        if cache.namespaces == namespaces {
+            return Vec::new();
+        }
+        cache.namespaces = namespaces;
+        cache.map_setting(Kind::Parameters, tenancy::CONFIG_MAP, None)
+    }
+}
+
+/// True if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AllowsOtherNamespaces(pub bool);
+
+impl Setting for AllowsOtherNamespaces {
+    fn parse(text: &str) -> Result<Self, InvalidObject> {
+        model::is_open(text).map(Self)
+    }
+
+    fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest> {
+        let allows = value.unwrap_or_default();
+        if std::mem::replace(&mut cache.allows_other_namespaces, allows) == allows {
+            return Vec::new();
+        }
+        cache.assignments.forget_all();
+        cache.map(
+            Kind::Namespace,
+            &ReconcileRequest::argocd(&cache.argocd).object_ref,
+            None,
+        )
     }
 }
 
@@ -394,5 +542,12 @@ fn kind_of(kind: WorkKind) -> Kind {
     match kind {
         WorkKind::Work => Kind::Works,
         WorkKind::Set => Kind::ReplicaSets,
+    }
+}
+
+fn work_kind(kind: Kind) -> WorkKind {
+    match kind {
+        Kind::ReplicaSets => WorkKind::Set,
+        _ => WorkKind::Work,
     }
 }

@@ -1,82 +1,205 @@
 //! The changes of the cache, and what a mapper sees of them.
 
 use super::{Cache, ReconcileRequest, Refusal, WorkBefore};
-use crate::application_set_report::ExistingReport;
-use crate::cluster_secrets::ClusterSecret;
-use crate::model::{
-    AgentResource, Application, ApplicationSet, Availability, Cluster, GitOpsCluster, Kind, Object, Placement,
-    PlacementDecision, TlsSecret, Work, WorkKind,
-};
-use crate::pull::tenancy::Namespaces;
+use crate::model::{Availability, Cluster, Kind};
+use crate::runtime::invalid_object::InvalidObject;
 use crate::runtime::queue::Refresh;
-use crate::runtime::table::Update;
+use crate::runtime::store::{Indexed, Store, Update};
+use jiff::Timestamp;
 use ocm::object_ref::ObjectRef;
-use ocm::tracking::Tracking;
-use serde_json::Value;
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
-/// A change of the cache that a watch event causes. A setting is the only object of its kind.
-#[derive(Debug)]
-pub enum Change {
-    /// An update of Applications.
-    Application(Update<ObjectRef, Application>),
-    /// An update of the works of a kind.
-    Work(WorkKind, Update<ObjectRef, Work>),
-    /// A work exists and cannot be read, for this reason.
-    UnreadableWork(ObjectRef, Box<str>),
-    /// An update of ManagedClusters.
-    Cluster(Update<Arc<str>, Cluster>),
-    /// An update of PlacementDecisions.
-    PlacementDecision(Update<ObjectRef, PlacementDecision>),
-    /// An update of Placements.
-    Placement(Update<ObjectRef, Placement>),
-    /// An update of GitOpsClusters.
-    GitOpsCluster(Update<ObjectRef, Box<GitOpsCluster>>),
-    /// An update of AppProjects.
-    Project(Update<Arc<str>, Value>),
-    /// An update of the cluster Secrets of Argo CD.
-    Secret(Update<Arc<str>, ClusterSecret>),
-    /// An update of ApplicationSets.
-    ApplicationSet(Update<ObjectRef, ApplicationSet>),
-    /// An update of the reports of ApplicationSets. After a complete list, the hub is known to serve their kind.
-    Report(Update<ObjectRef, ExistingReport>),
-    /// An update of the Secrets with certificates of argocd-agent.
-    Certificate(Update<Arc<str>, TlsSecret>),
-    /// An update of the objects of argocd-agent and its add-on, of this kind.
-    Object(AgentResource, Update<ObjectRef, Object>),
-    /// The setting of Argo CD's namespace that allows GitOpsClusters of other namespaces to have cluster Secrets there.
-    AllowOtherNamespaces(Update<(), bool>),
-    /// The resource tracking settings of Argo CD.
-    Tracking(Update<(), Tracking>),
-    /// The namespaces in which Argo CD reads Applications.
-    Namespaces(Update<(), Namespaces>),
-    /// The API server refused or accepted the last write that this part of a controller made for an object.
-    WriteOutcome(&'static str, usize, ReconcileRequest, Option<Refusal>),
-    /// A panic, for tests.
-    #[cfg(test)]
-    Panic,
+/// A type of objects that the cache holds.
+pub trait Cached: Indexed<Key: ObjectKey> + Send + 'static {
+    /// Reads the JSON of an object; none if the cache does not need it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    fn parse(kind: Kind, key: &Self::Key, text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject>;
+
+    /// Returns the objects of this kind.
+    fn store(cache: &mut Cache, kind: Kind) -> &mut Store<Self>;
+
+    /// Records what an update says about the kind as a whole. Returns the objects to reconcile.
+    fn before_update(_: &mut Cache, _: Kind, _: &Update<Self::Key, Self>) -> Vec<ReconcileRequest> {
+        Vec::new()
+    }
+
+    /// Stores or deletes an object. Returns the objects to reconcile.
+    fn put(cache: &mut Cache, kind: Kind, key: &Self::Key, value: Option<Self>) -> Vec<ReconcileRequest> {
+        cache.put(kind, key, value)
+    }
+
+    /// Returns the objects to reconcile for an object, as if it were new.
+    fn affected_by(cache: &Cache, kind: Kind, key: &Self::Key) -> Vec<ReconcileRequest> {
+        cache.map(kind, &key.to_object_ref(&cache.argocd), None)
+    }
+
+    /// Forgets the values that were computed from a changed object.
+    fn forget_computed(_: &mut Cache, _: Kind, _: &Self::Key, _before: Option<&Self>) {}
+}
+
+/// A setting, which is the only object of its kind.
+pub trait Setting: Sized + Send + 'static {
+    /// Reads the JSON of the object with the setting.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    fn parse(text: &str) -> Result<Self, InvalidObject>;
+
+    /// Stores the setting, or the default without a value. Returns the objects to reconcile.
+    fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest>;
+}
+
+/// A key of cached objects: a namespace and name, or a name alone.
+pub trait ObjectKey: Send + 'static {
+    /// Returns the key of an object.
+    fn from_object_ref(object_ref: ObjectRef) -> Self;
+
+    /// Returns the reference to an object, whose namespace is this one if the key has none.
+    fn to_object_ref(&self, namespace: &Arc<str>) -> ObjectRef;
+}
+
+impl ObjectKey for ObjectRef {
+    fn from_object_ref(object_ref: ObjectRef) -> Self {
+        object_ref
+    }
+
+    fn to_object_ref(&self, _: &Arc<str>) -> ObjectRef {
+        self.clone()
+    }
+}
+
+impl ObjectKey for Arc<str> {
+    fn from_object_ref(object_ref: ObjectRef) -> Self {
+        object_ref.name
+    }
+
+    fn to_object_ref(&self, namespace: &Arc<str>) -> ObjectRef {
+        ObjectRef {
+            namespace: Arc::clone(namespace),
+            name: Arc::clone(self),
+        }
+    }
+}
+
+/// Applies a change, and returns the objects to reconcile.
+type Apply = dyn FnOnce(&mut Cache) -> Vec<ReconcileRequest> + Send;
+
+/// A change of the cache that a watch event causes.
+pub struct Change {
+    /// The changed object; none for a complete list or a setting.
+    object: Option<ObjectRef>,
+    pub(super) apply: Box<Apply>,
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Change").field(&self.object).finish()
+    }
 }
 
 impl Change {
-    /// Returns the name of the changed object for the log, or none if the change is a complete list or a setting.
+    /// Returns the update of objects of a kind.
     #[must_use]
-    pub fn object(&self) -> Option<String> {
-        match self {
-            Self::Application(update) => update.key().map(ToString::to_string),
-            Self::Work(_, update) => update.key().map(ToString::to_string),
-            Self::Cluster(update) => update.key().map(ToString::to_string),
-            Self::PlacementDecision(update) => update.key().map(ToString::to_string),
-            Self::Placement(update) => update.key().map(ToString::to_string),
-            Self::GitOpsCluster(update) => update.key().map(ToString::to_string),
-            Self::Project(update) => update.key().map(ToString::to_string),
-            Self::Secret(update) => update.key().map(ToString::to_string),
-            Self::ApplicationSet(update) => update.key().map(ToString::to_string),
-            Self::Report(update) => update.key().map(ToString::to_string),
-            Self::Certificate(update) => update.key().map(ToString::to_string),
-            Self::Object(_, update) => update.key().map(ToString::to_string),
-            _ => None,
+    pub fn of<V: Cached>(kind: Kind, update: Update<V::Key, V>) -> Self {
+        Self {
+            object: update.key().map(|key| key.to_object_ref(&"".into())),
+            apply: Box::new(move |cache| {
+                let mut affected = V::before_update(cache, kind, &update);
+                for (key, value) in V::store(cache, kind).changes(update) {
+                    affected.extend(V::put(cache, kind, &key, value));
+                }
+                affected
+            }),
         }
+    }
+
+    /// Returns the update of a setting.
+    #[must_use]
+    pub fn setting<S: Setting>(update: Update<(), S>) -> Self {
+        Self {
+            object: None,
+            apply: Box::new(move |cache| update.single().map(|value| S::put(cache, value)).unwrap_or_default()),
+        }
+    }
+
+    /// Reads the update of objects of a kind.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    pub(crate) fn read<V: Cached>(
+        kind: Kind,
+        update: Update<ObjectRef, &str>,
+        now: Timestamp,
+    ) -> Result<Self, InvalidObject> {
+        let update = update.map_keys(V::Key::from_object_ref);
+        let update = update.try_filter_map(|key, text| V::parse(kind, key, text, now))?;
+        Ok(Self::of(kind, update))
+    }
+
+    /// Reads the update of a setting.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    pub(crate) fn read_setting<S: Setting>(
+        _: Kind,
+        update: Update<ObjectRef, &str>,
+        _: Timestamp,
+    ) -> Result<Self, InvalidObject> {
+        let update = update.map_keys(|_| ());
+        Ok(Self::setting(
+            update.try_filter_map(|(), text| S::parse(text).map(Some))?,
+        ))
+    }
+
+    /// Returns the change that a work exists and cannot be read, for this reason.
+    #[must_use]
+    pub fn unreadable_work(object_ref: ObjectRef, why: Box<str>) -> Self {
+        Self {
+            object: Some(object_ref.clone()),
+            apply: Box::new(|cache| {
+                let affected = cache.carried_by(&object_ref);
+                cache.unreadable_works.insert(object_ref, why);
+                affected
+            }),
+        }
+    }
+
+    /// Returns the change that the API server refused or accepted the last write of this part of a controller for an object.
+    #[must_use]
+    pub fn write_outcome(
+        controller: &'static str,
+        part: usize,
+        affected: ReconcileRequest,
+        refusal: Option<Refusal>,
+    ) -> Self {
+        Self {
+            object: Some(affected.object_ref.clone()),
+            apply: Box::new(move |cache| cache.record_write(controller, part, affected, refusal)),
+        }
+    }
+
+    /// Returns a change that panics.
+    #[cfg(test)]
+    pub(crate) fn panicking() -> Self {
+        Self {
+            object: None,
+            apply: Box::new(|_| panic!("as asked for")),
+        }
+    }
+
+    /// Returns the changed object, or none for a complete list or a setting.
+    #[must_use]
+    pub fn object(&self) -> Option<&ObjectRef> {
+        self.object.as_ref()
     }
 }
 
@@ -87,17 +210,25 @@ pub struct Changed<'c> {
     pub kind: Kind,
     /// The namespace and name of the object.
     pub object_ref: &'c ObjectRef,
-    /// The previous state, for the kinds whose mappers need it.
-    pub before: Option<Before<'c>>,
+    /// The previous state, if there was one.
+    pub(super) previous: Option<&'c dyn Any>,
 }
 
-impl Changed<'_> {
+impl<'c> Changed<'c> {
+    /// Returns the previous state of the object, if there was one and it is of this type.
+    #[must_use]
+    pub fn before<V: 'static>(&self) -> Option<&'c V> {
+        self.previous?.downcast_ref()
+    }
+
     /// Returns the requests for the Applications that own a changed work or owned it.
     pub(crate) fn owners(&self) -> Vec<ReconcileRequest> {
-        let (owners, refresh) = match self.before {
-            Some(Before::Work(before)) => (&before.owners, before.refresh),
-            Some(Before::Tracking(before)) => (&before.owners, Refresh::Unchanged),
-            _ => return Vec::new(),
+        let work = self
+            .before::<WorkBefore>()
+            .map(|before| (&before.owners, before.refresh));
+        let tracking = || Some((&self.before::<TrackingBefore>()?.owners, Refresh::Unchanged));
+        let Some((owners, refresh)) = work.or_else(tracking) else {
+            return Vec::new();
         };
         let request = |application: &ObjectRef| ReconcileRequest {
             refresh,
@@ -105,27 +236,6 @@ impl Changed<'_> {
         };
         owners.iter().map(request).collect()
     }
-}
-
-/// The previous state of a changed object.
-#[derive(Clone, Copy, Debug)]
-pub enum Before<'c> {
-    /// An Application.
-    Application(&'c Application),
-    /// A work.
-    Work(&'c WorkBefore),
-    /// A ManagedCluster.
-    Cluster(&'c ClusterBefore),
-    /// The resource tracking of Argo CD, and the owners of works.
-    Tracking(&'c TrackingBefore),
-    /// A cluster Secret of Argo CD.
-    Secret(&'c ClusterSecret),
-    /// A PlacementDecision.
-    PlacementDecision(&'c PlacementDecision),
-    /// A GitOpsCluster.
-    GitOpsCluster(&'c GitOpsCluster),
-    /// An object of argocd-agent or of its add-on.
-    Object(&'c Object),
 }
 
 /// A ManagedCluster before a change.

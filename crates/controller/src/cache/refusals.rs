@@ -1,6 +1,6 @@
 //! The writes that the API server refused, by the object that was reconciled and by GitOpsCluster.
 
-use super::ReconcileKind;
+use crate::model::Kind;
 use ocm::object_ref::ObjectRef;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ pub struct Refusal {
 }
 
 /// The controller, and the object that it reconciled.
-type Object = (&'static str, ReconcileKind, ObjectRef);
+type Object = (&'static str, Kind, ObjectRef);
 
 /// The last writes that were refused. A controller can have several parts that write for the same object: each part has its own
 /// entry.
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn keeps_one_refusal_per_part_of_a_controller() {
         let all = ObjectRef::new("argocd", "all");
-        let object = ("argocd-agent", ReconcileKind::Cluster, ObjectRef::new("", "eu1"));
+        let object = ("argocd-agent", Kind::Clusters, ObjectRef::new("", "eu1"));
         let refused = |why: &str| {
             Some(Refusal {
                 why: why.into(),

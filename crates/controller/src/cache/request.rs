@@ -1,46 +1,15 @@
 //! The objects to reconcile.
 
+use crate::model::Kind;
 use crate::runtime::queue::Refresh;
 use ocm::object_ref::ObjectRef;
 use std::sync::Arc;
-
-/// The kinds of objects that controllers reconcile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ReconcileKind {
-    /// Applications.
-    Application,
-    /// ManagedClusters, which have no namespace.
-    Cluster,
-    /// ApplicationSets.
-    ApplicationSet,
-    /// GitOpsClusters.
-    GitOpsCluster,
-    /// The Argo CD of the hub, named by its namespace.
-    ArgoCd,
-    /// CertificateSigningRequests, which have no namespace.
-    Request,
-}
-
-impl ReconcileKind {
-    /// Returns the Kubernetes kind, for the log.
-    #[must_use]
-    pub fn kind(self) -> &'static str {
-        match self {
-            Self::Application => "Application",
-            Self::Cluster => "ManagedCluster",
-            Self::ApplicationSet => "ApplicationSet",
-            Self::GitOpsCluster => "GitOpsCluster",
-            Self::ArgoCd => "Namespace",
-            Self::Request => "CertificateSigningRequest",
-        }
-    }
-}
 
 /// An object to reconcile because of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReconcileRequest {
     /// The kind of the object.
-    pub kind: ReconcileKind,
+    pub kind: Kind,
     /// The namespace and name of the object.
     pub object_ref: ObjectRef,
     /// Argo CD's need to be asked for a refresh.
@@ -51,7 +20,7 @@ impl ReconcileRequest {
     /// Returns the request for an Application whose state in Argo CD is up to date.
     pub(crate) fn application(object_ref: ObjectRef) -> Self {
         Self {
-            kind: ReconcileKind::Application,
+            kind: Kind::Applications,
             object_ref,
             refresh: Refresh::Unchanged,
         }
@@ -60,7 +29,7 @@ impl ReconcileRequest {
     /// Returns the request for the Argo CD of the hub.
     pub(crate) fn argocd(namespace: &Arc<str>) -> Self {
         Self {
-            kind: ReconcileKind::ArgoCd,
+            kind: Kind::Namespace,
             object_ref: ObjectRef {
                 namespace: "".into(),
                 name: Arc::clone(namespace),
@@ -72,7 +41,7 @@ impl ReconcileRequest {
     /// Returns the request for a CertificateSigningRequest.
     pub(crate) fn request(object_ref: ObjectRef) -> Self {
         Self {
-            kind: ReconcileKind::Request,
+            kind: Kind::Requests,
             ..Self::application(object_ref)
         }
     }
@@ -80,7 +49,7 @@ impl ReconcileRequest {
     /// Returns the request for a ManagedCluster.
     pub(crate) fn cluster(name: &Arc<str>) -> Self {
         Self {
-            kind: ReconcileKind::Cluster,
+            kind: Kind::Clusters,
             object_ref: ObjectRef {
                 namespace: "".into(),
                 name: Arc::clone(name),
@@ -92,7 +61,7 @@ impl ReconcileRequest {
     /// Returns the request for a GitOpsCluster.
     pub(crate) fn gitops(object_ref: ObjectRef) -> Self {
         Self {
-            kind: ReconcileKind::GitOpsCluster,
+            kind: Kind::GitOpsClusters,
             ..Self::application(object_ref)
         }
     }
@@ -105,7 +74,7 @@ impl ReconcileRequest {
     /// Returns the request for an ApplicationSet.
     pub(crate) fn set(object_ref: ObjectRef) -> Self {
         Self {
-            kind: ReconcileKind::ApplicationSet,
+            kind: Kind::ApplicationSets,
             ..Self::application(object_ref)
         }
     }

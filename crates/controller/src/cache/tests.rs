@@ -3,9 +3,10 @@
 use super::*;
 use crate::cluster_secrets::Labels;
 use crate::controllers::CONTROLLERS;
+use crate::model::Kind;
 use crate::reconcile::mappers;
 use crate::runtime::queue::Refresh;
-use crate::runtime::table::Update;
+use crate::runtime::store::Update;
 use ocm::names::WorkName;
 use std::collections::HashSet;
 
@@ -30,6 +31,11 @@ pub(crate) const BROKEN: AgentReport<'_> = AgentReport("True", "False", "no imag
 pub(crate) const REFUSED: AgentReport<'_> = AgentReport("False", "True", "forbidden", "2026-06-01T11:00:00Z");
 
 pub(crate) fn work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Change {
+    let work = read_work(object_ref, marks, report);
+    Change::of(Kind::Works, Update::of(object_ref.clone(), work))
+}
+
+pub(crate) fn read_work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Option<Work> {
     let ObjectRef { namespace, name } = object_ref;
     let AgentReport(applied, healthy, message, since) = report;
     let condition = |kind: &str, status: &str| {
@@ -46,8 +52,7 @@ pub(crate) fn work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>
         condition("Available", "True"),
         condition("Healthy", healthy),
     );
-    let work = Work::read(&text, now()).expect("a work");
-    Change::Work(WorkKind::Work, Update::of(object_ref.clone(), work))
+    Work::read(&text, now()).expect("a work")
 }
 
 pub(crate) fn tracked(application: &str, object_ref: &ObjectRef) -> String {
@@ -71,8 +76,8 @@ pub(crate) fn set_with(object_ref: &ObjectRef, application: &str, fields: &str) 
         r#"{{"kind":"ManifestWorkReplicaSet","metadata":{{"name":"{name}","namespace":"{namespace}","generation":1,
         "annotations":{{"argocd.argoproj.io/tracking-id":"{application}:work.open-cluster-management.io/ManifestWorkReplicaSet:{object_ref}"}}}},{fields}}}"#
     );
-    Change::Work(
-        WorkKind::Set,
+    Change::of(
+        Kind::ReplicaSets,
         Update::of(object_ref.clone(), Work::read(&text, now()).expect("a set")),
     )
 }
@@ -85,7 +90,7 @@ pub(crate) fn cluster(name: &str, availability: Availability) -> Change {
         labels: Labels::default(),
         deleting: false,
     };
-    Change::Cluster(Update::Set(name.into(), cluster))
+    Change::of(Kind::Clusters, Update::Set(name.into(), cluster))
 }
 
 /// Returns the name that Argo CD gives to the first work of an Application.
@@ -133,7 +138,7 @@ fn enqueues_the_application_that_tracks_the_work() {
     assert_eq!(works(&cache, "team/cart"), [format!("eu1/{other_name}")]);
     assert_eq!(cache.count(HealthStatus::Healthy), 2);
     assert_eq!(
-        names(&cache.apply(Change::Work(WorkKind::Work, Update::Deleted(one)))),
+        names(&cache.apply(Change::of::<Work>(Kind::Works, Update::Deleted(one)))),
         ["argocd/shop"]
     );
     assert_eq!(works(&cache, "argocd/shop"), [""; 0]);
@@ -160,13 +165,13 @@ fn ignores_tracking_marks_on_works_with_another_name() {
         (Tracking::configured(|_| None), tracked("shop", &object_ref)),
         (by_label, own.to_owned()),
     ] {
-        cache.apply(Change::Tracking(Update::Set((), tracking)));
+        cache.apply(Change::setting(Update::Set((), tracking)));
         assert_eq!(names(&cache.apply(work(&object_ref, &marks, &BROKEN))), [""; 0]);
         assert_eq!(works(&cache, "argocd/shop"), [""; 0]);
     }
     // The tracking marks of a set have no effect on a work that OCM did not generate from it.
     let set_name = set_of("shop");
-    cache.apply(Change::Tracking(Update::Set((), Tracking::configured(|_| None))));
+    cache.apply(Change::setting(Update::Set((), Tracking::configured(|_| None))));
     cache.apply(set(&ObjectRef::new("fleet", &set_name), "shop"));
     let marks = of_set(&format!("fleet.{set_name}"));
     assert_eq!(names(&cache.apply(work(&object_ref, &marks, &BROKEN))), [""; 0]);
@@ -274,7 +279,7 @@ fn changed_cluster_enqueues_applications_with_works_on_it() {
     assert_eq!(names(&affected), ["argocd/cart", "argocd/shop", "eu1"]);
     assert_eq!(
         (affected[0].kind, affected[2].kind),
-        (ReconcileKind::Application, ReconcileKind::Cluster)
+        (Kind::Applications, Kind::Clusters)
     );
     assert_eq!(cache.availability("eu1"), Availability::Unknown);
     assert_eq!(
@@ -282,7 +287,7 @@ fn changed_cluster_enqueues_applications_with_works_on_it() {
         [0, 1, 0]
     );
     assert_eq!(cache.apply(cluster("eu1", Availability::Unknown)), [], "which is known");
-    let gone = cache.apply(Change::Cluster(Update::Deleted("eu1".into())));
+    let gone = cache.apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("eu1".into())));
     assert_eq!(names(&gone), ["argocd/cart", "argocd/shop", "eu1"]);
     assert_eq!(
         Availability::ALL.map(|availability| cache.cluster_count(availability)),
@@ -370,7 +375,7 @@ fn relist_removes_missing_works() {
     for object_ref in [&one, &other] {
         cache.apply(work(object_ref, &tracked(&object_ref.name, object_ref), &WELL));
     }
-    let affected = cache.apply(Change::Work(WorkKind::Work, Update::Listed(HashSet::from([one]))));
+    let affected = cache.apply(Change::of::<Work>(Kind::Works, Update::Listed(HashSet::from([one]))));
     assert_eq!(names(&affected), ["argocd/other"]);
     assert_eq!(cache.count(HealthStatus::Healthy), 1);
 }
@@ -386,14 +391,14 @@ fn changed_tracking_method_reassigns_works() {
     cache.apply(work(&labelled, marks, &WELL));
     assert_eq!(works(&cache, "argocd/shop"), ["eu1/shop"]);
     let by_label = Tracking::configured(|key| (key == "application.resourceTrackingMethod").then_some("label"));
-    let affected = cache.apply(Change::Tracking(Update::Set((), by_label.clone())));
+    let affected = cache.apply(Change::setting(Update::Set((), by_label.clone())));
     assert_eq!(names(&affected), ["argocd/cart", "argocd/shop"]);
     assert_eq!(
         (works(&cache, "argocd/shop").len(), works(&cache, "argocd/cart").len()),
         (0, 1)
     );
-    assert_eq!(cache.apply(Change::Tracking(Update::Set((), by_label))), []);
-    cache.apply(Change::Tracking(Update::Listed(HashSet::new())));
+    assert_eq!(cache.apply(Change::setting(Update::Set((), by_label))), []);
+    cache.apply(Change::setting::<Tracking>(Update::Listed(HashSet::new())));
     assert_eq!(works(&cache, "argocd/shop"), ["eu1/shop"]);
 }
 
@@ -434,13 +439,13 @@ fn counts_only_works_of_applications() {
     let generated = ObjectRef::new("eu1", &set_of("shop"));
     cache.apply(work(&generated, &of_set(&format!("fleet.{}", set_of("shop"))), &WELL));
     assert_eq!(cache.count(HealthStatus::Healthy), 2);
-    cache.apply(Change::Tracking(Update::Set(
+    cache.apply(Change::setting(Update::Set(
         (),
         Tracking::configured(|key| (key == "installationID").then_some("other")),
     )));
     assert_eq!(cache.count(HealthStatus::Healthy), 1, "the mark is of another Argo CD");
     for object_ref in [shop, addon, generated] {
-        cache.apply(Change::Work(WorkKind::Work, Update::Deleted(object_ref)));
+        cache.apply(Change::of::<Work>(Kind::Works, Update::Deleted(object_ref)));
     }
     assert_eq!(cache.count(HealthStatus::Healthy), 0);
 }
@@ -448,31 +453,25 @@ fn counts_only_works_of_applications() {
 #[test]
 fn heartbeats_request_nothing() {
     let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
-    let mut update = |kind: AgentResource, name: &str, version: u32, status: &str| {
+    let mut update = |kind: Kind, name: &str, version: u32, status: &str| {
         let text = format!(
             r#"{{"metadata":{{"uid":"u","name":"{name}","namespace":"argocd","resourceVersion":"{version}"}},"status":{status}}}"#
         );
         let object = Object::read(kind, &text).expect("an object");
         cache
-            .apply(Change::Object(
-                kind,
-                Update::Set(ObjectRef::new("argocd", name), object),
-            ))
+            .apply(Change::of(kind, Update::Set(ObjectRef::new("argocd", name), object)))
             .len()
     };
     let ready = |time: &str| {
         format!(r#"{{"addresses":[],"conditions":[{{"type":"Ready","status":"True","lastHeartbeatTime":"{time}"}}]}}"#)
     };
-    update(AgentResource::Nodes, "node", 1, &ready("1"));
-    assert_eq!(update(AgentResource::Nodes, "node", 2, &ready("2")), 0);
-    update(AgentResource::Deployments, "argocd-agent-principal", 3, "{}");
+    update(Kind::Nodes, "node", 1, &ready("1"));
+    assert_eq!(update(Kind::Nodes, "node", 2, &ready("2")), 0);
+    update(Kind::Deployments, "argocd-agent-principal", 3, "{}");
     let counts = r#"{"replicas":1,"conditions":[]}"#;
-    assert_eq!(
-        update(AgentResource::Deployments, "argocd-agent-principal", 4, counts),
-        0
-    );
+    assert_eq!(update(Kind::Deployments, "argocd-agent-principal", 4, counts), 0);
     let version = cache
-        .object(AgentResource::Nodes, &ObjectRef::new("argocd", "node"))
+        .object(Kind::Nodes, &ObjectRef::new("argocd", "node"))
         .map(|it| &*it.version);
     assert_eq!(version, Some("2"), "a write must name the current version");
 }

@@ -5,7 +5,7 @@ use crate::model::{Work, WorkKind, WorkState};
 use crate::pull::PullWork;
 use crate::pull::work::{may_be_work_of, stem};
 use crate::runtime::queue::Refresh;
-use crate::runtime::table::{Index, Table, Update, shared};
+use crate::runtime::store::{Index, Store, shared};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use ocm::names::WorkName;
@@ -32,7 +32,7 @@ pub(super) struct Works {
     argocd: Arc<str>,
     tracking: Tracking,
     /// The works of each kind.
-    all: [Table<ObjectRef, Work>; 2],
+    all: [Store<Work>; 2],
     /// The works that Argo CD applied for each Application.
     applied: Index<ObjectRef, (WorkKind, ObjectRef)>,
     /// The works that OCM generated from each ManifestWorkReplicaSet, by `NAMESPACE.NAME`.
@@ -52,7 +52,7 @@ impl Works {
         Self {
             argocd: argocd.into(),
             tracking: Tracking::configured(|_| None),
-            all: [Table::default(), Table::default()],
+            all: [Store::default(), Store::default()],
             applied: Index::default(),
             by_replica_set: Index::default(),
             by_stem: Index::default(),
@@ -142,13 +142,9 @@ impl Works {
         self.health_deadlines.first().map(|(at, ..)| *at)
     }
 
-    /// Divides an update of a kind into the changes of single works.
-    pub(super) fn changes(
-        &self,
-        kind: WorkKind,
-        update: Update<ObjectRef, Work>,
-    ) -> impl Iterator<Item = (ObjectRef, Option<Work>)> + use<> {
-        self.all[kind as usize].changes(update)
+    /// Returns the works of a kind.
+    pub(super) fn store(&mut self, kind: WorkKind) -> &mut Store<Work> {
+        &mut self.all[kind as usize]
     }
 
     /// Advances the time, and returns the works whose health changed by time alone.
@@ -179,7 +175,7 @@ impl Works {
 
     /// Stores or removes a work, and returns its previous state.
     pub(super) fn put(&mut self, kind: WorkKind, object_ref: &ObjectRef, work: Option<Work>) -> WorkBefore {
-        let before = self.all[kind as usize].put(object_ref, None);
+        let (before, _) = self.all[kind as usize].put(object_ref, None);
         let mut was = None;
         if let Some(before) = &before {
             was = self.unlink(kind, object_ref, before);
@@ -218,6 +214,20 @@ impl Works {
             existed: before.is_some(),
             owners,
             refresh,
+        }
+    }
+
+    /// Returns what a mapper sees of a work as if it were new.
+    pub(super) fn as_new(&self, kind: WorkKind, object_ref: &ObjectRef) -> WorkBefore {
+        let work = self.get(kind, object_ref);
+        let owner = work.and_then(|work| match kind {
+            WorkKind::Work => self.owner_of_work(object_ref, work),
+            WorkKind::Set => self.owner(kind, object_ref, work),
+        });
+        WorkBefore {
+            existed: false,
+            owners: owner.into_iter().collect(),
+            refresh: Refresh::Unchanged,
         }
     }
 

@@ -14,7 +14,7 @@ const IN_CLUSTER: &str = "in-cluster";
 
 /// A managed cluster that needs a cluster Secret.
 #[derive(Clone, Copy, Debug)]
-pub struct Cluster<'c> {
+pub struct RegisteredCluster<'c> {
     /// The name of the cluster.
     pub name: &'c str,
     /// The labels of the cluster.
@@ -52,7 +52,10 @@ pub enum Write {
 }
 
 /// Decides on the Secret of a cluster; `secrets` are those that [concern](ClusterSecret::concerns) it, with their names.
-pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>) -> SecretUpdate {
+pub fn decide<'s>(
+    cluster: &RegisteredCluster<'_>,
+    secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>,
+) -> SecretUpdate {
     let (argocd, manager) = (cluster.argocd, cluster.manager);
     let own_name = cluster.secret_name();
     let (mut own, mut taken, mut others) = (None, false, Vec::new());
@@ -121,7 +124,7 @@ impl SecretUpdate {
     }
 }
 
-impl<'c> Cluster<'c> {
+impl<'c> RegisteredCluster<'c> {
     /// Returns the decision to create the Secret, or to patch the given one.
     fn desired_write(&self, secret: Option<&ClusterSecret>) -> SecretUpdate {
         let recipe = if self.manager.has_agent() {

@@ -1,14 +1,14 @@
 //! The managed clusters whose cluster Secrets to reconcile after a change.
 
 use super::ClusterSecret;
-use crate::cache::{Before, Cache, Changed, ReconcileRequest};
+use crate::cache::{Cache, Changed, ClusterBefore, ReconcileRequest, TrackingBefore};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Maps a change of a managed cluster to itself. The first one after an empty list proves the deletion of all others, whose
 /// Secrets are then obsolete.
 pub(crate) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let Some(Before::Cluster(before)) = changed.before else {
+    let Some(before) = changed.before::<ClusterBefore>() else {
         return Vec::new();
     };
     let name = &changed.object_ref.name;
@@ -22,8 +22,8 @@ pub(crate) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
 
 /// Maps a change of Argo CD's resource tracking to all managed clusters, if its label changed, which no Secret may have.
 pub(crate) fn tracking(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    match changed.before {
-        Some(Before::Tracking(before)) if before.label != cache.tracking().label() => {
+    match changed.before::<TrackingBefore>() {
+        Some(before) if before.label != cache.tracking().label() => {
             cache.clusters().map(ReconcileRequest::cluster).collect()
         }
         _ => Vec::new(),
@@ -50,9 +50,6 @@ pub(crate) fn clusters_of(cache: &Cache, changed: &Changed<'_>) -> BTreeSet<Arc<
 
 /// Returns a changed cluster Secret before and after the change.
 pub(crate) fn both<'c>(cache: &'c Cache, changed: &Changed<'c>) -> impl Iterator<Item = &'c ClusterSecret> {
-    let before = match changed.before {
-        Some(Before::Secret(secret)) => Some(secret),
-        _ => None,
-    };
+    let before = changed.before::<ClusterSecret>();
     before.into_iter().chain(cache.secret(&changed.object_ref.name))
 }

@@ -2,12 +2,12 @@
 //! Secret holds no credentials and its server does not exist: in the pull model, Argo CD never connects to a cluster.
 
 use crate::assignment::is_registered;
-use crate::cache::{Cache, ReconcileKind};
+use crate::cache::Cache;
 use crate::cluster_secrets;
-use crate::cluster_secrets::{Cluster, SecretManager, mappers};
+use crate::cluster_secrets::{RegisteredCluster, SecretManager, mappers};
+use crate::model::Kind;
 use crate::reconcile::{Context, Controller, Watch, no_requeue};
 use crate::runtime::action::{Action, Event, InvolvedObject, Write};
-use crate::watches::Kind;
 use ocm::object_ref::ObjectRef;
 use ocm::resources::{CLUSTERS, SECRETS};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(crate) const CONTROLLER: Controller = Controller {
     name: "cluster-secrets",
     about: "an Argo CD cluster Secret for each managed cluster, with its labels for ApplicationSet generators",
-    kind: ReconcileKind::Cluster,
+    kind: Kind::Clusters,
     watches: &[
         Watch::new(Kind::Clusters, mappers::cluster),
         Watch::new(Kind::Secrets, mappers::secret),
@@ -33,7 +33,7 @@ pub(crate) fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_
     let existing = cache.cluster(&cluster.name);
     let (write, conflict) = match existing.filter(|existing| !existing.deleting) {
         Some(existing) => {
-            let cluster = Cluster {
+            let cluster = RegisteredCluster {
                 name: &cluster.name,
                 labels: &existing.labels,
                 argocd,

@@ -54,7 +54,7 @@ impl Hub {
 
     fn decide(&self) -> SecretUpdate {
         let labels = Labels::of(&self.labels);
-        let cluster = Cluster {
+        let cluster = RegisteredCluster {
             name: "eu1",
             labels: &labels,
             argocd: "argocd",
@@ -348,7 +348,7 @@ fn keeps_both_secrets_and_reports_a_duplicate() {
 #[test]
 fn creates_no_secret_for_a_cluster_named_in_cluster() {
     let labels = Labels::default();
-    let cluster = Cluster {
+    let cluster = RegisteredCluster {
         name: "in-cluster",
         labels: &labels,
         argocd: "argocd",
@@ -423,7 +423,7 @@ fn gitops<'k>(owner: &'k str, before: Option<&'k str>, secrets: &[(&str, &Value)
     ];
     let hub = hub(&labels);
     let labels = Labels::of(&hub.labels);
-    let cluster = Cluster {
+    let cluster = RegisteredCluster {
         name: "eu1",
         labels: &labels,
         argocd: "argocd",

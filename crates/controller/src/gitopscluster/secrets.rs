@@ -8,10 +8,10 @@ use crate::assignment;
 use crate::assignment::{
     GitOpsClusterRef, HubRole, SecretOwner, hub_role, in_cluster_secret, is_released, owned_secret, secret_owner,
 };
-use crate::cache::{Cache, ReconcileKind};
+use crate::cache::Cache;
 use crate::cluster_secrets;
-use crate::cluster_secrets::{Cluster, ClusterSecret, HUB, Issuer, SecretManager, SecretUpdate};
-use crate::model::{AgentResource, SecretKind};
+use crate::cluster_secrets::{ClusterSecret, HUB, Issuer, RegisteredCluster, SecretManager, SecretUpdate};
+use crate::model::{Kind, SecretKind};
 use crate::reconcile::{Context, Controller, no_requeue};
 use crate::runtime::action::{Action, InvolvedObject, Write};
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ use std::time::Duration;
 pub(crate) const CONTROLLER: Controller = Controller {
     name: NAME,
     about: ABOUT,
-    kind: ReconcileKind::Cluster,
+    kind: Kind::Clusters,
     watches: WATCHES,
     min_write_interval: Duration::from_secs(1),
     reconcile: |cache, cluster, context| reconcile(SecretKind::Blank, cache, cluster, context),
@@ -35,7 +35,7 @@ pub(crate) const CONTROLLER: Controller = Controller {
 pub(crate) const AGENTS: Controller = Controller {
     name: argocd_agent::NAME,
     about: argocd_agent::ABOUT,
-    kind: ReconcileKind::Cluster,
+    kind: Kind::Clusters,
     watches: argocd_agent::WATCHES,
     min_write_interval: Duration::from_secs(1),
     reconcile: |cache, cluster, context| reconcile(SecretKind::Agent, cache, cluster, context),
@@ -47,7 +47,7 @@ const HUB_CLUSTER: &str = "ARGOCD_OCM_CMP_HUB_CLUSTER";
 
 /// Returns the URL of argocd-agent's resource proxy for Argo CD.
 fn resource_proxy(cache: &Cache) -> String {
-    let services = cache.objects(AgentResource::Services).map(|(_, it)| &it.object);
+    let services = cache.objects(Kind::Services).map(|(_, it)| &it.object);
     agent::resource_proxy(&services.collect::<Vec<_>>(), cache.argocd()).0
 }
 
@@ -73,7 +73,7 @@ pub(super) fn decide<'i>(
             proxy: &proxy,
         },
     };
-    let decided = Cluster {
+    let decided = RegisteredCluster {
         name: cluster,
         labels: &existing.labels,
         argocd: cache.argocd(),

@@ -6,9 +6,9 @@ mod agent;
 use super::secrets;
 use crate::argocd_agent::reconcile as argocd_agent;
 use crate::assignment::{GitOpsClusterRef, ServingState, owned_secret};
-use crate::cache::{ReconcileKind, Selection};
+use crate::cache::Selection;
 use crate::cluster_secrets::ClusterSecret;
-use crate::model::{GitOpsCluster, OPEN, PUSH, SecretKind};
+use crate::model::{GitOpsCluster, Kind, OPEN, PUSH, SecretKind};
 use crate::reconcile::Context;
 use manifest::text;
 use ocm::argocd_agent as names;
@@ -454,7 +454,7 @@ fn written(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<Condit
     let mut all = cache.refused_of_gitops(gitops.object_ref);
     if gitops.object.spec.agent.is_some() && context.settings.agents {
         let argocd = ObjectRef::new("", cache.argocd());
-        all.extend(cache.refusal(argocd_agent::NAME, ReconcileKind::ArgoCd, &argocd));
+        all.extend(cache.refusal(argocd_agent::NAME, Kind::Namespace, &argocd));
     }
     let all: Vec<_> = all.into_iter().map(str::to_owned).collect();
     (!all.is_empty()).then(|| Condition {

@@ -4,12 +4,12 @@ mod agents;
 
 use super::*;
 use crate::cache::tests::now;
-use crate::cache::{Change, ReconcileRequest, Refusal};
+use crate::cache::{AllowsOtherNamespaces, Change, ReconcileRequest, Refusal};
 use crate::cluster_secrets::reconcile as cluster_secrets;
-use crate::model::{Placement, PlacementDecision, is_open};
+use crate::model::{Cluster, GitOpsCluster, Kind, Placement, PlacementDecision, is_open};
 use crate::reconcile::Settings;
 use crate::runtime::queue::Refresh;
-use crate::runtime::table::Update;
+use crate::runtime::store::Update;
 use crate::simulation::{Hub, acm, all, secret_name};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
@@ -43,7 +43,7 @@ fn follows_changes_and_reconciles_nothing_else() {
     let mut hub = Hub::with_all();
     hub.cluster("eu1", &json!({"env": "prod"}));
     // The GitOpsCluster is reconciled first; a changed label does not affect its status.
-    hub.affected.push((ReconcileKind::GitOpsCluster, all()));
+    hub.affected.push((Kind::GitOpsClusters, all()));
     assert_eq!(hub.settle(), [format!("patch {}", secret_name("eu1"))]);
     assert_eq!(hub.secrets[&secret_name("eu1")]["metadata"]["labels"]["env"], "prod");
     let gone = hub.secret_of("eu2");
@@ -88,8 +88,14 @@ fn uncertain_selection_removes_no_secret() {
         (
             "the Placement is gone with all it decided",
             |hub| {
-                hub.apply(Change::PlacementDecision(Update::Listed(HashSet::new())));
-                hub.apply(Change::Placement(Update::Listed(HashSet::new())));
+                hub.apply(Change::of::<PlacementDecision>(
+                    Kind::Decisions,
+                    Update::Listed(HashSet::new()),
+                ));
+                hub.apply(Change::of::<Placement>(
+                    Kind::Placements,
+                    Update::Listed(HashSet::new()),
+                ));
             },
             ["False", "PlacementNotFound"],
         ),
@@ -101,7 +107,10 @@ fn uncertain_selection_removes_no_secret() {
         (
             "no GitOpsCluster is listed",
             |hub| {
-                hub.apply(Change::GitOpsCluster(Update::Listed(HashSet::new())));
+                hub.apply(Change::of::<GitOpsCluster>(
+                    Kind::GitOpsClusters,
+                    Update::Listed(HashSet::new()),
+                ));
             },
             ["True", "Success"],
         ),
@@ -110,7 +119,7 @@ fn uncertain_selection_removes_no_secret() {
         let mut hub = Hub::with_all();
         doubt(&mut hub);
         hub.affected
-            .extend(["eu1", "eu2"].map(|cluster| (ReconcileKind::Cluster, ObjectRef::new("", cluster))));
+            .extend(["eu1", "eu2"].map(|cluster| (Kind::Clusters, ObjectRef::new("", cluster))));
         let written = hub.settle();
         assert_eq!(hub.registered(), ["eu1", "eu2"], "{why}: {written:?}");
         assert_eq!(hub.is("PlacementResolved"), says, "{why}");
@@ -120,7 +129,7 @@ fn uncertain_selection_removes_no_secret() {
 #[test]
 fn deletes_the_secret_of_a_removed_cluster() {
     let mut hub = Hub::with_all();
-    hub.apply(Change::Cluster(Update::Deleted("eu2".into())));
+    hub.apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("eu2".into())));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1"]);
     let [status, _, message] = hub.condition_of(&all(), "ClustersRegistered");
@@ -137,14 +146,14 @@ fn deletion_removes_own_secrets_before_its_finalizer() {
         placement: "others".into(),
         clusters: BTreeSet::from(["eu3".into()]),
     };
-    hub.apply(Change::PlacementDecision(Update::Set(
-        ObjectRef::new("argocd", "others-1"),
-        decision,
-    )));
-    hub.apply(Change::Placement(Update::Set(
-        ObjectRef::new("argocd", "others"),
-        Placement { selected: Some(1) },
-    )));
+    hub.apply(Change::of(
+        Kind::Decisions,
+        Update::Set(ObjectRef::new("argocd", "others-1"), decision),
+    ));
+    hub.apply(Change::of(
+        Kind::Placements,
+        Update::Set(ObjectRef::new("argocd", "others"), Placement { selected: Some(1) }),
+    ));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1", "eu2", "eu3"]);
     hub.delete(&all());
@@ -180,7 +189,7 @@ fn a_copied_secret_does_not_hold_up_deletion() {
 fn status_names_secrets_that_block_deletion() {
     let mut hub = Hub::with_all();
     hub.delete(&all());
-    let written = hub.reconcile_one(ReconcileKind::GitOpsCluster, &all());
+    let written = hub.reconcile_one(Kind::GitOpsClusters, &all());
     assert_eq!(written.as_deref(), Some("status argocd/all"));
     let [status, reason, message] = hub.condition_of(&all(), "Ready");
     assert_eq!([status, reason], ["False", "Deleting"]);
@@ -189,11 +198,7 @@ fn status_names_secrets_that_block_deletion() {
         "being deleted, waiting for the deletion of Secret argocd/eu1-application-manager-cluster-secret; \
          Secret argocd/eu2-application-manager-cluster-secret"
     );
-    assert_eq!(
-        hub.reconcile_one(ReconcileKind::GitOpsCluster, &all()),
-        None,
-        "once is enough"
-    );
+    assert_eq!(hub.reconcile_one(Kind::GitOpsClusters, &all()), None, "once is enough");
     hub.settle();
     assert!(hub.objects.is_empty());
 }
@@ -304,12 +309,12 @@ fn gitopscluster_in_another_namespace_needs_the_open_label() {
     assert_eq!(hub.objects[&tenant]["metadata"]["finalizers"], Value::Null);
     let namespace = json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": "true"}}});
     let open = is_open(&namespace.to_string()).expect("a Namespace");
-    hub.apply(Change::AllowOtherNamespaces(Update::Set((), open)));
+    hub.apply(Change::setting(Update::Set((), AllowsOtherNamespaces(open))));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1", "eu2"]);
     assert_eq!(hub.is("Ready"), ["True", "Success"]);
     // Closing it keeps existing objects, but they are not updated any more.
-    hub.apply(Change::AllowOtherNamespaces(Update::Set((), false)));
+    hub.apply(Change::setting(Update::Set((), AllowsOtherNamespaces(false))));
     hub.cluster("eu1", &json!({"env": "prod"}));
     hub.select(&["eu1"]);
     let written = hub.settle();
@@ -368,7 +373,7 @@ fn replaces_the_finalizer_of_earlier_versions_in_one_write() {
     let mut hub = Hub::with_all();
     hub.finalize(&["example.com/mine", SHARED_FINALIZER]);
     hub.affected.clear();
-    let written = hub.reconcile_one(ReconcileKind::GitOpsCluster, &all());
+    let written = hub.reconcile_one(Kind::GitOpsClusters, &all());
     assert_eq!(written.as_deref(), Some("finalizers argocd/all"));
     assert_eq!(hub.finalizers(), ["example.com/mine", &finalizer("argocd")]);
     assert_eq!(hub.settle(), [""; 0], "nothing else changes");
@@ -409,7 +414,7 @@ fn two_controllers_agree_on_a_gitopscluster_that_neither_serves() {
     let status = hub.objects[&all()]["status"].clone();
     assert_eq!(hub.is("ArgoServerVerified")[0], "False");
     hub.serve("gitops");
-    assert_eq!(hub.reconcile_one(ReconcileKind::GitOpsCluster, &all()), None);
+    assert_eq!(hub.reconcile_one(Kind::GitOpsClusters, &all()), None);
     assert_eq!(hub.objects[&all()]["status"], status);
 }
 
@@ -435,7 +440,7 @@ fn a_refusal_by_another_controller_is_not_answered() {
     hub.written(&all());
     hub.settle();
     hub.serve("argocd");
-    assert_eq!(hub.reconcile_one(ReconcileKind::GitOpsCluster, &all()), None);
+    assert_eq!(hub.reconcile_one(Kind::GitOpsClusters, &all()), None);
     assert_eq!(hub.is("ArgoServerVerified"), refused);
     // It moves to an Argo CD without a controller.
     hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "third"}})));
@@ -582,7 +587,7 @@ fn large_fleet_has_short_messages_and_no_extra_reconciles() {
     let it = hub.objects.get_mut(&all()).expect("it is there");
     it["metadata"]["finalizers"] = json!([finalizer("argocd")]);
     hub.written(&all());
-    hub.affected.retain(|(kind, _)| *kind == ReconcileKind::GitOpsCluster);
+    hub.affected.retain(|(kind, _)| *kind == Kind::GitOpsClusters);
     hub.settle();
     let [_, _, message] = hub.condition_of(&all(), "ClustersRegistered");
     assert_eq!(
@@ -591,12 +596,12 @@ fn large_fleet_has_short_messages_and_no_extra_reconciles() {
     );
 
     for name in &names {
-        let made = hub.reconcile_one(ReconcileKind::Cluster, &ObjectRef::new("", name));
+        let made = hub.reconcile_one(Kind::Clusters, &ObjectRef::new("", name));
         assert_eq!(made, Some(format!("create {}", secret_name(name))));
     }
     hub.affected.clear();
     assert_eq!(
-        hub.reconcile_one(ReconcileKind::GitOpsCluster, &all()).as_deref(),
+        hub.reconcile_one(Kind::GitOpsClusters, &all()).as_deref(),
         Some("status argocd/all")
     );
     assert_eq!(hub.is("Ready"), ["True", "Success"]);
@@ -604,19 +609,16 @@ fn large_fleet_has_short_messages_and_no_extra_reconciles() {
     hub.affected.clear();
     let (one, patched) = (ObjectRef::new("", "c007"), format!("patch {}", secret_name("c007")));
     hub.cluster("c007", &json!({"env": "prod"}));
-    assert_eq!(
-        std::mem::take(&mut hub.affected),
-        [(ReconcileKind::Cluster, one.clone())]
-    );
-    assert_eq!(hub.reconcile_one(ReconcileKind::Cluster, &one), Some(patched));
+    assert_eq!(std::mem::take(&mut hub.affected), [(Kind::Clusters, one.clone())]);
+    assert_eq!(hub.reconcile_one(Kind::Clusters, &one), Some(patched));
     // Its Secret has the name that the other controller would use for the Secret of a missing cluster.
     let other = ObjectRef::new("", "c007-application-manager-cluster");
     assert_eq!(
         hub.affected,
         [
-            (ReconcileKind::Cluster, one),
-            (ReconcileKind::Cluster, other),
-            (ReconcileKind::GitOpsCluster, all())
+            (Kind::Clusters, one),
+            (Kind::Clusters, other),
+            (Kind::GitOpsClusters, all())
         ]
     );
     assert_eq!(hub.settle(), [""; 0]);
@@ -625,7 +627,7 @@ fn large_fleet_has_short_messages_and_no_extra_reconciles() {
 #[test]
 fn refused_write_sets_a_condition_until_it_is_accepted() {
     let mut hub = Hub::with_all();
-    let eu1 = (ReconcileKind::Cluster, ObjectRef::new("", "eu1"));
+    let eu1 = (Kind::Clusters, ObjectRef::new("", "eu1"));
     hub.refuse(&eu1, Some("Secret argocd/eu1 cannot be changed: forbidden"));
     assert_eq!(hub.settle(), ["status argocd/all"]);
     let [status, reason, message] = hub.condition_of(&all(), "WritesAccepted");
@@ -643,9 +645,9 @@ fn refused_finalizer_is_reported_and_retried() {
     let mut hub = Hub::new();
     hub.write(&all(), &acm(&json!({})));
     hub.affected.clear();
-    let itself = (ReconcileKind::GitOpsCluster, all());
+    let itself = (Kind::GitOpsClusters, all());
     hub.refuse(&itself, Some("GitOpsCluster argocd/all cannot be changed: no"));
-    let look = |hub: &mut Hub| hub.reconcile_one(ReconcileKind::GitOpsCluster, &all());
+    let look = |hub: &mut Hub| hub.reconcile_one(Kind::GitOpsClusters, &all());
     assert_eq!(look(&mut hub).as_deref(), Some("status argocd/all"));
     assert_eq!(hub.is("WritesAccepted"), ["False", "WriteRefused"]);
     assert_eq!(look(&mut hub).as_deref(), Some("finalizers argocd/all"));
@@ -658,9 +660,9 @@ fn refused_finalizer_is_reported_and_retried() {
 fn deletion_reports_refused_writes() {
     let mut hub = Hub::with_all();
     hub.delete(&all());
-    let eu1 = (ReconcileKind::Cluster, ObjectRef::new("", "eu1"));
+    let eu1 = (Kind::Clusters, ObjectRef::new("", "eu1"));
     hub.refuse(&eu1, Some("Secret argocd/eu1 cannot be deleted: forbidden"));
-    hub.reconcile_one(ReconcileKind::GitOpsCluster, &all());
+    hub.reconcile_one(Kind::GitOpsClusters, &all());
     assert_eq!(hub.is("WritesAccepted"), ["False", "WriteRefused"]);
     let [_, reason, message] = hub.condition_of(&all(), "Ready");
     assert_eq!(reason, "Deleting");
@@ -689,7 +691,7 @@ impl Hub {
     }
 
     /// Makes the API server refuse the last write of an object for the GitOpsCluster, or accept it.
-    fn refuse(&mut self, (kind, object_ref): &(ReconcileKind, ObjectRef), why: Option<&str>) {
+    fn refuse(&mut self, (kind, object_ref): &(Kind, ObjectRef), why: Option<&str>) {
         let affected = ReconcileRequest {
             kind: *kind,
             object_ref: object_ref.clone(),
@@ -699,7 +701,7 @@ impl Hub {
             why: why.into(),
             gitops: Some(all()),
         });
-        self.apply(Change::WriteOutcome(NAME, 0, affected, refusal));
+        self.apply(Change::write_outcome(NAME, 0, affected, refusal));
     }
 
     /// Sets the finalizers.

@@ -6,11 +6,13 @@ use crate::argocd_agent::{DesiredAgent, Images, Mode};
 use crate::runtime::invalid_object::InvalidObject;
 use ocm::gitops_cluster;
 use ocm::gitops_cluster::{AddonAgent, AgentAddon, AskedAgent, Field, GitOpsAddon};
+use ocm::object_ref::ObjectRef;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
+use std::sync::Arc;
 
 /// The default namespace of Argo CD on managed clusters in argocd-pull-integration.
 const ARGOCD: &str = "argocd";
@@ -87,6 +89,15 @@ struct Metadata {
 }
 
 impl GitOpsCluster {
+    /// Returns the Placement of the GitOpsCluster, which is in the same namespace.
+    #[must_use]
+    pub fn placement(&self, object_ref: &ObjectRef) -> ObjectRef {
+        ObjectRef {
+            namespace: Arc::clone(&object_ref.namespace),
+            name: (*self.spec.placement).into(),
+        }
+    }
+
     /// Reads the JSON of a GitOpsCluster.
     ///
     /// # Errors

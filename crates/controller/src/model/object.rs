@@ -3,7 +3,7 @@
 use super::{Text, read};
 use crate::annotations::OWNER;
 use crate::argocd_agent::requests::CertificateRequest;
-use crate::model::AgentResource;
+use crate::model::Kind;
 use crate::runtime::invalid_object::InvalidObject;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -59,12 +59,12 @@ impl Object {
     /// # Errors
     ///
     /// Returns an error if the JSON or a field is invalid.
-    pub fn read(kind: AgentResource, text: &str) -> Result<Self, InvalidObject> {
+    pub fn read(kind: Kind, text: &str) -> Result<Self, InvalidObject> {
         let Text::<IgnoredAny> { metadata, .. } = read(text)?;
         let object: Value = read(text)?;
         let content = match kind {
-            AgentResource::IssuedCertificates => Content::Certificates(certificates(&object["data"])),
-            AgentResource::Requests => Content::Request(Box::new(read(text)?)),
+            Kind::IssuedCertificates => Content::Certificates(certificates(&object["data"])),
+            Kind::Requests => Content::Request(Box::new(read(text)?)),
             _ => Content::None,
         };
         Ok(Self {
@@ -78,7 +78,7 @@ impl Object {
 
     /// Returns true if nothing that is read differs. Heartbeats and the status of others change the resource version alone.
     #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub fn has_same_content(&self, other: &Self) -> bool {
         let Self {
             uid,
             version: _,
@@ -147,7 +147,7 @@ fn certificates(data: &Value) -> Box<[IssuedCertificate]> {
 }
 
 /// Returns the fields of an object that are compared with the desired state.
-fn compared(kind: AgentResource, object: Value) -> Value {
+fn compared(kind: Kind, object: Value) -> Value {
     let Value::Object(mut object) = object else {
         return Value::Null;
     };
@@ -167,7 +167,7 @@ fn compared(kind: AgentResource, object: Value) -> Value {
     }
     match kind {
         // Only the name, the addresses and the readiness of a Node are kept.
-        AgentResource::Nodes => {
+        Kind::Nodes => {
             let status = object.remove("status").unwrap_or_default();
             let conditions = status["conditions"].as_array().into_iter().flatten();
             let ready: Vec<_> = conditions
@@ -177,7 +177,7 @@ fn compared(kind: AgentResource, object: Value) -> Value {
             let metadata = json!({"name": object["metadata"]["name"]});
             json!({"metadata": metadata, "status": {"addresses": status["addresses"], "conditions": ready}})
         }
-        AgentResource::Deployments => {
+        Kind::Deployments => {
             let template = &object.get("spec").unwrap_or(&Value::Null)["template"];
             let containers = template["spec"]["containers"].as_array().into_iter().flatten();
             let images: Vec<_> = containers.map(|it| json!({"image": it["image"]})).collect();
@@ -186,7 +186,7 @@ fn compared(kind: AgentResource, object: Value) -> Value {
             json!({"metadata": object["metadata"], "spec": spec})
         }
         // Only the existence of the Secret with the token key matters; the others have a content.
-        AgentResource::TokenKey | AgentResource::IssuedCertificates | AgentResource::Requests => {
+        Kind::TokenKey | Kind::IssuedCertificates | Kind::Requests => {
             json!({"metadata": object["metadata"]})
         }
         _ => Value::Object(object),

@@ -2,6 +2,7 @@
 
 use super::{Text, read};
 use crate::runtime::invalid_object::InvalidObject;
+use ocm::object_ref::ObjectRef;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,6 +20,15 @@ pub struct PlacementDecision {
 }
 
 impl PlacementDecision {
+    /// Returns the Placement of the decision, which is in the same namespace.
+    #[must_use]
+    pub fn placement(&self, object_ref: &ObjectRef) -> ObjectRef {
+        ObjectRef {
+            namespace: Arc::clone(&object_ref.namespace),
+            name: Arc::clone(&self.placement),
+        }
+    }
+
     /// Reads the JSON of a PlacementDecision.
     ///
     /// # Errors

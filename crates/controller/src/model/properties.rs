@@ -2,7 +2,7 @@
 //! CertificateSigningRequests.
 
 use super::{Object, TlsSecret, Work, WorkState};
-use crate::model::AgentResource;
+use crate::model::Kind;
 use crate::runtime::text::TEXT_MAX;
 use crate::runtime::writer::read_authority;
 use jiff::Timestamp;
@@ -101,13 +101,9 @@ fn debug_output_and_errors_never_show_keys() {
         for secret in ["secret-key-bytes", "c2VjcmV0LWtleS1ieXRlcw"] {
             assert!(!shown.contains(secret) && !error.contains(secret), "{shown} {error}");
         }
-        for kind in [
-            AgentResource::Requests,
-            AgentResource::IssuedCertificates,
-            AgentResource::TokenKey,
-        ] {
+        for kind in [Kind::Requests, Kind::IssuedCertificates, Kind::TokenKey] {
             let kept = Object::read(kind, &text);
-            if matches!(kind, AgentResource::IssuedCertificates | AgentResource::TokenKey) {
+            if matches!(kind, Kind::IssuedCertificates | Kind::TokenKey) {
                 assert!(!format!("{kept:?}").contains("c2VjcmV0LWtleS1ieXRlcw"), "{kept:?}");
             }
         }

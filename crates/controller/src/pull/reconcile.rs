@@ -8,8 +8,8 @@ mod mappers;
 
 use crate::annotations::SKIP_RECONCILE;
 use crate::application_status::conditions::{APPLY_ERROR, UNREACHABLE, unreachable};
-use crate::cache::{Cache, PullWorkRef, ReconcileKind};
-use crate::model::{Application, WorkKind};
+use crate::cache::{Cache, PullWorkRef};
+use crate::model::{Application, Kind, WorkKind};
 use crate::pull;
 use crate::pull::requests::Forwarded;
 use crate::pull::status::{Condition, MirroredStatus, StatusInputs};
@@ -18,7 +18,6 @@ use crate::pull::work::{Desired, Retention};
 use crate::pull::{PullWork, payload, requests, status, tenancy, work};
 use crate::reconcile::{Context, Controller, Watch, no_requeue};
 use crate::runtime::action::{Action, Event, InvolvedObject, Write};
-use crate::watches::Kind;
 use ocm::object_ref::ObjectRef;
 use ocm::resources::{APPLICATIONS, Resource, WORKS};
 use serde_json::Value;
@@ -27,7 +26,7 @@ use std::time::Duration;
 pub(crate) const CONTROLLER: Controller = Controller {
     name: "pull",
     about: "a work for each Application of the basic pull model, whose status it copies to the Application",
-    kind: ReconcileKind::Application,
+    kind: Kind::Applications,
     watches: &[
         Watch::new(Kind::Applications, mappers::application),
         Watch::new(Kind::Works, mappers::work),

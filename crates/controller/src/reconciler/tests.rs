@@ -2,13 +2,14 @@
 
 use super::*;
 use crate::Options;
-use crate::cache::ReconcileKind;
 use crate::metrics::metrics;
+use crate::model::{Cluster, Kind};
 use crate::reconcile::Watch;
 use crate::runtime::action::{Event, InvolvedObject, Write};
 use crate::runtime::lease;
 use crate::runtime::lease::fake_api_server;
 use crate::runtime::queue::Refresh;
+use crate::runtime::store::Update;
 use http::{Method, Request, Response};
 use jiff::Timestamp;
 use kube::client::Body;
@@ -88,7 +89,7 @@ fn write_nothing(_: &Cache, _: &ObjectRef, _: &Context<'_>) -> Option<Action> {
 
 const fn controller(
     name: &'static str,
-    kind: ReconcileKind,
+    kind: Kind,
     reconcile: fn(&Cache, &ObjectRef, &Context<'_>) -> Option<Action>,
 ) -> Controller {
     Controller {
@@ -102,9 +103,9 @@ const fn controller(
     }
 }
 
-static APPLICATION: Controller = controller("applications", ReconcileKind::Application, write_once);
-static CLUSTER: Controller = controller("clusters", ReconcileKind::Cluster, write_once);
-static IDLE: Controller = controller("idle", ReconcileKind::Application, write_nothing);
+static APPLICATION: Controller = controller("applications", Kind::Applications, write_once);
+static CLUSTER: Controller = controller("clusters", Kind::Clusters, write_once);
+static IDLE: Controller = controller("idle", Kind::Applications, write_nothing);
 
 fn time() -> Timestamp {
     "2026-06-01T12:00:00Z".parse().expect("a time")
@@ -138,7 +139,7 @@ fn replica(controllers: &[&'static Controller], clocks: Clocks, leads: watch::Re
     Reconciler::new(&options, &client(), leads, ready, metrics(), clocks)
 }
 
-fn enqueue(reconciler: &mut Reconciler, kind: ReconcileKind, object_refs: impl IntoIterator<Item = ObjectRef>) {
+fn enqueue(reconciler: &mut Reconciler, kind: Kind, object_refs: impl IntoIterator<Item = ObjectRef>) {
     let affected = object_refs.into_iter().map(|object_ref| ReconcileRequest {
         kind,
         object_ref,
@@ -179,34 +180,26 @@ async fn hanging_writes_delay_no_other_controller_tenant_or_event() {
     let mut reconciler = reconciler(&[&APPLICATION, &CLUSTER], CLOCKS);
     enqueue(
         &mut reconciler,
-        ReconcileKind::Application,
+        Kind::Applications,
         applications("hostile", "hang", 200),
     );
     run(&mut reconciler, 1).await;
     assert_eq!(requests("PATCH"), 30, "three quarters of what the controller has");
     // Objects of another kind and of another tenant have their own slots.
-    enqueue(&mut reconciler, ReconcileKind::Cluster, [ObjectRef::new("", "cluster")]);
-    enqueue(
-        &mut reconciler,
-        ReconcileKind::Application,
-        applications("tenant", "fine", 20),
-    );
+    enqueue(&mut reconciler, Kind::Clusters, [ObjectRef::new("", "cluster")]);
+    enqueue(&mut reconciler, Kind::Applications, applications("tenant", "fine", 20));
     run(&mut reconciler, 1).await;
     assert_eq!((requests("/managedclusters/cluster"), requests("/fine-")), (1, 20));
     assert_eq!(requests("POST"), 21, "and their Events are written");
     // The same tenant gets a slot as soon as the other writes turn out to hang.
-    enqueue(
-        &mut reconciler,
-        ReconcileKind::Application,
-        applications("hostile", "own", 1),
-    );
+    enqueue(&mut reconciler, Kind::Applications, applications("hostile", "own", 1));
     run(&mut reconciler, 25).await;
     assert_eq!(requests("/own-0"), 1);
     assert!(requests("/hang-") >= 200, "each was tried");
     // This does not change later.
     for round in 0..20 {
         let all = applications("hostile", &format!("own-{round}"), 30);
-        enqueue(&mut reconciler, ReconcileKind::Application, all);
+        enqueue(&mut reconciler, Kind::Applications, all);
         run(&mut reconciler, 5).await;
         assert_eq!(
             requests(&format!(
@@ -225,16 +218,8 @@ async fn hanging_writes_delay_no_other_controller_tenant_or_event() {
 #[tokio::test(start_paused = true)]
 async fn writes_events_during_endless_writes() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
-    enqueue(
-        &mut reconciler,
-        ReconcileKind::Application,
-        applications("a", "hang", 300),
-    );
-    enqueue(
-        &mut reconciler,
-        ReconcileKind::Application,
-        applications("b", "fine", 3),
-    );
+    enqueue(&mut reconciler, Kind::Applications, applications("a", "hang", 300));
+    enqueue(&mut reconciler, Kind::Applications, applications("b", "fine", 3));
     run(&mut reconciler, 1).await;
     assert!(
         reconciler.workqueues[0].queue.is_due(false, (CLOCKS.elapsed)()),
@@ -247,7 +232,7 @@ async fn writes_events_during_endless_writes() {
 async fn all_other_writes_go_before_events() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
     let all = applications("a", "busy", 600);
-    enqueue(&mut reconciler, ReconcileKind::Application, all);
+    enqueue(&mut reconciler, Kind::Applications, all);
     run(&mut reconciler, 1).await;
     assert!((100..500).contains(&requests("PATCH")), "{}", requests("PATCH"));
     assert_eq!(requests("POST"), 0);
@@ -260,7 +245,7 @@ async fn events_wait_a_minute_at_most() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
     for second in 0..75 {
         let all = applications("a", &format!("busy-{second}"), 500);
-        enqueue(&mut reconciler, ReconcileKind::Application, all);
+        enqueue(&mut reconciler, Kind::Applications, all);
         run(&mut reconciler, 1).await;
         match second {
             0..60 => assert_eq!(requests("POST"), 0, "after {second} s"),
@@ -275,14 +260,10 @@ async fn panic_affects_one_object_and_is_retried_with_backoff() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
     enqueue(
         &mut reconciler,
-        ReconcileKind::Application,
+        Kind::Applications,
         [ObjectRef::new("argocd", "defect")],
     );
-    enqueue(
-        &mut reconciler,
-        ReconcileKind::Application,
-        applications("argocd", "fine", 5),
-    );
+    enqueue(&mut reconciler, Kind::Applications, applications("argocd", "fine", 5));
     run(&mut reconciler, 60).await;
     assert_eq!(requests("PATCH"), 5);
     let panics = metric(&reconciler, "argocd_ocm_cmp_panics_total{controller=\"applications\"}");
@@ -319,7 +300,7 @@ async fn panic_in_the_index_relists_the_kind_with_backoff() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
     run(&mut reconciler, 1).await;
     for (lists, wait) in [(2, 2), (3, 3), (4, 5)] {
-        assert!(!reconciler.apply(Kind::Clusters, Change::Panic));
+        assert!(!reconciler.apply(Kind::Clusters, Change::panicking()));
         run(&mut reconciler, wait).await;
         assert_eq!(requests("managedclusters"), lists);
     }
@@ -349,7 +330,7 @@ async fn reconciles_an_object_that_becomes_due_during_the_loop() {
         READINGS.set(0);
         let mut reconciler = reconciler(&[&APPLICATION], SLOW);
         let late = ObjectRef::new("argocd", &format!("late-{step}"));
-        enqueue(&mut reconciler, ReconcileKind::Application, [late]);
+        enqueue(&mut reconciler, Kind::Applications, [late]);
         // No watch event wakes the loop.
         run(&mut reconciler, 10).await;
         assert_eq!(
@@ -373,7 +354,7 @@ async fn renews_the_lease_during_a_backlog_of_100000_objects() {
     };
     let mut reconciler = reconciler(&[&IDLE], BUSY);
     let object_refs = (0..OBJECTS).map(|number| ObjectRef::new("argocd", &format!("{number}")));
-    enqueue(&mut reconciler, ReconcileKind::Application, object_refs);
+    enqueue(&mut reconciler, Kind::Applications, object_refs);
     // Objects are reconciled 200 ms after a change.
     LOOKS.set(200);
     let hub = fake_api_server::Hub::default();
@@ -401,32 +382,36 @@ async fn renews_the_lease_during_a_backlog_of_100000_objects() {
     assert!(*leads.borrow_and_update(), "it leads");
 }
 
+/// Reports a new managed cluster.
+fn join(reconciler: &mut Reconciler, name: &str) {
+    let cluster = Cluster::read(r#"{"metadata":{"uid":"u"}}"#).expect("a cluster");
+    let change = Change::of(Kind::Clusters, Update::Set(name.into(), cluster));
+    assert!(reconciler.apply(Kind::Clusters, change));
+}
+
 #[tokio::test(start_paused = true)]
-async fn standby_forgets_work_done_by_another_replica() {
+async fn new_leader_reconciles_every_object_once() {
     let (sender, leads) = watch::channel(false);
-    let mut reconciler = replica(&[&APPLICATION], CLOCKS, leads);
-    enqueue(
-        &mut reconciler,
-        ReconcileKind::Application,
-        applications("argocd", "done", 1000),
-    );
-    enqueue(
-        &mut reconciler,
-        ReconcileKind::Application,
-        applications("argocd", "open", 3),
-    );
-    WRITTEN.with_borrow_mut(|written| written.extend((0..1000).map(|number| format!("done-{number}"))));
+    let mut reconciler = replica(&[&CLUSTER], CLOCKS, leads);
+    for number in 0..1000 {
+        join(&mut reconciler, &format!("eu{number}"));
+    }
+    WRITTEN.with_borrow_mut(|written| written.extend((0..997).map(|number| format!("eu{number}"))));
     run(&mut reconciler, 30).await;
     assert_eq!(
-        reconciler.workqueues[0].queue.len(),
-        1003,
-        "the other replica has its time"
+        (reconciler.workqueues[0].queue.len(), LOOKS.get()),
+        (0, 0),
+        "another replica leads"
     );
-    run(&mut reconciler, 120).await;
-    assert_eq!((reconciler.workqueues[0].queue.len(), requests("PATCH")), (3, 0));
     sender.send_replace(true);
     run(&mut reconciler, 1).await;
-    assert_eq!(requests("PATCH"), 3, "what is left is written by who takes over");
+    assert_eq!((LOOKS.get(), requests("PATCH")), (1000, 3));
+    sender.send_replace(false);
+    run(&mut reconciler, 10).await;
+    join(&mut reconciler, "us1");
+    sender.send_replace(true);
+    run(&mut reconciler, 10).await;
+    assert_eq!((LOOKS.get(), requests("PATCH")), (2001, 4), "it takes over again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -448,25 +433,14 @@ async fn take_over_repeats_no_refresh() {
             events: Vec::new(),
         })
     }
-    static REFRESH: Controller = controller("applications", ReconcileKind::Application, refresh);
-    let (sender, leads) = watch::channel(false);
+    static REFRESH: Controller = controller("applications", Kind::Applications, refresh);
+    let (sender, leads) = watch::channel(true);
     let mut reconciler = replica(&[&REFRESH], CLOCKS, leads);
     let stale = |object_ref| ReconcileRequest {
-        kind: ReconcileKind::Application,
+        kind: Kind::Applications,
         object_ref,
         refresh: Refresh::Needed,
     };
-    for minute in 0..60 {
-        let all = applications("argocd", &format!("busy-{minute}"), 10);
-        reconciler.enqueue(all.into_iter().map(stale).collect());
-        run(&mut reconciler, 60).await;
-    }
-    run(&mut reconciler, 120).await;
-    assert_eq!(reconciler.workqueues[0].queue.len(), 0, "the leader has refreshed them");
-    sender.send_replace(true);
-    run(&mut reconciler, 60).await;
-    assert_eq!(requests("PATCH"), 0);
-
     let all = applications("argocd", "busy", 100);
     reconciler.enqueue(all.into_iter().map(stale).collect());
     run(&mut reconciler, 2).await;
@@ -506,14 +480,10 @@ async fn lost_lease_stops_an_action_between_its_writes() {
             events: Vec::new(),
         })
     }
-    static THREE: Controller = controller("applications", ReconcileKind::Application, write_three);
+    static THREE: Controller = controller("applications", Kind::Applications, write_three);
     let (sender, leads) = watch::channel(true);
     let mut reconciler = replica(&[&THREE], CLOCKS, leads);
-    enqueue(
-        &mut reconciler,
-        ReconcileKind::Application,
-        [ObjectRef::new("argocd", "busy")],
-    );
+    enqueue(&mut reconciler, Kind::Applications, [ObjectRef::new("argocd", "busy")]);
     tokio::select! {
         () = reconciler.run() => panic!("it ended"),
         () = sleep(Duration::from_millis(250)) => {}
@@ -536,11 +506,7 @@ async fn restored_hub_is_listed_again_before_any_write() {
     run(&mut reconciler, 1).await;
     assert_eq!(requests("managedclusters"), 1);
     publisher.send_replace(1);
-    enqueue(
-        &mut reconciler,
-        ReconcileKind::Application,
-        applications("argocd", "fine", 1),
-    );
+    enqueue(&mut reconciler, Kind::Applications, applications("argocd", "fine", 1));
     run(&mut reconciler, 5).await;
     assert_eq!(
         (requests("managedclusters"), requests("PATCH")),

@@ -5,9 +5,10 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::fair_queue::{FairQueue, FlowKey};
+use super::refreshes::Refreshes;
 use ocm::object_ref::ObjectRef;
 use ocm::time_math::later;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -16,8 +17,6 @@ use std::time::{Duration, Instant};
 pub const DEBOUNCE: Duration = Duration::from_millis(200);
 /// The minimum interval between two refreshes of the same object.
 const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(30);
-/// The minimum interval between two refreshes of any object.
-const MIN_TOTAL_REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 /// The delays of the first and the last retry.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(300)];
 /// The minimum interval between two retries of objects that fail for the same cause.
@@ -26,8 +25,6 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 const RELEASE_DELAY: Duration = Duration::from_secs(30);
 /// The interval between these retries.
 const RELEASE_INTERVAL: Duration = Duration::from_millis(5);
-/// The time after which an object that cannot be reconciled no longer holds up the refreshes of others.
-const REFRESH_TURN: Duration = Duration::from_secs(1);
 /// The number of failures in a row after which an object counts as failing: an occasional conflict is normal.
 const FAILING_AFTER: u32 = 3;
 /// The number of due objects that get in line at a time.
@@ -43,11 +40,7 @@ pub struct Queue {
     subqueues: [Subqueue; 2],
     /// The times at which objects can be forgotten if nothing happens before.
     expiring: BTreeSet<(Instant, ObjectRef)>,
-    refreshed: Option<Instant>,
-    /// The objects that need a refresh and wait for their turn, in order.
-    refresh_backlog: VecDeque<ObjectRef>,
-    /// The object whose turn it is to be refreshed, and when it is due.
-    refresh_turn: Option<(ObjectRef, Instant)>,
+    refreshes: Refreshes,
     failing: usize,
     /// The failing objects by cause.
     by_cause: BTreeMap<Cause, BTreeSet<ObjectRef>>,
@@ -154,9 +147,7 @@ impl Queue {
             entries: HashMap::new(),
             subqueues: Default::default(),
             expiring: BTreeSet::new(),
-            refreshed: None,
-            refresh_backlog: VecDeque::new(),
-            refresh_turn: None,
+            refreshes: Refreshes::default(),
             failing: 0,
             by_cause: BTreeMap::new(),
         }
@@ -214,53 +205,6 @@ impl Queue {
         self.subqueues[usize::from(slow)].next().is_some_and(|at| at <= now)
     }
 
-    /// Returns the objects that became due before `by`.
-    #[must_use]
-    pub fn overdue(&self, by: Instant) -> Vec<ObjectRef> {
-        let due = self.subqueues.iter().flat_map(|subqueue| &subqueue.due);
-        due.filter(|(at, _)| *at < by)
-            .map(|(_, object_ref)| object_ref.clone())
-            .collect()
-    }
-
-    /// Returns the object if it is due, without removing it from the queue.
-    #[must_use]
-    pub fn peek(&self, object_ref: &ObjectRef, now: Instant) -> Option<Due> {
-        let entry = self.entries.get(object_ref)?;
-        entry.due.filter(|due| *due <= now && !entry.busy)?;
-        Some(Due {
-            object_ref: object_ref.clone(),
-            flow: entry.flow.clone(),
-            slow: entry.slow,
-            stale: entry.stale,
-            attempt: entry.failures.saturating_add(1),
-        })
-    }
-
-    /// Removes a due object for which there is nothing to write: it is reconciled again at `requeue_after`, or after
-    /// the next change.
-    pub fn forget_due(&mut self, object_ref: &ObjectRef, requeue_after: Option<Instant>) {
-        let Some(entry) = self.entries.get_mut(object_ref).filter(|entry| !entry.busy) else {
-            return;
-        };
-        if let Some(due) = entry.due.take() {
-            self.subqueues[usize::from(entry.slow)]
-                .due
-                .remove(&(due, object_ref.clone()));
-        }
-        self.failing = self
-            .failing
-            .saturating_sub(usize::from(entry.failures >= FAILING_AFTER));
-        entry.failures = 0;
-        entry.stale = false;
-        let cause = entry.cause.take();
-        self.forget_cause(object_ref, cause);
-        match requeue_after {
-            Some(at) => self.at(object_ref, at),
-            None => drop(self.entries.remove(object_ref)),
-        }
-    }
-
     /// Returns the number of objects that the queue knows.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -309,18 +253,18 @@ impl Queue {
             }
         };
         let is_long_ago = |at: Option<Instant>, ago| at.is_none_or(|at| later(at, ago) <= now);
-        let all = is_long_ago(self.refreshed, MIN_TOTAL_REFRESH_INTERVAL);
+        let may_refresh = self.refreshes.may_begin(now);
         let entry = self.entries.get_mut(&object_ref)?;
         (entry.due, entry.busy, entry.is_requeued) = (None, true, false);
-        let stale = entry.stale && all && is_long_ago(entry.refreshed, MIN_REFRESH_INTERVAL);
+        let stale = entry.stale && may_refresh && is_long_ago(entry.refreshed, MIN_REFRESH_INTERVAL);
         let attempt = entry.failures.saturating_add(1);
         if stale {
             // A change during the write needs another refresh.
             entry.stale = false;
             // Until the outcome is reported: the next object must not ask for a refresh as well.
-            self.refreshed = Some(now);
+            self.refreshes.begin(now);
         }
-        self.refresh_turn.take_if(|(turn, _)| *turn == object_ref);
+        self.refreshes.end_turn(&object_ref);
         self.give_refresh_turn(now);
         Some(Due {
             object_ref,
@@ -421,7 +365,7 @@ impl Queue {
             let own = entry.refreshed.map(|at| later(at, MIN_REFRESH_INTERVAL));
             next = own.filter(|own| *own > now).map(|own| own.max(later(now, DEBOUNCE)));
             if next.is_none() && !std::mem::replace(&mut entry.in_backlog, true) {
-                self.refresh_backlog.push_back(due.object_ref.clone());
+                self.refreshes.push(due.object_ref.clone());
             }
         }
         match next {
@@ -452,10 +396,7 @@ impl Queue {
     /// Queues the next object of the backlog of refreshes, unless another one has its turn. So each object of a backlog is
     /// reconciled once more, and not again and again until its turn comes.
     fn give_refresh_turn(&mut self, now: Instant) {
-        self.refresh_turn.take_if(|(_, at)| later(*at, REFRESH_TURN) < now);
-        while self.refresh_turn.is_none()
-            && let Some(object_ref) = self.refresh_backlog.pop_front()
-        {
+        while let Some((object_ref, at)) = self.refreshes.next_turn(now) {
             let Some(entry) = self.entries.get_mut(&object_ref) else {
                 continue;
             };
@@ -464,23 +405,30 @@ impl Queue {
                 self.forget_idle(&object_ref, now);
                 continue;
             }
-            let all = self.refreshed.map(|at| later(at, MIN_TOTAL_REFRESH_INTERVAL));
-            let at = all.unwrap_or(now).max(now);
             if entry.due.is_none_or(|due| at < due) {
                 self.at(&object_ref, at);
             }
-            self.refresh_turn = Some((object_ref, at));
+            self.refreshes.give_turn(object_ref, at);
         }
     }
 
-    /// Forgets the refreshes that wait for their turn: another replica does them now.
-    pub fn forget_refreshes(&mut self, now: Instant) {
-        for object_ref in std::mem::take(&mut self.refresh_backlog) {
-            if let Some(entry) = self.entries.get_mut(&object_ref) {
-                (entry.in_backlog, entry.stale) = (false, false);
-            }
-            self.forget_idle(&object_ref, now);
-        }
+    /// Forgets all objects except those whose writes are in progress: another replica leads now.
+    pub fn clear(&mut self) {
+        let entries = std::mem::take(&mut self.entries);
+        let busy = entries.into_iter().filter(|(_, entry)| entry.busy);
+        let busy = busy.map(|(object_ref, Entry { flow, busy, .. })| {
+            (
+                object_ref,
+                Entry {
+                    busy,
+                    ..Entry::new(flow)
+                },
+            )
+        });
+        *self = Self {
+            entries: busy.collect(),
+            ..Self::new(self.min_write_interval)
+        };
     }
 
     /// Records that an object no longer fails for a cause.
@@ -890,8 +838,9 @@ mod tests {
             }
         };
         queue.done(&due, &WRITTEN, now, 0.0);
-        let all = queue.overdue(now + Duration::from_secs(180));
-        assert_eq!(all.len() + 1, OBJECTS as usize, "one success is enough");
+        let due = queue.subqueues[0].due.iter();
+        let soon = due.filter(|(at, _)| *at < now + Duration::from_secs(180)).count();
+        assert_eq!(soon + 1, OBJECTS as usize, "one success is enough");
     }
 
     fn affected(queue: &mut Queue, namespace: &str, names: std::ops::Range<usize>, now: Instant) {
@@ -946,19 +895,19 @@ mod tests {
     }
 
     #[test]
-    fn dropped_object_is_not_reconciled() {
+    fn cleared_queue_reconciles_an_object_in_progress_no_second_time() {
         let (mut queue, start) = (Queue::new(Duration::ZERO), Instant::now());
         affected(&mut queue, "argocd", 0..3, start);
         let now = start + DEBOUNCE;
-        let refused = queue.pop(false, now, |_| false, |_| true);
-        assert_eq!(refused, None, "all are in line now");
-        let overdue = queue.overdue(now + DEBOUNCE);
-        assert_eq!(overdue.len(), 3);
-        let due = queue.peek(&overdue[0], now).expect("it waits");
-        queue.forget_due(&due.object_ref, None);
-        queue.forget_due(&overdue[1], Some(now + Duration::from_secs(60)));
-        assert_eq!(looked_at(&mut queue, usize::MAX, now).len(), 1);
-        assert_eq!((queue.len(), queue.next()), (1, Some(now + Duration::from_secs(60))));
+        let busy = pop(&mut queue, false, now).expect("it is due");
+        queue.clear();
+        assert_eq!((queue.len(), queue.next()), (1, None), "others are forgotten");
+        affected(&mut queue, "argocd", 0..3, now);
+        let now = now + DEBOUNCE;
+        let others = looked_at(&mut queue, usize::MAX, now);
+        assert_eq!(others.len(), 2, "the first write is still in progress");
+        queue.done(&busy, &WRITTEN, now, 0.0);
+        assert_eq!(looked_at(&mut queue, usize::MAX, now + DEBOUNCE).len(), 1);
     }
 
     #[test]

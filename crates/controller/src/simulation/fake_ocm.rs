@@ -4,15 +4,13 @@
 
 use super::{AGENT_SECRETS, Hub, merge};
 use crate::argocd_agent::reconcile::{ADDON, HUB, REQUESTS, WORKS};
-use crate::cache::{Cache, ReconcileKind};
+use crate::cache::Cache;
 use crate::controllers::CONTROLLERS;
-use crate::model::AgentResource;
-use crate::model::{Availability, GitOpsCluster, TlsSecret};
+use crate::model::{Availability, GitOpsCluster, Kind, TlsSecret};
 use crate::reconcile::mappers;
 use crate::reconcile::{Context, Controller};
 use crate::runtime::action::Write;
 use crate::runtime::writer::read_authority;
-use crate::watches::Kind;
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
@@ -96,25 +94,25 @@ fn generate_once(recipe: &Recipe) -> Generated {
 /// Returns the watched kind of an object.
 pub(super) fn kind_of(resource: &Resource, object_ref: &ObjectRef) -> Kind {
     let name = &*object_ref.name;
-    Kind::AgentResource(match resource.kind {
+    match resource.kind {
         "Secret" if names::CERTIFICATES.contains(&name) => return Kind::Certificates,
-        "Secret" if name == names::JWT_SECRET => AgentResource::TokenKey,
-        "Secret" if names::cluster_of_issued(name).is_some() => AgentResource::IssuedCertificates,
+        "Secret" if name == names::JWT_SECRET => Kind::TokenKey,
+        "Secret" if names::cluster_of_issued(name).is_some() => Kind::IssuedCertificates,
         "Secret" => return Kind::Secrets,
         "GitOpsCluster" => return Kind::GitOpsClusters,
-        "ConfigMap" if name == names::CA_BUNDLE => AgentResource::Bundle,
-        "ConfigMap" if name == names::BLOCKLIST => AgentResource::Blocklist,
-        "Deployment" => AgentResource::Deployments,
-        "AddOnTemplate" => AgentResource::Templates,
-        "ClusterManagementAddOn" => AgentResource::ManagementAddOn,
-        "AddOnDeploymentConfig" => AgentResource::AddOnConfigs,
-        "ManagedClusterAddOn" => AgentResource::AddOns,
-        "Placement" => AgentResource::OwnPlacements,
-        "PlacementDecision" => AgentResource::OwnDecisions,
-        "ManifestWork" => AgentResource::AgentWorks,
-        "CertificateSigningRequest" => AgentResource::Requests,
+        "ConfigMap" if name == names::CA_BUNDLE => Kind::Bundle,
+        "ConfigMap" if name == names::BLOCKLIST => Kind::Blocklist,
+        "Deployment" => Kind::Deployments,
+        "AddOnTemplate" => Kind::Templates,
+        "ClusterManagementAddOn" => Kind::ManagementAddOn,
+        "AddOnDeploymentConfig" => Kind::AddOnConfigs,
+        "ManagedClusterAddOn" => Kind::AddOns,
+        "Placement" => Kind::OwnPlacements,
+        "PlacementDecision" => Kind::OwnDecisions,
+        "ManifestWork" => Kind::AgentWorks,
+        "CertificateSigningRequest" => Kind::Requests,
         other => panic!("unexpected write of {other} {object_ref}"),
-    })
+    }
 }
 
 pub(crate) fn of_argocd(name: &str) -> ObjectRef {
@@ -144,13 +142,9 @@ impl Hub {
         let principal = of_argocd(names::PRINCIPAL_DEPLOYMENTS[0]);
         let service = json!({"metadata": {}, "spec": {"type": "LoadBalancer", "ports": [{"port": 443}]},
             "status": {"loadBalancer": {"ingress": [{"hostname": "hub.example.com"}]}}});
-        hub.put(Kind::AgentResource(AgentResource::Services), &principal, Some(service));
+        hub.put(Kind::Services, &principal, Some(service));
         let deployment = json!({"metadata": {}, "spec": {"template": {"metadata": {}}}});
-        hub.put(
-            Kind::AgentResource(AgentResource::Deployments),
-            &principal,
-            Some(deployment),
-        );
+        hub.put(Kind::Deployments, &principal, Some(deployment));
         hub
     }
 
@@ -163,9 +157,9 @@ impl Hub {
     }
 
     /// Returns the objects of a kind.
-    pub(crate) fn kept(&self, kind: AgentResource) -> Vec<(&ObjectRef, &Value)> {
+    pub(crate) fn kept(&self, kind: Kind) -> Vec<(&ObjectRef, &Value)> {
         let all = self.existing.iter();
-        all.filter(|((other, _), _)| *other == Kind::AgentResource(kind))
+        all.filter(|((other, _), _)| *other == kind)
             .map(|((_, object_ref), it)| (object_ref, it))
             .collect()
     }
@@ -196,7 +190,7 @@ impl Hub {
     /// Deletes a managed cluster. OCM deletes the ManifestWorks in its namespace too.
     pub(crate) fn leave(&mut self, cluster: &str) {
         self.put(Kind::Clusters, &ObjectRef::new("", cluster), None);
-        let kind = Kind::AgentResource(AgentResource::AgentWorks);
+        let kind = Kind::AgentWorks;
         let works = self
             .existing
             .keys()
@@ -231,7 +225,7 @@ impl Hub {
 
     /// Returns the clusters with the add-on.
     pub(crate) fn with_addon(&self) -> Vec<&str> {
-        self.kept(AgentResource::AddOns)
+        self.kept(Kind::AddOns)
             .into_iter()
             .map(|(object_ref, _)| &*object_ref.namespace)
             .collect()
@@ -273,16 +267,16 @@ impl Hub {
 
     /// Reconciles all objects, as may happen at any time.
     pub(crate) fn reconcile_all(&mut self) -> Vec<String> {
-        let mut all = vec![(ReconcileKind::ArgoCd, ObjectRef::new("", "argocd"))];
+        let mut all = vec![(Kind::Namespace, ObjectRef::new("", "argocd"))];
         all.extend(
             self.objects
                 .keys()
-                .map(|object_ref| (ReconcileKind::GitOpsCluster, object_ref.clone())),
+                .map(|object_ref| (Kind::GitOpsClusters, object_ref.clone())),
         );
         for (kind, object_ref) in self.existing.keys() {
             match kind {
-                Kind::Clusters => all.push((ReconcileKind::Cluster, object_ref.clone())),
-                Kind::AgentResource(AgentResource::Requests) => all.push((ReconcileKind::Request, object_ref.clone())),
+                Kind::Clusters => all.push((Kind::Clusters, object_ref.clone())),
+                Kind::Requests => all.push((Kind::Requests, object_ref.clone())),
                 _ => {}
             }
         }
@@ -301,7 +295,7 @@ impl Hub {
     }
 
     /// Reconciles one object with the controllers of agents, and returns the writes.
-    pub(super) fn reconcile_agents(&mut self, kind: ReconcileKind, object_ref: &ObjectRef) -> Vec<String> {
+    pub(super) fn reconcile_agents(&mut self, kind: Kind, object_ref: &ObjectRef) -> Vec<String> {
         let mut written = Vec::new();
         if self.ocm.is_none() {
             return written;
@@ -400,15 +394,15 @@ impl Hub {
                     .map(|name| json!({"resource": "addontemplates", "desiredConfig": {"name": name}}))
                     .collect();
                 let status = json!({"configReferences": references});
-                let existing = self.get(Kind::AgentResource(AgentResource::AddOns), &object_ref);
+                let existing = self.get(Kind::AddOns, &object_ref);
                 let mut addon = existing.cloned().unwrap_or_else(|| json!({"metadata": {}, "spec": {}}));
                 if existing.is_none() || addon["status"] != status {
                     addon["status"] = status;
-                    self.put(Kind::AgentResource(AgentResource::AddOns), &object_ref, Some(addon));
+                    self.put(Kind::AddOns, &object_ref, Some(addon));
                 }
             }
             let gone: Vec<ObjectRef> = self
-                .kept(AgentResource::AddOns)
+                .kept(Kind::AddOns)
                 .into_iter()
                 .map(|(object_ref, _)| object_ref.clone())
                 .collect();
@@ -417,7 +411,7 @@ impl Hub {
                 .filter(|object_ref| !desired.contains_key(&*object_ref.namespace))
             {
                 self.is_certain(&object_ref.namespace);
-                self.put(Kind::AgentResource(AgentResource::AddOns), object_ref, None);
+                self.put(Kind::AddOns, object_ref, None);
                 let ocm = self.ocm.as_mut().expect("it plays");
                 ocm.taken.push(object_ref.namespace.to_string());
             }
@@ -429,7 +423,7 @@ impl Hub {
     /// Returns the clusters of the add-on with their templates; none if OCM leaves the installation to others.
     fn desired_addons(&self) -> Option<BTreeMap<String, Vec<String>>> {
         let mut desired: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        let Some(management) = self.get(Kind::AgentResource(AgentResource::ManagementAddOn), &management()) else {
+        let Some(management) = self.get(Kind::ManagementAddOn, &management()) else {
             return Some(desired);
         };
         let strategy = &management["spec"]["installStrategy"];
@@ -439,7 +433,7 @@ impl Hub {
         for entry in strategy["placements"].as_array().into_iter().flatten() {
             let text = |key: &str| entry[key].as_str().unwrap_or_default();
             let placement = ObjectRef::new(text("namespace"), text("name"));
-            let ours = self.kept(AgentResource::OwnDecisions).into_iter().filter(|(at, it)| {
+            let ours = self.kept(Kind::OwnDecisions).into_iter().filter(|(at, it)| {
                 let label = &it["metadata"]["labels"]["cluster.open-cluster-management.io/placement"];
                 at.namespace == placement.namespace && *label == *placement.name
             });
@@ -508,7 +502,7 @@ impl Hub {
 
     fn note_who_has(&mut self) {
         let mut had: BTreeMap<String, BTreeSet<ObjectRef>> = BTreeMap::new();
-        for (_, decision) in self.kept(AgentResource::OwnDecisions) {
+        for (_, decision) in self.kept(Kind::OwnDecisions) {
             let owner = &decision["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
             let owner = owner.as_str().and_then(|owner| owner.split_once('/'));
             let (namespace, name) = owner.expect("ours are of one");
@@ -521,7 +515,7 @@ impl Hub {
 
     fn apply_works(&mut self) {
         let stuck = &self.ocm.as_ref().expect("it plays").stuck;
-        let works = self.kept(AgentResource::AgentWorks).into_iter().filter_map(|(object_ref, work)| {
+        let works = self.kept(Kind::AgentWorks).into_iter().filter_map(|(object_ref, work)| {
             let condition =
                 json!([{"type": "Applied", "status": "True", "observedGeneration": work["metadata"]["generation"]}]);
             let is_available = self.cache.availability(&object_ref.namespace) == Availability::Available && !stuck.contains(&*object_ref.namespace);
@@ -529,7 +523,7 @@ impl Hub {
         });
         for (object_ref, conditions) in works.collect::<Vec<_>>() {
             self.edit(
-                Kind::AgentResource(AgentResource::AgentWorks),
+                Kind::AgentWorks,
                 &object_ref,
                 &json!({"status": {"conditions": conditions}}),
             );

@@ -1,139 +1,230 @@
-//! The watched kinds: their resources, selectors, and the changes that their objects cause.
+//! The watched kinds: their resources and selectors, and the readers of their objects.
 
 use crate::application_set_report::ExistingReport;
-use crate::cache::Change;
+use crate::cache::{AllowsOtherNamespaces, Cache, Cached, Change, ReconcileRequest, Setting};
 use crate::cluster_secrets::{CLUSTER, ClusterSecret, MANAGED_BY, OURS, SECRET_TYPE};
-use crate::model;
 use crate::model::{
-    AgentResource, Application, ApplicationSet, Cluster, GitOpsCluster, Kind, Object, Placement, PlacementDecision,
-    TlsSecret, Work, WorkKind,
+    Application, ApplicationSet, Cluster, GitOpsCluster, Kind, Object, Placement, PlacementDecision, TlsSecret, Work,
 };
 use crate::pull::tenancy;
+use crate::pull::tenancy::Namespaces;
 use crate::runtime::invalid_object::InvalidObject;
-use crate::runtime::table::Update;
+use crate::runtime::store::Update;
 use jiff::Timestamp;
 use kube::runtime::watcher::Config;
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
 use ocm::resources;
 use ocm::resources::Resource;
-use ocm::tracking::CONFIG_MAP;
-use std::sync::Arc;
+use ocm::tracking::{CONFIG_MAP, Tracking};
+use serde_json::Value;
 
 /// The number of objects in one page of a list: works contain all their manifests.
 const PAGE: u32 = 50;
 /// The number of objects in one page for kinds with objects of up to a megabyte.
 const SMALL_PAGE: u32 = 5;
 
-impl Kind {
-    /// Returns the API resource.
-    #[must_use]
-    pub fn resource(self) -> &'static Resource {
-        match self {
-            Self::Applications => &resources::APPLICATIONS,
-            Self::Works | Self::AgentResource(AgentResource::AgentWorks) => &resources::WORKS,
-            Self::ReplicaSets => &resources::WORK_SETS,
-            Self::Clusters => &resources::CLUSTERS,
-            Self::Config | Self::Parameters | Self::AgentResource(AgentResource::Bundle | AgentResource::Blocklist) => {
-                &resources::CONFIG_MAPS
-            }
-            Self::Decisions | Self::AgentResource(AgentResource::OwnDecisions) => &resources::DECISIONS,
-            Self::Projects => &resources::PROJECTS,
-            Self::Secrets
-            | Self::Certificates
-            | Self::AgentResource(AgentResource::TokenKey | AgentResource::IssuedCertificates) => &resources::SECRETS,
-            Self::ApplicationSets => &resources::APPLICATION_SETS,
-            Self::Reports => &resources::REPORTS,
-            Self::GitOpsClusters => &resources::GITOPS_CLUSTERS,
-            Self::Placements | Self::AgentResource(AgentResource::OwnPlacements) => &resources::PLACEMENTS,
-            Self::Namespace => &resources::NAMESPACES,
-            Self::AgentResource(AgentResource::Services) => &resources::SERVICES,
-            Self::AgentResource(AgentResource::Routes) => &resources::ROUTES,
-            Self::AgentResource(AgentResource::Nodes) => &resources::NODES,
-            Self::AgentResource(AgentResource::Deployments) => &resources::DEPLOYMENTS,
-            Self::AgentResource(AgentResource::Templates) => &resources::TEMPLATES,
-            Self::AgentResource(AgentResource::ManagementAddOn) => &resources::MANAGEMENTS,
-            Self::AgentResource(AgentResource::AddOnConfigs) => &resources::ADDON_CONFIGS,
-            Self::AgentResource(AgentResource::AddOns) => &resources::ADDONS,
-            Self::AgentResource(AgentResource::Requests) => &resources::REQUESTS,
+/// What the cache does with the objects of a kind.
+#[derive(Clone, Copy)]
+struct CachedKind {
+    /// Reads the objects of an update from their JSON.
+    read: fn(Kind, Update<ObjectRef, &str>, Timestamp) -> Result<Change, InvalidObject>,
+    /// Returns all objects.
+    object_refs: fn(&mut Cache, Kind) -> Vec<ObjectRef>,
+    /// Returns the objects to reconcile for an object, as if it were new.
+    affected_by: fn(&Cache, Kind, ObjectRef) -> Vec<ReconcileRequest>,
+}
+
+const fn objects<V: Cached>() -> CachedKind {
+    CachedKind {
+        read: Change::read::<V>,
+        object_refs: Cache::object_refs::<V>,
+        affected_by: Cache::affected_by::<V>,
+    }
+}
+
+/// A setting affects only objects of other kinds.
+const fn setting<S: Setting>() -> CachedKind {
+    CachedKind {
+        read: Change::read_setting::<S>,
+        object_refs: |_, _| Vec::new(),
+        affected_by: |_, _, _| Vec::new(),
+    }
+}
+
+/// The objects of a kind that are watched.
+#[derive(Clone, Copy)]
+enum Selector {
+    All,
+    /// The object of this name.
+    Named(&'static str),
+    /// The Namespace of Argo CD.
+    NamespaceOfArgoCd,
+    Field(&'static str, &'static str),
+    Label(&'static str, &'static str),
+    WithoutLabel(&'static str, &'static str),
+}
+
+/// How a kind is watched and read.
+#[derive(Clone, Copy)]
+struct WatchedKind {
+    resource: &'static Resource,
+    cached: CachedKind,
+    selector: Selector,
+    is_of_argocd: bool,
+    may_be_missing: bool,
+    may_be_forbidden: bool,
+    page: u32,
+}
+
+/// Watches the objects of a resource in all namespaces.
+const fn watched(resource: &'static Resource, cached: CachedKind) -> WatchedKind {
+    WatchedKind {
+        resource,
+        cached,
+        selector: Selector::All,
+        is_of_argocd: false,
+        may_be_missing: false,
+        may_be_forbidden: false,
+        page: PAGE,
+    }
+}
+
+impl WatchedKind {
+    const fn only(self, selector: Selector) -> Self {
+        Self { selector, ..self }
+    }
+
+    const fn in_argocd(self) -> Self {
+        Self {
+            is_of_argocd: true,
+            ..self
         }
     }
 
-    /// Returns true if a hub may not serve the kind. OCM installs ManifestWorkReplicaSets since its version 0.8.
+    const fn if_served(self) -> Self {
+        Self {
+            may_be_missing: true,
+            ..self
+        }
+    }
+
+    const fn if_allowed(self) -> Self {
+        Self {
+            may_be_forbidden: true,
+            ..self
+        }
+    }
+
+    const fn in_small_pages(self) -> Self {
+        Self {
+            page: SMALL_PAGE,
+            ..self
+        }
+    }
+}
+
+impl Kind {
+    /// Returns how the kind is watched and read: the only table of kinds.
+    const fn watched(self) -> WatchedKind {
+        use Selector::{Field, Label, Named, NamespaceOfArgoCd, WithoutLabel};
+        let object = objects::<Object>();
+        let ours = Label(MANAGED_BY, OURS);
+        match self {
+            Self::Applications => watched(&resources::APPLICATIONS, objects::<Application>()),
+            Self::Works => watched(&resources::WORKS, objects::<Work>()),
+            // OCM installs ManifestWorkReplicaSets since its version 0.8.
+            Self::ReplicaSets => watched(&resources::WORK_SETS, objects::<Work>()).if_served(),
+            Self::Clusters => watched(&resources::CLUSTERS, objects::<Cluster>()),
+            Self::Config => watched(&resources::CONFIG_MAPS, setting::<Tracking>())
+                .in_argocd()
+                .only(Named(CONFIG_MAP)),
+            Self::Parameters => watched(&resources::CONFIG_MAPS, setting::<Namespaces>())
+                .in_argocd()
+                .only(Named(tenancy::CONFIG_MAP))
+                .if_allowed(),
+            // Our own decisions have a separate watch.
+            Self::Decisions => {
+                watched(&resources::DECISIONS, objects::<PlacementDecision>()).only(WithoutLabel(MANAGED_BY, OURS))
+            }
+            Self::Projects => watched(&resources::PROJECTS, objects::<Value>()).in_argocd(),
+            Self::Secrets => watched(&resources::SECRETS, objects::<ClusterSecret>())
+                .in_argocd()
+                .only(Label(SECRET_TYPE, CLUSTER)),
+            Self::ApplicationSets => watched(&resources::APPLICATION_SETS, objects::<ApplicationSet>()).if_served(),
+            Self::Reports => watched(&resources::REPORTS, objects::<ExistingReport>())
+                .if_served()
+                .in_small_pages(),
+            Self::GitOpsClusters => watched(&resources::GITOPS_CLUSTERS, objects::<GitOpsCluster>()).if_served(),
+            Self::Placements => watched(&resources::PLACEMENTS, objects::<Placement>()),
+            Self::Namespace => {
+                watched(&resources::NAMESPACES, setting::<AllowsOtherNamespaces>()).only(NamespaceOfArgoCd)
+            }
+            Self::Certificates => watched(&resources::SECRETS, objects::<TlsSecret>())
+                .in_argocd()
+                .only(Field("type", "kubernetes.io/tls")),
+            Self::TokenKey => watched(&resources::SECRETS, object)
+                .in_argocd()
+                .only(Named(names::JWT_SECRET)),
+            Self::Bundle => watched(&resources::CONFIG_MAPS, object)
+                .in_argocd()
+                .only(Named(names::CA_BUNDLE)),
+            Self::Blocklist => watched(&resources::CONFIG_MAPS, object)
+                .in_argocd()
+                .only(Named(names::BLOCKLIST)),
+            // The type of a Secret is immutable.
+            Self::IssuedCertificates => watched(&resources::SECRETS, object)
+                .in_argocd()
+                .only(Field("type", names::ISSUED_TYPE)),
+            Self::Services => watched(&resources::SERVICES, object).in_argocd(),
+            Self::Routes => watched(&resources::ROUTES, object).in_argocd().if_served(),
+            Self::Nodes => watched(&resources::NODES, object),
+            Self::Deployments => watched(&resources::DEPLOYMENTS, object).in_argocd(),
+            Self::Templates => watched(&resources::TEMPLATES, object).only(ours).in_small_pages(),
+            Self::ManagementAddOn => watched(&resources::MANAGEMENTS, object).only(Named(names::ADDON)),
+            Self::AddOnConfigs => watched(&resources::ADDON_CONFIGS, object).only(ours),
+            Self::AddOns => watched(&resources::ADDONS, object).only(Named(names::ADDON)),
+            Self::OwnPlacements => watched(&resources::PLACEMENTS, object).only(ours),
+            Self::OwnDecisions => watched(&resources::DECISIONS, object).only(ours),
+            Self::AgentWorks => watched(&resources::WORKS, object).only(Label(names::WORK_LABEL, "true")),
+            Self::Requests => watched(&resources::REQUESTS, object).only(Field("spec.signerName", names::SIGNER)),
+        }
+    }
+
+    /// Returns the API resource.
+    #[must_use]
+    pub fn resource(self) -> &'static Resource {
+        self.watched().resource
+    }
+
+    /// Returns true if a hub may not serve the kind.
     #[must_use]
     pub fn may_be_missing(self) -> bool {
-        matches!(
-            self,
-            Self::ReplicaSets
-                | Self::ApplicationSets
-                | Self::Reports
-                | Self::GitOpsClusters
-                | Self::AgentResource(AgentResource::Routes)
-        )
+        self.watched().may_be_missing
     }
 
     /// Returns true if the controller works without the right to read the kind, as if no object existed.
     #[must_use]
     pub fn may_be_forbidden(self) -> bool {
-        self == Self::Parameters
+        self.watched().may_be_forbidden
     }
 
     /// Returns true if only objects in the namespace of Argo CD are watched.
     pub(super) fn is_of_argocd(self) -> bool {
-        match self {
-            Self::Config | Self::Parameters | Self::Projects | Self::Secrets | Self::Certificates => true,
-            Self::AgentResource(kept) => matches!(
-                kept,
-                AgentResource::TokenKey
-                    | AgentResource::Bundle
-                    | AgentResource::Blocklist
-                    | AgentResource::IssuedCertificates
-                    | AgentResource::Services
-                    | AgentResource::Routes
-                    | AgentResource::Deployments
-            ),
-            _ => false,
-        }
+        self.watched().is_of_argocd
     }
 
-    /// Returns the number of objects in one page of a list.
-    pub(super) fn page(self) -> u32 {
-        match self {
-            Self::Reports | Self::AgentResource(AgentResource::Templates) => SMALL_PAGE,
-            _ => PAGE,
-        }
-    }
-
-    /// Returns the selectors of the watch; `argocd` is the namespace of Argo CD.
+    /// Returns the selectors of the watch, and its page size; `argocd` is the namespace of Argo CD.
     pub(crate) fn watch_config(self, argocd: &str) -> Config {
-        let all = Config::default();
-        let named = |name| Config::default().fields(&format!("metadata.name={name}"));
-        match self {
-            Self::Config => named(CONFIG_MAP),
-            Self::Parameters => named(tenancy::CONFIG_MAP),
-            Self::Namespace => named(argocd),
-            Self::Secrets => all.labels(&format!("{SECRET_TYPE}={CLUSTER}")),
-            Self::Certificates => all.fields("type=kubernetes.io/tls"),
-            // Exclude our own decisions, which have a separate watch.
-            Self::Decisions => all.labels(&format!("{MANAGED_BY}!={OURS}")),
-            Self::AgentResource(kept) => match kept {
-                AgentResource::TokenKey => named(names::JWT_SECRET),
-                AgentResource::Bundle => named(names::CA_BUNDLE),
-                AgentResource::Blocklist => named(names::BLOCKLIST),
-                // The type of a Secret is immutable.
-                AgentResource::IssuedCertificates => all.fields(&format!("type={}", names::ISSUED_TYPE)),
-                AgentResource::Services | AgentResource::Routes | AgentResource::Nodes | AgentResource::Deployments => {
-                    all
-                }
-                AgentResource::Templates
-                | AgentResource::AddOnConfigs
-                | AgentResource::OwnPlacements
-                | AgentResource::OwnDecisions => all.labels(&format!("{MANAGED_BY}={OURS}")),
-                AgentResource::ManagementAddOn | AgentResource::AddOns => named(names::ADDON),
-                AgentResource::AgentWorks => all.labels(&format!("{}=true", names::WORK_LABEL)),
-                AgentResource::Requests => all.fields(&format!("spec.signerName={}", names::SIGNER)),
-            },
-            _ => all,
+        let WatchedKind { selector, page, .. } = self.watched();
+        let all = Config::default().page_size(page);
+        match selector {
+            Selector::All => all,
+            Selector::Named(name) => all.fields(&format!("metadata.name={name}")),
+            Selector::NamespaceOfArgoCd => all.fields(&format!("metadata.name={argocd}")),
+            Selector::Field(path, value) => all.fields(&format!("{path}={value}")),
+            Selector::Label(key, value) => all.labels(&format!("{key}={value}")),
+            Selector::WithoutLabel(key, value) => all.labels(&format!("{key}!={value}")),
         }
     }
 
@@ -143,46 +234,16 @@ impl Kind {
     ///
     /// Returns an error if the JSON or a field is invalid.
     pub(crate) fn change(self, update: Update<ObjectRef, &str>, now: Timestamp) -> Result<Change, InvalidObject> {
-        Ok(match self {
-            Self::Applications => Change::Application(read(update, Application::read)?),
-            Self::Works => Change::Work(WorkKind::Work, update.try_filter_map(|_, text| Work::read(text, now))?),
-            Self::ReplicaSets => Change::Work(WorkKind::Set, update.try_filter_map(|_, text| Work::read(text, now))?),
-            Self::Clusters => Change::Cluster(read(by_name(update), Cluster::read)?),
-            Self::Config => Change::Tracking(read(single(update), model::tracking)?),
-            Self::Parameters => Change::Namespaces(read(single(update), model::namespaces)?),
-            Self::Decisions => Change::PlacementDecision(read(update, PlacementDecision::read)?),
-            Self::Placements => Change::Placement(read(update, Placement::read)?),
-            Self::GitOpsClusters => {
-                Change::GitOpsCluster(read(update, |text| GitOpsCluster::read(text).map(Box::new))?)
-            }
-            Self::Namespace => Change::AllowOtherNamespaces(read(single(update), model::is_open)?),
-            Self::Projects => Change::Project(read(by_name(update), model::project)?),
-            Self::Secrets => Change::Secret(read(by_name(update), ClusterSecret::read)?),
-            Self::Certificates => Change::Certificate(by_name(update).try_filter_map(|name, text| {
-                let is_known = names::CERTIFICATES.contains(&&**name);
-                is_known.then(|| TlsSecret::read(text)).transpose()
-            })?),
-            Self::ApplicationSets => Change::ApplicationSet(read(update, ApplicationSet::read)?),
-            Self::Reports => Change::Report(read(update, ExistingReport::read)?),
-            Self::AgentResource(kept) => Change::Object(kept, read(update, |text| Object::read(kept, text))?),
-        })
+        (self.watched().cached.read)(self, update, now)
     }
-}
 
-/// Reads the object of an update.
-fn read<K, V>(
-    update: Update<K, &str>,
-    read: impl FnOnce(&str) -> Result<V, InvalidObject>,
-) -> Result<Update<K, V>, InvalidObject> {
-    update.try_filter_map(|_, text| read(text).map(Some))
-}
+    /// Returns all objects of the kind in the cache.
+    pub(crate) fn object_refs(self, cache: &mut Cache) -> Vec<ObjectRef> {
+        (self.watched().cached.object_refs)(cache, self)
+    }
 
-/// Returns the update of objects that have no namespace, or all the same.
-fn by_name<V>(update: Update<ObjectRef, V>) -> Update<Arc<str>, V> {
-    update.map_keys(|object_ref| object_ref.name)
-}
-
-/// Returns the update of the only object of a kind.
-fn single<V>(update: Update<ObjectRef, V>) -> Update<(), V> {
-    update.map_keys(|_| ())
+    /// Returns the objects to reconcile for an object in the cache, as if it were new.
+    pub(crate) fn affected_by(self, cache: &Cache, object_ref: ObjectRef) -> Vec<ReconcileRequest> {
+        (self.watched().cached.affected_by)(cache, self, object_ref)
+    }
 }

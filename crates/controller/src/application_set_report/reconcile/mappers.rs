@@ -1,6 +1,6 @@
 //! The ApplicationSets to reconcile after a change.
 
-use crate::cache::{Before, Cache, Changed, ReconcileRequest};
+use crate::cache::{Cache, Changed, ClusterBefore, ReconcileRequest, WorkBefore};
 use crate::model::{Application, Condition, Generated, Kind, WorkKind};
 use ocm::object_ref::ObjectRef;
 use std::collections::BTreeSet;
@@ -12,10 +12,7 @@ pub(super) fn of_same_name(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReq
 
 /// Maps a change of an Application that its report shows to the ApplicationSets that generate it or generated it.
 pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let before = match changed.before {
-        Some(Before::Application(before)) => Some(before),
-        _ => None,
-    };
+    let before = changed.before::<Application>();
     let after = cache.application(changed.object_ref);
     if before.map(reported) == after.map(reported) {
         return Vec::new();
@@ -36,8 +33,8 @@ fn reported(application: &Application) -> (Option<&Generated>, Option<&str>, &[C
 pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let work = cache.work(WorkKind::Work, changed.object_ref);
     let carries_application = changed.kind == Kind::Works && work.is_some_and(|work| work.pull_work.is_some());
-    match changed.before {
-        Some(Before::Work(before)) if before.existed && carries_application => Vec::new(),
+    match changed.before::<WorkBefore>() {
+        Some(before) if before.existed && carries_application => Vec::new(),
         _ => of_owners(cache, changed),
     }
 }
@@ -45,7 +42,7 @@ pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest
 /// Maps a change of a managed cluster to the ApplicationSets with Applications on it, if it was created or deleted or its
 /// reachability changed.
 pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let Some(Before::Cluster(before)) = changed.before else {
+    let Some(before) = changed.before::<ClusterBefore>() else {
         return Vec::new();
     };
     let name = &changed.object_ref.name;

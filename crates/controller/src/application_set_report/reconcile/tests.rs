@@ -3,14 +3,14 @@
 use super::*;
 use crate::application_set_report::ExistingReport;
 use crate::cache::tests::{
-    AgentReport, BROKEN, REFUSED, WELL, cluster, now, of_set, set, set_of as set_name_of, tracked, work,
+    AgentReport, BROKEN, REFUSED, WELL, cluster, now, of_set, read_work, set, set_of as set_name_of, tracked, work,
 };
 use crate::cache::{Change, ReconcileRequest};
 use crate::controllers::CONTROLLERS;
-use crate::model::{ApplicationSet, Availability, Work};
+use crate::model::{ApplicationSet, Availability, Cluster, Kind, Work};
 use crate::reconcile::Settings;
 use crate::reconcile::mappers;
-use crate::runtime::table::Update;
+use crate::runtime::store::Update;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use testing::merge;
@@ -32,8 +32,11 @@ impl Hub {
             report: Value::Null,
         };
         hub.cache
-            .apply(Change::ApplicationSet(Update::Set(shop(), set_of("u"))));
-        hub.cache.apply(Change::Report(Update::Listed(HashSet::new())));
+            .apply(Change::of(Kind::ApplicationSets, Update::Set(shop(), set_of("u"))));
+        hub.cache.apply(Change::of::<ExistingReport>(
+            Kind::Reports,
+            Update::Listed(HashSet::new()),
+        ));
         hub
     }
 
@@ -44,7 +47,7 @@ impl Hub {
         (object["metadata"]["namespace"], object["metadata"]["name"]) = (json!("argocd"), json!(name));
         let application = Application::read(&object.to_string()).expect("an Application");
         self.cache
-            .apply(Change::Application(Update::Set(object_ref, application)))
+            .apply(Change::of(Kind::Applications, Update::Set(object_ref, application)))
     }
 
     /// Adds a ManifestWork of an Application.
@@ -92,7 +95,7 @@ impl Hub {
     /// Sends a watch event with the current report.
     fn see(&mut self) {
         let found = ExistingReport::read(&self.report.to_string()).expect("a report");
-        self.cache.apply(Change::Report(Update::Set(shop(), found)));
+        self.cache.apply(Change::of(Kind::Reports, Update::Set(shop(), found)));
     }
 
     fn summary(&self) -> [&str; 6] {
@@ -122,7 +125,7 @@ fn application(more: &Value) -> Value {
 
 /// Returns the namespaces and names of the ApplicationSets among the reconcile requests.
 fn sets(affected: &[ReconcileRequest]) -> Vec<String> {
-    let sets = affected.iter().filter(|it| it.kind == ReconcileKind::ApplicationSet);
+    let sets = affected.iter().filter(|it| it.kind == Kind::ApplicationSets);
     sets.map(|it| it.object_ref.to_string()).collect()
 }
 
@@ -247,9 +250,7 @@ fn pull_works(cluster: &str, report: &AgentReport<'_>) -> Change {
         "annotations":{"apps.open-cluster-management.io/hub-application-namespace":"argocd",
         "apps.open-cluster-management.io/hub-application-name":"shop"}"#;
     let object_ref = ObjectRef::new(cluster, "shop-1a2b3");
-    let Change::Work(kind, Update::Set(object_ref, mut carrier)) = work(&object_ref, marks, report) else {
-        panic!("no work")
-    };
+    let mut carrier = read_work(&object_ref, marks, report).expect("a work");
     let shop = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "shop"}});
     let text = format!(
         r#"{{"kind":"ManifestWork","metadata":{{"namespace":"{cluster}","name":"shop-1a2b3",{marks}}},"spec":{{"workload":{{"manifests":[{shop}]}}}}}}"#
@@ -258,7 +259,7 @@ fn pull_works(cluster: &str, report: &AgentReport<'_>) -> Change {
         .expect("a work")
         .expect("it is of the pull model");
     (carrier.pull_work, carrier.resources) = (read.pull_work, read.resources);
-    Change::Work(kind, Update::Set(object_ref, carrier))
+    Change::of(Kind::Works, Update::Set(object_ref, carrier))
 }
 
 #[test]
@@ -281,7 +282,7 @@ fn names_the_work_that_carries_a_pulled_application() {
     let broken = hub.cache.apply(pull_works("eu2", &BROKEN));
     assert_eq!(sets(&broken), [""; 0], "which the Application will say");
     let gone = ObjectRef::new("eu2", "shop-1a2b3");
-    let gone = hub.cache.apply(Change::Work(WorkKind::Work, Update::Deleted(gone)));
+    let gone = hub.cache.apply(Change::of::<Work>(Kind::Works, Update::Deleted(gone)));
     assert_eq!(sets(&gone), ["argocd/shop"]);
     assert_eq!(hub.reported()[0]["app"], "argocd/shop");
 }
@@ -305,7 +306,9 @@ fn application_in_a_cluster_namespace_counts_for_that_cluster() {
     assert_eq!(sets(&is_here), [""; 0], "no ApplicationSet is affected");
     hub.application("shop", &json!({}));
     assert_eq!(hub.reported()[0]["cluster"], "argocd");
-    let is_gone = hub.cache.apply(Change::Cluster(Update::Deleted("argocd".into())));
+    let is_gone = hub
+        .cache
+        .apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("argocd".into())));
     assert_eq!(sets(&is_gone), ["argocd/shop"]);
     assert_eq!(hub.reported()[0]["cluster"], Value::Null);
 }
@@ -344,12 +347,15 @@ fn report_of_a_set_is_never_deleted() {
     hub.work("shop", "eu1", "shop", &WELL);
     assert_eq!(hub.reported().len(), 1);
     let written = hub.report.clone();
-    hub.cache.apply(Change::Work(
-        WorkKind::Work,
+    hub.cache.apply(Change::of::<Work>(
+        Kind::Works,
         Update::Deleted(ObjectRef::new("eu1", "shop")),
     ));
     assert_eq!(hub.reported()[0]["cluster"], Value::Null, "the last work is gone");
-    hub.cache.apply(Change::Application(Update::Listed(HashSet::new())));
+    hub.cache.apply(Change::of::<Application>(
+        Kind::Applications,
+        Update::Listed(HashSet::new()),
+    ));
     assert_eq!(hub.reported(), [Value::Null; 0], "the last Application is gone");
     assert_eq!(hub.summary(), ["0"; 6]);
 
@@ -361,7 +367,8 @@ fn report_of_a_set_is_never_deleted() {
     hub.see();
     hub.application("shop", &json!({}));
     assert_eq!(hub.reconcile(), None);
-    hub.cache.apply(Change::Report(Update::Deleted(shop())));
+    hub.cache
+        .apply(Change::of::<ExistingReport>(Kind::Reports, Update::Deleted(shop())));
     assert!(matches!(hub.reconcile(), Some(Write::Create { .. })));
 
     // Kubernetes deletes the report with its set. A new set of the same name gets a new report.
@@ -369,14 +376,18 @@ fn report_of_a_set_is_never_deleted() {
         deleting: true,
         ..set_of("u")
     };
-    hub.cache.apply(Change::ApplicationSet(Update::Set(shop(), going)));
+    hub.cache
+        .apply(Change::of(Kind::ApplicationSets, Update::Set(shop(), going)));
     assert_eq!(hub.reconcile(), None);
-    hub.cache.apply(Change::ApplicationSet(Update::Listed(HashSet::new())));
+    hub.cache.apply(Change::of::<ApplicationSet>(
+        Kind::ApplicationSets,
+        Update::Listed(HashSet::new()),
+    ));
     assert_eq!(hub.reconcile(), None);
     hub.report["metadata"]["deletionTimestamp"] = Value::Null;
     hub.see();
     hub.cache
-        .apply(Change::ApplicationSet(Update::Set(shop(), set_of("v"))));
+        .apply(Change::of(Kind::ApplicationSets, Update::Set(shop(), set_of("v"))));
     hub.reported();
     assert_eq!(hub.report["metadata"]["ownerReferences"][0]["uid"], "v");
     assert_eq!(
@@ -390,10 +401,13 @@ fn writes_no_report_without_the_report_crd() {
     let mut hub = Hub::new();
     hub.cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS)).with_reports();
     hub.cache
-        .apply(Change::ApplicationSet(Update::Set(shop(), set_of("u"))));
+        .apply(Change::of(Kind::ApplicationSets, Update::Set(shop(), set_of("u"))));
     hub.application("shop", &json!({}));
     assert_eq!(hub.reconcile(), None);
-    let affected = hub.cache.apply(Change::Report(Update::Listed(HashSet::new())));
+    let affected = hub.cache.apply(Change::of::<ExistingReport>(
+        Kind::Reports,
+        Update::Listed(HashSet::new()),
+    ));
     assert_eq!(sets(&affected), ["argocd/shop"], "now it has them");
     assert!(hub.reconcile().is_some());
 }
@@ -418,12 +432,9 @@ fn enqueues_the_set_only_for_changes_to_its_report() {
         "it is of no set"
     );
     let object_ref = ObjectRef::new("eu1", "shop");
-    let Change::Work(kind, Update::Set(object_ref, mut more)) = work(&object_ref, &tracked("shop", &object_ref), &WELL)
-    else {
-        panic!("a work");
-    };
+    let mut more = read_work(&object_ref, &tracked("shop", &object_ref), &WELL).expect("a work");
     more.resources = [more.resources[0].clone(), more.resources[0].clone()].into();
-    let more = hub.cache.apply(Change::Work(kind, Update::Set(object_ref, more)));
+    let more = hub.cache.apply(Change::of(Kind::Works, Update::Set(object_ref, more)));
     assert_eq!(sets(&more), ["argocd/shop"], "it consists of something else");
 
     let owner = json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "cart"}]);

@@ -12,8 +12,8 @@ use crate::argocd_agent as agent;
 use crate::argocd_agent::{DesiredAgent, Entry};
 use crate::assignment;
 use crate::assignment::GitOpsClusterRef;
-use crate::cache::{Cache, ReconcileKind};
-use crate::model::{AgentResource, Object};
+use crate::cache::Cache;
+use crate::model::{Kind, Object};
 use crate::reconcile::{Context, Controller};
 use crate::runtime::action::{Action, Write};
 use ocm::argocd_agent as names;
@@ -26,7 +26,7 @@ use std::time::Duration;
 pub(crate) const CONTROLLER: Controller = Controller {
     name: NAME,
     about: ABOUT,
-    kind: ReconcileKind::GitOpsCluster,
+    kind: Kind::GitOpsClusters,
     watches: WATCHES,
     min_write_interval: Duration::from_millis(500),
     reconcile,
@@ -34,11 +34,11 @@ pub(crate) const CONTROLLER: Controller = Controller {
 };
 
 /// The kinds of objects created for a GitOpsCluster, in the order of their deletion.
-const OWNED_KINDS: [(AgentResource, &Resource); 4] = [
-    (AgentResource::OwnDecisions, &DECISIONS),
-    (AgentResource::OwnPlacements, &PLACEMENTS),
-    (AgentResource::AddOnConfigs, &ADDON_CONFIGS),
-    (AgentResource::Templates, &TEMPLATES),
+const OWNED_KINDS: [(Kind, &Resource); 4] = [
+    (Kind::OwnDecisions, &DECISIONS),
+    (Kind::OwnPlacements, &PLACEMENTS),
+    (Kind::AddOnConfigs, &ADDON_CONFIGS),
+    (Kind::Templates, &TEMPLATES),
 ];
 
 /// The desired install strategy entries of a GitOpsCluster.
@@ -82,19 +82,16 @@ fn writes(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Contex
     let mut writes = Vec::new();
     // Templates are never changed: OCM would apply the change to all clusters at once.
     let name = template_name(gitops, desired, context);
-    if cache
-        .object(AgentResource::Templates, &ObjectRef::new("", &name))
-        .is_none()
-    {
+    if cache.object(Kind::Templates, &ObjectRef::new("", &name)).is_none() {
         writes.extend(ensure(&TEMPLATES, template(gitops, desired, context), None));
     }
     if let Ok(server) = server(cache, desired) {
         let config = agent::deployment_config(namespace_and_name, desired, &server);
-        let before = existing(AgentResource::AddOnConfigs, &config);
+        let before = existing(Kind::AddOnConfigs, &config);
         writes.extend(ensure(&ADDON_CONFIGS, config, before));
     }
     let placement = agent::placement(namespace_and_name);
-    let before = existing(AgentResource::OwnPlacements, &placement);
+    let before = existing(Kind::OwnPlacements, &placement);
     writes.extend(ensure(&PLACEMENTS, placement, before));
     writes.extend(decisions(gitops));
     writes.extend(rollout::writes(gitops, &name, context));
@@ -206,13 +203,13 @@ pub(super) fn write_decisions(
 
 /// Returns the writes that delete templates that no cluster has or gets.
 fn outdated(gitops: GitOpsClusterRef<'_>, current: &str) -> Vec<Write> {
-    let (cache, all) = (gitops.cache, gitops.owned_objects(AgentResource::Templates));
+    let (cache, all) = (gitops.cache, gitops.owned_objects(Kind::Templates));
     let mut old = all.filter(|(_, it)| !it.deleting).peekable();
     if old.peek().is_none() {
         return Vec::new();
     }
     let texts = cache
-        .objects(AgentResource::AddOns)
+        .objects(Kind::AddOns)
         .map(|(_, it)| &it.object["status"]["configReferences"]);
     let texts = texts.chain(management(cache).map(|it| &it.object["spec"]));
     let used: BTreeSet<&str> = texts.flat_map(names_in).collect();
@@ -241,10 +238,10 @@ fn leftovers(gitops: GitOpsClusterRef<'_>) -> Vec<Write> {
         management(cache).is_some_and(|existing| agent::is_named(gitops.namespace_and_name(), &existing.object));
     let clusters = gitops.decided_clusters();
     let others = cache
-        .objects(AgentResource::OwnDecisions)
+        .objects(Kind::OwnDecisions)
         .filter(|(_, it)| it.owner().as_ref() != Some(gitops.object_ref));
     let others: BTreeSet<_> = others.flat_map(|(_, it)| it.decided_clusters()).collect();
-    let mut addons = cache.objects(AgentResource::AddOns).map(|(at, _)| &*at.namespace);
+    let mut addons = cache.objects(Kind::AddOns).map(|(at, _)| &*at.namespace);
     if is_named || addons.any(|cluster| clusters.contains(cluster) && !others.contains(cluster)) {
         return Vec::new();
     }
@@ -257,10 +254,7 @@ fn leftovers(gitops: GitOpsClusterRef<'_>) -> Vec<Write> {
 
 /// Returns true if any object created for a GitOpsCluster is left.
 pub(super) fn is_left(gitops: GitOpsClusterRef<'_>) -> bool {
-    let kinds = OWNED_KINDS
-        .into_iter()
-        .map(|(kind, _)| kind)
-        .chain([AgentResource::AgentWorks]);
+    let kinds = OWNED_KINDS.into_iter().map(|(kind, _)| kind).chain([Kind::AgentWorks]);
     kinds
         .into_iter()
         .any(|kind| gitops.owned_objects(kind).next().is_some())
@@ -285,13 +279,10 @@ pub(super) fn entry(
 ) -> Option<DesiredEntry> {
     let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
     let template = template_name(gitops, desired, context);
-    cache.object(AgentResource::Templates, &ObjectRef::new("", &template))?;
+    cache.object(Kind::Templates, &ObjectRef::new("", &template))?;
+    cache.object(Kind::OwnPlacements, &ObjectRef::new(namespace, &names::placement(name)))?;
     cache.object(
-        AgentResource::OwnPlacements,
-        &ObjectRef::new(namespace, &names::placement(name)),
-    )?;
-    cache.object(
-        AgentResource::AddOnConfigs,
+        Kind::AddOnConfigs,
         &ObjectRef::new(namespace, &names::deployment_config(name)),
     )?;
     // OCM would uninstall the add-on from clusters that are not named yet.

@@ -6,7 +6,7 @@ use super::authority;
 use crate::assignment;
 use crate::assignment::certificates::{records, unexpired};
 use crate::cache::Cache;
-use crate::model::{AgentResource, Blocked};
+use crate::model::{Blocked, Kind};
 use crate::runtime::action::Write;
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
@@ -24,10 +24,7 @@ const SIZE: usize = 900 * 1024;
 
 /// Returns true if a certificate is on the blocklist.
 pub(super) fn has(cache: &Cache, fingerprint: &str) -> bool {
-    let existing = cache.object(
-        AgentResource::Blocklist,
-        &ObjectRef::new(cache.argocd(), names::BLOCKLIST),
-    );
+    let existing = cache.object(Kind::Blocklist, &ObjectRef::new(cache.argocd(), names::BLOCKLIST));
     existing.is_some_and(|existing| existing.object["data"].get(fingerprint).is_some())
 }
 
@@ -40,7 +37,7 @@ fn until(text: &Value) -> Option<&str> {
 /// Returns the time when the first of our entries can be removed.
 pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
     let object_ref = ObjectRef::new(cache.argocd(), names::BLOCKLIST);
-    let existing = cache.object(AgentResource::Blocklist, &object_ref)?;
+    let existing = cache.object(Kind::Blocklist, &object_ref)?;
     let all = existing.object["data"].as_object().into_iter().flatten();
     let first: Timestamp = all.filter_map(|(_, text)| until(text)).min()?.parse().ok()?;
     Some(after(first, SignedDuration::from_secs(1))).filter(|at| *at > now)
@@ -50,7 +47,7 @@ pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> 
 pub(super) fn next(cache: &Cache, now: Timestamp) -> Option<Write> {
     let argocd = &**cache.argocd();
     let object_ref = ObjectRef::new(argocd, names::BLOCKLIST);
-    let existing = cache.object(AgentResource::Blocklist, &object_ref);
+    let existing = cache.object(Kind::Blocklist, &object_ref);
     let known = existing.and_then(|existing| existing.object["data"].as_object());
     let mut new: Vec<(Blocked, String, String)> = Vec::new();
     for (cluster, _, record) in records(cache) {

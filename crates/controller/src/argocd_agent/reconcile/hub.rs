@@ -8,8 +8,8 @@ use super::{ABOUT, NAME, WATCHES, blocklist, ensure, ensure_absent, issued, mana
 use crate::argocd_agent as agent;
 use crate::assignment;
 use crate::assignment::GitOpsClusterRef;
-use crate::cache::{Cache, ReconcileKind};
-use crate::model::{AgentResource, Object, TlsSecret};
+use crate::cache::Cache;
+use crate::model::{Kind, Object, TlsSecret};
 use crate::reconcile::{Context, Controller};
 use crate::runtime::action::{Action, InvolvedObject, Write};
 use jiff::Timestamp;
@@ -25,7 +25,7 @@ use std::time::Duration;
 pub(crate) const CONTROLLER: Controller = Controller {
     name: NAME,
     about: ABOUT,
-    kind: ReconcileKind::ArgoCd,
+    kind: Kind::Namespace,
     watches: WATCHES,
     min_write_interval: Duration::from_millis(200),
     reconcile,
@@ -97,7 +97,7 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     }
     let ca = ca.filter(|ca| ca.leaf().is_some())?;
     let named = |kind, name| cache.object(kind, &ObjectRef::new(argocd, name));
-    if named(AgentResource::TokenKey, names::JWT_SECRET).is_none() {
+    if named(Kind::TokenKey, names::JWT_SECRET).is_none() {
         return Some(authority::token_key(argocd));
     }
     let bundle = json!({
@@ -106,7 +106,7 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
         "metadata": {"name": names::CA_BUNDLE, "namespace": argocd, "labels": authority::labels()},
         "data": {"ca-bundle.crt": &*ca.text},
     });
-    if let Some(write) = ensure(&CONFIG_MAPS, bundle, named(AgentResource::Bundle, names::CA_BUNDLE)) {
+    if let Some(write) = ensure(&CONFIG_MAPS, bundle, named(Kind::Bundle, names::CA_BUNDLE)) {
         return Some(write);
     }
     leaves(cache, ca, now)
@@ -117,8 +117,7 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
 /// Returns the write that issues the certificate of the principal or of the resource proxy, if one is due.
 fn leaves(cache: &Cache, ca: &TlsSecret, now: Timestamp) -> Option<Write> {
     let argocd = &**cache.argocd();
-    let [services, routes, nodes] =
-        [AgentResource::Services, AgentResource::Routes, AgentResource::Nodes].map(|kind| of_argocd(cache, kind));
+    let [services, routes, nodes] = [Kind::Services, Kind::Routes, Kind::Nodes].map(|kind| of_argocd(cache, kind));
     let servers = GitOpsClusterRef::with_agents(cache).filter_map(|(_, desired)| server(cache, desired).ok());
     let mut addresses: Vec<_> = servers.map(|server| Some(server.address)).collect();
     addresses.push(None);
@@ -151,7 +150,7 @@ fn restart(cache: &Cache, ca: &TlsSecret) -> Option<Write> {
     let digest = hex(&digest.finalize()[..16]);
     names::PRINCIPAL_DEPLOYMENTS.into_iter().find_map(|name| {
         let object_ref = ObjectRef::new(cache.argocd(), name);
-        let existing = cache.object(AgentResource::Deployments, &object_ref)?;
+        let existing = cache.object(Kind::Deployments, &object_ref)?;
         let annotations = &existing.object["spec"]["template"]["metadata"]["annotations"];
         (annotations[STARTED_WITH] != *digest).then(|| Write::Patch {
             resource: &DEPLOYMENTS,
@@ -233,7 +232,7 @@ fn left_out(cache: &Cache, entries: &[DesiredEntry]) -> Vec<String> {
         .iter()
         .flat_map(|entry| super::addon::named(cache, entry))
         .collect();
-    let all = cache.objects(AgentResource::AddOns).filter(|(addon, it)| {
+    let all = cache.objects(Kind::AddOns).filter(|(addon, it)| {
         let cluster = &*addon.namespace;
         // The new owner may not have named it yet.
         let is_taken = || assignment::of(cache, cluster).served_owner().is_some();
@@ -273,13 +272,13 @@ fn unwanted(cache: &Cache) -> Option<Write> {
     if let Some(existing) = management(cache) {
         return ensure_absent(&MANAGEMENTS, &ObjectRef::new("", names::ADDON), existing);
     }
-    if cache.objects(AgentResource::AddOns).next().is_some() {
+    if cache.objects(Kind::AddOns).next().is_some() {
         return None;
     }
     let shared_objects = shared_objects(cache)
         .find_map(|(resource, object_ref, existing)| ensure_absent(resource, &object_ref, existing));
     let records = || {
-        let mut all = cache.objects(AgentResource::IssuedCertificates);
+        let mut all = cache.objects(Kind::IssuedCertificates);
         all.find_map(|(object_ref, existing)| ensure_absent(&SECRETS, object_ref, existing))
     };
     shared_objects.or_else(|| certificate(cache)).or_else(records)
@@ -288,8 +287,8 @@ fn unwanted(cache: &Cache) -> Option<Write> {
 /// Returns the shared objects other than certificates.
 fn shared_objects(cache: &Cache) -> impl Iterator<Item = (&'static Resource, ObjectRef, &Object)> {
     let all = [
-        (AgentResource::Bundle, &CONFIG_MAPS, names::CA_BUNDLE),
-        (AgentResource::TokenKey, &SECRETS, names::JWT_SECRET),
+        (Kind::Bundle, &CONFIG_MAPS, names::CA_BUNDLE),
+        (Kind::TokenKey, &SECRETS, names::JWT_SECRET),
     ];
     all.into_iter().filter_map(move |(kind, resource, name)| {
         let object_ref = ObjectRef::new(cache.argocd(), name);
@@ -323,7 +322,5 @@ pub(super) fn is_left(cache: &Cache) -> bool {
     management(cache).is_some_and(Object::is_ours)
         || shared_objects(cache).any(|(_, _, existing)| existing.is_ours())
         || certificates.any(|it| it.is_ours)
-        || cache
-            .objects(AgentResource::IssuedCertificates)
-            .any(|(_, it)| it.is_ours())
+        || cache.objects(Kind::IssuedCertificates).any(|(_, it)| it.is_ours())
 }

@@ -1,9 +1,9 @@
 //! The objects to reconcile after a change of an object of argocd-agent or of its add-on.
 
 use crate::assignment::mappers as gitops;
-use crate::cache::{Before, Cache, Changed, ReconcileRequest};
+use crate::cache::{Cache, Changed, ReconcileRequest};
 use crate::cluster_secrets::MANAGED_BY;
-use crate::model::{AgentResource, Kind, Object};
+use crate::model::{Kind, Object};
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ pub(super) fn management(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileR
     let mut affected = agents(cache, changed);
     // argocd-pull-integration is taken over after its add-on is installed; OCM labels none of its add-ons.
     let labelled = cache
-        .objects(AgentResource::AddOns)
+        .objects(Kind::AddOns)
         .filter(|(_, it)| it.object["metadata"]["labels"][MANAGED_BY].is_string());
     affected.extend(labelled.map(|(object_ref, _)| ReconcileRequest::cluster(&object_ref.namespace)));
     affected
@@ -50,14 +50,8 @@ pub(super) fn principals(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileR
 
 /// Returns a changed object before and after the change.
 fn both<'c>(cache: &'c Cache, changed: &Changed<'c>) -> impl Iterator<Item = &'c Object> {
-    let after = match changed.kind {
-        Kind::AgentResource(kind) => cache.object(kind, changed.object_ref),
-        _ => None,
-    };
-    let before = match changed.before {
-        Some(Before::Object(it)) => Some(it),
-        _ => None,
-    };
+    let after = cache.object(changed.kind, changed.object_ref);
+    let before = changed.before::<Object>();
     before.into_iter().chain(after)
 }
 

@@ -4,8 +4,8 @@ use super::{ABOUT, NAME, WATCHES, authority, issued};
 use crate::argocd_agent::requests::{CertificateRequest, RequestSpec, check};
 use crate::assignment;
 use crate::assignment::certificates::{record, unexpired};
-use crate::cache::{Cache, ReconcileKind};
-use crate::model::{AgentResource, IssuedCertificate, Object};
+use crate::cache::Cache;
+use crate::model::{IssuedCertificate, Kind, Object};
 use crate::reconcile::{Context, Controller};
 use crate::runtime::action::{Action, Event, InvolvedObject, Write};
 use crate::runtime::text::bounded;
@@ -22,7 +22,7 @@ use std::time::Duration;
 pub(crate) const CONTROLLER: Controller = Controller {
     name: NAME,
     about: ABOUT,
-    kind: ReconcileKind::Request,
+    kind: Kind::Requests,
     watches: WATCHES,
     min_write_interval: Duration::from_millis(200),
     reconcile,
@@ -61,7 +61,7 @@ struct OpenRequest<'c> {
 
 impl<'c> OpenRequest<'c> {
     fn get(cache: &'c Cache, object_ref: &'c ObjectRef) -> Option<Self> {
-        let object = cache.object(AgentResource::Requests, object_ref)?;
+        let object = cache.object(Kind::Requests, object_ref)?;
         let request = object.request().filter(|it| !object.deleting && it.is_open())?;
         Some(Self {
             object_ref,

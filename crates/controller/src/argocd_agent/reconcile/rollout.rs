@@ -12,7 +12,7 @@ use crate::argocd_agent::decisions;
 use crate::argocd_agent::rollout::{Agent, Plan, RolloutInput, Strategy, UpdatedClusters, plan as decide};
 use crate::assignment::GitOpsClusterRef;
 use crate::cache::Cache;
-use crate::model::{AgentResource, Availability};
+use crate::model::{Availability, Kind};
 use crate::reconcile::Context;
 use crate::runtime::action::Write;
 use jiff::{SignedDuration, Timestamp};
@@ -39,7 +39,7 @@ pub(super) fn plan<'a>(gitops: GitOpsClusterRef<'a>, template: &'a str, context:
     let first = management_addon.and_then(|existing| agent::present_template((namespace, name), existing));
     let agent = gitops.object.spec.agent.as_ref();
     let clusters = gitops.agent_clusters().into_iter().map(|cluster| {
-        let addon = cache.object(AgentResource::AddOns, &ObjectRef::new(cluster, names::ADDON));
+        let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON));
         let is_available = cache.availability(cluster) == Availability::Available;
         (cluster, Agent::read(addon.map(|addon| &addon.object), is_available))
     });
@@ -64,7 +64,7 @@ pub(super) fn plan<'a>(gitops: GitOpsClusterRef<'a>, template: &'a str, context:
 /// Returns true if the version of argocd-agent may change. A paced rollout would keep agents disconnected: a principal rejects agents
 /// of another version (`principal/apis/auth` in argocd-agent).
 fn changes_agent_version(gitops: GitOpsClusterRef<'_>, first: Option<&str>, context: &Context<'_>) -> bool {
-    let template = first.and_then(|name| gitops.cache.object(AgentResource::Templates, &ObjectRef::new("", name)));
+    let template = first.and_then(|name| gitops.cache.object(Kind::Templates, &ObjectRef::new("", name)));
     let before = template.and_then(|it| it.object["metadata"]["annotations"][AGENT_IMAGE].as_str());
     let desired = gitops.object.spec.agent.as_ref();
     let after = desired.and_then(|desired| agent_image(gitops.cache, desired, context));
@@ -109,9 +109,7 @@ fn updated(gitops: GitOpsClusterRef<'_>) -> UpdatedClusters<'_> {
 pub(super) fn next(gitops: GitOpsClusterRef<'_>, plan: &Plan<'_>) -> Option<String> {
     let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
     let at = ObjectRef::new(namespace, &names::next_placement(name));
-    let exists = cache
-        .object(AgentResource::OwnPlacements, &at)
-        .is_some_and(|it| !it.deleting);
+    let exists = cache.object(Kind::OwnPlacements, &at).is_some_and(|it| !it.deleting);
     let present = management_addon(cache).and_then(|existing| agent::next_template((namespace, name), existing));
     let next = plan.next?;
     if exists { Some(next) } else { present }.map(str::to_owned)
@@ -125,7 +123,7 @@ pub(super) fn writes(gitops: GitOpsClusterRef<'_>, template: &str, context: &Con
     let is_named =
         management_addon(cache).is_some_and(|existing| agent::next_template((namespace, name), existing).is_some());
     let at = ObjectRef::new(namespace, &placement);
-    let before = cache.object(AgentResource::OwnPlacements, &at);
+    let before = cache.object(Kind::OwnPlacements, &at);
     let existing: Vec<_> = gitops.next_decisions().collect();
     if plan.next.is_some() || is_named {
         let placement = ensure(&PLACEMENTS, agent::next_placement((namespace, name)), before);

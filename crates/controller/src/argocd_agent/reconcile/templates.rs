@@ -5,7 +5,7 @@ use crate::argocd_agent as agent;
 use crate::argocd_agent::{DesiredAgent, Images};
 use crate::assignment::GitOpsClusterRef;
 use crate::cache::Cache;
-use crate::model::AgentResource;
+use crate::model::Kind;
 use crate::reconcile::Context;
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
@@ -53,7 +53,7 @@ fn default_images(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) 
 /// Returns the image of the principal of the hub.
 pub(crate) fn principal_image(cache: &Cache) -> Option<&str> {
     names::PRINCIPAL_DEPLOYMENTS.into_iter().find_map(|name| {
-        let deployment = cache.object(AgentResource::Deployments, &ObjectRef::new(cache.argocd(), name))?;
+        let deployment = cache.object(Kind::Deployments, &ObjectRef::new(cache.argocd(), name))?;
         let container = deployment.object.pointer("/spec/template/spec/containers/0")?;
         container["image"].as_str().filter(|image| !image.is_empty())
     })

@@ -9,9 +9,10 @@ mod safety;
 mod versions;
 
 use super::*;
-use crate::cache::{Change, ReconcileKind};
-use crate::model::{Availability, OPEN};
-use crate::runtime::table::Update;
+use crate::cache::Change;
+use crate::cluster_secrets::ClusterSecret;
+use crate::model::{Availability, GitOpsCluster, Kind, OPEN};
+use crate::runtime::store::Update;
 use crate::simulation::{Hub, acm, all, fake_ocm};
 use fake_ocm::{addon_of, bringing, management, of_argocd};
 use jiff::SignedDuration;
@@ -101,7 +102,7 @@ fn writes_placement_decisions_before_the_add_on() {
 #[test]
 fn creates_a_new_template_before_deleting_the_old_one() {
     let mut hub = Hub::with_all_agents();
-    let [(before, _)] = hub.kept(AgentResource::Templates)[..] else {
+    let [(before, _)] = hub.kept(Kind::Templates)[..] else {
         panic!("one")
     };
     let before = before.clone();
@@ -116,7 +117,7 @@ fn creates_a_new_template_before_deleting_the_old_one() {
     ]
     .map(|what| position(&written, &what));
     assert!(made < switched && switched < gone, "{written:#?}");
-    assert_eq!(hub.kept(AgentResource::Templates).len(), 1);
+    assert_eq!(hub.kept(Kind::Templates).len(), 1);
     assert_eq!(hub.taken(), [""; 0]);
     hub.is_at_rest();
 }
@@ -143,7 +144,10 @@ const DOUBTS: [(&str, Doubt); 8] = [
         hub.select_for(&some(), &["eu1"]);
     }),
     ("no GitOpsCluster is listed", |hub| {
-        hub.apply(Change::GitOpsCluster(Update::Listed(HashSet::new())));
+        hub.apply(Change::of::<GitOpsCluster>(
+            Kind::GitOpsClusters,
+            Update::Listed(HashSet::new()),
+        ));
     }),
 ];
 
@@ -151,14 +155,14 @@ const DOUBTS: [(&str, Doubt); 8] = [
 fn uncertain_selection_keeps_every_agent() {
     for (why, doubt) in DOUBTS {
         let mut hub = Hub::with_all_agents();
-        let works = hub.kept(AgentResource::AgentWorks).len();
+        let works = hub.kept(Kind::AgentWorks).len();
         doubt(&mut hub);
         hub.settle();
         hub.reconcile_all();
         let later = hub.now + days(25);
         hub.advance_to(later);
         assert_eq!(hub.with_addon(), ["eu1", "eu2"], "{why}");
-        assert_eq!(hub.kept(AgentResource::AgentWorks).len(), works, "{why}");
+        assert_eq!(hub.kept(Kind::AgentWorks).len(), works, "{why}");
         hub.restart_controller();
         hub.join("eu2", Availability::Available);
         hub.select_for(&some(), &["eu1", "eu2"]);
@@ -203,7 +207,7 @@ fn deselected_cluster_loses_its_agent_and_its_works() {
         hub.join("eu2", Availability::Available);
         hub.settle();
         assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1"], vec!["eu2"]));
-        let works = hub.kept(AgentResource::AgentWorks);
+        let works = hub.kept(Kind::AgentWorks);
         assert!(
             works.iter().all(|(object_ref, _)| *object_ref.namespace == *"eu1"),
             "{works:?}"
@@ -336,7 +340,10 @@ fn controller_of_another_argo_cd_removes_no_agents() {
             hub.write(&all(), &acm(&json!({})));
         }
         // It sees everything but the Secrets of the other namespace.
-        hub.apply(Change::Secret(Update::Listed(HashSet::new())));
+        hub.apply(Change::of::<ClusterSecret>(
+            Kind::Secrets,
+            Update::Listed(HashSet::new()),
+        ));
         hub.affected.clear();
         hub.serve("gitops");
         assert_eq!(hub.reconcile_all(), [""; 0], "deleted: {is_deleted}");
@@ -371,7 +378,7 @@ fn gitopscluster_moved_to_another_argo_cd_keeps_its_agents() {
     hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
     assert_eq!(hub.objects[&all()]["metadata"]["finalizers"], json!([finalizers[1]]));
-    assert!(!hub.kept(AgentResource::AgentWorks).is_empty() && !hub.kept(AgentResource::Templates).is_empty());
+    assert!(!hub.kept(Kind::AgentWorks).is_empty() && !hub.kept(Kind::Templates).is_empty());
 }
 
 #[test]
@@ -381,15 +388,12 @@ fn enqueues_the_owner_of_objects_on_deselected_clusters() {
     hub.settle();
     hub.secret("cluster-eu1", None);
     for (kind, object_ref) in [
-        (AgentResource::AgentWorks, ObjectRef::new("eu1", names::CA_WORK)),
-        (AgentResource::AddOns, addon_of("eu1")),
+        (Kind::AgentWorks, ObjectRef::new("eu1", names::CA_WORK)),
+        (Kind::AddOns, addon_of("eu1")),
     ] {
         hub.affected.clear();
-        hub.put(Kind::AgentResource(kind), &object_ref, None);
-        assert!(
-            hub.affected.contains(&(ReconcileKind::GitOpsCluster, all())),
-            "{kind:?}"
-        );
+        hub.put(kind, &object_ref, None);
+        assert!(hub.affected.contains(&(Kind::GitOpsClusters, all())), "{kind:?}");
     }
 }
 
@@ -399,25 +403,18 @@ fn unclear_agent_mode_still_enqueues_for_owned_objects() {
     let mode = json!({"gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "mode": "unheard-of"}}});
     hub.write(&all(), &acm(&mode));
     hub.settle();
-    hub.put(Kind::AgentResource(AgentResource::ManagementAddOn), &management(), None);
-    assert!(hub.affected.contains(&(ReconcileKind::GitOpsCluster, all())));
+    hub.put(Kind::ManagementAddOn, &management(), None);
+    assert!(hub.affected.contains(&(Kind::GitOpsClusters, all())));
 }
 
 #[test]
 fn ignores_works_of_deselected_clusters() {
     let mut hub = Hub::with_all_agents();
     let work = hub
-        .get(
-            Kind::AgentResource(AgentResource::AgentWorks),
-            &ObjectRef::new("eu1", names::CA_WORK),
-        )
+        .get(Kind::AgentWorks, &ObjectRef::new("eu1", names::CA_WORK))
         .cloned();
-    hub.put(
-        Kind::AgentResource(AgentResource::AgentWorks),
-        &ObjectRef::new("eu3", names::CA_WORK),
-        work,
-    );
-    hub.affected = vec![(ReconcileKind::GitOpsCluster, all())];
+    hub.put(Kind::AgentWorks, &ObjectRef::new("eu3", names::CA_WORK), work);
+    hub.affected = vec![(Kind::GitOpsClusters, all())];
     hub.settle_steps(1);
     let [_, _, message] = hub.condition_of(&all(), "ManifestWorksApplied");
     assert!(message.starts_with("2 of 2 clusters"), "{message}");
@@ -430,12 +427,12 @@ fn disabling_agents_deletes_works_and_the_add_on() {
     hub.settle();
     assert_eq!(hub.with_addon(), [""; 0]);
     for kind in [
-        AgentResource::Templates,
-        AgentResource::AddOnConfigs,
-        AgentResource::OwnPlacements,
-        AgentResource::OwnDecisions,
-        AgentResource::AgentWorks,
-        AgentResource::ManagementAddOn,
+        Kind::Templates,
+        Kind::AddOnConfigs,
+        Kind::OwnPlacements,
+        Kind::OwnDecisions,
+        Kind::AgentWorks,
+        Kind::ManagementAddOn,
     ] {
         assert_eq!(hub.kept(kind), [], "{kind:?}");
     }
@@ -455,21 +452,13 @@ fn install_theirs(hub: &mut Hub, clusters: &[&str]) {
             "defaultConfig": {"name": "argocd-agent-addon"}}],
         "installStrategy": {"type": "Manual"},
     }});
-    hub.put(
-        Kind::AgentResource(AgentResource::ManagementAddOn),
-        &management(),
-        Some(theirs),
-    );
+    hub.put(Kind::ManagementAddOn, &management(), Some(theirs));
     for cluster in clusters {
         let addon = json!({
             "metadata": {"labels": {"app.kubernetes.io/managed-by": "argocd-pull-integration"}},
             "spec": {"configs": [{"resource": "addondeploymentconfigs", "name": "theirs"}]},
         });
-        hub.put(
-            Kind::AgentResource(AgentResource::AddOns),
-            &addon_of(cluster),
-            Some(addon),
-        );
+        hub.put(Kind::AddOns, &addon_of(cluster), Some(addon));
     }
 }
 
@@ -485,9 +474,7 @@ fn takes_over_argocd_pull_integration_without_a_gap() {
     for cluster in ["eu1", "eu2"] {
         let patched = position(&written, &format!("patch ManagedClusterAddOn {cluster}/"));
         assert!(switched < patched, "{written:#?}");
-        let addon = hub
-            .get(Kind::AgentResource(AgentResource::AddOns), &addon_of(cluster))
-            .expect("it is there");
+        let addon = hub.get(Kind::AddOns, &addon_of(cluster)).expect("it is there");
         assert_eq!(
             (&addon["spec"]["configs"], &addon["metadata"]["labels"]),
             (&json!([]), &Value::Null)
@@ -504,7 +491,7 @@ fn keeps_the_add_on_of_unselected_clusters_and_reports_it() {
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
     let strategy = |hub: &Hub| {
-        let existing = hub.get(Kind::AgentResource(AgentResource::ManagementAddOn), &management());
+        let existing = hub.get(Kind::ManagementAddOn, &management());
         existing.expect("it is there")["spec"]["installStrategy"]["type"].clone()
     };
     assert_eq!(strategy(&hub), "Manual");

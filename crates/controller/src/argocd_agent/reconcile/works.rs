@@ -8,9 +8,9 @@ use crate::argocd_agent as agent;
 use crate::argocd_agent::state;
 use crate::assignment;
 use crate::assignment::GitOpsClusterRef;
-use crate::cache::{Cache, ReconcileKind};
+use crate::cache::Cache;
 use crate::cluster_secrets::{ClusterSecret, MANAGED_BY};
-use crate::model::{AgentResource, Object, TlsSecret};
+use crate::model::{Kind, Object, TlsSecret};
 use crate::reconcile::{Context, Controller, no_requeue};
 use crate::runtime::action::{Action, Write};
 use k8s_openapi::ByteString;
@@ -23,7 +23,7 @@ use std::time::Duration;
 pub(crate) const CONTROLLER: Controller = Controller {
     name: NAME,
     about: ABOUT,
-    kind: ReconcileKind::Cluster,
+    kind: Kind::Clusters,
     watches: WATCHES,
     min_write_interval: Duration::from_millis(500),
     reconcile,
@@ -63,7 +63,7 @@ fn desired(gitops: GitOpsClusterRef<'_>, cluster: &str, context: &Context<'_>) -
     }
     let mut authorities = agent::ca_work(cluster, &desired.namespace, &ca.text, &object_ref.to_string());
     // Remove the list of earlier versions: the cluster's agent may write to it.
-    let before = cache.object(AgentResource::AgentWorks, &ObjectRef::new(cluster, names::CA_WORK));
+    let before = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, names::CA_WORK));
     if before.is_some_and(|work| !work.object["metadata"]["annotations"][OLD_LIST].is_null()) {
         authorities["metadata"]["annotations"][OLD_LIST] = Value::Null;
     }
@@ -86,7 +86,7 @@ fn desired(gitops: GitOpsClusterRef<'_>, cluster: &str, context: &Context<'_>) -
         .collect();
     let obsolete = is_known.then(|| obsolete(cache, cluster, &names)).flatten();
     let lacking = all.iter().zip(&names).filter_map(|(work, name)| {
-        let existing = cache.object(AgentResource::AgentWorks, &ObjectRef::new(cluster, name));
+        let existing = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, name));
         ensure(&WORKS, work.clone(), existing)
     });
     lacking.chain(obsolete).collect()
@@ -97,14 +97,14 @@ fn desired(gitops: GitOpsClusterRef<'_>, cluster: &str, context: &Context<'_>) -
 /// of objects in both.
 fn obsolete(cache: &Cache, cluster: &str, names: &[&str]) -> Option<Write> {
     let is_work_applied = |name: &&str| {
-        let work = cache.object(AgentResource::AgentWorks, &ObjectRef::new(cluster, name));
+        let work = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, name));
         work.is_some_and(is_applied)
     };
     if !names.iter().all(is_work_applied) {
         return None;
     }
     let mut others = cache
-        .objects(AgentResource::AgentWorks)
+        .objects(Kind::AgentWorks)
         .filter(|(at, work)| *at.namespace == *cluster && !names.contains(&&*at.name) && work.owner().is_some());
     others.find_map(|(at, work)| ensure_absent(&WORKS, at, work))
 }
@@ -114,7 +114,7 @@ fn obsolete(cache: &Cache, cluster: &str, names: &[&str]) -> Option<Write> {
 pub(super) fn with_operator_resource(gitops: GitOpsClusterRef<'_>) -> impl Iterator<Item = (&ObjectRef, &Object)> {
     let (namespace, name) = gitops.namespace_and_name();
     let name = names::argocd_work(namespace, name);
-    let all = gitops.owned_objects(AgentResource::AgentWorks);
+    let all = gitops.owned_objects(Kind::AgentWorks);
     all.filter(move |(at, work)| {
         *at.name == *name && work.object["metadata"]["annotations"][names::OPERATOR_MANAGED] == "true"
     })
@@ -124,9 +124,7 @@ pub(super) fn with_operator_resource(gitops: GitOpsClusterRef<'_>) -> impl Itera
 /// applies.
 fn adopted(cache: &Cache, cluster: &str) -> Option<Write> {
     let object_ref = ObjectRef::new(cluster, names::ADDON);
-    let addon = cache
-        .object(AgentResource::AddOns, &object_ref)
-        .filter(|it| !it.deleting)?;
+    let addon = cache.object(Kind::AddOns, &object_ref).filter(|it| !it.deleting)?;
     let is_theirs = addon.object["metadata"]["labels"][MANAGED_BY] == PEER;
     (is_theirs && management(cache)?.is_ours()).then(|| Write::Patch {
         resource: &ADDONS,
@@ -141,7 +139,7 @@ fn adopted(cache: &Cache, cluster: &str) -> Option<Write> {
 /// Returns the action that deletes the ManifestWorks of a cluster on which no GitOpsCluster runs an agent any more.
 fn unwanted(cache: &Cache, cluster: &str) -> Option<Action> {
     let all = cache
-        .objects(AgentResource::AgentWorks)
+        .objects(Kind::AgentWorks)
         .filter(|(at, _)| *at.namespace == *cluster);
     let mut obsolete = all.filter_map(|(at, work)| {
         let gitops = GitOpsClusterRef::get(cache, &work.owner()?)?;
@@ -155,7 +153,7 @@ fn unwanted(cache: &Cache, cluster: &str) -> Option<Action> {
 
 /// Returns true if a cluster and its cluster Secrets have these CA certificates.
 pub(super) fn has(cache: &Cache, cluster: &str, ca: &TlsSecret) -> bool {
-    let Some(work) = cache.object(AgentResource::AgentWorks, &ObjectRef::new(cluster, names::CA_WORK)) else {
+    let Some(work) = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, names::CA_WORK)) else {
         return false;
     };
     is_applied(work) && has_text(&work.object, &ca.text) && registered(cache, cluster).all(|secret| secret.trusts(ca))

@@ -3,10 +3,11 @@ use crate::cache::tests::now;
 use crate::cache::{Change, ReconcileRequest};
 use crate::cluster_secrets::{ClusterSecret, MANAGED_BY, OURS, SECRET_TYPE};
 use crate::controllers::CONTROLLERS;
-use crate::model::Cluster as Seen;
+use crate::model::Cluster;
+use crate::model::Kind;
 use crate::reconcile::Settings;
 use crate::reconcile::mappers;
-use crate::runtime::table::Update;
+use crate::runtime::store::Update;
 use k8s_openapi::ByteString;
 use ocm::tracking::Tracking;
 use serde_json::{Value, json};
@@ -27,34 +28,46 @@ impl Hub {
             hub.secret(&format!("{cluster}-secret"), &ours(cluster));
         }
         let names = secrets.iter().map(|cluster| format!("{cluster}-secret").into());
-        hub.0.apply(Change::Secret(Update::Listed(names.collect())));
+        hub.0.apply(Change::of::<ClusterSecret>(
+            Kind::Secrets,
+            Update::Listed(names.collect()),
+        ));
         hub
     }
 
     fn list(&mut self, clusters: &[&str]) -> Vec<String> {
         let all: HashSet<_> = clusters.iter().map(|name| (*name).into()).collect();
-        affected(self.0.apply(Change::Cluster(Update::Listed(all))))
+        affected(self.0.apply(Change::of::<Cluster>(Kind::Clusters, Update::Listed(all))))
     }
 
     fn cluster(&mut self, name: &str, labels: &Value) -> Vec<String> {
         let text = json!({"metadata": {"uid": "c", "labels": labels}}).to_string();
-        let cluster = Seen::read(&text).expect("a cluster");
-        affected(self.0.apply(Change::Cluster(Update::Set(name.into(), cluster))))
+        let cluster = Cluster::read(&text).expect("a cluster");
+        affected(
+            self.0
+                .apply(Change::of(Kind::Clusters, Update::Set(name.into(), cluster))),
+        )
     }
 
     fn deleting(&mut self, name: &str) -> Vec<String> {
         let text = json!({"metadata": {"uid": "c", "deletionTimestamp": "2026-06-01T12:00:00Z"}}).to_string();
-        let cluster = Seen::read(&text).expect("a cluster");
-        affected(self.0.apply(Change::Cluster(Update::Set(name.into(), cluster))))
+        let cluster = Cluster::read(&text).expect("a cluster");
+        affected(
+            self.0
+                .apply(Change::of(Kind::Clusters, Update::Set(name.into(), cluster))),
+        )
     }
 
     fn deleted(&mut self, name: &str) -> Vec<String> {
-        affected(self.0.apply(Change::Cluster(Update::Deleted(name.into()))))
+        affected(
+            self.0
+                .apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted(name.into()))),
+        )
     }
 
     fn secret(&mut self, name: &str, secret: &Value) -> Vec<String> {
         let secret = (!secret.is_null()).then(|| ClusterSecret::read(&secret.to_string()).expect("a Secret"));
-        affected(self.0.apply(Change::Secret(Update::of(name.into(), secret))))
+        affected(self.0.apply(Change::of(Kind::Secrets, Update::of(name.into(), secret))))
     }
 
     fn decide(&self, cluster: &str) -> Option<Action> {
@@ -101,7 +114,7 @@ impl Hub {
 
 /// Returns the managed clusters to reconcile.
 fn affected(affected: Vec<ReconcileRequest>) -> Vec<String> {
-    let clusters = affected.into_iter().filter(|it| it.kind == ReconcileKind::Cluster);
+    let clusters = affected.into_iter().filter(|it| it.kind == Kind::Clusters);
     clusters.map(|it| it.object_ref.to_string()).collect()
 }
 
@@ -142,12 +155,12 @@ fn does_not_copy_the_tracking_label() {
     assert_eq!(hub.does("eu1"), "patch");
     let tracking = || Tracking::configured(|key| (key == "application.instanceLabelKey").then_some("example.com/app"));
     assert_eq!(
-        affected(hub.0.apply(Change::Tracking(Update::Set((), tracking())))),
+        affected(hub.0.apply(Change::setting(Update::Set((), tracking())))),
         ["eu1"]
     );
     assert_eq!(hub.does("eu1"), NOTHING);
     assert_eq!(
-        affected(hub.0.apply(Change::Tracking(Update::Set((), tracking())))),
+        affected(hub.0.apply(Change::setting(Update::Set((), tracking())))),
         [""; 0]
     );
 }

@@ -92,7 +92,7 @@ impl Hub<'_> {
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
         let labels = Labels::of(labels);
         let authority = TlsSecret::read(&self.authority.to_string()).expect("a Secret");
-        let cluster = Cluster {
+        let cluster = RegisteredCluster {
             name: self.name,
             labels: &labels,
             argocd: "argocd",

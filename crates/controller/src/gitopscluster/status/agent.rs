@@ -12,7 +12,7 @@ use crate::argocd_agent::{
 };
 use crate::assignment::{GitOpsClusterRef, certificates::last_expiry};
 use crate::cache::Cache;
-use crate::model::{AgentResource, Availability, TlsSecret};
+use crate::model::{Availability, Kind, TlsSecret};
 use crate::reconcile::{Context, Settings};
 use jiff::Timestamp;
 use manifest::text::{one_line, without_middle};
@@ -92,7 +92,7 @@ fn certificates(cache: &Cache) -> Vec<Value> {
 
 /// Returns a cluster and the health of its agent.
 fn member<'i>(cache: &'i Cache, cluster: &'i str) -> Member<'i> {
-    let addon = cache.object(AgentResource::AddOns, &ObjectRef::new(cluster, names::ADDON));
+    let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON));
     let is_silent = cache.availability(cluster) == Availability::Unknown;
     Member {
         name: cluster,
@@ -228,7 +228,7 @@ impl Prerequisites {
         let (cache, object_ref) = (gitops.cache, gitops.object_ref);
         let secret = |name| {
             cache
-                .object(AgentResource::TokenKey, &ObjectRef::new(cache.argocd(), name))
+                .object(Kind::TokenKey, &ObjectRef::new(cache.argocd(), name))
                 .is_some()
         };
         let coming = |what: &str| Err((ConditionStatus::Unknown, format!("{what} does not exist yet")));
@@ -241,7 +241,7 @@ impl Prerequisites {
         };
         let applied = |name: &str| {
             let is_applied = |cluster: &&&str| {
-                let work = cache.object(AgentResource::AgentWorks, &ObjectRef::new(cluster, name));
+                let work = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, name));
                 work.is_some_and(|it| {
                     it.owner().as_ref() == Some(object_ref)
                         && state::condition(&it.object, "Applied")["status"] == "True"

@@ -5,10 +5,8 @@ use crate::argocd_agent::{DesiredAgent, Images, Mode};
 use crate::assignment::GitOpsClusterRef;
 use crate::cache::tests::cluster;
 use crate::cluster_secrets::tests::agents::{authorities, both};
-use crate::model::AgentResource;
-use crate::model::Availability;
-use crate::model::Object;
-use crate::runtime::table::Update;
+use crate::model::{Availability, Cluster, Kind, Object, TlsSecret};
+use crate::runtime::store::Update;
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 
@@ -82,7 +80,7 @@ impl Hub {
 
     /// Reconciles every cluster, as may happen at any time.
     fn look_at_all(&mut self) -> Vec<String> {
-        let all = ["eu1", "eu2", "eu3"].map(|cluster| (ReconcileKind::Cluster, ObjectRef::new("", cluster)));
+        let all = ["eu1", "eu2", "eu3"].map(|cluster| (Kind::Clusters, ObjectRef::new("", cluster)));
         self.affected.extend(all);
         self.settle()
     }
@@ -98,11 +96,8 @@ impl Hub {
             },
             "status": {"decisions": decisions},
         });
-        let object = Object::read(AgentResource::OwnDecisions, &text.to_string()).expect("a PlacementDecision");
-        self.apply(Change::Object(
-            AgentResource::OwnDecisions,
-            Update::Set(object_ref, object),
-        ));
+        let object = Object::read(Kind::OwnDecisions, &text.to_string()).expect("a PlacementDecision");
+        self.apply(Change::of(Kind::OwnDecisions, Update::Set(object_ref, object)));
     }
 
     /// Returns the clusters on which a GitOpsCluster runs argocd-agent.
@@ -207,7 +202,7 @@ fn agent_stays_an_agent_if_its_cluster_is_named_as_the_hub() {
     let before = server_of(&hub, "eu1");
     hub.cache.name_hub(Some("eu1"));
     assert_eq!(secrets_of(&hub.look_at_all()), [""; 0]);
-    hub.affected.push((ReconcileKind::GitOpsCluster, all()));
+    hub.affected.push((Kind::GitOpsClusters, all()));
     hub.settle();
     assert_eq!((server_of(&hub, "eu1"), hub.has(&all())), (before, vec!["eu1", "eu2"]));
     let message = hub.condition_of(&all(), "ClustersRegistered")[2];
@@ -234,7 +229,7 @@ fn upgrade_keeps_the_secret_of_an_unnamed_hub() {
             "local-cluster",
             &json!({"local-cluster": "true", "env": named.unwrap_or_default()}),
         );
-        hub.affected.push((ReconcileKind::GitOpsCluster, all()));
+        hub.affected.push((Kind::GitOpsClusters, all()));
         assert_eq!(secrets_of(&hub.settle()), [""; 0], "{named:?}");
         assert_eq!(hub.secrets["cluster-local-cluster"], before["cluster-local-cluster"]);
         assert_eq!(hub.has(&all()), ["eu1", "eu2"]);
@@ -274,7 +269,10 @@ fn agent_secrets_wait_for_the_ca_and_follow_it() {
         assert_eq!(secrets_of(&hub.settle()), RENEWED);
         assert_eq!(hub.look_at_all(), [""; 0], "once is enough");
     }
-    hub.apply(Change::Certificate(Update::Deleted(names::CA_SECRET.into())));
+    hub.apply(Change::of::<TlsSecret>(
+        Kind::Certificates,
+        Update::Deleted(names::CA_SECRET.into()),
+    ));
     assert_eq!(
         secrets_of(&hub.look_at_all()),
         [""; 0],
@@ -302,8 +300,14 @@ fn renews_certificates_although_the_selection_is_uncertain() {
     let doubts: [fn(&mut Hub); 3] = [
         |hub| hub.select(&[]),
         |hub| {
-            hub.apply(Change::Placement(Update::Listed(HashSet::new())));
-            hub.apply(Change::PlacementDecision(Update::Listed(HashSet::new())));
+            hub.apply(Change::of::<Placement>(
+                Kind::Placements,
+                Update::Listed(HashSet::new()),
+            ));
+            hub.apply(Change::of::<PlacementDecision>(
+                Kind::Decisions,
+                Update::Listed(HashSet::new()),
+            ));
         },
         |hub| {
             hub.availability("eu2", Availability::Unknown);
@@ -400,7 +404,7 @@ fn unreachable_cluster_keeps_its_secret() {
                 assert_eq!(hub.has(&all()), ["eu1", "eu2"]);
             }
             hub.availability("eu2", Availability::Available);
-            let is_looked_at = hub.affected.contains(&(ReconcileKind::GitOpsCluster, all()));
+            let is_looked_at = hub.affected.contains(&(Kind::GitOpsClusters, all()));
             assert!(is_looked_at, "it may have to give it up");
             hub.settle();
             assert_eq!(both(&hub), "eu1");
@@ -488,10 +492,16 @@ fn clusters_keep_their_agents_and_owner_in_doubt() {
     );
     hub.select(&[]);
     assert_eq!(hub.has(&all()), ["eu1", "eu2", "eu3"]);
-    hub.apply(Change::PlacementDecision(Update::Listed(HashSet::new())));
-    hub.apply(Change::Placement(Update::Listed(HashSet::new())));
+    hub.apply(Change::of::<PlacementDecision>(
+        Kind::Decisions,
+        Update::Listed(HashSet::new()),
+    ));
+    hub.apply(Change::of::<Placement>(
+        Kind::Placements,
+        Update::Listed(HashSet::new()),
+    ));
     assert_eq!(hub.has(&all()), ["eu1", "eu2", "eu3"]);
-    hub.apply(Change::Cluster(Update::Deleted("eu2".into())));
+    hub.apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("eu2".into())));
     assert_eq!(hub.has(&all()), ["eu1", "eu3"]);
     hub.ask(&all(), None);
     assert_eq!(hub.has(&all()), [""; 0], "it asks for none");

@@ -1,7 +1,7 @@
 //! The Applications of the basic pull model to reconcile after a change.
 
-use crate::cache::{Before, Cache, Changed, ReconcileRequest};
-use crate::model::{Cluster, Kind};
+use crate::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
+use crate::model::{Application, Cluster, Kind};
 use crate::pull::work;
 use ocm::object_ref::ObjectRef;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconcile
     let mut concerned = BTreeSet::from([changed.object_ref.clone()]);
     let after = cache.application(changed.object_ref);
     if after.is_none_or(|it| it.pull.is_none())
-        && let Some(Before::Application(before)) = changed.before
+        && let Some(before) = changed.before::<Application>()
         && let Some(pull) = before.pull.as_deref()
     {
         let names = work::names(pull);
@@ -38,7 +38,7 @@ pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest
 /// Maps a change of a managed cluster to the Applications that it is the destination of, if it affects their delivery, and to the
 /// Applications in the cluster's namespace if it was created or deleted.
 pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let Some(Before::Cluster(before)) = changed.before else {
+    let Some(before) = changed.before::<ClusterBefore>() else {
         return Vec::new();
     };
     let name = &changed.object_ref.name;

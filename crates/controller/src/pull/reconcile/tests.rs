@@ -5,12 +5,12 @@ use crate::annotations::REFRESH;
 use crate::cache::tests::cluster;
 use crate::cache::{Change, ReconcileRequest, Refusal};
 use crate::controllers::CONTROLLERS;
-use crate::model::{Availability, Cluster, PlacementDecision, Work};
+use crate::model::{Availability, Cluster, Kind, PlacementDecision, Work};
 use crate::pull::tenancy::Namespaces;
 use crate::reconcile::Settings;
 use crate::reconcile::mappers;
 use crate::runtime::queue::Refresh;
-use crate::runtime::table::Update;
+use crate::runtime::store::Update;
 use jiff::Timestamp;
 use ocm::pull_model as names;
 use serde_json::json;
@@ -61,14 +61,14 @@ impl Hub {
 
     fn namespaces(&mut self, list: &str) -> Vec<ReconcileRequest> {
         self.cache
-            .apply(Change::Namespaces(Update::Set((), Namespaces::configured(list))))
+            .apply(Change::setting(Update::Set((), Namespaces::configured(list))))
     }
 
     /// Replaces the spec of the AppProject `default`.
     fn project(&mut self, spec: &Value) -> Vec<ReconcileRequest> {
         let project = json!({"metadata": {"name": "default", "namespace": "argocd"}, "spec": spec});
         self.cache
-            .apply(Change::Project(Update::Set("default".into(), project)))
+            .apply(Change::of(Kind::Projects, Update::Set("default".into(), project)))
     }
 
     /// Writes labels and annotations of a work, as the agent of a cluster.
@@ -121,11 +121,11 @@ impl Hub {
         let text = object.as_ref().map(Value::to_string);
         let change = if plural == "applications" {
             let application = text.map(|text| Application::read(&text).expect("an Application"));
-            Change::Application(Update::of(object_ref.clone(), application))
+            Change::of(Kind::Applications, Update::of(object_ref.clone(), application))
         } else {
             let now = NOW.parse().expect("a time");
             let work = text.and_then(|text| Work::read(&text, now).expect("a work"));
-            Change::Work(WorkKind::Work, Update::of(object_ref.clone(), work))
+            Change::of(Kind::Works, Update::of(object_ref.clone(), work))
         };
         self.cache.apply(change);
         match object {
@@ -208,7 +208,7 @@ impl Hub {
     /// Makes the API server reject the next write for an Application, or stop rejecting.
     fn refuse(&mut self, object_ref: &ObjectRef, why: Option<&str>) {
         let affected = ReconcileRequest {
-            kind: ReconcileKind::Application,
+            kind: Kind::Applications,
             object_ref: object_ref.clone(),
             refresh: Refresh::Unchanged,
         };
@@ -218,7 +218,7 @@ impl Hub {
         });
         let affected = self
             .cache
-            .apply(Change::WriteOutcome(CONTROLLER.name, 0, affected, refusal));
+            .apply(Change::write_outcome(CONTROLLER.name, 0, affected, refusal));
         assert_eq!(affected.len(), 1, "it is looked at again");
     }
 
@@ -375,10 +375,10 @@ fn namespace_may_use_clusters_selected_by_its_placements() {
             placement: "all".into(),
             clusters: names.iter().map(|name| Arc::from(*name)).collect(),
         };
-        hub.cache.apply(Change::PlacementDecision(Update::Set(
-            ObjectRef::new(namespace, "d1"),
-            decision,
-        )))
+        hub.cache.apply(Change::of(
+            Kind::Decisions,
+            Update::Set(ObjectRef::new(namespace, "d1"), decision),
+        ))
     };
     assert_eq!(decide(&mut hub, "argocd-2", &["eu1"]), [], "another namespace");
     hub.settle(&shop());
@@ -397,8 +397,10 @@ fn namespace_may_use_clusters_selected_by_its_placements() {
         (vec![(ERROR, why)], vec![WORK.to_owned()]),
         "what runs goes on"
     );
-    hub.cache
-        .apply(Change::PlacementDecision(Update::Listed(HashSet::new())));
+    hub.cache.apply(Change::of::<PlacementDecision>(
+        Kind::Decisions,
+        Update::Listed(HashSet::new()),
+    ));
     assert_eq!((hub.settle(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
 }
 
@@ -406,7 +408,10 @@ fn namespace_may_use_clusters_selected_by_its_placements() {
 fn deleted_application_deletes_its_work_except_on_an_empty_list() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    hub.cache.apply(Change::Application(Update::Listed(HashSet::new())));
+    hub.cache.apply(Change::of::<Application>(
+        Kind::Applications,
+        Update::Listed(HashSet::new()),
+    ));
     assert_eq!(hub.decide(&shop()), None, "the hub shows no Application at all");
     hub.application(&ObjectRef::new("argocd", "cart"), "1", |_| ());
     let action = hub.decide(&shop()).expect("it is gone");
@@ -679,7 +684,8 @@ fn cluster_cannot_block_deletion_of_an_application_on_another() {
     let (mut hub, other, stray) = with_neighbour();
     // The same if no Application of the work's name exists on the hub any more.
     hub.objects.remove(&("applications", other.clone()));
-    hub.cache.apply(Change::Application(Update::Deleted(other)));
+    hub.cache
+        .apply(Change::of::<Application>(Kind::Applications, Update::Deleted(other)));
     let held =
         json!({"deletionTimestamp": NOW, "finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]});
     hub.mark(stray, &claim(&shop()));
@@ -768,7 +774,8 @@ fn application_elsewhere_needs_namespace_and_project_permission() {
         (vec![], vec!["eu1/cart-cafe1".to_owned()])
     );
     // A later refusal leaves the running work unchanged.
-    hub.cache.apply(Change::Namespaces(Update::Listed(HashSet::new())));
+    hub.cache
+        .apply(Change::setting::<Namespaces>(Update::Listed(HashSet::new())));
     hub.change(&cart, &json!({"spec": {"source": {"path": "other"}}}));
     assert_eq!(hub.settle(&cart), ["patch application team-a/cart"]);
     assert_eq!((hub.conditions(&cart).len(), hub.works().len()), (1, 1));
@@ -797,7 +804,9 @@ fn ignores_applications_in_cluster_namespaces() {
     assert_eq!(hub.decide(&mirrored), None);
     hub.change(&mirrored, &json!({"metadata": {"deletionTimestamp": NOW}}));
     assert_eq!(hub.decide(&mirrored), None, "its finalizers are its agent's");
-    let affected = hub.cache.apply(Change::Cluster(Update::Deleted("eu2".into())));
+    let affected = hub
+        .cache
+        .apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("eu2".into())));
     assert!(affected.iter().any(|it| it.object_ref == mirrored), "{affected:?}");
 }
 
@@ -822,7 +831,8 @@ fn mark_of_the_hub_stops_only_new_applications() {
     hub.settle(&shop());
     let text = r#"{"metadata":{"name":"eu1","uid":"eu1","labels":{"local-cluster":"true"}}}"#;
     let marked = Cluster::read(text).expect("a cluster");
-    hub.cache.apply(Change::Cluster(Update::Set("eu1".into(), marked)));
+    hub.cache
+        .apply(Change::of(Kind::Clusters, Update::Set("eu1".into(), marked)));
     hub.settle(&shop());
     assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
     let new = ObjectRef::new("argocd", "new");
@@ -879,7 +889,7 @@ fn work_that_cannot_be_read_is_neither_created_again_nor_forgotten() {
             .expect("it is pulled"),
     );
     let at = ObjectRef::new("eu1", &name);
-    let unreadable = || Change::UnreadableWork(at.clone(), "values are nested too deep".into());
+    let unreadable = || Change::unreadable_work(at.clone(), "values are nested too deep".into());
     let affected = hub.cache.apply(unreadable());
     assert_eq!(affected.iter().map(|it| &it.object_ref).collect::<Vec<_>>(), [&shop()]);
     assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
@@ -901,7 +911,7 @@ fn work_that_cannot_be_read_is_neither_created_again_nor_forgotten() {
     );
     let affected = hub
         .cache
-        .apply(Change::Work(WorkKind::Work, Update::Listed(HashSet::new())));
+        .apply(Change::of::<Work>(Kind::Works, Update::Listed(HashSet::new())));
     assert!(affected.iter().any(|it| it.object_ref == shop()));
     hub.settle(&shop());
     let released = hub.objects.get(&("applications", shop()));

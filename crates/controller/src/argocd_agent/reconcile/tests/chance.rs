@@ -2,6 +2,7 @@
 //! a certificate of a CA that it does not trust, all writes come to rest, and in the end all of our objects are deleted.
 
 use super::*;
+use crate::model::Kind;
 use crate::simulation::fake_ocm::agent_request;
 use fastrand::Rng;
 use k8s_openapi::ByteString;
@@ -99,23 +100,15 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
             let subject = format!("/CN={}", names::user(cluster));
             let request = agent_request((&user, &group), cluster, &subject, rng.bool());
             let name = format!("csr-{}", rng.u8(..4));
-            hub.put(
-                Kind::AgentResource(AgentResource::Requests),
-                &ObjectRef::new("", &name),
-                Some(request),
-            );
+            hub.put(Kind::Requests, &ObjectRef::new("", &name), Some(request));
             format!("{name} of {cluster}")
         }
         17 => {
-            let kinds = [
-                AgentResource::Bundle,
-                AgentResource::AgentWorks,
-                AgentResource::AddOnConfigs,
-            ];
+            let kinds = [Kind::Bundle, Kind::AgentWorks, Kind::AddOnConfigs];
             let kind = kinds[rng.usize(..3)];
             let existing: Vec<_> = hub.kept(kind).into_iter().map(|(at, _)| at.clone()).collect();
             if let Some(object_ref) = existing.first() {
-                hub.put(Kind::AgentResource(kind), object_ref, None);
+                hub.put(kind, object_ref, None);
             }
             format!("another client deletes {kind:?}")
         }
@@ -190,8 +183,8 @@ impl Hub {
     fn is_trusted(&mut self) {
         if self.cache.certificate(names::CA_SECRET).is_none() {
             // The CA is deleted, and its certificates are no longer in use.
-            for object_ref in self.object_refs(AgentResource::Requests) {
-                self.put(Kind::AgentResource(AgentResource::Requests), &object_ref, None);
+            for object_ref in self.object_refs(Kind::Requests) {
+                self.put(Kind::Requests, &object_ref, None);
             }
             return;
         }
@@ -202,7 +195,7 @@ impl Hub {
         let leaf = |name: &str| self.cache.certificate(name).and_then(|it| it.certificates.first());
         let (principal, proxy) = (leaf(names::PRINCIPAL_TLS), leaf(names::RESOURCE_PROXY_TLS));
         let ca = &self.ca().certificates;
-        for (object_ref, request) in self.kept(AgentResource::Requests) {
+        for (object_ref, request) in self.kept(Kind::Requests) {
             let Ok(text) = ByteString::deserialize(&request["status"]["certificate"]) else {
                 continue;
             };
@@ -237,7 +230,7 @@ impl Hub {
                 "{name} does not know the resource proxy"
             );
         }
-        for (object_ref, work) in self.kept(AgentResource::AgentWorks) {
+        for (object_ref, work) in self.kept(Kind::AgentWorks) {
             if !keeps_up(work, &object_ref.namespace) {
                 continue;
             }
@@ -252,7 +245,7 @@ impl Hub {
         }
     }
 
-    fn object_refs(&self, kind: AgentResource) -> Vec<ObjectRef> {
+    fn object_refs(&self, kind: Kind) -> Vec<ObjectRef> {
         self.kept(kind).into_iter().map(|(at, _)| at.clone()).collect()
     }
 }

@@ -2,6 +2,7 @@
 //! nothing.
 
 use super::*;
+use crate::model::Kind;
 
 /// Creates a hub with agents of `all` on eu1 and eu2, and of `other` on eu3.
 fn with_two() -> Hub {
@@ -21,7 +22,7 @@ fn deselected_cluster_gets_its_works_back_when_invalid_agents_are_corrected() {
     hub.select_for(&some(), &["eu1"]);
     hub.settle();
     let work = ObjectRef::new("eu2", names::CA_WORK);
-    let has_work = |hub: &Hub| hub.get(Kind::AgentResource(AgentResource::AgentWorks), &work).is_some();
+    let has_work = |hub: &Hub| hub.get(Kind::AgentWorks, &work).is_some();
     assert!(!has_work(&hub), "the Placement released it");
     // It cannot be uninstalled any more.
     hub.join("eu2", Availability::Unavailable);
@@ -40,15 +41,11 @@ fn agent_can_be_revoked_by_its_gitopscluster_once_the_previous_one_no_longer_rev
         "system:open-cluster-management:eu1",
     );
     let request = fake_ocm::agent_request((user, group), "eu1", &format!("/CN={}", names::user("eu1")), true);
-    hub.put(
-        Kind::AgentResource(AgentResource::Requests),
-        &ObjectRef::new("", "csr"),
-        Some(request),
-    );
+    hub.put(Kind::Requests, &ObjectRef::new("", "csr"), Some(request));
     hub.settle();
     let record = of_argocd(&names::issued("eu1"));
     let owner = |hub: &Hub| {
-        let record = hub.get(Kind::AgentResource(AgentResource::IssuedCertificates), &record);
+        let record = hub.get(Kind::IssuedCertificates, &record);
         record.expect("it is recorded")["metadata"]["annotations"][crate::annotations::OWNER].clone()
     };
     hub.write(&all(), &bringing("some", &["eu1"]));

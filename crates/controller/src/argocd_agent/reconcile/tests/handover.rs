@@ -1,6 +1,7 @@
 //! Tests of clusters that move from one GitOpsCluster to another.
 
 use super::*;
+use crate::model::{GitOpsCluster, Kind};
 use std::collections::BTreeSet;
 
 #[test]
@@ -17,7 +18,7 @@ fn deleting_one_of_two_gitopsclusters_removes_only_its_agents() {
     assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu2", "eu3"], vec!["eu1"]));
     assert!(!hub.objects.contains_key(&all()));
     assert_eq!(
-        [AgentResource::Templates, AgentResource::OwnPlacements].map(|kind| hub.kept(kind).len()),
+        [Kind::Templates, Kind::OwnPlacements].map(|kind| hub.kept(kind).len()),
         [1, 1]
     );
     hub.is_at_rest();
@@ -40,7 +41,7 @@ pub(super) fn operated(placement: &str) -> Value {
 fn disabling_the_operator_deletes_the_argocd_works() {
     let mut hub = Hub::with_all_agents();
     let has = |hub: &Hub, cluster, gitops| {
-        hub.kept(AgentResource::AgentWorks)
+        hub.kept(Kind::AgentWorks)
             .iter()
             .any(|(at, _)| **at == argocd(cluster, gitops))
     };
@@ -81,7 +82,7 @@ fn previous_owner_names_a_cluster_until_the_add_on_has_the_entry_of_the_next() {
     hub.select_for(&some(), &["eu1"]);
     // The ClusterManagementAddOn is reconciled last.
     while !hub.affected.is_empty() {
-        hub.affected.sort_by_key(|(kind, _)| *kind != ReconcileKind::ArgoCd);
+        hub.affected.sort_by_key(|(kind, _)| *kind != Kind::Namespace);
         hub.settle_steps(1);
     }
     assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]));
@@ -100,7 +101,7 @@ fn with_interrupted_handover() -> (Hub, ObjectRef) {
     hub.write(&far, &bringing("some", &[]));
     hub.select_for(&some(), &["eu1"]);
     while hub.decided_by(&far).is_empty() {
-        hub.affected.sort_by_key(|(kind, _)| *kind != ReconcileKind::ArgoCd);
+        hub.affected.sort_by_key(|(kind, _)| *kind != Kind::Namespace);
         hub.settle_steps(1);
     }
     hub.open(false);
@@ -161,7 +162,7 @@ impl Hub {
 
     /// Returns the GitOpsClusters that own the cluster Secrets and ManifestWorks of agents.
     fn owners(&self) -> BTreeSet<&str> {
-        let works = self.kept(AgentResource::AgentWorks).into_iter().map(|(_, it)| it);
+        let works = self.kept(Kind::AgentWorks).into_iter().map(|(_, it)| it);
         let all = works.chain(self.secrets.values());
         all.filter_map(|it| it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"].as_str())
             .collect()
@@ -176,7 +177,10 @@ fn gitopscluster_that_is_missing_from_the_list_keeps_its_clusters() {
     hub.write(&other, &bringing("others", &[]));
     hub.settle();
     // It cannot be read, or is not restored yet.
-    hub.apply(Change::GitOpsCluster(Update::Listed([other.clone()].into())));
+    hub.apply(Change::of::<GitOpsCluster>(
+        Kind::GitOpsClusters,
+        Update::Listed([other.clone()].into()),
+    ));
     hub.settle();
     hub.reconcile_all();
     assert_eq!(hub.owners(), ["argocd/all"].into());

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::assignment::certificates::last_expiry;
+use crate::model::Kind;
 use crate::simulation::fake_ocm::agent_request;
 use k8s_openapi::ByteString;
 use pki::Certificate;
@@ -34,16 +35,12 @@ impl Hub {
     fn ask_for(&mut self, name: &str, asked: &Asked, is_approved: bool) {
         let cluster = asked.user.split(':').nth(2).unwrap_or_default();
         let request = agent_request((&asked.user, &asked.group), cluster, &asked.subject, is_approved);
-        self.put(
-            Kind::AgentResource(AgentResource::Requests),
-            &ObjectRef::new("", name),
-            Some(request),
-        );
+        self.put(Kind::Requests, &ObjectRef::new("", name), Some(request));
     }
 
     /// Returns the reason of the last condition of a request.
     pub(super) fn why_refused(&self, name: &str) -> &str {
-        let request = self.get(Kind::AgentResource(AgentResource::Requests), &ObjectRef::new("", name));
+        let request = self.get(Kind::Requests, &ObjectRef::new("", name));
         let conditions = request.expect("it is there")["status"]["conditions"].as_array();
         let last = conditions.and_then(|all| all.last());
         last.and_then(|it| it["reason"].as_str()).unwrap_or_default()
@@ -51,7 +48,7 @@ impl Hub {
 
     pub(super) fn became(&self, name: &str) -> (String, Option<Certificate>) {
         let status = &self
-            .get(Kind::AgentResource(AgentResource::Requests), &ObjectRef::new("", name))
+            .get(Kind::Requests, &ObjectRef::new("", name))
             .expect("it is there")["status"];
         let kinds = status["conditions"].as_array().into_iter().flatten();
         let kinds: Vec<_> = kinds.filter_map(|it| it["type"].as_str()).collect();
@@ -204,11 +201,7 @@ fn revocation_blocks_certificates_before_deleting_works() {
         .fingerprint()
         .to_ascii_uppercase();
     // The hub deletes requests within an hour.
-    hub.put(
-        Kind::AgentResource(AgentResource::Requests),
-        &ObjectRef::new("", "csr"),
-        None,
-    );
+    hub.put(Kind::Requests, &ObjectRef::new("", "csr"), None);
     hub.settle();
     assert!(last_expiry(&hub.cache, "eu1").is_some());
     hub.write(&all(), &bringing("some", &["eu1"]));
@@ -219,19 +212,12 @@ fn revocation_blocks_certificates_before_deleting_works() {
     assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu2"], vec!["eu1"]));
     hub.is_at_rest();
     let is_listed = |hub: &Hub| {
-        let existing = hub.get(
-            Kind::AgentResource(AgentResource::Blocklist),
-            &of_argocd(names::BLOCKLIST),
-        );
+        let existing = hub.get(Kind::Blocklist, &of_argocd(names::BLOCKLIST));
         existing.is_some_and(|existing| existing["data"][&fingerprint].is_string())
     };
     // Entries of others stay forever.
     let theirs = json!({"data": {"AA": "stolen"}});
-    hub.edit(
-        Kind::AgentResource(AgentResource::Blocklist),
-        &of_argocd(names::BLOCKLIST),
-        &theirs,
-    );
+    hub.edit(Kind::Blocklist, &of_argocd(names::BLOCKLIST), &theirs);
     let end = hub.now + days(1);
     for (at, is_refused) in [
         (end - SignedDuration::from_secs(1), true),
@@ -241,10 +227,7 @@ fn revocation_blocks_certificates_before_deleting_works() {
         hub.reconcile_all();
         assert_eq!(is_listed(&hub), is_refused);
     }
-    let list = hub.get(
-        Kind::AgentResource(AgentResource::Blocklist),
-        &of_argocd(names::BLOCKLIST),
-    );
+    let list = hub.get(Kind::Blocklist, &of_argocd(names::BLOCKLIST));
     assert_eq!(list.map(|it| &it["data"]), Some(&json!({"AA": "stolen"})));
     hub.is_at_rest();
     hub.write(&all(), &bringing("some", &[]));
@@ -258,11 +241,7 @@ impl Hub {
         let asked = asked(cluster);
         let mut request = agent_request((&asked.user, &asked.group), cluster, &asked.subject, true);
         request["metadata"]["labels"] = json!({"open-cluster-management.io/cluster-name": "eu3"});
-        self.put(
-            Kind::AgentResource(AgentResource::Requests),
-            &ObjectRef::new("", name),
-            Some(request),
-        );
+        self.put(Kind::Requests, &ObjectRef::new("", name), Some(request));
         self.settle();
         let certificate = self.became(name).1?;
         Some(certificate.fingerprint().to_ascii_uppercase())
@@ -270,10 +249,7 @@ impl Hub {
 
     /// Returns the fingerprints on the blocklist.
     pub(super) fn blocked(&self) -> Vec<String> {
-        let list = self.get(
-            Kind::AgentResource(AgentResource::Blocklist),
-            &of_argocd(names::BLOCKLIST),
-        );
+        let list = self.get(Kind::Blocklist, &of_argocd(names::BLOCKLIST));
         let data = list.and_then(|list| list["data"].as_object());
         data.into_iter().flatten().map(|(key, _)| key.clone()).collect()
     }
@@ -296,19 +272,14 @@ fn records_a_certificate_before_it_is_handed_out() {
     let mut hub = Hub::with_all_agents();
     hub.ask_for("csr", &asked("eu1"), true);
     let record = of_argocd("argocd-agent-issued-eu1");
-    while hub
-        .get(Kind::AgentResource(AgentResource::IssuedCertificates), &record)
-        .is_none()
-    {
+    while hub.get(Kind::IssuedCertificates, &record).is_none() {
         hub.settle_steps(1);
     }
     assert_eq!(hub.became("csr").1, None);
     hub.restart_controller();
     hub.settle();
     assert!(hub.became("csr").1.is_some());
-    let record = hub
-        .get(Kind::AgentResource(AgentResource::IssuedCertificates), &record)
-        .expect("it is there");
+    let record = hub.get(Kind::IssuedCertificates, &record).expect("it is there");
     assert_eq!(record["data"].as_object().map(serde_json::Map::len), Some(1));
 }
 
@@ -321,17 +292,9 @@ fn revocation_blocks_every_certificate_of_a_cluster() {
     let claim = json!({"metadata": {"annotations": {
         "argocd-ocm-cmp.github.io/agent-certificates": format!("{other}=2126-01-01T00:00:00Z"),
     }}});
-    hub.edit(
-        Kind::AgentResource(AgentResource::AgentWorks),
-        &ObjectRef::new("eu1", names::CA_WORK),
-        &claim,
-    );
+    hub.edit(Kind::AgentWorks, &ObjectRef::new("eu1", names::CA_WORK), &claim);
     for name in ["one", "two"] {
-        hub.put(
-            Kind::AgentResource(AgentResource::Requests),
-            &ObjectRef::new("", name),
-            None,
-        );
+        hub.put(Kind::Requests, &ObjectRef::new("", name), None);
     }
     hub.settle();
     assert_eq!(hub.blocked(), [""; 0]);
@@ -359,10 +322,7 @@ fn refuses_more_certificates_than_the_limit_until_one_expires() {
     let later = hub.now + days(1) + SignedDuration::from_secs(1);
     hub.advance_to(later);
     assert!(hub.issued("later", "eu1").is_some());
-    let record = hub.get(
-        Kind::AgentResource(AgentResource::IssuedCertificates),
-        &of_argocd("argocd-agent-issued-eu1"),
-    );
+    let record = hub.get(Kind::IssuedCertificates, &of_argocd("argocd-agent-issued-eu1"));
     let data = record.expect("it is there")["data"].as_object();
     let present = data.into_iter().flatten().filter(|(_, it)| !it.is_null()).count();
     assert_eq!(present, 1, "what has expired is removed");
@@ -434,7 +394,7 @@ fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
         let principal = hub.cache.certificate(names::PRINCIPAL_TLS).expect("it is there");
         let names = format!("{:?}", principal.certificates);
         assert!(!names.contains("attacker"), "{names}");
-        let templates = format!("{:?}", hub.kept(AgentResource::Templates));
+        let templates = format!("{:?}", hub.kept(Kind::Templates));
         assert!(!templates.contains("attacker"), "{templates}");
         let name = format!("csr-{with_placement}");
         assert!(hub.issued(&name, "eu1").is_some(), "its agent still gets certificates");

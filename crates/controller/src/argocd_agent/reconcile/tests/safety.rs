@@ -1,11 +1,12 @@
 //! Tests of the order of writes, and of objects that must not be overwritten or deleted. Each names the harm that it prevents.
 
 use super::*;
+use crate::model::Kind;
 use crate::reconcile::Controller;
 use crate::runtime::action::Write;
 
-fn agent_resource(kind: AgentResource) -> Kind {
-    Kind::AgentResource(kind)
+fn agent_resource(kind: Kind) -> Kind {
+    kind
 }
 
 /// Returns the metadata of an object that is being deleted, which a finalizer delays.
@@ -27,7 +28,7 @@ impl Hub {
     }
 
     /// Reconciles all that is queued, requests of this kind last, and calls `check` after each.
-    fn settle_last(&mut self, last: ReconcileKind, check: impl Fn(&Self)) {
+    fn settle_last(&mut self, last: Kind, check: impl Fn(&Self)) {
         while !self.affected.is_empty() {
             self.affected.sort_by_key(|(kind, _)| *kind != last);
             self.settle_steps(1);
@@ -39,13 +40,13 @@ impl Hub {
     fn serve_principal_at(&mut self, ingress: &Value) {
         let principal = of_argocd(names::PRINCIPAL_DEPLOYMENTS[0]);
         let status = json!({"status": {"loadBalancer": {"ingress": ingress}}});
-        self.edit(agent_resource(AgentResource::Services), &principal, &status);
+        self.edit(agent_resource(Kind::Services), &principal, &status);
         self.settle();
     }
 
     /// Returns true if the cluster has a ManifestWork with an ArgoCD resource.
     fn has_argocd(&self, cluster: &str) -> bool {
-        let works = self.kept(AgentResource::AgentWorks);
+        let works = self.kept(Kind::AgentWorks);
         works
             .iter()
             .any(|(at, _)| *at.namespace == *cluster && *at.name != *names::CA_WORK)
@@ -56,7 +57,7 @@ impl Hub {
 #[test]
 fn deletion_keeps_a_token_key_of_others() {
     let mut hub = Hub::with_ocm();
-    let (kind, key) = (agent_resource(AgentResource::TokenKey), of_argocd(names::JWT_SECRET));
+    let (kind, key) = (agent_resource(Kind::TokenKey), of_argocd(names::JWT_SECRET));
     hub.put(kind, &key, Some(json!({"metadata": {}, "data": {"jwt.key": ""}})));
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
@@ -71,12 +72,12 @@ fn deletion_keeps_a_token_key_of_others() {
 fn add_on_gets_an_entry_only_after_all_clusters_are_decided() {
     let mut hub = Hub::with_ocm();
     hub.write(&all(), &bringing("some", &[]));
-    while hub.kept(AgentResource::ManagementAddOn).is_empty() {
+    while hub.kept(Kind::ManagementAddOn).is_empty() {
         // The ClusterManagementAddOn is always reconciled first.
-        hub.affected.push((ReconcileKind::ArgoCd, ObjectRef::new("", "argocd")));
+        hub.affected.push((Kind::Namespace, ObjectRef::new("", "argocd")));
         hub.settle_steps(2);
     }
-    let decisions = hub.kept(AgentResource::OwnDecisions);
+    let decisions = hub.kept(Kind::OwnDecisions);
     assert_eq!(
         decisions[0].1["status"]["decisions"].as_array().map(Vec::len),
         Some(2),
@@ -100,11 +101,11 @@ fn works_stay_while_the_address_of_the_principal_is_unknown() {
 fn shared_objects_stay_until_all_add_ons_are_deleted() {
     let mut hub = Hub::with_all_agents();
     hub.delete(&all());
-    hub.put(agent_resource(AgentResource::ManagementAddOn), &management(), None);
+    hub.put(agent_resource(Kind::ManagementAddOn), &management(), None);
     let argocd = ObjectRef::new("", "argocd");
     assert_eq!(hub.next_writes(&HUB, &argocd), []);
     for cluster in ["eu1", "eu2"] {
-        hub.put(agent_resource(AgentResource::AddOns), &addon_of(cluster), None);
+        hub.put(agent_resource(Kind::AddOns), &addon_of(cluster), None);
     }
     let [Write::Delete { object_ref, .. }] = &hub.next_writes(&HUB, &argocd)[..] else {
         panic!("a deletion");
@@ -122,7 +123,7 @@ fn operator_stays_until_its_argocd_is_deleted() {
     hub.settle();
     assert!(hub.has_argocd("eu2"));
     hub.select_for(&some(), &["eu1"]);
-    hub.settle_last(ReconcileKind::Cluster, |hub| {
+    hub.settle_last(Kind::Clusters, |hub| {
         assert!(
             hub.with_addon().contains(&"eu2") || !hub.has_argocd("eu2"),
             "the operator is gone"
@@ -136,9 +137,9 @@ fn operator_stays_until_its_argocd_is_deleted() {
 fn only_the_controller_that_owns_a_gitopscluster_deletes_its_leftovers() {
     let mut hub = Hub::with_all_agents();
     hub.write(&all(), &acm(&json!({})));
-    hub.put(agent_resource(AgentResource::ManagementAddOn), &management(), None);
+    hub.put(agent_resource(Kind::ManagementAddOn), &management(), None);
     for cluster in ["eu1", "eu2"] {
-        hub.put(agent_resource(AgentResource::AddOns), &addon_of(cluster), None);
+        hub.put(agent_resource(Kind::AddOns), &addon_of(cluster), None);
     }
     hub.serve("gitops");
     assert_eq!(hub.next_writes(&ADDON, &all()), []);
@@ -161,11 +162,8 @@ fn old_work_stays_until_the_cluster_has_applied_the_new_one() {
     hub.settle();
     let works = |hub: &Hub| {
         ["all", "other"].map(|name| {
-            hub.get(
-                agent_resource(AgentResource::AgentWorks),
-                &handover::argocd("eu1", name),
-            )
-            .is_some()
+            hub.get(agent_resource(Kind::AgentWorks), &handover::argocd("eu1", name))
+                .is_some()
         })
     };
     assert_eq!(works(&hub), [true, true]);
@@ -183,7 +181,7 @@ fn finalizer_stays_until_the_certificates_are_blocked() {
     hub.settle();
     hub.issued("one", "eu1").expect("it is signed");
     hub.delete(&all());
-    hub.settle_last(ReconcileKind::ArgoCd, |hub| {
+    hub.settle_last(Kind::Namespace, |hub| {
         assert!(
             hub.objects.contains_key(&all()) || !hub.blocked().is_empty(),
             "it is not blocked"
@@ -214,7 +212,7 @@ fn another_gitopscluster_readmits_no_revoked_agent() {
 fn patches_only_the_version_that_was_read_and_nothing_that_is_being_deleted() {
     let read = |mut object: Value| {
         object["metadata"]["resourceVersion"] = json!("7");
-        Object::read(AgentResource::AgentWorks, &object.to_string()).expect("it can be read")
+        Object::read(Kind::AgentWorks, &object.to_string()).expect("it can be read")
     };
     let desired = json!({"metadata": {"name": "work", "namespace": "eu1"}, "spec": {"a": 1}});
     let resource = &ocm::resources::WORKS;
@@ -232,11 +230,7 @@ fn add_on_that_is_being_deleted_delays_no_installation() {
     let mut hub = Hub::with_ocm();
     install_theirs(&mut hub, &[]);
     hub.leave("eu3");
-    hub.put(
-        agent_resource(AgentResource::AddOns),
-        &addon_of("eu3"),
-        Some(being_deleted()),
-    );
+    hub.put(agent_resource(Kind::AddOns), &addon_of("eu3"), Some(being_deleted()));
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
@@ -245,7 +239,7 @@ fn add_on_that_is_being_deleted_delays_no_installation() {
 impl Hub {
     fn record(&self) -> &Value {
         let (kind, record) = (
-            agent_resource(AgentResource::IssuedCertificates),
+            agent_resource(Kind::IssuedCertificates),
             of_argocd("argocd-agent-issued-eu1"),
         );
         self.get(kind, &record).expect("it is there")
@@ -269,7 +263,7 @@ fn blocklist_stays_below_the_limit_of_an_object() {
     let mut hub = Hub::with_all_agents();
     let text = "x".repeat(900 * 1024);
     hub.put(
-        agent_resource(AgentResource::Blocklist),
+        agent_resource(Kind::Blocklist),
         &of_argocd(names::BLOCKLIST),
         Some(json!({"metadata": {}, "data": {"AA": text}})),
     );
@@ -295,7 +289,7 @@ fn signs_nothing_into_a_record_that_is_being_deleted() {
     let mut hub = Hub::with_all_agents();
     hub.issued("one", "eu1").expect("it is signed");
     let (kind, record) = (
-        agent_resource(AgentResource::IssuedCertificates),
+        agent_resource(Kind::IssuedCertificates),
         of_argocd("argocd-agent-issued-eu1"),
     );
     hub.edit(kind, &record, &being_deleted());
@@ -311,15 +305,15 @@ fn signs_nothing_into_a_record_that_is_being_deleted() {
 #[test]
 fn object_is_written_before_its_status() {
     let mut hub = Hub::with_all_agents();
-    let decision = hub.kept(AgentResource::OwnDecisions)[0].0.clone();
+    let decision = hub.kept(Kind::OwnDecisions)[0].0.clone();
     let both = json!({
         "metadata": {"labels": {"cluster.open-cluster-management.io/decision-group-index": "7"}},
         "status": {"decisions": [{"clusterName": "eu1", "reason": "?"}, {"clusterName": "eu2", "reason": "?"}]},
     });
-    hub.edit(agent_resource(AgentResource::OwnDecisions), &decision, &both);
+    hub.edit(agent_resource(Kind::OwnDecisions), &decision, &both);
     // The simulation refuses two patches of one version.
     hub.settle();
     hub.is_at_rest();
-    let (_, decision) = hub.kept(AgentResource::OwnDecisions)[0];
+    let (_, decision) = hub.kept(Kind::OwnDecisions)[0];
     assert_eq!(decision["status"]["decisions"][0]["reason"], "", "{decision}");
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::annotations::{AGENT_IMAGE, DISABLE_IMAGE_SYNC};
 use crate::argocd_agent::shipped;
+use crate::model::Kind;
 
 const OLD: &str = "quay.io/argoprojlabs/argocd-agent:v0.9.0";
 const NEW: &str = "registry.example.com/argocd-agent:v0.10.0";
@@ -12,7 +13,7 @@ impl Hub {
     fn upgrade_principal(&mut self, image: &str) {
         let spec = json!({"template": {"spec": {"containers": [{"name": "argocd-agent-principal", "image": image}]}}});
         self.put(
-            Kind::AgentResource(AgentResource::Deployments),
+            Kind::Deployments,
             &of_argocd(names::PRINCIPAL_DEPLOYMENTS[0]),
             Some(json!({"metadata": {}, "spec": spec})),
         );
@@ -20,7 +21,7 @@ impl Hub {
 
     /// Returns the image of argocd-agent in the only AddOnTemplate.
     fn agent_image(&self) -> String {
-        let [(_, template)] = self.kept(AgentResource::Templates)[..] else {
+        let [(_, template)] = self.kept(Kind::Templates)[..] else {
             panic!("one template")
         };
         let manifests = template["spec"]["agentSpec"]["workload"]["manifests"].as_array();
@@ -62,7 +63,7 @@ fn agents_of_another_operator_follow_the_image_of_the_principal() {
     hub.write(&all(), &spec);
     hub.settle();
     let images = |hub: &Hub| {
-        let works = hub.kept(AgentResource::AgentWorks).into_iter();
+        let works = hub.kept(Kind::AgentWorks).into_iter();
         let manifests = works.filter_map(|(_, work)| work["spec"]["workload"]["manifests"].as_array().cloned());
         let argocds = manifests.flatten().filter(|it| it["kind"] == "ArgoCD");
         argocds
@@ -127,9 +128,5 @@ fn new_version_reaches_all_clusters_at_once_despite_a_progressive_strategy() {
     spec["agent"]["images"] = json!({"redis": "registry.example.com/redis:9"});
     hub.write(&all(), &spec);
     hub.settle();
-    assert_eq!(
-        hub.kept(AgentResource::Templates).len(),
-        2,
-        "the first cluster is not done yet"
-    );
+    assert_eq!(hub.kept(Kind::Templates).len(), 2, "the first cluster is not done yet");
 }

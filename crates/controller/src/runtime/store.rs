@@ -1,7 +1,8 @@
-//! The tables of a cache: objects by key, kept by the updates of a watch, and indices of their keys.
+//! The stores of a cache: objects by key, kept by the updates of a watch, with indices of their keys.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -73,91 +74,106 @@ impl<K, V> Update<K, V> {
     }
 }
 
+/// An object that a [`Store`] keeps.
+pub trait Indexed: Sized {
+    /// The key of an object.
+    type Key: Ord + Hash + Clone;
+    /// The indices of the objects.
+    type Indices: Debug + Default;
+
+    /// Returns true if no reader sees a difference between two states of an object.
+    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool;
+
+    /// Updates the indices after a change of an object.
+    fn index(_: &mut Self::Indices, _key: &Self::Key, _before: Option<&Self>, _after: Option<&Self>) {}
+}
+
 /// The objects of a kind, in the order of their keys. They are boxed because a B-tree that is filled in the order of its keys
 /// stays half empty.
-#[derive(Clone, Debug)]
-pub struct Table<K, V>(BTreeMap<K, Box<V>>);
+#[derive(Debug)]
+pub struct Store<V: Indexed> {
+    objects: BTreeMap<V::Key, Box<V>>,
+    indices: V::Indices,
+}
 
-impl<K, V> Default for Table<K, V> {
+impl<V: Indexed> Default for Store<V> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self {
+            objects: BTreeMap::new(),
+            indices: V::Indices::default(),
+        }
     }
 }
 
-impl<K: Ord, V> Table<K, V> {
+impl<V: Indexed> Store<V> {
     /// Returns an object.
     pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
-        K: Borrow<Q>,
+        V::Key: Borrow<Q>,
     {
-        self.0.get(key).map(Box::as_ref)
+        self.objects.get(key).map(Box::as_ref)
     }
 
-    /// Returns an object with its key in the table.
-    pub fn entry<Q: Ord + ?Sized>(&self, key: &Q) -> Option<(&K, &V)>
+    /// Returns an object with its key in the store.
+    pub fn entry<Q: Ord + ?Sized>(&self, key: &Q) -> Option<(&V::Key, &V)>
     where
-        K: Borrow<Q>,
+        V::Key: Borrow<Q>,
     {
-        self.0.get_key_value(key).map(|(key, value)| (key, &**value))
+        self.objects.get_key_value(key).map(|(key, value)| (key, &**value))
     }
 
     /// Returns true if there is no object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.objects.is_empty()
     }
 
     /// Returns all objects.
-    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.0.iter().map(|(key, value)| (key, &**value))
+    pub fn iter(&self) -> impl Iterator<Item = (&V::Key, &V)> {
+        self.objects.iter().map(|(key, value)| (key, &**value))
     }
 
     /// Returns the keys of all objects.
-    pub fn keys(&self) -> impl Iterator<Item = &K> {
-        self.0.keys()
+    pub fn keys(&self) -> impl Iterator<Item = &V::Key> {
+        self.objects.keys()
     }
 
     /// Returns the objects from this key on.
-    pub fn from(&self, first: K) -> impl Iterator<Item = (&K, &V)> + use<'_, K, V> {
-        self.0.range(first..).map(|(key, value)| (key, &**value))
+    pub fn from(&self, first: V::Key) -> impl Iterator<Item = (&V::Key, &V)> + use<'_, V> {
+        self.objects.range(first..).map(|(key, value)| (key, &**value))
     }
 
-    /// Stores an object, or deletes it without a value. Returns the previous value.
-    pub fn put(&mut self, key: &K, value: Option<V>) -> Option<V>
-    where
-        K: Clone,
-    {
+    /// Returns the indices.
+    pub fn indices(&self) -> &V::Indices {
+        &self.indices
+    }
+
+    /// Stores an object, or deletes it without a value. Returns the previous value, and true if anything changed.
+    pub fn put(&mut self, key: &V::Key, value: Option<V>) -> (Option<V>, bool) {
         let before = match value {
-            Some(value) => self.0.insert(key.clone(), Box::new(value)),
-            None => self.0.remove(key),
+            Some(value) => self.objects.insert(key.clone(), Box::new(value)),
+            None => self.objects.remove(key),
         };
-        before.map(|before| *before)
+        let before = before.map(|before| *before);
+        let after = self.objects.get(key).map(Box::as_ref);
+        let is_same = V::is_same(before.as_ref(), after);
+        if !is_same {
+            V::index(&mut self.indices, key, before.as_ref(), after);
+        }
+        (before, !is_same)
     }
 
     /// Divides an update into the changes of single objects, with their new values: a complete list deletes the objects that are
     /// not in it.
-    pub fn changes(&self, update: Update<K, V>) -> impl Iterator<Item = (K, Option<V>)> + use<K, V>
-    where
-        K: Clone + Hash,
-    {
-        let (one, gone) = match update {
-            Update::Set(key, value) => (Some((key, Some(value))), Vec::new()),
-            Update::Deleted(key) => (Some((key, None)), Vec::new()),
-            Update::Listed(all) => (None, self.keys().filter(|key| !all.contains(*key)).cloned().collect()),
-        };
-        one.into_iter().chain(gone.into_iter().map(|key| (key, None)))
-    }
-
-    /// Applies an update. Returns the changed keys with the previous values.
-    pub fn apply(&mut self, update: Update<K, V>) -> Vec<(K, Option<V>)>
-    where
-        K: Clone + Hash,
-    {
-        let changes = self.changes(update).map(|(key, value)| {
-            let before = self.put(&key, value);
-            (key, before)
-        });
-        changes.collect()
+    pub fn changes(&self, update: Update<V::Key, V>) -> Vec<(V::Key, Option<V>)> {
+        match update {
+            Update::Set(key, value) => vec![(key, Some(value))],
+            Update::Deleted(key) => vec![(key, None)],
+            Update::Listed(all) => {
+                let gone = self.keys().filter(|key| !all.contains(*key));
+                gone.map(|key| (key.clone(), None)).collect()
+            }
+        }
     }
 }
 
@@ -279,31 +295,53 @@ pub fn shared(property: &str, name: &Arc<str>) -> Arc<str> {
 mod tests {
     use super::*;
 
+    impl Indexed for u8 {
+        type Key = &'static str;
+        type Indices = Index<u8, &'static str>;
+
+        fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
+            before == after
+        }
+
+        fn index(indices: &mut Self::Indices, key: &Self::Key, before: Option<&Self>, after: Option<&Self>) {
+            if let Some(before) = before {
+                indices.remove(before, key);
+            }
+            if let Some(after) = after {
+                indices.insert(*after, *key);
+            }
+        }
+    }
+
     fn listed(keys: &[&'static str]) -> Update<&'static str, u8> {
         Update::Listed(keys.iter().copied().collect())
     }
 
     #[test]
-    fn an_update_returns_the_previous_values() {
-        let mut table = Table::default();
-        assert_eq!(table.apply(Update::Set("a", 1)), [("a", None)]);
-        assert_eq!(table.apply(Update::Set("a", 2)), [("a", Some(1))]);
-        assert_eq!(table.apply(Update::Deleted("a")), [("a", Some(2))]);
-        assert_eq!(table.apply(Update::Deleted("a")), [("a", None)]);
-        assert!(table.is_empty());
+    fn a_change_returns_the_previous_value_and_updates_the_index() {
+        let mut store = Store::default();
+        assert_eq!(store.put(&"a", Some(1_u8)), (None, true));
+        assert_eq!(store.put(&"a", Some(2)), (Some(1), true));
+        assert_eq!(store.put(&"a", Some(2)), (Some(2), false));
+        assert_eq!(
+            (store.indices().get(&1).count(), store.indices().get(&2).count()),
+            (0, 1)
+        );
+        assert_eq!(store.put(&"a", None), (Some(2), true));
+        assert_eq!(store.put(&"a", None), (None, false));
+        assert!(store.is_empty() && store.indices().is_empty());
     }
 
     #[test]
     fn a_complete_list_deletes_the_other_objects() {
-        let mut table = Table::default();
-        for (key, value) in [("a", 1), ("b", 2), ("c", 3)] {
-            table.apply(Update::Set(key, value));
+        let mut store = Store::default();
+        for (key, value) in [("a", 1_u8), ("b", 2), ("c", 3)] {
+            store.put(&key, Some(value));
         }
-        assert_eq!(table.apply(listed(&["a", "b", "c", "d"])), []);
-        assert_eq!(table.apply(listed(&["b"])), [("a", Some(1)), ("c", Some(3))]);
-        assert_eq!(table.iter().collect::<Vec<_>>(), [(&"b", &2)]);
-        assert_eq!(table.from("c").count(), 0);
-        assert_eq!(table.apply(listed(&[])), [("b", Some(2))]);
+        assert_eq!(store.changes(listed(&["a", "b", "c", "d"])), []);
+        assert_eq!(store.changes(listed(&["b"])), [("a", None), ("c", None)]);
+        assert_eq!(store.from("c").collect::<Vec<_>>(), [(&"c", &3)]);
+        assert_eq!(store.changes(listed(&[])).len(), 3);
     }
 
     #[test]
