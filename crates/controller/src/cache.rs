@@ -23,7 +23,7 @@ use crate::model::{
 };
 use crate::pull::PullWork;
 use crate::pull::tenancy::Namespaces;
-use crate::pull::work;
+use crate::pull::work_name;
 use crate::runtime::fair_queue::FlowKey;
 use crate::runtime::memo::Memo;
 use crate::runtime::store::Store;
@@ -218,16 +218,16 @@ impl Cache {
 
     /// Returns the Applications of the basic pull model whose works have this name.
     pub fn pull_applications_by_work_name(&self, work: &str) -> impl Iterator<Item = &ObjectRef> {
-        let may_be_named = self.applications.indices().by_stem.get(work::stem(work));
+        let may_be_named = self.applications.indices().by_stem.get(work_name::stem(work));
         may_be_named.filter(move |it| {
             let pull = self.application(it).and_then(|it| it.pull.as_deref());
-            pull.is_some_and(|pull| work::is_name(work, pull))
+            pull.is_some_and(|pull| work_name::is_name(work, pull))
         })
     }
 
     /// Returns the works of this name that contain an Application of the basic pull model or claim it.
     pub fn works_with_application(&self, name: &str) -> impl Iterator<Item = (&ObjectRef, &PullWork)> {
-        let may_have_it = self.works.with_stem(work::stem(name));
+        let may_have_it = self.works.with_stem(work_name::stem(name));
         may_have_it.filter(move |(object_ref, _)| *object_ref.name == *name)
     }
 
@@ -324,8 +324,8 @@ impl Cache {
     #[must_use]
     pub fn pull_works(&self, application: &ObjectRef) -> Vec<PullWorkRef<'_>> {
         let pull = self.application(application).and_then(|it| it.pull.as_deref());
-        let has_its_name = |work: &str| pull.is_some_and(|pull| work::is_name(work, pull));
-        let may_carry_it = self.works.with_stem(work::stem_of(&application.name));
+        let has_its_name = |work: &str| pull.is_some_and(|pull| work_name::is_name(work, pull));
+        let may_carry_it = self.works.with_stem(work_name::stem_of(&application.name));
         let all = may_carry_it.filter_map(|(object_ref, pull_work)| {
             let claims = claimed(object_ref, pull_work) == Some(application);
             if !claims && !has_its_name(&object_ref.name) {
@@ -362,7 +362,7 @@ impl Cache {
     #[must_use]
     pub fn unreadable_work(&self, pull: &crate::pull::Application, cluster: &str) -> Option<(&ObjectRef, &str)> {
         let mut unreadable = self.unreadable_works.iter();
-        let found = unreadable.find(|(it, _)| *it.namespace == *cluster && work::is_name(&it.name, pull));
+        let found = unreadable.find(|(it, _)| *it.namespace == *cluster && work_name::is_name(&it.name, pull));
         found.map(|(object_ref, why)| (object_ref, &**why))
     }
 

@@ -14,119 +14,36 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 pub mod application;
+mod deployment;
+mod digest;
 pub mod feedback;
+pub mod fingerprint;
+pub mod forwarded;
 mod history;
+pub mod mirrored_status;
+mod options;
 pub mod payload;
 #[cfg(test)]
 mod properties;
 pub mod pull_work;
 pub mod reconcile;
 pub mod requests;
+pub mod retention;
 pub mod status;
 pub mod tenancy;
+mod text;
 pub mod work;
+pub mod work_name;
 
 pub use application::Application;
+pub use options::{Dialect, FeedbackMode, Settings};
 pub use pull_work::PullWork;
-
-use clap::ValueEnum;
-use ocm::hash::hex;
-use sha2::{Digest, Sha256};
-
-/// The integration whose conventions apply where the two differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Dialect {
-    /// Conventions of open-cluster-management-io/argocd-pull-integration.
-    #[default]
-    ArgocdPullIntegration,
-    /// Conventions of stolostron/multicloud-integrations, a part of Red Hat ACM.
-    Acm,
-}
-
-/// The way in which agents notice that an Application has changed on its cluster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum FeedbackMode {
-    /// The agent reads it periodically: every 10 to 19 seconds, in small klusterlets every 60 to 114.
-    Poll,
-    /// The agent watches it, with one informer for all Applications of a namespace. Needs OCM 1.2; an older agent, or one that may not
-    /// watch Applications, polls.
-    #[default]
-    Watch,
-}
-
-impl FeedbackMode {
-    /// Returns OCM's name of the mode.
-    const fn scrape_type(self) -> &'static str {
-        match self {
-            Self::Poll => "Poll",
-            Self::Watch => "Watch",
-        }
-    }
-
-    fn of_scrape_type(name: &str) -> Self {
-        if name == Self::Watch.scrape_type() {
-            Self::Watch
-        } else {
-            Self::Poll
-        }
-    }
-}
-
-/// The settings of the pull model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-pub struct Settings {
-    /// The conventions to follow.
-    pub dialect: Dialect,
-    /// True if works include the namespace of the Application.
-    pub namespace: bool,
-    /// True if works include the AppProject of the Application.
-    pub project: bool,
-    /// True if a namespace may use a managed cluster only if a Placement in it selects the cluster.
-    pub placement: bool,
-    /// The way in which agents notice changes.
-    pub feedback: FeedbackMode,
-    /// True if agents only observe and change nothing, while another component adopts the delivered objects.
-    pub read_only: bool,
-    /// The namespace of Argo CD, on the hub and on the managed clusters.
-    pub argocd: String,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            dialect: Dialect::default(),
-            namespace: false,
-            project: false,
-            placement: false,
-            feedback: FeedbackMode::default(),
-            read_only: false,
-            argocd: "argocd".to_owned(),
-        }
-    }
-}
-
-/// Returns the API group of an `apiVersion`.
-fn group(api_version: &str) -> &str {
-    api_version.split_once('/').map_or("", |(group, _)| group)
-}
-
-/// Returns the first `digits`, an even number, of a hash of these texts, in hex. Different lists of texts have different hash
-/// inputs.
-fn hash(texts: &[&str], digits: usize) -> String {
-    let mut hash = Sha256::new();
-    for text in texts {
-        hash.update(text.len().to_le_bytes());
-        hash.update(text);
-    }
-    hex(&hash.finalize()[..digits / 2])
-}
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::json::annotation;
-    use requests::Requests;
+    use forwarded::Requests;
     use serde_json::{Value, json};
     use work::Desired;
 
@@ -203,7 +120,7 @@ pub(crate) mod tests {
     /// Returns the work of an Application with the status that its agent reports, or without status.
     pub(crate) fn work(application: &Application, requests: &Requests, reported: Option<Value>) -> Value {
         let settings = Settings::default();
-        let retention = work::Retention::Owned;
+        let retention = retention::Retention::Owned;
         let desired = Desired::of(application, ("eu1", "shop-0a1b2"), &settings, requests, None, retention);
         let mut work = as_stored(&desired.object());
         if let Some(reported) = reported {
@@ -235,11 +152,5 @@ pub(crate) mod tests {
         annotation(&object, ocm::pull_model::PAYLOAD)
             .expect("a form")
             .to_owned()
-    }
-
-    #[test]
-    fn lists_with_equal_concatenation_have_different_hashes() {
-        assert_eq!(hash(&["ab", "c"], 10).len(), 10);
-        assert_ne!(hash(&["ab", "c"], 10), hash(&["a", "bc"], 10));
     }
 }

@@ -2,7 +2,7 @@
 //! an ApplicationSet generated.
 
 use crate::model::Application;
-use crate::pull::work;
+use crate::pull::work_name;
 use crate::runtime::store::{Index, Indexed, shared};
 use ocm::object_ref::ObjectRef;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Indexed for Application {
             }
         }
         let [was_pulled, is_pulled] = [before, after].map(|it| it.is_some_and(|it| it.pull.is_some()));
-        let stem = work::stem_of(&object_ref.name);
+        let stem = work_name::stem_of(&object_ref.name);
         if is_pulled && !was_pulled {
             indices
                 .by_stem

@@ -3,7 +3,7 @@
 use super::shared_objects::SharedObjects;
 use crate::model::{Work, WorkKind, WorkState};
 use crate::pull::PullWork;
-use crate::pull::work::{may_be_work_of, stem};
+use crate::pull::work_name::{may_be_work_of, stem};
 use crate::runtime::queue::Refresh;
 use crate::runtime::store::{Index, Store, shared};
 use jiff::Timestamp;

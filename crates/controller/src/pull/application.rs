@@ -1,8 +1,8 @@
 //! Reads an Application of the hub.
 
-use super::group;
-use super::requests::{Forwarded, Operation, Refresh, Requests, written_at};
-use super::status::{MirroredStatus, time};
+use super::forwarded::{Forwarded, OperationRequest, RefreshRequest, Requests, written_at};
+use super::mirrored_status::MirroredStatus;
+use super::text::{group, time};
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
 use crate::json::{Json, Written, annotation, check_depth, entry, items, own, text};
 use crate::runtime::invalid_object::InvalidObject;
@@ -85,8 +85,8 @@ impl Application {
             finalizers: finalizers.filter_map(V::as_text).map(Into::into).collect(),
             deleting: text(object, "/metadata/deletionTimestamp").is_some(),
             requests: Requests {
-                operation: Operation::of_hub(object),
-                refresh: Refresh::of_hub(object),
+                operation: OperationRequest::of_hub(object),
+                refresh: RefreshRequest::of_hub(object),
             },
             set: set(object),
             current: object.field("status").map(MirroredStatus::read).unwrap_or_default(),
@@ -130,7 +130,7 @@ impl Application {
     }
 
     /// Returns the one merge patch of this resource version for all changes: removing the requests that the work carries, and the
-    /// status from [`super::status::patch`]. Returns `None` if nothing changes.
+    /// status from [`super::mirrored_status::patch`]. Returns `None` if nothing changes.
     #[must_use]
     pub fn patch(&self, forwarded: Forwarded, status: Option<Value>) -> Option<Value> {
         if forwarded == Forwarded::default() && status.is_none() {

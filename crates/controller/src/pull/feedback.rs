@@ -3,9 +3,8 @@
 //! A path to a list or a mapping is an error for the agent, and so is a list index out of range; a filter without a match is not.
 //! So conditions are selected by type.
 
-use super::status::{
-    Condition, Health, MirroredStatus, OperationState, Sync, bounded, bounded_line, bounded_word, time,
-};
+use super::mirrored_status::{Condition, Health, MirroredStatus, OperationState, Sync};
+use super::text::{bounded, bounded_line, bounded_word, time};
 use crate::annotations::REFRESH;
 use crate::json::{Json, items, text};
 use jiff::Timestamp;

@@ -2,43 +2,13 @@
 //! because it is a list, so the controller records completed operations as the hub's Argo CD would have recorded them.
 
 use super::application::Application;
-use super::status::{OperationState, time};
-use crate::json::{self, Json, items, text};
-use jiff::Timestamp;
+use super::deployment::Deployment;
+use super::mirrored_status::OperationState;
 use ocm::health;
 use serde_json::{Value, json};
 
 /// The maximum number of entries if the Application sets no `revisionHistoryLimit`.
 const LIMIT: usize = 10;
-
-/// A deployment: an entry of `status.history`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deployment {
-    /// The ID of the entry.
-    id: i64,
-    /// The start time, which distinguishes deployments.
-    started: Option<Timestamp>,
-    /// The entry, as JSON.
-    text: Box<str>,
-}
-
-impl Deployment {
-    /// Reads the entries of a `status`.
-    pub(super) fn read<V: Json>(status: &V) -> Vec<Self> {
-        let entries = items(status, "/history").iter();
-        let read = |entry: &V| Self {
-            id: entry.field("id").and_then(V::as_integer).unwrap_or_default(),
-            started: text(entry, "/deployStartedAt").and_then(time),
-            text: json::to_string(entry).into(),
-        };
-        entries.map(read).collect()
-    }
-
-    /// Returns the entry as JSON.
-    pub(super) fn to_json(&self) -> Value {
-        serde_json::from_str(&self.text).expect("it was written as JSON")
-    }
-}
 
 /// Returns the history with the last reported operation added, if that is new and deployed something. The feedback does not
 /// contain the deployed revision of each source of several.
@@ -83,6 +53,7 @@ pub(super) fn after(
 mod tests {
     use super::super::tests::application;
     use super::*;
+    use crate::pull::text::time;
 
     fn operation(second: u32, phase: &str) -> OperationState {
         OperationState {

@@ -1,8 +1,9 @@
 //! Builds the objects for a managed cluster: the Application as the Argo CD there runs it, and its prerequisites.
 
 use super::application::{Application, Destination, is_copied, texts};
-use super::requests::Requests;
-use super::{Dialect, Settings, hash};
+use super::digest::hash;
+use super::forwarded::Requests;
+use super::options::{Dialect, Settings};
 use crate::annotations::REFRESH;
 use crate::json::text;
 use ocm::pull_model as names;

@@ -1,9 +1,11 @@
 //! Property tests for the readers of feedback about an Application, which a managed cluster can forge.
 
+use super::forwarded::Requests;
+use super::mirrored_status::{MirroredStatus, patch};
 use super::pull_work::PullWork;
-use super::requests::Requests;
-use super::status::{MirroredStatus, StatusInputs, TEXT_MAX, desired, patch};
+use super::status::{StatusInputs, desired};
 use super::tests::{application, payload, read_work, reported, work};
+use super::text::TEXT_MAX;
 use crate::json;
 use jiff::Timestamp;
 use proptest::collection::vec;

@@ -1,9 +1,12 @@
 //! Reads a ManifestWork of the pull model: the Application that it carries, its payload, and the status that the cluster reports.
 
 use super::feedback::Feedback;
-use super::requests::{Operation, Refresh};
-use super::work::{self, Fingerprint, Retention};
-use super::{FeedbackMode, group};
+use super::fingerprint;
+use super::fingerprint::Fingerprint;
+use super::forwarded::{OperationRequest, RefreshRequest};
+use super::options::FeedbackMode;
+use super::retention::Retention;
+use super::text::group;
 use crate::json::{Json, annotation, at, check_depth, entry, items, own, text};
 use crate::runtime::invalid_object::InvalidObject;
 use ocm::boolean::is_true;
@@ -45,9 +48,9 @@ pub struct PullWork {
     /// The feedback mode of the Application; `None` if the API server does not store one.
     pub feedback_mode: Option<FeedbackMode>,
     /// The operation in the payload.
-    pub operation: Option<Operation>,
+    pub operation: Option<OperationRequest>,
     /// The refresh request in the payload.
-    pub refresh: Option<Refresh>,
+    pub refresh: Option<RefreshRequest>,
     /// The hash of the Application in the payload.
     pub payload: Option<Box<str>>,
     /// The progress of releasing the delivered objects.
@@ -90,10 +93,10 @@ impl PullWork {
             version: own(work, "/metadata/resourceVersion").unwrap_or_default(),
             retention: Retention::read(work),
             deleting: text(work, "/metadata/deletionTimestamp").is_some(),
-            fingerprint: work::fingerprint(work),
-            feedback_mode: work::feedback_mode(work),
-            operation: payload.and_then(Operation::of_payload),
-            refresh: payload.and_then(Refresh::of_payload),
+            fingerprint: fingerprint::fingerprint(work),
+            feedback_mode: fingerprint::feedback_mode(work),
+            operation: payload.and_then(OperationRequest::of_payload),
+            refresh: payload.and_then(RefreshRequest::of_payload),
             payload: payload
                 .and_then(|payload| annotation(payload, names::PAYLOAD))
                 .map(Into::into),
@@ -134,13 +137,13 @@ impl PullWork {
 
     /// Returns true if the cluster had this operation and has completed it.
     #[must_use]
-    pub fn has_done(&self, operation: &Operation) -> bool {
+    pub fn has_done(&self, operation: &OperationRequest) -> bool {
         self.is_current() && self.feedback.operation_pending.as_deref() != Some(&*operation.id)
     }
 
     /// Returns true if this operation is the last that the cluster's Argo CD started.
     #[must_use]
-    pub fn has_begun(&self, operation: &Operation) -> bool {
+    pub fn has_begun(&self, operation: &OperationRequest) -> bool {
         self.feedback.operation_begun.as_deref() == Some(&*operation.id)
     }
 }
@@ -210,7 +213,7 @@ fn condition<'v, V: Json>(reported: &'v V, kind: &str, generation: Option<i64>) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::requests::Requests;
+    use super::super::forwarded::Requests;
     use super::super::tests::{application, payload, read_work, reported, work};
     use super::*;
     use serde_json::{Value, json};

@@ -11,11 +11,12 @@ use crate::application_status::conditions::{APPLY_ERROR, UNREACHABLE, unreachabl
 use crate::cache::{Cache, PullWorkRef};
 use crate::model::{Application, Kind, WorkKind};
 use crate::pull;
-use crate::pull::requests::Forwarded;
-use crate::pull::status::{Condition, MirroredStatus, StatusInputs};
+use crate::pull::forwarded::Forwarded;
+use crate::pull::mirrored_status::{Condition, MirroredStatus};
+use crate::pull::status::StatusInputs;
 use crate::pull::tenancy::Undeliverable;
-use crate::pull::work::{Desired, Retention};
-use crate::pull::{PullWork, payload, requests, status, tenancy, work};
+use crate::pull::work::{Desired, next_retention};
+use crate::pull::{PullWork, mirrored_status, payload, requests, status, tenancy, work_name};
 use crate::reconcile::{Context, Controller, Watch, no_requeue};
 use crate::runtime::action::{Action, Event, InvolvedObject, Write};
 use ocm::object_ref::ObjectRef;
@@ -127,7 +128,10 @@ fn deletion_writes(
     if let Some(why) = unreadable(cache, pull) {
         let cluster = pull.cluster.as_deref().unwrap_or_default();
         let desired = desired(cache, (application, pull), (cluster, None), Some(&why), context);
-        let body = pull.patch(Forwarded::default(), status::patch(&pull.current, &desired, false));
+        let body = pull.patch(
+            Forwarded::default(),
+            mirrored_status::patch(&pull.current, &desired, false),
+        );
         writes.extend(body.map(|body| patch(&APPLICATIONS, object_ref, body)));
         return writes;
     }
@@ -144,7 +148,10 @@ fn deletion_writes(
             None,
             context,
         );
-        let body = pull.patch(Forwarded::default(), status::patch(&pull.current, &desired, false));
+        let body = pull.patch(
+            Forwarded::default(),
+            mirrored_status::patch(&pull.current, &desired, false),
+        );
         writes.splice(0..0, body.map(|body| patch(&APPLICATIONS, object_ref, body)));
     }
     writes
@@ -197,7 +204,7 @@ fn desired_writes(
             let kept = here.min_by_key(|it| (it.pull_work.deleting, !it.is_named, *it.object_ref.name != *name));
             let (requests, removable) = requests::requests(pull, kept.map(|it| it.pull_work));
             let project = cache.project(&pull.project);
-            let retention = Retention::next(settings, kept.map(|it| it.pull_work));
+            let retention = next_retention(settings, kept.map(|it| it.pull_work));
             let desired = Desired::of(pull, (cluster, &name), settings, &requests, project, retention);
             writes.extend(delivered(&desired, &ObjectRef::new(cluster, &name), kept));
             forwarded = removable;
@@ -226,7 +233,10 @@ fn desired_writes(
         context,
     );
     let comparison_requested = status::is_comparison_requested(pull_work);
-    let body = pull.patch(forwarded, status::patch(&pull.current, &desired, comparison_requested));
+    let body = pull.patch(
+        forwarded,
+        mirrored_status::patch(&pull.current, &desired, comparison_requested),
+    );
     let event = new_conditions(&pull.current, &desired);
     let body = body.map(|body| patch(&APPLICATIONS, object_ref, body));
     if comparison_requested || refused(cache, object_ref).is_some() {
@@ -312,12 +322,12 @@ fn name(
     (cluster, works): (&str, &[PullWorkRef<'_>]),
     argocd: &str,
 ) -> String {
-    let name = work::name(pull);
+    let name = work_name::name(pull);
     let at = ObjectRef::new(cluster, &name);
     let is_own = works.iter().any(|it| *it.object_ref == at);
     let is_taken = !is_own && cache.work(WorkKind::Work, &at).is_some();
     if is_taken || cache.is_others_name(&name, object_ref) && *object_ref.namespace != *argocd {
-        return work::other_name(pull);
+        return work_name::other_name(pull);
     }
     name
 }

@@ -20,158 +20,12 @@
 //! wait, because it may fix an operation that does not end: the operation may then run on the new payload as well.
 
 use super::application::Application;
-use super::hash;
+use super::forwarded::{Forwarded, OperationRequest, RefreshRequest, Requests};
 use super::pull_work::PullWork;
-use super::status::time;
-use crate::annotations::REFRESH;
-use crate::json::{self, Json, annotation, entry, items, text};
-use ocm::pull_model as names;
-use serde_json::{Value, json};
-
-/// The requests on an Application.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Requests {
-    /// The operation to run.
-    pub operation: Option<Operation>,
-    /// The refresh to do.
-    pub refresh: Option<Refresh>,
-}
-
-/// An operation of Argo CD.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operation {
-    /// The ID: a hash of the operation and, if known, of the time of the request.
-    pub id: Box<str>,
-    /// The operation as JSON, with its ID in the `info`.
-    pub value: Box<str>,
-}
-
-/// A request to compare the Application with Git again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refresh {
-    /// The kind of refresh: `normal` or `hard`.
-    pub kind: Box<str>,
-    /// The ID of the request.
-    pub nonce: Box<str>,
-}
-
-/// The requests that can be removed from the hub's Application because the work carries them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Forwarded {
-    /// True if the `operation` can be removed.
-    pub operation: bool,
-    /// True if the refresh annotation can be removed.
-    pub refresh: bool,
-}
-
-/// The number of digits of the hash in an ID: 48 bits.
-const DIGITS: usize = 12;
-
-/// The separator between the hash and the time.
-const TIME_SEPARATOR: char = '@';
+use super::text::time;
 
 /// The kind of a hard refresh, which includes a normal one.
 const HARD: &str = "hard";
-
-impl Operation {
-    /// Reads the operation of an Application of the hub.
-    pub(super) fn of_hub(object: &impl Json) -> Option<Self> {
-        let operation = object.field("operation").filter(|it| it.as_fields().is_some())?;
-        let mut operation: Value = serde_json::from_str(&json::to_string(operation)).ok()?;
-        let mut info: Vec<Value> = items(&operation, "/info").to_vec();
-        info.retain(|item| text(item, "/name") != Some(names::OPERATION));
-        operation["info"] = info.into();
-        let requested = written_at(object, &["f:operation"]);
-        let id = name(
-            &[
-                text(object, "/metadata/uid").unwrap_or_default(),
-                &operation.to_string(),
-            ],
-            requested,
-        );
-        let own = json!({"name": names::OPERATION, "value": id});
-        operation["info"].as_array_mut().expect("it was made one").push(own);
-        Some(Self {
-            id: id.into(),
-            value: operation.to_string().into(),
-        })
-    }
-
-    /// Reads the operation in a work's payload, if it has an ID of ours.
-    pub(super) fn of_payload(payload: &impl Json) -> Option<Self> {
-        let operation = payload.field("operation")?;
-        let mut info = items(operation, "/info").iter();
-        let own = info.find(|item| text(*item, "/name") == Some(names::OPERATION))?;
-        Some(Self {
-            id: text(own, "/value")?.into(),
-            value: json::to_string(operation).into(),
-        })
-    }
-
-    /// Returns the time of the request.
-    #[must_use]
-    pub fn requested_at(&self) -> Option<&str> {
-        self.id.split_once(TIME_SEPARATOR).map(|(_, time)| time)
-    }
-
-    /// Returns true if the ApplicationSet controller requested the operation, as it does in each step of a RollingSync.
-    #[must_use]
-    pub fn is_of_set(&self) -> bool {
-        let value: Value = serde_json::from_str(&self.value).unwrap_or_default();
-        text(&value, "/initiatedBy/username") == Some(names::SET_CONTROLLER)
-    }
-
-    /// Returns true if both request the same, ignoring the time.
-    fn is_alike(&self, other: &Self) -> bool {
-        let content = |it: &Self| it.id.split(TIME_SEPARATOR).next().map(ToOwned::to_owned);
-        content(self) == content(other)
-    }
-}
-
-impl Refresh {
-    /// Reads the refresh request of an Application of the hub.
-    pub(super) fn of_hub(object: &impl Json) -> Option<Self> {
-        let kind = entry(object, "annotations", REFRESH)?;
-        let field = format!("f:{REFRESH}");
-        let requested = written_at(object, &["f:metadata", "f:annotations", &field]);
-        let uid = text(object, "/metadata/uid").unwrap_or_default();
-        let stamp = annotation(object, names::REFRESH_TIMESTAMP).unwrap_or_default();
-        Some(Self {
-            kind: kind.into(),
-            nonce: name(&[uid, kind, stamp], requested).into(),
-        })
-    }
-
-    /// Reads the refresh request in a work's payload, if it has an ID of ours.
-    pub(super) fn of_payload(payload: &impl Json) -> Option<Self> {
-        Some(Self {
-            kind: entry(payload, "annotations", REFRESH)?.into(),
-            nonce: annotation(payload, names::REFRESH_REQUEST)?.into(),
-        })
-    }
-}
-
-/// Returns the time of the last write to this field, to the second, from `managedFields`.
-pub(super) fn written_at<'v, V: Json>(object: &'v V, field: &[&str]) -> Option<&'v str> {
-    let owns = |entry: &&V| {
-        let fields = entry.field("fieldsV1");
-        field
-            .iter()
-            .try_fold(fields?, |fields, name| fields.field(name))
-            .map(|_| ())
-    };
-    let entries = items(object, "/metadata/managedFields").iter();
-    let owners = entries.filter(|entry| owns(entry).is_some());
-    owners.filter_map(|entry| text(entry, "/time")).max()
-}
-
-fn name(content: &[&str], requested: Option<&str>) -> String {
-    let hash = hash(content, DIGITS);
-    requested.map_or_else(
-        || hash.clone(),
-        |requested| format!("{hash}{TIME_SEPARATOR}{requested}"),
-    )
-}
 
 /// Returns the requests for the work, and those that can be removed from the hub's Application. `pull_work` is its work on the
 /// present target cluster: requests for another cluster are ignored.
@@ -201,7 +55,7 @@ pub fn requests(application: &Application, pull_work: Option<&PullWork>) -> (Req
 /// If the Application showed the result before the request, the result does not count for that controller: a sync of a RollingSync
 /// must start in a later second than its step (`OperationState.StartedAt` in Argo CD's `applicationset/progressivesync`), and the
 /// cluster's clock may be late. Then the sync runs again, as it does without the pull model.
-fn is_done_already(requested: &Operation, application: &Application, pull_work: &PullWork) -> bool {
+fn is_done_already(requested: &OperationRequest, application: &Application, pull_work: &PullWork) -> bool {
     let current = &application.current;
     let written = application.operation_state_written;
     let requested_at = requested.requested_at().and_then(time);
@@ -213,7 +67,7 @@ fn is_done_already(requested: &Operation, application: &Application, pull_work: 
     requested.is_of_set() && pull_work.is_synced() && !has_shown_result
 }
 
-fn operation(requested: Option<&Operation>, pull_work: &PullWork) -> (Option<Operation>, bool) {
+fn operation(requested: Option<&OperationRequest>, pull_work: &PullWork) -> (Option<OperationRequest>, bool) {
     let Some(before) = &pull_work.operation else {
         return (requested.filter(|_| !pull_work.is_busy()).cloned(), false);
     };
@@ -234,7 +88,7 @@ fn operation(requested: Option<&Operation>, pull_work: &PullWork) -> (Option<Ope
 }
 
 /// Decides on the refresh, which can be requested at any time: Argo CD merges concurrent refreshes.
-fn refresh(requested: Option<&Refresh>, pull_work: &PullWork) -> (Option<Refresh>, bool) {
+fn refresh(requested: Option<&RefreshRequest>, pull_work: &PullWork) -> (Option<RefreshRequest>, bool) {
     let Some(before) = &pull_work.refresh else {
         return (requested.cloned(), false);
     };
@@ -245,7 +99,7 @@ fn refresh(requested: Option<&Refresh>, pull_work: &PullWork) -> (Option<Refresh
         Some(requested) => {
             let stays_hard = !is_done && &*before.kind == HARD;
             let kind = if stays_hard { &before.kind } else { &requested.kind };
-            let refresh = Refresh {
+            let refresh = RefreshRequest {
                 kind: kind.clone(),
                 nonce: requested.nonce.clone(),
             };

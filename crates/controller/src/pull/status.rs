@@ -9,14 +9,11 @@
 //! synced (`Succeeded`, not `OutOfSync`) passes from `Pending` to `Progressing` to `Healthy` in one reconcile. An operation that
 //! a cluster has not started is shown as `Running`, so that controller does not request it repeatedly either.
 
-mod mirror;
-
-pub use mirror::{Condition, Health, MirroredStatus, OperationState, Sync, TEXT_MAX, patch};
-pub(super) use mirror::{bounded, bounded_line, bounded_word, time, whole_seconds};
-
 use super::application::Application;
 use super::history;
+use super::mirrored_status::{Condition, Health, MirroredStatus, OperationState, Sync, patch};
 use super::pull_work::{ApplyState, PullWork};
+use super::text::{bounded, bounded_line, time, whole_seconds};
 use jiff::Timestamp;
 use ocm::pull_model as names;
 

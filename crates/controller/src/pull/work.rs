@@ -1,147 +1,32 @@
 //! Builds the ManifestWork of an Application: its name, its manifests, and the agent's settings for them.
 
 use super::application::Application;
+use super::fingerprint::{ANNOTATIONS, Fingerprint, LABELS, SCRAPE_TYPE, fingerprint_of};
+use super::forwarded::Requests;
+use super::options::{Dialect, FeedbackMode, Settings};
 use super::pull_work::{ApplyState, PullWork};
-use super::requests::Requests;
-use super::{Dialect, FeedbackMode, Settings, feedback, hash, payload};
+use super::retention::{ORPHAN, READ_ONLY, Retention};
+use super::{feedback, payload};
 use crate::annotations::REFRESH;
-use crate::json::{Json, Written, at, items, text};
-use ocm::hash::{beginning, hex, with_hash};
+use crate::json::text;
+use ocm::hash::hex;
 use ocm::names::application_label;
 use ocm::pull_model as names;
 use ocm::work as works;
 use serde_json::{Map, Value, json};
-use sha1::Sha1;
-use sha2::{Digest, Sha256};
+use sha1::{Digest, Sha1};
 
-/// A hash of the parts of a work that the controller writes: equal works have equal fingerprints.
-pub type Fingerprint = [u8; 16];
-
-/// The maximum length of a work's name: the agent adds a prefix of 65 characters.
-const NAME_MAX: usize = 188;
-
-/// The number of hash digits that distinguish works of one name: 40 bits.
-const HASH_DIGITS: usize = 10;
-
-/// The number of UID characters that the peer integrations put into a work's name.
-const UID_DIGITS: usize = 5;
-
-/// The propagation policy that keeps delivered objects when the work is deleted.
-const ORPHAN: &str = "Orphan";
-
-/// The update strategy with which an agent only observes.
-const READ_ONLY: &str = "ReadOnly";
-
-/// The labels that the controller owns.
-const LABELS: [&str; 5] = [
-    works::MANAGED_BY,
-    works::APPLICATION_LABEL,
-    names::PULL,
-    names::OF_SET,
-    names::SET_HASH,
-];
-
-/// The annotations that the controller owns.
-const ANNOTATIONS: [&str; 3] = [names::HUB_NAMESPACE, names::HUB_NAME, names::SET];
-
-/// Returns the name of a new work of an Application: that of the peer integrations, unless it is too long for the agent.
+/// Returns the next state of an existing work if everything is to be released. Objects that were never applied have no owner
+/// reference.
 #[must_use]
-pub fn name(application: &Application) -> String {
-    let Application { name, uid, .. } = application;
-    let digits: String = uid.chars().take(UID_DIGITS).collect();
-    let short = format!("{name}-{digits}");
-    let is_usable = short.len() <= NAME_MAX && digits.len() == UID_DIGITS;
-    if is_usable { short } else { other_name(application) }
-}
-
-/// Returns the name to use if another Application's work has the first one.
-#[must_use]
-pub fn other_name(application: &Application) -> String {
-    let Application {
-        namespace, name, uid, ..
-    } = application;
-    let hash = hash(&[namespace, name, uid], HASH_DIGITS);
-    with_hash(name.to_string(), "-", &hash, NAME_MAX)
-}
-
-/// Returns the names that works of an Application have: [`name`] and [`other_name`]. Both contain part of its UID, and a
-/// cluster's agent can neither create nor rename works.
-#[must_use]
-pub fn names(application: &Application) -> [String; 2] {
-    [name(application), other_name(application)]
-}
-
-/// Returns true if this is one of the [`names()`] of an Application's works.
-#[must_use]
-pub fn is_name(work: &str, application: &Application) -> bool {
-    // Many Applications may have the same name, in different namespaces: of most, the first digits of the UID differ.
-    let digits = work.rsplit_once('-').map_or("", |(_, digits)| digits);
-    let may_be = digits.len() != UID_DIGITS || application.uid.starts_with(digits);
-    may_be && (name(application) == work || other_name(application) == work)
-}
-
-/// Returns true if a work of this name may carry an Application named `application`, with any UID.
-#[must_use]
-pub fn may_be_work_of(work: &str, application: &str) -> bool {
-    let Some((name, digits)) = work.rsplit_once('-') else {
-        return false;
-    };
-    digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-        && match digits.len() {
-            UID_DIGITS => name == application,
-            HASH_DIGITS => name == stem_of(application),
-            _ => false,
-        }
-}
-
-/// Returns what [`names()`] of an Application begin with: its name, or the first part of a long one.
-#[must_use]
-pub fn stem_of(application: &str) -> &str {
-    beginning(application, NAME_MAX - HASH_DIGITS - 1)
-}
-
-/// Returns the [stem](stem_of) of the Applications whose works have this name.
-#[must_use]
-pub fn stem(work: &str) -> &str {
-    stem_of(work.rsplit_once('-').map_or(work, |(name, _)| name))
-}
-
-/// The progress of a work in releasing its delivered objects, so that another component can adopt them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retention {
-    /// The delivered objects are deleted with the work.
-    Owned,
-    /// The agent removes its owner reference from the delivered objects, which it does when it applies them.
-    Orphaning,
-    /// The agent only observes. It no longer changes the delivered objects, so it must have removed the owner reference before:
-    /// Kubernetes deletes with the work any object that still has one.
-    Released,
-}
-
-impl Retention {
-    /// Reads the state from an existing work.
-    pub(super) fn read<V: Json>(work: &V) -> Self {
-        let mut configs = items(work, "/spec/manifestConfigs").iter();
-        let is_read_only = |config: &V| text(config, "/updateStrategy/type") == Some(READ_ONLY);
-        match text(work, "/spec/deleteOption/propagationPolicy") {
-            Some(ORPHAN) if configs.all(is_read_only) => Self::Released,
-            Some(ORPHAN) => Self::Orphaning,
-            _ => Self::Owned,
-        }
-    }
-
-    /// Returns the next state of an existing work if everything is to be released. Objects that were never applied have no owner
-    /// reference.
-    #[must_use]
-    pub fn next(settings: &Settings, pull_work: Option<&PullWork>) -> Self {
-        let now = pull_work.map_or(Self::Released, |pull_work| pull_work.retention);
-        let is_applied = pull_work.is_some_and(|pull_work| pull_work.applied == ApplyState::Succeeded);
-        match now {
-            _ if !settings.read_only => Self::Owned,
-            Self::Orphaning if is_applied => Self::Released,
-            Self::Released => Self::Released,
-            Self::Owned | Self::Orphaning => Self::Orphaning,
-        }
+pub fn next_retention(settings: &Settings, pull_work: Option<&PullWork>) -> Retention {
+    let now = pull_work.map_or(Retention::Released, |pull_work| pull_work.retention);
+    let is_applied = pull_work.is_some_and(|pull_work| pull_work.applied == ApplyState::Succeeded);
+    match now {
+        _ if !settings.read_only => Retention::Owned,
+        Retention::Orphaning if is_applied => Retention::Released,
+        Retention::Released => Retention::Released,
+        Retention::Owned | Retention::Orphaning => Retention::Orphaning,
     }
 }
 
@@ -345,69 +230,6 @@ fn config(object: &Value, application: &Application, retention: Retention, mode:
 fn orphan(object: &Value) -> Option<Value> {
     let stays = text(object, "/kind")? != names::KIND;
     stays.then(|| identifier(object).map(Value::from))?
-}
-
-/// Returns the fingerprint of a work.
-#[must_use]
-pub fn fingerprint(work: &impl Json) -> Fingerprint {
-    let [labels, annotations] = ["labels", "annotations"].map(|map| work.field("metadata")?.field(map));
-    fingerprint_of(
-        |name| labels?.field(name),
-        |name| annotations?.field(name),
-        work.field("spec"),
-    )
-}
-
-/// Returns the fingerprint of a work's parts. Nothing is copied, because each reconcile of each Application computes it.
-fn fingerprint_of<'v, V: Json + 'v>(
-    label: impl Fn(&str) -> Option<&'v V>,
-    annotation: impl Fn(&str) -> Option<&'v V>,
-    spec: Option<&'v V>,
-) -> Fingerprint {
-    let whole = (
-        LABELS.map(|name| label(name).map(Written::whole)),
-        ANNOTATIONS.map(|name| annotation(name).map(Written::whole)),
-        spec.and_then(|spec| at(spec, "/workload/manifests"))
-            .map(Written::whole),
-        spec.and_then(|spec| spec.field("manifestConfigs"))
-            .map(|configs| Written::without(configs, is_default_or_mode)),
-        spec.and_then(delete_option).map(Written::whole),
-    );
-    let text = serde_json::to_vec(&whole).expect("JSON is written as JSON");
-    let digest = Sha256::digest(text);
-    *digest.first_chunk().expect("a digest has 32 bytes")
-}
-
-/// The field of a ManifestConfig with its [`FeedbackMode`].
-const SCRAPE_TYPE: &str = "feedbackScrapeType";
-
-/// Returns the feedback mode of the Application in a work; `None` if the hub's OCM is older than 1.2, whose CRD lacks the field, so
-/// that the API server removes it. Newer ones add a default.
-#[must_use]
-pub fn feedback_mode(work: &impl Json) -> Option<FeedbackMode> {
-    let mut configs = items(work, "/spec/manifestConfigs").iter();
-    let of_application = configs.find(|config| text(*config, "/resourceIdentifier/resource") == Some(names::PLURAL))?;
-    Some(FeedbackMode::of_scrape_type(
-        of_application.field(SCRAPE_TYPE)?.as_text()?,
-    ))
-}
-
-/// The default that the API server adds to ManifestConfigs, at any depth.
-const DEFAULT: (&str, &str) = ("fieldManager", "work-agent");
-
-/// Returns true for a field of a ManifestConfig with the API server's default, and for its feedback mode, which not every API server
-/// stores.
-fn is_default_or_mode(key: &str, value: &impl Json) -> bool {
-    key == SCRAPE_TYPE || value.as_text().is_some_and(|value| DEFAULT == (key, value))
-}
-
-/// Returns the delete option, or `None` for the default.
-fn delete_option<V: Json>(spec: &V) -> Option<&V> {
-    let option = spec.field("deleteOption")?;
-    let is_default = option.as_fields().is_some_and(|mut fields| {
-        fields.all(|(key, value)| key == "propagationPolicy" && value.as_text() == Some("Foreground"))
-    });
-    (!is_default).then_some(option)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
 use crate::model::{Application, Cluster, Kind};
-use crate::pull::work;
+use crate::pull::work_name;
 use ocm::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconcile
         && let Some(before) = changed.before::<Application>()
         && let Some(pull) = before.pull.as_deref()
     {
-        let names = work::names(pull);
+        let names = work_name::names(pull);
         let works = names.iter().flat_map(|name| cache.works_with_application(name));
         let claims = works.filter_map(|(_, pull_work)| pull_work.claim.as_ref());
         concerned.extend(claims.cloned());

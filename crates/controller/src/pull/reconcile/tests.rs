@@ -882,7 +882,7 @@ fn refused_work_sets_a_condition_until_it_is_accepted() {
 #[test]
 fn work_that_cannot_be_read_is_neither_created_again_nor_forgotten() {
     let mut hub = Hub::with_shop();
-    let name = work::name(
+    let name = work_name::name(
         hub.cache
             .application(&shop())
             .and_then(|it| it.pull.as_deref())

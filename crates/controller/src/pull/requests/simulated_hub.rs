@@ -2,7 +2,11 @@
 
 use super::tests::{ask, click};
 use super::*;
+use crate::annotations::REFRESH;
+use crate::json::{annotation, text};
 use crate::pull::tests::{object, read_application, read_work, reported, work};
+use ocm::pull_model as names;
+use serde_json::{Value, json};
 
 /// A simulated hub with an Application and its work, the controller's cache of them, and a cluster with an Argo CD.
 struct SimulatedHub {
@@ -151,7 +155,7 @@ impl SimulatedHub {
     fn feed_back(&mut self) {
         let Some(work) = self.work.as_mut() else { return };
         let Some(form) = &self.form else { return };
-        let named = |operation: &Value| Operation::of_payload(&json!({"operation": operation})).map(|it| it.id);
+        let named = |operation: &Value| OperationRequest::of_payload(&json!({"operation": operation})).map(|it| it.id);
         let (pending, begun) = (named(&self.operation), named(&self.begun));
         let mut values = vec![("payload", &**form)];
         values.extend(pending.as_deref().map(|id| ("operationPending", id)));

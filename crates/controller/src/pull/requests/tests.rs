@@ -2,7 +2,11 @@
 
 use super::super::tests::{application, payload, read_work, reported, work};
 use super::*;
+use crate::annotations::REFRESH;
+use crate::pull::forwarded::TIME_SEPARATOR;
+use ocm::pull_model as names;
 use ocm::tracking::TRACKING_ID;
+use serde_json::{Value, json};
 
 const NOON: &str = "2026-06-01T12:00:00Z";
 const LATER: &str = "2026-06-01T12:00:05Z";

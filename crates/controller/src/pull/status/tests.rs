@@ -1,9 +1,10 @@
 //! Tests of an Application's status derived from feedback.
 
-use super::super::requests::{Refresh, Requests};
+use super::super::forwarded::{RefreshRequest, Requests};
 use super::super::tests::{application, payload, read_work, reported, work};
 use super::*;
 use crate::json::{items, text};
+use crate::pull::text::TEXT_MAX;
 use serde_json::{Value, json};
 use testing::merge;
 
@@ -50,7 +51,7 @@ impl Hub {
     fn write(&mut self, inputs: &StatusInputs<'_>) -> Option<Value> {
         let before = MirroredStatus::read(&self.0);
         let requested = is_comparison_requested(inputs.pull_work);
-        let patch = patch(&before, &desired(&before, inputs), requested)?;
+        let patch = super::patch(&before, &desired(&before, inputs), requested)?;
         merge(&mut self.0, &patch["status"]);
         let after = MirroredStatus::read(&self.0);
         let later = StatusInputs {
@@ -435,7 +436,7 @@ fn reconciled_at_is_written_while_a_refresh_is_requested() {
     hub.hears(compared("2026-06-01T12:00:00Z")).expect("a write");
     assert_eq!(hub.hears(compared("2026-06-01T12:00:01Z")), None);
     let mut refreshing = pull_work(Some(compared("2026-06-01T12:00:01Z")));
-    refreshing.refresh = Some(Refresh {
+    refreshing.refresh = Some(RefreshRequest {
         kind: "normal".into(),
         nonce: "0a1b2c3d4e5f".into(),
     });

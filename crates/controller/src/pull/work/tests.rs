@@ -3,13 +3,15 @@
 use super::super::tests::{UID, annotate, application, as_stored, read_work};
 use super::*;
 use crate::json::items;
+use crate::pull::fingerprint::fingerprint;
+use crate::pull::work_name::{NAME_MAX, is_name, may_be_work_of, name, names, other_name, stem, stem_of};
 use testing::merge;
 
 const CLUSTER: (&str, &str) = ("eu1", "shop-0a1b2");
 
 fn desired(application: &Application, settings: &Settings) -> Desired {
     let project = json!({"metadata": {"name": "shops", "namespace": "argocd"}, "spec": {"sourceRepos": ["*"]}});
-    held(application, settings, Retention::next(settings, None), &project)
+    held(application, settings, next_retention(settings, None), &project)
 }
 
 fn held(application: &Application, settings: &Settings, retention: Retention, project: &Value) -> Desired {

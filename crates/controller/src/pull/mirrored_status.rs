@@ -1,9 +1,9 @@
 //! Reads, writes and compares the fields of an Application's status that the controller owns.
 
+use super::deployment::Deployment;
+use super::text::{bounded, time};
 use crate::json::{Json, items, own, text};
-use crate::pull::history::Deployment;
 use jiff::Timestamp;
-use manifest::text::{is_unprintable, one_line, without_middle};
 use ocm::health;
 use serde_json::{Map, Value, json};
 
@@ -74,43 +74,6 @@ pub struct Condition {
     pub message: Box<str>,
     /// The time of the last transition.
     pub since: Option<Timestamp>,
-}
-
-/// The maximum length of a stored text, in bytes.
-pub const TEXT_MAX: usize = 4096;
-
-/// The maximum length of a stored word or revision, in bytes.
-pub(crate) const WORD_MAX: usize = 512;
-
-/// Truncates a text to the stored length. Line breaks stay; other control characters that affect a terminal are removed.
-pub(crate) fn bounded(text: &str) -> Box<str> {
-    let text = without_middle(text, TEXT_MAX);
-    let is_odd = |char| char != '\n' && is_unprintable(char);
-    if text.contains(is_odd) {
-        text.replace(is_odd, " ").into()
-    } else {
-        text.into()
-    }
-}
-
-/// Truncates a text in the same way, to a single line.
-pub(crate) fn bounded_line(text: &str) -> Box<str> {
-    one_line(&without_middle(text, TEXT_MAX)).into()
-}
-
-/// Truncates a short value in the same way.
-pub(crate) fn bounded_word(text: &str) -> Box<str> {
-    one_line(&without_middle(text, WORD_MAX)).into()
-}
-
-/// Reads a time, or returns `None` for an invalid one, which the API server would reject.
-pub(crate) fn time(text: &str) -> Option<Timestamp> {
-    text.parse().ok().map(whole_seconds)
-}
-
-/// Returns a time without the fraction of its second.
-pub(crate) fn whole_seconds(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 impl MirroredStatus {
