@@ -7,20 +7,20 @@
 
 pub(super) mod conditions;
 mod events;
+mod fleet;
 mod mappers;
 
 use crate::annotations::REFRESH;
 use crate::cache::Cache;
-use crate::model::{Availability, Condition, Kind, WorkKind};
+use crate::model::{Condition, Kind};
 use crate::reconcile::{Context, Controller, Watch, no_requeue};
 use crate::runtime::action::{Action, InvolvedObject, Write};
+use fleet::Fleet;
 use jiff::Timestamp;
 use ocm::health;
-use ocm::health::HealthStatus;
 use ocm::object_ref::ObjectRef;
 use ocm::resources::APPLICATIONS;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub(super) const CONTROLLER: Controller = Controller {
@@ -115,113 +115,13 @@ fn merged(others: Vec<Condition>, before: &[Condition], desired: Vec<Condition>,
     all
 }
 
-/// The state of an Application on its clusters.
-#[derive(Debug, Default)]
-struct Fleet {
-    clusters: BTreeMap<String, ClusterStatus>,
-    /// The state of its ManifestWorkReplicaSets, by `NAMESPACE/NAME`.
-    sets: BTreeMap<String, ReplicaSetHealth>,
-    works: usize,
-    objects: usize,
-    /// True if the Application is being deleted.
-    deleting: bool,
-}
-
-/// The health and message of a ManifestWorkReplicaSet.
-#[derive(Debug)]
-struct ReplicaSetHealth {
-    health: HealthStatus,
-    message: String,
-    overdue: Option<String>,
-}
-
-/// The state of an Application on one cluster.
-#[derive(Debug)]
-struct ClusterStatus {
-    health: HealthStatus,
-    availability: Availability,
-    applied: bool,
-    refused: Vec<String>,
-    degraded: Vec<String>,
-    retried: Vec<String>,
-    overdue: Vec<String>,
-    /// The objects that other Applications deliver too.
-    shared: BTreeMap<ObjectRef, Vec<Box<str>>>,
-}
-
-impl ClusterStatus {
-    /// Returns true if the final health is not known yet.
-    fn is_progressing(&self) -> bool {
-        matches!(
-            self.health,
-            HealthStatus::Waiting | HealthStatus::Progressing | HealthStatus::Unknown
-        )
-    }
-}
-
-impl Fleet {
-    fn of(cache: &Cache, application: &ObjectRef, deleting: bool) -> Self {
-        let mut fleet = Self {
-            deleting,
-            ..Self::default()
-        };
-        for (kind, object_ref, work) in cache.works_of(application) {
-            let state = &work.state;
-            fleet.works = fleet.works.saturating_add(1);
-            if kind == WorkKind::Set {
-                let health = ReplicaSetHealth {
-                    health: state.health,
-                    message: state.message.clone(),
-                    overdue: state.overdue.clone(),
-                };
-                fleet.sets.insert(object_ref.to_string(), health);
-                continue;
-            }
-            fleet.objects = fleet.objects.saturating_add(state.objects);
-            let cluster = fleet.clusters.entry(object_ref.namespace.to_string());
-            let cluster = cluster.or_insert_with(|| ClusterStatus {
-                health: HealthStatus::Healthy,
-                availability: cache.availability(&object_ref.namespace),
-                applied: true,
-                refused: Vec::new(),
-                degraded: Vec::new(),
-                retried: Vec::new(),
-                overdue: Vec::new(),
-                shared: BTreeMap::new(),
-            });
-            cluster.health = cluster.health.min(state.health);
-            cluster.applied &= state.applied;
-            cluster.refused.extend(state.refused.clone());
-            cluster.degraded.extend(state.degraded.clone());
-            cluster.retried.extend(state.retried.clone());
-            cluster.overdue.extend(state.overdue.clone());
-            for (other, objects) in cache.shared_objects(object_ref, work, application) {
-                cluster.shared.entry(other).or_default().extend(objects);
-            }
-        }
-        fleet
-    }
-
-    fn is_empty(&self) -> bool {
-        self.works == 0
-    }
-
-    /// Returns true if the fleet contains the subject of a condition: a cluster or a ManifestWorkReplicaSet.
-    fn has(&self, subject: &str) -> bool {
-        match subject.strip_prefix(conditions::SET) {
-            Some(set) => self.sets.contains_key(set),
-            None => self.clusters.contains_key(subject),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cache;
     use crate::cache::Change;
     use crate::cache::tests::{AgentReport, BROKEN, REFUSED, WELL, now, of_set, set, set_of, tracked, work};
-    use crate::model::{Application, Work};
+    use crate::model::{Application, Availability, Work};
     use crate::reconcile::Settings;
     use crate::runtime::action::Event;
     use crate::runtime::queue::Refresh;

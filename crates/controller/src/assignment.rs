@@ -10,12 +10,13 @@ pub(crate) mod certificates;
 mod gitops;
 pub(crate) mod mappers;
 
-pub(crate) use gitops::{GitOpsClusterRef, ServingState, owned_secret};
+pub(crate) use gitops::{GitOpsClusterRef, ServingState, has_released_agent, owned_secret};
 
 use crate::cache::Cache;
 use crate::model::{Assignment, Blocked, SecretKind};
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Returns the assignment of a managed cluster.
@@ -139,12 +140,19 @@ fn is_kept_by_absent(cache: &Cache, cluster: &str) -> bool {
     owners.any(|owner| cache.gitops_cluster(&owner).is_none() && !cache.is_gitops_cluster_deleted(&owner))
 }
 
-/// Returns true if the agent that a GitOpsCluster installed on a managed cluster may be removed: the GitOpsCluster was deleted, or
-/// has certainly released the agent.
-pub(crate) fn has_released_agent(cache: &Cache, owner: &ObjectRef, cluster: &str) -> bool {
-    match GitOpsClusterRef::get(cache, owner) {
-        Some(gitops) => gitops.has_released_agent(cluster),
-        None => cache.is_gitops_cluster_deleted(owner),
+impl<'c> GitOpsClusterRef<'c> {
+    /// Returns true if the GitOpsCluster runs argocd-agent on a managed cluster.
+    pub(crate) fn runs_agent(self, cluster: &str) -> bool {
+        of(self.cache, cluster).agent_owner.as_ref() == Some(self.object_ref)
+    }
+
+    /// Returns the managed clusters on which the GitOpsCluster runs argocd-agent.
+    pub(crate) fn agent_clusters(self) -> BTreeSet<&'c str> {
+        let selected = self.cache.selected_by(&self.placement()).map(|cluster| &**cluster);
+        let mut all: BTreeSet<_> = selected.collect();
+        all.extend(self.decided_clusters());
+        all.retain(|cluster| self.runs_agent(cluster));
+        all
     }
 }
 

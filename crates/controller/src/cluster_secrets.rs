@@ -10,12 +10,14 @@
 
 mod credential;
 mod decide;
+mod labels;
 mod manager;
 pub(crate) mod mappers;
 
 pub use crate::model::Labels;
 pub use credential::Issuer;
 pub use decide::{RegisteredCluster, SecretUpdate, Write, decide, obsolete};
+pub use labels::{AGENT_NAME, HUB};
 pub use manager::SecretManager;
 
 use crate::annotations;
@@ -24,6 +26,7 @@ use crate::runtime::invalid_object::InvalidObject;
 use credential::Credential;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
+use labels::{ACM, CLUSTER_NAME, IDENTITY_LABELS};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -49,32 +52,12 @@ pub const COPIED: &str = "argocd-ocm-cmp.github.io/labels";
 /// all versions.
 pub const SKIP_RECONCILE: &str = annotations::SKIP_RECONCILE;
 
-/// The label that names the agent of a Secret (`LabelKeyClusterAgentMapping` in argocd-agent).
-pub const AGENT_NAME: &str = "argocd-agent.argoproj-labs.io/agent-name";
-
 /// The annotation that names the writer of a Secret: set by argocd-agentctl, and by Argo CD's API server on the Secrets that it
 /// writes.
 const WRITTEN_BY: &str = "managed-by";
 
 /// The value of [`WRITTEN_BY`] on Secrets of clusters with an agent.
 const AGENTS: &str = "argocd-agent";
-
-/// The label on which users of argocd-pull-integration and Red Hat ACM select a cluster by its name.
-const CLUSTER_NAME: &str = "apps.open-cluster-management.io/cluster-name";
-
-/// The label with the host of the server of a Secret without credentials.
-const CLUSTER_SERVER: &str = "apps.open-cluster-management.io/cluster-server";
-
-/// The label with the origin of a Secret's credentials.
-const DATA_SOURCE: &str = "apps.open-cluster-management.io/data-source";
-
-/// The labels that say which cluster a Secret is for and who maintains it. The controller sets them or nobody does: a cluster's
-/// agent can write the labels of its ManagedCluster.
-const IDENTITY_LABELS: [&str; 4] = [ACM, CLUSTER_NAME, CLUSTER_SERVER, DATA_SOURCE];
-
-/// The name that Red Hat ACM gives the hub itself as a managed cluster. A Secret with the hub's server concerns a cluster of this
-/// name.
-pub const HUB: &str = crate::model::ACM_HUB;
 
 /// The key of the cluster's name in its Secret.
 const NAME: &str = "name";
@@ -298,9 +281,6 @@ const PLAIN: &str = "{}";
 
 /// The encoding of that configuration in a Secret.
 const PLAIN_VALUE: &str = r#""e30=""#;
-
-/// The label of the cluster Secrets that Red Hat ACM writes and deletes.
-const ACM: &str = "apps.open-cluster-management.io/acm-cluster";
 
 /// Decodes a value of a Secret.
 fn decoded(raw: &RawValue) -> Result<Box<str>, serde_json::Error> {

@@ -9,37 +9,26 @@
 //! namespace only.
 
 mod secrets;
+mod shared;
 mod status;
 
 pub(super) use secrets::AGENTS as AGENT_SECRETS;
 pub(super) use secrets::CONTROLLER as SECRETS;
 
 use crate::argocd_agent::reconcile as argocd_agent;
-use crate::assignment::{GitOpsClusterRef, ServingState, mappers, owned_secret};
+use crate::assignment::{GitOpsClusterRef, ServingState, owned_secret};
 use crate::cache::{Cache, Selection};
-use crate::cluster_secrets::{ClusterSecret, mappers as cluster_secrets};
+use crate::cluster_secrets::ClusterSecret;
 use crate::model::{Kind, SecretKind};
-use crate::reconcile::{Context, Controller, Watch};
+use crate::reconcile::{Context, Controller};
 use crate::runtime::action::{Action, Event, Write};
 use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 use ocm::object_ref::ObjectRef;
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
 use serde_json::{Value, json};
+use shared::{ABOUT, NAME, WATCHES};
 use std::collections::BTreeSet;
 use std::time::Duration;
-
-const NAME: &str = "gitopscluster";
-const ABOUT: &str =
-    "Argo CD cluster Secrets for the clusters that a GitOpsCluster's Placement selects, and the GitOpsCluster's status";
-const WATCHES: &[Watch] = &[
-    Watch::new(Kind::GitOpsClusters, mappers::gitops_cluster),
-    Watch::new(Kind::Placements, mappers::placement),
-    Watch::new(Kind::Decisions, mappers::decision),
-    Watch::new(Kind::Clusters, mappers::cluster),
-    Watch::new(Kind::Secrets, mappers::secret),
-    Watch::new(Kind::Namespace, mappers::namespace),
-    Watch::new(Kind::Config, cluster_secrets::tracking),
-];
 
 pub(super) const CONTROLLER: Controller = Controller {
     name: NAME,

@@ -19,6 +19,7 @@ pub mod application_status;
 pub mod argocd_agent;
 mod assignment;
 pub mod cache;
+mod clocks;
 pub mod cluster_secrets;
 pub mod controllers;
 pub mod gitopscluster;
@@ -36,16 +37,15 @@ pub mod runtime;
 mod simulation;
 pub mod watches;
 
+pub use clocks::Clocks;
 pub use options::{Options, named, names};
 
 use crate::runtime::lease::Election;
-use jiff::Timestamp;
 use kube::Client;
 use manifest::problem::plain;
 use reconciler::Reconciler;
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
 use tokio::net::TcpListener;
 use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
@@ -54,15 +54,6 @@ use tracing::info;
 
 /// The name of the Lease that the leading replica holds.
 pub const LEASE: &str = "argocd-ocm-cmp-controller";
-
-/// The clocks of the process.
-#[derive(Clone, Copy, Debug)]
-pub struct Clocks {
-    /// Returns the wall clock time.
-    pub time: fn() -> Timestamp,
-    /// Returns the monotonic time, which cannot be set.
-    pub elapsed: fn() -> Instant,
-}
 
 /// Runs the controllers until SIGTERM or SIGINT.
 ///

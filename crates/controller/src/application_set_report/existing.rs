@@ -1,7 +1,7 @@
 //! Reads the existing report, as far as needed to compare it with the desired one.
 
+use super::line::{HOSTING, TRUNCATED};
 use super::text::Statuses;
-use super::{HOSTING, TRUNCATED};
 use crate::runtime::invalid_object::InvalidObject;
 use serde::Deserialize;
 use serde_json::Value;

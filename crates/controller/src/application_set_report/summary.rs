@@ -4,7 +4,7 @@
 //! Applications counts as its worst one: `clusters` is the number of clusters, and equals both `synced` plus `notSynced` and
 //! `healthy` plus `notHealthy`; `inProgress` counts those of `notHealthy` whose Applications are all healthy or progressing.
 
-use super::Line;
+use super::line::Line;
 use super::text::Summary;
 
 /// Computes the summary of lines sorted by cluster. Applications that are on no cluster are ignored.

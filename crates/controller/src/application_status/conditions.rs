@@ -1,6 +1,6 @@
 //! Builds the conditions of an Application: few and short for any number of clusters, and with stable texts for the same state.
 
-use super::{ClusterStatus, Fleet, ReplicaSetHealth};
+use super::fleet::{ClusterStatus, Fleet, ReplicaSetHealth, SET};
 use crate::model::{Availability, Condition};
 use crate::runtime::text::bounded;
 use manifest::text::count;
@@ -22,9 +22,6 @@ pub(crate) const OVERDUE: &str = "ManifestWorkOverdueWarning";
 pub(crate) const SHARED: &str = "ManifestWorkSharedObjectWarning";
 /// The totals over all clusters.
 pub(super) const INFO: &str = "ManifestWorkInfo";
-
-/// The prefix of the namespace and name of a ManifestWorkReplicaSet in a condition's message.
-pub(super) const SET: &str = "ManifestWorkReplicaSet ";
 
 /// The maximum number of conditions of one type; one more condition summarizes the rest.
 const MAX_CONDITIONS: usize = 10;

@@ -1,10 +1,10 @@
 //! Derives the Event from the difference between the present and the new conditions of an Application. The controller needs no other
 //! memory: after a restart it repeats no Event and records the changes that it missed.
 
-use super::Fleet;
 use super::conditions::{
     APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, OVERDUE, SHARED, Totals, UNREACHABLE, is_same_state, subject,
 };
+use super::fleet::Fleet;
 use crate::model::Condition;
 use crate::runtime::action::Event;
 

@@ -15,6 +15,7 @@
 
 mod agent;
 mod argocd;
+mod context;
 mod crds;
 mod operator;
 mod pod;
@@ -22,6 +23,7 @@ mod rights;
 
 use super::{DesiredAgent, Images, Mode, labels, owner, works};
 use crate::annotations::AGENT_IMAGE;
+use context::TemplateContext;
 use ocm::argocd_agent as names;
 use serde_json::{Value, json};
 
@@ -90,38 +92,6 @@ fn manifests(desired: &DesiredAgent, images: &Images) -> Vec<Value> {
         manifests.extend(argocd::default_project(&context));
     }
     manifests
-}
-
-/// The annotation of objects that OCM keeps on the cluster when it uninstalls the add-on.
-const STAYS: &str = "addon.open-cluster-management.io/deletion-orphan";
-
-/// The parameters of the manifests.
-struct TemplateContext<'a> {
-    namespace: &'a str,
-    mode: Mode,
-    images: &'a Images,
-}
-
-impl TemplateContext<'_> {
-    /// Returns the metadata of an object in the namespace.
-    fn metadata(&self, name: &str) -> Value {
-        json!({"name": name, "namespace": self.namespace, "labels": labels()})
-    }
-}
-
-/// Returns a Deployment with at most one Pod at a time, so that no leader election is needed.
-fn deployment_of(context: &TemplateContext<'_>, name: &str, pod: &Value) -> Value {
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": context.metadata(name),
-        "spec": {
-            "replicas": 1,
-            "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": pod::selector(name)},
-            "template": pod,
-        },
-    })
 }
 
 /// Returns the manifestConfigs, for objects that OCM's agent must not just update. OCM reads them only from the add-on's default

@@ -5,7 +5,7 @@
 //! certificate that an agent can have. The Secret also names the GitOpsCluster that last ran the agent: only that one can revoke
 //! it.
 
-use super::{GitOpsClusterRef, ServingState, has_released_agent};
+use super::gitops::{GitOpsClusterRef, ServingState, has_released_agent};
 use crate::cache::Cache;
 use crate::model::{IssuedCertificate, Kind, Object};
 use jiff::Timestamp;

@@ -225,20 +225,6 @@ impl<'c> GitOpsClusterRef<'c> {
         !self.is_of_another_controller() && (!self.object.spec.may_have_agent() || self.has_released(cluster))
     }
 
-    /// Returns true if the GitOpsCluster runs argocd-agent on a managed cluster.
-    pub(crate) fn runs_agent(self, cluster: &str) -> bool {
-        super::of(self.cache, cluster).agent_owner.as_ref() == Some(self.object_ref)
-    }
-
-    /// Returns the managed clusters on which the GitOpsCluster runs argocd-agent.
-    pub(crate) fn agent_clusters(self) -> BTreeSet<&'c str> {
-        let selected = self.cache.selected_by(&self.placement()).map(|cluster| &**cluster);
-        let mut all: BTreeSet<_> = selected.collect();
-        all.extend(self.decided_clusters());
-        all.retain(|cluster| self.runs_agent(cluster));
-        all
-    }
-
     /// Returns the objects of a kind that were created for the GitOpsCluster.
     pub(crate) fn owned_objects(self, kind: Kind) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
         let all = self.cache.objects(kind);
@@ -269,4 +255,13 @@ pub(crate) fn owned_secret<'c>(secret_kind: SecretKind, cache: &'c Cache, cluste
     let name = secret_kind.secret_name(cluster);
     let (_, secret) = cache.secrets_of(cluster).find(|(other, _)| *other == name)?;
     secret.owner().map(|_| secret)
+}
+
+/// Returns true if the agent that a GitOpsCluster installed on a managed cluster may be removed: the GitOpsCluster was deleted, or
+/// has certainly released the agent.
+pub(crate) fn has_released_agent(cache: &Cache, owner: &ObjectRef, cluster: &str) -> bool {
+    match GitOpsClusterRef::get(cache, owner) {
+        Some(gitops) => gitops.has_released_agent(cluster),
+        None => cache.is_gitops_cluster_deleted(owner),
+    }
 }

@@ -1,6 +1,6 @@
 //! The manager of a cluster's Secret, and the name, server and labels that it uses.
 
-use super::{ACM, AGENT_NAME, CLUSTER_NAME, CLUSTER_SERVER, DATA_SOURCE, HUB};
+use super::labels::{ACM, AGENT_NAME, CLUSTER_NAME, CLUSTER_SERVER, DATA_SOURCE, HUB};
 use crate::model::SecretKind;
 
 /// The manager of a cluster's Secret.

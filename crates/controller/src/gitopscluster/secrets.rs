@@ -1,7 +1,7 @@
 //! The cluster Secrets that GitOpsClusters own, in both forms: without a credential, and of argocd-agent. There is one controller
 //! for each form. The controller of the requested form also deletes the Secret of the other form.
 
-use super::{ABOUT, NAME, WATCHES};
+use super::shared::{ABOUT, NAME, WATCHES};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::reconcile as argocd_agent;
 use crate::assignment;

@@ -2,6 +2,7 @@
 //! API the GitOpsCluster uses.
 
 mod agent;
+mod condition;
 
 use super::secrets;
 use crate::argocd_agent::reconcile as argocd_agent;
@@ -10,12 +11,12 @@ use crate::cache::Selection;
 use crate::cluster_secrets::ClusterSecret;
 use crate::model::{GitOpsCluster, Kind, OPEN, PUSH, SecretKind};
 use crate::reconcile::Context;
+use condition::{ConditionStatus, StatusCondition, condition, first_few};
 use manifest::text;
 use ocm::argocd_agent as names;
 use ocm::health::time;
 use ocm::object_ref::ObjectRef;
 use serde_json::{Map, Value, json};
-use std::fmt::Write as _;
 
 /// The message for requests to create push credentials, as Red Hat ACM does.
 const NO_PUSH: &str = "push credentials are not implemented: set spec.createBlankClusterSecrets to true to register \
@@ -27,28 +28,9 @@ const PERMITTED: &str = "SpecPermitted";
 /// The condition that names the writes that the API server refuses, present only while there are any.
 const WRITTEN: &str = "WritesAccepted";
 
-/// The maximum number of clusters that a message names.
-const MAX_NAMED: usize = 3;
-
 /// The condition that is True if a controller serves the Argo CD. The type is our own, for both peers.
 const SERVED: &str = "ArgoServerVerified";
 const REGISTERED: [&str; 2] = ["ClustersRegistered", "ClustersImported"];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ConditionStatus {
-    True,
-    False,
-    Unknown,
-}
-
-/// A condition without its transition time.
-struct Condition {
-    kind: &'static str,
-    is: ConditionStatus,
-    /// The reasons of Red Hat ACM and of argocd-pull-integration.
-    reason: [&'static str; 2],
-    message: String,
-}
 
 /// The counts of clusters, and the problems to report.
 #[derive(Default)]
@@ -120,7 +102,7 @@ pub(super) fn desired(
     let now = time(context.now);
     let conditions: Vec<_> = conditions
         .iter()
-        .map(|condition| condition.text(it, dialect, &now))
+        .map(|condition| condition.to_json(it, dialect, &now))
         .collect();
     let mut clusters = counts;
     clusters.insert("selected".to_owned(), json!(count.selected));
@@ -167,32 +149,6 @@ pub(super) fn desired(
     let reported_before = condition(it, REGISTERED[dialect]).and_then(|found| found["message"].as_str());
     let conflict = conflicts.filter(|conflict| reported_before.is_none_or(|before| !before.contains(conflict)));
     Some((Value::Object(status), conflict, new_refusal))
-}
-
-/// Returns a condition of the current status.
-fn condition<'i>(it: &'i GitOpsCluster, kind: &str) -> Option<&'i Value> {
-    let conditions = it.status.get("conditions")?.as_array()?;
-    conditions.iter().find(|found| found["type"] == kind)
-}
-
-impl Condition {
-    fn text(&self, it: &GitOpsCluster, dialect: usize, now: &str) -> Value {
-        let status = match self.is {
-            ConditionStatus::True => "True",
-            ConditionStatus::False => "False",
-            ConditionStatus::Unknown => "Unknown",
-        };
-        let found = condition(it, self.kind).filter(|found| found["status"] == status);
-        let since = found.and_then(|found| found["lastTransitionTime"].as_str());
-        json!({
-            "type": self.kind,
-            "status": status,
-            "reason": self.reason[dialect],
-            "message": self.message,
-            "observedGeneration": it.generation,
-            "lastTransitionTime": since.unwrap_or(now),
-        })
-    }
 }
 
 fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
@@ -243,7 +199,7 @@ fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
     count
 }
 
-fn placement(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Condition {
+fn placement(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> StatusCondition {
     let it = gitops.object;
     let placement = gitops.placement();
     let selection = gitops.cache.selection(&placement);
@@ -292,7 +248,7 @@ fn placement(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Cond
             format!("Placement {placement} selects {}", text::count(number, "cluster")),
         ),
     };
-    Condition {
+    StatusCondition {
         kind: if it.spec.is_pull_integration {
             "PlacementEvaluated"
         } else {
@@ -304,7 +260,7 @@ fn placement(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Cond
     }
 }
 
-fn served(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Condition {
+fn served(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> StatusCondition {
     let argocd = gitops.cache.argocd();
     let (is, reason, message) = match serving_state {
         ServingState::Served | ServingState::WrongPlacement(_) => (
@@ -329,7 +285,7 @@ fn served(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Conditi
             ),
         ),
     };
-    Condition {
+    StatusCondition {
         kind: SERVED,
         is,
         reason,
@@ -337,7 +293,7 @@ fn served(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Conditi
     }
 }
 
-fn registered(it: &GitOpsCluster, serving_state: &ServingState, count: &Count, agents: bool) -> Condition {
+fn registered(it: &GitOpsCluster, serving_state: &ServingState, count: &Count, agents: bool) -> StatusCondition {
     let Count {
         selected,
         registered,
@@ -389,7 +345,7 @@ fn registered(it: &GitOpsCluster, serving_state: &ServingState, count: &Count, a
             format!("{} registered", text::count(*registered, "cluster")),
         )
     };
-    Condition {
+    StatusCondition {
         kind: REGISTERED[usize::from(it.spec.is_pull_integration)],
         is,
         reason,
@@ -397,7 +353,7 @@ fn registered(it: &GitOpsCluster, serving_state: &ServingState, count: &Count, a
     }
 }
 
-fn implemented(it: &GitOpsCluster) -> Condition {
+fn implemented(it: &GitOpsCluster) -> StatusCondition {
     let fields = it.spec.not_implemented.iter().filter(|field| **field != PUSH);
     let fields: Vec<_> = fields.map(|field| format!("spec.{field}")).collect();
     let ignored = (!fields.is_empty()).then(|| format!("not implemented: {}", fields.join(", ")));
@@ -412,7 +368,7 @@ fn implemented(it: &GitOpsCluster) -> Condition {
     } else {
         (ConditionStatus::False, "NotImplemented", all.join("; "))
     };
-    Condition {
+    StatusCondition {
         kind: "SpecImplemented",
         is,
         reason: [reason; 2],
@@ -421,7 +377,7 @@ fn implemented(it: &GitOpsCluster) -> Condition {
 }
 
 /// Returns the condition that names the fields that have no effect because this GitOpsCluster must not set them.
-fn permitted(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Option<Condition> {
+fn permitted(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Option<StatusCondition> {
     let (it, argocd) = (gitops.object, gitops.cache.argocd());
     if *serving_state != ServingState::Served {
         return None;
@@ -440,7 +396,7 @@ fn permitted(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Opti
             first_few(&others)
         ));
     }
-    (!all.is_empty()).then(|| Condition {
+    (!all.is_empty()).then(|| StatusCondition {
         kind: PERMITTED,
         is: ConditionStatus::False,
         reason: ["NotPermitted"; 2],
@@ -449,7 +405,7 @@ fn permitted(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Opti
 }
 
 /// Returns the condition that names the writes for this GitOpsCluster that the API server refuses.
-fn written(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<Condition> {
+fn written(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<StatusCondition> {
     let cache = gitops.cache;
     let mut all = cache.refused_of_gitops(gitops.object_ref);
     if gitops.object.spec.agent.is_some() && context.settings.agents {
@@ -457,7 +413,7 @@ fn written(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<Condit
         all.extend(cache.refusal(argocd_agent::NAME, Kind::Namespace, &argocd));
     }
     let all: Vec<_> = all.into_iter().map(str::to_owned).collect();
-    (!all.is_empty()).then(|| Condition {
+    (!all.is_empty()).then(|| StatusCondition {
         kind: WRITTEN,
         is: ConditionStatus::False,
         reason: ["WriteRefused"; 2],
@@ -481,15 +437,15 @@ pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &
     };
     let written = written(gitops, context);
     let why = written.as_ref().map(|it| format!("; {}: {}", it.kind, it.message));
-    let ready = Condition {
+    let ready = StatusCondition {
         kind: "Ready",
         is: ConditionStatus::False,
         reason: ["Deleting"; 2],
         message: format!("being deleted, waiting for {waits}{}", why.unwrap_or_default()),
     };
     let (dialect, now) = (usize::from(it.spec.is_pull_integration), time(context.now));
-    let ready = ready.text(it, dialect, &now);
-    let written = written.map(|written| written.text(it, dialect, &now));
+    let ready = ready.to_json(it, dialect, &now);
+    let written = written.map(|written| written.to_json(it, dialect, &now));
     let conditions = it.status.get("conditions").and_then(Value::as_array);
     let others = conditions
         .into_iter()
@@ -504,12 +460,12 @@ pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &
 }
 
 /// Returns the condition Ready: True if all conditions are True, otherwise the worst status and the conditions that have it.
-fn ready(conditions: &[Condition]) -> Condition {
+fn ready(conditions: &[StatusCondition]) -> StatusCondition {
     let worst = [ConditionStatus::False, ConditionStatus::Unknown]
         .into_iter()
         .find_map(|is| conditions.iter().find(|condition| condition.is == is));
     let Some(worst) = worst else {
-        return Condition {
+        return StatusCondition {
             kind: "Ready",
             is: ConditionStatus::True,
             reason: ["Success"; 2],
@@ -520,20 +476,10 @@ fn ready(conditions: &[Condition]) -> Condition {
     let bad: Vec<_> = bad
         .map(|condition| format!("{}: {}", condition.kind, condition.message))
         .collect();
-    Condition {
+    StatusCondition {
         kind: "Ready",
         is: worst.is,
         reason: worst.reason,
         message: bad.join("; "),
     }
-}
-
-/// Joins the first few texts, and adds their total number.
-fn first_few(all: &[String]) -> String {
-    let first = all.iter().take(MAX_NAMED).map(String::as_str);
-    let mut text = first.collect::<Vec<_>>().join("; ");
-    if all.len() > MAX_NAMED {
-        let _ = write!(text, " ({} in total)", all.len());
-    }
-    text
 }

@@ -6,20 +6,22 @@
 //! this controller writes: empty, incomplete or contradictory input of the user changes nothing, and an unreachable cluster keeps
 //! its add-on.
 
+use super::decisions::{decided_by_number, write_decisions};
+use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, server};
 use super::templates::{template, template_name};
-use super::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, rollout, server, works};
+use super::{rollout, works};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::{DesiredAgent, Entry};
 use crate::assignment;
 use crate::assignment::GitOpsClusterRef;
 use crate::cache::Cache;
-use crate::model::{Kind, Object};
+use crate::model::Kind;
 use crate::reconcile::{Context, Controller};
 use crate::runtime::action::{Action, Write};
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
-use ocm::resources::{ADDON_CONFIGS, DECISION_STATUSES, DECISIONS, PLACEMENTS, Resource, TEMPLATES};
-use serde_json::{Value, json};
+use ocm::resources::{ADDON_CONFIGS, DECISIONS, PLACEMENTS, Resource, TEMPLATES};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -99,19 +101,6 @@ fn writes(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Contex
     writes
 }
 
-/// Returns the clusters in these PlacementDecisions, by the numbers of the objects.
-pub(super) fn decided_by_number(
-    gitops: GitOpsClusterRef<'_>,
-    existing: &[(&ObjectRef, &Object)],
-    number: fn(&str, &str) -> Option<usize>,
-) -> agent::decisions::DecidedClusters {
-    let decided = existing.iter().filter_map(|(at, it)| {
-        let number = number(&gitops.object_ref.name, &at.name)?;
-        Some((number, it.decided_clusters().map(Into::into).collect()))
-    });
-    decided.collect()
-}
-
 /// Returns the writes of the PlacementDecisions that name all clusters with the add-on.
 fn decisions(gitops: GitOpsClusterRef<'_>) -> Vec<Write> {
     let existing: Vec<_> = gitops.decisions().collect();
@@ -163,42 +152,6 @@ pub(crate) fn unserved_successors(gitops: GitOpsClusterRef<'_>) -> BTreeSet<Obje
         next.filter(|next| *next != gitops.object_ref).cloned()
     });
     next.collect()
-}
-
-/// Returns the writes that create or update these PlacementDecisions and delete all others of those that exist.
-pub(super) fn write_decisions(
-    gitops: GitOpsClusterRef<'_>,
-    desired: Vec<Value>,
-    existing: Vec<(&ObjectRef, &Object)>,
-) -> Vec<Write> {
-    let mut writes = Vec::new();
-    let mut stay = BTreeSet::new();
-    for mut decision in desired {
-        let status = decision["status"].take();
-        let at = ObjectRef::new(
-            &gitops.object_ref.namespace,
-            decision["metadata"]["name"].as_str().unwrap_or_default(),
-        );
-        let before = existing.iter().find(|(other, _)| **other == at).map(|(_, it)| *it);
-        if let Some(object) = decision.as_object_mut() {
-            object.remove("status");
-        }
-        let write = ensure(&DECISIONS, decision, before);
-        // The status is a subresource, which is written once the object is as desired: both writes of one version would conflict.
-        let unwritten = before.filter(|_| write.is_none());
-        writes.extend(write);
-        if let Some(before) = unwritten.filter(|it| it.object["status"]["decisions"] != status["decisions"]) {
-            writes.push(Write::Patch {
-                resource: &DECISION_STATUSES,
-                object_ref: at.clone(),
-                body: json!({"metadata": {"resourceVersion": before.version}, "status": status}),
-            });
-        }
-        stay.insert(at);
-    }
-    let obsolete = existing.into_iter().filter(|(at, _)| !stay.contains(*at));
-    writes.extend(obsolete.filter_map(|(at, it)| ensure_absent(&DECISIONS, at, it)));
-    writes
 }
 
 /// Returns the writes that delete templates that no cluster has or gets.

@@ -4,7 +4,8 @@
 
 use super::addon::DesiredEntry;
 use super::authority::{self, CaDistribution, Leaf};
-use super::{ABOUT, NAME, WATCHES, blocklist, ensure, ensure_absent, issued, management, of_argocd, server, works};
+use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, may_have_agents, of_argocd, server};
+use super::{blocklist, issued, works};
 use crate::argocd_agent as agent;
 use crate::assignment;
 use crate::assignment::GitOpsClusterRef;
@@ -65,7 +66,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
 
 /// Returns true if a GitOpsCluster has or gets agents, served or not, or if its operators still have objects to delete.
 fn may_request_agents(gitops: GitOpsClusterRef<'_>) -> bool {
-    super::may_have_agents(gitops) || works::with_operator_resource(gitops).next().is_some()
+    may_have_agents(gitops) || works::with_operator_resource(gitops).next().is_some()
 }
 
 fn requeue_after(cache: &Cache, _: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {

@@ -1,5 +1,6 @@
 //! The writes of the Secrets that record the certificates issued to agents.
 
+use super::shared::ensure_absent;
 use super::{authority, blocklist};
 use crate::annotations::OWNER;
 use crate::assignment;
@@ -89,7 +90,7 @@ pub(super) fn expired(cache: &Cache, now: Timestamp) -> Option<Write> {
     let mut old = records(cache).filter(|(cluster, _, record)| {
         unexpired(record, now).next().is_none() && revoked_by_owner(cache, record, cluster).is_none()
     });
-    old.find_map(|(_, object_ref, record)| super::ensure_absent(&SECRETS, object_ref, record))
+    old.find_map(|(_, object_ref, record)| ensure_absent(&SECRETS, object_ref, record))
 }
 
 /// Returns the time when the first of these Secrets has only expired certificates, and so can be deleted.

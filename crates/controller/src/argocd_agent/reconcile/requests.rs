@@ -1,6 +1,7 @@
 //! The controller for CertificateSigningRequests of agents: each agent gets a certificate for its own cluster, and no other.
 
-use super::{ABOUT, NAME, WATCHES, authority, issued};
+use super::shared::{ABOUT, NAME, WATCHES};
+use super::{authority, issued};
 use crate::argocd_agent::requests::{CertificateRequest, RequestSpec, check};
 use crate::assignment;
 use crate::assignment::certificates::{record, unexpired};

@@ -3,9 +3,9 @@
 //! Applies the decisions of [`rollout`](crate::argocd_agent::rollout) to the state of the hub, and maintains the second Placement
 //! that a rollout needs.
 
-use super::addon::{decided_by_number, write_decisions};
+use super::decisions::{decided_by_number, write_decisions};
+use super::shared::{ensure, ensure_absent, management};
 use super::templates::{agent_image, template_name};
-use super::{ensure, ensure_absent, management};
 use crate::annotations::AGENT_IMAGE;
 use crate::argocd_agent as agent;
 use crate::argocd_agent::decisions;

@@ -2,8 +2,9 @@
 //! independently of versions, and the ArgoCD resource of an operator. It also adopts the installations of
 //! argocd-pull-integration.
 
+use super::issued;
+use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, server};
 use super::templates::given_agent_image;
-use super::{ABOUT, NAME, WATCHES, ensure, ensure_absent, issued, management, server};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::state;
 use crate::assignment;

@@ -1,8 +1,9 @@
 //! The Deployment of argocd-agent.
 
 use super::argocd::redis_password;
+use super::context::{TemplateContext, deployment_of};
 use super::pod::{container, env, field_env, given_env, mount, probe, scratch, template};
-use super::{TemplateContext, rights};
+use super::rights;
 use crate::argocd_agent::{HEARTBEAT, Mode};
 use ocm::argocd_agent as names;
 use serde_json::{Value, json};
@@ -39,7 +40,7 @@ pub(super) fn deployment(context: &TemplateContext<'_>) -> Value {
         agent["args"] = json!(["agent"]);
     }
     agent["volumeMounts"] = mounts.into();
-    super::deployment_of(context, name, &template(name, true, &init, &agent, &volumes))
+    deployment_of(context, name, &template(name, true, &init, &agent, &volumes))
 }
 
 /// Returns the command that runs the agent under our program, which restarts it when the certificates change: the agent reads

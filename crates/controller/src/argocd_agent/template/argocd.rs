@@ -3,8 +3,9 @@
 //! Defaults of Argo CD are not repeated. The cluster's administrator can set some values in the ConfigMap `argocd-cmd-params-cm`,
 //! with Argo CD's own keys, and all of `argocd-cm`.
 
+use super::context::{REDIS, REPO_SERVER, STAYS, TemplateContext};
 use super::pod::{container, env, given_env, mount, probe, scratch, secret_env, selector, template};
-use super::{TemplateContext, rights};
+use super::rights;
 use crate::argocd_agent::Mode;
 use serde_json::{Value, json};
 
@@ -19,11 +20,9 @@ pub(super) const CONFIG_MAPS: [&str; 4] = [
 /// The initial AppProject of an Argo CD.
 pub(super) const DEFAULT_PROJECT: &str = ocm::pull_model::DEFAULT_PROJECT;
 
-pub(super) const REDIS: &str = "argocd-redis";
 const REDIS_PORT: u16 = 6379;
 /// The user of Redis, as in Argo CD's own manifests: the image starts as root.
 const REDIS_USER: u32 = 999;
-pub(super) const REPO_SERVER: &str = "argocd-repo-server";
 const REPO_SERVER_PORT: u16 = 8081;
 const PARAMS: &str = "argocd-cmd-params-cm";
 
@@ -53,7 +52,7 @@ pub(super) fn all(context: &TemplateContext<'_>) -> Vec<Value> {
 /// agent to apply it. With [`Mode::Managed`] the agent receives the hub's AppProjects with its Applications.
 pub(super) fn default_project(context: &TemplateContext<'_>) -> [Value; 2] {
     let mut metadata = context.metadata(DEFAULT_PROJECT);
-    metadata["annotations"] = json!({super::STAYS: ""});
+    metadata["annotations"] = json!({STAYS: ""});
     let project = json!({
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "AppProject",

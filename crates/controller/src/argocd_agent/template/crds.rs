@@ -2,6 +2,7 @@
 //! that is installed there brings its own, stricter schema.
 
 use super::super::labels;
+use super::context::STAYS;
 use serde_json::{Value, json};
 
 /// The kind, plural, version and short names, and true if the status is a subresource.
@@ -92,7 +93,7 @@ fn crd((kind, plural, version, short, has_status): Kind) -> Value {
         "metadata": {
             "name": format!("{plural}.argoproj.io"),
             "labels": labels(),
-            "annotations": {super::STAYS: ""},
+            "annotations": {STAYS: ""},
         },
         "spec": {
             "group": "argoproj.io",

@@ -2,15 +2,13 @@
 
 mod rights;
 
-use super::TemplateContext;
 use super::agent::{CA_FOLDER, watched};
+use super::context::{TemplateContext, deployment_of};
 use super::pod::{container, env, field_env, mount, probe, template};
 use crate::argocd_agent::works;
 use ocm::argocd_agent as names;
+use rights::{NAME, agent};
 use serde_json::{Value, json};
-
-/// The name of the operator and its ServiceAccount.
-const NAME: &str = "argocd-operator";
 
 /// The port of the operator's health endpoint.
 const HEALTH_PORT: u16 = 8081;
@@ -40,12 +38,7 @@ fn deployment(context: &TemplateContext<'_>, argocd: &str) -> Value {
         pod["spec"]["containers"] = json!([operator, restarter(ours, context.namespace, &agent(argocd))]);
         pod["spec"]["volumes"] = json!([{"name": "ca", "secret": {"secretName": names::CA_SECRET}}]);
     }
-    super::deployment_of(context, NAME, &pod)
-}
-
-/// Returns the name of the agent that the operator creates from the ArgoCD resource of that name, and of its ServiceAccount.
-fn agent(argocd: &str) -> String {
-    format!("{argocd}-agent-agent")
+    deployment_of(context, NAME, &pod)
 }
 
 fn restarter(ours: &str, namespace: &str, agent: &str) -> Value {

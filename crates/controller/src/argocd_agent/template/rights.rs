@@ -4,8 +4,7 @@
 //! those of `view`, for live objects in the hub's UI. The cluster's administrator can extend both with labeled ClusterRoles.
 
 use super::super::labels;
-use super::TemplateContext;
-use super::argocd::{REDIS, REPO_SERVER};
+use super::context::{REDIS, REPO_SERVER, TemplateContext};
 use crate::argocd_agent::Mode;
 use serde_json::{Value, json};
 

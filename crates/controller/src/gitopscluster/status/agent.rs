@@ -1,6 +1,6 @@
 //! The argocd-agent part of the status of a GitOpsCluster: the readiness of the hub, and the health of the clusters' agents.
 
-use super::{Condition, ConditionStatus, first_few};
+use super::condition::{ConditionStatus, StatusCondition, first_few};
 use crate::argocd_agent::reconcile as argocd_agent;
 use crate::argocd_agent::reconcile::AddonStatus;
 use crate::argocd_agent::rollout;
@@ -35,7 +35,7 @@ struct Member<'i> {
 
 /// The argocd-agent part of the status.
 pub(super) struct Agents {
-    pub(super) conditions: Vec<Condition>,
+    pub(super) conditions: Vec<StatusCondition>,
     /// Additional fields of the status.
     pub(super) fields: Map<String, Value>,
     /// Additional counts of `status.clusters`.
@@ -115,7 +115,7 @@ impl Member<'_> {
 }
 
 /// Returns the condition that is True if the agents of all reachable clusters are connected.
-fn connected(members: &[Member<'_>]) -> Condition {
+fn connected(members: &[Member<'_>]) -> StatusCondition {
     let of = |is: &dyn Fn(State) -> bool| -> Vec<String> {
         let those = members.iter().filter(|member| is(member.status.state));
         those.map(|member| member.name.to_owned()).collect()
@@ -155,7 +155,7 @@ fn connected(members: &[Member<'_>]) -> Condition {
     if !silent.is_empty() {
         message = format!("{message}; unreachable: {}", first_few(&silent));
     }
-    Condition {
+    StatusCondition {
         kind: "AgentsConnected",
         is,
         reason: [reason; 2],
@@ -164,7 +164,7 @@ fn connected(members: &[Member<'_>]) -> Condition {
 }
 
 /// Returns the condition that is True if all reachable clusters have the desired version.
-fn up_to_date(progress: Progress, members: &[Member<'_>]) -> Condition {
+fn up_to_date(progress: Progress, members: &[Member<'_>]) -> StatusCondition {
     let Progress { state, message } = progress;
     let (is, reason) = match state {
         _ if members.is_empty() => (ConditionStatus::Unknown, "NoClusters"),
@@ -172,7 +172,7 @@ fn up_to_date(progress: Progress, members: &[Member<'_>]) -> Condition {
         rollout::State::InProgress => (ConditionStatus::Unknown, "InProgress"),
         rollout::State::Stopped => (ConditionStatus::False, "RolloutStopped"),
     };
-    Condition {
+    StatusCondition {
         kind: "AgentsUpToDate",
         is,
         reason: [reason; 2],
@@ -181,14 +181,14 @@ fn up_to_date(progress: Progress, members: &[Member<'_>]) -> Condition {
 }
 
 /// Returns the condition that names different versions of the principal and the agents; `None` if they agree or are not known.
-fn version_mismatch(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) -> Option<Condition> {
+fn version_mismatch(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) -> Option<StatusCondition> {
     // The images of another operator are not ours.
     if !desired.brings_argocd() {
         return None;
     }
     let principal = argocd_agent::principal_image(cache)?;
     let agent = argocd_agent::agent_image(cache, desired, context)?;
-    (have_same_version(&agent, principal) == Some(false)).then(|| Condition {
+    (have_same_version(&agent, principal) == Some(false)).then(|| StatusCondition {
         kind: "AgentVersionMatches",
         is: ConditionStatus::False,
         reason: ["VersionMismatch"; 2],
@@ -297,7 +297,7 @@ impl Prerequisites {
         }
     }
 
-    fn of_pull(self) -> Vec<Condition> {
+    fn of_pull(self) -> Vec<StatusCondition> {
         let rights = "OCM's add-on manager needs no permissions here: this controller signs the certificates";
         let tolerations = "unreachable clusters keep their agents, whatever the Placement tolerates";
         vec![
@@ -315,7 +315,7 @@ impl Prerequisites {
         ]
     }
 
-    fn of_acm(self) -> Vec<Condition> {
+    fn of_acm(self) -> Vec<StatusCondition> {
         vec![
             condition("ArgoCDAgentPrereqsReady", worst([self.server, self.token_key])),
             condition("CertificatesReady", worst([self.authority, self.principal, self.proxy])),
@@ -345,7 +345,7 @@ fn worst<const N: usize>(prerequisites: [Prerequisite; N]) -> Prerequisite {
     Ok(all.join("; "))
 }
 
-fn condition(kind: &'static str, prerequisite: Prerequisite) -> Condition {
+fn condition(kind: &'static str, prerequisite: Prerequisite) -> StatusCondition {
     let (is, reason, message) = match prerequisite {
         Ok(message) => (ConditionStatus::True, ["Success"; 2], message),
         Err((ConditionStatus::False, message)) if kind == "ServerDiscovered" => (
@@ -356,7 +356,7 @@ fn condition(kind: &'static str, prerequisite: Prerequisite) -> Condition {
         Err((ConditionStatus::False, message)) => (ConditionStatus::False, ["ArgoCDAgentFailed", "Failed"], message),
         Err((is, message)) => (is, ["Reconciling", "InProgress"], message),
     };
-    Condition {
+    StatusCondition {
         kind,
         is,
         reason,

@@ -8,9 +8,12 @@ use super::super::rights::{
     ALL, READ, account, aggregated, binding, cluster_role, name, of_argocd_everywhere, of_the_agent_to_see,
     own_of_argocd, role_and_binding, rule,
 };
-use super::{NAME, TemplateContext};
 use crate::argocd_agent::Mode;
+use crate::argocd_agent::template::context::TemplateContext;
 use serde_json::Value;
+
+/// The name of the operator and its ServiceAccount.
+pub(super) const NAME: &str = "argocd-operator";
 
 /// The ClusterRole that the operator binds the application-controller to in its namespace.
 pub(super) const CONTROLLER_ROLE: &str = "argocd-agent-addon:application-controller-own";
@@ -20,6 +23,11 @@ const MORE_FOR_THE_OPERATOR: &str = "argocd-ocm-cmp.github.io/aggregate-to-argoc
 
 /// The verbs for cluster-scoped objects that the operator creates, and deletes one by one.
 const MAKE: [&str; 6] = ["get", "list", "watch", "create", "update", "delete"];
+
+/// Returns the name of the agent that the operator creates from the ArgoCD resource of that name, and of its ServiceAccount.
+pub(super) fn agent(argocd: &str) -> String {
+    format!("{argocd}-agent-agent")
+}
 
 /// Returns all permissions, with an ArgoCD resource of that name.
 pub(super) fn all(context: &TemplateContext<'_>, argocd: &str) -> Vec<Value> {
@@ -32,7 +40,7 @@ pub(super) fn all(context: &TemplateContext<'_>, argocd: &str) -> Vec<Value> {
     rights.push(cluster_role("application-controller-own", &own_of_argocd()));
     let controller = format!("{argocd}-argocd-application-controller");
     rights.extend(of_argocd_everywhere(context, &controller));
-    rights.extend(of_the_agent_to_see(context, &super::agent(argocd)));
+    rights.extend(of_the_agent_to_see(context, &agent(argocd)));
     rights
 }
 

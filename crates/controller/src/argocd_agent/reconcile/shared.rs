@@ -1,0 +1,111 @@
+//! What the controllers of argocd-agent have in common: their names and watches, and how they write an object.
+
+use super::mappers;
+use crate::argocd_agent as agent;
+use crate::argocd_agent::{DesiredAgent, DiscoveryError, Server};
+use crate::assignment::{GitOpsClusterRef, mappers as gitops};
+use crate::cache::Cache;
+use crate::cluster_secrets::mappers as cluster_secrets;
+use crate::model::{Kind, Object};
+use crate::reconcile::Watch;
+use crate::runtime::action::Write;
+use ocm::argocd_agent as names;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::Resource;
+use serde_json::{Value, json};
+
+pub(crate) const NAME: &str = "argocd-agent";
+pub(crate) const ABOUT: &str = "argocd-agent as an OCM add-on on each cluster that a GitOpsCluster's Placement \
+                                selects, and its certificates";
+pub(crate) const WATCHES: &[Watch] = &[
+    Watch::new(Kind::GitOpsClusters, gitops::gitops_cluster),
+    Watch::new(Kind::Placements, gitops::placement),
+    Watch::new(Kind::Decisions, gitops::decision),
+    Watch::new(Kind::Clusters, gitops::cluster),
+    Watch::new(Kind::Secrets, gitops::secret),
+    Watch::new(Kind::Namespace, gitops::namespace),
+    Watch::new(Kind::Config, cluster_secrets::tracking),
+    Watch::new(Kind::Certificates, mappers::certificates),
+    Watch::new(Kind::TokenKey, mappers::agents),
+    Watch::new(Kind::Bundle, mappers::agents),
+    Watch::new(Kind::Blocklist, mappers::agents),
+    Watch::new(Kind::IssuedCertificates, mappers::issued),
+    Watch::new(Kind::Services, mappers::addresses),
+    Watch::new(Kind::Routes, mappers::addresses),
+    Watch::new(Kind::Nodes, mappers::addresses),
+    Watch::new(Kind::Deployments, mappers::principals),
+    Watch::new(Kind::Templates, mappers::owners),
+    Watch::new(Kind::ManagementAddOn, mappers::management),
+    Watch::new(Kind::AddOnConfigs, mappers::owners),
+    Watch::new(Kind::AddOns, mappers::objects_of_cluster),
+    Watch::new(Kind::OwnPlacements, mappers::owners),
+    Watch::new(Kind::OwnDecisions, mappers::decisions),
+    Watch::new(Kind::AgentWorks, mappers::objects_of_cluster),
+    Watch::new(Kind::Requests, mappers::requests),
+];
+
+/// Returns the ClusterManagementAddOn.
+pub(super) fn management(cache: &Cache) -> Option<&Object> {
+    cache.object(Kind::ManagementAddOn, &ObjectRef::new("", names::ADDON))
+}
+
+/// Returns the objects of a kind in Argo CD's namespace.
+pub(super) fn of_argocd(cache: &Cache, kind: Kind) -> Vec<&Value> {
+    cache.objects(kind).map(|(_, it)| &it.object).collect()
+}
+
+/// Returns the address where the agents of a GitOpsCluster reach the principal.
+///
+/// # Errors
+/// Returns the reason why there is no such address.
+pub(crate) fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, DiscoveryError> {
+    desired.server(|| {
+        let [services, routes, nodes] = [Kind::Services, Kind::Routes, Kind::Nodes].map(|kind| of_argocd(cache, kind));
+        agent::discover(&services, &routes, &nodes)
+    })
+}
+
+/// Returns the write that creates an object or patches it to the desired state, if needed. Keeps the fields that others set.
+pub(super) fn ensure(resource: &'static Resource, desired: Value, existing: Option<&Object>) -> Option<Write> {
+    let text = |key: &str| desired["metadata"][key].as_str().unwrap_or_default();
+    let object_ref = ObjectRef::new(text("namespace"), text("name"));
+    match existing {
+        None => Some(Write::Create {
+            resource,
+            object_ref,
+            object: desired,
+        }),
+        Some(existing) if existing.deleting => None,
+        Some(existing) => {
+            let mut desired = desired;
+            if let Some(fields) = desired.as_object_mut() {
+                // Lists of built-in kinds omit these fields in their items.
+                fields.retain(|key, _| !["apiVersion", "kind"].contains(&key.as_str()));
+            }
+            let mut body = agent::difference(&desired, &existing.object)?;
+            body["metadata"]["resourceVersion"] = json!(existing.version);
+            Some(Write::Patch {
+                resource,
+                object_ref,
+                body,
+            })
+        }
+    }
+}
+
+/// Returns the write that deletes an object of ours.
+pub(super) fn ensure_absent(resource: &'static Resource, object_ref: &ObjectRef, existing: &Object) -> Option<Write> {
+    (existing.is_ours() && !existing.deleting).then(|| Write::Delete {
+        resource,
+        object_ref: object_ref.clone(),
+        uid: existing.uid.clone(),
+        version: existing.version.clone(),
+        unless_exists: None,
+    })
+}
+
+/// Returns true if a GitOpsCluster may have agents, and is not in deletion: it requests them, served or not, or has requested them
+/// before its settings became invalid. It gets none before a controller has set a finalizer.
+pub(super) fn may_have_agents(gitops: GitOpsClusterRef<'_>) -> bool {
+    !gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.has_any_finalizer()
+}

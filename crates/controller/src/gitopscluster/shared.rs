@@ -1,0 +1,19 @@
+//! What the controllers of GitOpsClusters have in common: their names and watches.
+
+use crate::assignment::mappers;
+use crate::cluster_secrets::mappers as cluster_secrets;
+use crate::model::Kind;
+use crate::reconcile::Watch;
+
+pub(super) const NAME: &str = "gitopscluster";
+pub(super) const ABOUT: &str =
+    "Argo CD cluster Secrets for the clusters that a GitOpsCluster's Placement selects, and the GitOpsCluster's status";
+pub(super) const WATCHES: &[Watch] = &[
+    Watch::new(Kind::GitOpsClusters, mappers::gitops_cluster),
+    Watch::new(Kind::Placements, mappers::placement),
+    Watch::new(Kind::Decisions, mappers::decision),
+    Watch::new(Kind::Clusters, mappers::cluster),
+    Watch::new(Kind::Secrets, mappers::secret),
+    Watch::new(Kind::Namespace, mappers::namespace),
+    Watch::new(Kind::Config, cluster_secrets::tracking),
+];
