@@ -157,9 +157,9 @@ fn no_files_use_each_other_in_a_circle() {
         .find_map(|(module, used)| used.is_empty().then(|| module.clone()))
     {
         graph.remove(&lowest);
-        graph.values_mut().for_each(|used| {
+        for used in graph.values_mut() {
             used.remove(&lowest);
-        });
+        }
     }
     let used: BTreeSet<_> = graph.values().flatten().cloned().collect();
     graph.retain(|module, _| used.contains(module));

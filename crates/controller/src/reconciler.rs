@@ -303,13 +303,12 @@ impl Reconciler {
         let begun = (self.clocks.elapsed)();
         let mut enqueued = 0_u32;
         while let Some((kind, object_ref)) = self.unvisited.pop() {
-            match guard(|| kind.affected_by(&self.cache, object_ref.clone())) {
-                Ok(affected) => self.enqueue(affected),
-                Err(_) => {
-                    self.metrics.panicked("index");
-                    let kind = kind.resource().kind;
-                    error!(kind, object = %object_ref, "panic while looking for the objects that depend on an object");
-                }
+            if let Ok(affected) = guard(|| kind.affected_by(&self.cache, object_ref.clone())) {
+                self.enqueue(affected);
+            } else {
+                self.metrics.panicked("index");
+                let kind = kind.resource().kind;
+                error!(kind, object = %object_ref, "panic while looking for the objects that depend on an object");
             }
             enqueued = enqueued.wrapping_add(1);
             if enqueued.is_multiple_of(CLOCK_CHECK_INTERVAL)

@@ -22,9 +22,11 @@ pub trait Cached: Indexed<Key: ObjectKey> + Send + 'static {
     fn parse(kind: Kind, key: &Self::Key, text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject>;
 
     /// Returns the objects of this kind.
+    #[must_use]
     fn store(cache: &mut Cache, kind: Kind) -> &mut Store<Self>;
 
     /// Records what an update says about the kind as a whole. Returns the objects to reconcile.
+    #[must_use]
     fn before_update(_: &mut Cache, _: Kind, _: &Update<Self::Key, Self>) -> Vec<ReconcileRequest> {
         Vec::new()
     }
@@ -35,6 +37,7 @@ pub trait Cached: Indexed<Key: ObjectKey> + Send + 'static {
     }
 
     /// Returns the objects to reconcile for an object, as if it were new.
+    #[must_use]
     fn affected_by(cache: &Cache, kind: Kind, key: &Self::Key) -> Vec<ReconcileRequest> {
         cache.map(kind, &key.to_object_ref(&cache.argocd), None)
     }

@@ -95,11 +95,11 @@ fn generate_once(recipe: &Recipe) -> Generated {
 pub(super) fn kind_of(resource: &Resource, object_ref: &ObjectRef) -> Kind {
     let name = &*object_ref.name;
     match resource.kind {
-        "Secret" if names::CERTIFICATES.contains(&name) => return Kind::Certificates,
+        "Secret" if names::CERTIFICATES.contains(&name) => Kind::Certificates,
         "Secret" if name == names::JWT_SECRET => Kind::TokenKey,
         "Secret" if names::cluster_of_issued(name).is_some() => Kind::IssuedCertificates,
-        "Secret" => return Kind::Secrets,
-        "GitOpsCluster" => return Kind::GitOpsClusters,
+        "Secret" => Kind::Secrets,
+        "GitOpsCluster" => Kind::GitOpsClusters,
         "ConfigMap" if name == names::CA_BUNDLE => Kind::Bundle,
         "ConfigMap" if name == names::BLOCKLIST => Kind::Blocklist,
         "Deployment" => Kind::Deployments,

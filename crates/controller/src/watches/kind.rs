@@ -24,11 +24,13 @@ const PAGE: u32 = 50;
 /// The number of objects in one page for kinds with objects of up to a megabyte.
 const SMALL_PAGE: u32 = 5;
 
+/// Reads the objects of an update from their JSON.
+type Reader = fn(Kind, Update<ObjectRef, &str>, Timestamp) -> Result<Change, InvalidObject>;
+
 /// What the cache does with the objects of a kind.
 #[derive(Clone, Copy)]
 struct CachedKind {
-    /// Reads the objects of an update from their JSON.
-    read: fn(Kind, Update<ObjectRef, &str>, Timestamp) -> Result<Change, InvalidObject>,
+    read: Reader,
     /// Returns all objects.
     object_refs: fn(&mut Cache, Kind) -> Vec<ObjectRef>,
     /// Returns the objects to reconcile for an object, as if it were new.
