@@ -376,6 +376,7 @@ fn heading(setting: &Setting) -> &'static str {
     match setting.name {
         "clusters" | "name" | "namespace" | "overlays" => "Targets",
         name if name.starts_with("helm-") => "Helm",
+        name if setting.parameter && name.starts_with("kustomize-") => "Kustomize",
         name if name == "placement" || name.starts_with("rollout") => "Placement and rollout",
         _ if !setting.parameter => "Set by administrators inside Argo CD",
         _ => "Manifests and updates",
@@ -403,8 +404,8 @@ fn flag(setting: &Setting) -> Arg {
             .num_args(0..=1)
             .require_equals(true)
             .default_missing_value("strict"),
-        // Its value consists of options.
-        "kustomize-options" => flag.allow_hyphen_values(true),
+        // Options, a list in YAML, and a suffix begin with dashes.
+        "kustomize-options" | "kustomize-patches" | "kustomize-name-suffix" => flag.allow_hyphen_values(true),
         _ => flag,
     };
     match setting.value_type {
@@ -434,7 +435,7 @@ mod tests {
             panic!("not generate");
         };
         let settings = Settings::resolve(args.generate.into(), &Env::default()).expect("settings");
-        assert_eq!(settings.source.kustomize_options, ["--enable-helm"]);
+        assert_eq!(settings.source.kustomize.options, ["--enable-helm"]);
         assert_eq!(settings.name.to_string(), "web");
     }
 }

@@ -32,3 +32,4 @@ mod remediations;
 mod settings;
 mod shell;
 mod shown;
+mod sources;

@@ -275,7 +275,11 @@ fn works_of_manifests(case: &Case, manifests: &[String]) -> Result<Printed> {
     }
     // The parameters that are not about rendering.
     let mut parameters = case.parameters.clone();
-    parameters.retain(|name, _| !name.starts_with("helm-") && !["source", "include"].contains(&name.as_str()));
+    let is_of_rendering = |name: &String| {
+        let is_of_a_tool = ["helm-", "kustomize-"].iter().any(|prefix| name.starts_with(prefix));
+        is_of_a_tool || ["source", "include", "overlays"].contains(&name.as_str())
+    };
+    parameters.retain(|name, _| !is_of_rendering(name));
     run(program(case, folder.path(), &parameters))
 }
 

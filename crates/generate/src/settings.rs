@@ -2,6 +2,8 @@
 //!
 //! `table` lists the names of each setting, `sources` decides which source of a value wins, and `values` parses the values.
 
+mod argo_cd;
+mod kustomize;
 mod parameter_announcements;
 #[cfg(test)]
 mod properties;
@@ -34,6 +36,8 @@ use std::str::FromStr;
 use values::{expanded, glob, plural};
 
 pub use crate::env::Env;
+pub use argo_cd::{Counterpart, OPTIONS};
+pub(crate) use kustomize::COMMON_LABELS;
 pub use parameter_announcements::announcements;
 pub use table::{SETTINGS, Setting, ValueType};
 
@@ -426,7 +430,6 @@ fn source(
         max_size: sources.limit(&table::MAX_SIZE),
         leave_out: Vec::new(),
     };
-    let options = sources.any_text(&table::KUSTOMIZE_OPTIONS).unwrap_or_default();
     let tools = Tools {
         launcher,
         memory: sources.limit(&table::TOOL_MEMORY),
@@ -443,7 +446,7 @@ fn source(
             .into_iter()
             .find_map(|setting| sources.origin(setting)),
         helm: helm(sources, namespace, env),
-        kustomize_options: options.split_whitespace().map(str::to_owned).collect(),
+        kustomize: kustomize::settings(sources, env),
         remotes: sources
             .list(&table::REMOTE_BASES, true, Remote::from_str)
             .into_iter()
@@ -477,21 +480,23 @@ fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> Helm
         &table::HELM_PARAMETERS,
         &table::HELM_STRING_PARAMETERS,
         &table::HELM_FILE_PARAMETERS,
+        &table::HELM_NAMESPACE,
+        &table::HELM_KUBE_VERSION,
         &table::HELM_API_VERSIONS,
         &table::HELM_SKIP_CRDS,
         &table::HELM_SKIP_TESTS,
         &table::HELM_SKIP_SCHEMA_VALIDATION,
         &table::HELM_IGNORE_MISSING_VALUE_FILES,
-    ]
-    .into_iter()
-    .find_map(|setting| sources.origin(setting));
+    ];
     HelmSettings {
-        given,
+        given: sources.origin_in_application(&given),
         // For an Application outside Argo CD's namespace, the release has the name without the namespace prefix.
         release_name: sources
             .any_text(&table::HELM_RELEASE_NAME)
             .unwrap_or_else(|| application.rsplit('_').next().unwrap_or_default().to_owned()),
-        namespace,
+        namespace: sources
+            .text(&table::HELM_NAMESPACE, ocm::names::namespace)
+            .or(namespace),
         value_files: sources.list(&table::HELM_VALUE_FILES, false, path),
         values: sources.any_text(&table::HELM_VALUES),
         parameters: expand(sources.map(&table::HELM_PARAMETERS, false, key)),

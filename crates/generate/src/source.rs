@@ -13,6 +13,7 @@ mod redact;
 mod remote;
 mod strvals;
 mod tool;
+mod value_files;
 
 use super::confine::TOOLS_AT_A_TIME;
 use super::discover::{self, Selection};
@@ -35,6 +36,8 @@ use std::thread;
 
 pub use helm::HelmSettings;
 pub(super) use helm::SKIP_SCHEMA_VALIDATION;
+pub(super) use kustomize::check_patches;
+pub use kustomize::{Edit, KustomizeSettings};
 pub use remote::{Remote, Remotes};
 pub use tool::Tools;
 
@@ -116,8 +119,8 @@ pub struct Source {
     pub for_plain_manifests: Option<String>,
     /// The settings for rendering charts.
     pub helm: HelmSettings,
-    /// The options of `kustomize build`.
-    pub kustomize_options: Vec<String>,
+    /// The settings for rendering kustomizations.
+    pub kustomize: KustomizeSettings,
     /// The addresses that may be fetched before kustomize and Helm start.
     pub remotes: Remotes,
     /// The settings for running the tools that render manifests.
@@ -306,17 +309,20 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
     let (Input::Folder(folder), Read::Folder { kind, .. }) = (&source.input, shared) else {
         return Err("standard input has no sub-folders: name the folder instead, or leave overlays out".to_owned());
     };
-    let inside = Path::new(path)
+    let is_inside = Path::new(path)
         .components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if !inside {
-        return Err(format!(
-            "{path}: it is outside the folder: name a sub-folder or a value file in it"
-        ));
-    }
     let repository = Repository::of(folder, &source.path);
-    let found = folder.join(path);
+    let found = value_files::location(path, folder, &repository);
     match repository.follow(&found).map_err(|why| format!("{path}: {why}"))? {
+        PathTarget::File(_) if *kind == Kind::Helm => Ok(vec![Read::Folder {
+            kind: Kind::Helm,
+            below: "",
+            values: Some(path),
+        }]),
+        _ if !is_inside => Err(format!(
+            "{path}: it is outside the folder: name a sub-folder of it, or a value file for a chart"
+        )),
         PathTarget::Nothing => Err(format!("{path}: it cannot be read: no such file or directory")),
         PathTarget::Folder(_) => {
             let of_cluster = |kind| Read::Folder {
@@ -329,11 +335,6 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
                 rendered => vec![of_cluster(rendered)],
             })
         }
-        PathTarget::File(_) if *kind == Kind::Helm => Ok(vec![Read::Folder {
-            kind: Kind::Helm,
-            below: "",
-            values: Some(path),
-        }]),
         PathTarget::File(_) => Err(format!(
             "{path}: it is a file, and only a chart has value files: name a sub-folder"
         )),
@@ -346,6 +347,17 @@ impl Source {
         if let (Some(given), false) = (&self.for_plain_manifests, kinds.contains(&Kind::Directory)) {
             return Some(format!(
                 "{given}: it applies only to plain manifests, and this folder is rendered: leave it out, or set source to directory"
+            ));
+        }
+        if let Some(given) = self
+            .kustomize
+            .given
+            .as_ref()
+            .filter(|_| !kinds.contains(&Kind::Kustomize))
+        {
+            return Some(format!(
+                "{given}: it applies only to kustomizations, and the folder has no kustomization.yaml in its root: leave it out, or name \
+                 the folder of the kustomization"
             ));
         }
         let given = self.helm.given.as_ref().filter(|_| !kinds.contains(&Kind::Helm))?;

@@ -44,6 +44,7 @@ fn has_meaning(setting: &Setting, kind: Kind) -> bool {
     match setting.name {
         "recurse" | "include" | "exclude" => kind == Kind::Directory,
         name if name.starts_with("helm-") => kind == Kind::Helm,
+        name if name.starts_with("kustomize-") => kind == Kind::Kustomize,
         _ => true,
     }
 }
@@ -137,6 +138,7 @@ mod tests {
         assert!(directory.contains(&"include".to_owned()) && !directory.contains(&"helm-values".to_owned()));
         assert!(!kustomize.contains(&"include".to_owned()) && !kustomize.contains(&"helm-values".to_owned()));
         assert!(!helm.contains(&"include".to_owned()) && helm.contains(&"helm-values".to_owned()));
+        assert!(kustomize.contains(&"kustomize-images".to_owned()) && !helm.contains(&"kustomize-images".to_owned()));
     }
 
     #[test]

@@ -116,6 +116,13 @@ impl<'a> Sources<'a> {
         (!given.texts.is_empty()).then_some(given.origin)
     }
 
+    /// Returns the name of the source of the first of these settings that the Application sets, or the command line.
+    pub(super) fn origin_in_application(&mut self, settings: &[&Setting]) -> Option<String> {
+        let mut given = settings.iter().map(|setting| self.first_given(setting));
+        let given = given.find(|given| given.kind < SourceKind::Env);
+        given.map(|given| given.origin)
+    }
+
     /// Returns the kind of the source of a setting.
     pub(super) fn kind(&mut self, setting: &Setting) -> SourceKind {
         self.first_given(setting).kind

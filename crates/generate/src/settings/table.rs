@@ -116,7 +116,7 @@ pub(super) static EXCLUDE: Setting = Setting::new("exclude", List("GLOB"), "File
     .about("Globs of the files to leave out");
 pub(super) static OVERLAYS: Setting = Setting::new("overlays", Map("CLUSTER=PATH"), "Overlays by cluster")
     .default("none")
-    .about("Overlay of each cluster: a sub-folder, or a value file of a chart");
+    .about("Overlay of each cluster: a sub-folder, or a value file for a chart, as in `helm-value-files`");
 pub(super) static CLUSTER_SCOPED_KINDS: Setting =
     Setting::new("cluster-scoped-kinds", List("KIND.GROUP"), "Cluster-scoped kinds")
         .default("none")
@@ -200,7 +200,10 @@ pub(super) static HELM_RELEASE_NAME: Setting = Setting::new("helm-release-name",
     .about("Name of the release");
 pub(super) static HELM_VALUE_FILES: Setting = Setting::new("helm-value-files", List("FILE"), "Value files")
     .default("none")
-    .about("Value files besides the chart's own, the last wins; relative to the chart, or with a leading `/` to the repository");
+    .about(
+        "Value files besides the chart's own, or globs of them (`**` for all sub-folders); the last wins; relative to the chart, or with \
+         a leading `/` to the repository",
+    );
 pub(super) static HELM_VALUES: Setting = Setting::new("helm-values", Text("YAML"), "Values")
     .default("none")
     .about("Values as YAML, which override value files");
@@ -236,6 +239,79 @@ pub(super) static HELM_IGNORE_MISSING_VALUE_FILES: Setting =
     Setting::new("helm-ignore-missing-value-files", Flag, "Ignore missing value files")
         .default("`false`")
         .about("Ignore value files that do not exist");
+
+pub(super) static HELM_NAMESPACE: Setting = Setting::new("helm-namespace", Text("NAME"), "Release namespace")
+    .default("the setting `namespace`")
+    .about("Namespace of the release, for charts that use it");
+
+pub(super) static KUSTOMIZE_NAME_PREFIX: Setting = Setting::new("kustomize-name-prefix", Text("PREFIX"), "Name prefix")
+    .default("the kustomization's")
+    .about("Prefix of all names: `namePrefix`");
+pub(super) static KUSTOMIZE_NAME_SUFFIX: Setting = Setting::new("kustomize-name-suffix", Text("SUFFIX"), "Name suffix")
+    .default("the kustomization's")
+    .about("Suffix of all names: `nameSuffix`");
+pub(super) static KUSTOMIZE_IMAGES: Setting = Setting::new("kustomize-images", List("IMAGE"), "Images")
+    .default("none")
+    .about("Images to replace, as `name=new-name:tag`, `name:tag` or `name@digest`, also separated by commas");
+pub(super) static KUSTOMIZE_REPLICAS: Setting = Setting::new("kustomize-replicas", Map("NAME=COUNT"), "Replicas")
+    .default("none")
+    .about("Replicas of workloads by their names in the kustomization");
+pub(super) static KUSTOMIZE_COMMON_LABELS: Setting =
+    Setting::new("kustomize-common-labels", Map("KEY=VALUE"), "Common labels")
+        .default("none")
+        .about("Labels to add to all objects, and to selectors and templates");
+pub(super) static KUSTOMIZE_FORCE_COMMON_LABELS: Setting =
+    Setting::new("kustomize-force-common-labels", Flag, "Overwrite common labels")
+        .default("`false`")
+        .about("Overwrite common labels of the kustomization");
+pub(super) static KUSTOMIZE_LABEL_WITHOUT_SELECTOR: Setting =
+    Setting::new("kustomize-label-without-selector", Flag, "Labels without selectors")
+        .default("`false`")
+        .about("Add the common labels neither to selectors nor to templates");
+pub(super) static KUSTOMIZE_LABEL_INCLUDE_TEMPLATES: Setting =
+    Setting::new("kustomize-label-include-templates", Flag, "Labels in templates")
+        .default("`false`")
+        .about("With `kustomize-label-without-selector`, add the common labels to templates");
+pub(super) static KUSTOMIZE_COMMON_ANNOTATIONS: Setting =
+    Setting::new("kustomize-common-annotations", Map("KEY=VALUE"), "Common annotations")
+        .default("none")
+        .about("Annotations to add to all objects");
+pub(super) static KUSTOMIZE_FORCE_COMMON_ANNOTATIONS: Setting = Setting::new(
+    "kustomize-force-common-annotations",
+    Flag,
+    "Overwrite common annotations",
+)
+.default("`false`")
+.about("Overwrite common annotations of the kustomization");
+pub(super) static KUSTOMIZE_COMMON_ANNOTATIONS_ENVSUBST: Setting = Setting::new(
+    "kustomize-common-annotations-envsubst",
+    Flag,
+    "Variables in common annotations",
+)
+.default("`false`")
+.about("Replace variables such as `$ARGOCD_APP_NAME` in the common annotations");
+pub(super) static KUSTOMIZE_NAMESPACE: Setting = Setting::new("kustomize-namespace", Text("NAME"), "Namespace")
+    .default("the kustomization's")
+    .about("Namespace of all namespaced objects: kustomize's `namespace`");
+pub(super) static KUSTOMIZE_PATCHES: Setting = Setting::new("kustomize-patches", Text("YAML"), "Patches")
+    .default("none")
+    .about("Patches to add, as a YAML list like `patches` in a kustomization");
+pub(super) static KUSTOMIZE_COMPONENTS: Setting = Setting::new("kustomize-components", List("PATH"), "Components")
+    .default("none")
+    .about("Components to add, relative to the kustomization");
+pub(super) static KUSTOMIZE_IGNORE_MISSING_COMPONENTS: Setting =
+    Setting::new("kustomize-ignore-missing-components", Flag, "Ignore missing components")
+        .default("`false`")
+        .about("Ignore components that do not exist");
+pub(super) static KUSTOMIZE_KUBE_VERSION: Setting =
+    Setting::new("kustomize-kube-version", Text("VERSION"), "Kubernetes version")
+        .also(&["KUBE_VERSION"])
+        .default("the hub's")
+        .about("Kubernetes version for the charts of a kustomization");
+pub(super) static KUSTOMIZE_API_VERSIONS: Setting =
+    Setting::new("kustomize-api-versions", List("VERSION"), "API versions")
+        .default("those of Kubernetes")
+        .about("Additional API versions for the charts of a kustomization, like `helm-api-versions`");
 
 /// Reserved for the platform, because some options of `kustomize build` let a folder start programs.
 pub(super) static KUSTOMIZE_OPTIONS: Setting = Setting::new("kustomize-options", Text("OPTIONS"), "Kustomize options")
@@ -367,6 +443,24 @@ pub static SETTINGS: &[&Setting] = &[
     &HELM_SKIP_TESTS,
     &HELM_SKIP_SCHEMA_VALIDATION,
     &HELM_IGNORE_MISSING_VALUE_FILES,
+    &HELM_NAMESPACE,
+    &KUSTOMIZE_NAME_PREFIX,
+    &KUSTOMIZE_NAME_SUFFIX,
+    &KUSTOMIZE_IMAGES,
+    &KUSTOMIZE_REPLICAS,
+    &KUSTOMIZE_COMMON_LABELS,
+    &KUSTOMIZE_FORCE_COMMON_LABELS,
+    &KUSTOMIZE_LABEL_WITHOUT_SELECTOR,
+    &KUSTOMIZE_LABEL_INCLUDE_TEMPLATES,
+    &KUSTOMIZE_COMMON_ANNOTATIONS,
+    &KUSTOMIZE_FORCE_COMMON_ANNOTATIONS,
+    &KUSTOMIZE_COMMON_ANNOTATIONS_ENVSUBST,
+    &KUSTOMIZE_NAMESPACE,
+    &KUSTOMIZE_PATCHES,
+    &KUSTOMIZE_COMPONENTS,
+    &KUSTOMIZE_IGNORE_MISSING_COMPONENTS,
+    &KUSTOMIZE_KUBE_VERSION,
+    &KUSTOMIZE_API_VERSIONS,
     &KUSTOMIZE_OPTIONS,
     &REMOTE_BASES,
     &EXEC_TIMEOUT,

@@ -26,7 +26,7 @@ pub(super) enum Target {
 }
 
 /// The maximum number of bytes of a file that is read here: many times what people write.
-const TEXT_SIZE: u64 = 5 << 20;
+pub(super) const TEXT_SIZE: u64 = 5 << 20;
 
 const OUTSIDE: &str = "it is outside the repository: copy it into it";
 
@@ -139,7 +139,7 @@ fn is_missing(error: &io::Error) -> bool {
 }
 
 /// Cleans a path lexically: `..` removes the previous part even if that is a link.
-fn cleaned(path: &Path) -> PathBuf {
+pub(super) fn cleaned(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {
@@ -160,7 +160,8 @@ fn is_parent(folder: &Path, path: &Path) -> bool {
         .is_some_and(|parent| parent.starts_with(folder))
 }
 
-fn read(file: &Path, most: u64) -> Result<String, String> {
+/// Reads a text file of at most `most` bytes.
+pub(super) fn read(file: &Path, most: u64) -> Result<String, String> {
     let mut text = String::new();
     match fs::File::open(file).and_then(|file| file.take(most + 1).read_to_string(&mut text)) {
         Err(error) => Err(format!("it cannot be read: {}", plain(&error))),

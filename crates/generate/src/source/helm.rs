@@ -1,9 +1,9 @@
 //! Renders a chart as Argo CD does: with `helm template`, including its CRDs, under the Application's name.
 
-use super::bounds::{Repository, Target, check_for_helm};
+use super::bounds::Repository;
 use super::fetch;
-use super::remote::is_url;
 use super::tool::{ToolAccess, ToolError};
+use super::value_files::ValueFiles;
 use super::{Manifests, Source, rendered, strvals};
 use manifest::problem::Problems;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub struct HelmSettings {
     pub release_name: String,
     /// The namespace of the release.
     pub namespace: Option<String>,
-    /// The value files, relative to the chart, or to the repository with a leading `/`.
+    /// The value files and globs, relative to the chart, or to the repository with a leading `/`.
     pub value_files: Vec<String>,
     /// The values as YAML.
     pub values: Option<String>,
@@ -51,7 +51,7 @@ pub(super) fn render(
         folder.join(below)
     };
     let repository = Repository::of(folder, &source.path);
-    let files = Files {
+    let files = ValueFiles {
         chart: &chart,
         repository: &repository,
     };
@@ -81,7 +81,7 @@ pub(crate) const SKIP_SCHEMA_VALIDATION: &str = "--skip-schema-validation";
 ///
 /// # Errors
 /// Returns an error with every argument that Helm would interpret differently than intended.
-fn arguments(helm: &HelmSettings, files: &Files<'_>, of_cluster: Option<&str>) -> Result<Vec<String>, Problems> {
+fn arguments(helm: &HelmSettings, files: &ValueFiles<'_>, of_cluster: Option<&str>) -> Result<Vec<String>, Problems> {
     let mut arguments = vec!["template".to_owned(), helm.release_name.clone(), ".".to_owned()];
     let mut problems = Vec::new();
     if !is_release_name(&helm.release_name) {
@@ -111,15 +111,9 @@ fn arguments(helm: &HelmSettings, files: &Files<'_>, of_cluster: Option<&str>) -
         }
         option("--api-versions", version.clone());
     }
-    for file in &helm.value_files {
-        match files.find(file) {
-            Ok(Some(path)) => option("--values", strvals::element(&path)),
-            Ok(None) if helm.ignore_missing_value_files => {}
-            Ok(None) => problems.push(format!(
-                "helm-value-files: {file}: there is no such file: correct it, or set helm-ignore-missing-value-files"
-            )),
-            Err(why) => problems.push(format!("helm-value-files: {file}: {why}")),
-        }
+    match files.find_all(&helm.value_files, helm.ignore_missing_value_files) {
+        Ok(paths) => paths.iter().for_each(|path| option("--values", strvals::element(path))),
+        Err(found) => problems.extend(found),
     }
     if helm.values.is_some() {
         option("--values", "-".to_owned());
@@ -153,38 +147,6 @@ fn arguments(helm: &HelmSettings, files: &Files<'_>, of_cluster: Option<&str>) -
     Problems::or(problems, arguments)
 }
 
-/// The folders of value files.
-struct Files<'a> {
-    chart: &'a Path,
-    repository: &'a Repository,
-}
-
-impl Files<'_> {
-    /// Returns the path of a value file, relative to the chart or to the root of the repository; `None` if it does not exist. As
-    /// in Argo CD, it may be anywhere in the repository, and links out of the repository are not followed.
-    fn find(&self, file: &str) -> Result<Option<String>, String> {
-        if is_url(file) {
-            return Err("it is a URL, and Helm has no network access here: commit it to the repository".to_owned());
-        }
-        check_for_helm(file)?;
-        let path = match file.strip_prefix('/') {
-            Some(file) => self.repository.root().join(file),
-            None => self.chart.join(file),
-        };
-        match self.repository.follow(&path)? {
-            Target::Nothing => Ok(None),
-            Target::Folder(_) => Err("it is a folder, not a file: name a file in it".to_owned()),
-            Target::File(found) => {
-                check_for_helm(&self.repository.shown(&found))?;
-                let found = found.into_os_string().into_string();
-                found
-                    .map(Some)
-                    .map_err(|_| "its name is not UTF-8: rename the file".to_owned())
-            }
-        }
-    }
-}
-
 /// Returns true if Helm accepts the name of a release: mirrors Helm's rule.
 fn is_release_name(name: &str) -> bool {
     let is_letter_or_digit = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -198,7 +160,7 @@ fn is_release_name(name: &str) -> bool {
 }
 
 /// Returns true if the text is a single argument without special meaning, such as a version.
-fn is_word(text: &str) -> bool {
+pub(super) fn is_word(text: &str) -> bool {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "._-+/".contains(char);
     text.starts_with(|char: char| char.is_ascii_alphanumeric()) && text.chars().all(is_plain)
 }

@@ -1,12 +1,86 @@
-//! Renders a kustomization as Argo CD does: with `kustomize build`.
+//! Renders a kustomization as Argo CD does: with `kustomize edit` for the settings, and `kustomize build`.
 
-use super::bounds::Repository;
+use super::bounds::{Repository, TEXT_SIZE, Target, read};
 use super::fetch::{Fetched, REQUESTS};
-use super::helm::plain_version;
-use super::tool::ToolAccess;
+use super::helm::{is_word, plain_version};
+use super::tool::{ToolAccess, ToolOutput};
 use super::{Manifests, Source, rendered};
-use manifest::problem::Problems;
-use std::path::Path;
+use crate::confine::Scratch;
+use crate::discover::KUSTOMIZATION_FILES;
+use crate::settings::COMMON_LABELS;
+use manifest::json;
+use manifest::problem::{Problems, plain};
+use manifest::value::Value;
+use manifest::yaml;
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use walkdir::{DirEntry, WalkDir};
+
+/// The settings for rendering kustomizations.
+#[derive(Clone, Debug, Default)]
+pub struct KustomizeSettings {
+    /// The origin of a setting of the Application, if any is set.
+    pub given: Option<String>,
+    /// The options of `kustomize build`.
+    pub options: Vec<String>,
+    /// The changes of the kustomization, in order.
+    pub edits: Vec<Edit>,
+    /// The patches to add, as YAML that [`check_patches`] accepts.
+    pub patches: Option<String>,
+    /// The components to add, relative to the kustomization.
+    pub components: Vec<String>,
+    /// True to ignore missing components.
+    pub ignore_missing_components: bool,
+    /// The Kubernetes version for charts of the kustomization.
+    pub kube_version: Option<String>,
+    /// The API versions for charts of the kustomization, besides the built-in ones.
+    pub api_versions: Vec<String>,
+}
+
+/// A change of the kustomization.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The name of the setting, for messages.
+    pub setting: &'static str,
+    /// The arguments of kustomize.
+    pub arguments: Vec<String>,
+}
+
+impl KustomizeSettings {
+    fn changes_the_kustomization(&self) -> bool {
+        !self.edits.is_empty() || self.patches.is_some() || !self.components.is_empty()
+    }
+
+    /// Returns the arguments of `kustomize build`.
+    ///
+    /// # Errors
+    /// Returns an error for a text that is no version.
+    fn build_arguments(&self) -> Result<Vec<String>, Problems> {
+        let mut arguments = vec!["build".to_owned(), ".".to_owned()];
+        arguments.extend(self.options.iter().cloned());
+        let mut problems = Vec::new();
+        let mut versions = |setting: &str, flag: &str, version: &str| {
+            if !is_word(version) {
+                problems.push(format!(
+                    "{setting}: {version:?} is not a version: write it like 1.34.0 or apps/v1"
+                ));
+            }
+            arguments.extend([flag.to_owned(), version.to_owned()]);
+        };
+        if self.options.iter().any(|option| option == "--enable-helm") {
+            if let Some(version) = self.kube_version.as_deref().map(plain_version) {
+                versions("kustomize-kube-version", "--helm-kube-version", version);
+            }
+            for version in &self.api_versions {
+                versions("kustomize-api-versions", "--helm-api-versions", version);
+            }
+        }
+        Problems::or(problems, arguments)
+    }
+}
 
 /// Renders the kustomization at `below` in `folder` with `kustomize build`.
 ///
@@ -14,31 +88,207 @@ use std::path::Path;
 /// Returns an error if the kustomization needs an address that is not allowed, or with the message of kustomize.
 pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Manifests, Problems> {
     let repository = Repository::of(folder, &source.path);
-    let folder = &folder.join(below);
-    let mut arguments = vec!["build", "."];
-    arguments.extend(source.kustomize_options.iter().map(String::as_str));
-    let version = source.helm.kube_version.as_deref().map(plain_version);
-    if let Some(version) = version.filter(|_| arguments.contains(&"--enable-helm")) {
-        arguments.extend(["--helm-kube-version", version]);
-    }
-    let mut fetched = Fetched::new()?;
-    let mut attempts = 0;
-    let written = loop {
-        let access = ToolAccess::kustomize(repository.root(), &source.remotes, &source.kustomize_options, &fetched);
-        match source.tools.run("kustomize", &arguments, folder, None, &access)? {
-            Ok(written) => break written,
-            Err(error) if attempts < REQUESTS && fetched.provide(&error, source)? => attempts += 1,
-            Err(error) => return Err(Problems::one(format!("kustomize build: {}", shown(&error.line())))),
-        }
+    let folder = folder.join(below);
+    let mut run = Run {
+        source,
+        fetched: Fetched::new()?,
+        attempts: 0,
+    };
+    let arguments = source.kustomize.build_arguments()?;
+    let written = if source.kustomize.changes_the_kustomization() {
+        let copy = Copy::new(&folder, &repository)?;
+        copy.edit(&mut run)?;
+        run.kustomize("kustomize build", &arguments, &copy.folder, &copy.root(), false)?
+    } else {
+        run.kustomize("kustomize build", &arguments, &folder, repository.root(), false)?
     };
     let texts = vec![("kustomize build".to_owned(), &*written.manifests)];
     let mut manifests = rendered(texts, written.manifests.len(), source)?;
-    manifests.notices.extend(written.notices("kustomize build"));
+    let mut notices = written.notices("kustomize build");
+    let adds_labels = source.kustomize.edits.iter().any(|edit| edit.setting == COMMON_LABELS);
+    notices.retain(|line| !adds_labels || !line.contains(DEPRECATED_LABELS));
+    manifests.notices.extend(notices);
     Ok(manifests)
 }
 
-/// Returns kustomize's error message; for a failed chart only helm's message, without the command line.
+/// The runs of kustomize for one kustomization, which share the fetched content.
+struct Run<'s> {
+    source: &'s Source,
+    fetched: Fetched,
+    attempts: usize,
+}
+
+impl Run<'_> {
+    /// Runs kustomize in a folder of the checkout `root`, and fetches what it lacks. `name` is the name in messages.
+    fn kustomize(
+        &mut self,
+        name: &str,
+        arguments: &[String],
+        folder: &Path,
+        root: &Path,
+        writes: bool,
+    ) -> Result<ToolOutput, Problems> {
+        let source = self.source;
+        loop {
+            let access = ToolAccess::kustomize(root, &source.remotes, &source.kustomize.options, &self.fetched);
+            let access = if writes { access.with_writes() } else { access };
+            match source.tools.run("kustomize", arguments, folder, None, &access)? {
+                Ok(written) => return Ok(written),
+                Err(error) if self.attempts < REQUESTS && self.fetched.provide(&error, source)? => self.attempts += 1,
+                Err(error) => {
+                    let line = error.line();
+                    let remedy = format!(": set {}", name.replacen("kustomize-", "kustomize-force-", 1));
+                    let line = shown(&line).replace(". Use --force to override.", &remedy);
+                    return Err(Problems::one(format!("{name}: {line}")));
+                }
+            }
+        }
+    }
+}
+
+/// A copy of the checkout, whose kustomization can be changed: other renderings read the checkout at the same time. All other files
+/// are hard links where the file system allows it.
+struct Copy {
+    scratch: Scratch,
+    /// The folder of the kustomization.
+    folder: PathBuf,
+}
+
+impl Copy {
+    fn new(folder: &Path, repository: &Repository) -> Result<Self, Problems> {
+        let failed = |error: &io::Error| {
+            Problems::one(format!(
+                "the repository cannot be copied to TMPDIR or /tmp to change the kustomization: {}: mount a larger volume there",
+                plain(error)
+            ))
+        };
+        let path = match repository.follow(folder) {
+            Ok(Target::Folder(found)) => found,
+            Ok(_) => return Err(Problems::one("the folder of the kustomization cannot be read")),
+            Err(why) => return Err(Problems::one(format!("the folder of the kustomization: {why}"))),
+        };
+        let scratch = Scratch::new(&env::temp_dir()).map_err(|error| failed(&error))?;
+        let root = scratch.path().join(CHECKOUT);
+        copy(repository.root(), &root).map_err(|error| failed(&error))?;
+        let below = path.strip_prefix(repository.root()).unwrap_or(Path::new(""));
+        let folder = root.join(below);
+        for name in KUSTOMIZATION_FILES {
+            match repository.follow(&path.join(name)) {
+                Ok(Target::File(found)) if !found.starts_with(&path) => {
+                    return Err(Problems::one(format!(
+                        "{name}: it is a link out of the folder, which kustomize does not follow: copy the file"
+                    )));
+                }
+                // kustomize writes into the file, also through a link: it must be one of this copy.
+                Ok(Target::File(found)) => fs::remove_file(folder.join(name))
+                    .and_then(|()| fs::copy(found, folder.join(name)))
+                    .map(drop)
+                    .map_err(|error| failed(&error))?,
+                Ok(_) => {}
+                Err(why) => return Err(Problems::one(format!("{name}: {why}"))),
+            }
+        }
+        Ok(Self { scratch, folder })
+    }
+
+    fn root(&self) -> PathBuf {
+        self.scratch.path().join(CHECKOUT)
+    }
+
+    /// Changes the kustomization by the settings.
+    fn edit(&self, run: &mut Run<'_>) -> Result<(), Problems> {
+        let settings = &run.source.kustomize;
+        for edit in &settings.edits {
+            run.kustomize(edit.setting, &edit.arguments, &self.folder, &self.root(), true)?;
+        }
+        if let Some(patches) = &settings.patches {
+            self.add_patches(patches)
+                .map_err(|why| Problems::one(format!("kustomize-patches: {why}")))?;
+        }
+        let is_kustomization = |component: &str| {
+            let folder = self.folder.join(component);
+            KUSTOMIZATION_FILES.iter().any(|name| folder.join(name).is_file())
+        };
+        let components = settings.components.iter();
+        let components = components.filter(|path| !settings.ignore_missing_components || is_kustomization(path));
+        let mut arguments: Vec<String> = ["edit", "add", "component", "--"].map(str::to_owned).into();
+        let length = arguments.len();
+        arguments.extend(components.cloned());
+        if arguments.len() > length {
+            run.kustomize("kustomize-components", &arguments, &self.folder, &self.root(), true)?;
+        }
+        Ok(())
+    }
+
+    /// Adds patches to the kustomization, for which kustomize has no command.
+    fn add_patches(&self, patches: &str) -> Result<(), String> {
+        let file = KUSTOMIZATION_FILES.map(|name| self.folder.join(name));
+        let file = file.iter().find(|file| file.is_file());
+        let file = file.ok_or("the folder has no kustomization.yaml")?;
+        let text = read(file, TEXT_SIZE)?;
+        let document = yaml::documents(&text).next().transpose();
+        let document = document.map_err(|error| format!("the kustomization: {error}"))?;
+        let Some(Value::Map(mut fields)) = document.map(|document| document.value) else {
+            return Err("the kustomization is no mapping: correct it".to_owned());
+        };
+        let mut all = match fields.remove("patches") {
+            Some(Value::List(patches)) => patches,
+            None | Some(Value::Null) => Vec::new(),
+            Some(_) => return Err("the field patches of the kustomization is no list: correct it".to_owned()),
+        };
+        all.extend(parse_patches(patches)?);
+        fields.insert("patches", Value::List(all));
+        let mut text = String::new();
+        json::write_map(&fields, &mut text).map_err(|error| error.to_string())?;
+        fs::write(file, text).map_err(|error| plain(&error))
+    }
+}
+
+/// The name of the copy in its temporary folder.
+const CHECKOUT: &str = "checkout";
+
+/// Copies a folder without Git's data. Links are copied as links.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let is_of_git = |entry: &DirEntry| entry.depth() == 1 && entry.file_name() == OsStr::new(".git");
+    for entry in WalkDir::new(from).into_iter().filter_entry(|entry| !is_of_git(entry)) {
+        let entry = entry?;
+        let target = to.join(entry.path().strip_prefix(from).unwrap_or(entry.path()));
+        let kind = entry.file_type();
+        if kind.is_dir() {
+            fs::create_dir(target)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
+        } else if kind.is_file() && fs::hard_link(entry.path(), &target).is_err() {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks the patches of a setting.
+///
+/// # Errors
+/// Returns an error if they are no list of mappings.
+pub(crate) fn check_patches(text: &str) -> Result<(), String> {
+    parse_patches(text).map(drop)
+}
+
+fn parse_patches(text: &str) -> Result<Vec<Value<'_>>, String> {
+    let document = yaml::documents(text).next().transpose();
+    let document = document.map_err(|error| error.to_string())?;
+    match document.map(|document| document.value) {
+        Some(Value::List(patches)) if patches.iter().all(|patch| patch.as_map().is_some()) => Ok(patches),
+        _ => Err("it is no list of patches: write it like - {path: patch.yaml}".to_owned()),
+    }
+}
+
+/// The warning about a field to which kustomize itself adds the common labels.
+const DEPRECATED_LABELS: &str = "'commonLabels' is deprecated";
+
+/// Returns kustomize's error message, without the help of its command; for a failed chart only helm's message, without the command
+/// line.
 fn shown(error_output: &str) -> &str {
+    let error_output = error_output.split(" Usage: kustomize ").next().unwrap_or(error_output);
     match error_output.split_once(" : unable to run: 'helm ") {
         Some((of_helm, _)) if !of_helm.is_empty() => of_helm.strip_prefix("Error: ").unwrap_or(of_helm),
         _ => error_output,

@@ -184,6 +184,11 @@ impl<'a> ToolAccess<'a> {
         }
     }
 
+    /// Returns the needs of a tool that also writes into the folder.
+    pub(super) fn with_writes(self) -> Self {
+        Self { writes: true, ..self }
+    }
+
     /// Returns the needs of a program that fetches into a folder.
     pub(super) fn fetch(folder: &'a Path) -> Self {
         Self {

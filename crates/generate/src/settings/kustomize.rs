@@ -1,0 +1,130 @@
+//! The settings of kustomizations.
+
+use super::Env;
+use super::sources::Sources;
+use super::table::{self, Setting};
+use super::values::expanded;
+use crate::source::{Edit, KustomizeSettings, check_patches};
+
+/// The name of the setting for common labels.
+pub(crate) const COMMON_LABELS: &str = table::KUSTOMIZE_COMMON_LABELS.name;
+
+/// Returns the settings of kustomizations, with the edits in the order of Argo CD.
+pub(super) fn settings(sources: &mut Sources<'_>, env: &Env) -> KustomizeSettings {
+    let given = [
+        &table::KUSTOMIZE_NAME_PREFIX,
+        &table::KUSTOMIZE_NAME_SUFFIX,
+        &table::KUSTOMIZE_IMAGES,
+        &table::KUSTOMIZE_REPLICAS,
+        &table::KUSTOMIZE_COMMON_LABELS,
+        &table::KUSTOMIZE_FORCE_COMMON_LABELS,
+        &table::KUSTOMIZE_LABEL_WITHOUT_SELECTOR,
+        &table::KUSTOMIZE_LABEL_INCLUDE_TEMPLATES,
+        &table::KUSTOMIZE_COMMON_ANNOTATIONS,
+        &table::KUSTOMIZE_FORCE_COMMON_ANNOTATIONS,
+        &table::KUSTOMIZE_COMMON_ANNOTATIONS_ENVSUBST,
+        &table::KUSTOMIZE_NAMESPACE,
+        &table::KUSTOMIZE_PATCHES,
+        &table::KUSTOMIZE_COMPONENTS,
+        &table::KUSTOMIZE_IGNORE_MISSING_COMPONENTS,
+        &table::KUSTOMIZE_KUBE_VERSION,
+        &table::KUSTOMIZE_API_VERSIONS,
+    ];
+    let options = sources.any_text(&table::KUSTOMIZE_OPTIONS).unwrap_or_default();
+    KustomizeSettings {
+        given: sources.origin_in_application(&given),
+        options: options.split_whitespace().map(str::to_owned).collect(),
+        edits: edits(sources, env),
+        patches: sources.text(&table::KUSTOMIZE_PATCHES, |text| {
+            check_patches(text).map(|()| text.to_owned())
+        }),
+        components: sources.list(&table::KUSTOMIZE_COMPONENTS, false, |path| {
+            Ok::<_, String>(path.to_owned())
+        }),
+        ignore_missing_components: sources.flag(&table::KUSTOMIZE_IGNORE_MISSING_COMPONENTS),
+        kube_version: sources.any_text(&table::KUSTOMIZE_KUBE_VERSION),
+        api_versions: sources.list(&table::KUSTOMIZE_API_VERSIONS, true, |version| {
+            Ok::<_, String>(version.to_owned())
+        }),
+    }
+}
+
+fn edits(sources: &mut Sources<'_>, env: &Env) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    let mut edit = |setting: &Setting, command: &[&'static str], values: Vec<String>| {
+        if !values.is_empty() {
+            let arguments = ["edit"].iter().chain(command).map(|&word| word.to_owned());
+            edits.push(Edit {
+                setting: setting.name,
+                // Values may begin with a dash.
+                arguments: arguments.chain(["--".to_owned()]).chain(values).collect(),
+            });
+        }
+    };
+    let text = |sources: &mut Sources<'_>, setting| sources.any_text(setting).into_iter().collect();
+    let prefix = text(sources, &table::KUSTOMIZE_NAME_PREFIX);
+    edit(&table::KUSTOMIZE_NAME_PREFIX, &["set", "nameprefix"], prefix);
+    let suffix = text(sources, &table::KUSTOMIZE_NAME_SUFFIX);
+    edit(&table::KUSTOMIZE_NAME_SUFFIX, &["set", "namesuffix"], suffix);
+    let images = sources.list(&table::KUSTOMIZE_IMAGES, true, |image| {
+        Ok::<_, String>(expanded(image, env))
+    });
+    edit(&table::KUSTOMIZE_IMAGES, &["set", "image"], images);
+    edit(&table::KUSTOMIZE_REPLICAS, &["set", "replicas"], replicas(sources));
+
+    let mut command = vec!["add", "label"];
+    for (setting, flag) in [
+        (&table::KUSTOMIZE_FORCE_COMMON_LABELS, "--force"),
+        (&table::KUSTOMIZE_LABEL_WITHOUT_SELECTOR, "--without-selector"),
+        (&table::KUSTOMIZE_LABEL_INCLUDE_TEMPLATES, "--include-templates"),
+    ] {
+        command.extend(sources.flag(setting).then_some(flag));
+    }
+    if command.ends_with(&["--include-templates"]) && !command.contains(&"--without-selector") {
+        let origin = sources
+            .origin(&table::KUSTOMIZE_LABEL_INCLUDE_TEMPLATES)
+            .unwrap_or_default();
+        sources.problems.push(format!(
+            "{origin}: labels are in templates too if they are in selectors: set kustomize-label-without-selector, or leave it out"
+        ));
+    }
+    let labels = pairs(sources, &table::KUSTOMIZE_COMMON_LABELS, Some(env));
+    edit(&table::KUSTOMIZE_COMMON_LABELS, &command, labels);
+
+    let mut command = vec!["add", "annotation"];
+    let is_forced = sources.flag(&table::KUSTOMIZE_FORCE_COMMON_ANNOTATIONS);
+    command.extend(is_forced.then_some("--force"));
+    let expands = sources.flag(&table::KUSTOMIZE_COMMON_ANNOTATIONS_ENVSUBST);
+    let annotations = pairs(sources, &table::KUSTOMIZE_COMMON_ANNOTATIONS, expands.then_some(env));
+    edit(&table::KUSTOMIZE_COMMON_ANNOTATIONS, &command, annotations);
+
+    let namespace = text(sources, &table::KUSTOMIZE_NAMESPACE);
+    edit(&table::KUSTOMIZE_NAMESPACE, &["set", "namespace"], namespace);
+    edits
+}
+
+fn replicas(sources: &mut Sources<'_>) -> Vec<String> {
+    let setting = &table::KUSTOMIZE_REPLICAS;
+    let counts = sources.map(setting, true, |name| Ok::<_, String>(name.to_owned()));
+    let origin = sources.origin(setting).unwrap_or_default();
+    let mut replicas = Vec::new();
+    for (name, count) in counts {
+        match count.trim().parse::<i64>() {
+            Ok(count) => replicas.push(format!("{name}={count}")),
+            Err(_) => sources.problems.push(format!(
+                "{origin}: {name}: {count:?} is not a number of replicas: write it like {name}=3"
+            )),
+        }
+    }
+    replicas
+}
+
+/// Returns the entries of a map as kustomize's arguments; with `env`, variables in the values are replaced.
+fn pairs(sources: &mut Sources<'_>, setting: &Setting, env: Option<&Env>) -> Vec<String> {
+    let values = sources.map(setting, false, |key| Ok::<_, String>(key.to_owned()));
+    let values = values.into_iter().map(|(key, value)| match env {
+        Some(env) => format!("{key}:{}", expanded(&value, env)),
+        None => format!("{key}:{value}"),
+    });
+    values.collect()
+}
