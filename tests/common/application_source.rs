@@ -34,10 +34,11 @@ struct Answer {
 pub(crate) struct ApplicationSource(Conversation);
 
 impl ApplicationSource {
-    pub(crate) fn start(parts: &Parts) -> Result<Self> {
+    /// Starts the program, which runs kustomize and Helm of the folder `tools`.
+    pub(crate) fn start(parts: &Parts, tools: &Path) -> Result<Self> {
         let mut program = Command::new(parts.program(Part::ApplicationSource));
         // Argo CD logs every run of a tool to standard error with a separate logger.
-        program.env("PATH", parts.tools()).env("ARGOCD_LOG_LEVEL", "panic");
+        program.env("PATH", tools).env("ARGOCD_LOG_LEVEL", "panic");
         Conversation::start(program).map(Self)
     }
 

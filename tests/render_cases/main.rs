@@ -1,7 +1,8 @@
 //! Renders each chart and kustomization of `tests/data/render` with `generate`, and compares the objects with those of Argo CD's
 //! own source of that kind, by running the code of Argo CD.
 //!
-//! Each JSON file is a test: `cargo test --test render_cases helm-web/prod` runs one. It describes how to render a folder of the
+//! Each JSON file is a test: `cargo test --test render_cases helm-web/prod` runs one. With the older versions of kustomize and Helm, it is
+//! `older/helm-web/prod`, whose messages are not compared. It describes how to render a folder of the
 //! repository `input`: by our parameters, and by the equivalent fields of an Application's source. The names of cases that both
 //! reject start with `error-`. `tests/data/README.md` describes the files of a case.
 //!
@@ -36,15 +37,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tempfile::TempDir;
-use testbed::Parts;
+use testbed::{Parts, Tools};
 
 /// The version of Kubernetes at the destination.
 const KUBE_VERSION: &str = "1.33.4";
 
-/// The idle processes that run Argo CD's code.
-static IDLE: Mutex<Vec<ApplicationSource>> = Mutex::new(Vec::new());
+/// The idle processes that run Argo CD's code, with the folder of kustomize and Helm.
+static IDLE: Mutex<Vec<(PathBuf, ApplicationSource)>> = Mutex::new(Vec::new());
 
 /// The number of objects that both sides agreed on.
 static OBJECTS: AtomicUsize = AtomicUsize::new(0);
@@ -52,42 +53,55 @@ static OBJECTS: AtomicUsize = AtomicUsize::new(0);
 fn main() -> Result<ExitCode> {
     let cases = cases()?;
     ensure!(cases.len() > 70, "only {} cases", cases.len());
-    let trials = cases.into_iter().map(|case| {
-        let name = case.name.clone();
-        let test = move || run_case(&case).map_err(|error| Failed::from(format!("{}: {error:#}", case.about)));
-        Trial::test(name, test)
+    let cases = cases.into_iter().map(Arc::new);
+    let versions = [(Tools::Current, ""), (Tools::Older, "older/")];
+    let trials = cases.flat_map(|case| {
+        versions.map(|(tools, prefix)| {
+            let (case, name) = (Arc::clone(&case), format!("{prefix}{}", case.name));
+            let test =
+                move || run_case(&case, tools).map_err(|error| Failed::from(format!("{}: {error:#}", case.about)));
+            Trial::test(name, test)
+        })
     });
     let conclusion = libtest_mimic::run(&Arguments::from_args(), trials.collect());
     idle().clear();
     let objects = OBJECTS.load(Ordering::Relaxed);
     let is_all = conclusion.num_filtered_out + conclusion.num_ignored + conclusion.num_failed == 0;
     assert!(
-        !is_all || conclusion.num_passed == 0 || objects > 120,
+        !is_all || conclusion.num_passed == 0 || objects > 240,
         "only {objects} objects"
     );
     Ok(conclusion.exit_code())
 }
 
-fn idle() -> MutexGuard<'static, Vec<ApplicationSource>> {
+fn idle() -> MutexGuard<'static, Vec<(PathBuf, ApplicationSource)>> {
     IDLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs a case with one of the processes that run Argo CD's code, so that the number of threads limits the concurrent cases.
-fn run_case(case: &Case) -> Result<()> {
+fn run_case(case: &Case, versions: Tools) -> Result<()> {
     static PARTS: OnceLock<Result<Parts, String>> = OnceLock::new();
     let parts = PARTS.get_or_init(|| Parts::ensure().map_err(|error| format!("{error:#}")));
     let parts = parts.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?;
-    let waiting = idle().pop();
+    let tools = parts.tools_of(versions)?;
+    let waiting = {
+        let mut idle = idle();
+        let at = idle.iter().position(|(other, _)| *other == tools);
+        at.map(|at| idle.swap_remove(at).1)
+    };
     let mut argo_cd = match waiting {
         Some(argo_cd) => argo_cd,
-        None => ApplicationSource::start(parts)?,
+        None => ApplicationSource::start(parts, &tools)?,
     };
-    let (agreement, stderr) = compare(case, &mut argo_cd, parts)?;
-    idle().push(argo_cd);
+    let (agreement, stderr) = compare(case, &mut argo_cd, &tools)?;
+    idle().push((tools, argo_cd));
     if let Agreement::Objects(count) = agreement {
         OBJECTS.fetch_add(count, Ordering::Relaxed);
     }
-    expected::compare(&case.expected, &stderr)
+    match versions {
+        Tools::Current => expected::compare(&case.expected, &stderr),
+        Tools::Older => Ok(()),
+    }
 }
 
 #[derive(Deserialize)]
@@ -177,7 +191,7 @@ struct Printed {
 ///
 /// # Errors
 /// The difference.
-fn compare(case: &Case, argo_cd: &mut ApplicationSource, parts: &Parts) -> Result<(Agreement, String)> {
+fn compare(case: &Case, argo_cd: &mut ApplicationSource, tools: &Path) -> Result<(Agreement, String)> {
     let checkout = Checkout::new("checkout", &case.input)?;
     let theirs = argo_cd.manifests(&Question {
         root: &checkout.root(),
@@ -190,8 +204,8 @@ fn compare(case: &Case, argo_cd: &mut ApplicationSource, parts: &Parts) -> Resul
     })?;
 
     // As in argocd-cmp-server: another folder every time.
-    let ours = our_works(case, &Checkout::new("a", &case.input)?, parts)?;
-    let again = our_works(case, &Checkout::new("another-checkout", &case.input)?, parts)?;
+    let ours = our_works(case, &Checkout::new("a", &case.input)?, tools)?;
+    let again = our_works(case, &Checkout::new("another-checkout", &case.input)?, tools)?;
     ensure!(ours == again, "the output depends on the run:\n{ours:?}\n{again:?}");
     let stderr = ours.stderr;
     let agreement = match (ours.works, theirs) {
@@ -239,7 +253,7 @@ fn difference(ours: &str, theirs: &str) -> Result<String> {
 }
 
 /// Returns the output of the program for the case in a checkout, and checks that the checkout has not changed.
-fn our_works(case: &Case, checkout: &Checkout, parts: &Parts) -> Result<Printed> {
+fn our_works(case: &Case, checkout: &Checkout, tools: &Path) -> Result<Printed> {
     let temporary = checkout.0.path().join("tmp");
     fs::create_dir(&temporary)?;
     let mut command = program(case, &checkout.root().join(&case.folder), &case.parameters);
@@ -248,7 +262,7 @@ fn our_works(case: &Case, checkout: &Checkout, parts: &Parts) -> Result<Printed>
             "ARGOCD_APP_SOURCE_PATH",
             if case.folder.is_empty() { "." } else { &case.folder },
         )
-        .env("PATH", parts.tools())
+        .env("PATH", tools)
         .env("TMPDIR", &temporary)
         .env("KUBE_VERSION", KUBE_VERSION)
         .env("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", &case.kustomize_build_options);

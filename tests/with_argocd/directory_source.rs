@@ -22,7 +22,7 @@ const RENDERED: &str = "{kustomization.yaml,kustomization.yml,Chart.yaml,*.jsonn
 #[test]
 fn selects_files_like_argo_cds_directory_source() -> Result<()> {
     let parts = Parts::ensure()?;
-    let mut argo_cd = ApplicationSource::start(&parts)?;
+    let mut argo_cd = ApplicationSource::start(&parts, parts.tools())?;
     let mut compared = Compared::default();
 
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -57,11 +57,11 @@ impl GoModule {
 
     /// Creates the module of that name with the pins in `go-VERSION.mod`, built with the tag `NAMEVERSION`, where the version
     /// has `_` instead of `.`.
-    pub(crate) fn of_version(name: &str, version: &str, cache: &Path) -> Result<Self> {
+    pub(crate) fn of_version(name: &str, version: &str, cache: &Path, stamps: &'static [Stamp]) -> Result<Self> {
         Ok(Self {
             options: vec![format!("-modfile=go-{version}.mod")],
             build_options: vec![format!("-tags={name}{}", version.replace('.', "_"))],
-            ..Self::pinned(name, &format!("{name}-{version}"), cache, &[])?
+            ..Self::pinned(name, &format!("{name}-{version}"), cache, stamps)?
         })
     }
 

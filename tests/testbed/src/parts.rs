@@ -112,12 +112,6 @@ const OPERATOR: &[Source] = &[source(
     "argocd-operator",
     "github.com/argoproj-labs/argocd-operator/cmd",
 )];
-const KUSTOMIZE: &[Source] = &[source(
-    Part::Kustomize,
-    "kustomize",
-    "sigs.k8s.io/kustomize/kustomize/v5",
-)];
-const HELM: &[Source] = &[source(Part::Helm, "helm", "helm.sh/helm/v3/cmd/helm")];
 
 const fn stamp(variable: &'static str, module: &'static str, digits: Digits) -> Stamp {
     Stamp {
@@ -149,7 +143,12 @@ const KUSTOMIZE_STAMPS: &[Stamp] = &[stamp(
     "sigs.k8s.io/kustomize/kustomize/v5",
     Digits::All,
 )];
-const HELM_STAMPS: &[Stamp] = &[
+const HELM_STAMPS: &[Stamp] = &[stamp(
+    "helm.sh/helm/v4/internal/version.version",
+    "helm.sh/helm/v4",
+    Digits::All,
+)];
+const OLDER_HELM_STAMPS: &[Stamp] = &[
     stamp(
         "helm.sh/helm/v3/internal/version.version",
         "helm.sh/helm/v3",
@@ -218,20 +217,12 @@ impl Parts {
         let operator = GoModule::new("operator", &cache, &[])?;
         build(&operator, OPERATOR, &mut programs)?;
 
-        build(
-            &GoModule::new("kustomize", &cache, KUSTOMIZE_STAMPS)?,
-            KUSTOMIZE,
-            &mut programs,
-        )?;
-        build(&GoModule::new("helm", &cache, HELM_STAMPS)?, HELM, &mut programs)?;
-        let tools: Vec<&Path> = programs
-            .iter()
-            .filter(|(part, _)| matches!(part, Part::Kustomize | Part::Helm))
-            .map(|(_, program)| program.as_path())
-            .collect();
+        let [kustomize, helm] = Tools::selected()?.build(&cache)?;
+        let tools = side_by_side(&cache, &[&kustomize, &helm])?;
+        programs.extend([(Part::Kustomize, kustomize), (Part::Helm, helm)]);
 
         Ok(Self {
-            tools: side_by_side(&cache, &tools)?,
+            tools,
             programs,
             ocm: ocm.source,
             ocm_api: ocm.api,
@@ -257,6 +248,13 @@ impl Parts {
     #[must_use]
     pub fn tools(&self) -> &Path {
         &self.tools
+    }
+
+    /// Builds kustomize and Helm of other versions if they are not in the cache, and returns a folder with only these.
+    pub fn tools_of(&self, tools: Tools) -> Result<PathBuf> {
+        let cache = cache()?;
+        let [kustomize, helm] = tools.build(&cache)?;
+        side_by_side(&cache, &[&kustomize, &helm])
     }
 
     /// Returns the `PATH` of this process with kustomize and Helm in front, and `first` before them.
@@ -402,6 +400,46 @@ impl Ocm {
     }
 }
 
+/// The versions of kustomize and Helm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tools {
+    /// Those of the default version of Argo CD.
+    Current,
+    /// Those before Helm 4.
+    Older,
+}
+
+impl Tools {
+    /// Returns the versions in `TESTBED_TOOLS`, or the current ones.
+    fn selected() -> Result<Self> {
+        match env::var("TESTBED_TOOLS").as_deref() {
+            Err(_) | Ok("current") => Ok(Self::Current),
+            Ok("older") => Ok(Self::Older),
+            Ok(other) => bail!("TESTBED_TOOLS={other}: set it to current or older"),
+        }
+    }
+
+    /// Returns the program files of kustomize and Helm, built.
+    fn build(self, cache: &Path) -> Result<[PathBuf; 2]> {
+        let (kustomize, helm, version) = match self {
+            Self::Current => (
+                GoModule::new("kustomize", cache, KUSTOMIZE_STAMPS)?,
+                GoModule::new("helm", cache, HELM_STAMPS)?,
+                "v4",
+            ),
+            Self::Older => (
+                GoModule::of_version("kustomize", "older", cache, KUSTOMIZE_STAMPS)?,
+                GoModule::of_version("helm", "older", cache, OLDER_HELM_STAMPS)?,
+                "v3",
+            ),
+        };
+        Ok([
+            kustomize.build("kustomize", "sigs.k8s.io/kustomize/kustomize/v5")?,
+            helm.build("helm", &format!("helm.sh/helm/{version}/cmd/helm"))?,
+        ])
+    }
+}
+
 /// The default version of Argo CD.
 const ARGOCD_VERSION: &str = "3.6";
 
@@ -414,7 +452,7 @@ pub fn argocd_version() -> String {
 fn argocd_module(cache: &Path) -> Result<GoModule> {
     match &*argocd_version() {
         ARGOCD_VERSION => GoModule::new("argocd", cache, &[]),
-        version @ "3.2" => GoModule::of_version("argocd", version, cache),
+        version @ "3.2" => GoModule::of_version("argocd", version, cache, &[]),
         other => bail!("TESTBED_ARGOCD={other}: set it to {ARGOCD_VERSION} or 3.2"),
     }
 }
