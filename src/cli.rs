@@ -83,6 +83,8 @@ pub enum Command {
     Generate(Box<PrintArgs>),
     /// Show what would change on the hub, object by object
     Diff(Box<DiffArgs>),
+    /// Print a ClusterRole with the permissions that the objects of a folder need on managed clusters
+    Rights(Box<RightsArgs>),
     /// Show the health of an Application on its managed clusters, object by object
     Status(StatusArgs),
     /// Work with the GitOpsClusters of a hub
@@ -271,6 +273,26 @@ pub struct DiffArgs {
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
 }
+
+/// The arguments of `rights`.
+#[derive(Debug, Args)]
+#[command(after_help = RIGHTS_EXAMPLES)]
+pub struct RightsArgs {
+    /// The arguments of the generated works.
+    #[command(flatten)]
+    pub generate: GenerateArgs,
+}
+
+const RIGHTS_EXAMPLES: &str = "\
+The permissions are those for the agent itself, or for the executor that the settings or the policy name.
+Without --clusters and --placement, overlays do not count. The default of --name is the name of the folder.
+
+Examples:
+  # Let OCM's agent on a managed cluster apply the folder
+  argocd-ocm-cmp rights shop | kubectl --context eu1 apply -f -
+
+  # Let an executor apply it
+  argocd-ocm-cmp rights shop --executor shop/deployer | kubectl --context eu1 apply -f -";
 
 /// The connection to the hub.
 #[derive(Clone, Debug, Default, Args)]

@@ -12,7 +12,7 @@ mod uninstall;
 
 use crate::cli::{
     Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, HealthCheckArgs, HealthCommand, ListFormat,
-    Output, PolicyCheckArgs, PolicyCommand, PrintArgs,
+    Output, PolicyCheckArgs, PolicyCommand, PrintArgs, RightsArgs,
 };
 use crate::diagnosis::cluster_problem;
 use crate::diff;
@@ -52,6 +52,7 @@ pub fn run(command: Command, env: &Env) -> Exit {
     match command {
         Command::Generate(args) => run_generate(*args, env),
         Command::Diff(args) => run_diff(*args, env),
+        Command::Rights(args) => print_rights(*args, env),
         Command::Status(args) => status::run(&args, env),
         Command::GitOpsCluster(GitOpsClusterCommand::Status(args)) => gitopscluster::run(&args, env),
         Command::Hold(args) => hold::run(&args),
@@ -277,6 +278,23 @@ fn show_confinement() -> Exit {
             exit => exit,
         },
         Err(error) => fail(&format!("error: the confinement cannot be tested: {}\n", plain(&error))),
+    }
+}
+
+/// Prints the permissions for the objects of a folder. They depend neither on the name nor on the cluster, so both have defaults.
+fn print_rights(args: RightsArgs, env: &Env) -> Exit {
+    let mut env = env.clone();
+    env.entry("TARGET_CLUSTER".to_owned())
+        .or_insert_with(|| "cluster1".to_owned());
+    let folder = args.generate.folder.as_deref().unwrap_or(Path::new("."));
+    let folder = folder.canonicalize().unwrap_or_default();
+    if let Some(name) = folder.file_name().filter(|_| !env.contains_key("ARGOCD_APP_NAME")) {
+        env.entry("ARGOCD_ENV_NAME".to_owned())
+            .or_insert_with(|| name.to_string_lossy().into_owned());
+    }
+    match settings(args.generate, &env).and_then(|settings| generate::rights(&settings)) {
+        Ok(role) => show("permissions", &role),
+        Err(problems) => fail(&problems.to_string()),
     }
 }
 

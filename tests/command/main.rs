@@ -23,6 +23,8 @@ mod monitoring;
 mod policy;
 mod program;
 mod release;
+mod remedies;
+mod rights;
 mod robustness;
 mod secrets;
 mod shell;

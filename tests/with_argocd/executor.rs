@@ -47,6 +47,40 @@ async fn executor_decides_permissions_of_a_work() -> Result<()> {
     cluster1.wait_gone(&config_map).await
 }
 
+#[tokio::test]
+async fn printed_rights_suffice_for_the_executor() -> Result<()> {
+    let stage = stage().await?;
+    let Stage { hub, cluster1, .. } = stage;
+    let name = "rights";
+    cluster1.create_namespace(name).await?;
+    cluster1.apply_yaml("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: deployer, namespace: rights}\n")?;
+    let objects = "{apiVersion: v1, kind: ConfigMap, metadata: {name: config}}\n---\n\
+                   {apiVersion: v1, kind: Namespace, metadata: {name: rights-more}}\n---\n\
+                   {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: reader}, \
+                   rules: [{apiGroups: [''], resources: [secrets], verbs: [get]}]}\n---\n\
+                   {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: rights-viewers}, \
+                   roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, \
+                   subjects: [{kind: ServiceAccount, name: deployer, namespace: rights}]}\n";
+    let folder = tempfile::TempDir::new()?;
+    std::fs::write(folder.path().join("objects.yaml"), objects)?;
+    let printed = std::process::Command::new(crate::stage::program())
+        .args(["rights", "--name=rights", "--executor=rights/deployer"])
+        .current_dir(folder.path())
+        .output()?;
+    let printed = String::from_utf8(printed.stdout)?;
+    cluster1.apply_yaml(&printed).with_context(|| printed.clone())?;
+
+    let settings: &[(&str, &[&str])] = &[("executor", &["rights/deployer"])];
+    let app = App::start(stage, name, settings, &[("objects.yaml", objects)]).await?;
+    app.applied().await?;
+    cluster1
+        .wait_for(&ObjectRef::config_map(name, "config"), |_| true)
+        .await?;
+    hub.wait_for(&app.application(), |app| app["status"]["health"]["status"] == "Healthy")
+        .await?;
+    app.end().await
+}
+
 /// The agent checks the permissions of the executor for the ConfigMap, but its strategy `Update` decodes the ClusterRoleBinding.
 #[tokio::test]
 async fn a_manifest_that_the_agent_takes_for_another_is_refused() -> Result<()> {

@@ -50,6 +50,49 @@ fn drop_nulls_within(value: &mut Value<'_>) {
     }
 }
 
+/// Removes the descriptions of fields from a CRD.
+pub(super) fn strip_descriptions(fields: &mut Map<'_>) {
+    if fields.get("kind").and_then(Value::as_str) != Some("CustomResourceDefinition") {
+        return;
+    }
+    let Some(Value::Map(spec)) = fields.get_mut("spec") else {
+        return;
+    };
+    let Some(Value::List(versions)) = spec.get_mut("versions") else {
+        return;
+    };
+    for version in versions.iter_mut().filter_map(Value::as_map_mut) {
+        let schema = version.get_mut("schema").and_then(Value::as_map_mut);
+        if let Some(schema) = schema.and_then(|schema| schema.get_mut("openAPIV3Schema")) {
+            strip_schema(schema);
+        }
+    }
+}
+
+/// Removes the descriptions from a schema. A field may have the name `description`, too.
+fn strip_schema(schema: &mut Value<'_>) {
+    match schema {
+        Value::List(schemas) => schemas.iter_mut().for_each(strip_schema),
+        Value::Map(schema) => schema.retain(|key, value| {
+            match (key, &mut *value) {
+                ("description", Value::String(_)) => return false,
+                ("properties" | "patternProperties" | "definitions", Value::Map(schemas)) => {
+                    schemas.retain(|_, schema| {
+                        strip_schema(schema);
+                        true
+                    });
+                }
+                ("items" | "additionalProperties" | "not" | "allOf" | "anyOf" | "oneOf", schema) => {
+                    strip_schema(schema);
+                }
+                _ => {}
+            }
+            true
+        }),
+        _ => {}
+    }
+}
+
 /// Merges the `stringData` of a Secret into `data`, as the API server does on every write. Otherwise server-side apply could not
 /// track which keys of `data` belong to the manifest, and a key removed in Git would stay.
 ///

@@ -1,5 +1,6 @@
 //! Parses the objects of one file as Argo CD does: selects the documents that are manifests, and flattens lists.
 
+use super::canonical;
 use super::identity;
 use super::likely_mistakes::{LikelyMistake, likely_mistakes};
 use super::object::{Fault, Object, Source};
@@ -22,6 +23,24 @@ pub struct Documents {
     pub notices: Vec<String>,
 }
 
+/// The options for reading objects.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadOptions {
+    /// The comparison of objects with Kubernetes' kinds and fields.
+    pub validation: FieldValidation,
+    /// True to remove the descriptions of fields from CRDs.
+    pub strips_descriptions: bool,
+}
+
+impl From<FieldValidation> for ReadOptions {
+    fn from(validation: FieldValidation) -> Self {
+        Self {
+            validation,
+            strips_descriptions: false,
+        }
+    }
+}
+
 /// The text of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct ManifestText<'a> {
@@ -41,8 +60,8 @@ pub struct ManifestText<'a> {
 ///
 /// # Errors
 /// Returns one line for every invalid object, or for the location of a syntax error.
-pub fn objects(file: ManifestText<'_>, validation: FieldValidation) -> Result<Documents, Vec<String>> {
-    let mut reading = DocumentReader::new(file, validation);
+pub fn objects(file: ManifestText<'_>, options: impl Into<ReadOptions>) -> Result<Documents, Vec<String>> {
+    let mut reading = DocumentReader::new(file, options.into());
     if Path::new(file.name)
         .extension()
         .is_some_and(|extension| extension == "json")
@@ -59,10 +78,10 @@ pub fn objects(file: ManifestText<'_>, validation: FieldValidation) -> Result<Do
 ///
 /// # Errors
 /// Returns one line for every invalid object, or for the location of a syntax error.
-pub fn rendered(file: ManifestText<'_>, validation: FieldValidation) -> Result<Documents, Vec<String>> {
+pub fn rendered(file: ManifestText<'_>, options: impl Into<ReadOptions>) -> Result<Documents, Vec<String>> {
     let mut reading = DocumentReader {
         may_be_no_manifest: false,
-        ..DocumentReader::new(file, validation)
+        ..DocumentReader::new(file, options.into())
     };
     reading.yaml();
     reading.done()
@@ -78,7 +97,7 @@ struct DocumentReader<'a> {
     located: Option<(u32, Option<Positions<'a>>)>,
     /// The number of documents that were parsed for that.
     located_count: usize,
-    validation: FieldValidation,
+    options: ReadOptions,
     /// True if the file need not be a manifest.
     may_be_no_manifest: bool,
     read: Documents,
@@ -86,12 +105,12 @@ struct DocumentReader<'a> {
 }
 
 impl<'a> DocumentReader<'a> {
-    fn new(file: ManifestText<'a>, validation: FieldValidation) -> Self {
+    fn new(file: ManifestText<'a>, options: ReadOptions) -> Self {
         Self {
             file,
             located: None,
             located_count: 0,
-            validation,
+            options,
             may_be_no_manifest: true,
             read: Documents {
                 // Most files contain one object, and all are kept until the last is read.
@@ -155,12 +174,12 @@ impl<'a> DocumentReader<'a> {
 
     fn warn_of_likely_mistakes(&mut self, manifests: usize) {
         let is_refused = manifests == 0 && !self.problems.is_empty();
-        if self.validation == FieldValidation::Ignore || is_refused {
+        if self.options.validation == FieldValidation::Ignore || is_refused {
             return;
         }
         for LikelyMistake { line, message } in likely_mistakes(self.file.text, manifests) {
             let notice = format!("{}:{line}: {message}", self.file.name);
-            if self.validation == FieldValidation::Strict {
+            if self.options.validation == FieldValidation::Strict {
                 self.problems.push(notice);
             } else {
                 self.read.notices.push(notice);
@@ -227,9 +246,12 @@ impl<'a> DocumentReader<'a> {
         line.map_or(source, |line| source.at_line(line))
     }
 
-    fn add_one(&mut self, fields: Map<'_>, source: Source) {
+    fn add_one(&mut self, mut fields: Map<'_>, source: Source) {
+        if self.options.strips_descriptions {
+            canonical::strip_descriptions(&mut fields);
+        }
         let called = ObjectName::of(&fields);
-        let findings = match self.validation {
+        let findings = match self.options.validation {
             FieldValidation::Ignore => Vec::new(),
             FieldValidation::Strict | FieldValidation::Warn => schema::check(&fields),
         };
@@ -240,7 +262,7 @@ impl<'a> DocumentReader<'a> {
         };
         for finding in findings {
             let line = message(self, &finding.path, &finding.message);
-            if finding.refused && self.validation == FieldValidation::Strict {
+            if finding.refused && self.options.validation == FieldValidation::Strict {
                 self.problems.push(line);
             } else {
                 self.read.notices.push(line);

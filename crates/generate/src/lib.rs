@@ -42,6 +42,7 @@ pub mod placement;
 pub mod plurals;
 pub mod policy;
 pub mod print;
+mod rights;
 pub mod schema;
 pub mod settings;
 pub mod similar;
@@ -55,8 +56,10 @@ use manifest::text::count;
 use manifest_configs::WorkOptions;
 use manifestwork::{ManifestWork, Template};
 use ocm::names::WorkName;
+use placed::Placed;
 use plurals::Plurals;
 use policy::Rules;
+use rights::Resources;
 use settings::{Recipient, Settings};
 use source::{Manifests, Variant};
 use std::collections::HashSet;
@@ -110,8 +113,10 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
         .collect();
     let objects = variants.iter().flat_map(|variant| &variant.manifests.objects);
     notices.extend(validate::annotations_without_effect(objects.map(|object| &**object)));
+    let has_overlays = variants.len() > 1;
     let deliveries = collect_all(variants.into_iter().map(|Variant { recipients, manifests }| {
-        let templates = templates(manifests, rules, &options, settings, &mut notices)?;
+        let overlaid = recipients.first().copied().filter(|_| has_overlays);
+        let templates = templates(manifests, overlaid, rules, &options, settings, &mut notices)?;
         Ok(Delivery { recipients, templates })
     }))?;
     let works = deliveries.iter().map(Delivery::count).sum();
@@ -126,17 +131,54 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
     Ok(Generated { deliveries, notices })
 }
 
-/// Creates the ManifestWorks that carry the objects of a folder.
-fn templates(
+/// Returns the YAML of a ClusterRole with the permissions that OCM's agent, or the executor, needs on the managed clusters for the objects
+/// of all recipients.
+///
+/// # Errors
+/// Returns an error with one line per problem in the manifests.
+pub fn rights(settings: &Settings) -> Result<String, Problems> {
+    let policy = settings.policy.as_deref().map(policy::load).transpose()?;
+    let rules = policy
+        .as_ref()
+        .map(|policy| policy.rules_for(settings.project.as_deref()))
+        .transpose()?;
+    let options = settings.work_options(rules)?;
+    let variants = source::variants(settings)?;
+    let mut resources = Resources::default();
+    collect_all(variants.into_iter().map(|Variant { manifests, .. }| {
+        let (placed, created) = place(manifests, None, rules, settings)?;
+        let plurals = Plurals::new(&placed, &settings.plurals);
+        resources.add(&placed, &plurals);
+        resources.add(created.as_slice(), &plurals);
+        Ok(())
+    }))?;
+    Ok(resources.cluster_role(settings.name.application(), options.executor.as_ref()))
+}
+
+/// Returns the objects of a folder, and the Namespace to create.
+fn place(
     Manifests { objects, files, .. }: Manifests,
+    overlaid: Option<Recipient<'_>>,
+    rules: Option<Rules<'_>>,
+    settings: &Settings,
+) -> Result<(Vec<Placed>, Option<Placed>), Problems> {
+    let placed = placed::placed(objects, &settings.cluster_scoped, settings.namespace.as_deref());
+    validate::not_empty(&placed, overlaid, settings)?;
+    let created = settings.created_namespace(&placed);
+    validate::objects(&placed, created.as_ref(), &files, rules, settings)?;
+    Ok((placed, created))
+}
+
+/// Creates the ManifestWorks that carry the objects of a folder; `overlaid` is a cluster with them, if others have other ones.
+fn templates(
+    manifests: Manifests,
+    overlaid: Option<Recipient<'_>>,
     rules: Option<Rules<'_>>,
     options: &WorkOptions,
     settings: &Settings,
     notices: &mut Vec<String>,
 ) -> Result<Vec<Template>, Problems> {
-    let placed = placed::placed(objects, &settings.cluster_scoped, settings.namespace.as_deref());
-    let created = settings.created_namespace(&placed);
-    validate::objects(&placed, created.as_ref(), &files, rules, settings)?;
+    let (placed, created) = place(manifests, overlaid, rules, settings)?;
     let plurals = Plurals::new(&placed, &settings.plurals);
     notices.extend(plurals.guesses(&placed, &settings.cluster_scoped));
     notices.extend(ignored_fields::warnings(&placed, options));

@@ -2,8 +2,7 @@
 //! [`documents`]. The result does not depend on the timing of threads.
 
 use super::discover::ManifestFile;
-use super::documents::{self, Documents, ManifestText};
-use super::schema::FieldValidation;
+use super::documents::{self, Documents, ManifestText, ReadOptions};
 use super::source::Manifests;
 use manifest::problem::{Problems, plain};
 use manifest::yaml;
@@ -32,8 +31,9 @@ const FILES_AT_A_TIME: usize = 8;
 pub fn files(
     mut found: impl Iterator<Item = ManifestFile> + Send,
     max_size: Option<u64>,
-    validation: FieldValidation,
+    options: impl Into<ReadOptions>,
 ) -> Result<Manifests, Problems> {
+    let options = options.into();
     let budget = Budget {
         max: max_size,
         read: AtomicU64::new(0),
@@ -53,10 +53,10 @@ pub fn files(
                 // The parser recurses, and documents may be nested deeply.
                 thread::Builder::new()
                     .stack_size(yaml::STACK)
-                    .spawn_scoped(scope, || work(&found, &budget, validation))
+                    .spawn_scoped(scope, || work(&found, &budget, options))
             })
             .collect();
-        let mut loaded = work(&found, &budget, validation);
+        let mut loaded = work(&found, &budget, options);
         for other in others {
             let done = other?.join().map_err(|_| io::Error::other("a thread stopped"))?;
             loaded.extend(done);
@@ -82,12 +82,12 @@ pub fn files(
 ///
 /// # Errors
 /// Returns an error with all problems of all texts.
-pub fn texts(texts: &[(String, &[u8])], validation: FieldValidation) -> Result<Documents, Problems> {
+pub fn texts(texts: &[(String, &[u8])], options: ReadOptions) -> Result<Documents, Problems> {
     let texts = texts.iter().enumerate();
     combined(texts.map(|(index, (name, bytes))| {
         let text = decoded(name, bytes)?;
         let text = &text;
-        documents::rendered(ManifestText { index, name, text }, validation)
+        documents::rendered(ManifestText { index, name, text }, options)
     }))
 }
 
@@ -95,8 +95,8 @@ pub fn texts(texts: &[(String, &[u8])], validation: FieldValidation) -> Result<D
 #[must_use]
 pub fn too_large(max: u64) -> String {
     format!(
-        "the manifests have more than {max} bytes together: leave files out with exclude, split the folder into several \
-         Applications, or raise --max-size"
+        "the manifests have more than {max} bytes together: split the folder into several Applications, or ask an administrator to raise \
+         --max-size (ARGOCD_REPO_SERVER_MAX_COMBINED_DIRECTORY_MANIFESTS_SIZE in the sidecar)"
     )
 }
 
@@ -148,7 +148,7 @@ impl Budget {
 fn work(
     found: &Mutex<impl Iterator<Item = (usize, ManifestFile)>>,
     budget: &Budget,
-    validation: FieldValidation,
+    options: ReadOptions,
 ) -> Vec<Loaded> {
     let mut loaded = Vec::new();
     let mut bytes = Vec::new();
@@ -162,7 +162,7 @@ fn work(
         }
         for (at, file) in some {
             let read = match read(&file, budget, &mut bytes) {
-                Ok(true) => documents_of(at, &file.name, &bytes, validation),
+                Ok(true) => documents_of(at, &file.name, &bytes, options),
                 Ok(false) => return loaded,
                 Err(error) => Err(vec![format!(
                     "{}: the file cannot be read: {}",
@@ -190,12 +190,12 @@ fn read(file: &ManifestFile, budget: &Budget, bytes: &mut Vec<u8>) -> io::Result
     Ok(true)
 }
 
-fn documents_of(index: usize, name: &str, bytes: &[u8], validation: FieldValidation) -> Result<Documents, Vec<String>> {
+fn documents_of(index: usize, name: &str, bytes: &[u8], options: ReadOptions) -> Result<Documents, Vec<String>> {
     if SKIP_MARK.find(bytes).is_some() {
         return Ok(Documents::default());
     }
     let text = &decoded(name, bytes)?;
-    documents::objects(ManifestText { index, name, text }, validation)
+    documents::objects(ManifestText { index, name, text }, options)
 }
 
 fn decoded<'b>(name: &str, bytes: &'b [u8]) -> Result<Cow<'b, str>, Vec<String>> {
@@ -205,6 +205,7 @@ fn decoded<'b>(name: &str, bytes: &'b [u8]) -> Result<Cow<'b, str>, Vec<String>>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::FieldValidation;
     use std::path::PathBuf;
 
     #[test]

@@ -7,7 +7,7 @@
 use super::annotations::{self, Annotations};
 use super::content_hash::CONTENT;
 use super::update_strategy::Strategy;
-use super::{canonical, fields_of_others, hooks, identity, list_keys, order, schema};
+use super::{canonical, fields_of_others, hooks, identity, list_keys, order, schema, validate};
 use manifest::json;
 use manifest::key::ObjectKey;
 use manifest::kinds::{GroupKind, Scope};
@@ -228,7 +228,7 @@ pub enum Fault {
     )]
     UnknownMetadata(String),
     /// An object larger than any ManifestWork.
-    #[error("it has more than two gigabytes: leave it out with exclude")]
+    #[error("it has more than two gigabytes: {}", validate::SMALLER)]
     Huge,
     /// An object that cannot be printed for Argo CD.
     #[error(transparent)]

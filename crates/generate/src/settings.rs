@@ -23,6 +23,7 @@ use super::policy::{Executor, Rules};
 use super::source::{HelmSettings, Input, Kind, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
 use super::update_strategy::Strategy;
 use crate::confine::Isolation;
+use crate::documents::ReadOptions;
 use crate::schema::FieldValidation;
 use manifest::kinds::GroupKind;
 use manifest::problem::Problems;
@@ -453,7 +454,10 @@ fn source(
             .collect(),
         tools,
         selection,
-        validation: sources.value(&table::VALIDATE, FieldValidation::from_str),
+        reading: ReadOptions {
+            validation: sources.value(&table::VALIDATE, FieldValidation::from_str),
+            strips_descriptions: sources.flag(&table::STRIP_CRD_DESCRIPTIONS),
+        },
         overlays: sources.map(&table::OVERLAYS, true, |cluster| {
             ClusterName::from_str(cluster).map(|cluster| cluster.to_string())
         }),

@@ -17,10 +17,9 @@ mod value_files;
 
 use super::confine::TOOLS_AT_A_TIME;
 use super::discover::{self, Selection};
-use super::documents::Documents;
+use super::documents::{Documents, ReadOptions};
 use super::load;
 use super::object::Object;
-use super::schema::FieldValidation;
 use super::settings::{Recipient, Settings, Target};
 use super::validate;
 use bounds::{Repository, Target as PathTarget};
@@ -125,8 +124,8 @@ pub struct Source {
     pub remotes: Remotes,
     /// The settings for running the tools that render manifests.
     pub tools: Tools,
-    /// The comparison of objects with Kubernetes' kinds and fields.
-    pub validation: FieldValidation,
+    /// The options for reading the objects.
+    pub reading: ReadOptions,
     /// The overlays: paths relative to the folder, by cluster. They may name clusters that are not targets.
     pub overlays: BTreeMap<String, String>,
 }
@@ -400,7 +399,7 @@ fn directory(folder: &Path, below: &str, source: &Source) -> Result<Manifests, P
         ..source.selection.clone()
     };
     let mut found = discover::manifests(folder, below, &source.path, &selection)?;
-    let loaded = load::files(&mut found, selection.max_size, source.validation);
+    let loaded = load::files(&mut found, selection.max_size, source.reading);
     // Report an unlistable folder first: it is the cause of other problems.
     let notices = found.end()?;
     let mut manifests = loaded?;
@@ -425,7 +424,7 @@ fn rendered(texts: Vec<(String, &[u8])>, size: usize, source: &Source) -> Result
     if let Some(max) = source.selection.max_size.filter(|&max| size as u64 > max) {
         return Err(Problems::one(load::too_large(max)));
     }
-    let Documents { objects, notices } = load::texts(&texts, source.validation)?;
+    let Documents { objects, notices } = load::texts(&texts, source.reading)?;
     Ok(Manifests {
         objects,
         files: texts.into_iter().map(|(name, _)| name).collect(),

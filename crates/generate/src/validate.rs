@@ -7,16 +7,35 @@ use super::object::Object;
 use super::order;
 use super::placed::Placed;
 use super::policy::{self, DeliveredObject, Rules};
-use super::settings::{Settings, SourceOverrides, Target};
+use super::settings::{Recipient, Settings, SourceOverrides, Target};
 use super::source::Input;
 use super::update_strategy::Strategy;
 use manifest::problem::Problems;
 use manifest::text::count;
 
+/// Checks that there are objects; `overlaid` is a cluster with them, if others have other ones.
+///
+/// # Errors
+/// Returns an error if there are none, and the Application does not allow that.
+pub(super) fn not_empty(
+    placed: &[Placed],
+    overlaid: Option<Recipient<'_>>,
+    settings: &Settings,
+) -> Result<(), Problems> {
+    if !placed.is_empty() || settings.allow_empty {
+        return Ok(());
+    }
+    let whose = overlaid.map_or_else(String::new, |cluster| format!(" for cluster {cluster}"));
+    Err(Problems::one(format!(
+        "no manifests{whose}: the folder has no Kubernetes object in a .yaml, .yml or .json file that include and exclude select; \
+         to remove everything from the cluster on purpose, set allow-empty"
+    )))
+}
+
 /// Checks the objects of a folder; `created` is the Namespace that is in no file, and `files` are the names of the files.
 ///
 /// # Errors
-/// Returns an error with all problems, or with a single one if there are no objects and the Application does not allow that.
+/// Returns an error with all problems.
 pub(super) fn objects(
     placed: &[Placed],
     created: Option<&Placed>,
@@ -24,12 +43,6 @@ pub(super) fn objects(
     rules: Option<Rules<'_>>,
     settings: &Settings,
 ) -> Result<(), Problems> {
-    if placed.is_empty() && !settings.allow_empty {
-        return Err(Problems::one(
-            "no manifests: the folder has no Kubernetes object in a .yaml, .yml or .json file that include and exclude select; \
-             to remove everything from the cluster on purpose, set allow-empty",
-        ));
-    }
     let location = |object: &Object| object.source.location(&files[object.source.file as usize]);
     let objects = || placed.iter().map(|placed| &*placed.object);
     let missing_namespace = placed.iter().filter(|placed| placed.lacks_namespace());
@@ -52,9 +65,13 @@ pub(super) fn objects(
     let limit = settings.manifest_limit.unwrap_or(u64::MAX);
     let large = objects().filter_map(|object| {
         let size = object.size() as u64;
+        let remedy = match &object.defines {
+            Some(_) if !settings.source.reading.strips_descriptions => "set strip-crd-descriptions",
+            _ => SMALLER,
+        };
         (size > limit).then(|| {
             format!(
-                "{}: {}: it has {size} bytes, and OCM accepts at most {limit} in a work: make it smaller, or leave it out with exclude",
+                "{}: {}: it has {size} bytes, and OCM accepts at most {limit} in a work: {remedy}",
                 location(object),
                 object.key
             )
@@ -131,6 +148,10 @@ pub(super) fn overrides(settings: &Settings) -> Result<(), Problems> {
     });
     Problems::or(problems.collect(), ())
 }
+
+/// The remedy for a large object. The setting `exclude` does not apply to charts and kustomizations.
+pub(super) const SMALLER: &str =
+    "make it smaller, or leave it out: exclude its file, or what renders it in the chart or kustomization";
 
 /// The maximum number of ManifestWorks of an Application: Argo CD compares all of them again whenever one changes.
 const WORKS_MAX: u64 = 100_000;

@@ -3,6 +3,7 @@
 use super::pattern::{Pattern, Patterns};
 use super::{Entry, Executor, Policy};
 use crate::placement::Placement;
+use manifest::kinds::BUILT_IN;
 use manifest::problem::Problems;
 use manifest::value::{Map, Value};
 use manifest::yaml;
@@ -292,6 +293,14 @@ fn kind(pattern: &Pattern) -> Result<(), String> {
     if group.is_some_and(|group| matches!(group, "" | "core") || starts_with_version(group)) {
         return Err(format!("{text:?} has no API group after the dot: {remedy}"));
     }
+    let is_core = BUILT_IN
+        .iter()
+        .any(|known| known.kind == text && known.group.is_empty());
+    if group.is_none() && pattern.is_literal() && !is_core {
+        let other = BUILT_IN.iter().find(|known| known.kind == text);
+        let remedy = other.map_or_else(|| remedy.to_owned(), |known| format!("write {text}.{}", known.group));
+        return Err(format!("{text:?} is not a core kind of Kubernetes: {remedy}"));
+    }
     Ok(())
 }
 
@@ -419,6 +428,7 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
             ("Pod.core", "has no API group after the dot"),
             ("Pod.", "has no API group after the dot"),
             ("ConfigMap.v1", "has no API group after the dot"),
+            ("Widget", "is not a core kind of Kubernetes"),
         ] {
             for list in ["kinds", "deniedKinds"] {
                 assert_eq!(
@@ -427,6 +437,10 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
                 );
             }
         }
+        assert_eq!(
+            error_of("[{names: [a], deniedKinds: [Deployment]}]"),
+            "error: policy.yaml: projects[0].deniedKinds[0]: \"Deployment\" is not a core kind of Kubernetes: write Deployment.apps\n"
+        );
         for valid in [
             "ConfigMap",
             "*",

@@ -136,6 +136,10 @@ pub(super) static DELETE_NAMESPACES: Setting = Setting::new("delete-namespaces",
 pub(super) static DELETE_CRDS: Setting = Setting::new("delete-crds", Flag, "Delete CRDs")
     .default("`false`")
     .about("Delete CRDs and all their objects when they leave Git or the Application is deleted; otherwise they stay");
+pub(super) static STRIP_CRD_DESCRIPTIONS: Setting =
+    Setting::new("strip-crd-descriptions", Flag, "Strip descriptions of CRDs")
+        .default("`false`")
+        .about("Deliver CRDs without the descriptions of their fields, which `kubectl explain` shows; large CRDs then fit into a work");
 pub(super) static UPDATE_STRATEGY: Setting = Setting::new("update-strategy", Text("STRATEGY"), "Update strategy")
     .default("chosen for each object")
     .about("Update strategy of OCM's agent: `ServerSideApply`, `Update`, `CreateOnly` or `ReadOnly`");
@@ -416,6 +420,7 @@ pub static SETTINGS: &[&Setting] = &[
     &CREATE_NAMESPACE,
     &DELETE_NAMESPACES,
     &DELETE_CRDS,
+    &STRIP_CRD_DESCRIPTIONS,
     &UPDATE_STRATEGY,
     &IGNORE_FIELDS,
     &CONDITION_RULES,

@@ -1,0 +1,128 @@
+//! Tests of `rights`, which prints the permissions that a folder needs on managed clusters.
+
+use crate::program::{program_with, transcript};
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+const OBJECTS: &str = "
+{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {}, template: {}}}
+---
+{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, roleRef: {name: view}}
+---
+{apiVersion: cert-manager.io/v1, kind: ClusterIssuer, metadata: {name: a}}
+---
+{apiVersion: example.com/v1, kind: Mouse, metadata: {name: a}}
+";
+
+fn rights(folder: &Path, arguments: &[&str]) -> String {
+    let words = ["rights"].into_iter().chain(arguments.iter().copied());
+    transcript(&program_with(folder, words).output().expect("the program runs"))
+}
+
+fn shop() -> TempDir {
+    let folder = TempDir::new().expect("a scratch folder");
+    fs::create_dir(folder.path().join("shop")).expect("a folder");
+    fs::write(folder.path().join("shop/all.yaml"), OBJECTS).expect("a file");
+    folder
+}
+
+#[test]
+fn prints_a_role_for_the_agent() {
+    insta::assert_snapshot!(rights(shop().path(), &["shop", "--create-namespace"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: ClusterRole
+    metadata:
+      name: argocd-ocm-cmp:shop
+      labels:
+        open-cluster-management.io/aggregate-to-work: "true"
+    rules:
+    - apiGroups: [""]
+      resources: [configmaps, namespaces]
+      verbs: [create, delete, get, list, patch, update, watch]
+    - apiGroups: [apps]
+      resources: [deployments]
+      verbs: [create, delete, get, list, patch, update, watch]
+    - apiGroups: [cert-manager.io]
+      resources: [clusterissuers]
+      verbs: [create, delete, get, list, patch, update, watch]
+    - apiGroups: [example.com]
+      resources: [mouse, mouses]
+      verbs: [create, delete, get, list, patch, update, watch]
+    - apiGroups: [networking.k8s.io]
+      resources: [ingresses]
+      verbs: [create, delete, get, list, patch, update, watch]
+    - apiGroups: [rbac.authorization.k8s.io]
+      resources: [rolebindings]
+      verbs: [create, delete, get, list, patch, update, watch]
+    - apiGroups: [rbac.authorization.k8s.io]
+      resources: [clusterroles, roles]
+      verbs: [bind]
+    ----- stderr -----
+    "#);
+}
+
+#[test]
+fn prints_a_role_and_its_binding_for_the_executor() {
+    let arguments = [
+        "shop",
+        "--executor=shop/deployer",
+        "--resource-names=Mouse.example.com=mice",
+        "--include=none",
+    ];
+    let printed = rights(shop().path(), &arguments[..3]);
+    insta::assert_snapshot!(printed, @r#"
+    exit code: 0
+    ----- stdout -----
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: ClusterRole
+    metadata:
+      name: argocd-ocm-cmp:shop
+    rules:
+    - apiGroups: [""]
+      resources: [configmaps]
+      verbs: [create, delete, get, patch, update]
+    - apiGroups: [apps]
+      resources: [deployments]
+      verbs: [create, delete, get, patch, update]
+    - apiGroups: [cert-manager.io]
+      resources: [clusterissuers]
+      verbs: [create, delete, get, patch, update]
+    - apiGroups: [example.com]
+      resources: [mice]
+      verbs: [create, delete, get, patch, update]
+    - apiGroups: [networking.k8s.io]
+      resources: [ingresses]
+      verbs: [create, delete, get, patch, update]
+    - apiGroups: [rbac.authorization.k8s.io]
+      resources: [rolebindings]
+      verbs: [create, delete, get, patch, update]
+    - apiGroups: [rbac.authorization.k8s.io]
+      resources: [clusterroles, roles]
+      verbs: [bind]
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: ClusterRoleBinding
+    metadata:
+      name: argocd-ocm-cmp:shop
+    roleRef:
+      apiGroup: rbac.authorization.k8s.io
+      kind: ClusterRole
+      name: argocd-ocm-cmp:shop
+    subjects:
+    - kind: ServiceAccount
+      name: deployer
+      namespace: shop
+    ----- stderr -----
+    "#);
+    assert!(
+        rights(shop().path(), &arguments).contains("error: no manifests"),
+        "as generate"
+    );
+}
