@@ -215,3 +215,25 @@ fn empty_overlay_is_named_by_its_cluster() {
     let printed = transcript(&output);
     assert!(printed.contains("error: no manifests for cluster us1: "), "{printed}");
 }
+
+#[test]
+fn a_kustomization_changes_in_a_copy_even_if_temporary_files_are_in_the_repository() {
+    let folder = TempDir::new().expect("a scratch folder");
+    fs::write(folder.path().join("kustomization.yaml"), KUSTOMIZATION).expect("a file");
+    fs::write(folder.path().join("config.yaml"), CONFIG).expect("a file");
+    fs::create_dir(folder.path().join("tmp")).expect("a folder");
+    let path = format!("PATH={}", tools().display());
+    let temporary = format!("TMPDIR={}", folder.path().join("tmp").display());
+    let words = [
+        "generate",
+        "--name=shop",
+        "--clusters=eu1",
+        "--kustomize-name-suffix=-blue",
+    ];
+    let words = [&*path, &*temporary].into_iter().chain(words);
+    let output = program_with(folder.path(), words).output().expect("the program runs");
+    let printed = transcript(&output);
+    assert!(printed.contains("name: config-blue"), "{printed}");
+    let kept = fs::read_to_string(folder.path().join("kustomization.yaml")).expect("a file");
+    assert_eq!(kept, KUSTOMIZATION);
+}

@@ -20,6 +20,7 @@ use super::discover::{self, Selection};
 use super::documents::{Documents, ReadOptions};
 use super::load;
 use super::object::Object;
+use super::schema::FieldValidation;
 use super::settings::{Recipient, Settings, Target};
 use super::validate;
 use bounds::{Repository, Target as PathTarget};
@@ -403,6 +404,10 @@ fn directory(folder: &Path, below: &str, source: &Source) -> Result<Manifests, P
     // Report an unlistable folder first: it is the cause of other problems.
     let notices = found.end()?;
     let mut manifests = loaded?;
+    if source.reading.validation == FieldValidation::Strict {
+        // What is left out may be missing on the cluster.
+        Problems::or(notices.clone(), ())?;
+    }
     manifests.notices.splice(..0, notices);
     Ok(manifests)
 }

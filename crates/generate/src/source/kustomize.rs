@@ -169,7 +169,7 @@ impl Copy {
         };
         let scratch = Scratch::new(&env::temp_dir()).map_err(|error| failed(&error))?;
         let root = scratch.path().join(CHECKOUT);
-        copy(repository.root(), &root).map_err(|error| failed(&error))?;
+        copy(repository.root(), &root, scratch.path()).map_err(|error| failed(&error))?;
         let below = path.strip_prefix(repository.root()).unwrap_or(Path::new(""));
         let folder = root.join(below);
         for name in KUSTOMIZATION_FILES {
@@ -247,10 +247,12 @@ impl Copy {
 /// The name of the copy in its temporary folder.
 const CHECKOUT: &str = "checkout";
 
-/// Copies a folder without Git's data. Links are copied as links.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies a folder without Git's data, and without the folder `except`, which may be in it. Links are copied as links.
+fn copy(from: &Path, to: &Path, except: &Path) -> io::Result<()> {
+    let except = except.canonicalize()?;
     let is_of_git = |entry: &DirEntry| entry.depth() == 1 && entry.file_name() == OsStr::new(".git");
-    for entry in WalkDir::new(from).into_iter().filter_entry(|entry| !is_of_git(entry)) {
+    let is_copied = |entry: &DirEntry| !is_of_git(entry) && entry.path() != except;
+    for entry in WalkDir::new(from).into_iter().filter_entry(is_copied) {
         let entry = entry?;
         let target = to.join(entry.path().strip_prefix(from).unwrap_or(entry.path()));
         let kind = entry.file_type();
