@@ -4,7 +4,7 @@
 pub(crate) const PLUGIN: &str = include_str!("../plugin.yaml");
 /// The plugin, as Argo CD mounts it.
 pub(crate) const CM_PLUGIN: &str = include_str!("../cm_plugin.yaml");
-/// The health checks of works.
+/// The health checks of works, and the actions on them.
 pub(crate) const ARGOCD_CM: &str = include_str!("../deploy/argocd_cm.yaml");
 /// The sidecar.
 pub(crate) const DEPLOY_CMP: &str = include_str!("../deploy_cmp.yaml");
@@ -18,6 +18,8 @@ pub(crate) const DEPLOY_POLICY: &str = include_str!("../deploy/deploy_policy.yam
 pub(crate) const APPSET_PLACEMENT: &str = include_str!("../deploy/appset_placement.yaml");
 /// The permissions of Argo CD's application-controller.
 pub(crate) const ARGOCD_RBAC: &str = include_str!("../deploy/argocd_rbac.yaml");
+/// The permissions of argocd-server for actions on works.
+pub(crate) const ARGOCD_ACTIONS: &str = include_str!("../deploy/argocd_actions.yaml");
 /// The controller, with the permissions that it always needs.
 pub(crate) const DEPLOY_CONTROLLER: &str = include_str!("../deploy/deploy_controller.yaml");
 /// The CRD of reports.

@@ -2,10 +2,10 @@
 
 use super::argo_cd::{APPLICATION_CONTROLLER, APPLICATION_SET_CONTROLLER, REPO_SERVER, SERVER};
 use crate::embedded::{
-    ADMISSION_POLICY, AGENT_ADMISSION, APPSET_PLACEMENT, ARGOCD_ADDON, ARGOCD_CM, ARGOCD_RBAC, CM_PLUGIN,
-    DEPLOY_ARGOCD_AGENT, DEPLOY_CLUSTER_SECRETS, DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER, DEPLOY_POLICY,
-    DEPLOY_PRINCIPAL, DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_UI, GITOPSCLUSTER_CRD, HOLDS, POLICY_CM, PROJ, REDIS_PROXY,
-    REPORT_CRD,
+    ADMISSION_POLICY, AGENT_ADMISSION, APPSET_PLACEMENT, ARGOCD_ACTIONS, ARGOCD_ADDON, ARGOCD_CM, ARGOCD_RBAC,
+    CM_PLUGIN, DEPLOY_ARGOCD_AGENT, DEPLOY_CLUSTER_SECRETS, DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER,
+    DEPLOY_POLICY, DEPLOY_PRINCIPAL, DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_UI, GITOPSCLUSTER_CRD, HOLDS, POLICY_CM, PROJ,
+    REDIS_PROXY, REPORT_CRD,
 };
 use clap::ValueEnum;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub enum Feature {
     /// The settings and permissions that ApplicationSets need to generate from Placements
     #[value(name = "applicationset")]
     ApplicationSet,
-    /// Permission for Argo CD to write works, if it was installed without permissions for the whole cluster
+    /// Permissions for actions on works, and for an Argo CD without permissions for the whole cluster to write works
     ArgocdRbac,
     /// The controller, which reports the health of works as conditions and Events on Applications, and the policy for holds
     #[value(alias = "application-status")]
@@ -120,7 +120,7 @@ impl Feature {
             Self::Project => &[PROJ],
             Self::Policy => &[POLICY_CM, DEPLOY_POLICY],
             Self::ApplicationSet => &[APPSET_PLACEMENT],
-            Self::ArgocdRbac => &[ARGOCD_RBAC],
+            Self::ArgocdRbac => &[ARGOCD_RBAC, ARGOCD_ACTIONS],
             Self::Controller => &[DEPLOY_CONTROLLER, ADMISSION_POLICY, HOLDS],
             Self::AgentAdmission => &[AGENT_ADMISSION],
             Self::Pull => &[DEPLOY_PULL],

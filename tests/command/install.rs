@@ -118,7 +118,11 @@ fn each_feature_prints_its_files() {
         ("--features agent-admission", &["deploy/agent_admission.yaml"]),
         (
             "--features applicationset,argocd-rbac",
-            &["deploy/appset_placement.yaml", "deploy/argocd_rbac.yaml"],
+            &[
+                "deploy/appset_placement.yaml",
+                "deploy/argocd_rbac.yaml",
+                "deploy/argocd_actions.yaml",
+            ],
         ),
         (
             "--features controller",

@@ -319,7 +319,7 @@ fn sidecar_copies_tools_from_argo_cds_image() {
 }
 
 #[test]
-fn argocd_cm_gets_only_two_health_checks() {
+fn argocd_cm_gets_only_health_checks_and_actions() {
     with("deploy/argocd_cm.yaml", |config_map| {
         let keys = |path: &str| -> Vec<String> {
             let map = at(config_map, path).as_map().expect("a map");
@@ -329,11 +329,28 @@ fn argocd_cm_gets_only_two_health_checks() {
         assert_eq!(at(config_map, "metadata.name").as_str(), Some("argocd-cm"));
         assert_eq!(
             keys("data"),
-            ["ManifestWork", "ManifestWorkReplicaSet"]
-                .map(|kind| format!("resource.customizations.health.work.open-cluster-management.io_{kind}")),
-            "only the health checks, without useOpenLibs"
+            ["actions", "health", "health"]
+                .into_iter()
+                .zip(["ManifestWork", "ManifestWork", "ManifestWorkReplicaSet"])
+                .map(|(what, kind)| format!("resource.customizations.{what}.work.open-cluster-management.io_{kind}"))
+                .collect::<Vec<_>>(),
+            "without useOpenLibs"
         );
     });
+}
+
+/// Argo CD has no library that actions can share.
+#[test]
+fn actions_are_the_same_from_their_marker_on() {
+    let text = text("deploy/argocd_cm.yaml");
+    let mut rests = text
+        .split("        -- From here to the end, all actions are the same.\n")
+        .skip(1);
+    let first = rests.next().expect("an action").split("    - name: ").next();
+    assert_eq!(rests.clone().count(), 4);
+    for rest in rests {
+        assert_eq!(rest.split("    - name: ").next(), first);
+    }
 }
 
 #[test]

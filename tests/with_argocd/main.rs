@@ -8,6 +8,7 @@
 )]
 
 mod account;
+mod actions;
 mod api_server;
 mod app;
 #[path = "../common/application_source.rs"]

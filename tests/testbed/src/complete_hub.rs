@@ -113,6 +113,12 @@ impl CompleteHub {
         server(&self.hub).await?.write_files().await
     }
 
+    /// Returns the managed clusters: `cluster1`, `cluster2`, …
+    #[must_use]
+    pub fn managed_clusters(&self) -> &[ManagedCluster] {
+        &self.clusters
+    }
+
     /// Returns the address of Argo CD's pages and API, `http://127.0.0.1:…`.
     #[must_use]
     pub fn ui(&self) -> &str {

@@ -16,6 +16,7 @@ const BY_KUBECTL: [(&str, &[&str]); 8] = [
             "deploy/policy_cm.yaml",
             "deploy/appset_placement.yaml",
             "deploy/argocd_rbac.yaml",
+            "deploy/argocd_actions.yaml",
         ],
     ),
     (
