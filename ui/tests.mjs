@@ -4,7 +4,7 @@ import {spawnSync} from 'node:child_process';
 import {readdirSync} from 'node:fs';
 import {build} from 'esbuild';
 
-const folders = process.argv.length > 2 ? process.argv.slice(2) : ['unit', 'browser'];
+const folders = process.argv.length > 2 ? process.argv.slice(2) : ['unit', 'browser', 'live'];
 const entryPoints = folders.flatMap(folder =>
     readdirSync(`test/${folder}`)
         .filter(name => name.endsWith('.test.ts'))

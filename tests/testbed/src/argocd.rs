@@ -194,6 +194,7 @@ impl ArgoCd {
         command.env("ARGOCD_FAKE_IN_CLUSTER", "true");
         command.env("KUBECONFIG", plane.service_account_kubeconfig(NAMESPACE, name)?);
         command.env("REDIS_COMPRESSION", "none");
+        command.env("ARGOCD_SERVER_ENABLE_PROXY_EXTENSION", "true");
         command.arg(format!("--namespace={NAMESPACE}"));
         command.arg(format!("--repo-server={repo_server}"));
         command.arg(format!("--redis={redis}"));

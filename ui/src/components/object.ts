@@ -1,10 +1,13 @@
-// Shows an object of a work: the state that the agent reports, and its manifest.
+// Shows an object of a work: the state that the agent reports, its manifest, and the tabs that ask its cluster.
 
+import {Fields} from '../fields';
+import {Target} from '../live';
 import {isSecret, masked} from '../masked';
 import {ObjectRow, qualifiedName, shortName} from '../objects';
 import {Child, Element, c, h, react} from '../react';
 import {yaml} from '../yaml';
 import {Details, facts} from './details';
+import {LIVE_TABS, LivePane, LiveTab} from './live';
 import {ageLabel, healthLabel, tableHead, yesNo} from './parts';
 
 interface Props {
@@ -13,10 +16,86 @@ interface Props {
     readonly now: number;
     /** True if an agent reports the object; false in a ManifestWorkReplicaSet. */
     readonly hasState: boolean;
+    /** The managed cluster of the work, or undefined for a ManifestWorkReplicaSet. */
+    readonly cluster: string | undefined;
+    readonly application: Fields;
     readonly onClose: () => void;
 }
 
-export function ObjectDetails({row, wave, now, hasState, onClose}: Props): Element {
+type Tab = 'State' | LiveTab;
+const TABS: readonly Tab[] = ['State', ...LIVE_TABS];
+
+export function ObjectDetails(props: Props): Element {
+    const {row, now, cluster, application, onClose} = props;
+    const {useState} = react();
+    const [tab, setTab] = useState<Tab>('State');
+    const [pod, setPod] = useState('');
+    const title = shortName(row);
+    const state = c(State, props);
+    if (cluster === undefined || row.name === '') return c(Details, {title, onClose, body: state});
+    const {group, kind, namespace, name} = row;
+    const target: Target = {cluster, group, kind, namespace, name};
+    const onLogs = (pod: string): void => {
+        setPod(pod);
+        setTab('Logs');
+    };
+    const select = (next: Tab): void => {
+        setPod('');
+        setTab(next);
+    };
+    const body = h(
+        'div',
+        null,
+        c(TabList, {tab, onSelect: select}),
+        h(
+            'div',
+            {role: 'tabpanel', 'aria-label': tab},
+            tab === 'State' ? state : c(LivePane, {key: tab, tab, target, application, now, onLogs, pod}),
+        ),
+    );
+    return c(Details, {title, onClose, body});
+}
+
+/** The arrow keys, Home and End select a tab, as in WAI-ARIA. */
+function TabList({tab, onSelect}: {readonly tab: Tab; readonly onSelect: (tab: Tab) => void}): Element {
+    const list = react().useRef<HTMLElement | null>(null);
+    const onKeyDown = (event: KeyboardEvent): void => {
+        const [at, last] = [TABS.indexOf(tab), TABS.length - 1];
+        const to: Readonly<Record<string, number>> = {
+            ArrowLeft: at === 0 ? last : at - 1,
+            ArrowRight: at === last ? 0 : at + 1,
+            Home: 0,
+            End: last,
+        };
+        const next = TABS[to[event.key] ?? -1];
+        if (next === undefined) return;
+        event.preventDefault();
+        onSelect(next);
+        list.current?.querySelectorAll('button')[TABS.indexOf(next)]?.focus();
+    };
+    return h(
+        'div',
+        {ref: list, className: 'ocm-tabs', role: 'tablist', 'aria-label': 'Views of the object', onKeyDown},
+        TABS.map(name =>
+            h(
+                'button',
+                {
+                    key: name,
+                    type: 'button',
+                    role: 'tab',
+                    className: 'ocm-tabs__tab',
+                    'aria-selected': name === tab,
+                    tabIndex: name === tab ? 0 : -1,
+                    onClick: () => onSelect(name),
+                },
+                name,
+            ),
+        ),
+    );
+}
+
+/** Shows what the agent reports, and the manifest in the work. */
+function State({row, wave, now, hasState}: Props): Element {
     const state: (readonly [string, Child])[] = [
         ['Health', healthLabel(row.health)],
         ['Applied', yesNo(row.applied)],
@@ -24,7 +103,7 @@ export function ObjectDetails({row, wave, now, hasState, onClose}: Props): Eleme
         ['Last change', ageLabel(row.since, now)],
         ...row.feedback.map(({name, value}) => [name, value] as const),
     ];
-    const body = h(
+    return h(
         'div',
         {className: 'ocm-details__body'},
         row.message !== '' && h('p', {className: 'ocm-message'}, row.message),
@@ -52,7 +131,6 @@ export function ObjectDetails({row, wave, now, hasState, onClose}: Props): Eleme
             ),
         c(Manifest, {row}),
     );
-    return c(Details, {title: shortName(row), onClose, body});
 }
 
 function Manifest({row}: {readonly row: ObjectRow}): Element {

@@ -52,6 +52,17 @@ const STYLE = `
 .ocm .ocm-table th { font-weight: 600; opacity: .75; }
 .ocm .ocm-table thead, .ocm .ocm-table tbody, .ocm .ocm-table tr { background: transparent; border: 0; color: inherit; }
 .ocm-yaml { margin: 0; padding: 12px; max-height: 50vh; overflow: auto; font: 12px/1.5 monospace; white-space: pre; background: rgba(143, 164, 177, .12); color: inherit; }
+.ocm-tabs { display: flex; flex-wrap: wrap; gap: 4px; margin: 0 0 12px; border-bottom: 1px solid rgba(143, 164, 177, .4); }
+.ocm-tabs__tab { padding: 4px 14px; border: 0; border-bottom: 3px solid transparent; background: transparent; color: inherit; font: inherit; cursor: pointer; }
+.ocm-tabs__tab[aria-selected="true"] { border-color: #00A2B3; font-weight: 600; }
+.ocm-live__bar { display: flex; justify-content: flex-end; margin-bottom: 8px; }
+.ocm-value { margin: 0; font: 12px/1.5 monospace; white-space: pre-wrap; overflow-wrap: anywhere; background: none; color: inherit; }
+.ocm-warning { color: #f4c030; }
+.ocm-log { min-height: 120px; }
+.ocm-log div { min-height: 1.5em; }
+.ocm-log--wrap { white-space: pre-wrap; overflow-wrap: anywhere; }
+.ocm .ocm-select { max-width: 240px; height: 28px; border: 1px solid #8FA4B1; border-radius: 14px; padding: 0 8px; background: transparent; color: inherit; font: inherit; }
+.theme-dark .ocm .ocm-select { color-scheme: dark; background: #28292a; }
 .ocm-panel__title { display: flex; align-items: center; margin-bottom: .5em; }
 .ocm-panel .ocm-panel__title label { margin: 0; font-size: 12px; font-weight: 600; color: #6D7F8B; }
 .ocm-panel .ocm-panel__open { padding: 0; border: 0; background: transparent; color: inherit; font: inherit; text-align: left; cursor: pointer; }

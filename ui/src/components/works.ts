@@ -57,7 +57,14 @@ export function WorkTab(props: TabProps): Element {
                 '#f4c030',
                 `${work.cluster} is unreachable: showing its last reported state.`,
             ),
-        c(Objects, {objects: work.objects, metadata, now, hasState: true}),
+        c(Objects, {
+            objects: work.objects,
+            metadata,
+            now,
+            hasState: true,
+            cluster: work.cluster,
+            application: fields(props.application),
+        }),
     );
 }
 
@@ -91,7 +98,14 @@ export function SetTab(props: TabProps): Element {
             'OCM creates a work with these objects for each cluster. To see their state there, run: ',
             h('code', null, `argocd-ocm-cmp status ${applicationName(fields(props.application))}`),
         ),
-        c(Objects, {objects: set.objects, metadata, now, hasState: false}),
+        c(Objects, {
+            objects: set.objects,
+            metadata,
+            now,
+            hasState: false,
+            cluster: undefined,
+            application: fields(props.application),
+        }),
     );
 }
 
@@ -112,9 +126,12 @@ interface ObjectsProps {
     readonly metadata: Fields;
     readonly now: number;
     readonly hasState: boolean;
+    /** The managed cluster of the work, or undefined for a ManifestWorkReplicaSet. */
+    readonly cluster: string | undefined;
+    readonly application: Fields;
 }
 
-function Objects({objects, metadata, now, hasState}: ObjectsProps): Element {
+function Objects({objects, metadata, now, hasState, cluster, application}: ObjectsProps): Element {
     const [open, setOpen] = react().useState<string | undefined>(undefined);
     const wave = waveName(metadata);
     const columns = columnsOf(wave, now, hasState);
@@ -137,7 +154,16 @@ function Objects({objects, metadata, now, hasState}: ObjectsProps): Element {
                   onOpen: setOpen,
               }),
         openRow !== undefined &&
-            c(ObjectDetails, {key: openRow.id, row: openRow, wave, now, hasState, onClose: () => setOpen(undefined)}),
+            c(ObjectDetails, {
+                key: openRow.id,
+                row: openRow,
+                wave,
+                now,
+                hasState,
+                cluster,
+                application,
+                onClose: () => setOpen(undefined),
+            }),
     );
 }
 

@@ -1,11 +1,12 @@
 // Serves a page that loads an extension as Argo CD does: with the script that argocd-server serves, and with the page's React.
 
-import {createServer} from 'node:http';
+import {IncomingMessage, ServerResponse, createServer, request as send} from 'node:http';
 import {readFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
 import {dirname, join} from 'node:path';
 import {AddressInfo} from 'node:net';
 import {build} from 'esbuild';
+import {answerLive} from '../fake_live';
 import {NOW} from '../samples';
 
 /** The versions of React that Argo CD used, and those between. */
@@ -21,8 +22,11 @@ export interface Page {
 const folder = process.cwd();
 const require = createRequire(join(folder, 'package.json'));
 
+/** Answers a request below /extensions. */
+export type Extensions = (request: IncomingMessage, response: ServerResponse) => void;
+
 /** Serves pages such as `/?react=18&theme=dark`, with the extension from a file. */
-export async function serve(extension: string): Promise<Page> {
+export async function serve(extension: string, extensions: Extensions = answerLive): Promise<Page> {
     const react19 = await bundle19();
     const icons = dirname(require.resolve('@fortawesome/fontawesome-free/package.json'));
     const server = createServer((request, response) => {
@@ -36,6 +40,7 @@ export async function serve(extension: string): Promise<Page> {
                 'text/html; charset=utf-8',
                 page(url.searchParams.get('react') ?? '18', url.searchParams.get('theme') ?? 'light'),
             );
+        if (url.pathname.startsWith('/extensions/')) return extensions(request, response);
         if (url.pathname === '/extensions.js')
             return send('application/javascript', asArgoCdServes(extension, url.searchParams.has('guarded')));
         if (url.pathname === '/page.css') return send('text/css', readFileSync(join(folder, 'test/browser/page.css')));
@@ -55,7 +60,27 @@ export async function serve(extension: string): Promise<Page> {
     });
     await new Promise<void>(done => server.listen(0, '127.0.0.1', done));
     const {port} = server.address() as AddressInfo;
-    return {address: `http://127.0.0.1:${port}`, close: () => void server.close()};
+    return {
+        address: `http://127.0.0.1:${port}`,
+        close: () => {
+            server.close();
+            server.closeAllConnections();
+        },
+    };
+}
+
+/** Sends requests to an argocd-server, as a user who has logged in. */
+export function throughArgoCd(server: string, token: string): Extensions {
+    return (request, response) => {
+        const headers = {...request.headers, cookie: `argocd.token=${token}`};
+        const upstream = send(`http://${server}${request.url}`, {headers}, answer => {
+            response.writeHead(answer.statusCode ?? 502, answer.headers);
+            answer.pipe(response);
+        });
+        upstream.on('error', () => response.destroy());
+        response.on('close', () => upstream.destroy());
+        upstream.end();
+    };
 }
 
 /** Returns the script that argocd-server serves for a folder with one extension. Since v3.5 it isolates extensions from each other. */

@@ -110,5 +110,27 @@ await capture(
     'application-status-panel',
 );
 
+const openTab = (row: string, tab: string) => async (chromium: Chromium) => {
+    await chromium.run(`document.querySelector(arguments[0]).click()`, `[data-cell="${row}:1"]`);
+    await chromium.run(
+        `[...document.querySelectorAll('[role=tab]')].find(tab => tab.textContent === arguments[0]).click()`,
+        tab,
+    );
+    await chromium.until(`return document.querySelector('[role=tabpanel] tbody, .ocm-log div') !== null`);
+};
+for (const [name, theme, tab] of [
+    ['live-pods', 'light', 'Pods'],
+    ['live-logs-dark', 'dark', 'Logs'],
+] as const)
+    await capture(
+        name,
+        960,
+        theme,
+        WORK,
+        {application: app, resource: mixedWork(), tree: {}},
+        'sheet',
+        openTab('4', tab),
+    );
+
 await chromium.close();
 page.close();
