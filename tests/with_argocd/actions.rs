@@ -35,7 +35,8 @@ impl User {
         let session = user
             .post("/api/v1/session", &json!({"username": "admin", "password": password}))
             .await?;
-        user.token = session["token"].as_str().context("a token")?.to_owned();
+        let token = session["token"].as_str().context("a token")?;
+        token.clone_into(&mut user.token);
         Ok(user)
     }
 
@@ -474,6 +475,24 @@ fn actions_keep_the_executor_and_refuse_works_that_are_deleted() {
     work["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     let error = run_offline(&work, "restart", None).expect_err("a work");
     assert!(error.contains("the work is being deleted"), "{error}");
+}
+
+#[test]
+fn objects_that_the_work_does_not_deliver_are_refused() {
+    let mut work = work(&[]);
+    for config in work["spec"]["manifestConfigs"].as_array_mut().expect("configs") {
+        config["updateStrategy"] = json!({"type": "ReadOnly"});
+    }
+    for (action, object) in [
+        ("restart", "web"),
+        ("run-now", "report"),
+        ("suspend", "report"),
+        ("pause", "web"),
+        ("resume", "web"),
+    ] {
+        let error = run_offline(&work, action, Some(object)).expect_err(action);
+        assert!(error.contains("its update strategy is ReadOnly"), "{action}: {error}");
+    }
 }
 
 #[test]
