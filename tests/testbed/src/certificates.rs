@@ -8,6 +8,9 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
 
+/// The name of an API server in its own cluster.
+const IN_CLUSTER: &str = "kubernetes.default.svc";
+
 /// The certificate authority of one testbed: it signs the serving certificates of API servers and the webhook, and the hub's
 /// kube-controller-manager signs agents' certificates with it.
 #[derive(Debug)]
@@ -74,11 +77,12 @@ impl Authority {
         &self.key
     }
 
-    /// Creates a serving certificate for 127.0.0.1 in `folder`, as tls.crt and tls.key.
+    /// Creates a serving certificate for 127.0.0.1 in `folder`, as tls.crt and tls.key. Peers in a tunnel use it as clients too.
     pub(crate) fn serving(&self, folder: PathBuf) -> Result<Identity> {
-        let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()])?;
+        let names = ["127.0.0.1", "localhost", IN_CLUSTER, "*.open-cluster-management.proxy"];
+        let mut params = CertificateParams::new(names.map(str::to_owned))?;
         params.distinguished_name.push(DnType::CommonName, "127.0.0.1");
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let keys = KeyPair::generate()?;
         let (certificate, key) = (folder.join("tls.crt"), folder.join("tls.key"));
         fs::write(&certificate, params.signed_by(&keys, &self.issuer)?.pem())?;

@@ -1,5 +1,6 @@
 //! Programs built from a Go module that pins them, and kept in a cache.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use aws_lc_rs::digest;
 
-use crate::progress;
+use crate::{folder, progress};
 
 /// The interval of progress messages during a build.
 const STILL_BUILDING: Duration = Duration::from_secs(60);
@@ -35,12 +36,22 @@ pub(crate) enum Digits {
     Minor,
 }
 
+/// A text in a file of a required module that is replaced before a build, because a process on this machine cannot run without.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replacement {
+    pub(crate) module: &'static str,
+    pub(crate) file: &'static str,
+    pub(crate) from: &'static str,
+    pub(crate) to: &'static str,
+}
+
 /// A Go module with its folder in the cache: one of this crate's `go` folder, or a checkout.
 #[derive(Debug)]
 pub(crate) struct GoModule {
     source: PathBuf,
     built: PathBuf,
     stamps: &'static [Stamp],
+    replacements: &'static [Replacement],
     /// The options of every Go command that loads the module.
     options: Vec<String>,
     /// The options of builds.
@@ -53,6 +64,19 @@ impl GoModule {
     /// The name of its folder in the cache is a hash of its files, so changed pins cause a new build.
     pub(crate) fn new(name: &str, cache: &Path, stamps: &'static [Stamp]) -> Result<Self> {
         Self::pinned(name, name, cache, stamps)
+    }
+
+    /// Creates the module of that name, built with these replacements.
+    pub(crate) fn with_replacements(name: &str, cache: &Path, replacements: &'static [Replacement]) -> Result<Self> {
+        let source = sources().join(name);
+        Ok(Self {
+            built: folder_in(cache, name, &key(&[&source], &format!("{replacements:?}"))?)?,
+            source,
+            stamps: &[],
+            replacements,
+            options: Vec::new(),
+            build_options: Vec::new(),
+        })
     }
 
     /// Creates the module of that name with the pins in `go-VERSION.mod`, built with the tag `NAMEVERSION`, where the version
@@ -72,6 +96,7 @@ impl GoModule {
             source,
             built,
             stamps,
+            replacements: &[],
             options: Vec::new(),
             build_options: Vec::new(),
         })
@@ -104,6 +129,7 @@ impl GoModule {
         Ok(Self {
             source,
             stamps: &[],
+            replacements: &[],
             options: Vec::new(),
             build_options: vec![format!("-overlay={}", overlay.display())],
             built,
@@ -131,13 +157,43 @@ impl GoModule {
             let target = unfinished.to_string_lossy();
             let flags = self.linker_flags()?;
             let mut arguments = vec!["-buildvcs=false", NO_DEBUG_INFO, "-ldflags", &flags, "-o", &target];
-            arguments.extend(self.build_options.iter().map(String::as_str));
+            let replaced = self.replace()?;
+            arguments.extend(self.build_options.iter().chain(&replaced).map(String::as_str));
             arguments.push(package);
             self.go(&["build"], &arguments)?;
             fs::rename(&unfinished, &program)?;
             progress(&format!("building {file} … {} s", started.elapsed().as_secs()));
         }
         Ok(program)
+    }
+
+    /// Copies the modules with replacements, applies these, and returns the option of a build that uses the copies.
+    fn replace(&self) -> Result<Option<String>> {
+        let modules: BTreeSet<&str> = self.replacements.iter().map(|it| it.module).collect();
+        if modules.is_empty() {
+            return Ok(None);
+        }
+        let mut requirements = fs::read_to_string(self.source.join("go.mod"))?;
+        for (number, module) in modules.into_iter().enumerate() {
+            let copy = self.built.join(format!("module{number}"));
+            if copy.exists() {
+                fs::remove_dir_all(&copy)?;
+            }
+            folder::copy(Path::new(&self.folder_of(module)?), &copy)?;
+            for Replacement { file, from, to, .. } in self.replacements.iter().filter(|it| it.module == module) {
+                let path = copy.join(file);
+                let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+                ensure!(text.matches(from).count() == 1, "{}: not once: {from}", path.display());
+                // Go's module cache is read-only, and so are the copies.
+                fs::remove_file(&path)?;
+                fs::write(&path, text.replacen(from, to, 1))?;
+            }
+            requirements.push_str(&format!("\nreplace {module} => {}\n", copy.display()));
+        }
+        let file = self.built.join("go.mod");
+        fs::write(&file, requirements)?;
+        fs::copy(self.source.join("go.sum"), self.built.join("go.sum"))?;
+        Ok(Some(format!("-modfile={}", file.display())))
     }
 
     fn linker_flags(&self) -> Result<String> {

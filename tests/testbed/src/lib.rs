@@ -32,6 +32,7 @@
 //!   hub (OCM's and Argo CD's CRDs, OCM's webhook, Argo CD) and of a managed cluster (scheduler, kwok, agent, and optionally an
 //!   Argo CD). OCM's agents and controllers have only the permissions that OCM's operator grants them, read from OCM's own
 //!   manifests.
+//! - A [`ClusterProxy`] is OCM's tunnel from managed clusters to the hub.
 //! - A [`CompleteHub`] has everything that an administrator installs: all of Argo CD with its API server, and this program by its
 //!   own `install`. A [`Kubelet`] runs the containers of this program as their Deployments describe them.
 //! - A [`Proxy`] in front of an API server records its requests, and injects the faults in [`proxy`].
@@ -59,6 +60,7 @@ mod addon_webhook;
 mod agent_rights;
 mod argocd;
 mod certificates;
+mod cluster_proxy;
 mod complete_hub;
 mod container;
 mod control_plane;
@@ -88,6 +90,7 @@ use std::path::PathBuf;
 
 pub use argocd::{Addresses, ArgoCd, Plugin, resource_tree};
 pub use certificates::certificate_request;
+pub use cluster_proxy::ClusterProxy;
 pub use complete_hub::{CompleteHub, CompleteHubOptions};
 pub use container::Container;
 pub use control_plane::{Account, ControlPlane};

@@ -1,6 +1,7 @@
 //! Nodes on which Pods become ready at once, without a kubelet and without containers.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -9,7 +10,23 @@ use crate::control_plane::ControlPlane;
 use crate::parts::Part;
 use crate::ports;
 
+/// The log of every container, in the format of container runtimes.
+const LOG: &str = "\
+2026-01-01T00:00:00.000000001Z stdout F starting
+2026-01-01T00:00:01.000000001Z stdout F listening on :8080
+";
+
 impl ControlPlane {
+    /// Adds a line to the log of every container of this cluster.
+    pub fn log(&self, line: &str) -> Result<()> {
+        let log = self.bench.folder(self.name())?.join("containers.log");
+        writeln!(
+            File::options().append(true).open(log)?,
+            "2026-01-01T00:00:02.000000001Z stdout F {line}"
+        )?;
+        Ok(())
+    }
+
     /// Starts the scheduler and kwok, and creates this number of nodes.
     pub(crate) async fn start_nodes(&self, count: u32) -> Result<()> {
         self.start_scheduler()?;
@@ -40,8 +57,16 @@ impl ControlPlane {
             .map(fs::read_to_string)
             .collect::<Result<Vec<_>, _>>()?
             .join("\n---\n");
-        let config = self.bench.folder(self.name())?.join("stages.yaml");
-        fs::write(&config, stages)?;
+        let folder = self.bench.folder(self.name())?;
+        let (config, log) = (folder.join("stages.yaml"), folder.join("containers.log"));
+        fs::write(&log, LOG)?;
+        let logs = json!({
+            "apiVersion": "kwok.x-k8s.io/v1alpha1",
+            "kind": "ClusterLogs",
+            "metadata": {"name": "all"},
+            "spec": {"logs": [{"logsFile": log, "follow": true}]},
+        });
+        fs::write(&config, format!("{stages}\n---\n{logs}\n"))?;
 
         let mut command = self.bench.command(Part::Kwok);
         command
@@ -49,10 +74,15 @@ impl ControlPlane {
             .arg(self.kubeconfig_path())
             .arg("--config")
             .arg(config);
+        let port = ports::free()?;
         command.args([
             "--manage-all-nodes=true",
-            &format!("--server-address=127.0.0.1:{}", ports::free()?),
+            "--node-ip=127.0.0.1",
+            &format!("--node-port={port}"),
+            &format!("--server-address=127.0.0.1:{port}"),
         ]);
+        command.arg("--tls-cert-file").arg(folder.join("tls.crt"));
+        command.arg("--tls-private-key-file").arg(folder.join("tls.key"));
         // kwok sometimes panics during its start.
         let command = self.bench.restarting(&command);
         self.keep(self.bench.start(&format!("kwok-{}", self.name()), command)?);

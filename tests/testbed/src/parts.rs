@@ -7,7 +7,7 @@ use std::{env, fs, io};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::go_module::{Digits, GoModule, Stamp};
+use crate::go_module::{Digits, GoModule, Replacement, Stamp};
 
 /// A program that a testbed runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,12 @@ pub enum Part {
     Placement,
     /// OCM's add-on manager.
     Addon,
+    /// OCM's cluster-proxy: its user-server on the hub, and its service-proxy on a managed cluster.
+    ClusterProxy,
+    /// The hub's end of cluster-proxy's tunnel.
+    ProxyServer,
+    /// The managed cluster's end of cluster-proxy's tunnel.
+    ProxyAgent,
     /// Kwok: nodes and Pods that become ready without a kubelet.
     Kwok,
     /// Argo CD, which selects its role by its own name.
@@ -99,6 +105,23 @@ const OCM: &[Source] = &[
     ),
     source(Part::Addon, "addon", "open-cluster-management.io/ocm/cmd/addon"),
 ];
+const CLUSTER_PROXY: &[Source] = &[
+    source(
+        Part::ClusterProxy,
+        "cluster-proxy",
+        "open-cluster-management.io/cluster-proxy/cmd/cluster-proxy",
+    ),
+    source(
+        Part::ProxyServer,
+        "proxy-server",
+        "sigs.k8s.io/apiserver-network-proxy/cmd/server",
+    ),
+    source(
+        Part::ProxyAgent,
+        "proxy-agent",
+        "sigs.k8s.io/apiserver-network-proxy/cmd/agent",
+    ),
+];
 const KWOK: &[Source] = &[source(Part::Kwok, "kwok", "sigs.k8s.io/kwok/cmd/kwok")];
 const ARGOCD: &[Source] = &[
     source(Part::ArgoCd, "argocd", "github.com/argoproj/argo-cd/v3/cmd"),
@@ -162,6 +185,65 @@ const OLDER_HELM_STAMPS: &[Stamp] = &[
     ),
 ];
 
+const SERVICE_PROXY: &str = "pkg/serviceproxy/service_proxy.go";
+
+/// What is fixed in the containers of cluster-proxy's Pods, and read from the environment of processes on one machine: addresses to
+/// listen on, host aliases, the ServiceAccount.
+const CLUSTER_PROXY_REPLACEMENTS: &[Replacement] = &[
+    in_cluster_proxy("pkg/userserver/user_server.go", r#"":8000""#, HEALTH_ADDRESS),
+    in_cluster_proxy(SERVICE_PROXY, r#"":8000""#, HEALTH_ADDRESS),
+    in_cluster_proxy(
+        SERVICE_PROXY,
+        r#"fmt.Sprintf(":%d", constant.ServiceProxyPort)"#,
+        r#"os.Getenv("SERVICE_PROXY")"#,
+    ),
+    in_cluster_proxy(
+        SERVICE_PROXY,
+        "\t\"open-cluster-management.io/cluster-proxy/pkg/constant\"\n",
+        "",
+    ),
+    in_cluster_proxy(
+        SERVICE_PROXY,
+        "const (\n\t\trootCAFile = \"/var/run/secrets/kubernetes.io/serviceaccount/ca.crt\"\n\t)",
+        r#"rootCAFile := os.Getenv("SERVICE_ACCOUNT") + "/ca.crt""#,
+    ),
+    in_cluster_proxy(
+        SERVICE_PROXY,
+        r#""/var/run/secrets/kubernetes.io/serviceaccount/token""#,
+        r#"os.Getenv("SERVICE_ACCOUNT") + "/token""#,
+    ),
+    in_cluster_proxy(
+        SERVICE_PROXY,
+        "rest.InClusterConfig()",
+        r#"clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))"#,
+    ),
+    in_cluster_proxy(SERVICE_PROXY, "\t\"k8s.io/client-go/rest\"\n", ""),
+    in_cluster_proxy(
+        SERVICE_PROXY,
+        "(&net.Dialer{\n\t\t\tTimeout:   30 * time.Second,\n\t\t\tKeepAlive: 30 * time.Second,\n\t\t}).DialContext",
+        r#"func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, os.Getenv("API_SERVER"))
+		}"#,
+    ),
+    Replacement {
+        module: "sigs.k8s.io/apiserver-network-proxy",
+        file: "pkg/agent/client.go",
+        from: "net.DialTimeout(dialReq.Protocol, dialReq.Address, dialTimeout)",
+        to: r#"net.DialTimeout(dialReq.Protocol, os.Getenv("SERVICE_PROXY"), dialTimeout)"#,
+    },
+];
+
+const HEALTH_ADDRESS: &str = r#"os.Getenv("HEALTH_ADDRESS")"#;
+
+const fn in_cluster_proxy(file: &'static str, from: &'static str, to: &'static str) -> Replacement {
+    Replacement {
+        module: "open-cluster-management.io/cluster-proxy",
+        file,
+        from,
+        to,
+    }
+}
+
 /// All parts, built. See [`Parts::ensure`].
 #[derive(Clone, Debug)]
 pub struct Parts {
@@ -210,6 +292,8 @@ impl Parts {
         build(&kubernetes, KUBERNETES, &mut programs)?;
         let ocm = Ocm::new(&cache)?;
         build(&ocm.module, OCM, &mut programs)?;
+        let cluster_proxy = GoModule::with_replacements("cluster-proxy", &cache, CLUSTER_PROXY_REPLACEMENTS)?;
+        build(&cluster_proxy, CLUSTER_PROXY, &mut programs)?;
         let kwok = GoModule::new("kwok", &cache, &[])?;
         build(&kwok, KWOK, &mut programs)?;
         let argocd = argocd_module(&cache)?;
