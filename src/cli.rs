@@ -7,6 +7,7 @@ mod gitopscluster;
 mod hold;
 mod images;
 mod install;
+mod live;
 mod namespace;
 mod output;
 mod pull;
@@ -19,6 +20,7 @@ pub use gitopscluster::{GitOpsClusterCommand, GitOpsClusterStatusArgs};
 pub use hold::{HoldArgs, ReleaseArgs};
 pub use images::ImageArgs;
 pub use install::{HubInstallArgs, HubUninstallArgs};
+pub use live::LiveArgs;
 pub use namespace::ArgoCdNamespace;
 pub use output::{Color, ListFormat, Output};
 pub use pull::PullArgs;
@@ -98,6 +100,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Run the controllers of the hub, which report the state of works in Applications
     Controller(Box<ControllerArgs>),
+    /// Serve the view into managed clusters to Argo CD's pages: live objects, Events, logs
+    Live(LiveArgs),
     /// Install the plugin and the controller on a hub, or upgrade them
     Install(HubInstallArgs),
     /// Uninstall from a hub; delivered workloads stay

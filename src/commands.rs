@@ -6,6 +6,7 @@ mod doctor;
 mod gitopscluster;
 mod hold;
 mod install;
+mod live;
 mod progress;
 mod status;
 mod uninstall;
@@ -59,6 +60,7 @@ pub fn run(command: Command, env: &Env) -> Exit {
         Command::Release(args) => hold::run_release(&args),
         Command::Doctor(args) => doctor::run(&args, env),
         Command::Controller(args) => controller::run(&args, env),
+        Command::Live(args) => live::run(&args),
         Command::Install(args) => install::run(&args),
         Command::Uninstall(args) => uninstall::run(&args),
         Command::Agent(command) => agent::run(&command),

@@ -12,6 +12,7 @@
 //! - [`pki`]: keys, certificates and certificate requests.
 //! - [`hub`]: the client of an API server.
 //! - [`controller`]: the controllers that run on a hub, one folder each.
+//! - [`live`]: the read-only view into managed clusters, behind Argo CD's proxy extensions.
 //!
 //! This package also contains the larger commands: [`diff`], [`status`], [`doctor`], which show what [`fetch`] reads from a hub
 //! ([`diagnosis`] explains why an Application delivers nothing),

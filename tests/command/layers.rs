@@ -27,6 +27,7 @@ fn crates_keep_their_layers() {
         ("pki", &[clients, &["generate", "hub", "controller"]]),
         ("hub", &[&["generate", "pki", "controller"]]),
         ("controller", &[&["generate", "argocd-ocm-cmp"]]),
+        ("live", &[&["generate", "controller"]]),
         // Only Helm reads packaged charts: no second reading can differ from its own.
         ("argocd-ocm-cmp", &[&["tar"]]),
     ] {

@@ -73,6 +73,11 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
         sources: &["crates/controller"],
     },
     MessageSource {
+        title: "In the view into the clusters",
+        about: "As the answer to a request of Argo CD's pages, and in the log of `argocd-ocm-cmp live`.",
+        sources: &["crates/live", "src/commands/live.rs"],
+    },
+    MessageSource {
         title: "In the log of a Pod on a managed cluster",
         about: "From `argocd-ocm-cmp agent …`, which runs beside argocd-agent.",
         sources: &["src/commands/agent"],

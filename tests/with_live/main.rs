@@ -8,4 +8,8 @@
     reason = "clippy.toml restricts the program; tests may read files and the clock"
 )]
 
+mod access;
+mod argocd_server;
+mod stage;
 mod tunnel;
+mod view;

@@ -23,7 +23,7 @@ pub use authority::{Authority, AuthorityData, NEXT_KEY, TLS_CERTIFICATE, TLS_KEY
 pub use certificate::Certificate;
 pub use client_config::ClientConfig;
 pub use key::{KeyId, key_of};
-pub use recipe::{Recipe, make};
+pub use recipe::{Recipe, make, self_signed};
 pub use request::{Request, read_request};
 
 /// The error of reading or issuing. No variant contains any part of a key.

@@ -3,7 +3,7 @@
 use super::Error;
 use super::authority::{self, Authority, AuthorityData, Made, TLS_CERTIFICATE, TLS_KEY};
 use super::client_config;
-use super::issue::{Draft, Purpose};
+use super::issue::{Draft, Issuer, Purpose};
 use super::key::NewKey;
 use super::request::read_request;
 use aws_lc_rs::rsa::KeySize;
@@ -205,6 +205,33 @@ pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, 
             Ok(BTreeMap::from([("certificate", Some(certificate))]))
         }
     }
+}
+
+/// Creates a server certificate with a P-256 key that signs itself, and returns both in PEM. A client trusts it for these names alone:
+/// it is no CA.
+///
+/// # Errors
+/// Returns the problem of a name or of the validity.
+pub fn self_signed(
+    common_name: &str,
+    names: &BTreeSet<Box<str>>,
+    not_before: Timestamp,
+    not_after: Timestamp,
+) -> Result<(Vec<u8>, Vec<u8>), Error> {
+    let draft = Draft {
+        purpose: Purpose::Server,
+        common_name,
+        organizations: &[],
+        names,
+        not_before,
+        not_after,
+    };
+    let key = NewKey::p256()?;
+    let issuer = Issuer {
+        certificate: None,
+        key: &key.key,
+    };
+    Ok((draft.issue(key.key.public(), &issuer)?, key.pem))
 }
 
 /// Issues a certificate for a new key, and returns both in PEM.

@@ -47,7 +47,7 @@ impl Hub {
     }
 
     /// Starts a hub with all of Argo CD's manifests, including argocd-server, whose Deployments are rolled out with empty Pods.
-    pub(crate) async fn start_complete() -> Result<Self> {
+    pub async fn start_complete() -> Result<Self> {
         let hub = Self::start_with(Manifests::Full).await?;
         hub.start_nodes(1).await?;
         // The other parts do not run on a testbed.

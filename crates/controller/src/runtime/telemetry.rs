@@ -61,7 +61,7 @@ pub fn init(level: Level, format: Format) {
 const KUBE_CLIENT: &str = "kube_client::client";
 
 /// The crates of this program that log.
-const OUR_CRATES: [&str; 3] = ["argocd_ocm_cmp", "controller", "hub"];
+const OUR_CRATES: [&str; 4] = ["argocd_ocm_cmp", "controller", "hub", "live"];
 
 /// Creates a subscriber that writes events to `writer`. Libraries log only warnings and errors: at `debug` they would drown our
 /// events.

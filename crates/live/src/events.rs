@@ -1,0 +1,129 @@
+//! Selects the Events of the objects in a tree.
+
+use crate::limits::EVENTS;
+use crate::tree::Tree;
+use manifest::text::{one_line, shortened};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::HashSet;
+
+/// The maximum length of a message, in bytes.
+const MESSAGE_MAX: usize = 1_000;
+
+/// An Event.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Event {
+    /// `Normal` or `Warning`.
+    #[serde(rename = "type")]
+    pub level: String,
+    /// The reason in one word.
+    pub reason: String,
+    /// The message.
+    pub message: String,
+    /// The number of times that it was seen.
+    pub count: u64,
+    /// The first time.
+    pub first: String,
+    /// The last time.
+    pub last: String,
+    /// The kind of its object.
+    pub kind: String,
+    /// The name of its object.
+    pub name: String,
+}
+
+/// Events, the newest first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Events {
+    /// The Events.
+    pub events: Vec<Event>,
+    /// True if there are more.
+    pub truncated: bool,
+}
+
+/// Returns the Events of the objects in a tree, by the uid of their object.
+#[must_use]
+pub fn select(tree: &Tree, candidates: &[Value], truncated: bool) -> Events {
+    let uids: HashSet<&str> = tree.nodes.iter().map(|it| &*it.uid).collect();
+    let of_tree = candidates.iter().filter(|it| {
+        it["involvedObject"]["uid"]
+            .as_str()
+            .is_some_and(|uid| uids.contains(uid))
+    });
+    let mut events: Vec<_> = of_tree.map(read).collect();
+    events.sort_by(|one, other| other.last.cmp(&one.last).then_with(|| one.name.cmp(&other.name)));
+    let truncated = truncated || events.len() > EVENTS;
+    events.truncate(EVENTS);
+    Events { events, truncated }
+}
+
+fn read(event: &Value) -> Event {
+    let text = |value: &Value| shortened(&one_line(value.as_str().unwrap_or_default()), MESSAGE_MAX).into_owned();
+    let first_of = |values: [&Value; 3]| {
+        values
+            .into_iter()
+            .map(text)
+            .find(|it| !it.is_empty())
+            .unwrap_or_default()
+    };
+    let (series, created) = (&event["series"], &event["metadata"]["creationTimestamp"]);
+    let object = &event["involvedObject"];
+    let last = [
+        &series["lastObservedTime"],
+        &event["lastTimestamp"],
+        &event["eventTime"],
+    ];
+    let last = first_of(last);
+    Event {
+        level: text(&event["type"]),
+        reason: text(&event["reason"]),
+        message: text(&event["message"]),
+        count: series["count"]
+            .as_u64()
+            .or_else(|| event["count"].as_u64())
+            .unwrap_or(1)
+            .max(1),
+        first: first_of([&event["firstTimestamp"], &event["eventTime"], created]),
+        last: if last.is_empty() { text(created) } else { last },
+        kind: text(&object["kind"]),
+        name: text(&object["name"]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn selects_events_by_the_uid_of_their_object() {
+        let root =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "a", "uid": "1"}});
+        let tree = Tree::new(&root, &[], false);
+        let event = |uid: &str, last: &str| {
+            json!({"involvedObject": {"kind": "Pod", "name": "web", "uid": uid}, "type": "Warning", "reason": "BackOff",
+                "message": "a\u{1b}[31m", "lastTimestamp": last, "eventTime": null, "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}})
+        };
+        let mut series = event("1", "");
+        series["series"] = json!({"count": 7, "lastObservedTime": "2026-01-03T00:00:00Z"});
+        let nameless = json!({"involvedObject": {"kind": "Pod", "name": "web"}});
+        let candidates = [
+            event("1", "2026-01-02T00:00:00Z"),
+            event("2", "2026-01-04T00:00:00Z"),
+            series,
+            nameless,
+            json!(1),
+        ];
+        let Events { events, truncated } = select(&tree, &candidates, false);
+        let shown: Vec<_> = events.iter().map(|it| (&*it.last, it.count)).collect();
+        assert_eq!(shown, [("2026-01-03T00:00:00Z", 7), ("2026-01-02T00:00:00Z", 1)]);
+        assert_eq!(
+            (&*events[0].message, &*events[0].first),
+            ("a [31m", "2026-01-01T00:00:00Z")
+        );
+        assert!(!truncated);
+        let many: Vec<_> = (0..500).map(|_| event("1", "x")).collect();
+        let Events { events, truncated } = select(&tree, &many, false);
+        assert_eq!((events.len(), truncated), (EVENTS, true));
+    }
+}

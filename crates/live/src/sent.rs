@@ -1,0 +1,329 @@
+//! Finds an object in the works of an Application, and the path that a cluster serves it under. A path is built from the work alone.
+
+use crate::refusal::Refusal;
+use crate::request::{LiveRequest, ObjectId, segment};
+use manifest::yaml;
+use ocm::ownership::{ListedWork, Ownership};
+use ocm::tracking::Tracking;
+use ocm::work::{GROUP, KIND, SET_KIND};
+use serde_json::Value;
+use std::collections::HashSet;
+
+/// An object as a work sends it to a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SentObject {
+    /// The manifest in the work.
+    pub manifest: Value,
+    /// The path of the object in the API of the cluster.
+    pub path: String,
+}
+
+/// The works that Argo CD lists for an Application.
+#[derive(Debug)]
+pub struct ListedWorks(HashSet<ListedWork>);
+
+impl ListedWorks {
+    /// Reads the list in the status of an Application, which only Argo CD writes.
+    #[must_use]
+    pub fn of(application: &Value) -> Self {
+        let resources = application["status"]["resources"].as_array().into_iter().flatten();
+        let works = resources.filter(|it| it["group"] == GROUP && it["requiresPruning"] != true);
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        Self(
+            works
+                .filter_map(|it| Some((text(&it["kind"])?, text(&it["namespace"])?, text(&it["name"])?)))
+                .collect(),
+        )
+    }
+
+    /// Returns the names of the works for a managed cluster, sorted.
+    #[must_use]
+    pub fn for_cluster(&self, cluster: &str) -> Vec<&str> {
+        let of_cluster = |(kind, namespace, _): &&ListedWork| kind == KIND && namespace == cluster;
+        let mut names: Vec<&str> = self.0.iter().filter(of_cluster).map(|it| &*it.2).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Returns the namespaces and names of the ManifestWorkReplicaSets, sorted.
+    #[must_use]
+    pub fn sets(&self) -> Vec<(&str, &str)> {
+        let mut sets: Vec<_> = self
+            .0
+            .iter()
+            .filter(|(kind, ..)| kind == SET_KIND)
+            .map(|(_, namespace, name)| (&**namespace, &**name))
+            .collect();
+        sets.sort_unstable();
+        sets
+    }
+
+    /// Returns true if Argo CD has marked the work or set as the Application's. A list alone is no proof: two Applications that share
+    /// a work both list it.
+    #[must_use]
+    pub fn owns(&self, request: &LiveRequest, tracking: &Tracking, kind: &str, work: &Value) -> bool {
+        let metadata = work["metadata"].to_string();
+        let Ok(metadata) = yaml::json(&metadata) else {
+            return false;
+        };
+        let ownership = Ownership::on_hub(&request.application.works, &[], &[])
+            .tracked_by(tracking.clone())
+            .trusting_only(self.0.clone());
+        metadata.as_map().is_some_and(|metadata| ownership.has(kind, metadata))
+    }
+}
+
+/// Checks that the Application of a request is in the project that argocd-server has checked.
+///
+/// # Errors
+/// Returns an error if it is in another one.
+pub fn check_project(request: &LiveRequest, application: &Value) -> Result<(), Refusal> {
+    let project = application["spec"]["project"].as_str().filter(|it| !it.is_empty());
+    if project.unwrap_or("default") == request.project {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        http::StatusCode::FORBIDDEN,
+        format!(
+            "Application {} is not in the project {}: reload the page",
+            request.application.instance, request.project
+        ),
+    ))
+}
+
+/// Finds an object in the works of an Application on a cluster.
+///
+/// # Errors
+/// Returns an error if no work has the object, or if its identity in the work cannot be a path.
+pub fn find(works: &[Value], request: &LiveRequest) -> Result<SentObject, Refusal> {
+    for work in works {
+        let manifests = work["spec"]["workload"]["manifests"].as_array();
+        let found = manifests.into_iter().flatten().find(|it| is(it, &request.object));
+        if let Some(manifest) = found {
+            return Ok(SentObject {
+                path: path_of(manifest, work, &request.object)?,
+                manifest: manifest.clone(),
+            });
+        }
+    }
+    Err(Refusal::not_found(format!(
+        "{} is not in the works of Application {} on cluster {}: only what the Application delivers can be shown",
+        request.object, request.application.instance, request.cluster
+    )))
+}
+
+fn is(manifest: &Value, object: &ObjectId) -> bool {
+    let metadata = &manifest["metadata"];
+    let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
+    let api_version = text(&manifest["apiVersion"]);
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    object.kind.is(group, &text(&manifest["kind"]))
+        && text(&metadata["namespace"]) == object.namespace
+        && text(&metadata["name"]) == object.name
+}
+
+fn path_of(manifest: &Value, work: &Value, object: &ObjectId) -> Result<String, Refusal> {
+    let api_version = manifest["apiVersion"].as_str().unwrap_or_default();
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    let plural = match object.kind.built_in() {
+        Some(known) => known.plural.to_owned(),
+        None => match reported_plural(work, object) {
+            Some(plural) => plural,
+            None => object.kind.plurals().swap_remove(0).into_owned(),
+        },
+    };
+    let collection = collection_path(&object.kind.group, version, &object.namespace, &plural)?;
+    Ok(format!("{collection}/{}", object.name))
+}
+
+/// Returns the plural that the agent of the cluster reports.
+fn reported_plural(work: &Value, object: &ObjectId) -> Option<String> {
+    let manifests = work["status"]["resourceStatus"]["manifests"].as_array()?;
+    let is_it = |meta: &&Value| {
+        meta["kind"] == *object.kind.kind
+            && meta["group"].as_str().unwrap_or_default() == &*object.kind.group
+            && meta["namespace"].as_str().unwrap_or_default() == object.namespace
+            && meta["name"] == *object.name
+    };
+    let meta = manifests.iter().map(|it| &it["resourceMeta"]).find(is_it)?;
+    let plural = meta["resource"].as_str()?;
+    let is_plural = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (!plural.is_empty() && plural.bytes().all(is_plural)).then(|| plural.to_owned())
+}
+
+/// Returns the path of the objects of a kind in a namespace, or of cluster-scoped ones.
+///
+/// # Errors
+/// Returns an error if a part cannot be a segment of a path.
+pub fn collection_path(group: &str, version: &str, namespace: &str, plural: &str) -> Result<String, Refusal> {
+    let mut path = if group.is_empty() {
+        "/api/".to_owned()
+    } else {
+        format!("/apis/{}/", segment("group", group)?)
+    };
+    path += &segment("version", version)?;
+    if !namespace.is_empty() {
+        path.push_str("/namespaces/");
+        path.push_str(&segment("namespace", namespace)?);
+    }
+    Ok(format!("{path}/{}", segment("resource", plural)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::View;
+    use manifest::kinds::GroupKind;
+    use ocm::application_works::Application;
+    use serde_json::json;
+
+    fn request(kind: &str, group: &str, namespace: &str, name: &str) -> LiveRequest {
+        LiveRequest {
+            application: Application::named("shop", "argocd").expect("a name"),
+            project: "team".to_owned(),
+            user: String::new(),
+            cluster: "eu1".to_owned(),
+            object: ObjectId {
+                kind: GroupKind {
+                    group: group.into(),
+                    kind: kind.into(),
+                },
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            },
+            view: View::Object,
+        }
+    }
+
+    fn work(manifests: &Value, status: &Value) -> Value {
+        json!({"metadata": {"name": "shop", "namespace": "eu1"}, "spec": {"workload": {"manifests": manifests}}, "status": status})
+    }
+
+    #[test]
+    fn builds_the_path_from_the_work() {
+        let manifest = |api_version: &str, kind: &str, namespace: Option<&str>| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "web", "namespace": namespace}});
+        let reported = |resource: &str| {
+            let meta =
+                json!({"group": "example.com", "kind": "Proxy", "namespace": "a", "name": "web", "resource": resource});
+            json!({"resourceStatus": {"manifests": [{"resourceMeta": meta}]}})
+        };
+        for (manifest, status, group, path) in [
+            (
+                manifest("apps/v1", "Deployment", Some("a")),
+                Value::Null,
+                "apps",
+                "/apis/apps/v1/namespaces/a/deployments/web",
+            ),
+            (
+                manifest("v1", "Service", Some("a")),
+                Value::Null,
+                "",
+                "/api/v1/namespaces/a/services/web",
+            ),
+            (
+                manifest("v1", "Namespace", None),
+                Value::Null,
+                "",
+                "/api/v1/namespaces/web",
+            ),
+            (
+                manifest("example.com/v2", "Proxy", Some("a")),
+                Value::Null,
+                "example.com",
+                "/apis/example.com/v2/namespaces/a/proxies/web",
+            ),
+            (
+                manifest("example.com/v2", "Proxy", Some("a")),
+                reported("proxyz"),
+                "example.com",
+                "/apis/example.com/v2/namespaces/a/proxyz/web",
+            ),
+            (
+                manifest("example.com/v2", "Proxy", Some("a")),
+                reported("../../secrets"),
+                "example.com",
+                "/apis/example.com/v2/namespaces/a/proxies/web",
+            ),
+            (
+                manifest("v1", "Service", Some("a")),
+                reported("secrets"),
+                "",
+                "/api/v1/namespaces/a/services/web",
+            ),
+        ] {
+            let kind = manifest["kind"].as_str().expect("a kind").to_owned();
+            let namespace = manifest["metadata"]["namespace"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            let works = [work(&json!([]), &Value::Null), work(&json!([manifest]), &status)];
+            let found = find(&works, &request(&kind, group, &namespace, "web")).expect(path);
+            assert_eq!(found.path, path);
+        }
+    }
+
+    #[test]
+    fn refuses_objects_that_are_in_no_work() {
+        let manifest =
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "a"}});
+        let works = [work(&json!([manifest]), &Value::Null)];
+        for (kind, group, namespace, name) in [
+            ("Deployment", "apps", "a", "other"),
+            ("Deployment", "apps", "b", "web"),
+            ("Deployment", "apps", "", "web"),
+            ("Deployment", "", "a", "web"),
+            ("deployment", "apps", "a", "web"),
+            ("Secret", "", "a", "web"),
+        ] {
+            let refused = find(&works, &request(kind, group, namespace, name)).expect_err(name);
+            assert_eq!(refused.status, http::StatusCode::NOT_FOUND, "{refused:?}");
+        }
+        assert!(find(&[Value::Null, json!([])], &request("Secret", "", "a", "web")).is_err());
+        let odd =
+            json!({"apiVersion": "apps/v1?x", "kind": "Deployment", "metadata": {"name": "web", "namespace": "a"}});
+        assert!(
+            find(
+                &[work(&json!([odd]), &Value::Null)],
+                &request("Deployment", "apps", "a", "web")
+            )
+            .is_err()
+        );
+    }
+
+    #[test]
+    fn application_owns_only_works_that_argo_cd_has_marked() {
+        let id = |application: &str, name: &str| json!({"argocd.argoproj.io/tracking-id": format!("{application}:{GROUP}/{KIND}:eu1/{name}")});
+        let listed = |name: &str| json!({"group": GROUP, "kind": KIND, "namespace": "eu1", "name": name});
+        let application =
+            json!({"status": {"resources": [listed("shop"), listed("own-name"), {"group": "", "kind": "Secret"}]}});
+        let works = ListedWorks::of(&application);
+        assert_eq!(works.for_cluster("eu1"), ["own-name", "shop"]);
+        assert_eq!(works.for_cluster("eu2"), [""; 0]);
+        let tracking = Tracking::configured(|_| None);
+        let owns = |name: &str, annotations: &Value| {
+            let work = json!({"metadata": {"name": name, "namespace": "eu1", "annotations": annotations}});
+            works.owns(&request("Secret", "", "a", "web"), &tracking, KIND, &work)
+        };
+        assert!(owns("shop", &id("shop", "shop")));
+        assert!(owns("own-name", &id("shop", "own-name")));
+        assert!(!owns("shop", &id("other", "shop")), "it belongs to another Application");
+        assert!(!owns("shop", &Value::Null), "Argo CD has not marked it");
+        assert!(!owns("unlisted", &id("shop", "unlisted")), "Argo CD does not list it");
+        assert!(!owns("shop", &id("shop", "own-name")), "the mark is a copy");
+    }
+
+    #[test]
+    fn refuses_the_application_of_another_project() {
+        let request = request("Secret", "", "a", "web");
+        assert_eq!(check_project(&request, &json!({"spec": {"project": "team"}})), Ok(()));
+        for spec in [
+            json!({"project": "other"}),
+            json!({}),
+            json!({"project": ""}),
+            json!({"project": ["team"]}),
+        ] {
+            let refused = check_project(&request, &json!({"spec": spec})).expect_err("another project");
+            assert_eq!(refused.status, http::StatusCode::FORBIDDEN);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The HTTPS server for argocd-server.
+
+use crate::identity::{Identity, TOKEN_HEADER};
+use crate::limits::{CLIENT_TIMEOUT, CONNECTIONS, HEAD_BYTES};
+use crate::refusal::Refusal;
+use crate::request::parse;
+use crate::service::{Answer, Service};
+use futures::stream;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Bytes, Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tracing::{debug, info, warn};
+
+/// The pause when no connection can be accepted because too many files are open.
+const ACCEPT_BACKOFF: Duration = Duration::from_secs(1);
+
+/// The server of a service.
+pub struct Server {
+    /// The service.
+    pub service: Service,
+    /// Its identity.
+    pub identity: Identity,
+    /// The namespace of Argo CD.
+    pub argo_cd: String,
+}
+
+type LiveResponse = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+/// Serves requests while it is polled; dropping it closes the connections.
+pub async fn serve(listener: TcpListener, server: Server) -> Infallible {
+    let acceptor = TlsAcceptor::from(Arc::clone(&server.identity.tls));
+    let server = Arc::new(server);
+    let free = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        let permit = Arc::clone(&free)
+            .acquire_owned()
+            .await
+            .expect("the semaphore is never closed");
+        let stream = loop {
+            match listener.accept().await {
+                Ok((stream, _)) => break stream,
+                Err(error) => {
+                    warn!(reason = %error, "cannot accept a connection");
+                    sleep(ACCEPT_BACKOFF).await;
+                }
+            }
+        };
+        while connections.try_join_next().is_some() {}
+        let (server, acceptor) = (Arc::clone(&server), acceptor.clone());
+        connections.spawn(async move {
+            server.converse(&acceptor, stream).await;
+            drop(permit);
+        });
+    }
+}
+
+impl Server {
+    async fn converse(&self, acceptor: &TlsAcceptor, stream: TcpStream) {
+        let Ok(Ok(stream)) = timeout(CLIENT_TIMEOUT, acceptor.accept(stream)).await else {
+            debug!("no TLS handshake");
+            return;
+        };
+        let service = service_fn(async |request: Request<Incoming>| Ok::<_, Infallible>(self.respond(&request).await));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(CLIENT_TIMEOUT)
+            .max_buf_size(HEAD_BYTES)
+            .serve_connection(TokioIo::new(stream), service);
+        if let Err(error) = connection.await {
+            debug!(reason = %error, "connection failed");
+        }
+    }
+
+    async fn respond<B>(&self, request: &Request<B>) -> LiveResponse {
+        let path = request.uri().path();
+        if path == "/healthz" {
+            return response(StatusCode::OK, "text/plain; charset=utf-8", full("ok\n"));
+        }
+        match self.answer(request).await {
+            Ok(Answer::Json(text)) => response(StatusCode::OK, "application/json", full(text)),
+            Ok(Answer::Text(receiver)) => {
+                let pieces = stream::unfold(receiver, async |mut receiver| {
+                    let piece = receiver.recv().await?;
+                    Some((Ok::<_, Infallible>(Frame::data(piece)), receiver))
+                });
+                let body = StreamBody::new(pieces).boxed_unsync();
+                response(StatusCode::OK, "text/plain; charset=utf-8", body)
+            }
+            Err(refusal) => {
+                let mut answer = response(refusal.status, "application/json", full(refusal.body()));
+                if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
+                    answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+                }
+                answer
+            }
+        }
+    }
+
+    async fn answer<B>(&self, request: &Request<B>) -> Result<Answer, Refusal> {
+        let mut tokens = request.headers().get_all(TOKEN_HEADER).iter();
+        let is_argo_cd = tokens
+            .next()
+            .is_some_and(|token| self.identity.accepts(token.as_bytes()));
+        if !is_argo_cd || tokens.next().is_some() {
+            return Err(Refusal::new(
+                StatusCode::UNAUTHORIZED,
+                "the request is not from argocd-server: check extension.config in ConfigMap argocd-cm, and restart argocd-server",
+            ));
+        }
+        if request.method() != Method::GET {
+            return Err(Refusal::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method not allowed: this view is read-only",
+            ));
+        }
+        let uri = request.uri();
+        let live = parse(
+            uri.path(),
+            uri.query().unwrap_or_default(),
+            request.headers(),
+            &self.argo_cd,
+        )?;
+        let answer = self.service.answer(&live).await;
+        let status = answer
+            .as_ref()
+            .map_or_else(|refusal| refusal.status, |_| StatusCode::OK);
+        info!(
+            user = %live.user, application = %live.application.instance, cluster = %live.cluster, object = %live.object,
+            view = %uri.path(), status = status.as_u16(), "request"
+        );
+        answer
+    }
+}
+
+fn full(text: impl Into<Bytes>) -> UnsyncBoxBody<Bytes, Infallible> {
+    Full::new(text.into()).boxed_unsync()
+}
+
+fn response(status: StatusCode, content_type: &'static str, body: UnsyncBoxBody<Bytes, Infallible>) -> LiveResponse {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

@@ -1,0 +1,335 @@
+//! Answers requests: finds the object in a work on the hub, and reads from the cluster what the work and verified owners lead to.
+
+use crate::difference::differences;
+use crate::events;
+use crate::hub_reader;
+use crate::limits::{LOG_BYTES, OBJECT_BYTES, PAGE_BYTES, PAGE_OBJECTS, PAGES, REQUEST_STREAMS, STREAM_TIMEOUT};
+use crate::log_text::Lines;
+use crate::mask;
+use crate::refusal::Refusal;
+use crate::request::{LiveRequest, LogOptions, ObjectId, View};
+use crate::sent::{SentObject, collection_path};
+use crate::streams::Streams;
+use crate::tree::{Tree, kinds_below, selector};
+use crate::tunnel::{Found, Tunnel};
+use futures::future::{join_all, try_join_all};
+use http_body_util::BodyExt;
+use hyper::body::Bytes;
+use kube::Client;
+use kube::client::Body;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// The number of pieces of a log that wait for a slow reader.
+const PIECES: usize = 8;
+
+/// An answer.
+pub enum Answer {
+    /// JSON.
+    Json(String),
+    /// The text of logs, as it arrives.
+    Text(mpsc::Receiver<Bytes>),
+}
+
+/// The service, without its server.
+pub struct Service {
+    hub: Client,
+    tunnel: Tunnel,
+    streams: Streams,
+}
+
+impl Service {
+    /// Creates a service.
+    #[must_use]
+    pub fn new(hub: Client, tunnel: Tunnel) -> Self {
+        Self {
+            hub,
+            tunnel,
+            streams: Streams::default(),
+        }
+    }
+
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// Returns the reason why there is no answer.
+    pub async fn answer(&self, request: &LiveRequest) -> Result<Answer, Refusal> {
+        let sent = hub_reader::sent(&self.hub, request).await?;
+        let live = self.live(request, &sent).await?;
+        match &request.view {
+            View::Object => Ok(Answer::Json(object(sent.manifest, live).to_string())),
+            View::Tree => to_json(&self.tree(request, live).await?),
+            View::Events => {
+                let tree = self.tree(request, live).await?;
+                to_json(&self.events(request, &tree).await?)
+            }
+            View::Logs(options) => {
+                let tree = self.tree(request, live).await?;
+                Ok(Answer::Text(self.logs(request, options, &tree).await?))
+            }
+        }
+    }
+
+    /// Returns the live object, if it exists.
+    async fn live(&self, request: &LiveRequest, sent: &SentObject) -> Result<Option<Value>, Refusal> {
+        match self.tunnel.get(&request.cluster, &sent.path, OBJECT_BYTES).await? {
+            Found::No(_) => Ok(None),
+            Found::Yes(live) if is(&live, &request.object) => Ok(Some(live)),
+            Found::Yes(_) => Err(Refusal::nonsense(format!(
+                "cluster {} answers with another object than {}",
+                request.cluster, request.object
+            ))),
+        }
+    }
+
+    async fn tree(&self, request: &LiveRequest, live: Option<Value>) -> Result<Tree, Refusal> {
+        let Some(live) = live else { return Ok(Tree::default()) };
+        let object = &request.object;
+        if object.namespace.is_empty() {
+            return Ok(Tree::new(&live, &[], false));
+        }
+        let selector = selector(&object.kind, &live);
+        let lists = kinds_below(&object.kind).iter().map(|kind| {
+            let selector = selector.as_deref();
+            async move {
+                let path = collection_path(kind.group, kind.version, &object.namespace, kind.plural)?;
+                let query = selector.map(|it| format!("labelSelector={it}"));
+                let (mut items, truncated) = self.list(&request.cluster, &path, query.as_deref()).await?;
+                for item in &mut items {
+                    // The items of a list have no kind of their own.
+                    item["kind"] = kind.kind.into();
+                    item["apiVersion"] = match kind.group {
+                        "" => kind.version.into(),
+                        group => format!("{group}/{}", kind.version).into(),
+                    };
+                }
+                Ok::<_, Refusal>((items, truncated))
+            }
+        });
+        let lists = try_join_all(lists).await?;
+        let truncated = lists.iter().any(|(_, truncated)| *truncated);
+        let candidates: Vec<Value> = lists.into_iter().flat_map(|(items, _)| items).collect();
+        Ok(Tree::new(&live, &candidates, truncated))
+    }
+
+    async fn events(&self, request: &LiveRequest, tree: &Tree) -> Result<events::Events, Refusal> {
+        let namespace = match &*request.object.namespace {
+            "" => "default",
+            namespace => namespace,
+        };
+        let path = collection_path("", "v1", namespace, "events")?;
+        // Few objects are asked for one by one: a namespace may have thousands of Events.
+        let (items, truncated) = match &*tree.nodes {
+            [] => (Vec::new(), false),
+            [only] if is_uid(&only.uid) => {
+                let query = format!("fieldSelector=involvedObject.uid%3D{}", only.uid);
+                self.list(&request.cluster, &path, Some(&query)).await?
+            }
+            _ => self.list(&request.cluster, &path, None).await?,
+        };
+        Ok(events::select(tree, &items, truncated))
+    }
+
+    /// Returns the objects of a list, and true if there are more.
+    async fn list(&self, cluster: &str, path: &str, query: Option<&str>) -> Result<(Vec<Value>, bool), Refusal> {
+        let (mut items, mut next): (Vec<Value>, Option<String>) = (Vec::new(), None);
+        for _ in 0..PAGES {
+            let mut path = format!("{path}?limit={PAGE_OBJECTS}");
+            for part in query.into_iter().chain(next.as_deref()) {
+                path.push('&');
+                path.push_str(part);
+            }
+            let mut page = match self.tunnel.get(cluster, &path, PAGE_BYTES).await? {
+                Found::Yes(page) => page,
+                Found::No(_) => break,
+            };
+            let Value::Array(mut found) = page["items"].take() else {
+                break;
+            };
+            if found.len() > PAGE_OBJECTS {
+                return Err(Refusal::nonsense(format!(
+                    "cluster {cluster} answers with more objects than it was asked for"
+                )));
+            }
+            found.retain(Value::is_object);
+            items.append(&mut found);
+            next = continue_parameter(&page);
+            if next.is_none() {
+                break;
+            }
+        }
+        Ok((items, next.is_some()))
+    }
+
+    /// Opens the logs of containers, and returns their lines as they arrive.
+    async fn logs(
+        &self,
+        request: &LiveRequest,
+        options: &LogOptions,
+        tree: &Tree,
+    ) -> Result<mpsc::Receiver<Bytes>, Refusal> {
+        let containers = containers(request, options, tree)?;
+        let permit = self.streams.open(&request.user, containers.len())?;
+        let is_one = containers.len() == 1;
+        let opened = containers.iter().map(|(pod, container)| {
+            let path = log_path(&request.object.namespace, pod, container, options);
+            async move { self.tunnel.open(&request.cluster, &path?).await }
+        });
+        let mut logs = Vec::new();
+        for ((pod, container), opened) in containers.iter().zip(join_all(opened).await) {
+            let mark = if is_one {
+                String::new()
+            } else {
+                format!("[{pod} {container}] ")
+            };
+            let log = match opened {
+                Ok(Found::Yes(response)) => Ok(response),
+                Ok(Found::No(message)) => Err(Refusal::not_found(format!("Pod {pod} has no such log: {message}"))),
+                Err(refusal) => Err(refusal),
+            };
+            match log {
+                Ok(response) => logs.push((Lines::new(mark), Ok(response.into_body()))),
+                Err(refusal) if is_one => return Err(refusal),
+                Err(refusal) => logs.push((Lines::new(mark), Err(refusal.line))),
+            }
+        }
+        let (sender, receiver) = mpsc::channel(PIECES);
+        let max = if options.follow { usize::MAX } else { LOG_BYTES };
+        tokio::spawn(async move {
+            let copied = join_all(
+                logs.into_iter()
+                    .map(|(lines, log)| copy_log(lines, log, sender.clone(), max)),
+            );
+            let _ended = timeout(STREAM_TIMEOUT, copied).await;
+            drop(permit);
+        });
+        Ok(receiver)
+    }
+}
+
+/// Sends the lines of a log until it ends, or until the reader has gone.
+async fn copy_log(mut lines: Lines, log: Result<Body, String>, sender: mpsc::Sender<Bytes>, max: usize) {
+    let mut body = match log {
+        Ok(body) => body,
+        Err(line) => {
+            let mut text = lines.push(line.as_bytes());
+            text.push_str(&lines.finish());
+            let _gone = sender.send(text.into()).await;
+            return;
+        }
+    };
+    let mut left = max;
+    loop {
+        let frame = tokio::select! {
+            frame = body.frame() => frame,
+            () = sender.closed() => return,
+        };
+        let Some(Ok(frame)) = frame else { break };
+        let Ok(data) = frame.into_data() else { continue };
+        let data = &data[..data.len().min(left)];
+        left = left.saturating_sub(data.len());
+        let text = lines.push(data);
+        if !text.is_empty() && sender.send(text.into()).await.is_err() || left == 0 {
+            return;
+        }
+    }
+    let text = lines.finish();
+    if !text.is_empty() {
+        let _gone = sender.send(text.into()).await;
+    }
+}
+
+/// Returns the Pods and containers whose logs a request asks for.
+fn containers(request: &LiveRequest, options: &LogOptions, tree: &Tree) -> Result<Vec<(String, String)>, Refusal> {
+    let object = &request.object;
+    if let Some(pod) = options
+        .pods
+        .iter()
+        .find(|name| !tree.pods().any(|it| it.name == **name))
+    {
+        return Err(Refusal::not_found(format!(
+            "Pod {pod} is not below {object}: reload the page"
+        )));
+    }
+    let selected = tree
+        .pods()
+        .filter(|it| options.pods.is_empty() || options.pods.contains(&it.name));
+    let all = selected.flat_map(|pod| pod.containers.iter().map(|it| (pod.name.clone(), it.clone())));
+    let chosen: Vec<_> = all
+        .filter(|(_, container)| options.container.as_ref().is_none_or(|it| it == container))
+        .collect();
+    match (chosen.len(), &options.container) {
+        (0, Some(container)) => Err(Refusal::not_found(format!(
+            "no Pod of {object} has a container {container}"
+        ))),
+        (0, None) => Err(Refusal::not_found(format!(
+            "{object} has no Pods on cluster {}",
+            request.cluster
+        ))),
+        (count, _) if count > REQUEST_STREAMS => Err(Refusal::invalid(format!(
+            "{object} has {count} containers, of at most {REQUEST_STREAMS}: choose Pods or a container"
+        ))),
+        _ => Ok(chosen),
+    }
+}
+
+fn log_path(namespace: &str, pod: &str, container: &str, options: &LogOptions) -> Result<String, Refusal> {
+    let (pod, container) = (
+        crate::request::segment("pod", pod)?,
+        crate::request::segment("container", container)?,
+    );
+    let mut path = collection_path("", "v1", namespace, "pods")?;
+    let _ = write!(path, "/{pod}/log?container={container}&tailLines={}", options.tail);
+    if let Some(seconds) = options.since.filter(|seconds| *seconds > 0) {
+        let _ = write!(path, "&sinceSeconds={seconds}");
+    }
+    if options.previous {
+        path.push_str("&previous=true");
+    }
+    if options.follow {
+        path.push_str("&follow=true");
+    } else {
+        let _ = write!(path, "&limitBytes={LOG_BYTES}");
+    }
+    Ok(path)
+}
+
+/// Returns the parameter with which a list continues, if the cluster sends a token as API servers do.
+fn continue_parameter(page: &Value) -> Option<String> {
+    let token = page["metadata"]["continue"].as_str().filter(|it| !it.is_empty())?;
+    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let token = token.trim_end_matches('=');
+    (token.len() < 4_096 && token.bytes().all(is_safe)).then(|| format!("continue={token}"))
+}
+
+fn is_uid(text: &str) -> bool {
+    text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+/// Returns true if a live object is the one that was asked for.
+fn is(live: &Value, object: &ObjectId) -> bool {
+    let group = live["apiVersion"]
+        .as_str()
+        .map(|it| it.split_once('/').map_or("", |(group, _)| group));
+    let metadata = &live["metadata"];
+    group.is_some_and(|group| live["kind"].as_str().is_some_and(|kind| object.kind.is(group, kind)))
+        && metadata["namespace"].as_str().unwrap_or_default() == object.namespace
+        && metadata["name"] == *object.name
+        && metadata["uid"].as_str().is_some_and(|uid| !uid.is_empty())
+}
+
+/// Returns the answer about an object.
+fn object(mut sent: Value, mut live: Option<Value>) -> Value {
+    mask::prepare(&mut sent, live.as_mut());
+    let differences = live.as_ref().map(|live| differences(&sent, live)).unwrap_or_default();
+    json!({"live": live, "sent": sent, "difference": differences})
+}
+
+fn to_json(value: &impl Serialize) -> Result<Answer, Refusal> {
+    let text = serde_json::to_string(value);
+    text.map(Answer::Json)
+        .map_err(|_| Refusal::nonsense("the answer cannot be written"))
+}

@@ -1,0 +1,417 @@
+//! The objects below a delivered object: those that it owns by uid, and what these own. A name in an ownerReference proves nothing.
+
+use crate::limits::NODES;
+use manifest::kinds::GroupKind;
+use manifest::text::{one_line, shortened};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+
+/// The maximum length of a message, in bytes.
+const MESSAGE_MAX: usize = 500;
+
+/// A kind that other objects own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnedKind {
+    /// The API group.
+    pub group: &'static str,
+    /// The version.
+    pub version: &'static str,
+    /// The plural.
+    pub plural: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+}
+
+const fn owned(group: &'static str, version: &'static str, plural: &'static str, kind: &'static str) -> OwnedKind {
+    OwnedKind {
+        group,
+        version,
+        plural,
+        kind,
+    }
+}
+
+const PODS: OwnedKind = owned("", "v1", "pods", "Pod");
+const REPLICA_SETS: OwnedKind = owned("apps", "v1", "replicasets", "ReplicaSet");
+const JOBS: OwnedKind = owned("batch", "v1", "jobs", "Job");
+const SLICES: OwnedKind = owned("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice");
+
+/// The kinds that controllers of custom resources create.
+const WORKLOADS: &[OwnedKind] = &[
+    owned("apps", "v1", "deployments", "Deployment"),
+    owned("apps", "v1", "statefulsets", "StatefulSet"),
+    owned("apps", "v1", "daemonsets", "DaemonSet"),
+    REPLICA_SETS,
+    owned("batch", "v1", "cronjobs", "CronJob"),
+    JOBS,
+    owned("", "v1", "services", "Service"),
+    PODS,
+];
+
+/// Returns the kinds that an object of this kind may own, directly or not.
+#[must_use]
+pub fn kinds_below(kind: &GroupKind) -> &'static [OwnedKind] {
+    match (&*kind.group, &*kind.kind) {
+        ("apps", "Deployment") => &[REPLICA_SETS, PODS],
+        ("batch", "CronJob") => &[JOBS, PODS],
+        ("apps", "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", "Job") | ("", "ReplicationController") => {
+            &[PODS]
+        }
+        ("", "Service") => &[SLICES],
+        _ if kind.built_in().is_some() => &[],
+        _ => WORKLOADS,
+    }
+}
+
+/// Returns the selector that limits the objects below a workload: all of them have the labels of its Pods.
+#[must_use]
+pub fn selector(kind: &GroupKind, live: &Value) -> Option<String> {
+    let is_workload = matches!(
+        (&*kind.group, &*kind.kind),
+        ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", "Job")
+    );
+    let labels = live["spec"]["selector"]["matchLabels"].as_object()?;
+    let is_safe = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte))
+    };
+    let pairs = labels.iter().map(|(key, value)| {
+        let value = value.as_str().filter(|value| is_safe(value) && is_safe(key))?;
+        // The user-server would read a path from a slash.
+        Some(format!("{}%3D{value}", key.replace('/', "%2F")))
+    });
+    let pairs: Option<Vec<_>> = pairs.collect();
+    pairs
+        .filter(|it| is_workload && !it.is_empty())
+        .map(|it| it.join("%2C"))
+}
+
+/// An object of the tree.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Node {
+    /// The API group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// The unique ID.
+    pub uid: String,
+    /// The unique ID of the owner in the tree.
+    pub owner: Option<String>,
+    /// The time of its creation.
+    pub created: String,
+    /// The state in one word, such as `Running`.
+    pub status: String,
+    /// More about the state.
+    pub message: Option<String>,
+    /// Ready containers or replicas, such as `1/2`.
+    pub ready: Option<String>,
+    /// The containers of a Pod.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<String>,
+}
+
+/// A delivered object with all that it owns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Tree {
+    /// The objects, owners first.
+    pub nodes: Vec<Node>,
+    /// True if there are more.
+    pub truncated: bool,
+}
+
+impl Tree {
+    /// Builds the tree below `root` from the objects of [`kinds_below`] in its namespace.
+    #[must_use]
+    pub fn new(root: &Value, candidates: &[Value], truncated: bool) -> Self {
+        let mut nodes: Vec<Node> = node(root, None).into_iter().collect();
+        let mut by_owner: HashMap<&str, Vec<&Value>> = HashMap::new();
+        for candidate in candidates {
+            // An object of another namespace cannot be owned, and is not what the list asked for.
+            if candidate["metadata"]["namespace"] != root["metadata"]["namespace"] {
+                continue;
+            }
+            let owners = candidate["metadata"]["ownerReferences"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            for owner in owners.filter_map(|it| it["uid"].as_str()) {
+                by_owner.entry(owner).or_default().push(candidate);
+            }
+        }
+        let mut seen: HashSet<String> = nodes.iter().map(|it| it.uid.clone()).collect();
+        let (mut at, mut truncated) = (0, truncated);
+        while let Some(owner) = nodes.get(at).map(|it| it.uid.clone()) {
+            at += 1;
+            for owned in by_owner.get(&*owner).into_iter().flatten() {
+                let Some(node) = node(owned, Some(&owner)).filter(|it| seen.insert(it.uid.clone())) else {
+                    continue;
+                };
+                if nodes.len() >= NODES {
+                    truncated = true;
+                    break;
+                }
+                nodes.push(node);
+            }
+        }
+        Self { nodes, truncated }
+    }
+
+    /// Returns the Pods.
+    pub fn pods(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|it| it.kind == "Pod" && it.group.is_empty())
+    }
+}
+
+fn node(object: &Value, owner: Option<&str>) -> Option<Node> {
+    let text = |value: &Value| shortened(value.as_str().unwrap_or_default(), MESSAGE_MAX).into_owned();
+    let metadata = &object["metadata"];
+    let uid = metadata["uid"].as_str().filter(|uid| !uid.is_empty())?;
+    let api_version = object["apiVersion"].as_str()?;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = object["kind"].as_str()?;
+    let state = state(group, kind, object);
+    let deleted = metadata["deletionTimestamp"].is_string();
+    Some(Node {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        namespace: text(&metadata["namespace"]),
+        name: text(&metadata["name"]),
+        uid: uid.to_owned(),
+        owner: owner.map(str::to_owned),
+        created: text(&metadata["creationTimestamp"]),
+        status: if deleted { "Terminating".to_owned() } else { state.word },
+        message: state
+            .message
+            .map(|it| shortened(&one_line(&it), MESSAGE_MAX).into_owned()),
+        ready: state.ready,
+        containers: containers(kind, object),
+    })
+}
+
+/// The state of an object, as kubectl shows it.
+#[derive(Default)]
+struct State {
+    word: String,
+    message: Option<String>,
+    ready: Option<String>,
+}
+
+fn state(group: &str, kind: &str, object: &Value) -> State {
+    let status = &object["status"];
+    let count = |value: &Value| value.as_u64().unwrap_or_default();
+    let of_replicas = |desired: u64, ready: u64| State {
+        word: if ready >= desired { "Ready" } else { "Progressing" }.to_owned(),
+        ready: Some(format!("{ready}/{desired}")),
+        message: None,
+    };
+    match (group, kind) {
+        ("", "Pod") => pod_state(object),
+        ("apps", "DaemonSet") => of_replicas(count(&status["desiredNumberScheduled"]), count(&status["numberReady"])),
+        ("apps", "Deployment" | "StatefulSet" | "ReplicaSet") | ("", "ReplicationController") => {
+            let desired = object["spec"]["replicas"].as_u64().unwrap_or(1);
+            of_replicas(desired, count(&status["readyReplicas"]))
+        }
+        ("batch", "Job") => {
+            let conditions = status["conditions"].as_array().into_iter().flatten();
+            let ended = conditions
+                .filter(|it| it["status"] == "True")
+                .find(|it| it["type"] == "Complete" || it["type"] == "Failed");
+            State {
+                word: ended
+                    .map_or(
+                        "Running",
+                        |it| if it["type"] == "Failed" { "Failed" } else { "Complete" },
+                    )
+                    .to_owned(),
+                message: ended
+                    .and_then(|it| it["message"].as_str())
+                    .filter(|it| !it.is_empty())
+                    .map(str::to_owned),
+                ready: None,
+            }
+        }
+        _ => State {
+            word: "Present".to_owned(),
+            ..State::default()
+        },
+    }
+}
+
+fn pod_state(pod: &Value) -> State {
+    let status = &pod["status"];
+    let all = |list: &str| status[list].as_array().cloned().unwrap_or_default();
+    let containers = all("containerStatuses");
+    let total = pod["spec"]["containers"].as_array().map_or(0, Vec::len);
+    let ready = containers.iter().filter(|it| it["ready"] == true).count();
+    let waits_for_init = |it: &&Value| it["state"]["terminated"]["exitCode"] != 0 && it["ready"] != true;
+    let init = all("initContainerStatuses");
+    let init = init.iter().find(waits_for_init);
+    let word = |state: &Value| {
+        let reason = ["waiting", "terminated"]
+            .into_iter()
+            .find_map(|it| state[it]["reason"].as_str());
+        reason.filter(|it| !it.is_empty()).map(str::to_owned)
+    };
+    let failing = init
+        .into_iter()
+        .chain(&containers)
+        .find(|it| word(&it["state"]).is_some_and(|word| word != "Completed" || status["phase"] != "Running"));
+    let message = |state: &Value| {
+        let message = ["waiting", "terminated"]
+            .into_iter()
+            .find_map(|it| state[it]["message"].as_str());
+        message.filter(|it| !it.is_empty()).map(str::to_owned)
+    };
+    let text = |value: &Value| value.as_str().filter(|it| !it.is_empty()).map(str::to_owned);
+    let reason = failing
+        .and_then(|it| word(&it["state"]))
+        .or_else(|| text(&status["reason"]));
+    State {
+        word: one_line(
+            &reason
+                .or_else(|| text(&status["phase"]))
+                .unwrap_or_else(|| "Unknown".to_owned()),
+        )
+        .into_owned(),
+        message: failing
+            .and_then(|it| message(&it["state"]))
+            .or_else(|| text(&status["message"])),
+        ready: Some(format!("{ready}/{total}")),
+    }
+}
+
+fn containers(kind: &str, object: &Value) -> Vec<String> {
+    if kind != "Pod" {
+        return Vec::new();
+    }
+    let lists = ["initContainers", "containers", "ephemeralContainers"];
+    let all = lists
+        .into_iter()
+        .flat_map(|list| object["spec"][list].as_array().into_iter().flatten());
+    all.filter_map(|it| it["name"].as_str().map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(kind: &str, name: &str, uid: &str, owner: &str) -> Value {
+        let api_version = if kind == "Pod" { "v1" } else { "apps/v1" };
+        let owners = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": owner}]);
+        json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "a", "uid": uid, "ownerReferences": owners}})
+    }
+
+    fn names(tree: &Tree) -> Vec<&str> {
+        tree.nodes.iter().map(|it| &*it.name).collect()
+    }
+
+    #[test]
+    fn contains_only_objects_that_are_owned_by_uid() {
+        let root = object("Deployment", "web", "1", "0");
+        let mut elsewhere = object("Pod", "elsewhere", "6", "2");
+        elsewhere["metadata"]["namespace"] = json!("b");
+        let mut nameless = object("Pod", "without-uid", "7", "2");
+        nameless["metadata"]["ownerReferences"][0]
+            .as_object_mut()
+            .expect("an owner")
+            .remove("uid");
+        let candidates = [
+            object("Pod", "web-1-x", "3", "2"),
+            object("ReplicaSet", "web-1", "2", "1"),
+            object("ReplicaSet", "other-1", "4", "9"),
+            object("Pod", "pretends", "5", "11"),
+            elsewhere,
+            nameless,
+            object("Pod", "no-uid", "", "2"),
+            json!("nonsense"),
+        ];
+        let tree = Tree::new(&root, &candidates, false);
+        assert_eq!(names(&tree), ["web", "web-1", "web-1-x"]);
+        assert_eq!(tree.nodes[2].owner.as_deref(), Some("2"));
+        assert_eq!(tree.pods().count(), 1);
+        assert_eq!(Tree::new(&Value::Null, &candidates, false), Tree::default());
+    }
+
+    #[test]
+    fn circular_owners_and_many_objects_are_bounded() {
+        let root = object("ReplicaSet", "web-1", "1", "2");
+        let circle = [
+            object("Pod", "a", "2", "1"),
+            object("ReplicaSet", "again", "1", "2"),
+            object("Pod", "b", "2", "2"),
+        ];
+        assert_eq!(names(&Tree::new(&root, &circle, false)), ["web-1", "a"]);
+        let many: Vec<_> = (0..2_000)
+            .map(|at| object("Pod", &at.to_string(), &format!("u{at}"), "1"))
+            .collect();
+        let tree = Tree::new(&root, &many, false);
+        assert_eq!((tree.nodes.len(), tree.truncated), (NODES, true));
+    }
+
+    #[test]
+    fn shows_the_state_of_pods_as_kubectl_does() {
+        let state = |status: Value| {
+            let mut pod = object("Pod", "web", "1", "0");
+            pod["spec"] = json!({"containers": [{"name": "web"}], "initContainers": [{"name": "init"}]});
+            pod["status"] = status;
+            let tree = Tree::new(&pod, &[], false);
+            assert_eq!(tree.nodes[0].containers, ["init", "web"]);
+            (
+                tree.nodes[0].status.clone(),
+                tree.nodes[0].ready.clone().expect("a count"),
+            )
+        };
+        let is = |word: &str, ready: &str| (word.to_owned(), ready.to_owned());
+        let running = json!({"ready": true, "state": {"running": {}}});
+        let crashing =
+            json!({"ready": false, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}});
+        let done = json!({"ready": true, "state": {"terminated": {"reason": "Completed", "exitCode": 0}}});
+        assert_eq!(
+            state(json!({"phase": "Running", "containerStatuses": [running], "initContainerStatuses": [done]})),
+            is("Running", "1/1")
+        );
+        assert_eq!(
+            state(json!({"phase": "Running", "containerStatuses": [crashing]})),
+            is("CrashLoopBackOff", "0/1")
+        );
+        assert_eq!(state(json!({"phase": "Pending"})), is("Pending", "0/1"));
+        assert_eq!(
+            state(json!({"phase": "Failed", "reason": "Evicted"})),
+            is("Evicted", "0/1")
+        );
+        assert_eq!(
+            state(json!({"phase": 7, "containerStatuses": "x"})),
+            is("Unknown", "0/1")
+        );
+    }
+
+    #[test]
+    fn selects_by_the_labels_of_workloads_only() {
+        let kind = |group: &str, kind: &str| GroupKind {
+            group: group.into(),
+            kind: kind.into(),
+        };
+        let labels = json!({"spec": {"selector": {"matchLabels": {"app.kubernetes.io/name": "web", "tier": "a"}}}});
+        let deployment = kind("apps", "Deployment");
+        assert_eq!(
+            selector(&deployment, &labels).as_deref(),
+            Some("app.kubernetes.io%2Fname%3Dweb%2Ctier%3Da")
+        );
+        assert_eq!(selector(&kind("example.com", "Rollout"), &labels), None);
+        for odd in [json!({}), json!({"a": "x&y"}), json!({"a/../b#": "x"}), json!({"a": 1})] {
+            assert_eq!(
+                selector(&deployment, &json!({"spec": {"selector": {"matchLabels": odd}}})),
+                None
+            );
+        }
+    }
+}

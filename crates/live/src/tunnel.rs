@@ -1,0 +1,545 @@
+//! Reads from the API server of a managed cluster, through OCM's cluster-proxy. What a cluster sends is bounded in size and time.
+
+use crate::limits::{ANSWER_TIMEOUT, REACH_TIMEOUT};
+use crate::pace::Pace;
+use crate::refusal::Refusal;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use http::{Request, Response, StatusCode, Uri};
+use http_body_util::BodyExt;
+use hub::{explain, reason};
+use kube::client::Body;
+use kube::{Client, Config};
+use manifest::text::shortened;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+/// The lifetime of a token for clusters, in seconds: the shortest that Kubernetes issues.
+const TOKEN_SECONDS: u64 = 600;
+
+/// The age at which a token is replaced.
+const TOKEN_AGE: Duration = Duration::from_secs(300);
+
+/// The maximum size of an answer without an object, in bytes.
+const ERROR_BYTES: usize = 64 << 10;
+
+/// The maximum length of a part of a message that a cluster has written, in bytes.
+const QUOTED_MAX: usize = 300;
+
+/// The configuration of a tunnel.
+#[derive(Clone, Debug)]
+pub struct TunnelOptions {
+    /// The URL of cluster-proxy's user-server.
+    pub url: Uri,
+    /// The file with the certificate authority that has signed its certificate.
+    pub authority: PathBuf,
+    /// The namespace of the account.
+    pub namespace: String,
+    /// The ServiceAccount on the hub whose tokens are sent to clusters. A cluster can read them, so the account has no rights on the hub.
+    pub account: String,
+}
+
+/// A connection to cluster-proxy.
+pub struct Tunnel {
+    options: TunnelOptions,
+    hub: Client,
+    client: Client,
+    token: Mutex<Option<(HeaderValue, Instant)>>,
+    pace: Pace,
+}
+
+/// What a cluster says about an object.
+#[derive(Debug)]
+pub enum Found<T> {
+    /// It exists.
+    Yes(T),
+    /// It does not exist; with the message of the API server.
+    No(String),
+}
+
+impl Tunnel {
+    /// Creates a tunnel. Sends nothing yet.
+    ///
+    /// # Errors
+    /// Returns one line if the configuration is invalid.
+    pub fn new(options: TunnelOptions, hub: Client) -> Result<Self, String> {
+        if options.url.scheme_str() != Some("https") {
+            return Err(format!(
+                "the URL of cluster-proxy's user-server is {}: use one with https",
+                options.url
+            ));
+        }
+        let mut config = Config::new(options.url.clone());
+        config.root_cert_file = Some(options.authority.clone());
+        config.connect_timeout = Some(REACH_TIMEOUT);
+        config.read_timeout = None;
+        config.default_retry = false;
+        let client = Client::try_from(config);
+        let client = client.map_err(|error| {
+            let file = options.authority.display();
+            format!(
+                "no client for cluster-proxy with the certificate authority {file}: {}",
+                reason(&error)
+            )
+        })?;
+        Ok(Self {
+            options,
+            hub,
+            client,
+            token: Mutex::new(None),
+            pace: Pace::default(),
+        })
+    }
+
+    /// Reads the JSON of a path on a cluster.
+    ///
+    /// # Errors
+    /// Returns an error if the cluster cannot be reached, refuses the request, or answers with something else.
+    pub async fn get(&self, cluster: &str, path: &str, max: usize) -> Result<Found<Value>, Refusal> {
+        let read = async {
+            let response = match self.open(cluster, path).await? {
+                Found::Yes(response) => response,
+                Found::No(message) => return Ok(Found::No(message)),
+            };
+            let nonsense = || {
+                Refusal::nonsense(format!(
+                    "cluster {cluster} answers with something else than a Kubernetes object"
+                ))
+            };
+            if !is_json(&response) {
+                return Err(nonsense());
+            }
+            let bytes = read_body(response.into_body(), max).await.ok_or_else(|| {
+                Refusal::nonsense(format!("cluster {cluster} answers with more than {} MiB", max >> 20))
+            })?;
+            let value: Value = serde_json::from_slice(&bytes).map_err(|_| nonsense())?;
+            if value.is_object() {
+                Ok(Found::Yes(value))
+            } else {
+                Err(nonsense())
+            }
+        };
+        timeout(ANSWER_TIMEOUT, read).await.unwrap_or_else(|_| {
+            Err(Refusal::unreachable(format!(
+                "cluster {cluster} has not sent its answer within {} s: try again",
+                ANSWER_TIMEOUT.as_secs()
+            )))
+        })
+    }
+
+    /// Sends a request for a path, and returns the successful response as soon as it begins.
+    ///
+    /// # Errors
+    /// Returns an error if the cluster cannot be reached or refuses the request.
+    pub async fn open(&self, cluster: &str, path: &str) -> Result<Found<Response<Body>>, Refusal> {
+        self.pace.wait(cluster).await?;
+        let opened = async {
+            let mut response = self.send(cluster, path).await?;
+            // A connection through the tunnel sometimes breaks at its start; a read can be repeated.
+            if response.status() == StatusCode::BAD_GATEWAY && !is_json(&response) {
+                response = self.send(cluster, path).await?;
+            }
+            evaluate(cluster, response).await
+        };
+        timeout(REACH_TIMEOUT, opened).await.unwrap_or_else(|_| {
+            Err(Refusal::unreachable(format!(
+                "cluster {cluster} has not answered within {} s: check the add-on cluster-proxy of the cluster",
+                REACH_TIMEOUT.as_secs()
+            )))
+        })
+    }
+
+    async fn send(&self, cluster: &str, path: &str) -> Result<Response<Body>, Refusal> {
+        let request = Request::get(format!("/{cluster}{path}"))
+            .header(AUTHORIZATION, self.token().await?)
+            .body(Body::empty())
+            .map_err(|_| Refusal::invalid("the identity of the object in the work is not supported"))?;
+        self.client.send(request).await.map_err(|error| {
+            Refusal::unreachable(format!(
+                "cluster-proxy cannot be reached at {}: {}: check its user-server",
+                self.options.url,
+                reason(&error)
+            ))
+        })
+    }
+
+    /// Returns the value of the header with a token.
+    async fn token(&self) -> Result<HeaderValue, Refusal> {
+        let mut token = self.token.lock().await;
+        if let Some((header, created)) = &*token
+            && created.elapsed() < TOKEN_AGE
+        {
+            return Ok(header.clone());
+        }
+        let TunnelOptions { namespace, account, .. } = &self.options;
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
+        let body = json!({
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": TOKEN_SECONDS},
+        });
+        let request = Request::post(path)
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string().into_bytes())
+            .map_err(|_| Refusal::nonsense("the name of the account for clusters is invalid"))?;
+        let created = Instant::now();
+        let answer: Value = self.hub.request(request).await.map_err(|error| {
+            Refusal::nonsense(format!(
+                "the hub issues no token for ServiceAccount {namespace}/{account}: {}",
+                explain(&error)
+            ))
+        })?;
+        let text = answer["status"]["token"].as_str().unwrap_or_default();
+        let mut header = HeaderValue::try_from(format!("Bearer {text}"))
+            .map_err(|_| Refusal::nonsense("the hub issues a token that is no text"))?;
+        header.set_sensitive(true);
+        *token = Some((header.clone(), created));
+        Ok(header)
+    }
+}
+
+/// Returns a successful response, or the reason in another one.
+async fn evaluate(cluster: &str, response: Response<Body>) -> Result<Found<Response<Body>>, Refusal> {
+    let status = response.status();
+    if status == StatusCode::OK {
+        return Ok(Found::Yes(response));
+    }
+    if status.is_redirection() || status.is_success() || status.is_informational() {
+        return Err(Refusal::nonsense(format!(
+            "cluster {cluster} answers with {status}: check the add-on cluster-proxy of the cluster"
+        )));
+    }
+    let is_api_server = is_json(&response);
+    let body = read_body(response.into_body(), ERROR_BYTES).await.unwrap_or_default();
+    let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if is_api_server && answer["kind"] == "Status" {
+        let message = shortened(answer["message"].as_str().unwrap_or_default(), QUOTED_MAX).into_owned();
+        return match status {
+            StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST => Ok(Found::No(message)),
+            StatusCode::FORBIDDEN => Err(Refusal::new(
+                status,
+                format!("cluster {cluster} refuses: {message}: deliver deploy/live_cluster_rbac.yaml to it"),
+            )),
+            StatusCode::UNAUTHORIZED => Err(not_accepted(cluster, &message)),
+            _ => Err(Refusal::nonsense(format!(
+                "cluster {cluster} answers with {status}: {message}"
+            ))),
+        };
+    }
+    let text = String::from_utf8_lossy(&body);
+    let text = shortened(text.trim(), QUOTED_MAX);
+    match status {
+        StatusCode::UNAUTHORIZED => Err(not_accepted(cluster, &text)),
+        // The user-server answers so if no agent of the cluster is connected.
+        StatusCode::BAD_REQUEST
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::GATEWAY_TIMEOUT => Err(Refusal::unreachable(format!(
+            "cluster {cluster} cannot be reached through cluster-proxy: install and check its add-on cluster-proxy ({text})"
+        ))),
+        _ => Err(Refusal::nonsense(format!(
+            "cluster {cluster} answers with {status}, not with a Kubernetes object"
+        ))),
+    }
+}
+
+fn not_accepted(cluster: &str, message: &str) -> Refusal {
+    Refusal::nonsense(format!(
+        "cluster {cluster} does not accept the hub's token: enable impersonation of cluster-proxy's service-proxy ({message})"
+    ))
+}
+
+fn is_json(response: &Response<Body>) -> bool {
+    let content_type = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    content_type.is_some_and(|it| it.split(';').next().is_some_and(|it| it.trim() == "application/json"))
+}
+
+/// Reads a body; returns `None` if it has more than `max` bytes or ends early.
+async fn read_body(mut body: Body, max: usize) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame.ok()?.into_data() {
+            if bytes.len().saturating_add(data.len()) > max {
+                return None;
+            }
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::{OBJECT_BYTES, PAGE_BYTES};
+    use jiff::Timestamp;
+    use rustls::ServerConfig;
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use tempfile::TempDir;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio_rustls::TlsAcceptor;
+    use tokio_rustls::server::TlsStream;
+    use tower::service_fn;
+
+    /// Returns a certificate of 127.0.0.1 with its key.
+    fn certificate() -> (Vec<u8>, Vec<u8>) {
+        let time = |seconds| Timestamp::from_second(seconds).expect("a time");
+        let (since, until) = (time(1_600_000_000), time(4_000_000_000));
+        pki::self_signed("user-server", &["127.0.0.1".into()].into(), since, until).expect("a certificate")
+    }
+
+    /// Starts a user-server that answers each request by `answer`, and returns a tunnel to it, which trusts `trusted` or else its
+    /// certificate.
+    async fn tunnel<F>(answer: F, trusted: Option<Vec<u8>>) -> (Tunnel, TempDir)
+    where
+        F: AsyncFn(String, &mut TlsStream<TcpStream>) + Clone + 'static,
+    {
+        let (certificate, key) = certificate();
+        let folder = tempfile::tempdir().expect("a folder");
+        let authority = folder.path().join("ca.crt");
+        std::fs::write(&authority, trusted.as_ref().unwrap_or(&certificate)).expect("a file");
+        let chain = vec![CertificateDer::from_pem_slice(&certificate).expect("a certificate")];
+        let key = PrivateKeyDer::from_pem_slice(&key).expect("a key");
+        let config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(chain, key);
+        let acceptor = TlsAcceptor::from(Arc::new(config.expect("a configuration")));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("https://{}", listener.local_addr().expect("an address"));
+        tokio::task::spawn_local(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, answer) = (acceptor.clone(), answer.clone());
+                tokio::task::spawn_local(async move {
+                    let Ok(mut stream) = acceptor.accept(stream).await else {
+                        return;
+                    };
+                    let mut request = Vec::new();
+                    while !request.ends_with(b"\r\n\r\n") {
+                        let Ok(byte) = stream.read_u8().await else { return };
+                        request.push(byte);
+                    }
+                    answer(String::from_utf8_lossy(&request).into_owned(), &mut stream).await;
+                    let _closed = stream.shutdown().await;
+                });
+            }
+        });
+        let hub = service_fn(async |_: Request<Body>| {
+            let token = json!({"status": {"token": "of-the-hub"}}).to_string();
+            Ok::<_, Infallible>(Response::new(Body::from(token.into_bytes())))
+        });
+        let options = TunnelOptions {
+            url: url.parse().expect("a URL"),
+            authority,
+            namespace: "argocd".to_owned(),
+            account: "clusters".to_owned(),
+        };
+        (
+            Tunnel::new(options, Client::new(hub, "default")).expect("a tunnel"),
+            folder,
+        )
+    }
+
+    /// Returns what a tunnel makes of a response.
+    async fn response_to(response: &str) -> Result<Found<Value>, Refusal> {
+        let response = response.to_owned();
+        let answer = async move |_: String, stream: &mut TlsStream<TcpStream>| {
+            let _gone = stream.write_all(response.as_bytes()).await;
+        };
+        let local = tokio::task::LocalSet::new();
+        let asked = async {
+            let (tunnel, _folder) = tunnel(answer, None).await;
+            tunnel.get("eu1", "/api/v1/pods", 1_000).await
+        };
+        local.run_until(asked).await
+    }
+
+    fn http(status: &str, content_type: &str, body: &str) -> String {
+        let length = body.len();
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nlocation: https://example.com/\r\n\r\n{body}"
+        )
+    }
+
+    const JSON: &str = "application/json";
+
+    #[tokio::test]
+    async fn reads_objects_and_says_why_there_is_none() {
+        let found = response_to(&http("200 OK", "application/json; charset=utf-8", r#"{"kind": "Pod"}"#)).await;
+        assert!(matches!(found, Ok(Found::Yes(object)) if object["kind"] == "Pod"));
+        let missing = response_to(&http(
+            "404 Not Found",
+            JSON,
+            r#"{"kind": "Status", "message": "no such Pod"}"#,
+        ))
+        .await;
+        assert!(matches!(missing, Ok(Found::No(message)) if message == "no such Pod"));
+    }
+
+    #[tokio::test]
+    async fn refuses_what_is_no_answer_of_an_api_server() {
+        let status = |message: &str| json!({"kind": "Status", "message": message}).to_string();
+        let long = format!("{{\"a\": \"{}\"}}", "x".repeat(2_000));
+        let deep = "[".repeat(500);
+        for (response, code, part) in [
+            (http("200 OK", "text/html", "<html>"), 502, "something else"),
+            (http("200 OK", JSON, "{]"), 502, "something else"),
+            (http("200 OK", JSON, "[]"), 502, "something else"),
+            (http("200 OK", JSON, &deep), 502, "something else"),
+            (http("200 OK", JSON, "\"\u{1b}[31m\""), 502, "something else"),
+            (http("200 OK", JSON, &long), 502, "more than"),
+            (http("302 Found", JSON, ""), 502, "302 Found"),
+            (http("101 Switching Protocols", JSON, ""), 502, "101"),
+            (http("204 No Content", JSON, ""), 502, "204"),
+            (
+                http("500 Internal Server Error", "text/html", "<h1>\u{1b}[31m"),
+                502,
+                "500",
+            ),
+            (
+                http("500 Internal Server Error", JSON, &status("broken\nwebhook")),
+                502,
+                "broken webhook",
+            ),
+            (
+                http("401 Unauthorized", "text/plain", "authentication failed"),
+                502,
+                "does not accept the hub's token",
+            ),
+            (
+                http("401 Unauthorized", JSON, &status("Unauthorized")),
+                502,
+                "does not accept the hub's token",
+            ),
+            (
+                http("403 Forbidden", JSON, &status("pods is forbidden")),
+                403,
+                "deploy/live_cluster_rbac.yaml",
+            ),
+            (
+                http("502 Bad Gateway", "text/plain", "No agent available"),
+                504,
+                "No agent available",
+            ),
+            ("nonsense\r\n\r\n".to_owned(), 504, "cannot be reached"),
+            (String::new(), 504, "cannot be reached"),
+        ] {
+            let refused = response_to(&response).await.expect_err(&response);
+            assert_eq!(refused.status, code, "{response}: {refused:?}");
+            assert!(refused.line.contains(part), "{response}: {refused:?}");
+            assert!(
+                !refused.line.contains(char::is_control) && refused.line.len() < 1_200,
+                "{refused:?}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn reads_no_more_of_an_endless_answer() {
+        let answer = async |_: String, stream: &mut TlsStream<TcpStream>| {
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {JSON}\r\n\r\n");
+            let piece = vec![b'['; 1 << 16];
+            let mut sent = 0_usize;
+            let _gone = stream.write_all(head.as_bytes()).await;
+            // The reader closes the connection long before the end.
+            while sent < 1 << 30 && stream.write_all(&piece).await.is_ok() {
+                sent += piece.len();
+            }
+            assert!(sent < 2 * PAGE_BYTES, "{sent} bytes were read");
+        };
+        let asked = async {
+            let (tunnel, _folder) = tunnel(answer, None).await;
+            tunnel.get("eu1", "/api/v1/pods", OBJECT_BYTES).await
+        };
+        let refused = tokio::task::LocalSet::new()
+            .run_until(asked)
+            .await
+            .expect_err("endless");
+        assert_eq!(
+            (refused.status.as_u16(), refused.line.contains("more than 4 MiB")),
+            (502, true),
+            "{refused:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn gives_up_on_a_cluster_that_does_not_answer() {
+        let silent = async |_: String, _: &mut TlsStream<TcpStream>| std::future::pending::<()>().await;
+        let stalls = async |_: String, stream: &mut TlsStream<TcpStream>| {
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {JSON}\r\ncontent-length: 100\r\n\r\n{{");
+            let _gone = stream.write_all(head.as_bytes()).await;
+            std::future::pending::<()>().await;
+        };
+        let local = tokio::task::LocalSet::new();
+        let asked = async {
+            let (silent, _one) = tunnel(silent, None).await;
+            let (stalls, _other) = tunnel(stalls, None).await;
+            tokio::join!(
+                silent.get("eu1", "/api/v1/pods", 1_000),
+                stalls.get("eu1", "/api/v1/pods", 1_000)
+            )
+        };
+        let (silent, stalls) = local.run_until(asked).await;
+        let (silent, stalls) = (silent.expect_err("silence"), stalls.expect_err("no end"));
+        assert_eq!((silent.status.as_u16(), stalls.status.as_u16()), (504, 504));
+        assert!(
+            silent.line.contains("within 5 s") && stalls.line.contains("within 15 s"),
+            "{silent:?} {stalls:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn sends_its_token_only_to_the_user_server_that_it_trusts() {
+        let answer = async |request: String, stream: &mut TlsStream<TcpStream>| {
+            let _gone = stream
+                .write_all(http("200 OK", JSON, &json!({"request": request}).to_string()).as_bytes())
+                .await;
+        };
+        let asked = async {
+            let (ours, _one) = tunnel(answer, None).await;
+            let (theirs, _other) = tunnel(answer, Some(certificate().0)).await;
+            (
+                ours.get("eu1", "/api/v1/pods?a=b", 1_000).await,
+                theirs.get("eu1", "/api/v1/pods", 1_000).await,
+            )
+        };
+        let (ours, theirs) = tokio::task::LocalSet::new().run_until(asked).await;
+        let Ok(Found::Yes(seen)) = ours else {
+            panic!("an answer")
+        };
+        let request = seen["request"].as_str().expect("a request").to_ascii_lowercase();
+        assert!(
+            request.starts_with("get /eu1/api/v1/pods?a=b http/1.1\r\n"),
+            "{request}"
+        );
+        assert!(
+            request.contains("\r\nauthorization: bearer of-the-hub\r\n"),
+            "{request}"
+        );
+        let refused = theirs.expect_err("another certificate authority");
+        assert_eq!(refused.status, 504, "{refused:?}");
+        assert!(
+            Tunnel::new(
+                TunnelOptions {
+                    url: "http://127.0.0.1:1".parse().expect("a URL"),
+                    authority: PathBuf::from("/none"),
+                    namespace: String::new(),
+                    account: String::new(),
+                },
+                Client::new(
+                    service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty()))),
+                    "default"
+                ),
+            )
+            .is_err()
+        );
+    }
+}

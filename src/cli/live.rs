@@ -1,0 +1,89 @@
+//! The command line of `live`.
+
+use super::HubArgs;
+use clap::Args;
+use controller::runtime::telemetry::{Format, Level};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The arguments of `live`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct LiveArgs {
+    /// The hub.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// The namespace of Argo CD
+    #[arg(
+        long,
+        short = 'n',
+        visible_alias = "namespace",
+        env = "ARGOCD_OCM_CMP_ARGOCD_NAMESPACE",
+        hide_env_values = true,
+        value_name = "NAME",
+        default_value = "argocd"
+    )]
+    pub argocd_namespace: String,
+
+    /// URL of the user-server of OCM's cluster-proxy
+    #[arg(
+        long,
+        env = "ARGOCD_OCM_CMP_CLUSTER_PROXY",
+        hide_env_values = true,
+        value_name = "URL",
+        default_value = "https://cluster-proxy-addon-user.open-cluster-management-addon.svc:9092"
+    )]
+    pub cluster_proxy: String,
+
+    /// Certificate authority of the user-server
+    #[arg(
+        long,
+        env = "ARGOCD_OCM_CMP_CLUSTER_PROXY_CA",
+        hide_env_values = true,
+        value_name = "FILE",
+        default_value = "/etc/cluster-proxy/ca.crt"
+    )]
+    pub cluster_proxy_ca: PathBuf,
+
+    /// ServiceAccount in Argo CD's namespace whose tokens are sent to managed clusters
+    #[arg(long, value_name = "NAME", default_value = "argocd-ocm-cmp-live-clusters")]
+    pub cluster_account: String,
+
+    /// Address that serves argocd-server
+    #[arg(
+        long,
+        env = "ARGOCD_OCM_CMP_BIND_ADDRESS",
+        hide_env_values = true,
+        value_name = "ADDRESS",
+        default_value = "0.0.0.0:8443"
+    )]
+    pub bind_address: SocketAddr,
+
+    /// Log level
+    #[arg(
+        long,
+        env = "ARGOCD_OCM_CMP_LOG_LEVEL",
+        hide_env_values = true,
+        value_enum,
+        value_name = "LEVEL",
+        default_value = "info"
+    )]
+    pub log_level: Level,
+
+    /// Log format
+    #[arg(
+        long,
+        env = "ARGOCD_OCM_CMP_LOG_FORMAT",
+        hide_env_values = true,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text"
+    )]
+    pub log_format: Format,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  # In a cluster
+  kubectl apply -f deploy/live.yaml";

@@ -1,0 +1,61 @@
+//! `live`: serves the view into the clusters until a signal ends it.
+
+use super::{Exit, fail};
+use crate::cli::LiveArgs;
+use crate::runtime::runtime;
+use controller::runtime::telemetry;
+use hub::{PATIENCE, reason};
+use jiff::Timestamp;
+use kube::Client;
+use live::identity;
+use live::server::{Server, serve};
+use live::service::Service;
+use live::tunnel::{Tunnel, TunnelOptions};
+use std::convert::Infallible;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+pub(super) fn run(args: &LiveArgs) -> Exit {
+    telemetry::init(args.log_level, args.log_format);
+    let served = runtime().and_then(|runtime| runtime.block_on(until_signal(args)));
+    match served {
+        Ok(()) => Exit::SUCCESS,
+        Err(line) => fail(&format!("error: {line}\n")),
+    }
+}
+
+async fn until_signal(args: &LiveArgs) -> Result<(), String> {
+    let cannot = |error: std::io::Error| format!("cannot install signal handlers: {error}");
+    let mut terminated = signal(SignalKind::terminate()).map_err(cannot)?;
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(cannot)?;
+    tokio::select! {
+        served = start(args) => served.map(|never| match never {}),
+        _ = terminated.recv() => Ok(()),
+        _ = interrupted.recv() => Ok(()),
+    }
+}
+
+/// Starts the server, and serves while it is polled.
+async fn start(args: &LiveArgs) -> Result<Infallible, String> {
+    let mut config = hub::config(&args.hub.connection()).await?;
+    config.read_timeout = Some(PATIENCE);
+    let hub =
+        Client::try_from(config).map_err(|error| format!("cannot create a client for the hub: {}", reason(&error)))?;
+    let url = args.cluster_proxy.parse();
+    let tunnel = TunnelOptions {
+        url: url.map_err(|_| format!("--cluster-proxy {:?} is not a URL", args.cluster_proxy))?,
+        authority: args.cluster_proxy_ca.clone(),
+        namespace: args.argocd_namespace.clone(),
+        account: args.cluster_account.clone(),
+    };
+    let tunnel = Tunnel::new(tunnel, hub.clone())?;
+    let identity = identity::load(&hub, &args.argocd_namespace, Timestamp::now()).await?;
+    let listener = TcpListener::bind(args.bind_address).await;
+    let listener = listener.map_err(|error| format!("cannot listen on {}: {error}", args.bind_address))?;
+    let server = Server {
+        service: Service::new(hub, tunnel),
+        identity,
+        argo_cd: args.argocd_namespace.clone(),
+    };
+    Ok(serve(listener, server).await)
+}

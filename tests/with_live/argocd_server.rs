@@ -1,0 +1,100 @@
+//! The way from a user of Argo CD to a cluster, through the real argocd-server, which takes the user of an extension from the cookie.
+
+use crate::stage::{OF_SHOP, Stage, WEB, stage};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use testbed::wait::{self, DEADLINE};
+
+/// Sends a request to argocd-server, and returns the status and the body.
+fn ask(stage: &Stage, request: &str, headers: &[(&str, &str)], body: &str) -> Result<(String, String)> {
+    let mut server = TcpStream::connect(stage.hub.argocd_server().context("argocd-server runs")?)?;
+    let headers: String = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    write!(
+        server,
+        "{request} HTTP/1.0\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut answer = String::new();
+    server.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("an HTTP answer")?;
+    let status = head.split(' ').nth(1).context("a status")?;
+    Ok((status.to_owned(), body.to_owned()))
+}
+
+fn field(answer: &str, name: &str) -> Result<String> {
+    let answer: Value = serde_json::from_str(answer)?;
+    Ok(answer[name]
+        .as_str()
+        .with_context(|| format!("no {name}: {answer}"))?
+        .to_owned())
+}
+
+/// Returns the token of a user of Argo CD, which an administrator issues.
+async fn token_of(stage: &Stage, user: &str) -> Result<String> {
+    let secret = ["get", "secret", "argocd-initial-admin-secret", "--namespace=argocd"];
+    let password = async || {
+        let template = "--template={{.data.password | base64decode}}";
+        stage.hub.kubectl(&[&secret[..], &[template]].concat()).ok()
+    };
+    let password = wait::eventually("argocd-server creates its user", DEADLINE, password).await?;
+    let login = json!({"username": "admin", "password": password}).to_string();
+    let json = ("Content-Type", "application/json");
+    let (_, session) = ask(stage, "POST /api/v1/session", &[json], &login)?;
+    let admin = format!("Bearer {}", field(&session, "token")?);
+    let (_, issued) = ask(
+        stage,
+        &format!("POST /api/v1/account/{user}/token"),
+        &[json, ("Authorization", &admin)],
+        &json!({"name": user}).to_string(),
+    )?;
+    field(&issued, "token")
+}
+
+#[tokio::test]
+async fn users_with_the_permission_see_objects_and_others_do_not() -> Result<()> {
+    let stage = stage().await?;
+    let request = format!("GET /extensions/live/api/v1/object?{WEB}");
+    let of_shop = &OF_SHOP[..2];
+    let viewer = format!("argocd.token={}", token_of(stage, "viewer").await?);
+    let viewer = &[of_shop, &[("Cookie", &*viewer)]].concat();
+    let shown = wait::eventually("the object is shown", DEADLINE, async || {
+        let (status, body) = ask(stage, &request, viewer, "").ok()?;
+        (status == "200").then_some(body)
+    })
+    .await?;
+    let shown: Value = serde_json::from_str(&shown)?;
+    ensure!(shown["live"]["metadata"]["name"] == "web", "{shown}");
+
+    let logs = format!("GET /extensions/live/api/v1/logs?{WEB}");
+    let (status, body) = ask(stage, &logs, viewer, "")?;
+    ensure!(
+        status == "200" && body.contains("web] listening on :8080"),
+        "{status}: {body}"
+    );
+
+    let forged = [
+        viewer,
+        &[("Argocd-Username", "admin"), ("Argocd-Ocm-Cmp-Live-Token", "x")][..],
+    ]
+    .concat();
+    let (status, body) = ask(stage, &request, &forged, "")?;
+    ensure!(
+        status == "200",
+        "argocd-server replaces these headers: {status}: {body}"
+    );
+
+    let other = format!("argocd.token={}", token_of(stage, "other").await?);
+    for refused in [&[of_shop, &[("Cookie", &*other)]].concat()[..], of_shop] {
+        let (status, body) = ask(stage, &request, refused, "")?;
+        ensure!(status == "401" || status == "403", "{status}: {body}");
+    }
+    let wrong = [viewer[0], ("Argocd-Project-Name", "default"), viewer[2]];
+    let (status, body) = ask(stage, &request, &wrong, "")?;
+    ensure!(status != "200" && !body.contains("metadata"), "{status}: {body}");
+    Ok(())
+}
