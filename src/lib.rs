@@ -25,7 +25,8 @@
 //! `tests/generate_cases` runs it over one folder per case. `tests/with_argocd` runs it as the plugin of a real Argo CD, and as
 //! the controller beside it, with a real OCM agent; `tests/with_faults` runs the controller against a real API server behind a
 //! proxy that injects faults; `tests/with_agents` runs it beside OCM's own controllers, with clusters that have joined, from the
-//! first agent of a fleet to the last. `tests/with_argocd_agent` runs the real argocd-agent, by hand. `tests/docs` runs the commands
+//! first agent of a fleet to the last. `tests/with_live` runs the view into the clusters
+//! behind argocd-server and cluster-proxy. `tests/with_argocd_agent` runs the real argocd-agent, by hand. `tests/docs` runs the commands
 //! that the documentation shows. `tests/testbed` starts these processes, and can also be used by hand.
 
 pub mod bootstrap_secrets;

@@ -201,7 +201,10 @@ mod tests {
 
     #[test]
     fn builds_the_path_from_the_work() {
-        let manifest = |api_version: &str, kind: &str, namespace: Option<&str>| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "web", "namespace": namespace}});
+        let manifest = |api_version: &str, kind: &str, namespace: Option<&str>| {
+            let metadata = json!({"name": "web", "namespace": namespace});
+            json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+        };
         let reported = |resource: &str| {
             let meta =
                 json!({"group": "example.com", "kind": "Proxy", "namespace": "a", "name": "web", "resource": resource});
@@ -292,7 +295,10 @@ mod tests {
 
     #[test]
     fn application_owns_only_works_that_argo_cd_has_marked() {
-        let id = |application: &str, name: &str| json!({"argocd.argoproj.io/tracking-id": format!("{application}:{GROUP}/{KIND}:eu1/{name}")});
+        let id = |application: &str, name: &str| {
+            let id = format!("{application}:{GROUP}/{KIND}:eu1/{name}");
+            json!({"argocd.argoproj.io/tracking-id": id})
+        };
         let listed = |name: &str| json!({"group": GROUP, "kind": KIND, "namespace": "eu1", "name": name});
         let application =
             json!({"status": {"resources": [listed("shop"), listed("own-name"), {"group": "", "kind": "Secret"}]}});

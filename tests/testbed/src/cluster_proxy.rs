@@ -1,6 +1,7 @@
 //! OCM's cluster-proxy: a tunnel that each managed cluster opens to the hub, through which the hub reads from its API server.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -171,8 +172,10 @@ async fn start_agents(hub: &ControlPlane, cluster: &ControlPlane, for_agents: u1
 /// Returns the name under which the hub reaches the service-proxy of a cluster.
 fn host(cluster: &str) -> String {
     let hash = digest::digest(&digest::SHA256, cluster.as_bytes());
-    let digits: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    let name = format!("cluster-{digits}");
+    let mut name = "cluster-".to_owned();
+    for byte in hash.as_ref() {
+        let _ = write!(name, "{byte:02x}");
+    }
     format!("{}.open-cluster-management.proxy", &name[..64 - "cluster-".len()])
 }
 

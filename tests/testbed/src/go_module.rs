@@ -188,7 +188,7 @@ impl GoModule {
                 fs::remove_file(&path)?;
                 fs::write(&path, text.replacen(from, to, 1))?;
             }
-            requirements.push_str(&format!("\nreplace {module} => {}\n", copy.display()));
+            requirements.extend(["\nreplace ", module, " => ", &*copy.to_string_lossy(), "\n"]);
         }
         let file = self.built.join("go.mod");
         fs::write(&file, requirements)?;
