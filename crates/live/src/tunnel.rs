@@ -111,9 +111,16 @@ impl Tunnel {
             if !is_json(&response) {
                 return Err(nonsense());
             }
-            let bytes = read_body(response.into_body(), max).await.ok_or_else(|| {
-                Refusal::nonsense(format!("cluster {cluster} answers with more than {} MiB", max >> 20))
-            })?;
+            let bytes = read_body(response.into_body(), max)
+                .await
+                .map_err(|broken| match broken {
+                    Broken::TooLarge => {
+                        Refusal::nonsense(format!("cluster {cluster} answers with more than {} MiB", max >> 20))
+                    }
+                    Broken::Incomplete => {
+                        Refusal::unreachable(format!("the answer of cluster {cluster} is incomplete: try again"))
+                    }
+                })?;
             let value: Value = serde_json::from_slice(&bytes).map_err(|_| nonsense())?;
             if value.is_object() {
                 Ok(Found::Yes(value))
@@ -259,18 +266,25 @@ fn is_json(response: &Response<Body>) -> bool {
     content_type.is_some_and(|it| it.split(';').next().is_some_and(|it| it.trim() == "application/json"))
 }
 
-/// Reads a body; returns `None` if it has more than `max` bytes or ends early.
-async fn read_body(mut body: Body, max: usize) -> Option<Vec<u8>> {
+/// The reason why a body is of no use.
+#[derive(Debug)]
+enum Broken {
+    TooLarge,
+    Incomplete,
+}
+
+/// Reads a body of at most `max` bytes.
+async fn read_body(mut body: Body, max: usize) -> Result<Vec<u8>, Broken> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame.ok()?.into_data() {
+        if let Ok(data) = frame.map_err(|_| Broken::Incomplete)?.into_data() {
             if bytes.len().saturating_add(data.len()) > max {
-                return None;
+                return Err(Broken::TooLarge);
             }
             bytes.extend_from_slice(&data);
         }
     }
-    Some(bytes)
+    Ok(bytes)
 }
 
 #[cfg(test)]
