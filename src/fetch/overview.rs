@@ -129,7 +129,7 @@ impl Hub {
         let everywhere = ObjectRef::new("", "");
         match self
             .each(&APPLICATIONS, &everywhere, ListParams::default(), |it| {
-                applications.add(it, argocd)
+                applications.add(it, argocd);
             })
             .await
         {
@@ -141,7 +141,7 @@ impl Hub {
                 ));
                 let own = ObjectRef::new(argocd, "");
                 self.each(&APPLICATIONS, &own, ListParams::default(), |it| {
-                    applications.add(it, argocd)
+                    applications.add(it, argocd);
                 })
                 .await?;
             }

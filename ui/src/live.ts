@@ -70,7 +70,7 @@ export interface LogOptions {
 /** The maximum time until an answer starts. */
 export const PATIENCE_MS = 5_000;
 
-/** The feature `live` is not installed on the hub. */
+/** The service `live` is not installed on the hub. */
 export class NotInstalled extends Error {}
 
 /** Returns the path of a request below Argo CD's address. */
