@@ -252,6 +252,9 @@ impl Texts {
     fn text(&mut self, path: &str, text: &str) -> Result<(), TooLarge> {
         let name = path.rsplit('/').next().unwrap_or(path);
         if matches!(name, "Chart.yaml" | "Chart.lock" | "values.schema.json") || is_documentation(name) {
+            if name == "Chart.yaml" {
+                self.add_names(text);
+            }
             return Ok(());
         }
         self.has_secrets |= mentions_secrets(text);
@@ -437,9 +440,14 @@ impl Texts {
         }
         wanted.retain(|form| form.chars().nth(MIN_LENGTH - 1).is_some());
         for skeleton in &messages {
-            ranges.extend(skeleton.find_parts(&wanted));
+            let parts = skeleton.find_parts(&wanted);
+            ranges.extend(parts.into_iter().filter(|range| !self.is_public(message, range)));
             for form in &wanted {
-                ranges.extend(skeleton.find(form, message));
+                let found = skeleton.find(form, message).into_iter();
+                ranges.extend(found.filter(|range| {
+                    let words = words_around(message, range);
+                    words == *range || !self.is_public(message, &words)
+                }));
             }
         }
         ranges.extend(self.parts_in(message, &wanted));
@@ -456,6 +464,16 @@ impl Texts {
             }
         }
         apart
+    }
+
+    /// Returns true if all words of the message in a range are names, keys or words of the tools. So a name that begins like a value
+    /// is shown, as in a list of missing charts.
+    fn is_public(&self, message: &str, range: &Range<usize>) -> bool {
+        let words = message[words_around(message, range)].split(|char| !is_of_word(char));
+        let mut skeletons = words
+            .map(|word| Skeleton::of(word, false).text)
+            .filter(|text| !text.is_empty());
+        skeletons.all(|text| self.public.contains(&text))
     }
 
     /// Returns the ranges of words that are parts of a value: shortened ones, and lines of base64.
@@ -607,6 +625,18 @@ fn is_random(word: &str) -> bool {
     word.len() >= 6 && has(char::is_numeric) && has(char::is_alphabetic)
 }
 
+/// Returns true for a character of a name.
+fn is_of_word(char: char) -> bool {
+    char.is_alphanumeric() || "-_.".contains(char)
+}
+
+/// Returns the range of the whole words that a range of a message is in.
+fn words_around(message: &str, range: &Range<usize>) -> Range<usize> {
+    let before = message[..range.start].trim_end_matches(is_of_word);
+    let after = message[range.end..].trim_start_matches(is_of_word);
+    before.len()..message.len() - after.len()
+}
+
 /// Returns true for a number that is as likely a line or a port.
 fn is_short_number(value: &str) -> bool {
     value.len() < 4 && value.bytes().all(|byte| byte.is_ascii_digit())
@@ -700,6 +730,17 @@ mod tests {
         );
         let message = "execution error at (shop/templates/secret.yaml:7:8): set auth.password: got string";
         assert_eq!(hidden(&texts, message), message);
+    }
+
+    #[test]
+    fn keeps_a_name_that_begins_like_a_value() {
+        let mut texts = texts("values.yaml", "secret: shop-api-controller-x\nother: shop-api\n");
+        let chart = "dependencies:\n- name: shop-api-server\n  version: 1.0.0\n";
+        assert!(texts.text("Chart.yaml", chart).is_ok());
+        assert_eq!(
+            hidden(&texts, "missing: shop-api-server, shop-api-contro, shop-api"),
+            "missing: shop-api-server, [hidden], [hidden]"
+        );
     }
 
     #[test]
