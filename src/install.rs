@@ -26,8 +26,8 @@ pub use features::{Feature, with_implied};
 pub use installed::Installed;
 pub use object::Object;
 pub use ownership::{
-    POLICY_MANAGER, belongs_to_another_argocd, conflicts, is_unchanged, merged_managers, other_namespace,
-    owns_argocd_fields,
+    PART_MANAGERS, belongs_to_another_argocd, conflicts, is_our_manager, is_unchanged, merged_managers,
+    other_namespace, owns_argocd_fields,
 };
 pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, is_open_project, is_sample, live_policy};
 pub use principal::{CMD_PARAMS, PARAMS, PRINCIPALS, Principal, WrongSetting, unknown_redis, wrong_settings};

@@ -7,8 +7,16 @@
 use super::{MANAGER, Object};
 use serde_json::{Map, Value, json};
 
-/// The field manager for deploy/deploy_policy.yaml when it is applied with kubectl beside deploy_cmp.yaml.
-pub const POLICY_MANAGER: &str = "argocd-ocm-cmp-policy";
+/// The field managers with which kubectl applies files that change the same object of Argo CD as another file: with one manager,
+/// the second would remove the fields of the first. They are for deploy/deploy_policy.yaml beside deploy_cmp.yaml, and for
+/// deploy/redis_proxy.yaml beside deploy/deploy_ui.yaml.
+pub const PART_MANAGERS: [&str; 2] = ["argocd-ocm-cmp-policy", "argocd-ocm-cmp-principal"];
+
+/// Returns true if a field manager is ours, by `install` or by a file.
+#[must_use]
+pub fn is_our_manager(manager: &Value) -> bool {
+    *manager == MANAGER || PART_MANAGERS.iter().any(|part| *manager == **part)
+}
 
 /// The other field managers of our files, each with its operation: `kubectl apply`, and `kubectl apply --server-side` without
 /// `--field-manager`.
@@ -17,7 +25,8 @@ const KUBECTL: [(&str, &str); 2] = [("kubectl-client-side-apply", "Update"), ("k
 fn is_earlier(entry: &Value, is_addition: bool) -> bool {
     let is = |(name, operation): (&str, &str)| entry["manager"] == name && entry["operation"] == operation;
     let of_part = entry["subresource"].as_str().is_some_and(|part| !part.is_empty());
-    let is_one = is((POLICY_MANAGER, "Apply")) || !is_addition && KUBECTL.into_iter().any(is);
+    let is_part = PART_MANAGERS.into_iter().any(|part| is((part, "Apply")));
+    let is_one = is_part || !is_addition && KUBECTL.into_iter().any(is);
     is_one && !of_part
 }
 
@@ -58,7 +67,7 @@ pub fn owns_argocd_fields(live: &Value) -> bool {
     let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
     let of_labels = entries.filter(|entry| !entry["fieldsV1"]["f:metadata"]["f:labels"].is_null());
     let mut managers = of_labels.map(|entry| &entry["manager"]).peekable();
-    managers.peek().is_some() && managers.all(|manager| *manager == MANAGER || *manager == POLICY_MANAGER)
+    managers.peek().is_some() && managers.all(is_our_manager)
 }
 
 /// Returns the union of two field sets. Each is a tree: a leaf is a field, and a node with branches is a field only if it
@@ -179,7 +188,7 @@ mod tests {
     fn takes_over_only_added_fields_of_argo_cds_objects() {
         let argo_cds = entry("kubectl-client-side-apply", "Update", &json!({"f:spec": {"f:a": {}}}));
         assert_eq!(merged_managers(&live(std::slice::from_ref(&argo_cds)), true), None);
-        let policy = entry(POLICY_MANAGER, "Apply", &json!({"f:spec": {"f:b": {}}}));
+        let policy = entry(PART_MANAGERS[0], "Apply", &json!({"f:spec": {"f:b": {}}}));
         let merged =
             merged_managers(&live(&[argo_cds.clone(), policy.clone()]), true).expect("earlier managers have entries");
         assert_eq!(merged, json!([argo_cds, entry(MANAGER, "Apply", &policy["fieldsV1"])]));

@@ -1,7 +1,7 @@
 //! The policy of the sidecar: kept by an existing installation, and set by a new one.
 
 use super::argo_cd::SIDECAR;
-use super::{MANAGER, POLICY_MANAGER, read};
+use super::{is_our_manager, read};
 use crate::embedded::POLICY_CM;
 use generate::policy;
 use serde_json::Value;
@@ -75,7 +75,7 @@ fn has_applied_variable(repo_server: &Value) -> bool {
         .as_array()
         .into_iter()
         .flatten();
-    let mut of_ours = entries.filter(|entry| entry["manager"] == MANAGER || entry["manager"] == POLICY_MANAGER);
+    let mut of_ours = entries.filter(|entry| is_our_manager(&entry["manager"]));
     of_ours.any(|entry| entry["fieldsV1"].to_string().contains(VARIABLE.0))
 }
 
@@ -137,6 +137,7 @@ pub fn is_open_project(project: &Value) -> bool {
 mod tests {
     use super::*;
     use crate::install::{InstallOptions, objects};
+    use crate::install::{MANAGER, PART_MANAGERS};
     use serde_json::json;
 
     fn repo_server(env: &Value, volume: &str) -> Value {
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(mounted("theirs"), LivePolicy::Mounted("theirs".to_owned()));
         let mut other = repo_server(&set_to("/elsewhere"), POLICY);
         assert_eq!(live_policy(Some(&other)), LivePolicy::Foreign { ours: false });
-        for (manager, ours) in [("kubectl", false), (MANAGER, true), (POLICY_MANAGER, true)] {
+        for (manager, ours) in [("kubectl", false), (MANAGER, true), (PART_MANAGERS[0], true)] {
             let fields = json!({"f:env": {"k:{\"name\":\"ARGOCD_OCM_CMP_POLICY_FILE\"}": {}}});
             other["metadata"]["managedFields"] = json!([{"manager": manager, "fieldsV1": fields}]);
             assert_eq!(live_policy(Some(&other)), LivePolicy::Foreign { ours }, "{manager}");

@@ -1,6 +1,6 @@
 //! The selection of objects to remove on uninstall, and the reasons to keep some.
 
-use super::{MANAGER, Object, POLICY_MANAGER};
+use super::{MANAGER, Object, PART_MANAGERS};
 use controller::pull;
 use manifest::value::Value as Manifest;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
@@ -45,7 +45,7 @@ pub fn addition_to(live: &Value) -> Option<Object> {
     ])))
 }
 
-/// Returns the field managers of ours that have applied an object, the one that adds to the other's fields first.
+/// Returns the field managers of ours that have applied an object, those that add to the other's fields first.
 pub fn our_managers(live: &Value) -> impl Iterator<Item = &'static str> {
     let entries = live["metadata"]["managedFields"]
         .as_array()
@@ -55,7 +55,7 @@ pub fn our_managers(live: &Value) -> impl Iterator<Item = &'static str> {
         let mut entries = entries.iter();
         entries.any(|entry| entry["manager"] == **manager && entry["operation"] == "Apply")
     };
-    [POLICY_MANAGER, MANAGER].into_iter().filter(applies)
+    PART_MANAGERS.into_iter().chain([MANAGER]).filter(applies)
 }
 
 /// Returns the Helm release of an object.

@@ -10,6 +10,7 @@ use generate::settings::SETTINGS;
 use manifest::value::Value;
 use manifest::{json, yaml};
 use ocm::tracking::CONFIG_MAP;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -688,6 +689,32 @@ fn cluster_secret_has_no_credential() {
             assert_ne!(at(secret, "stringData.server"), at(app, "spec.destination.server"));
         });
     });
+}
+
+/// A field manager's apply removes the fields that it applied before and no longer has.
+#[test]
+fn no_field_manager_applies_an_object_from_two_files() {
+    let files = fs::read_dir(root().join("deploy")).expect("the folder deploy");
+    let mut files: Vec<String> = files
+        .map(|file| format!("deploy/{}", file.expect("a file").file_name().display()))
+        .collect();
+    files.push("deploy_cmp.yaml".to_owned());
+    files.sort();
+    let mut appliers = BTreeMap::new();
+    for file in &files {
+        let text = text(file);
+        let manager = text.lines().find_map(|line| {
+            let (_, rest) = line.strip_prefix('#')?.split_once("--field-manager ")?;
+            rest.split(' ').next()
+        });
+        let Some(manager) = manager else { continue };
+        for object in documents_of(file) {
+            let [kind, name] = [&object["kind"], &object["metadata"]["name"]].map(ToString::to_string);
+            let other = appliers.insert((manager.to_owned(), kind.clone(), name.clone()), file);
+            assert_eq!(other, None, "{manager} applies {kind} {name} from {file} too");
+        }
+    }
+    assert!(appliers.len() > 8, "{appliers:?}");
 }
 
 #[test]

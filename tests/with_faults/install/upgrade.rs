@@ -7,7 +7,7 @@ use std::fs;
 use testbed::proxy::{Fault, Proxy, Times};
 
 /// The files, applied as documented in their comments.
-const BY_KUBECTL: [(&str, &[&str]); 8] = [
+const BY_KUBECTL: [(&str, &[&str]); 9] = [
     (
         "apply",
         &[
@@ -21,13 +21,11 @@ const BY_KUBECTL: [(&str, &[&str]); 8] = [
     ),
     (
         "apply --server-side --field-manager argocd-ocm-cmp",
-        &[
-            "deploy/argocd_cm.yaml",
-            "deploy_cmp.yaml",
-            "deploy/deploy_ui.yaml",
-            "deploy/deploy_principal.yaml",
-            "deploy/redis_proxy.yaml",
-        ],
+        &["deploy/argocd_cm.yaml", "deploy_cmp.yaml", "deploy/deploy_ui.yaml"],
+    ),
+    (
+        "apply --server-side --field-manager argocd-ocm-cmp-principal",
+        &["deploy/deploy_principal.yaml", "deploy/redis_proxy.yaml"],
     ),
     (
         "apply --server-side --field-manager argocd-ocm-cmp-policy",
