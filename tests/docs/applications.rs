@@ -20,14 +20,16 @@ pub(crate) const SCENES: [&str; 2] = [
     "docs/cluster-secrets.md#a-secret-for-each-cluster",
 ];
 
-/// All Applications and `ApplicationSets`: the file, the kind and the name. Each is created here or by [`QUICK_START`].
-const FOLLOWED: [(&str, &str, &str); 6] = [
+/// All Applications and `ApplicationSets`: the file, the kind and the name. Each is created here or by [`QUICK_START`], or by
+/// `with_argocd/rolling_sync.rs`.
+const FOLLOWED: [(&str, &str, &str); 7] = [
     ("app.yaml", "Application", "guestbook"),
     ("docs/cluster-secrets.md", "ApplicationSet", "guestbook-prod"),
     ("docs/clusters.md", "Application", "shop"),
     ("docs/clusters.md", "ApplicationSet", "guestbook"),
     ("docs/pull.md", "Application", "guestbook"),
     ("examples/appset.yaml", "ApplicationSet", "guestbook"),
+    ("examples/rolling_sync.yaml", "ApplicationSet", "guestbook-waves"),
 ];
 
 /// The policy of the administrator of this hub: the page on clusters asks to allow them.

@@ -25,6 +25,7 @@ const SCENES: &[&str] = &[
     "docs/controller.md#the-state-of-the-works-in-applications",
     "docs/terminal.md#preview-the-works",
     "docs/terminal.md#the-state-of-an-application",
+    "docs/terminal.md#all-applications-or-those-on-a-cluster",
     "docs/holds.md#hold-a-cluster",
     "docs/notifications.md#notifications",
     "docs/sources.md#sources",

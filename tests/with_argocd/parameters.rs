@@ -109,8 +109,8 @@ async fn announcement_describes_a_parameter_and_its_value() -> Result<()> {
         json!({
             "name": "helm-value-files",
             "title": "Value files",
-            "tooltip": "Value files besides the chart's own, the last wins; relative to the chart, or with a leading / to the \
-                        repository (default: none)",
+            "tooltip": "Value files besides the chart's own, or globs of them (** for all sub-folders); the last wins; relative to the \
+                        chart, or with a leading / to the repository (default: none)",
             "itemType": "string",
             "collectionType": "array",
             "array": ["values-eu.yaml", "/values.yaml"],
