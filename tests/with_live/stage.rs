@@ -21,6 +21,9 @@ pub(crate) const NAME: &str = "argocd-ocm-cmp-live";
 /// The query for the delivered Deployment.
 pub(crate) const WEB: &str = "cluster=cluster1&group=apps&kind=Deployment&namespace=shop&name=web";
 
+/// The query for another delivered Deployment, without Pods, which a test changes on the cluster.
+pub(crate) const CHANGED: &str = "cluster=cluster1&group=apps&kind=Deployment&namespace=shop&name=changed";
+
 /// The headers of argocd-server for the Application `shop`.
 pub(crate) const OF_SHOP: [(&str, &str); 3] = [
     ("Argocd-Application-Name", "argocd:shop"),
@@ -102,15 +105,19 @@ impl Stage {
     async fn deliver(&self) -> Result<()> {
         let rights: Vec<Value> = objects(&self.hub, "deploy/live_cluster_rbac.yaml")?;
         self.hub.apply(&work("live-rbac", "", &rights)).await?;
-        let labels = json!({"app": "web"});
         let container = json!({"name": "web", "image": "example.com/web:1", "env": [{"name": "A", "value": "1"}]});
+        let deployment = |name: &str, replicas: u8| {
+            let labels = json!({"app": name});
+            json!({
+                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "shop"},
+                "spec": {"replicas": replicas, "selector": {"matchLabels": labels},
+                    "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
+            })
+        };
         let delivered = [
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
-            json!({
-                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
-                "spec": {"replicas": 2, "selector": {"matchLabels": labels},
-                    "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
-            }),
+            deployment("web", 2),
+            deployment("changed", 0),
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key", "namespace": "shop"}, "stringData": {"a": "hidden"}}),
         ];
         self.hub.apply(&work("shop", "shop", &delivered)).await?;
@@ -205,9 +212,10 @@ impl Stage {
     pub(crate) async fn get(&self, view: &str, query: &str, headers: &[(&str, &str)]) -> Result<(StatusCode, String)> {
         let headers = [headers, &[("Argocd-Ocm-Cmp-Live-Token", &*self.token)]].concat();
         let path = format!("/api/v1/{view}?{query}");
-        // The tests share one cluster, whose requests are paced.
+        // The tests share one cluster, whose requests are paced, and which may be slow on a busy machine.
+        let is_shared = query.contains("cluster=cluster1");
         let answered = async || match self.send("GET", &path, &headers).await {
-            Ok((status, _)) if status == 429 => None,
+            Ok((status, _)) if status == 429 || status == 504 && is_shared => None,
             answered => Some(answered),
         };
         wait::eventually("the request has its turn", DEADLINE, answered).await?
@@ -270,13 +278,13 @@ fn work(name: &str, application: &str, manifests: &[Value]) -> Value {
 /// Returns a work as Argo CD marks it for an Application. Changes on the cluster stay.
 fn work_for(cluster: &str, name: &str, application: &str, manifests: &[Value]) -> Value {
     let id = format!("{application}:work.open-cluster-management.io/ManifestWork:{cluster}/{name}");
-    let web = json!({"group": "apps", "resource": "deployments", "namespace": "shop", "name": "web"});
+    let deployments = json!({"group": "apps", "resource": "deployments", "namespace": "shop", "name": "*"});
     json!({
         "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
         "metadata": {"name": name, "namespace": cluster, "annotations": {"argocd.argoproj.io/tracking-id": id}},
         "spec": {
             "workload": {"manifests": manifests},
-            "manifestConfigs": [{"resourceIdentifier": web, "updateStrategy": {"type": "CreateOnly"}}],
+            "manifestConfigs": [{"resourceIdentifier": deployments, "updateStrategy": {"type": "CreateOnly"}}],
         },
     })
 }

@@ -1,6 +1,6 @@
 //! What the service shows of a real cluster.
 
-use crate::stage::{OF_SHOP, WEB, stage};
+use crate::stage::{CHANGED, OF_SHOP, WEB, stage};
 use anyhow::{Context, Result, ensure};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use testbed::wait::{self, DEADLINE};
 #[tokio::test]
 async fn shows_live_object_and_its_difference() -> Result<()> {
     let stage = stage().await?;
-    let shown = stage.json("object", WEB).await?;
+    let shown = stage.json("object", CHANGED).await?;
     ensure!(shown["live"]["metadata"]["uid"].is_string(), "{shown}");
     ensure!(shown["live"]["metadata"]["managedFields"].is_null());
-    ensure!(shown["sent"]["spec"]["replicas"] == 2, "{shown}");
+    ensure!(shown["sent"]["spec"]["replicas"] == 0, "{shown}");
     ensure!(shown["difference"] == json!([]), "{}", shown["difference"]);
 
     let namespace = stage
@@ -24,10 +24,10 @@ async fn shows_live_object_and_its_difference() -> Result<()> {
         "--namespace=shop",
         "set",
         "image",
-        "deployment/web",
+        "deployment/changed",
         "web=example.com/web:2",
     ])?;
-    let shown = stage.json("object", WEB).await?;
+    let shown = stage.json("object", CHANGED).await?;
     let expected = json!([{
         "path": "spec.template.spec.containers[web].image",
         "sent": "example.com/web:1",
@@ -99,7 +99,7 @@ async fn shows_owned_objects_and_their_events() -> Result<()> {
     stage.cluster1.apply(&stranger).await?;
     let tree = wait::eventually("the Pods run", DEADLINE, async || {
         let tree = stage.json("tree", WEB).await.ok()?;
-        (pods(&tree).len() == 2).then_some(tree)
+        (pods(&tree).len() == 2 && tree["nodes"][0]["ready"] == "2/2").then_some(tree)
     })
     .await?;
     ensure!(!pods(&tree).contains(&"stranger".to_owned()), "{tree}");
