@@ -267,7 +267,7 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
             ("waves.part-wave5", Some("5"), config_map("last")),
         ]
     );
-    // Argo CD waits two seconds between waves.
+    // Argo CD waits some seconds between waves.
     let times = works.iter().map(|work| text(&work["metadata"]["creationTimestamp"]));
     assert!(times.is_sorted_by(|one, other| one < other), "{works:#?}");
 

@@ -86,8 +86,13 @@ pub(crate) async fn argocd(hub: &Hub, folder: &str) -> Result<ArgoCd> {
     let program = program();
     let programs = program.parent().context("the program has no parent folder")?;
     Ok(ArgoCd {
-        // An error is shown at the first refresh, not after three minutes.
-        environment: vec![("ARGOCD_REPO_ERROR_GRACE_PERIOD_SECONDS".to_owned(), "0".to_owned())],
+        environment: vec![
+            // An error is shown at the first refresh, not after three minutes.
+            ("ARGOCD_REPO_ERROR_GRACE_PERIOD_SECONDS".to_owned(), "0".to_owned()),
+            // On a busy machine, Argo CD's cache is seconds old: after the usual two, it may take a work's health before the change for
+            // that after it, and begin the next wave.
+            ("ARGOCD_SYNC_WAVE_DELAY".to_owned(), "10".to_owned()),
+        ],
         ..ArgoCd::with_plugin(Plugin::new(config, programs))
     })
 }
