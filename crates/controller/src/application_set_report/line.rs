@@ -10,7 +10,7 @@ pub const TRUNCATED: &str = "argocd-ocm-cmp.github.io/truncated";
 pub struct Line<'a> {
     /// The managed cluster; empty if the Application is on none yet.
     pub cluster: &'a str,
-    /// The Application, as [`app`] names it.
+    /// The Application, as [`app`](super::app) names it.
     pub app: String,
     /// The sync status, in Argo CD's words.
     pub sync: &'a str,
