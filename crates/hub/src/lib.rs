@@ -1,15 +1,17 @@
-//! Access to the API server of a hub: connect, list, watch, and describe errors.
+//! Access to the API server of a hub: connect, list, watch, and describe errors; and connections to a server on a hub.
 //!
-//! The other crates use these functions to find a hub, to list and watch its objects, and to explain its errors.
+//! The other crates use these functions to find a hub, to list and watch its objects, to explain its errors, and to serve others there.
 
 mod connect;
 mod error;
 mod list;
+mod serve;
 mod watch;
 
 pub use connect::{Connection, NO_HUB, RequestHook, client, config};
 pub use error::{explain, reason, status};
 pub use list::{each, in_order};
+pub use serve::serve;
 pub use watch::{as_it_is_now, watched};
 
 use std::time::Duration;

@@ -16,16 +16,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use tracing::{debug, info, warn};
-
-/// The pause when no connection can be accepted because too many files are open.
-const ACCEPT_BACKOFF: Duration = Duration::from_secs(1);
+use tracing::{debug, info};
 
 /// The server of a service.
 pub struct Server {
@@ -43,29 +37,11 @@ type LiveResponse = Response<UnsyncBoxBody<Bytes, Infallible>>;
 pub async fn serve(listener: TcpListener, server: Server) -> Infallible {
     let acceptor = TlsAcceptor::from(Arc::clone(&server.identity.tls));
     let server = Arc::new(server);
-    let free = Arc::new(Semaphore::new(CONNECTIONS));
-    let mut connections = JoinSet::new();
-    loop {
-        let permit = Arc::clone(&free)
-            .acquire_owned()
-            .await
-            .expect("the semaphore is never closed");
-        let stream = loop {
-            match listener.accept().await {
-                Ok((stream, _)) => break stream,
-                Err(error) => {
-                    warn!(reason = %error, "cannot accept a connection");
-                    sleep(ACCEPT_BACKOFF).await;
-                }
-            }
-        };
-        while connections.try_join_next().is_some() {}
+    hub::serve(listener, CONNECTIONS, |stream| {
         let (server, acceptor) = (Arc::clone(&server), acceptor.clone());
-        connections.spawn(async move {
-            server.converse(&acceptor, stream).await;
-            drop(permit);
-        });
-    }
+        async move { server.converse(&acceptor, stream).await }
+    })
+    .await
 }
 
 impl Server {

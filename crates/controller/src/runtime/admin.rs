@@ -13,10 +13,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
-use tracing::{debug, warn};
+use tokio::time::timeout;
+use tracing::debug;
 
 /// The maximum number of concurrent connections; others wait until one ends.
 const MAX_CONNECTIONS: usize = 64;
@@ -26,9 +24,6 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time limit for a connection, with all requests and responses.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The pause when no connection can be accepted because too many files are open.
-const ACCEPT_BACKOFF: Duration = Duration::from_secs(1);
 
 /// The maximum size of a request, in bytes.
 const MAX_REQUEST_SIZE: usize = 16 * 1024;
@@ -41,33 +36,17 @@ where
     R: Fn() -> Result<(), NotReady> + Send + Sync + 'static,
 {
     let admin = Arc::new(Admin { metrics, ready });
-    let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut connections = JoinSet::new();
-    loop {
-        let permit = Arc::clone(&free)
-            .acquire_owned()
-            .await
-            .expect("the semaphore is never closed");
-        let stream = loop {
-            match listener.accept().await {
-                Ok((stream, _)) => break stream,
-                Err(error) => {
-                    warn!(reason = %error, "cannot accept a connection");
-                    sleep(ACCEPT_BACKOFF).await;
-                }
-            }
-        };
-        while connections.try_join_next().is_some() {}
+    hub::serve(listener, MAX_CONNECTIONS, |stream| {
         let admin = Arc::clone(&admin);
-        connections.spawn(async move {
+        async move {
             match timeout(CONNECTION_TIMEOUT, admin.converse(stream)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => debug!(reason = %error, "connection failed"),
                 Err(_) => debug!("connection timed out"),
             }
-            drop(permit);
-        });
-    }
+        }
+    })
+    .await
 }
 
 struct Admin<R> {
