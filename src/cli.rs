@@ -10,6 +10,7 @@ mod install;
 mod live;
 mod namespace;
 mod output;
+mod process;
 mod pull;
 mod status;
 
@@ -23,6 +24,7 @@ pub use install::{HubInstallArgs, HubUninstallArgs};
 pub use live::LiveArgs;
 pub use namespace::ArgoCdNamespace;
 pub use output::{Color, ListFormat, Output};
+pub use process::{LogArgs, ProcessNamespace};
 pub use pull::PullArgs;
 pub use status::StatusArgs;
 

@@ -2,9 +2,9 @@
 
 use super::HubArgs;
 use super::images::ImageArgs;
+use super::process::{LogArgs, ProcessNamespace};
 use super::pull::PullArgs;
 use clap::{ArgAction, Args};
-use controller::runtime::telemetry::{Format, Level};
 use std::net::SocketAddr;
 
 /// The arguments of `controller`. Each has an environment variable, for a Deployment that is patched rather than written.
@@ -26,17 +26,9 @@ pub struct ControllerArgs {
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// The namespace of Argo CD
-    #[arg(
-        long,
-        short = 'n',
-        visible_alias = "namespace",
-        env = "ARGOCD_OCM_CMP_ARGOCD_NAMESPACE",
-        hide_env_values = true,
-        value_name = "NAME",
-        default_value = "argocd"
-    )]
-    pub argocd_namespace: String,
+    /// The namespace of Argo CD.
+    #[command(flatten)]
+    pub argo_cd: ProcessNamespace,
 
     /// Name of the ManagedCluster that is the hub itself, or 'none'; labels do not count
     #[arg(
@@ -80,27 +72,9 @@ pub struct ControllerArgs {
     )]
     pub bind_address: SocketAddr,
 
-    /// Log level
-    #[arg(
-        long,
-        env = "ARGOCD_OCM_CMP_LOG_LEVEL",
-        hide_env_values = true,
-        value_enum,
-        value_name = "LEVEL",
-        default_value = "info"
-    )]
-    pub log_level: Level,
-
-    /// Log format
-    #[arg(
-        long,
-        env = "ARGOCD_OCM_CMP_LOG_FORMAT",
-        hide_env_values = true,
-        value_enum,
-        value_name = "FORMAT",
-        default_value = "text"
-    )]
-    pub log_format: Format,
+    /// The log.
+    #[command(flatten)]
+    pub log: LogArgs,
 
     /// Log the writes instead of sending them
     #[arg(long, env = "ARGOCD_OCM_CMP_DRY_RUN", hide_env_values = true)]

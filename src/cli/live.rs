@@ -1,8 +1,8 @@
 //! The command line of `live`.
 
 use super::HubArgs;
+use super::process::{LogArgs, ProcessNamespace};
 use clap::Args;
-use controller::runtime::telemetry::{Format, Level};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -14,17 +14,9 @@ pub struct LiveArgs {
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// The namespace of Argo CD
-    #[arg(
-        long,
-        short = 'n',
-        visible_alias = "namespace",
-        env = "ARGOCD_OCM_CMP_ARGOCD_NAMESPACE",
-        hide_env_values = true,
-        value_name = "NAME",
-        default_value = "argocd"
-    )]
-    pub argocd_namespace: String,
+    /// The namespace of Argo CD.
+    #[command(flatten)]
+    pub argo_cd: ProcessNamespace,
 
     /// URL of the user-server of OCM's cluster-proxy
     #[arg(
@@ -60,27 +52,9 @@ pub struct LiveArgs {
     )]
     pub bind_address: SocketAddr,
 
-    /// Log level
-    #[arg(
-        long,
-        env = "ARGOCD_OCM_CMP_LOG_LEVEL",
-        hide_env_values = true,
-        value_enum,
-        value_name = "LEVEL",
-        default_value = "info"
-    )]
-    pub log_level: Level,
-
-    /// Log format
-    #[arg(
-        long,
-        env = "ARGOCD_OCM_CMP_LOG_FORMAT",
-        hide_env_values = true,
-        value_enum,
-        value_name = "FORMAT",
-        default_value = "text"
-    )]
-    pub log_format: Format,
+    /// The log.
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 const EXAMPLES: &str = "\

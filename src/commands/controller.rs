@@ -12,7 +12,7 @@ use std::time::Instant;
 use tokio::runtime;
 
 pub(super) fn run(args: &ControllerArgs, env: &Env) -> Exit {
-    telemetry::init(args.log_level, args.log_format);
+    telemetry::init(args.log.log_level, args.log.log_format);
     let options = match options(args, env) {
         Ok(options) => options,
         Err(why) => return fail(&format!("error: {why}\n")),
@@ -46,12 +46,13 @@ fn options(args: &ControllerArgs, env: &Env) -> Result<Options, String> {
         .clone()
         .or_else(|| of_pod("POD_NAMESPACE"));
     let pod = of_pod("POD_NAME").or_else(|| of_pod("HOSTNAME"));
-    let namespace = namespace.unwrap_or_else(|| args.argocd_namespace.clone());
+    let argocd = &args.argo_cd.argocd_namespace;
+    let namespace = namespace.unwrap_or_else(|| argocd.clone());
     Ok(Options {
         hub: args.hub.connection(),
         lease_namespace: (args.leader_elect && !args.dry_run).then_some(namespace),
         settings: Settings {
-            argocd: args.argocd_namespace.clone(),
+            argocd: argocd.clone(),
             hub_cluster: args.hub_cluster.clone().filter(|name| !name.is_empty()),
             agents: controllers.iter().any(|controller| controller.name == AGENTS),
             images: images(&args.images),
@@ -94,7 +95,7 @@ fn pull_settings(args: &ControllerArgs) -> pull::Settings {
         placement: pull_placement.unwrap_or(by_itself),
         feedback,
         read_only,
-        argocd: args.argocd_namespace.clone(),
+        argocd: args.argo_cd.argocd_namespace.clone(),
     }
 }
 

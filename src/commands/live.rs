@@ -3,6 +3,7 @@
 use super::{Exit, fail};
 use crate::cli::LiveArgs;
 use crate::runtime::runtime;
+use controller::runtime::signals::Signals;
 use controller::runtime::telemetry;
 use hub::{PATIENCE, reason};
 use jiff::Timestamp;
@@ -13,10 +14,9 @@ use live::service::Service;
 use live::tunnel::{Tunnel, TunnelOptions};
 use std::convert::Infallible;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 pub(super) fn run(args: &LiveArgs) -> Exit {
-    telemetry::init(args.log_level, args.log_format);
+    telemetry::init(args.log.log_level, args.log.log_format);
     let served = runtime().and_then(|runtime| runtime.block_on(until_signal(args)));
     match served {
         Ok(()) => Exit::SUCCESS,
@@ -25,18 +25,16 @@ pub(super) fn run(args: &LiveArgs) -> Exit {
 }
 
 async fn until_signal(args: &LiveArgs) -> Result<(), String> {
-    let cannot = |error: std::io::Error| format!("cannot install signal handlers: {error}");
-    let mut terminated = signal(SignalKind::terminate()).map_err(cannot)?;
-    let mut interrupted = signal(SignalKind::interrupt()).map_err(cannot)?;
+    let mut signals = Signals::install()?;
     tokio::select! {
         served = start(args) => served.map(|never| match never {}),
-        _ = terminated.recv() => Ok(()),
-        _ = interrupted.recv() => Ok(()),
+        () = signals.received() => Ok(()),
     }
 }
 
 /// Starts the server, and serves while it is polled.
 async fn start(args: &LiveArgs) -> Result<Infallible, String> {
+    let argo_cd = &args.argo_cd.argocd_namespace;
     let mut config = hub::config(&args.hub.connection()).await?;
     config.read_timeout = Some(PATIENCE);
     let hub =
@@ -45,17 +43,17 @@ async fn start(args: &LiveArgs) -> Result<Infallible, String> {
     let tunnel = TunnelOptions {
         url: url.map_err(|_| format!("--cluster-proxy {:?} is not a URL", args.cluster_proxy))?,
         authority: args.cluster_proxy_ca.clone(),
-        namespace: args.argocd_namespace.clone(),
+        namespace: argo_cd.clone(),
         account: args.cluster_account.clone(),
     };
     let tunnel = Tunnel::new(tunnel, hub.clone())?;
-    let identity = identity::load(&hub, &args.argocd_namespace, Timestamp::now()).await?;
+    let identity = identity::load(&hub, argo_cd, Timestamp::now()).await?;
     let listener = TcpListener::bind(args.bind_address).await;
     let listener = listener.map_err(|error| format!("cannot listen on {}: {error}", args.bind_address))?;
     let server = Server {
         service: Service::new(hub, tunnel),
         identity,
-        argo_cd: args.argocd_namespace.clone(),
+        argo_cd: argo_cd.clone(),
     };
     Ok(serve(listener, server).await)
 }

@@ -436,7 +436,7 @@ fn program_accepts_the_controllers_command() {
             "the kubelet connects from outside the Pod"
         );
         let namespace = at(deployment, "metadata.namespace").as_str();
-        assert_eq!(namespace, Some(args.argocd_namespace.as_str()));
+        assert_eq!(namespace, Some(args.argo_cd.argocd_namespace.as_str()));
         assert!(args.leader_elect, "two replicas need leader election");
         assert_eq!(texts(at(role, "rules.0.resourceNames")), [CONFIG_MAP]);
         assert_eq!(texts(at(role, "rules.2.resourceNames")), [LEASE]);

@@ -41,6 +41,7 @@ pub use clocks::Clocks;
 pub use options::{Options, named, names};
 
 use crate::runtime::lease::Election;
+use crate::runtime::signals::Signals;
 use kube::Client;
 use manifest::problem::plain;
 use reconciler::Reconciler;
@@ -48,7 +49,6 @@ use std::io;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::select;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::info;
 
@@ -62,9 +62,7 @@ pub const LEASE: &str = "argocd-ocm-cmp-controller";
 /// Returns an error of one plain line if it cannot start.
 pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
     runtime::panics::log();
-    let unheard = |error: io::Error| format!("cannot install signal handlers: {error}");
-    let mut terminated = signal(SignalKind::terminate()).map_err(unheard)?;
-    let mut interrupted = signal(SignalKind::interrupt()).map_err(unheard)?;
+    let mut signals = Signals::install()?;
     let (client, url) = connect(options).await?;
     let unserved = |error: io::Error| format!("cannot listen on {}: {}", options.address, plain(&error));
     let listener = TcpListener::bind(options.address).await.map_err(unserved)?;
@@ -89,8 +87,7 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
     let mut reconciler = reconciler.with_restores(restores);
     let has_election_ended = select! {
         () = reconciler.run() => false,
-        _ = terminated.recv() => false,
-        _ = interrupted.recv() => false,
+        () = signals.received() => false,
         () = ended(election.as_mut()) => true,
     };
     info!("stopping");

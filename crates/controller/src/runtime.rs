@@ -13,6 +13,7 @@ pub mod panics;
 pub mod queue;
 pub mod readiness;
 mod refreshes;
+pub mod signals;
 pub mod slots;
 pub mod store;
 pub mod telemetry;

@@ -1,0 +1,35 @@
+//! The signals that end a process: SIGTERM and SIGINT.
+
+use std::io;
+use tokio::select;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The handlers of both signals.
+#[derive(Debug)]
+pub struct Signals {
+    terminated: Signal,
+    interrupted: Signal,
+}
+
+impl Signals {
+    /// Installs the handlers: from now on, the signals no longer end the process by themselves.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of one line if the system refuses.
+    pub fn install() -> Result<Self, String> {
+        let unheard = |error: io::Error| format!("cannot install signal handlers: {error}");
+        Ok(Self {
+            terminated: signal(SignalKind::terminate()).map_err(unheard)?,
+            interrupted: signal(SignalKind::interrupt()).map_err(unheard)?,
+        })
+    }
+
+    /// Waits for one of the signals.
+    pub async fn received(&mut self) {
+        select! {
+            _ = self.terminated.recv() => {}
+            _ = self.interrupted.recv() => {}
+        }
+    }
+}
