@@ -24,10 +24,10 @@ use manifest::value::{Map, Value};
 use manifest::yaml;
 use ocm::application_works::{Application, ApplicationWorks};
 use ocm::object_ref::ObjectRef;
-use ocm::ownership::{ListedWork, Ownership};
+use ocm::ownership::{Ownership, listed_works};
 use ocm::resources::{APPLICATIONS, CONFIG_MAPS, NAMESPACES, PLACEMENTS, Resource, WORK_SETS, WORKS};
 use ocm::tracking::{self, Tracking};
-use ocm::work::GROUP;
+use serde::Deserialize as _;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -234,19 +234,15 @@ impl Hub {
         let mut state = ApplicationState::default();
         // Read first: then the works of a completed sync are among the works that are read afterwards.
         let path = APPLICATIONS.path(&ObjectRef::new(&application.namespace, ""));
-        let text = self.get_text(path, &application.name).await?;
-        let listed = match text.found().map(|text| yaml::json(text)) {
-            Some(Ok(Value::Map(application))) => {
+        let mut listed = HashSet::new();
+        state.application = match self.get_text(path, &application.name).await? {
+            Lookup::Found(text) => {
+                let application: serde_json::Value = serde_json::from_str(&text).map_err(|_| no_api())?;
                 state.syncing = syncing(&application);
-                listed(&application)
+                listed.extend(listed_works(&application));
+                let application = application::Application::deserialize(application).map_err(|_| no_api())?;
+                Lookup::Found(application.reduced())
             }
-            _ => HashSet::new(),
-        };
-        state.application = match text {
-            Lookup::Found(text) => match serde_json::from_str::<application::Application>(&text) {
-                Ok(application) => Lookup::Found(application.reduced()),
-                Err(_) => return Err(no_api()),
-            },
             Lookup::NotFound => Lookup::NotFound,
             Lookup::Refused(why) => Lookup::Refused(why),
         };
@@ -391,28 +387,10 @@ fn to_lookup<T>(answer: Result<T, Error>) -> Result<Lookup<T>, Error> {
 }
 
 /// Returns Argo CD's message about the running sync of an Application.
-fn syncing(application: &Map<'_>) -> Option<String> {
-    let status = application.get("status").and_then(Value::as_map);
-    let operation = status.and_then(|status| status.get("operationState")?.as_map());
-    let running = operation.filter(|operation| text(operation, "phase").as_deref() == Some("Running"));
-    running.map(|operation| text(operation, "message").unwrap_or_default())
-}
-
-/// Returns the works that Argo CD lists for an Application from Git: a work that it would prune may only carry the tracking mark
-/// without having been applied.
-fn listed(application: &Map<'_>) -> HashSet<ListedWork> {
-    let resources = application
-        .get("status")
-        .and_then(|status| status.as_map()?.get("resources"));
-    let Some(Value::List(resources)) = resources else {
-        return HashSet::new();
-    };
-    let resources = resources.iter().filter_map(Value::as_map);
-    let applied = resources.filter(|it| !matches!(it.get("requiresPruning"), Some(Value::Bool(true))));
-    let works = applied.filter(|it| text(it, "group").as_deref() == Some(GROUP));
-    works
-        .filter_map(|it| Some((text(it, "kind")?, text(it, "namespace")?, text(it, "name")?)))
-        .collect()
+fn syncing(application: &serde_json::Value) -> Option<String> {
+    let operation = &application["status"]["operationState"];
+    let message = operation["message"].as_str().unwrap_or_default();
+    (operation["phase"] == "Running").then(|| message.to_owned())
 }
 
 /// A work or another object, from its metadata.

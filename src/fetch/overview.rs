@@ -8,15 +8,12 @@ use kube::Error;
 use kube::core::params::ListParams;
 use ocm::health::{Clock, HealthStatus, WorkStatus};
 use ocm::object_ref::ObjectRef;
-use ocm::ownership::OF_REPLICA_SET;
-use ocm::pull_model::{CLUSTER, OWN_CONDITIONS, PULL};
+use ocm::ownership::{ListedWork, OF_REPLICA_SET, listed_works};
+use ocm::pull_model::{CLUSTER, INFO, OWN_CONDITIONS, PULL};
 use ocm::resources::{APPLICATIONS, WORKS};
-use ocm::work::{GROUP, KIND, SET_KIND};
+use ocm::work::{KIND, SET_KIND};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
-
-/// The type of the condition with the totals over the clusters of an Application.
-const TOTALS: &str = "ManifestWorkInfo";
 
 impl Reader {
     /// Reads the Applications of the Argo CD in this namespace that are delivered to managed clusters; if `clusters` are named,
@@ -42,25 +39,25 @@ struct Found {
 #[derive(Default)]
 struct Applications {
     all: Vec<Found>,
-    by_work: HashMap<(&'static str, String, String), usize>,
+    by_work: HashMap<ListedWork, usize>,
 }
 
 impl Applications {
     fn add(&mut self, object: Value, argocd: &str) {
         let status = &object["status"];
         let pulled_on = object["metadata"]["annotations"][CLUSTER].as_str().map(str::to_owned);
-        let works: Vec<_> = delivered(&status["resources"]).collect();
+        let works: Vec<_> = listed_works(&object).collect();
         let conditions = status["conditions"].as_array().map_or(&[][..], Vec::as_slice);
         let is_reason = |condition: &&Value| {
             let kind = condition["type"].as_str().unwrap_or_default();
-            kind != TOTALS && (kind.ends_with("Error") || OWN_CONDITIONS.iter().any(|own| kind.starts_with(own)))
+            kind != INFO && (kind.ends_with("Error") || OWN_CONDITIONS.iter().any(|own| kind.starts_with(own)))
         };
         let reason = conditions.iter().find(is_reason);
         let message = reason
             .and_then(|it| it["message"].as_str())
             .unwrap_or_default()
             .to_owned();
-        let totals = conditions.iter().find(|it| it["type"] == TOTALS);
+        let totals = conditions.iter().find(|it| it["type"] == INFO);
         let totals = totals.and_then(|it| it["message"].as_str()).map(str::to_owned);
         let is_pulled = object["metadata"]["labels"][PULL] == "true";
         let Ok(application) = serde_json::from_value::<application::Application>(object) else {
@@ -92,34 +89,14 @@ impl Applications {
     fn of_work(&self, work: &Value) -> Option<&Overviewed> {
         let metadata = &work["metadata"];
         let set = metadata["labels"][OF_REPLICA_SET].as_str();
-        let key = match set.and_then(|set| set.split_once('.')) {
-            Some((namespace, name)) => (SET_KIND, namespace.to_owned(), name.to_owned()),
-            None => (
-                KIND,
-                metadata["namespace"].as_str()?.to_owned(),
-                metadata["name"].as_str()?.to_owned(),
-            ),
+        let (kind, namespace, name) = match set.and_then(|set| set.split_once('.')) {
+            Some((namespace, name)) => (SET_KIND, namespace, name),
+            None => (KIND, metadata["namespace"].as_str()?, metadata["name"].as_str()?),
         };
+        let key = (kind.to_owned(), namespace.to_owned(), name.to_owned());
         let position = self.by_work.get(&key)?;
         self.all.get(*position).map(|it| &it.application)
     }
-}
-
-/// Returns the works that Argo CD lists for an Application from Git.
-fn delivered(resources: &Value) -> impl Iterator<Item = (&'static str, String, String)> {
-    let works = resources
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|it| it["group"] == GROUP);
-    works.filter(|it| it["requiresPruning"] != true).filter_map(|it| {
-        let kind = [KIND, SET_KIND].into_iter().find(|kind| it["kind"] == *kind)?;
-        Some((
-            kind,
-            it["namespace"].as_str()?.to_owned(),
-            it["name"].as_str()?.to_owned(),
-        ))
-    })
 }
 
 impl Hub {
@@ -197,6 +174,7 @@ fn pulled_work(application: &Overviewed, cluster: &str) -> WorkStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ocm::work::GROUP;
     use serde_json::json;
 
     fn applications() -> Applications {
@@ -212,7 +190,7 @@ mod tests {
             "conditions": [
                 condition("OrphanedResourceWarning", "other"),
                 condition("ManifestWorkDegradedWarning", "eu1: it crashes"),
-                condition(TOTALS, "applied on 1 of 1 clusters, healthy on 0; 2 objects in 1 work"),
+                condition(INFO, "applied on 1 of 1 clusters, healthy on 0; 2 objects in 1 work"),
             ],
         });
         for (name, labels, spec) in [

@@ -3,9 +3,9 @@
 use crate::refusal::Refusal;
 use crate::request::{LiveRequest, ObjectId, segment};
 use manifest::yaml;
-use ocm::ownership::{ListedWork, Ownership};
+use ocm::ownership::{ListedWork, Ownership, listed_works};
 use ocm::tracking::Tracking;
-use ocm::work::{GROUP, KIND, SET_KIND};
+use ocm::work::{KIND, SET_KIND};
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -23,17 +23,10 @@ pub struct SentObject {
 pub struct ListedWorks(HashSet<ListedWork>);
 
 impl ListedWorks {
-    /// Reads the list in the status of an Application, which only Argo CD writes.
+    /// Reads the list in the status of an Application.
     #[must_use]
     pub fn of(application: &Value) -> Self {
-        let resources = application["status"]["resources"].as_array().into_iter().flatten();
-        let works = resources.filter(|it| it["group"] == GROUP && it["requiresPruning"] != true);
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        Self(
-            works
-                .filter_map(|it| Some((text(&it["kind"])?, text(&it["namespace"])?, text(&it["name"])?)))
-                .collect(),
-        )
+        Self(listed_works(application).collect())
     }
 
     /// Returns the names of the works for a managed cluster, sorted.
@@ -175,6 +168,7 @@ mod tests {
     use crate::request::View;
     use manifest::kinds::GroupKind;
     use ocm::application_works::Application;
+    use ocm::work::GROUP;
     use serde_json::json;
 
     fn request(kind: &str, group: &str, namespace: &str, name: &str) -> LiveRequest {

@@ -28,6 +28,17 @@ pub struct Ownership {
 /// A work that Argo CD lists as an Application's: its kind, namespace and name.
 pub type ListedWork = (String, String, String);
 
+/// Returns the works in the status of an Application, which only Argo CD writes: those from Git, without works that it would prune,
+/// which may only carry the tracking mark without having been applied.
+pub fn listed_works(application: &serde_json::Value) -> impl Iterator<Item = ListedWork> {
+    let resources = application["status"]["resources"].as_array().into_iter().flatten();
+    let works = resources.filter(|resource| resource["group"] == GROUP && resource["requiresPruning"] != true);
+    works.filter_map(|work| {
+        let text = |key: &str| work[key].as_str().map(str::to_owned);
+        Some((text("kind")?, text("namespace")?, text("name")?))
+    })
+}
+
 /// The label that OCM sets on the works that it creates from a `ManifestWorkReplicaSet`: Argo CD does not manage them.
 pub const OF_REPLICA_SET: &str = "work.open-cluster-management.io/manifestworkreplicaset";
 

@@ -123,6 +123,9 @@ pub const CONDITIONS: [&str; 9] = [
 /// The type of the condition for an Application that the managed cluster's agent could not apply.
 pub const APPLY_ERROR: &str = "ManifestWorkApplyError";
 
+/// The type of the condition with the totals over the managed clusters of an Application.
+pub const INFO: &str = "ManifestWorkInfo";
+
 /// The prefixes of the types of our own conditions on an Application.
 pub const OWN_CONDITIONS: [&str; 2] = ["ManifestWork", "ManagedCluster"];
 

@@ -21,7 +21,7 @@ pub(crate) const OVERDUE: &str = "ManifestWorkOverdueWarning";
 /// Another Application delivers the same object to a cluster.
 pub(crate) const SHARED: &str = "ManifestWorkSharedObjectWarning";
 /// The totals over all clusters.
-pub(super) const INFO: &str = "ManifestWorkInfo";
+pub(super) const INFO: &str = ocm::pull_model::INFO;
 
 /// The maximum number of conditions of one type; one more condition summarizes the rest.
 const MAX_CONDITIONS: usize = 10;
@@ -180,24 +180,36 @@ fn first_few(messages: BTreeMap<String, String>) -> Vec<String> {
     texts
 }
 
-/// The number of clusters, of those where the Application is applied, and of those where it is healthy.
+/// The totals over the clusters of an Application, as its condition [`INFO`] has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Totals {
-    pub(super) clusters: usize,
-    pub(super) applied: usize,
-    pub(super) healthy: usize,
+pub struct Totals {
+    /// The number of clusters.
+    pub clusters: usize,
+    /// The number of clusters where the Application is applied.
+    pub applied: usize,
+    /// The number of clusters where it is healthy.
+    pub healthy: usize,
+    /// The numbers of objects and works, if the message has them.
+    pub size: Option<[usize; 2]>,
 }
 
 impl Totals {
-    /// Parses the message that [`totals`] has written; returns `None` for a message of another version.
-    pub(super) fn read(message: &str) -> Option<Self> {
+    /// Parses the message that the controller has written; returns `None` for a message of another version, and during a deletion.
+    #[must_use]
+    pub fn read(message: &str) -> Option<Self> {
         let (applied, rest) = message.strip_prefix("applied on ")?.split_once(" of ")?;
         let (clusters, rest) = rest.split_once(" clusters, healthy on ")?;
         let healthy = rest.split([';', ',']).next()?;
+        let number = |counted: &str| counted.split(' ').next()?.parse().ok();
+        let size = || {
+            let (objects, works) = rest.split_once("; ")?.1.split_once(" in ")?;
+            Some([number(objects)?, number(works)?])
+        };
         Some(Self {
             clusters: clusters.parse().ok()?,
             applied: applied.parse().ok()?,
             healthy: healthy.parse().ok()?,
+            size: size(),
         })
     }
 }
