@@ -1,13 +1,12 @@
 //! The Applications of a hub, or those on some of its managed clusters: `status --all` and `status --clusters`.
 
-use super::table::{BOLD, END, clean, colour};
+use super::table::{BOLD, Columns, END, Row, clean};
 use crate::list::List;
-use crate::table;
+use controller::application_status::Totals;
 use manifest::text::count;
 use manifest::value::Value;
 use ocm::health::{HealthStatus, WorkStatus};
 use std::collections::BTreeMap;
-use std::iter;
 
 /// An Application in Argo CD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,29 +32,6 @@ impl Overviewed {
         let known = HealthStatus::ALL.into_iter().find(|it| it.name() == self.health);
         known.unwrap_or(HealthStatus::Unknown)
     }
-
-    fn totals(&self) -> Option<Totals> {
-        let text = self.totals.as_deref()?;
-        let (_, rest) = text.strip_prefix("applied on ")?.split_once(" of ")?;
-        let (clusters, rest) = rest.split_once(" clusters, healthy on ")?;
-        let healthy = rest.split([',', ';']).next()?;
-        let (_, size) = rest.split_once("; ")?;
-        let (objects, works) = size.split_once(" in ")?;
-        let number = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
-        Some(Totals {
-            healthy_on: format!("{healthy} of {clusters}"),
-            objects: number(objects),
-            works: number(works),
-        })
-    }
-}
-
-/// The numbers in the condition with the totals.
-#[derive(Default)]
-struct Totals {
-    healthy_on: String,
-    objects: String,
-    works: String,
 }
 
 /// The works of an Application on a managed cluster.
@@ -133,14 +109,19 @@ impl Overview {
         worst.unwrap_or(HealthStatus::Healthy)
     }
 
-    /// Returns the headings, and the rows with their health, the worst first.
-    fn rows(&self) -> ([&'static str; 8], Vec<(HealthStatus, [String; 8])>) {
+    /// Returns the columns and the rows, the worst first.
+    fn rows(&self) -> (Columns, Vec<Row>) {
         let (headings, mut rows): (_, Vec<_>) = match self {
             Self::All(all) => (OF_HUB, all.iter().map(row).collect()),
             Self::OnClusters(all) => (OF_CLUSTERS, all.iter().map(row_on).collect()),
         };
-        rows.sort_by_cached_key(|(health, cells)| (*health, cells[0].clone(), cells[1].clone()));
-        (headings, rows)
+        rows.sort_by_cached_key(|row| (row.health, row.cells[0].clone(), row.cells[1].clone()));
+        let columns = Columns {
+            headings,
+            health: 3,
+            wide: &[5, 6],
+        };
+        (columns, rows)
     }
 }
 
@@ -165,17 +146,11 @@ const OF_CLUSTERS: [&str; 8] = [
     "MESSAGE",
 ];
 
-/// The column of the health, and those of the wide table alone.
-const HEALTH: usize = 3;
-const WIDE: [usize; 2] = [5, 6];
-
-fn row(it: &Overviewed) -> (HealthStatus, [String; 8]) {
-    let totals = it.totals().unwrap_or_default();
-    let Totals {
-        healthy_on,
-        objects,
-        works,
-    } = totals;
+fn row(it: &Overviewed) -> Row {
+    let totals = it.totals.as_deref().and_then(Totals::read);
+    let healthy_on = totals.map_or(String::new(), |it| format!("{} of {}", it.healthy, it.clusters));
+    let size = totals.and_then(|it| it.size);
+    let [objects, works] = size.map_or([String::new(), String::new()], |size| size.map(|it| it.to_string()));
     let texts = [
         &it.name,
         &it.project,
@@ -186,16 +161,22 @@ fn row(it: &Overviewed) -> (HealthStatus, [String; 8]) {
         &works,
         &it.message,
     ];
-    (it.health(), texts.map(|text| clean(text)))
+    Row {
+        health: it.health(),
+        cells: texts.map(|text| clean(text)),
+    }
 }
 
-fn row_on(it: &OnCluster) -> (HealthStatus, [String; 8]) {
+fn row_on(it: &OnCluster) -> Row {
     let Overviewed {
         name, project, sync, ..
     } = &it.application;
     let (health, objects, works) = (it.health.name(), it.objects.to_string(), it.works.join(","));
     let texts = [&it.cluster, name, project, health, &objects, sync, &works, &it.message];
-    (it.health, texts.map(clean))
+    Row {
+        health: it.health,
+        cells: texts.map(clean),
+    }
 }
 
 /// An overview in the formats of `-o`.
@@ -205,37 +186,6 @@ pub struct OverviewList<'o> {
     pub overview: &'o Overview,
     /// True if the table has colours.
     pub colours: bool,
-}
-
-impl OverviewList<'_> {
-    fn lines<const N: usize>(&self) -> String {
-        let columns = |cells: &[String; 8]| -> [String; N] {
-            let mut shown = (0..8).filter(|column| N == 8 || !WIDE.contains(column));
-            std::array::from_fn(|_| shown.next().map_or(String::new(), |column| cells[column].clone()))
-        };
-        let bold = |line: String| {
-            if self.colours {
-                format!("{BOLD}{line}{END}")
-            } else {
-                line
-            }
-        };
-        let (headings, rows) = self.overview.rows();
-        let total = totals(rows.iter().map(|(health, _)| *health));
-        if rows.is_empty() {
-            return bold(total) + "\n";
-        }
-        let headings = columns(&headings.map(str::to_owned));
-        let cells: Vec<_> = rows.iter().map(|(_, cells)| columns(cells)).collect();
-        let widths = table::widths(iter::once(&headings).chain(&cells));
-        let mut text = bold(table::line(&headings, &widths, None));
-        for ((health, _), cells) in rows.iter().zip(&cells) {
-            let painted = self.colours.then(|| (HEALTH, [colour(*health), END]));
-            text.push('\n');
-            text.push_str(&table::line(cells, &widths, painted));
-        }
-        format!("{text}\n\n{}\n", bold(total))
-    }
 }
 
 /// Formats the number of Applications by health on one line.
@@ -260,7 +210,19 @@ fn totals(all: impl Iterator<Item = HealthStatus>) -> String {
 
 impl List for OverviewList<'_> {
     fn table(&self, wide: bool) -> String {
-        if wide { self.lines::<8>() } else { self.lines::<6>() }
+        let (columns, rows) = self.overview.rows();
+        let total = totals(rows.iter().map(|row| row.health));
+        let total = if self.colours {
+            format!("{BOLD}{total}{END}")
+        } else {
+            total
+        };
+        let lines = match rows.is_empty() {
+            true => String::new(),
+            false if wide => columns.lines::<8>(&rows, self.colours),
+            false => columns.lines::<6>(&rows, self.colours),
+        };
+        format!("{lines}{total}\n")
     }
 
     fn value(&self) -> Value<'_> {

@@ -8,20 +8,21 @@ use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use std::fmt::Write as _;
 use std::{array, iter};
 
-const HEADINGS: [&str; 8] = [
-    "CLUSTER",
-    "WORK",
-    "OBJECT",
-    "APPLIED",
-    "AVAILABLE",
-    "HEALTH",
-    "IN ARGO CD",
-    "MESSAGE",
-];
-
-/// The columns of the health, and of the health in Argo CD.
-const HEALTH: usize = 5;
-const IN_ARGO_CD: usize = 6;
+/// The columns of the objects of works.
+const COLUMNS: Columns = Columns {
+    headings: [
+        "CLUSTER",
+        "WORK",
+        "OBJECT",
+        "APPLIED",
+        "AVAILABLE",
+        "HEALTH",
+        "IN ARGO CD",
+        "MESSAGE",
+    ],
+    health: 5,
+    wide: &[6],
+};
 
 pub(crate) const BOLD: &str = "\x1b[1m";
 pub(crate) const END: &str = "\x1b[0m";
@@ -29,10 +30,19 @@ pub(crate) const RED: &str = "\x1b[31m";
 pub(crate) const YELLOW: &str = "\x1b[33m";
 pub(crate) const GREEN: &str = "\x1b[32m";
 
-/// A line of the table.
-struct Row {
-    health: HealthStatus,
-    cells: [String; 8],
+/// A line of a table.
+pub(super) struct Row {
+    pub(super) health: HealthStatus,
+    pub(super) cells: [String; 8],
+}
+
+/// The columns of a table.
+pub(super) struct Columns {
+    pub(super) headings: [&'static str; 8],
+    /// The column of the health, which has its colour.
+    pub(super) health: usize,
+    /// The columns of the wide table alone, after that of the health.
+    pub(super) wide: &'static [usize],
 }
 
 /// Formats a line for each object, the least healthy first, and the totals. Works without health per object have one line. The wide
@@ -50,9 +60,9 @@ pub(super) fn table(status: &ApplicationStatus, wide: bool, colours: bool) -> St
     let mut text = if rows.is_empty() {
         String::new()
     } else if wide {
-        lines::<8>(&rows, colours)
+        COLUMNS.lines::<8>(&rows, colours)
     } else {
-        lines::<7>(&rows, colours)
+        COLUMNS.lines::<7>(&rows, colours)
     };
     let mut add = |line: String| writeln!(text, "{line}").expect("writing to a String never fails");
     if !report.works.is_empty() {
@@ -86,27 +96,30 @@ pub(super) fn table(status: &ApplicationStatus, wide: bool, colours: bool) -> St
     text
 }
 
-/// Formats the headings and the rows, and an empty line. The narrow table leaves out the health in Argo CD.
-fn lines<const N: usize>(rows: &[Row], colours: bool) -> String {
-    let columns = |cells: &[String; 8]| -> [String; N] {
-        let left_out = |at| N < cells.len() && at >= IN_ARGO_CD;
-        array::from_fn(|at| cells[at + usize::from(left_out(at))].clone())
-    };
-    let headings = columns(&HEADINGS.map(str::to_owned));
-    let cells: Vec<_> = rows.iter().map(|row| columns(&row.cells)).collect();
-    let widths = table::widths(iter::once(&headings).chain(&cells));
-    let headings = table::line(&headings, &widths, None);
-    let mut text = if colours {
-        format!("{BOLD}{headings}{END}")
-    } else {
-        headings
-    };
-    for (row, cells) in rows.iter().zip(&cells) {
-        let painted = colours.then(|| (HEALTH, [colour(row.health), END]));
-        text.push('\n');
-        text.push_str(&table::line(cells, &widths, painted));
+impl Columns {
+    /// Formats the headings and the rows, and an empty line. `N` is the number of columns of the narrow table, or 8.
+    pub(super) fn lines<const N: usize>(&self, rows: &[Row], colours: bool) -> String {
+        let columns = |cells: &[String; 8]| -> [String; N] {
+            let is_shown = |column: &usize| N == cells.len() || !self.wide.contains(column);
+            let mut shown = (0..cells.len()).filter(is_shown);
+            array::from_fn(|_| shown.next().map_or(String::new(), |column| cells[column].clone()))
+        };
+        let headings = columns(&self.headings.map(str::to_owned));
+        let cells: Vec<_> = rows.iter().map(|row| columns(&row.cells)).collect();
+        let widths = table::widths(iter::once(&headings).chain(&cells));
+        let headings = table::line(&headings, &widths, None);
+        let mut text = if colours {
+            format!("{BOLD}{headings}{END}")
+        } else {
+            headings
+        };
+        for (row, cells) in rows.iter().zip(&cells) {
+            let painted = colours.then(|| (self.health, [colour(row.health), END]));
+            text.push('\n');
+            text.push_str(&table::line(cells, &widths, painted));
+        }
+        text + "\n\n"
     }
-    text + "\n\n"
 }
 
 /// Formats a problem of an Application as one line.
@@ -228,7 +241,7 @@ pub(crate) fn clean(text: &str) -> String {
     text.replace(is_unprintable, "\u{fffd}")
 }
 
-pub(super) fn colour(health: HealthStatus) -> &'static str {
+fn colour(health: HealthStatus) -> &'static str {
     match health {
         HealthStatus::Degraded | HealthStatus::Missing => RED,
         HealthStatus::Unknown | HealthStatus::Waiting | HealthStatus::Progressing => YELLOW,

@@ -10,6 +10,8 @@ mod events;
 mod fleet;
 mod mappers;
 
+pub use conditions::Totals;
+
 use crate::annotations::REFRESH;
 use crate::cache::Cache;
 use crate::model::{Condition, Kind};
@@ -669,6 +671,7 @@ mod tests {
             clusters: 2,
             applied: 2,
             healthy: 1,
+            size: Some([2, 2]),
         };
         assert_eq!(conditions::Totals::read(info), Some(desired));
         for other in ["", "2 clusters", "applied on x of 2 clusters, healthy on 1; "] {
