@@ -1,6 +1,7 @@
 //! Compares an object as sent with the live object. Fields that were not sent belong to others and do not count.
 
 use crate::limits::DIFFERENCES;
+use manifest::quantity;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -97,35 +98,19 @@ fn is_same(path: &str, sent: &Value, live: &Value) -> bool {
         || is_empty(sent) && is_empty(live)
         || matches!((sent.as_f64(), live.as_f64()), (Some(sent), Some(live)) if sent.total_cmp(&live).is_eq())
         || is_quantity
-            && matches!((quantity(sent), quantity(live)), (Some(sent), Some(live)) if (sent - live).abs() <= sent.abs() * 1e-12)
+            && matches!((amount(sent), amount(live)), (Some(sent), Some(live)) if (sent - live).abs() <= sent.abs() * 1e-12)
 }
 
 /// Returns the value of a quantity such as `500m` or `1Gi`.
-fn quantity(value: &Value) -> Option<f64> {
+fn amount(value: &Value) -> Option<f64> {
     let Some(text) = value.as_str() else {
         return value.as_f64();
     };
     let end = text.find(|char: char| char.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
-    let factor = match suffix {
-        "" => 1.0,
-        "n" => 1e-9,
-        "u" => 1e-6,
-        "m" => 1e-3,
-        "k" => 1e3,
-        "M" => 1e6,
-        "G" => 1e9,
-        "T" => 1e12,
-        "P" => 1e15,
-        "E" => 1e18,
-        "Ki" => 1024.0,
-        "Mi" => 1024_f64.powi(2),
-        "Gi" => 1024_f64.powi(3),
-        "Ti" => 1024_f64.powi(4),
-        "Pi" => 1024_f64.powi(5),
-        "Ei" => 1024_f64.powi(6),
-        _ => return text.parse().ok(),
-    };
+    let (factor, exponent) = quantity::suffix(suffix)?;
+    #[expect(clippy::cast_precision_loss, reason = "a factor is a power of two")]
+    let factor = factor as f64 * 10_f64.powi(exponent);
     Some(number.parse::<f64>().ok()? * factor)
 }
 

@@ -9,6 +9,7 @@ pub mod json;
 pub mod key;
 pub mod kinds;
 pub mod problem;
+pub mod quantity;
 pub mod text;
 pub mod value;
 pub mod yaml;

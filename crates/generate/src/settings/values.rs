@@ -4,6 +4,7 @@
 
 use crate::settings::Env;
 use manifest::kinds::GroupKind;
+use manifest::quantity;
 use ocm::glob::Glob;
 use ocm::names;
 
@@ -44,7 +45,7 @@ fn parsed_quantity(text: &str) -> Option<u64> {
         return None;
     }
     let number: u128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
-    let (factor, exponent) = factor_and_exponent(suffix)?;
+    let (factor, exponent) = quantity::suffix(suffix)?;
     let decimals = i32::try_from(fraction.trim_end_matches('0').len()).ok()?;
     let number = number.checked_mul(factor)?;
     let exponent = exponent.checked_sub(decimals)?;
@@ -55,30 +56,6 @@ fn parsed_quantity(text: &str) -> Option<u64> {
         number.div_ceil(power(exponent.unsigned_abs())?)
     };
     u64::try_from(bytes).ok()
-}
-
-/// Returns the factor and the power of ten of a quantity's suffix.
-fn factor_and_exponent(suffix: &str) -> Option<(u128, i32)> {
-    let (factor, exponent) = match suffix {
-        "" => (1, 0),
-        "Ki" => (1 << 10, 0),
-        "Mi" => (1 << 20, 0),
-        "Gi" => (1 << 30, 0),
-        "Ti" => (1 << 40, 0),
-        "Pi" => (1 << 50, 0),
-        "Ei" => (1 << 60, 0),
-        "n" => (1, -9),
-        "u" => (1, -6),
-        "m" => (1, -3),
-        "k" => (1, 3),
-        "M" => (1, 6),
-        "G" => (1, 9),
-        "T" => (1, 12),
-        "P" => (1, 15),
-        "E" => (1, 18),
-        _ => (1, suffix.strip_prefix(['e', 'E'])?.parse().ok()?),
-    };
-    Some((factor, exponent))
 }
 
 /// Replaces `$NAME` and `${NAME}` by Argo CD's variables of the Application and by its plugin environment variables, and `$$` by
