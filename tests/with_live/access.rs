@@ -1,4 +1,4 @@
-//! Whom the service answers, and about what.
+//! Tests of access: the callers and objects that the service answers about.
 
 use crate::stage::{NAME, OF_SHOP, WEB, stage};
 use anyhow::{Result, ensure};

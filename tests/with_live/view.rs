@@ -1,4 +1,4 @@
-//! What the service shows of a real cluster.
+//! Tests of the views of a real cluster.
 
 use crate::stage::{CHANGED, OF_SHOP, WEB, stage};
 use anyhow::{Context, Result, ensure};

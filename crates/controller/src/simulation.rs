@@ -8,7 +8,7 @@ use crate::api_server::{Answer, Call, answer, selects};
 use crate::argocd_agent::{DesiredAgent, Images};
 use crate::assignment;
 use crate::cache::tests::now;
-use crate::cache::{Cache, Change, ReconcileRequest};
+use crate::cache::{Cache, Cached, Change, ReconcileRequest};
 use crate::cluster_secrets::tests::agents::put;
 use crate::controllers::CONTROLLERS;
 use crate::model::{Cluster, GitOpsCluster, Kind, Placement, PlacementDecision, TlsSecret};
@@ -26,7 +26,7 @@ use ocm::object_ref::ObjectRef;
 use ocm::resources::GITOPS_CLUSTERS;
 use pki::Recipe;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use testing::merge;
 
@@ -105,6 +105,11 @@ impl Hub {
     pub(super) fn serve(&mut self, argocd: &'static str) {
         self.argocd = argocd;
         self.cache.serve(argocd);
+    }
+
+    /// Applies a complete list of a kind that has no object.
+    pub(super) fn list_none<V: Cached>(&mut self, kind: Kind) -> Vec<ReconcileRequest> {
+        self.apply(Change::of::<V>(kind, Update::Listed(HashSet::new())))
     }
 
     pub(super) fn apply(&mut self, change: Change) -> Vec<ReconcileRequest> {

@@ -31,7 +31,7 @@ pub async fn sent(hub: &Client, request: &LiveRequest) -> Result<SentObject, Ref
         )));
     };
     check_project(request, &found)?;
-    // Without the method of tracking nobody knows whose a work is.
+    // Without the tracking method, the owner of a work is unknown.
     let config = config.ok_or_else(|| {
         Refusal::nonsense(format!(
             "ConfigMap {}/{CONFIG_MAP} does not exist: check --argocd-namespace",

@@ -1,5 +1,5 @@
 //! Paces the requests for a cluster. Its service-proxy reviews the token of each request, at most five times a second: more requests
-//! would only queue there, even those that nobody waits for any more.
+//! would only queue there, even those whose client has gone.
 
 use crate::limits::{PACE_BURST, PACE_INTERVAL, PACE_WAIT};
 use crate::refusal::Refusal;

@@ -12,7 +12,7 @@ const LINE_MAX: usize = 1_000;
 pub struct Refusal {
     /// The status.
     pub status: StatusCode,
-    /// What is wrong, and what to do.
+    /// The problem and its remedy.
     pub line: String,
 }
 

@@ -1,4 +1,4 @@
-//! Parses requests. Argo CD's headers name the Application; the query names a cluster, one object and what to show of it.
+//! Parses requests. Argo CD's headers name the Application; the path names the view, and the query a cluster and one object.
 
 use crate::limits::{TAIL, TAIL_MAX};
 use crate::refusal::Refusal;
@@ -36,11 +36,11 @@ pub struct LiveRequest {
     pub cluster: String,
     /// The object in a work.
     pub object: ObjectId,
-    /// What to show.
+    /// The requested view.
     pub view: View,
 }
 
-/// What to show of an object.
+/// A view of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum View {
     /// The object and its difference from what was sent.

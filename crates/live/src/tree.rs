@@ -254,25 +254,17 @@ fn pod_state(pod: &Value) -> State {
     let waits_for_init = |it: &&Value| it["state"]["terminated"]["exitCode"] != 0 && it["ready"] != true;
     let init = all("initContainerStatuses");
     let init = init.iter().find(waits_for_init);
-    let word = |state: &Value| {
-        let reason = ["waiting", "terminated"]
-            .into_iter()
-            .find_map(|it| state[it]["reason"].as_str());
-        reason.filter(|it| !it.is_empty()).map(str::to_owned)
+    let of_state = |container: &Value, field: &str| {
+        let mut both = ["waiting", "terminated"].into_iter();
+        let text = both.find_map(|state| container["state"][state][field].as_str());
+        text.filter(|text| !text.is_empty()).map(str::to_owned)
     };
-    let failing = init
-        .into_iter()
-        .chain(&containers)
-        .find(|it| word(&it["state"]).is_some_and(|word| word != "Completed" || status["phase"] != "Running"));
-    let message = |state: &Value| {
-        let message = ["waiting", "terminated"]
-            .into_iter()
-            .find_map(|it| state[it]["message"].as_str());
-        message.filter(|it| !it.is_empty()).map(str::to_owned)
-    };
+    let failing = init.into_iter().chain(&containers).find(|container| {
+        of_state(container, "reason").is_some_and(|word| word != "Completed" || status["phase"] != "Running")
+    });
     let text = |value: &Value| value.as_str().filter(|it| !it.is_empty()).map(str::to_owned);
     let reason = failing
-        .and_then(|it| word(&it["state"]))
+        .and_then(|container| of_state(container, "reason"))
         .or_else(|| text(&status["reason"]));
     State {
         word: one_line(
@@ -282,7 +274,7 @@ fn pod_state(pod: &Value) -> State {
         )
         .into_owned(),
         message: failing
-            .and_then(|it| message(&it["state"]))
+            .and_then(|container| of_state(container, "message"))
             .or_else(|| text(&status["message"])),
         ready: Some(format!("{ready}/{total}")),
     }

@@ -187,8 +187,8 @@ const OLDER_HELM_STAMPS: &[Stamp] = &[
 
 const SERVICE_PROXY: &str = "pkg/serviceproxy/service_proxy.go";
 
-/// What is fixed in the containers of cluster-proxy's Pods, and read from the environment of processes on one machine: addresses to
-/// listen on, host aliases, the service account.
+/// The values that are fixed in the containers of cluster-proxy's Pods, and come from the environment of processes on one machine:
+/// addresses to listen on, host aliases, the service account.
 const CLUSTER_PROXY_REPLACEMENTS: &[Replacement] = &[
     in_cluster_proxy("pkg/userserver/user_server.go", r#"":8000""#, HEALTH_ADDRESS),
     in_cluster_proxy(SERVICE_PROXY, r#"":8000""#, HEALTH_ADDRESS),

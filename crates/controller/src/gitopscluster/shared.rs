@@ -1,4 +1,4 @@
-//! What the controllers of GitOpsClusters have in common: their names and watches.
+//! Names and watches that the controllers of GitOpsClusters share.
 
 use crate::assignment::mappers;
 use crate::cluster_secrets::mappers as cluster_secrets;

@@ -12,7 +12,7 @@ use crate::runtime::queue::Refresh;
 use crate::runtime::store::Update;
 use crate::simulation::{Hub, acm, all, secret_name};
 use serde_json::Value;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 #[test]
 fn registers_selected_clusters_and_updates_the_status() {
@@ -88,14 +88,8 @@ fn uncertain_selection_removes_no_secret() {
         (
             "the Placement is gone with all it decided",
             |hub| {
-                hub.apply(Change::of::<PlacementDecision>(
-                    Kind::Decisions,
-                    Update::Listed(HashSet::new()),
-                ));
-                hub.apply(Change::of::<Placement>(
-                    Kind::Placements,
-                    Update::Listed(HashSet::new()),
-                ));
+                hub.list_none::<PlacementDecision>(Kind::Decisions);
+                hub.list_none::<Placement>(Kind::Placements);
             },
             ["False", "PlacementNotFound"],
         ),
@@ -107,10 +101,7 @@ fn uncertain_selection_removes_no_secret() {
         (
             "no GitOpsCluster is listed",
             |hub| {
-                hub.apply(Change::of::<GitOpsCluster>(
-                    Kind::GitOpsClusters,
-                    Update::Listed(HashSet::new()),
-                ));
+                hub.list_none::<GitOpsCluster>(Kind::GitOpsClusters);
             },
             ["True", "Success"],
         ),

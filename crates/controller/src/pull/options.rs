@@ -43,7 +43,7 @@ impl FeedbackMode {
 
 /// The settings of the pull model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent switch")]
 pub struct Settings {
     /// The conventions to follow.
     pub dialect: Dialect,

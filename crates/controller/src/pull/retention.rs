@@ -1,4 +1,4 @@
-//! Whether a work keeps, or has released, the objects that it delivered.
+//! The ownership of delivered objects: a work keeps them, or releases them to another component.
 
 use crate::json::{Json, items, text};
 

@@ -27,7 +27,7 @@ const SMALL_PAGE: u32 = 5;
 /// Reads the objects of an update from their JSON.
 type Reader = fn(Kind, Update<ObjectRef, &str>, Timestamp) -> Result<Change, InvalidObject>;
 
-/// What the cache does with the objects of a kind.
+/// The functions of the cache for the objects of a kind.
 #[derive(Clone, Copy)]
 struct CachedKind {
     read: Reader,
@@ -67,7 +67,7 @@ enum Selector {
     WithoutLabel(&'static str, &'static str),
 }
 
-/// How a kind is watched and read.
+/// The watch of a kind, and the reader of its objects.
 #[derive(Clone, Copy)]
 struct WatchedKind {
     resource: &'static Resource,

@@ -209,12 +209,11 @@ impl Copy {
             let folder = self.folder.join(component);
             KUSTOMIZATION_FILES.iter().any(|name| folder.join(name).is_file())
         };
-        let components = settings.components.iter();
-        let components = components.filter(|path| !settings.ignore_missing_components || is_kustomization(path));
-        let mut arguments: Vec<String> = ["edit", "add", "component", "--"].map(str::to_owned).into();
-        let length = arguments.len();
-        arguments.extend(components.cloned());
-        if arguments.len() > length {
+        let mut components = settings.components.clone();
+        components.retain(|path| !settings.ignore_missing_components || is_kustomization(path));
+        if !components.is_empty() {
+            let command = ["edit", "add", "component", "--"].map(str::to_owned);
+            let arguments = [&command[..], &components].concat();
             run.kustomize("kustomize-components", &arguments, &self.folder, &self.root(), true)?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What the controllers of argocd-agent have in common: their names and watches, and how they write an object.
+//! Names, watches and writes that the controllers of argocd-agent share.
 
 use super::mappers;
 use crate::argocd_agent as agent;

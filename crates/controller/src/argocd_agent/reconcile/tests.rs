@@ -146,10 +146,7 @@ const DOUBTS: [(&str, Doubt); 8] = [
         hub.select_for(&some(), &["eu1"]);
     }),
     ("no GitOpsCluster is listed", |hub| {
-        hub.apply(Change::of::<GitOpsCluster>(
-            Kind::GitOpsClusters,
-            Update::Listed(HashSet::new()),
-        ));
+        hub.list_none::<GitOpsCluster>(Kind::GitOpsClusters);
     }),
 ];
 
@@ -342,10 +339,7 @@ fn controller_of_another_argo_cd_removes_no_agents() {
             hub.write(&all(), &acm(&json!({})));
         }
         // It sees everything but the Secrets of the other namespace.
-        hub.apply(Change::of::<ClusterSecret>(
-            Kind::Secrets,
-            Update::Listed(HashSet::new()),
-        ));
+        hub.list_none::<ClusterSecret>(Kind::Secrets);
         hub.affected.clear();
         hub.serve("gitops");
         assert_eq!(hub.reconcile_all(), [""; 0], "deleted: {is_deleted}");

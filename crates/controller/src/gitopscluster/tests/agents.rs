@@ -300,14 +300,8 @@ fn renews_certificates_although_the_selection_is_uncertain() {
     let doubts: [fn(&mut Hub); 3] = [
         |hub| hub.select(&[]),
         |hub| {
-            hub.apply(Change::of::<Placement>(
-                Kind::Placements,
-                Update::Listed(HashSet::new()),
-            ));
-            hub.apply(Change::of::<PlacementDecision>(
-                Kind::Decisions,
-                Update::Listed(HashSet::new()),
-            ));
+            hub.list_none::<Placement>(Kind::Placements);
+            hub.list_none::<PlacementDecision>(Kind::Decisions);
         },
         |hub| {
             hub.availability("eu2", Availability::Unknown);
@@ -492,14 +486,8 @@ fn clusters_keep_their_agents_and_owner_in_doubt() {
     );
     hub.select(&[]);
     assert_eq!(hub.has(&all()), ["eu1", "eu2", "eu3"]);
-    hub.apply(Change::of::<PlacementDecision>(
-        Kind::Decisions,
-        Update::Listed(HashSet::new()),
-    ));
-    hub.apply(Change::of::<Placement>(
-        Kind::Placements,
-        Update::Listed(HashSet::new()),
-    ));
+    hub.list_none::<PlacementDecision>(Kind::Decisions);
+    hub.list_none::<Placement>(Kind::Placements);
     assert_eq!(hub.has(&all()), ["eu1", "eu2", "eu3"]);
     hub.apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("eu2".into())));
     assert_eq!(hub.has(&all()), ["eu1", "eu3"]);
