@@ -12,6 +12,8 @@ mod chart_values;
 mod confinement;
 mod diff;
 mod doctor;
+#[path = "../common/expected.rs"]
+mod expected;
 mod fetching;
 mod gitopscluster;
 mod health_rules;
@@ -33,5 +35,8 @@ mod status;
 mod summary;
 mod supply_chain;
 mod tracked_files;
+mod upgrade;
+#[path = "../common/upgrade.rs"]
+mod upgrades;
 #[path = "../common/works.rs"]
 mod works;

@@ -54,3 +54,6 @@ mod status;
 mod terminal;
 mod tracking;
 mod updates;
+mod upgrade;
+#[path = "../common/upgrade.rs"]
+mod upgrades;
