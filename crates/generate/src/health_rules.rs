@@ -21,9 +21,9 @@
 
 mod cel;
 pub mod custom;
+#[cfg(test)]
+mod expressions;
 mod feedback;
-// Expressions composed of pieces, which rustfmt would put on separate lines.
-#[rustfmt::skip]
 mod rules;
 
 use ocm::verdicts::{self, KindVerdicts};
