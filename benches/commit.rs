@@ -184,6 +184,13 @@ impl Run {
             table.note(row, format!("{figure:.1}"));
         }
         table.note("memory of Redis, MB", redis_memory(&hub)?);
+        let stored = hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?;
+        let bytes: usize = stored.iter().map(|work| work.to_string().len()).sum();
+        table.note("bytes of a work on the hub", (bytes / stored.len().max(1)).to_string());
+        let applications = hub.list("argoproj.io/v1alpha1", "Application").await?;
+        let is_synced = |app: &&Value| app["status"]["sync"]["status"] == "Synced";
+        let others = applications.len() - applications.iter().filter(is_synced).count();
+        table.note("Applications that are not Synced", others.to_string());
         Ok(())
     }
 

@@ -17,8 +17,8 @@ use tokio::task::JoinHandle;
 pub(crate) async fn start_argocd(hub: &Hub, folder: &Path, argocd: ArgoCd) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     std::fs::copy(root.join("plugin.yaml"), folder.join("plugin.yaml"))?;
-    let programs = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp")).parent();
-    let programs = programs.context("a folder")?;
+    let program = testbed::program(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    let programs = program.parent().context("a folder")?;
     let health_checks = root.join("deploy/argocd_cm.yaml");
     let health_checks = health_checks.to_str().context("a plain path")?;
     let manager = "--field-manager=argocd-ocm-cmp";
