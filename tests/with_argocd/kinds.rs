@@ -127,27 +127,44 @@ async fn kinds_of_public_operators_are_known_and_wrong_guesses_are_visible() -> 
     hub.delete(&app).await
 }
 
-/// Labels the work, which makes the agent apply it again, and waits until it has repaired the ConfigMap that is its last object.
-async fn apply_again(stage: &Stage, app: &App, round: u8) -> Result<()> {
+/// The reason of the agent for applying a work again.
+#[derive(Clone, Copy)]
+enum Trigger {
+    /// The test labels the work.
+    Label,
+    /// Five minutes have passed, more or less.
+    Interval,
+}
+
+/// Waits until the agent applies the work again: until it has repaired the ConfigMap that is its last object.
+async fn apply_again(stage: &Stage, app: &App, trigger: Trigger) -> Result<()> {
     let last = ObjectRef::config_map(&app.name, "z-last");
-    stage
-        .cluster1
-        .patch(&last, &json!({"data": {"colour": "by-hand"}}))
-        .await?;
-    let label = json!({"metadata": {"labels": {"round": round.to_string()}}});
-    stage.hub.patch(&app.work(), &label).await?;
-    stage
-        .cluster1
-        .wait_for(&last, |it| it["data"]["colour"] == "green")
-        .await
-        .map(drop)
+    let by_hand = json!({"data": {"colour": "by-hand"}});
+    stage.cluster1.patch(&last, &by_hand).await?;
+    if matches!(trigger, Trigger::Label) {
+        app.reconcile().await?;
+    }
+    eventually("the agent applies the work again", 4 * DEADLINE, async || {
+        let now = stage.cluster1.get(&last).await.ok()??;
+        (now["data"]["colour"] == "green").then_some(())
+    })
+    .await
 }
 
 #[tokio::test]
 async fn fields_of_other_writers_stay_while_the_agent_applies_again() -> Result<()> {
+    fields_of_other_writers_stay("other-writers", Trigger::Label).await
+}
+
+#[tokio::test]
+#[ignore = "waits for two of the agent's intervals, ten minutes"]
+async fn fields_of_other_writers_stay_beyond_the_intervals_of_the_agent() -> Result<()> {
+    fields_of_other_writers_stay("other-writers-later", Trigger::Interval).await
+}
+
+async fn fields_of_other_writers_stay(name: &str, trigger: Trigger) -> Result<()> {
     let stage = stage().await?;
     let cluster1 = &stage.cluster1;
-    let name = "other-writers";
     cluster1.create_namespace(name).await?;
     allow(stage, name, &["admissionregistration.k8s.io"]).await?;
     let webhooks = r#"
@@ -184,9 +201,10 @@ spec:
   template: {metadata: {labels: {app: scaled}}, spec: {containers: [{name: a, image: busybox}]}}
 ";
     let last = "{apiVersion: v1, kind: ConfigMap, metadata: {name: z-last}, data: {colour: green}}";
+    let [webhooks, roles] = [webhooks, roles].map(|text| text.replace("other-writers", name));
     let files = [
-        ("webhooks.yaml", webhooks),
-        ("roles.yaml", roles),
+        ("webhooks.yaml", &*webhooks),
+        ("roles.yaml", &*roles),
         ("scaled.yaml", deployment),
         ("last.yaml", last),
     ];
@@ -196,12 +214,12 @@ spec:
     let webhooks = ObjectRef::cluster(
         "admissionregistration.k8s.io/v1",
         "ValidatingWebhookConfiguration",
-        "other-writers",
+        name,
     );
     let scaled = ObjectRef::namespaced("apps/v1", "Deployment", name, "scaled");
     let is_aggregated = |role: &Value| role["rules"].to_string().contains("configmaps");
     cluster1.wait_for(&webhooks, |_| true).await?;
-    cluster1.wait_for(&rbac("other-writers"), is_aggregated).await?;
+    cluster1.wait_for(&rbac(name), is_aggregated).await?;
     cluster1.wait_for(&scaled, |it| it["spec"]["replicas"] == 2).await?;
     cluster1
         .wait_for(&ObjectRef::config_map(name, "z-last"), |_| true)
@@ -217,8 +235,8 @@ spec:
     ])?;
     cluster1.kubectl(&["-n", name, "scale", "deployment/scaled", "--replicas=5"])?;
 
-    for round in 1..=2 {
-        apply_again(stage, &app, round).await?;
+    for _ in 1..=2 {
+        apply_again(stage, &app, trigger).await?;
         let live = |object: &ObjectRef| {
             let object = object.clone();
             async move { cluster1.get(&object).await?.context("the object does not exist") }
@@ -227,7 +245,7 @@ spec:
             live(&webhooks).await?["webhooks"][0]["clientConfig"]["caBundle"],
             INJECTED
         );
-        assert!(is_aggregated(&live(&rbac("other-writers")).await?));
+        assert!(is_aggregated(&live(&rbac(name)).await?));
         assert_eq!(live(&scaled).await?["spec"]["replicas"], 5);
     }
     // A new image arrives, and the replicas of the other writer stay.
