@@ -70,7 +70,12 @@ pub(crate) fn sources(without: &[(&str, &str)]) -> Vec<(String, Text)> {
             .expect("a path in the repository")
             .to_string_lossy()
             .into_owned();
-        let text = read(&fs::read_to_string(&file).expect("a source"));
+        let source = fs::read_to_string(&file).expect("a source");
+        let text = if path.ends_with(".cel") {
+            read_expressions(&source)
+        } else {
+            read(&source)
+        };
         let folder = match path.strip_suffix(".rs") {
             Some("src/main") | None => "src",
             Some(folder) => folder.strip_suffix("/lib").unwrap_or(folder),
@@ -99,10 +104,26 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             collect(&path, files);
-        } else if path.extension().is_some_and(|it| it == "rs") {
+        } else if path.extension().is_some_and(|it| it == "rs" || it == "cel") && !path.ends_with("build.rs") {
             files.push(path);
         }
     }
+}
+
+/// Reads the messages of rules for the agent: the sentences among their strings.
+fn read_expressions(source: &str) -> Text {
+    let comment = source.lines().map_while(|line| line.strip_prefix("// "));
+    let mut text = Text {
+        about: comment.collect::<Vec<_>>().join(" "),
+        ..Text::default()
+    };
+    let lines = source.lines().filter(|line| !line.starts_with("//"));
+    for string in lines.flat_map(|line| line.split('\'').skip(1).step_by(2)) {
+        if string.split_whitespace().count() >= WORDS && !text.messages.iter().any(|it| it == string) {
+            text.messages.push(string.to_owned());
+        }
+    }
+    text
 }
 
 fn read(source: &str) -> Text {
