@@ -158,3 +158,54 @@ fn work_grows_linearly_with_the_objects_of_a_kind() {
         assert!((three - two).abs_diff(two - one) <= 100, "{one}, {two}, {three}");
     }
 }
+
+#[test]
+fn works_fit_into_etcd_with_their_status() {
+    let objects: Vec<Value> = (0..2400)
+        .map(|at| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c{at}")}}))
+        .collect();
+    let manifests = documents(&objects);
+    let counts: Vec<usize> = works(&manifests, &["--cluster=eu1"])
+        .iter()
+        .map(|work| work["spec"]["workload"]["manifests"].as_array().map_or(0, Vec::len))
+        .collect();
+    assert_eq!(counts.iter().sum::<usize>(), 2400);
+    assert!(counts.iter().all(|&count| count <= 1000), "{counts:?}");
+
+    let folder = TempDir::new().expect("a folder");
+    fs::write(folder.path().join("all.yaml"), manifests).expect("a file");
+    let rollout = [
+        "--placement=argocd/all",
+        "--rollout=Progressive",
+        "--rollout-max-concurrency=1",
+    ];
+    let words = ["generate", "--name=shop", "--namespace=shop"]
+        .into_iter()
+        .chain(rollout);
+    let output = program_with(folder.path(), words).output().expect("the program runs");
+    let refused = String::from_utf8(output.stderr).expect("text");
+    assert!(refused.starts_with("error: a work of 2400 objects has "), "{refused}");
+    assert!(refused.contains("etcd accepts at most 1500000"), "{refused}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn server_side_apply_names_every_default_of_the_crd() {
+    for (setting, options) in [
+        ("--server-side-apply=false", "PruneLast=true"),
+        ("--server-side-apply", "PruneLast=true,ServerSideApply=true"),
+    ] {
+        for work in works(EVERYDAY, &["--cluster=eu1", setting]) {
+            assert_eq!(
+                work["metadata"]["annotations"]["argocd.argoproj.io/sync-options"],
+                options
+            );
+            for config in configs(&work).as_array().expect("a list") {
+                let is_server_side = options != "PruneLast=true";
+                assert_eq!(config["feedbackScrapeType"] == "Poll", is_server_side, "{config:#}");
+                let manager = &config["updateStrategy"]["serverSideApply"]["fieldManager"];
+                assert_eq!(manager == "work-agent", is_server_side, "{config:#}");
+            }
+        }
+    }
+}

@@ -28,6 +28,16 @@ pub struct Item<T> {
     pub value: T,
 }
 
+/// The maximum number of objects of a bucket. OCM's agent writes a status of 600 bytes and more for each object of a ManifestWork, and
+/// etcd refuses objects over 1.5 MiB.
+pub const OBJECTS_MAX: usize = 1000;
+
+/// Returns true if so many items of so many bytes share a bucket. A capacity of `u64::MAX` is no limit.
+#[must_use]
+pub fn fits(items: usize, size: u64, capacity: u64) -> bool {
+    size <= capacity && (items <= OBJECTS_MAX || capacity == u64::MAX)
+}
+
 /// Returns the hash that assigns an object to a bucket. It must never change: existing ManifestWorks depend on it.
 #[must_use]
 pub fn hash(key: &ObjectKey) -> u64 {
@@ -51,7 +61,7 @@ pub fn hash(key: &ObjectKey) -> u64 {
     hash
 }
 
-/// Divides items into buckets of at most `capacity`, in the order of their prefixes. A larger item gets its own bucket.
+/// Divides items into buckets of at most `capacity` bytes and [`OBJECTS_MAX`] items, in the order of their prefixes. A larger item gets its own bucket.
 #[must_use]
 pub fn buckets<T>(items: Vec<Item<T>>, capacity: u64) -> Vec<Bucket<T>> {
     let mut buckets = Vec::new();
@@ -61,7 +71,7 @@ pub fn buckets<T>(items: Vec<Item<T>>, capacity: u64) -> Vec<Bucket<T>> {
 
 fn cut<T>(items: Vec<Item<T>>, prefix: &mut String, capacity: u64, buckets: &mut Vec<Bucket<T>>) {
     let size: u64 = items.iter().map(|item| item.size).sum();
-    if size <= capacity || items.len() == 1 || prefix.len() == 64 {
+    if fits(items.len(), size, capacity) || items.len() == 1 || prefix.len() == 64 {
         if !items.is_empty() {
             buckets.push(Bucket {
                 prefix: prefix.clone(),
@@ -113,6 +123,22 @@ mod tests {
             buckets(["a", "b"].map(item).into(), capacity).len()
         };
         assert_eq!([100, 99].map(number_of_buckets), [1, 2]);
+    }
+
+    #[test]
+    fn small_objects_are_divided_by_their_number() {
+        let prefixes = |count: usize, capacity| -> Vec<String> {
+            let item = |at| Item {
+                hash: hash(&key(&format!("c{at}"))),
+                size: 1,
+                value: (),
+            };
+            let buckets = buckets((0..count).map(item).collect(), capacity);
+            buckets.into_iter().map(|bucket| bucket.prefix).collect()
+        };
+        assert_eq!(prefixes(OBJECTS_MAX, 200_000), [""]);
+        assert_eq!(prefixes(OBJECTS_MAX + 1, 200_000), ["0", "1"]);
+        assert_eq!(prefixes(OBJECTS_MAX + 1, u64::MAX), [""]);
     }
 
     #[test]

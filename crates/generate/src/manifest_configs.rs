@@ -35,6 +35,8 @@ pub struct WorkOptions {
     pub condition_rules: bool,
     /// The way in which agents notice that the health of an object has changed.
     pub feedback: Feedback,
+    /// True if Argo CD applies all ManifestWorks server-side, not only large ones.
+    pub server_side_apply: bool,
     /// The ServiceAccount of the managed cluster whose permissions limit what the agent applies.
     pub executor: Option<Executor>,
     /// The rollout across the clusters of a placement; `None` if the clusters are given by name.

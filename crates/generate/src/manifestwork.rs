@@ -21,6 +21,8 @@ pub struct Template {
     suffix: String,
     /// The step of a sync that applies it.
     pub step: SyncStep,
+    /// True if Argo CD applies it server-side. Otherwise it has a copy in an annotation.
+    server_side: bool,
     /// The annotations.
     annotations: Map<'static>,
     /// The fields of `spec` besides the workload, as a JSON object.
@@ -37,6 +39,9 @@ const SET_API_VERSION: &str = "work.open-cluster-management.io/v1alpha1";
 /// The maximum size of a ManifestWork that Argo CD can apply client-side, with a copy of it in an annotation: Kubernetes limits
 /// annotations to 262,144 bytes, including others.
 const CLIENT_SIDE_MAX: u64 = 250_000;
+
+/// The number of bytes of an object in the status of a ManifestWork: its identity and three conditions.
+const STATUS_SIZE: u64 = 600;
 
 /// The deletion of a ManifestWorkReplicaSet: after that of its ManifestWorks, as a ManifestWork is deleted after its objects, so
 /// that others can wait for it.
@@ -75,7 +80,8 @@ impl Template {
         let weight = size + objects.iter().map(Embedded::size).sum::<u64>() - bytes;
         let spec_of = |defaults| json_of(&manifest_configs::fields(&objects, plurals, watched, options, defaults));
         let mut spec = spec_of(false);
-        let server_side = weight + json::passage(without_end(&spec)).length as u64 > CLIENT_SIDE_MAX;
+        let printed = weight + json::passage(without_end(&spec)).length as u64;
+        let server_side = options.server_side_apply || printed > CLIENT_SIDE_MAX;
         if server_side {
             spec = spec_of(true);
         }
@@ -83,6 +89,7 @@ impl Template {
             annotations: annotations(step, server_side),
             suffix,
             step,
+            server_side,
             spec,
             objects,
             weight,
@@ -93,6 +100,14 @@ impl Template {
     #[must_use]
     pub fn size(&self) -> u64 {
         self.objects.iter().map(Embedded::size).sum()
+    }
+
+    /// Returns the number of bytes that etcd stores, more or less: its spec, the copy of it in an annotation, and its status.
+    #[must_use]
+    pub fn stored_size(&self) -> u64 {
+        let spec = self.size() + self.spec.len() as u64;
+        let copies = if self.server_side { 1 } else { 2 };
+        spec * copies + self.objects.len() as u64 * STATUS_SIZE
     }
 }
 

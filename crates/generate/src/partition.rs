@@ -111,7 +111,7 @@ fn partitions_of_group(group: Vec<Placed>, capacity: u64) -> Vec<Partition> {
 }
 
 fn in_buckets(objects: Vec<Placed>, capacity: u64) -> Vec<Bucket<Placed>> {
-    if size(&objects) <= capacity {
+    if buckets::fits(objects.len(), size(&objects), capacity) {
         let prefix = String::new();
         return vec![Bucket { prefix, items: objects }];
     }

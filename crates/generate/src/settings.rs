@@ -237,6 +237,7 @@ impl Settings {
             delete_crds: sources.flag(&table::DELETE_CRDS),
             condition_rules: sources.flag(&table::CONDITION_RULES),
             feedback: sources.value(&table::FEEDBACK, Feedback::from_str),
+            server_side_apply: sources.flag(&table::SERVER_SIDE_APPLY),
             executor: sources.text(&table::EXECUTOR, Executor::from_str),
             rollout: match &target {
                 Some(Target::Placement(placement)) => Some(placement.rollout.kind),

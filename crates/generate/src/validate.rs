@@ -227,22 +227,38 @@ pub(super) fn annotations_without_effect<'a>(objects: impl Iterator<Item = &'a O
     found.into_iter().filter_map(warning).collect()
 }
 
-/// Checks the size of each ManifestWork. Only those of a placement can be too large, because a progressive rollout is not split.
+/// The maximum number of bytes of an object in etcd, whose default is 1.5 MiB for a request.
+const STORED_MAX: u64 = 1_500_000;
+
+/// Checks the size of each ManifestWork as OCM and etcd count it. Only those of a placement can be too large with the default limits,
+/// because a progressive rollout is not split.
 ///
 /// # Errors
-/// Returns an error with one line for each that OCM rejects.
+/// Returns an error with one line for each that OCM or etcd rejects.
 pub(super) fn works(works: &[Template], settings: &Settings) -> Result<(), Problems> {
-    let (Target::Placement(_), Some(limit)) = (&settings.target, settings.manifest_limit) else {
+    let Some(limit) = settings.manifest_limit else {
         return Ok(());
     };
-    let large = works.iter().map(|work| work.weight).filter(|&weight| weight > limit);
-    let problems = large.map(|weight| {
+    let is_placement = matches!(settings.target, Target::Placement(_));
+    let remedy = if is_placement {
+        "a progressive rollout cannot be split into several works: set rollout to All, or deliver them with several Applications"
+    } else {
+        "deliver them with several Applications, or ask an administrator to lower --work-size (ARGOCD_OCM_CMP_WORK_SIZE in the sidecar)"
+    };
+    let problem = |work: &Template| {
+        let (weight, stored) = (work.weight, work.stored_size());
+        if is_placement && weight > limit {
+            let bytes = format!("the objects have {weight} bytes, and OCM accepts at most {limit} in a work");
+            return Some(format!("{bytes}: {remedy}"));
+        }
+        (stored > STORED_MAX).then(|| {
+            let count = work.objects.len();
             format!(
-                "the objects have {weight} bytes, and OCM accepts at most {limit} in a work: a progressive rollout cannot be split into \
-                 several works: set rollout to All, or deliver them with several Applications"
+                "a work of {count} objects has {stored} bytes with its status, and etcd accepts at most {STORED_MAX}: {remedy}"
             )
-        });
-    Problems::or(problems.collect(), ())
+        })
+    };
+    Problems::or(works.iter().filter_map(problem).collect(), ())
 }
 
 #[cfg(test)]

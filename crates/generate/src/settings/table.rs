@@ -392,6 +392,14 @@ pub(super) static WORK_SIZE: Setting = Setting::new("work-size", Text("BYTES"), 
     .also(&["ARGOCD_OCM_CMP_WORK_SIZE"])
     .default("`200000`")
     .about("Bytes of objects above which works are split, 0 for never");
+/// Reserved for the platform: it depends on the version of OCM on the hub, and a change rewrites all ManifestWorks.
+pub(super) static SERVER_SIDE_APPLY: Setting = Setting::new("server-side-apply", Flag, "Server-side apply")
+    .of_the_platform()
+    .also(&["ARGOCD_OCM_CMP_SERVER_SIDE_APPLY"])
+    .default("`false`")
+    .about(
+        "Let Argo CD apply works server-side, without a copy of each in an annotation, which needs OCM 1.2 on the hub",
+    );
 /// Reserved for the platform: limits what projects may deliver, so Applications must not set it.
 pub(super) static POLICY: Setting = Setting::new("policy", Text("FILE"), "Policy")
     .of_the_platform()
@@ -478,6 +486,7 @@ pub static SETTINGS: &[&Setting] = &[
     &MAX_SIZE,
     &MANIFEST_LIMIT,
     &WORK_SIZE,
+    &SERVER_SIDE_APPLY,
     &POLICY,
     &HEALTH,
 ];
