@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 
 /// Options for all ManifestWorks of an Application, set by the Application or the platform.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent switch")]
 pub struct WorkOptions {
     /// The update strategy of objects that set none; `None` for the default of each object.
     pub strategy: Option<Strategy>,
