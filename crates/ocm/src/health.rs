@@ -412,6 +412,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use testing::status::{broken, condition, fine, manifest, object, status, work};
 
     const NOW: &str = "2026-06-01T12:00:00Z";
@@ -432,50 +433,6 @@ mod tests {
         objects
             .map(|it| (it.full_name(), [it.applied, it.available], it.health, &*it.message))
             .collect()
-    }
-
-    #[test]
-    fn objects_under_another_resource_name_are_degraded_with_the_setting() {
-        let evaluate = |label: &str, resource: &str, names: [&str; 2]| {
-            let conditions = ["Applied", "Available"].map(|kind| condition(kind, "True", "", 2));
-            let manifest = format!(
-                r#"{{"resourceMeta":{{"group":"example.com","kind":"Tank","resource":"{resource}","name":"a"}},"conditions":[{}]}}"#,
-                conditions.join(",")
-            );
-            let entries = names.map(|name| {
-                format!(
-                    r#"{{"resourceIdentifier":{{"group":"example.com","resource":"{name}","name":"*","namespace":"{}"}}}}"#,
-                    if name == "tanks" { "*" } else { "**" }
-                )
-            });
-            let work = work("eu1", "", &status("True", 2, &[manifest]));
-            let work = work.replace(
-                r#""spec":{"#,
-                &format!(r#""spec":{{"manifestConfigs":[{}],"#, entries.join(",")),
-            );
-            let work = work.replace(
-                r#""namespace":"eu1","#,
-                &format!(r#""namespace":"eu1","labels":{{"{label}":"shop"}},"#),
-            );
-            let evaluated = evaluated(&work);
-            (evaluated.health, evaluated.objects[0].message.clone())
-        };
-        let plugin = works::APPLICATION_LABEL;
-        let names = ["tank", "tanks"];
-        let wrong = |resource: &str| {
-            let message = format!(
-                "its resource name on the cluster is {resource}: set resource-names to Tank.example.com={resource}"
-            );
-            (HealthStatus::Degraded, message)
-        };
-        assert_eq!(evaluate(plugin, "tanks", names), (HealthStatus::Healthy, String::new()));
-        assert_eq!(evaluate(plugin, "tanken", names), wrong("tanken"));
-        assert_eq!(evaluate(plugin, "tank", names), wrong("tank"));
-        assert_eq!(
-            evaluate("other", "tanken", names).0,
-            HealthStatus::Healthy,
-            "a work of another tool"
-        );
     }
 
     #[test]
@@ -550,40 +507,44 @@ mod tests {
         );
     }
 
+    fn rows(work: &WorkStatus) -> serde_json::Value {
+        let objects = work.objects.iter();
+        objects
+            .map(|it| json!([it.kind, it.name, it.health.name(), it.message]))
+            .collect()
+    }
+
+    /// Argo CD and the UI evaluate the same cases: see `tests/data`.
     #[test]
-    fn rule_without_message_shows_that_of_progressing() {
-        let with = |healthy: &str, message: &str, suspended: &str| {
-            let conditions = [
-                condition("Applied", "True", "", 2),
-                condition("Available", "True", "", 2),
-                condition("Healthy", healthy, message, 2),
-                condition("Progressing", "True", "Ready: NoSecret", 2),
-                condition("Suspended", suspended, "", 2),
-            ];
-            let work = evaluated(&work(
-                "eu1",
-                &object("a"),
-                &status("True", 2, &[manifest("a", &conditions)]),
-            ));
-            (work.objects[0].health, work.objects[0].message.clone())
-        };
-        let shown = |health, message: &str| (health, message.to_owned());
-        assert_eq!(
-            with("False", "Manifest is not Healthy", "True"),
-            shown(HealthStatus::Degraded, "Ready: NoSecret")
-        );
-        assert_eq!(
-            with("False", "no image", "False"),
-            shown(HealthStatus::Degraded, "no image")
-        );
-        assert_eq!(
-            with("True", "", "True"),
-            shown(HealthStatus::Suspended, "Ready: NoSecret")
-        );
-        assert_eq!(
-            with("True", "", "False"),
-            shown(HealthStatus::Progressing, "Ready: NoSecret")
-        );
+    fn evaluates_the_cases_of_argo_cd_and_the_ui() {
+        let now: Timestamp = NOW.parse().expect("a time");
+        for case in testing::health_cases(|seconds| (now - SignedDuration::from_secs(seconds)).to_string()) {
+            let work = evaluated(&case.object.to_string());
+            assert_eq!(
+                (work.health.name(), work.summary()),
+                (&*case.health, case.message),
+                "{}",
+                case.name
+            );
+            if !case.objects.is_null() {
+                assert_eq!(rows(&work), case.objects, "{}", case.name);
+            }
+        }
+    }
+
+    #[test]
+    fn evaluates_the_values_that_argo_cd_and_the_ui_evaluate() {
+        let cases = include_str!("../../../ui/test/verdict_cases.json");
+        let cases: serde_json::Value = serde_json::from_str(cases).expect("JSON");
+        let cases = cases["works"].as_array().expect("works");
+        assert!(cases.len() > 60);
+        for case in cases {
+            let work = evaluated(&case["work"].to_string());
+            assert_eq!(
+                (work.health.name(), &rows(&work)),
+                (case["health"].as_str().expect("a health"), &case["objects"])
+            );
+        }
     }
 
     #[test]

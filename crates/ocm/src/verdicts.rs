@@ -277,33 +277,6 @@ mod tests {
             .evaluate(&values.iter().copied().collect())
     }
 
-    fn deployment(numbers: [i64; 4]) -> (HealthStatus, String) {
-        let names = ["DesiredReplicas", "UpdatedReplicas", "Replicas", "AvailableReplicas"];
-        let mut values: Vec<_> = names.into_iter().zip(numbers.map(Reported::Number)).collect();
-        values.extend([("Generation", Reported::Number(2)), ("Observed", Reported::Number(2))]);
-        evaluate("apps", "Deployment", &values)
-    }
-
-    #[test]
-    fn messages_contain_the_values() {
-        let progressing = |message: &str| {
-            (
-                HealthStatus::Progressing,
-                format!("waiting for rollout to finish: {message}"),
-            )
-        };
-        assert_eq!(deployment([3, 1, 3, 3]), progressing("1 of 3 replicas are updated"));
-        assert_eq!(
-            deployment([3, 3, 4, 4]),
-            progressing("1 old replicas are pending termination")
-        );
-        assert_eq!(
-            deployment([3, 3, 3, 1]),
-            progressing("1 of 3 updated replicas are available")
-        );
-        assert_eq!(deployment([3, 3, 3, 3]), (HealthStatus::Healthy, String::new()));
-    }
-
     #[test]
     fn first_rule_decides() {
         let late = ("Failed", Reported::Text("timed out"));

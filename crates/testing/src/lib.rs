@@ -9,12 +9,14 @@
 )]
 
 mod glob;
+mod health_cases;
 mod inputs;
 mod patch;
 pub mod status;
 pub mod works;
 
 pub use glob::glob_matches;
+pub use health_cases::{HealthCase, health_cases};
 pub use inputs::{hostile_json, hostile_text, is_plain_line, mutated, tampered};
 pub use patch::merge;
 

@@ -2,51 +2,10 @@
 
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {Fields, fields, map} from '../../src/fields';
+import {fields} from '../../src/fields';
 import {ObjectRow, qualifiedName, shortName} from '../../src/objects';
 import {evaluateHealth, healthyMessage} from '../../src/work';
-import {
-    NOW,
-    PASSWORD,
-    TOKEN,
-    availableConditions,
-    before,
-    condition,
-    healthyWork,
-    largeWork,
-    mixedWork,
-    newWork,
-    object,
-    work,
-} from '../samples';
-
-const WEB = object('apps/v1', 'Deployment', 'web');
-
-/** Returns a work with one Deployment with these conditions. */
-function deploymentWork(
-    conditions: readonly Fields[],
-    spec: Fields = {},
-    applied = condition('Applied', 'True'),
-): Fields {
-    const base = work('eu1', [{manifest: WEB, resource: 'deployments', conditions}], applied);
-    return {...base, spec: {...map(base, 'spec'), ...spec}};
-}
-
-const RULES = {
-    manifestConfigs: [
-        {
-            resourceIdentifier: {group: 'apps', resource: 'deployments', namespace: '*', name: '*'},
-            conditionRules: [{condition: 'Progressing'}, {condition: 'Healthy'}],
-        },
-    ],
-};
-
-/** Returns the health of the Deployment with these conditions, and its message. */
-function healthOf(conditions: readonly Fields[], spec: Fields = {}): [string, string] {
-    const [row] = evaluateHealth(deploymentWork(conditions, spec), NOW).objects;
-    assert(row !== undefined);
-    return [row.health, row.message];
-}
+import {NOW, PASSWORD, TOKEN, before, condition, healthyWork, largeWork, mixedWork, newWork} from '../samples';
 
 test('evaluates each state of an object', () => {
     const rows = evaluateHealth(mixedWork(), NOW).objects.map(row => [
@@ -84,97 +43,6 @@ test('a work that the agent has not processed waits with all its objects', () =>
     assert.deepEqual([waiting.health, waiting.message, waiting.objects.length], ['Waiting', message, 9]);
     assert(
         waiting.objects.every(row => row.health === 'Waiting' && row.message === message && row.manifest !== undefined),
-    );
-    const earlier = condition('Applied', 'True', '', {observedGeneration: 3});
-    assert.equal(evaluateHealth(deploymentWork(availableConditions(), {}, earlier), NOW).health, 'Waiting');
-});
-
-test('a work that is being deleted shows the reason for the delay', () => {
-    const base = healthyWork();
-    const deleting = {
-        ...base,
-        metadata: {...map(base, 'metadata'), deletionTimestamp: '2026-06-01T11:59:00Z'},
-        status: {conditions: [condition('Deleting', 'True', 'waiting for a finalizer')]},
-    };
-    const {health, message} = evaluateHealth(deleting, NOW);
-    assert.deepEqual(
-        [health, message],
-        ['Progressing', 'the agent of managed cluster cluster1 is removing its objects: waiting for a finalizer'],
-    );
-});
-
-test('only a lasting failure is Degraded', () => {
-    const failed = (seconds: number): Fields[] => [
-        condition('Applied', 'False', 'no such kind', {lastTransitionTime: before(seconds)}),
-    ];
-    assert.deepEqual(healthOf(failed(59)), ['Progressing', 'no such kind']);
-    assert.deepEqual(healthOf(failed(61)), ['Degraded', 'no such kind']);
-});
-
-test('an object that was missing and then applied waits for the next check', () => {
-    const missing = condition('Available', 'False', 'Resource is not available', {lastTransitionTime: before(40)});
-    assert.equal(healthOf([condition('Applied', 'True', '', {lastTransitionTime: before(30)}), missing])[0], 'Waiting');
-    assert.equal(healthOf([condition('Applied', 'True', '', {lastTransitionTime: before(50)}), missing])[0], 'Missing');
-});
-
-test('waits for rules without a result, except from an old agent', () => {
-    const [applied, available, feedback] = availableConditions() as [Fields, Fields, Fields];
-    const waiting = ['Waiting', 'waiting for the agent of managed cluster eu1 to report its status'];
-    assert.deepEqual(healthOf([applied, available, feedback, condition('Progressing', 'False')], RULES), waiting);
-    assert.deepEqual(healthOf([applied, available], RULES), waiting);
-    assert.deepEqual(healthOf([applied, available], {}), ['Healthy', '']);
-    assert.deepEqual(
-        healthOf(availableConditions(condition('Healthy', 'True', '', {observedGeneration: 3})), RULES),
-        waiting,
-    );
-    const base = deploymentWork([applied, available, feedback], RULES);
-    const checked = {
-        ...base,
-        status: {
-            ...map(base, 'status'),
-            conditions: [applied, condition('Available', 'True', '', {observedGeneration: 4})],
-        },
-    };
-    const message =
-        '1 object is applied on managed cluster eu1, whose agent does not report health, which OCM 1.0 and newer does';
-    assert.equal(evaluateHealth(checked, NOW).message, message);
-});
-
-test('a rule without a result makes the health Unknown', () => {
-    const failed = condition('Healthy', 'False', 'no such field', {reason: 'ConditionRuleExpressionError'});
-    assert.deepEqual(healthOf(availableConditions(failed)), ['Unknown', 'its health is not known: no such field']);
-});
-
-test('a complete object is healthy unless a rule reports that it is broken', () => {
-    assert.deepEqual(
-        healthOf([condition('Applied', 'True'), condition('Complete', 'True'), condition('Available', 'False')]),
-        ['Healthy', ''],
-    );
-    assert.equal(
-        healthOf([condition('Applied', 'True'), condition('Complete', 'True'), condition('Healthy', 'False')])[0],
-        'Degraded',
-    );
-});
-
-test('a complete work stays healthy until it gets a new object', () => {
-    const earlier = condition('Applied', 'True', '', {observedGeneration: 3});
-    const base = deploymentWork([earlier, condition('Complete', 'True')], {}, earlier);
-    const complete = {...base, status: {...map(base, 'status'), conditions: [earlier, condition('Complete', 'True')]}};
-    assert.equal(evaluateHealth(complete, NOW).health, 'Healthy');
-    const extended = {...complete, spec: {workload: {manifests: [WEB, object('batch/v1', 'Job', 'next')]}}};
-    const message =
-        'waiting for the agent of managed cluster eu1 to apply it, which it does not do while the work is complete';
-    assert.deepEqual(
-        [evaluateHealth(extended, NOW).health, evaluateHealth(extended, NOW).message],
-        ['Waiting', message],
-    );
-});
-
-test('ignores objects of an earlier generation', () => {
-    const base = deploymentWork([condition('Applied', 'False', 'old', {observedGeneration: 3})]);
-    assert.deepEqual(
-        evaluateHealth(base, NOW).objects.map(row => [row.health, row.message]),
-        [['Unknown', 'the agent has not reported on it']],
     );
 });
 
