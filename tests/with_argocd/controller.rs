@@ -275,38 +275,6 @@ async fn broken_image_sets_a_condition_until_it_is_fixed() -> Result<()> {
     app.end().await
 }
 
-#[tokio::test]
-async fn apply_error_sets_a_condition_until_it_is_fixed() -> Result<()> {
-    let stage = stage().await?;
-    let (hub, name) = (&stage.hub, "controller-refused");
-    stage.cluster1.create_namespace(name).await?;
-    let config_map = |namespace: &str| {
-        let metadata = json!({"name": "settings", "namespace": namespace});
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}).to_string()
-    };
-    let (here, lost) = (config_map(name), config_map("controller-lost"));
-    let app = App::start(stage, name, &[], &[("here.json", &here), ("lost.json", &lost)]).await?;
-    let message =
-        "ConfigMap controller-lost/settings: Failed to apply manifest: namespaces \"controller-lost\" not found";
-    let expected = format!("cluster1: {message}");
-    let is_reported = |app: &Value| messages(app, APPLY_ERROR) == [expected.as_str()];
-    let application = hub.wait_for(&app.application(), is_reported).await?;
-    wait_for_event(hub, &application, ("Warning", "ManifestWorkApplyFailed"), 1, message).await?;
-
-    stage.cluster1.create_namespace("controller-lost").await?;
-    app.reconcile().await?;
-    let is_healthy_again = |app: &Value| {
-        health(app) == "Healthy"
-            && [APPLY_ERROR, DEGRADED]
-                .iter()
-                .all(|kind| messages(app, kind).is_empty())
-            && messages(app, INFO) == ["applied on 1 of 1 clusters, healthy on 1; 2 objects in 1 work"]
-    };
-    hub.wait_for(&app.application(), is_healthy_again).await?;
-    wait_for_event(hub, &application, ("Normal", "ManifestWorkRecovered"), 1, message).await?;
-    app.end().await
-}
-
 /// Sets the availability of a managed cluster in OCM.
 async fn set_availability(hub: &Hub, cluster: &str, status: &str) -> Result<()> {
     let condition = new_condition("ManagedClusterConditionAvailable", status, "", &json!(1));

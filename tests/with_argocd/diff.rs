@@ -258,31 +258,3 @@ async fn compares_replica_sets_like_works() -> Result<()> {
         .kubectl(&["-n", "default", "delete", "manifestworkreplicasets", all])
         .map(drop)
 }
-
-#[tokio::test]
-async fn unreachable_hub_is_a_one_line_error() -> Result<()> {
-    let stage = stage().await?;
-    let folder = TempDir::new()?;
-    fs::write(folder.path().join("late.yaml"), FILES[2].1)?;
-    let kubeconfig = fs::read_to_string(stage.hub.kubeconfig_path())?;
-    let url = stage.hub.url();
-    let (_, port) = url.rsplit_once(':').context("a port")?;
-    for (port, reason) in [
-        ("1", "cannot be reached: connection refused"),
-        (port, "does not accept the credentials"),
-    ] {
-        let kubeconfig = kubeconfig.replace(url, &format!("https://127.0.0.1:{port}"));
-        let kubeconfig = kubeconfig.replace("\"token\":\"", "\"token\":\"x");
-        let path = folder.path().with_extension(format!("{port}.kubeconfig"));
-        fs::write(&path, kubeconfig)?;
-        let (code, stdout, stderr) = diff(folder.path(), &path, "cluster1")?;
-        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
-        assert!(
-            stderr.starts_with("error: the hub at https://127.0.0.1:") && stderr.contains(reason),
-            "{stderr}"
-        );
-        assert_eq!(stderr.lines().count(), 1, "{stderr}");
-        fs::remove_file(path)?;
-    }
-    Ok(())
-}

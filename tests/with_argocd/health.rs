@@ -105,25 +105,6 @@ async fn rollout_is_progressing_until_complete() -> Result<()> {
     stage.hub.delete(&ObjectRef::application(name)).await
 }
 
-#[tokio::test]
-async fn failed_rollout_is_degraded_until_fixed() -> Result<()> {
-    let stage = stage().await?;
-    let name = "health-deadline";
-    let git = GitRepository::new()?;
-    let file = format!("{name}/web.yaml");
-    let deadline = "  progressDeadlineSeconds: 2\n";
-    let failing = git.commit(&[(&file, &deployment(name, deadline, NO_NODE))])?;
-    deploy(stage, name, &git).await?;
-    let web = ("Deployment", name);
-    wait_for_object(stage, name, web, HealthStatus::Degraded, "has timed out progressing").await?;
-    wait_for_health(stage, name, &failing, "Degraded").await?;
-
-    let fixed = git.commit(&[(&file, &deployment(name, deadline, ""))])?;
-    stage.hub.refresh_application(name, "normal").await?;
-    wait_for_health(stage, name, &fixed, "Healthy").await?;
-    stage.hub.delete(&ObjectRef::application(name)).await
-}
-
 fn pod(name: &str, labels: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{{labels}}}}}\nspec:\n  containers: [{{name: web, image: nginx}}]\n"

@@ -169,16 +169,6 @@ fn waiting_and_broken_messages_name_the_cause() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn verdicts_name_the_cause() -> Result<()> {
-    let mut agent = Agent::start(&Parts::ensure()?)?;
-    for (object, health, message) in objects::with_verdicts() {
-        let (on_hub, why) = agent.evaluate(&object)?.verdict(&object).context("a verdict")?;
-        assert_eq!((on_hub.name(), &*why), (health, message), "{object}");
-    }
-    Ok(())
-}
-
 /// Each rule of the table decides about one of the objects; Argo CD runs the Lua for it.
 #[test]
 fn lua_on_the_hub_agrees_with_the_table() -> Result<()> {

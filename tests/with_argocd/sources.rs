@@ -1,12 +1,11 @@
 //! Tests of kustomizations and charts, from Git to the managed cluster, and of differences between clusters.
 
 use crate::delivery::{delivered, objects_of, synced, works, works_of};
-use crate::mistakes::comparison_error;
 use crate::stage::{Stage, application, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use testbed::{GitRepository, ObjectRef, is_applied, is_true, wait};
+use testbed::{GitRepository, ObjectRef, is_true};
 
 /// Creates an Application with a folder of a new repository, whose objects are in the namespace of its name.
 async fn start(
@@ -262,93 +261,6 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
     assert_eq!(again[0]["metadata"]["uid"], ran[0]["metadata"]["uid"]);
     end(stage, name).await?;
     stage.cluster1.wait_gone(&lamp).await
-}
-
-const COLOUR: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colour}\ndata: {colour: COLOUR}\n";
-
-/// Deploys a folder, breaks it, and compares Argo CD's error with `expected`.
-async fn check_broken_source(
-    name: &str,
-    files: &[(&str, &str)],
-    (file, check_broken_source, fixed): (&str, &str, &str),
-    expected: &str,
-) -> Result<()> {
-    let stage = stage().await?;
-    let hub = &stage.hub;
-    let (git, commit) = start(stage, name, name, json!([]), files).await?;
-    delivered(hub, name, &commit).await?;
-    let (work, config_map) = (
-        ObjectRef::manifest_work("cluster1", name),
-        ObjectRef::config_map(name, "colour"),
-    );
-    let deployed = hub.wait_for(&work, is_applied).await?;
-
-    git.commit(&[(file, check_broken_source)])?;
-    let shown = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
-    assert!(shown.ends_with(&format!("error: {expected}")), "{shown}");
-    assert!(!shown.contains('\n'), "{shown}");
-    let again = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
-    assert_eq!(again, shown, "every refresh reports the same");
-    let kept = hub.get(&work).await?.context("the work was deleted")?;
-    assert_eq!(kept["metadata"]["generation"], deployed["metadata"]["generation"]);
-    assert_eq!(kept["metadata"]["uid"], deployed["metadata"]["uid"]);
-    let kept = stage
-        .cluster1
-        .get(&config_map)
-        .await?
-        .context("the ConfigMap was deleted")?;
-    assert_eq!(kept["data"]["colour"], "green");
-
-    let commit = git.commit(&[(file, fixed)])?;
-    synced(hub, name, &commit).await?;
-    wait::eventually("the Application recovers", wait::DEADLINE, async || {
-        let app = hub.get(&ObjectRef::application(name)).await.ok()??;
-        comparison_error(&app).is_none().then_some(())
-    })
-    .await?;
-    let blue = |config_map: &Value| config_map["data"]["colour"] == "blue";
-    stage.cluster1.wait_for(&config_map, blue).await?;
-    end(stage, name).await
-}
-
-#[tokio::test]
-async fn broken_template_is_a_one_line_error_and_deletes_nothing() -> Result<()> {
-    let (green, blue) = (COLOUR.replace("COLOUR", "green"), COLOUR.replace("COLOUR", "blue"));
-    check_broken_source(
-        "sources-template",
-        &[
-            (
-                "sources-template/Chart.yaml",
-                "apiVersion: v2\nname: chart\nversion: 0.1.0\n",
-            ),
-            ("sources-template/templates/colour.yaml", &green),
-        ],
-        (
-            "sources-template/templates/colour.yaml",
-            &COLOUR.replace("COLOUR", "'{{ required \"set the colour\" .Values.colour }}'"),
-            &blue,
-        ),
-        "helm template: execution error at (chart/templates/colour.yaml:4:19): set the colour",
-    )
-    .await
-}
-
-#[tokio::test]
-async fn broken_kustomization_is_a_one_line_error_and_deletes_nothing() -> Result<()> {
-    let green = "configMapGenerator: [{name: colour, literals: [colour=green]}]\ngeneratorOptions: {disableNameSuffixHash: true}\n";
-    check_broken_source(
-        "sources-resource",
-        &[("sources-resource/kustomization.yaml", green)],
-        (
-            "sources-resource/kustomization.yaml",
-            &format!("{green}resources: [web.yaml]\n"),
-            &green.replace("green", "blue"),
-        ),
-        "kustomize build: accumulating resources: accumulation err='accumulating resources from 'web.yaml': evalsymlink failure on \
-         'web.yaml' : lstat web.yaml: no such file or directory': must build at directory: not a valid directory: evalsymlink \
-         failure on 'web.yaml' : lstat web.yaml: no such file or directory",
-    )
-    .await
 }
 
 /// Returns the works of an Application, by cluster.

@@ -501,37 +501,3 @@ fn check_strategies(work: &Value) -> Result<()> {
     }
     Ok(())
 }
-
-#[tokio::test]
-async fn application_may_select_the_update_strategy() -> Result<()> {
-    let stage = stage().await?;
-    let cluster1 = &stage.cluster1;
-    let name = "updates-create-only";
-    cluster1.create_namespace(name).await?;
-    let file = |colour: &str| {
-        let objects = [
-            config_map("by-the-setting", &json!({}), &json!({"colour": colour})),
-            config_map(
-                "by-its-annotation",
-                &json!({STRATEGY: "ServerSideApply"}),
-                &json!({"colour": colour}),
-            ),
-        ];
-        json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()
-    };
-    let settings: &[(&str, &[&str])] = &[("update-strategy", &["CreateOnly"])];
-    let app = App::start(stage, name, settings, &[("all.json", &file("green"))]).await?;
-    app.applied().await?;
-    app.commit(&[("all.json", &file("blue"))]).await?;
-    let work = app.applied().await?;
-    assert_eq!(work["spec"]["workload"]["manifests"][0]["data"]["colour"], "blue");
-    for (object, colour) in [("by-the-setting", "green"), ("by-its-annotation", "blue")] {
-        let object = ObjectRef::config_map(name, object);
-        let found = cluster1
-            .get(&object)
-            .await?
-            .with_context(|| format!("{object} is gone"))?;
-        assert_eq!(found["data"]["colour"], colour, "{object}");
-    }
-    app.end().await
-}

@@ -1,8 +1,8 @@
-//! Tests of Applications that move to another cluster, or to none.
+//! Tests of Applications that move to another cluster.
 
-use super::{CLUSTER, PULL, PulledApplication, serves, stage};
+use super::{CLUSTER, PulledApplication, serves, stage};
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[tokio::test]
 async fn changed_cluster_moves_the_application() -> Result<()> {
@@ -27,23 +27,5 @@ async fn changed_cluster_moves_the_application() -> Result<()> {
     let commit = app.scale(2)?;
     app.runs(&commit).await?;
     serves(cluster2, &app.guestbook(), 2).await?;
-    app.end().await
-}
-
-#[tokio::test]
-async fn removing_the_label_removes_the_application_until_restored() -> Result<()> {
-    let stage = stage().await?;
-    let app = PulledApplication::new(stage, "pull-unlabelled")?.start().await?;
-    serves(&stage.cluster1, &app.guestbook(), 1).await?;
-    let work = app.work().await?;
-    let label = |value: Value| json!({"metadata": {"labels": {PULL: value}}});
-    app.patch(&label(json!("false"))).await?;
-    stage.hub.wait_gone(&work).await?;
-    stage.cluster1.wait_gone(&app.application()).await?;
-    stage.cluster1.wait_gone(&app.guestbook()).await?;
-
-    app.patch(&label(json!("true"))).await?;
-    serves(&stage.cluster1, &app.guestbook(), 1).await?;
-    app.runs(&app.commit).await?;
     app.end().await
 }

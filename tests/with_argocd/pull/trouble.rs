@@ -1,33 +1,10 @@
 //! Tests that the hub reports an Application that does not run on its cluster as unhealthy.
 
-use super::{CLUSTER, CLUSTER_NAMESPACE, PulledApplication, health, stage};
+use super::{CLUSTER, PulledApplication, health, stage};
 use crate::controller::{APPLY_ERROR, messages};
 use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::ManagedClusterOptions;
-
-#[tokio::test]
-async fn apply_error_is_degraded_until_fixed() -> Result<()> {
-    let stage = stage().await?;
-    let mut app = PulledApplication::new(stage, "pull-refused")?;
-    app.object["metadata"]["annotations"][CLUSTER_NAMESPACE] = json!("pull-not-there");
-    app.create().await?;
-    let refused = |app: &Value| {
-        let messages = messages(app, APPLY_ERROR);
-        messages.len() == 1
-            && messages[0].starts_with("cluster1: ")
-            && messages[0].contains(r#"namespaces "pull-not-there" not found"#)
-            && health(app) == "Degraded"
-    };
-    stage.hub.wait_for(&app.application(), refused).await?;
-
-    stage.cluster1.create_namespace("pull-not-there").await?;
-    // The agent backs off, and retries at once when the work has changed.
-    app.patch(&json!({"metadata": {"labels": {"try": "again"}}})).await?;
-    let now = app.runs(&app.commit).await?;
-    assert!(messages(&now, APPLY_ERROR).is_empty(), "{now:#}");
-    app.end().await
-}
 
 #[tokio::test]
 async fn cluster_without_argo_cd_is_reported() -> Result<()> {
