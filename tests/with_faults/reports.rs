@@ -3,14 +3,10 @@
 use crate::stage::{Stage, WorkHealth, stage, writes};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testbed::proxy::RecordedRequest;
 use testbed::{ObjectRef, wait};
 
 const CONTROLLER: &str = "application-set-report";
 const RESOURCE: &str = "multiclusterapplicationsetreports";
-/// The messages of an agent about the same object, in order.
-const AGENT_MESSAGES: [&str; 6] = ["one", "two", "three", "four", "five", "the last"];
-
 fn crd() -> String {
     format!("{}/deploy/report_crd.yaml", env!("CARGO_MANIFEST_DIR"))
 }
@@ -50,11 +46,6 @@ fn report(name: &str) -> ObjectRef {
     ObjectRef::namespaced(version, "MulticlusterApplicationSetReport", "argocd", name)
 }
 
-fn has_message(report: &Value, text: &str) -> bool {
-    let message = report["statuses"]["clusterConditions"][0]["conditions"][0]["message"].as_str();
-    message.is_some_and(|message| message.contains(text))
-}
-
 #[tokio::test]
 async fn report_is_written_once_the_crd_exists() -> Result<()> {
     let name = "without-reports";
@@ -77,51 +68,5 @@ async fn report_is_written_once_the_crd_exists() -> Result<()> {
         |it: &Value| it["statuses"]["summary"]["clusters"] == "1" && it["statuses"]["summary"]["healthy"] == "1";
     let has_it = async || stage.hub.get(&report(name)).await.ok()?.filter(counts);
     wait::eventually("the report exists", wait::DEADLINE, has_it).await?;
-    controller.stop().await
-}
-
-#[tokio::test]
-async fn changes_are_coalesced_and_no_change_causes_no_write() -> Result<()> {
-    let name = "reports";
-    let stage = hub(name).await?;
-    stage.hub.kubectl(&["apply", "-f", &crd()])?;
-    stage.hub.wait_for_crds().await?;
-    let application = stage.application("shop", WorkHealth::Healthy).await?;
-    own(&stage, name, &application).await?;
-    let proxy = stage.proxy().await?;
-    let controller = stage.controller_for(CONTROLLER, &proxy).await?;
-    stage
-        .hub
-        .wait_for(&report(name), |it| it["statuses"]["summary"]["healthy"] == "1")
-        .await?;
-    for message in AGENT_MESSAGES {
-        stage.report_health("shop", WorkHealth::Degraded(message)).await?;
-    }
-    stage
-        .hub
-        .wait_for(&report(name), |it| has_message(it, "the last"))
-        .await?;
-    let requests = proxy.requests();
-    let writes_of_reports = requests
-        .iter()
-        .filter(|it| it.is_write() && it.resource == RESOURCE)
-        .count();
-    ensure!(writes_of_reports < AGENT_MESSAGES.len(), "{writes_of_reports} writes");
-    controller.stop().await?;
-
-    // Another replica finds it up to date, and writes only later changes.
-    let proxy = stage.proxy().await?;
-    let controller = stage.controller_for(CONTROLLER, &proxy).await?;
-    stage.report_health("shop", WorkHealth::Healthy).await?;
-    stage
-        .hub
-        .wait_for(&report(name), |it| it["statuses"]["summary"]["healthy"] == "1")
-        .await?;
-    let requests = proxy.requests();
-    let of_reports: Vec<&RecordedRequest> = requests
-        .iter()
-        .filter(|it| it.is_write() && it.resource == RESOURCE)
-        .collect();
-    ensure!(of_reports.len() == 1, "{:?}", writes(&requests));
     controller.stop().await
 }
