@@ -213,22 +213,6 @@ fn added_and_removed_objects_are_printed_in_full() {
 }
 
 #[test]
-fn object_moving_between_works_is_printed_as_a_move() {
-    let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
-    // With a small limit, each object moves to another work.
-    insta::assert_snapshot!(diff(&folder, &[BOTH, "--work-size=300"]), @r"
-    exit code: 1
-    ----- stdout -----
-    eu1,us1 ManifestWork shop.part-b00 is new, with 1 object
-    eu1,us1 ManifestWork shop.part-b01 is new, with 1 object
-    eu1,us1 ManifestWork shop is deleted
-    eu1,us1 Deployment.apps shop/web moves from work shop to shop.part-b00
-    eu1,us1 ConfigMap shop/settings moves from work shop to shop.part-b01
-    ----- stderr -----
-    ");
-}
-
-#[test]
 fn marks_objects_that_stay_on_the_cluster() {
     let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}";
     let folder = shop(&[("web.yaml", WEB), ("namespace.yaml", namespace)]);

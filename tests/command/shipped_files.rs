@@ -471,66 +471,6 @@ fn selectors_match_the_controllers_pods() {
     });
 }
 
-#[test]
-fn the_controllers_account_is_bound_to_its_roles() {
-    with_controller(
-        |[
-            deployment,
-            _,
-            _,
-            account,
-            cluster_role,
-            cluster_binding,
-            role,
-            binding,
-            ..,
-        ]| {
-            let name = at(account, "metadata.name");
-            let namespace = at(account, "metadata.namespace");
-            assert_eq!(at(deployment, "spec.template.spec.serviceAccountName"), name);
-            for object in [deployment, role, binding] {
-                assert_eq!(at(object, "metadata.namespace"), namespace);
-            }
-            for (role, binding) in [(cluster_role, cluster_binding), (role, binding)] {
-                for part in ["kind", "name"] {
-                    let of_role = if part == "kind" { "kind" } else { "metadata.name" };
-                    assert_eq!(at(binding, &format!("roleRef.{part}")), at(role, of_role));
-                }
-                let subject = [("kind", at(account, "kind")), ("name", name), ("namespace", namespace)];
-                for (part, expected) in subject {
-                    assert_eq!(at(binding, &format!("subjects.0.{part}")), expected);
-                }
-                let rules = json(at(role, "rules"));
-                assert!(!rules.contains('*') && !rules.contains("secrets"), "{rules}");
-            }
-        },
-    );
-}
-
-#[test]
-fn flow_schemas_match_the_controllers_requests() {
-    with_controller(|[_, _, _, account, _, _, _, _, level, all, leases]| {
-        assert_eq!(
-            at(all, "spec.priorityLevelConfiguration.name"),
-            at(level, "metadata.name")
-        );
-        let precedence = |schema| match at(schema, "spec.matchingPrecedence") {
-            Value::Int(precedence) => *precedence,
-            other => panic!("{other:?}"),
-        };
-        assert!(
-            precedence(leases) < precedence(all),
-            "the FlowSchema for Leases must match first"
-        );
-        for schema in [all, leases] {
-            let subject = at(schema, "spec.rules.0.subjects.0.serviceAccount");
-            for part in ["name", "namespace"] {
-                assert_eq!(at(subject, part), at(account, &format!("metadata.{part}")));
-            }
-        }
-    });
-}
-
 /// Passes the documents of deploy/deploy_controller.yaml: Deployment, PodDisruptionBudget, Service, ServiceAccount, ClusterRole,
 /// ClusterRoleBinding, Role, RoleBinding, PriorityLevelConfiguration, two FlowSchemas.
 fn with_controller(check: impl FnOnce(&[Value<'_>; 11])) {
