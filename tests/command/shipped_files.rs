@@ -635,8 +635,10 @@ fn cluster_secret_has_no_credential() {
 #[test]
 fn no_field_manager_applies_an_object_from_two_files() {
     let files = fs::read_dir(root().join("deploy")).expect("the folder deploy");
+    let files = files.map(|file| file.expect("a file"));
     let mut files: Vec<String> = files
-        .map(|file| format!("deploy/{}", file.expect("a file").file_name().display()))
+        .filter(|file| file.path().is_file())
+        .map(|file| format!("deploy/{}", file.file_name().display()))
         .collect();
     files.push("deploy_cmp.yaml".to_owned());
     files.sort();

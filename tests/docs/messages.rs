@@ -92,8 +92,8 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
 /// The sources whose messages are documented elsewhere, with the page.
 const DOCUMENTED_ELSEWHERE: &[(&str, &str)] = &[
     (
-        "crates/controller/src/argocd_agent/template/argocd.rs",
-        "a setting of Argo CD's, in YAML",
+        "crates/controller/src/argocd_agent/manifests.rs",
+        "the cases that comments in deploy/argocd_agent name",
     ),
     (
         "crates/controller/src/metrics.rs",

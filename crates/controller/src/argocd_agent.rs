@@ -18,6 +18,7 @@ mod addon;
 mod desired;
 mod difference;
 mod images;
+mod manifests;
 pub mod reconcile;
 mod template;
 
@@ -33,12 +34,6 @@ pub use template::{WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR, template};
 pub use works::{argocd_work, ca_work};
 
 use serde_json::{Value, json};
-
-/// The environment variable with the interval of the agent's heartbeats, for firewalls that drop idle connections.
-///
-/// Not `ARGOCD_AGENT_KEEP_ALIVE_PING_INTERVAL`: servers of gRPC end a connection with more than one ping in five minutes
-/// (`too_many_pings`), unless the principal has `--keepalive-min-interval`.
-const HEARTBEAT: (&str, &str) = ("ARGOCD_AGENT_HEARTBEAT_INTERVAL", "50s");
 
 /// Returns the labels of all objects that the controller creates.
 fn labels() -> Value {

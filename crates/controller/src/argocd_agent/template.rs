@@ -1,10 +1,8 @@
 //! The AddOnTemplate: the manifests that OCM installs on each managed cluster of a GitOpsCluster.
 //!
 //! Only the agent is a Deployment. OCM mounts the agent's certificate and key into every Deployment and DaemonSet of a template,
-//! and does not start them before these exist (`volumeDecorator` in OCM's `pkg/addon/templateagent`). Neither the repo-server,
-//! which runs code from Git, nor Redis may have the key, so these are StatefulSets, as the application-controller is anyway. As a
-//! further effect, OCM derives the health of the add-on from the agent alone, and the agent is ready when it is connected to the
-//! hub.
+//! and does not start them before these exist (`volumeDecorator` in OCM's `pkg/addon/templateagent`). As a further effect, OCM
+//! derives the health of the add-on from the agent alone, and the agent is ready when it is connected to the hub.
 //!
 //! If argocd-operator is chosen, the add-on installs the operator, and a ManifestWork delivers to each cluster the ArgoCD
 //! resource from which it creates an Argo CD and an agent.
@@ -13,18 +11,11 @@
 //! when the namespace setting changes. Every template contains the CRDs of Argo CD, even if an operator installs it. They must
 //! not be deleted with the add-on or with a template, because deleting a CRD deletes all Applications.
 
-mod agent;
-mod argocd;
-mod context;
-mod crds;
-mod operator;
-mod pod;
-mod rights;
-
-use super::{DesiredAgent, Images, Mode, labels, owner, works};
+use super::manifests::{self, Parameters, WITHOUT_AN_OPERATOR};
+use super::{DesiredAgent, Images, labels, owner, works};
 use crate::annotations::AGENT_IMAGE;
-use context::TemplateContext;
 use ocm::argocd_agent as names;
+use ocm::pull_model::DEFAULT_PROJECT;
 use serde_json::{Value, json};
 
 /// The message for a missing image of this program.
@@ -73,25 +64,45 @@ pub fn template(gitops_cluster: (&str, &str), desired: &DesiredAgent, defaults: 
 /// Returns the manifests for the managed cluster. OCM 1.3 and later apply them in an order of their own, older versions in this
 /// order.
 fn manifests(desired: &DesiredAgent, images: &Images) -> Vec<Value> {
-    let mut manifests = crds::all();
-    let context = TemplateContext {
-        namespace: &desired.namespace,
-        mode: desired.mode,
-        images,
-    };
-    if desired.operator {
-        manifests.extend(crds::of_the_operator());
-        manifests.extend(operator::all(&context, &works::argocd_name(desired)));
+    let parameters = Parameters::new(desired.mode)
+        .value("NAMESPACE", &desired.namespace)
+        .images(images);
+    let argocd = works::argocd_name(desired);
+    // The names that argocd-operator gives to the ServiceAccounts.
+    let [controller, agent] = ["argocd-application-controller", "agent-agent"].map(|name| format!("{argocd}-{name}"));
+    let (parameters, files): (_, &[&str]) = if desired.operator {
+        (
+            parameters
+                .value("ARGOCD_ACCOUNT", &controller)
+                .value("AGENT_ACCOUNT", &agent),
+            &[
+                manifests::CRDS,
+                manifests::OPERATOR_CRDS,
+                manifests::OPERATOR_RIGHTS,
+                manifests::RIGHTS,
+                manifests::ARGOCD_RESOURCE_RIGHTS,
+                manifests::OPERATOR,
+                manifests::DEFAULT_PROJECT,
+            ],
+        )
     } else if desired.brings_argocd() {
-        manifests.extend(rights::of_argocd(&context));
-        manifests.extend(rights::of_the_agent(&context));
-        manifests.extend(argocd::all(&context));
-        manifests.push(agent::deployment(&context));
-    }
-    if desired.brings_argocd() && context.mode == Mode::Autonomous {
-        manifests.extend(argocd::default_project(&context));
-    }
-    manifests
+        (
+            parameters
+                .case(WITHOUT_AN_OPERATOR)
+                .value("ARGOCD_ACCOUNT", "argocd-application-controller")
+                .value("AGENT_ACCOUNT", "argocd-agent-agent"),
+            &[
+                manifests::CRDS,
+                manifests::RIGHTS,
+                manifests::ARGOCD,
+                manifests::AGENT,
+                manifests::DEFAULT_PROJECT,
+            ],
+        )
+    } else {
+        (parameters, &[manifests::CRDS])
+    };
+    files.iter().flat_map(|file| parameters.manifests(file)).collect()
 }
 
 /// Returns the manifestConfigs, for objects that OCM's agent must not just update. OCM reads them only from the add-on's default
@@ -107,19 +118,25 @@ fn configs(desired: &DesiredAgent) -> Vec<Value> {
     };
     // Keep the CRDs of an existing Argo CD, which are better, and an existing AppProject, which belongs to the owner of the
     // Applications.
-    let crd = ("apiextensions.k8s.io", "customresourcedefinitions", None);
     let create_only = json!({"type": "CreateOnly"});
-    let mut configs: Vec<Value> = crds::names().map(|name| config(crd, &name, &create_only)).into();
-    configs.push(config(
-        ("argoproj.io", "appprojects", Some("*")),
-        argocd::DEFAULT_PROJECT,
-        &create_only,
-    ));
+    let crds = |file| {
+        let crd = ("apiextensions.k8s.io", "customresourcedefinitions", None);
+        manifests::names(file, "CustomResourceDefinition")
+            .into_iter()
+            .map(move |name| (crd, name))
+    };
+    let kept = crds(manifests::CRDS).chain([(("argoproj.io", "appprojects", Some("*")), DEFAULT_PROJECT.to_owned())]);
+    let mut configs: Vec<Value> = kept.map(|(kind, name)| config(kind, &name, &create_only)).collect();
     // Server-side apply keeps the keys that others set, and the GPG keys that the agent sets.
     let apply = json!({"type": "ServerSideApply", "serverSideApply": {"force": true, "fieldManager": "work-agent"}});
-    configs.extend(argocd::CONFIG_MAPS.map(|name| config(("", "configmaps", Some("*")), name, &apply)));
+    let shared = manifests::names(manifests::ARGOCD, "ConfigMap");
+    configs.extend(
+        shared
+            .iter()
+            .map(|name| config(("", "configmaps", Some("*")), name, &apply)),
+    );
     if desired.operator {
-        configs.extend(crds::names_of_the_operator().map(|name| config(crd, &name, &create_only)));
+        configs.extend(crds(manifests::OPERATOR_CRDS).map(|(crd, name)| config(crd, &name, &create_only)));
     }
     configs
 }

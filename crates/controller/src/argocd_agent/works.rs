@@ -4,6 +4,7 @@ mod argocd;
 
 pub(super) use argocd::name as argocd_name;
 
+use super::manifests::{ARGOCD_RESOURCE, ARGOCD_RESOURCE_RIGHTS, Parameters};
 use super::{DesiredAgent, Server, labels, owner};
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
@@ -59,13 +60,14 @@ pub fn argocd_work(
 ) -> Value {
     // With our operator the add-on contains the permission: OCM's agent stops tracking objects that it can no longer read, and
     // the deletion of an ArgoCD takes time.
+    let parameters = Parameters::new(desired.mode);
     let mut manifests = if desired.operator {
         Vec::new()
     } else {
-        vec![argocd_permission()]
+        parameters.manifests(ARGOCD_RESOURCE_RIGHTS)
     };
     let configured = desired.argocd_manifests.clone();
-    for mut manifest in configured.unwrap_or_else(|| vec![argocd::default(desired.mode)]) {
+    for mut manifest in configured.unwrap_or_else(|| parameters.manifests(ARGOCD_RESOURCE)) {
         if manifest["kind"] == "ArgoCD" {
             argocd::complete(&mut manifest, desired, server, image);
         }
@@ -93,23 +95,6 @@ fn work_labels(component: &str) -> Value {
     labels[names::WORK_LABEL] = "true".into();
     labels["app.kubernetes.io/component"] = component.into();
     labels
-}
-
-/// Returns the ClusterRole that lets OCM's agent manage ArgoCD resources: OCM aggregates ClusterRoles with this label into the
-/// permissions of its agent, which has none for ArgoCD resources.
-pub(super) fn argocd_permission() -> Value {
-    let mut labels = labels();
-    labels["open-cluster-management.io/aggregate-to-work"] = "true".into();
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "argocd-agent-addon:work-agent-argocds", "labels": labels},
-        "rules": [{
-            "apiGroups": ["argoproj.io"],
-            "resources": ["argocds"],
-            "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"],
-        }],
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::argocd_agent::Mode;
 use similar::TextDiff;
 use std::collections::BTreeSet;
 
@@ -252,7 +253,17 @@ fn every_container_meets_the_restricted_standard() {
                 container["name"] == "redis",
                 "OpenShift assigns users: {container}"
             );
-            assert_eq!(security, pod::security(), "{container}");
+            assert_eq!(
+                security,
+                json!({
+                    "allowPrivilegeEscalation": false,
+                    "capabilities": {"drop": ["ALL"]},
+                    "readOnlyRootFilesystem": true,
+                    "runAsNonRoot": true,
+                    "seccompProfile": {"type": "RuntimeDefault"},
+                }),
+                "{container}"
+            );
             assert!(container.pointer("/resources/requests/memory").is_some(), "{container}");
         }
     }

@@ -1,6 +1,6 @@
 //! The ArgoCD resource from which an operator creates an Argo CD and an agent.
 
-use crate::argocd_agent::{DesiredAgent, HEARTBEAT, Mode, Server};
+use crate::argocd_agent::{DesiredAgent, Server};
 use ocm::argocd_agent as names;
 use serde_json::{Map, Value, json};
 
@@ -14,35 +14,6 @@ pub(crate) fn name(desired: &DesiredAgent) -> String {
 
 /// The default name of the ArgoCD resource, as in argocd-pull-integration.
 const ARGOCD: &str = "argocd";
-
-/// Returns the default ArgoCD resource: the operator creates from it what the add-on installs without an operator.
-pub(super) fn default(mode: Mode) -> Value {
-    let mut agent = json!({
-        "enabled": true,
-        // Only the principal uses the text after the colon.
-        "creds": "mtls:client-certificate",
-        // The operator's default, pings every 30 s, makes the principal end idle connections.
-        "client": {"mode": mode.name(), "keepAliveInterval": "0"},
-        "env": [{"name": HEARTBEAT.0, "value": HEARTBEAT.1}],
-    });
-    let mut controller = json!({"respectRBAC": "strict"});
-    if mode == Mode::Managed {
-        agent["allowedNamespaces"] = json!(["*"]);
-        agent["destinationBasedMapping"] = json!({"enabled": true, "createNamespace": true});
-        // With sourceNamespaces, the operator would create Roles in all of these namespaces.
-        controller["extraCommandArgs"] = json!(["--application-namespaces", "*"]);
-    }
-    json!({
-        "apiVersion": "argoproj.io/v1beta1",
-        "kind": "ArgoCD",
-        "metadata": {"name": ARGOCD},
-        "spec": {
-            "server": {"enabled": false},
-            "controller": controller,
-            "argoCDAgent": {"agent": agent},
-        },
-    })
-}
 
 /// The name of the Secret to which argocd-pull-integration's add-on copies the agent's certificate.
 pub(super) const COPIED_SECRET: &str = "argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert";
