@@ -16,7 +16,7 @@ use std::str::FromStr;
 /// Application of `env`. Unlike elsewhere an invalid value is no error: the user can correct it in the UI.
 ///
 /// # Errors
-/// Returns an error if the Application's parameters are unreadable.
+/// Returns an error if the Application's parameters are unreadable, or one has a key that is too long for Argo CD.
 pub fn announcements(folder: &Path, env: &Env) -> Result<String, Problems> {
     let nothing_typed = FlagValues::default();
     // Argo CD caches the result for every Application with the same source, so it must not contain the name of one of them.
@@ -35,7 +35,11 @@ pub fn announcements(folder: &Path, env: &Env) -> Result<String, Problems> {
         .filter(|setting| setting.parameter && has_meaning(setting, kind));
     let announced = parameters.map(|setting| announcement(setting, &mut sources)).collect();
     let mut out = String::new();
-    json::write(&Value::List(announced), &mut out).expect("nothing in it is long or deep");
+    json::write(&Value::List(announced), &mut out).map_err(|error| {
+        Problems::one(format_args!(
+            "cannot show a parameter of the Application: {error}: shorten it"
+        ))
+    })?;
     out.push('\n');
     Ok(out)
 }
@@ -120,6 +124,18 @@ mod tests {
 
     fn find<'v>(all: &'v [Value], name: &str) -> Option<&'v Value> {
         all.iter().find(|parameter| parameter["name"] == name)
+    }
+
+    #[test]
+    fn key_that_is_too_long_for_argo_cd_is_an_error() {
+        let overlays = json!([{"name": "overlays", "map": {"- ".repeat(600): "eu"}}]).to_string();
+        let env = [("ARGOCD_APP_PARAMETERS".to_owned(), overlays)].into();
+        let error = announcements(Path::new("no such folder"), &env).expect_err("a long key");
+        assert_eq!(
+            error.to_string(),
+            "error: cannot show a parameter of the Application: the key that begins with \"- - - - - - - - - - - - - - - - - - - - \" \
+             has more than 1022 characters, which Argo CD cannot read: shorten it\n"
+        );
     }
 
     #[test]
