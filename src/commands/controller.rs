@@ -2,6 +2,7 @@
 
 use super::{Exit, fail};
 use crate::cli::{ControllerArgs, ImageArgs, PullArgs};
+use crate::runtime::runtime;
 use controller::argocd_agent::Images;
 use controller::controllers::{AGENTS, Settings};
 use controller::runtime::{lease, telemetry};
@@ -9,7 +10,6 @@ use controller::{Options, named, pull};
 use generate::settings::Env;
 use jiff::Timestamp;
 use std::time::Instant;
-use tokio::runtime;
 
 pub(super) fn run(args: &ControllerArgs, env: &Env) -> Exit {
     telemetry::init(args.log.log_level, args.log.log_format);
@@ -17,12 +17,7 @@ pub(super) fn run(args: &ControllerArgs, env: &Env) -> Exit {
         Ok(options) => options,
         Err(why) => return fail(&format!("error: {why}\n")),
     };
-    // One thread: the controllers mostly wait, and compute little.
-    let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("error: the controller cannot be started: {error}\n")),
-    };
-    match runtime.block_on(controller::run(&options, CLOCKS)) {
+    match runtime().and_then(|runtime| runtime.block_on(controller::run(&options, CLOCKS))) {
         Ok(()) => Exit::SUCCESS,
         Err(why) => fail(&format!("error: {why}\n")),
     }
