@@ -13,6 +13,7 @@ mod output;
 mod process;
 mod pull;
 mod status;
+mod view;
 
 pub use agent::{AgentCommand, InstallArgs, PrepareArgs, RestartArgs, RunArgs, TargetArgs};
 pub use controller::ControllerArgs;
@@ -27,6 +28,7 @@ pub use output::{Color, ListFormat, Output};
 pub use process::{LogArgs, ProcessNamespace};
 pub use pull::PullArgs;
 pub use status::StatusArgs;
+pub use view::{EventsArgs, GetArgs, LogsArgs, ViewArgs};
 
 use crate::completion;
 use clap::error::{ContextKind, ContextValue};
@@ -91,6 +93,12 @@ pub enum Command {
     Rights(Box<RightsArgs>),
     /// Show the health of an Application on its managed clusters, object by object
     Status(StatusArgs),
+    /// Show delivered objects as they are on a managed cluster, and what they own
+    Get(Box<GetArgs>),
+    /// Show the Events of delivered objects, and of what they own
+    Events(Box<EventsArgs>),
+    /// Show the logs of the Pods of a delivered object
+    Logs(Box<LogsArgs>),
     /// Work with the GitOpsClusters of a hub
     #[command(subcommand, name = "gitopscluster")]
     GitOpsCluster(GitOpsClusterCommand),

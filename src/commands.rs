@@ -10,6 +10,7 @@ mod live;
 mod progress;
 mod status;
 mod uninstall;
+mod view;
 
 use crate::cli::{
     Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, HealthCheckArgs, HealthCommand, ListFormat,
@@ -55,6 +56,9 @@ pub fn run(command: Command, env: &Env) -> Exit {
         Command::Diff(args) => run_diff(*args, env),
         Command::Rights(args) => print_rights(*args, env),
         Command::Status(args) => status::run(&args, env),
+        Command::Get(args) => view::get(&args),
+        Command::Events(args) => view::events(&args),
+        Command::Logs(args) => view::logs(&args),
         Command::GitOpsCluster(GitOpsClusterCommand::Status(args)) => gitopscluster::run(&args, env),
         Command::Hold(args) => hold::run(&args),
         Command::Release(args) => hold::run_release(&args),

@@ -10,6 +10,7 @@ use clap_complete::CompleteEnv;
 use clap_complete::Shell;
 use clap_complete::engine::CompletionCandidate;
 use clap_complete::env::Shells;
+use ocm::application_works::Application;
 use ocm::resources::{APPLICATIONS, CLUSTERS, GITOPS_CLUSTERS, Resource};
 use std::env;
 use std::ffi::OsStr;
@@ -64,6 +65,22 @@ pub(crate) fn clusters(typed: &OsStr) -> Vec<CompletionCandidate> {
     candidates(typed, rest.map(|(_, name)| format!("{before}{name}")))
 }
 
+/// Completes the name of an object that the Application before it delivers.
+pub(crate) fn objects(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let words = Words::typed();
+    let application = words
+        .application
+        .as_deref()
+        .map(|name| Application::named(name, &words.namespace));
+    let Some(Ok(application)) = application else {
+        return Vec::new();
+    };
+    candidates(
+        typed,
+        fetch::delivered(&words.hub, &application, words.cluster.as_deref()),
+    )
+}
+
 /// Returns the names of all objects of a kind, those outside Argo CD's namespace as `NAMESPACE/NAME`.
 fn qualified(resource: &'static Resource) -> impl Iterator<Item = String> {
     let Words { hub, namespace, .. } = Words::typed();
@@ -84,9 +101,16 @@ struct Words {
     hub: HubArgs,
     /// The namespace of Argo CD.
     namespace: String,
+    /// The first word after the command that is no option.
+    application: Option<String>,
+    /// The managed cluster.
+    cluster: Option<String>,
     /// The last word.
     last: String,
 }
+
+/// The options without a value of the commands with an Application and an object.
+const SWITCHES: [&str; 4] = ["-f", "--follow", "-p", "--previous"];
 
 impl Words {
     fn typed() -> Self {
@@ -109,9 +133,25 @@ impl Words {
                 kubeconfig: value(&["--kubeconfig"]).map(Into::into),
                 context: value(&["--context"]),
             },
+            application: Self::application(words),
+            cluster: value(&["--cluster"]),
             namespace: value(&["-n", "--namespace", "--argocd-namespace"]).unwrap_or_else(|| "argocd".to_owned()),
             last: words.last().cloned().unwrap_or_default(),
         }
+    }
+
+    fn application(words: &[String]) -> Option<String> {
+        // After `--`, the program and the command.
+        let mut words = words.iter().skip(3);
+        while let Some(word) = words.next() {
+            if !word.starts_with('-') {
+                return Some(word.clone());
+            }
+            if !word.contains('=') && !SWITCHES.contains(&&**word) {
+                words.next();
+            }
+        }
+        None
     }
 }
 
@@ -129,6 +169,11 @@ mod tests {
         assert_eq!(typed.hub.kubeconfig.as_deref(), Some("a".as_ref()));
         assert_eq!(typed.hub.context.as_deref(), Some("b"));
         assert_eq!(typed.namespace, "gitops");
+        let typed = words("-- argocd-ocm-cmp logs -f --cluster eu1 --tail=5 -n gitops shop dep");
+        assert_eq!(
+            (typed.application.as_deref(), typed.cluster.as_deref()),
+            (Some("shop"), Some("eu1"))
+        );
         let typed = words("status --context ");
         assert!(typed.hub.kubeconfig.is_none() && typed.hub.context.is_none());
         assert_eq!(typed.namespace, "argocd");

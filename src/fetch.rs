@@ -16,22 +16,27 @@ use crate::doctor::Lookup;
 use crate::hold;
 use crate::hold::Hold;
 use crate::runtime::runtime;
+use crate::view::kubectl_name;
 use hub::{NO_HUB, PAGE, PATIENCE, each, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
+use live::hub_reader::Delivery;
 use manifest::value::{Map, Value};
 use manifest::yaml;
 use ocm::application_works::{Application, ApplicationWorks};
 use ocm::object_ref::ObjectRef;
 use ocm::ownership::{Ownership, listed_works};
-use ocm::resources::{APPLICATIONS, CONFIG_MAPS, NAMESPACES, PLACEMENTS, Resource, WORK_SETS, WORKS};
+use ocm::resources::{ADDONS, APPLICATIONS, CONFIG_MAPS, NAMESPACES, PLACEMENTS, Resource, WORK_SETS, WORKS};
 use ocm::tracking::{self, Tracking};
 use serde::Deserialize as _;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+
+/// OCM's add-on whose tunnel leads to a managed cluster.
+const CLUSTER_PROXY: &str = "cluster-proxy";
 
 /// The time limit of [`names`]: the shell waits for it while the user types.
 const NAMES_TIMEOUT: Duration = Duration::from_secs(2);
@@ -53,6 +58,28 @@ pub fn names(hub: &HubArgs, resource: &'static Resource, namespace: Option<&str>
     let read = runtime.block_on(async { tokio::time::timeout(NAMES_TIMEOUT, read).await });
     let listed = read.ok().flatten().unwrap_or_default().into_iter();
     listed.map(|it| (it.namespace, it.name)).collect()
+}
+
+/// Returns the names of the objects that an Application delivers to a managed cluster, or to all, for a completion; none if the hub does
+/// not answer within two seconds.
+#[must_use]
+pub fn delivered(hub: &HubArgs, application: &Application, cluster: Option<&str>) -> Vec<String> {
+    let Ok(runtime) = runtime() else { return Vec::new() };
+    let read = async {
+        let hub = Hub::connect(hub).await.ok()?.client;
+        let delivery = Delivery::read(&hub, application, None).await.ok()?;
+        let clusters = match cluster {
+            Some(cluster) => BTreeSet::from([cluster.to_owned()]),
+            None => delivery.clusters(&hub).await.ok()?,
+        };
+        let mut works = Vec::new();
+        for cluster in &clusters {
+            works.extend(delivery.works(&hub, cluster).await.ok()?);
+        }
+        Some(live::sent::objects(&works).iter().map(kubectl_name).collect())
+    };
+    let read = runtime.block_on(async { tokio::time::timeout(NAMES_TIMEOUT, read).await });
+    read.ok().flatten().unwrap_or_default()
 }
 
 /// The works on a hub.
@@ -147,6 +174,19 @@ impl Reader {
             };
             Err(describe_error(&error, &hub.url) + hint)
         })
+    }
+
+    /// Returns true if the tunnel of OCM's cluster-proxy to a managed cluster is known to be open.
+    #[must_use]
+    pub fn has_tunnel(&self, cluster: &str) -> bool {
+        let path = ADDONS.path(&ObjectRef::new(cluster, ""));
+        let found = self.runtime.block_on(self.hub.get_text(path, CLUSTER_PROXY));
+        let addon = found.as_ref().ok().and_then(Lookup::found);
+        let addon: serde_json::Value = addon
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default();
+        let mut conditions = addon["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.any(|it| it["type"] == "Available" && it["status"] == "True")
     }
 
     /// Waits for a time. The runtime serves the connection meanwhile.

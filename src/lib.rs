@@ -14,7 +14,7 @@
 //! - [`controller`]: the controllers that run on a hub, one folder each.
 //! - [`live`]: the read-only view into managed clusters, behind Argo CD's proxy extensions.
 //!
-//! This package also contains the larger commands: [`diff`], [`status`], [`doctor`], which show what [`fetch`] reads from a hub
+//! This package also contains the larger commands: [`diff`], [`status`], [`doctor`], [`view`], which show what [`fetch`] reads from a hub
 //! ([`diagnosis`] explains why an Application delivers nothing),
 //! [`install`] with the embedded files, and the parts that run on a managed cluster beside argocd-agent: [`restart_on_change`]
 //! and [`bootstrap_secrets`]. [`manual`] and [`completion`] are derived from the command line.
@@ -48,3 +48,4 @@ mod runtime;
 pub mod status;
 pub mod summary;
 pub mod table;
+pub mod view;

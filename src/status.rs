@@ -31,6 +31,8 @@ pub struct ApplicationStatus {
     pub problems: Vec<Diagnosis>,
     /// The holds of its clusters that have not ended.
     pub holds: Vec<Hold>,
+    /// The command that shows the first Degraded object as it is on its cluster, if the cluster can be reached.
+    pub look: Option<String>,
 }
 
 impl ApplicationStatus {

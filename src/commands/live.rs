@@ -4,11 +4,12 @@ use super::{Exit, fail};
 use crate::cli::LiveArgs;
 use crate::runtime::runtime;
 use controller::runtime::signals::Signals;
-use controller::runtime::telemetry;
+use controller::runtime::{panics, telemetry};
 use hub::{PATIENCE, reason};
 use jiff::Timestamp;
 use kube::Client;
 use live::identity;
+use live::limits::STREAM_TIMEOUT;
 use live::server::{Server, serve};
 use live::service::Service;
 use live::tunnel::{Tunnel, TunnelOptions};
@@ -17,6 +18,7 @@ use tokio::net::TcpListener;
 
 pub(super) fn run(args: &LiveArgs) -> Exit {
     telemetry::init(args.log.log_level, args.log.log_format);
+    panics::log();
     let served = runtime().and_then(|runtime| runtime.block_on(until_signal(args)));
     match served {
         Ok(()) => Exit::SUCCESS,
@@ -51,7 +53,7 @@ async fn start(args: &LiveArgs) -> Result<Infallible, String> {
     let listener = TcpListener::bind(args.bind_address).await;
     let listener = listener.map_err(|error| format!("cannot listen on {}: {error}", args.bind_address))?;
     let server = Server {
-        service: Service::new(hub, tunnel),
+        service: Service::new(hub, tunnel, STREAM_TIMEOUT),
         identity,
         argo_cd: argo_cd.clone(),
     };

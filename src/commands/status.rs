@@ -12,12 +12,15 @@ use crate::list;
 use crate::status;
 use crate::status::overview::OverviewList;
 use crate::status::{ApplicationStatus, StatusList};
+use crate::view::full_name;
 use generate::settings::Env;
 use jiff::Timestamp;
+use live::request::{self, ObjectId};
+use manifest::kinds::GroupKind;
 use manifest::text::one_line;
 use ocm::application_works::Application;
 use ocm::duration;
-use ocm::health::{Clock, HealthStatus, Report, WorkStatus};
+use ocm::health::{Clock, HealthStatus, ObjectStatus, Report, WorkStatus};
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -204,12 +207,59 @@ fn read_status(
     let mut holds = state.holds;
     let is_target = |hold: &Hold| report.works.iter().any(|work| work.cluster() == Some(&hold.cluster));
     holds.retain(|hold| is_target(hold) && !hold.is_over(now));
+    let look = degraded(&report).filter(|(cluster, _)| reader.has_tunnel(cluster));
+    let look = look.map(|(cluster, object)| look_command(args, cluster, object));
     Ok(ApplicationStatus {
+        look,
         holds,
         report,
         application: in_argo_cd,
         problems,
     })
+}
+
+/// Returns the first Degraded object with its managed cluster, of those whose name means nothing to a shell.
+fn degraded(report: &Report) -> Option<(&str, &ObjectStatus)> {
+    let is_plain = |text: &String| text.is_empty() || request::segment("name", text).is_ok();
+    let is_degraded = |it: &&ObjectStatus| {
+        let names = [&it.group, &it.kind, &it.namespace, &it.name];
+        it.health == HealthStatus::Degraded && names.into_iter().all(is_plain)
+    };
+    for work in &report.works {
+        if let (Some(cluster), Some(object)) = (work.cluster(), work.objects.iter().find(is_degraded)) {
+            return Some((cluster, object));
+        }
+    }
+    None
+}
+
+/// Returns the command that shows an object as it is, for the same hub.
+fn look_command(args: &StatusArgs, cluster: &str, object: &ObjectStatus) -> String {
+    let id = ObjectId {
+        kind: GroupKind {
+            group: object.group.as_str().into(),
+            kind: object.kind.as_str().into(),
+        },
+        namespace: object.namespace.clone(),
+        name: object.name.clone(),
+    };
+    let mut command = "argocd-ocm-cmp get".to_owned();
+    let kubeconfig = args.hub.kubeconfig.as_ref().map(|it| it.display().to_string());
+    let namespace = Some(args.argo_cd.namespace.clone()).filter(|it| it != "argocd");
+    let options = [
+        ("", args.application.clone()),
+        ("", Some(full_name(&id))),
+        ("--cluster ", Some(cluster.to_owned())),
+        ("--namespace ", namespace),
+        ("--context ", args.hub.context.clone()),
+        ("--kubeconfig ", kubeconfig),
+    ];
+    for (flag, value) in options {
+        if let Some(value) = value {
+            command.extend([" ", flag, &value]);
+        }
+    }
+    command
 }
 
 /// Returns the problems of an Application, only for the managed clusters `shown` if there are any.

@@ -82,6 +82,9 @@ pub(super) fn table(status: &ApplicationStatus, wide: bool, colours: bool) -> St
             "{cluster} is unreachable: showing its last reported state"
         )));
     }
+    if let Some(command) = &status.look {
+        add(format!("to see more: {command}"));
+    }
     for hold in &status.holds {
         add(clean(&hold.describe()));
     }

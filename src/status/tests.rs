@@ -23,6 +23,7 @@ fn evaluated(text: &str) -> WorkStatus {
 /// Returns the status of an Application without problems.
 fn status_of(report: Report) -> ApplicationStatus {
     ApplicationStatus {
+        look: None,
         report,
         application: None,
         problems: Vec::new(),

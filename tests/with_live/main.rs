@@ -10,6 +10,7 @@
 
 mod access;
 mod argocd_server;
+mod command_line;
 mod stage;
 mod tunnel;
 mod view;

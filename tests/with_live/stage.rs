@@ -34,11 +34,12 @@ pub(crate) const OF_SHOP: [(&str, &str); 3] = [
 pub(crate) struct Stage {
     pub(crate) hub: Hub,
     pub(crate) cluster1: ManagedCluster,
-    _proxy: ClusterProxy,
+    pub(crate) proxy: ClusterProxy,
     port: u16,
     pub(crate) token: String,
     certificate: PathBuf,
-    _service: Process,
+    #[allow(dead_code, reason = "the benchmark measures it")]
+    pub(crate) service: Process,
 }
 
 /// Returns the stage that the tests of this program share. The first call starts it.
@@ -91,9 +92,9 @@ impl Stage {
             certificate,
             hub,
             cluster1,
-            _proxy: proxy,
+            proxy,
             port,
-            _service: service,
+            service,
         };
         stage.deliver().await?;
         stage.start_argocd().await?;

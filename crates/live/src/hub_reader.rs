@@ -3,74 +3,149 @@
 use crate::refusal::Refusal;
 use crate::request::LiveRequest;
 use crate::sent::{ListedWorks, SentObject, check_project, find};
+use futures::future::try_join_all;
 use hub::{explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
+use ocm::application_works::Application;
 use ocm::object_ref::ObjectRef;
 use ocm::ownership::OF_REPLICA_SET;
 use ocm::resources::{APPLICATIONS, CONFIG_MAPS, Resource, WORK_SETS, WORKS};
 use ocm::tracking::{CONFIG_MAP, Tracking};
 use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// An Application on the hub, with the works that Argo CD lists for it.
+#[derive(Debug)]
+pub struct Delivery {
+    application: Application,
+    tracking: Tracking,
+    listed: ListedWorks,
+}
+
+impl Delivery {
+    /// Reads an Application; `project` is the project in which argocd-server has checked the user's access, if it has.
+    ///
+    /// # Errors
+    /// Returns an error if the Application does not exist or is in another project, or the hub cannot be read.
+    pub async fn read(hub: &Client, application: &Application, project: Option<&str>) -> Result<Self, Refusal> {
+        let (config, found) = futures::try_join!(
+            get(hub, &CONFIG_MAPS, &application.argo_cd, CONFIG_MAP.to_owned()),
+            get(hub, &APPLICATIONS, &application.namespace, application.name.clone()),
+        )
+        .map_err(|error| refused(&error))?;
+        let Some(found) = found else {
+            return Err(Refusal::not_found(format!(
+                "Application {} does not exist: check its name",
+                application.instance
+            )));
+        };
+        check_project(application, project, &found)?;
+        // Without the tracking method, the owner of a work is unknown.
+        let config = config.ok_or_else(|| {
+            Refusal::nonsense(format!(
+                "ConfigMap {}/{CONFIG_MAP} does not exist: check --argocd-namespace",
+                application.argo_cd
+            ))
+        })?;
+        Ok(Self {
+            application: application.clone(),
+            tracking: Tracking::configured(|key| config["data"][key].as_str()),
+            listed: ListedWorks::of(&found),
+        })
+    }
+
+    /// Returns the managed clusters with works of the Application.
+    ///
+    /// # Errors
+    /// Returns an error if the hub cannot be read.
+    pub async fn clusters(&self, hub: &Client) -> Result<BTreeSet<String>, Refusal> {
+        let mut clusters: BTreeSet<String> = self.listed.clusters().map(str::to_owned).collect();
+        for (namespace, name) in self.listed.sets() {
+            let works = self.works_of_set(hub, None, namespace, name);
+            let works = works.await.map_err(|error| refused(&error))?;
+            let of = |work: &Value| work["metadata"]["namespace"].as_str().map(str::to_owned);
+            clusters.extend(works.iter().filter_map(of));
+        }
+        Ok(clusters)
+    }
+
+    /// Returns the works of the Application on a managed cluster.
+    ///
+    /// # Errors
+    /// Returns an error if the hub cannot be read.
+    pub async fn works(&self, hub: &Client, cluster: &str) -> Result<Vec<Value>, Refusal> {
+        self.read_works(hub, cluster).await.map_err(|error| refused(&error))
+    }
+
+    async fn read_works(&self, hub: &Client, cluster: &str) -> Result<Vec<Value>, Error> {
+        let Self {
+            application,
+            tracking,
+            listed,
+        } = self;
+        let names = listed.for_cluster(cluster).into_iter();
+        let reads: Vec<_> = names.map(|name| get(hub, &WORKS, cluster, name.to_owned())).collect();
+        let mut works: Vec<Value> = in_order(reads).await?.into_iter().flatten().collect();
+        works.retain(|work| listed.owns(application, tracking, WORKS.kind, work));
+        let sets = listed.sets().into_iter();
+        let of_sets = sets.map(|(namespace, name)| self.works_of_set(hub, Some(cluster), namespace, name));
+        works.extend(try_join_all(of_sets).await?.into_iter().flatten());
+        Ok(works)
+    }
+
+    /// Returns the works that OCM has created from a set of the Application on a managed cluster, or on all.
+    async fn works_of_set(
+        &self,
+        hub: &Client,
+        cluster: Option<&str>,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Vec<Value>, Error> {
+        let set = get(hub, &WORK_SETS, namespace, name.to_owned()).await?;
+        let owns = |set: &Value| self.listed.owns(&self.application, &self.tracking, WORK_SETS.kind, set);
+        if !set.as_ref().is_some_and(owns) {
+            return Ok(Vec::new());
+        }
+        let of_set = ListParams::default().labels(&format!("{OF_REPLICA_SET}={namespace}.{name}"));
+        let path = WORKS.path(&ObjectRef::new(cluster.unwrap_or_default(), ""));
+        let list = Request::new(path).list(&of_set).map_err(Error::BuildRequest)?;
+        let mut list: Value = hub.request(list).await?;
+        Ok(match list["items"].take() {
+            Value::Array(works) => works,
+            _ => Vec::new(),
+        })
+    }
+}
+
+/// The ConfigMap in Argo CD's namespace with the certificate authority of cluster-proxy, and its key.
+const AUTHORITY: [&str; 2] = ["argocd-ocm-cmp-cluster-proxy", "ca.crt"];
+
+/// Reads the certificate authority of cluster-proxy from the namespace of Argo CD.
+///
+/// # Errors
+/// Returns an error if it is not there, or cannot be read.
+pub async fn authority(hub: &Client, namespace: &str) -> Result<String, Refusal> {
+    let [name, key] = AUTHORITY;
+    let found = get(hub, &CONFIG_MAPS, namespace, name.to_owned()).await;
+    let found = found.map_err(|error| refused(&error))?;
+    let text = found.as_ref().and_then(|it| it["data"][key].as_str());
+    text.map(str::to_owned).ok_or_else(|| {
+        Refusal::not_found(format!(
+            "ConfigMap {namespace}/{name} has no certificate authority of cluster-proxy: create it as docs/live.md describes, or pass \
+             --cluster-proxy-ca"
+        ))
+    })
+}
 
 /// Returns the object of a request, as a work of the Application sends it.
 ///
 /// # Errors
 /// Returns an error if the Application, its project or the object in a work does not match, or the hub cannot be read.
 pub async fn sent(hub: &Client, request: &LiveRequest) -> Result<SentObject, Refusal> {
-    let application = &request.application;
-    let (config, found) = futures::try_join!(
-        get(hub, &CONFIG_MAPS, &application.argo_cd, CONFIG_MAP.to_owned()),
-        get(hub, &APPLICATIONS, &application.namespace, application.name.clone()),
-    )
-    .map_err(|error| refused(&error))?;
-    let Some(found) = found else {
-        return Err(Refusal::not_found(format!(
-            "Application {} does not exist: reload the page",
-            application.instance
-        )));
-    };
-    check_project(request, &found)?;
-    // Without the tracking method, the owner of a work is unknown.
-    let config = config.ok_or_else(|| {
-        Refusal::nonsense(format!(
-            "ConfigMap {}/{CONFIG_MAP} does not exist: check --argocd-namespace",
-            application.argo_cd
-        ))
-    })?;
-    let tracking = Tracking::configured(|key| config["data"][key].as_str());
-    let listed = ListedWorks::of(&found);
-    let works = of_cluster(hub, request, &listed, &tracking).await;
-    find(&works.map_err(|error| refused(&error))?, request)
-}
-
-/// Returns the works of the Application on the cluster.
-async fn of_cluster(
-    hub: &Client,
-    request: &LiveRequest,
-    listed: &ListedWorks,
-    tracking: &Tracking,
-) -> Result<Vec<Value>, Error> {
-    let names = listed.for_cluster(&request.cluster).into_iter();
-    let reads: Vec<_> = names
-        .map(|name| get(hub, &WORKS, &request.cluster, name.to_owned()))
-        .collect();
-    let mut works: Vec<Value> = in_order(reads).await?.into_iter().flatten().collect();
-    works.retain(|work| listed.owns(request, tracking, WORKS.kind, work));
-    for (namespace, name) in listed.sets() {
-        let set = get(hub, &WORK_SETS, namespace, name.to_owned()).await?;
-        if !set.is_some_and(|set| listed.owns(request, tracking, WORK_SETS.kind, &set)) {
-            continue;
-        }
-        let of_set = ListParams::default().labels(&format!("{OF_REPLICA_SET}={namespace}.{name}"));
-        let path = WORKS.path(&ObjectRef::new(&request.cluster, ""));
-        let list = Request::new(path).list(&of_set).map_err(Error::BuildRequest)?;
-        let mut list: Value = hub.request(list).await?;
-        if let Value::Array(found) = list["items"].take() {
-            works.extend(found);
-        }
-    }
-    Ok(works)
+    let delivery = Delivery::read(hub, &request.application, request.project.as_deref()).await?;
+    find(&delivery.works(hub, &request.cluster).await?, request)
 }
 
 async fn get(hub: &Client, resource: &Resource, namespace: &str, name: String) -> Result<Option<Value>, Error> {

@@ -8,7 +8,7 @@
 //! [`tree`] verifies owners, [`events`] and [`log_text`] prepare what is shown, [`streams`] and
 //! [`pace`] limit users, [`limits`] has all limits.
 //! Edges: [`hub_reader`] reads the hub, [`tunnel`] the clusters, [`service`] joins both, [`server`] speaks HTTPS with argocd-server
-//! under its [`identity`].
+//! under its [`identity`]; [`user_tunnel`] replaces the server for a user of the command line.
 
 pub mod difference;
 pub mod events;
@@ -26,3 +26,4 @@ pub mod service;
 pub mod streams;
 pub mod tree;
 pub mod tunnel;
+pub mod user_tunnel;

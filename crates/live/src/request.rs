@@ -28,8 +28,8 @@ const NAME_MAX: usize = 253;
 pub struct LiveRequest {
     /// The Application.
     pub application: Application,
-    /// Its project.
-    pub project: String,
+    /// The project in which argocd-server has checked the user's access; `None` for a user who reads the hub with another identity.
+    pub project: Option<String>,
     /// The user, as a name for limits and the log only.
     pub user: String,
     /// The managed cluster.
@@ -83,8 +83,8 @@ impl Default for LogOptions {
     }
 }
 
-/// The identity of an object. Each part is safe as a segment of a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The identity of an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectId {
     /// The kind.
     pub kind: GroupKind,
@@ -123,7 +123,7 @@ pub fn parse(path: &str, query: &str, headers: &HeaderMap, argo_cd: &str) -> Res
     let application = header(headers, APPLICATION)?;
     // argocd-server checks that there is one colon.
     let application = Application::named(&application.replacen(':', "/", 1), argo_cd).map_err(Refusal::invalid)?;
-    let project = header(headers, PROJECT)?.to_owned();
+    let project = Some(header(headers, PROJECT)?.to_owned());
     let user = header(headers, USER).unwrap_or_default().to_owned();
     let (mut cluster, mut group, mut kind, mut namespace, mut name) = (None, None, None, None, None);
     let (mut container, mut tail, mut since, mut previous, mut follow) = (None, None, None, None, None);
@@ -271,7 +271,11 @@ mod tests {
         let request = parsed("/api/v1/object", OBJECT).expect("a request");
         assert_eq!(request.application.instance, "shop");
         assert_eq!(
-            (&*request.project, &*request.user, &*request.cluster),
+            (
+                request.project.as_deref().unwrap_or_default(),
+                &*request.user,
+                &*request.cluster
+            ),
             ("team", "ann", "eu1")
         );
         assert_eq!(request.object.to_string(), "Deployment.apps shop/web");

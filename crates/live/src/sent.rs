@@ -2,7 +2,9 @@
 
 use crate::refusal::Refusal;
 use crate::request::{LiveRequest, ObjectId, segment};
+use manifest::kinds::GroupKind;
 use manifest::yaml;
+use ocm::application_works::Application;
 use ocm::ownership::{ListedWork, Ownership, listed_works};
 use ocm::tracking::Tracking;
 use ocm::work::{KIND, SET_KIND};
@@ -27,6 +29,14 @@ impl ListedWorks {
     #[must_use]
     pub fn of(application: &Value) -> Self {
         Self(listed_works(application).collect())
+    }
+
+    /// Returns the managed clusters of the works, possibly repeatedly.
+    pub fn clusters(&self) -> impl Iterator<Item = &str> {
+        self.0
+            .iter()
+            .filter(|(kind, ..)| kind == KIND)
+            .map(|(_, cluster, _)| &**cluster)
     }
 
     /// Returns the names of the works for a managed cluster, sorted.
@@ -54,32 +64,33 @@ impl ListedWorks {
     /// Returns true if Argo CD has marked the work or set as the Application's. A list alone is no proof: two Applications that share
     /// a work both list it.
     #[must_use]
-    pub fn owns(&self, request: &LiveRequest, tracking: &Tracking, kind: &str, work: &Value) -> bool {
+    pub fn owns(&self, application: &Application, tracking: &Tracking, kind: &str, work: &Value) -> bool {
         let metadata = work["metadata"].to_string();
         let Ok(metadata) = yaml::json(&metadata) else {
             return false;
         };
-        let ownership = Ownership::on_hub(&request.application.works, &[], &[])
+        let ownership = Ownership::on_hub(&application.works, &[], &[])
             .tracked_by(tracking.clone())
             .trusting_only(self.0.clone());
         metadata.as_map().is_some_and(|metadata| ownership.has(kind, metadata))
     }
 }
 
-/// Checks that the Application of a request is in the project that argocd-server has checked.
+/// Checks that an Application is in the project that argocd-server has checked, if it has checked one.
 ///
 /// # Errors
 /// Returns an error if it is in another one.
-pub fn check_project(request: &LiveRequest, application: &Value) -> Result<(), Refusal> {
-    let project = application["spec"]["project"].as_str().filter(|it| !it.is_empty());
-    if project.unwrap_or("default") == request.project {
+pub fn check_project(application: &Application, checked_project: Option<&str>, found: &Value) -> Result<(), Refusal> {
+    let Some(checked) = checked_project else { return Ok(()) };
+    let project = found["spec"]["project"].as_str().filter(|it| !it.is_empty());
+    if project.unwrap_or("default") == checked {
         return Ok(());
     }
     Err(Refusal::new(
         http::StatusCode::FORBIDDEN,
         format!(
-            "Application {} is not in the project {}: reload the page",
-            request.application.instance, request.project
+            "Application {} is not in the project {checked}: reload the page",
+            application.instance
         ),
     ))
 }
@@ -105,6 +116,31 @@ pub fn find(works: &[Value], request: &LiveRequest) -> Result<SentObject, Refusa
     )))
 }
 
+/// Returns the identities of the objects in works, sorted and without repetitions.
+#[must_use]
+pub fn objects(works: &[Value]) -> Vec<ObjectId> {
+    let manifests = works
+        .iter()
+        .filter_map(|work| work["spec"]["workload"]["manifests"].as_array());
+    let identity = |manifest: &Value| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (api_version, metadata) = (text(&manifest["apiVersion"]), &manifest["metadata"]);
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        Some(ObjectId {
+            kind: GroupKind {
+                group: group.into(),
+                kind: manifest["kind"].as_str()?.into(),
+            },
+            namespace: text(&metadata["namespace"]),
+            name: metadata["name"].as_str()?.to_owned(),
+        })
+    };
+    let mut found: Vec<_> = manifests.flatten().filter_map(identity).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
 fn is(manifest: &Value, object: &ObjectId) -> bool {
     let metadata = &manifest["metadata"];
     let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
@@ -126,7 +162,7 @@ fn path_of(manifest: &Value, work: &Value, object: &ObjectId) -> Result<String, 
         },
     };
     let collection = collection_path(&object.kind.group, version, &object.namespace, &plural)?;
-    Ok(format!("{collection}/{}", object.name))
+    Ok(format!("{collection}/{}", segment("name", &object.name)?))
 }
 
 /// Returns the plural that the agent of the cluster reports.
@@ -174,7 +210,7 @@ mod tests {
     fn request(kind: &str, group: &str, namespace: &str, name: &str) -> LiveRequest {
         LiveRequest {
             application: Application::named("shop", "argocd").expect("a name"),
-            project: "team".to_owned(),
+            project: Some("team".to_owned()),
             user: String::new(),
             cluster: "eu1".to_owned(),
             object: ObjectId {
@@ -302,7 +338,7 @@ mod tests {
         let tracking = Tracking::configured(|_| None);
         let owns = |name: &str, annotations: &Value| {
             let work = json!({"metadata": {"name": name, "namespace": "eu1", "annotations": annotations}});
-            works.owns(&request("Secret", "", "a", "web"), &tracking, KIND, &work)
+            works.owns(&request("Secret", "", "a", "web").application, &tracking, KIND, &work)
         };
         assert!(owns("shop", &id("shop", "shop")));
         assert!(owns("own-name", &id("shop", "own-name")));
@@ -314,15 +350,17 @@ mod tests {
 
     #[test]
     fn refuses_the_application_of_another_project() {
-        let request = request("Secret", "", "a", "web");
-        assert_eq!(check_project(&request, &json!({"spec": {"project": "team"}})), Ok(()));
+        let application = request("Secret", "", "a", "web").application;
+        let check = |checked, spec: Value| check_project(&application, checked, &json!({"spec": spec}));
+        assert_eq!(check(Some("team"), json!({"project": "team"})), Ok(()));
+        assert_eq!(check(None, json!({"project": "other"})), Ok(()));
         for spec in [
             json!({"project": "other"}),
             json!({}),
             json!({"project": ""}),
             json!({"project": ["team"]}),
         ] {
-            let refused = check_project(&request, &json!({"spec": spec})).expect_err("another project");
+            let refused = check(Some("team"), spec).expect_err("another project");
             assert_eq!(refused.status, http::StatusCode::FORBIDDEN);
         }
     }

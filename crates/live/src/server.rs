@@ -14,6 +14,7 @@ use hyper::body::{Bytes, Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::Serialize;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream};
@@ -67,8 +68,10 @@ impl Server {
             return response(StatusCode::OK, "text/plain; charset=utf-8", full("ok\n"));
         }
         match self.answer(request).await {
-            Ok(Answer::Json(text)) => response(StatusCode::OK, "application/json", full(text)),
-            Ok(Answer::Text(receiver)) => {
+            Ok(Answer::Object(object)) => json(&object),
+            Ok(Answer::Tree(tree)) => json(&tree),
+            Ok(Answer::Events(events)) => json(&events),
+            Ok(Answer::Logs(receiver)) => {
                 let pieces = stream::unfold(receiver, async |mut receiver| {
                     let piece = receiver.recv().await?;
                     Some((Ok::<_, Infallible>(Frame::data(piece)), receiver))
@@ -120,6 +123,11 @@ impl Server {
         );
         answer
     }
+}
+
+fn json(answer: &impl Serialize) -> LiveResponse {
+    let text = serde_json::to_string(answer).expect("the answer has texts as keys");
+    response(StatusCode::OK, "application/json", full(text))
 }
 
 fn full(text: impl Into<Bytes>) -> UnsyncBoxBody<Bytes, Infallible> {

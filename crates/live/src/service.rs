@@ -2,8 +2,9 @@
 
 use crate::difference::differences;
 use crate::events;
+use crate::events::Events;
 use crate::hub_reader;
-use crate::limits::{LOG_BYTES, OBJECT_BYTES, PAGE_BYTES, PAGE_OBJECTS, PAGES, REQUEST_STREAMS, STREAM_TIMEOUT};
+use crate::limits::{LOG_BYTES, OBJECT_BYTES, PAGE_BYTES, PAGE_OBJECTS, PAGES, REQUEST_STREAMS};
 use crate::log_text::Lines;
 use crate::mask;
 use crate::refusal::Refusal;
@@ -17,9 +18,9 @@ use http_body_util::BodyExt;
 use hyper::body::Bytes;
 use kube::Client;
 use kube::client::Body;
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -28,10 +29,14 @@ const PIECES: usize = 8;
 
 /// An answer.
 pub enum Answer {
-    /// JSON.
-    Json(String),
+    /// An object, as it is and as it was sent, with the differences.
+    Object(Value),
+    /// The objects below it.
+    Tree(Tree),
+    /// The Events of these.
+    Events(Events),
     /// The text of logs, as it arrives.
-    Text(mpsc::Receiver<Bytes>),
+    Logs(mpsc::Receiver<Bytes>),
 }
 
 /// The service, without its server.
@@ -39,16 +44,18 @@ pub struct Service {
     hub: Client,
     tunnel: Tunnel,
     streams: Streams,
+    stream_timeout: Duration,
 }
 
 impl Service {
-    /// Creates a service.
+    /// Creates a service whose streams of logs end after a time.
     #[must_use]
-    pub fn new(hub: Client, tunnel: Tunnel) -> Self {
+    pub fn new(hub: Client, tunnel: Tunnel, stream_timeout: Duration) -> Self {
         Self {
             hub,
             tunnel,
             streams: Streams::default(),
+            stream_timeout,
         }
     }
 
@@ -58,19 +65,24 @@ impl Service {
     /// Returns the reason why there is no answer.
     pub async fn answer(&self, request: &LiveRequest) -> Result<Answer, Refusal> {
         let sent = hub_reader::sent(&self.hub, request).await?;
+        self.show(request, sent).await
+    }
+
+    /// Answers a request about an object that was found in a work.
+    ///
+    /// # Errors
+    /// Returns the reason why there is no answer.
+    pub async fn show(&self, request: &LiveRequest, sent: SentObject) -> Result<Answer, Refusal> {
         let live = self.live(request, &sent).await?;
-        match &request.view {
-            View::Object => Ok(Answer::Json(object(sent.manifest, live).to_string())),
-            View::Tree => to_json(&self.tree(request, live).await?),
-            View::Events => {
-                let tree = self.tree(request, live).await?;
-                to_json(&self.events(request, &tree).await?)
-            }
-            View::Logs(options) => {
-                let tree = self.tree(request, live).await?;
-                Ok(Answer::Text(self.logs(request, options, &tree).await?))
-            }
+        if request.view == View::Object {
+            return Ok(Answer::Object(object(sent.manifest, live)));
         }
+        let tree = self.tree(request, live).await?;
+        Ok(match &request.view {
+            View::Object | View::Tree => Answer::Tree(tree),
+            View::Events => Answer::Events(self.events(&request.cluster, &request.object.namespace, &tree).await?),
+            View::Logs(options) => Answer::Logs(self.logs(request, options, &tree).await?),
+        })
     }
 
     /// Returns the live object, if it exists.
@@ -115,8 +127,12 @@ impl Service {
         Ok(Tree::new(&live, &candidates, truncated))
     }
 
-    async fn events(&self, request: &LiveRequest, tree: &Tree) -> Result<events::Events, Refusal> {
-        let namespace = match &*request.object.namespace {
+    /// Returns the Events of the objects in a tree; `namespace` is theirs, or empty for cluster-scoped objects.
+    ///
+    /// # Errors
+    /// Returns an error if the cluster cannot be read.
+    pub async fn events(&self, cluster: &str, namespace: &str, tree: &Tree) -> Result<Events, Refusal> {
+        let namespace = match namespace {
             "" => "default",
             namespace => namespace,
         };
@@ -126,9 +142,9 @@ impl Service {
             [] => (Vec::new(), false),
             [only] if is_uid(&only.uid) => {
                 let query = format!("fieldSelector=involvedObject.uid%3D{}", only.uid);
-                self.list(&request.cluster, &path, Some(&query)).await?
+                self.list(cluster, &path, Some(&query)).await?
             }
-            _ => self.list(&request.cluster, &path, None).await?,
+            _ => self.list(cluster, &path, None).await?,
         };
         Ok(events::select(tree, &items, truncated))
     }
@@ -198,12 +214,13 @@ impl Service {
         }
         let (sender, receiver) = mpsc::channel(PIECES);
         let max = if options.follow { usize::MAX } else { LOG_BYTES };
+        let stream_timeout = self.stream_timeout;
         tokio::spawn(async move {
             let copied = join_all(
                 logs.into_iter()
                     .map(|(lines, log)| copy_log(lines, log, sender.clone(), max)),
             );
-            let _ended = timeout(STREAM_TIMEOUT, copied).await;
+            let _ended = timeout(stream_timeout, copied).await;
             drop(permit);
         });
         Ok(receiver)
@@ -251,7 +268,7 @@ fn containers(request: &LiveRequest, options: &LogOptions, tree: &Tree) -> Resul
         .find(|name| !tree.pods().any(|it| it.name == **name))
     {
         return Err(Refusal::not_found(format!(
-            "Pod {pod} is not below {object}: reload the page"
+            "Pod {pod} is not below {object}: check its name"
         )));
     }
     let selected = tree
@@ -326,10 +343,4 @@ fn object(mut sent: Value, mut live: Option<Value>) -> Value {
     mask::prepare(&mut sent, live.as_mut());
     let differences = live.as_ref().map(|live| differences(&sent, live)).unwrap_or_default();
     json!({"live": live, "sent": sent, "difference": differences})
-}
-
-fn to_json(value: &impl Serialize) -> Result<Answer, Refusal> {
-    let text = serde_json::to_string(value);
-    text.map(Answer::Json)
-        .map_err(|_| Refusal::nonsense("the answer cannot be written"))
 }

@@ -28,7 +28,7 @@ const ERROR_BYTES: usize = 64 << 10;
 /// The maximum length of a part of a message that a cluster has written, in bytes.
 const QUOTED_MAX: usize = 300;
 
-/// The configuration of a tunnel.
+/// The configuration of a tunnel with the tokens of a ServiceAccount.
 #[derive(Clone, Debug)]
 pub struct TunnelOptions {
     /// The URL of cluster-proxy's user-server.
@@ -43,11 +43,23 @@ pub struct TunnelOptions {
 
 /// A connection to cluster-proxy.
 pub struct Tunnel {
-    options: TunnelOptions,
-    hub: Client,
+    url: Uri,
     client: Client,
-    token: Mutex<Option<(HeaderValue, Instant)>>,
+    identity: TunnelIdentity,
     pace: Pace,
+}
+
+/// The identity that a cluster sees.
+enum TunnelIdentity {
+    /// A ServiceAccount on the hub.
+    Account {
+        hub: Client,
+        /// Its namespace and name.
+        account: [String; 2],
+        token: Mutex<Option<(HeaderValue, Instant)>>,
+    },
+    /// The user whose token the client sends.
+    User,
 }
 
 /// What a cluster says about an object.
@@ -85,12 +97,26 @@ impl Tunnel {
             )
         })?;
         Ok(Self {
-            options,
-            hub,
+            url: options.url,
             client,
-            token: Mutex::new(None),
+            identity: TunnelIdentity::Account {
+                hub,
+                account: [options.namespace, options.account],
+                token: Mutex::new(None),
+            },
             pace: Pace::default(),
         })
+    }
+
+    /// Creates a tunnel from a client of the user-server at this URL, which sends the token of a user. Sends nothing yet.
+    #[must_use]
+    pub fn of_user(url: Uri, client: Client) -> Self {
+        Self {
+            url,
+            client,
+            identity: TunnelIdentity::User,
+            pace: Pace::default(),
+        }
     }
 
     /// Reads the JSON of a path on a cluster.
@@ -148,7 +174,7 @@ impl Tunnel {
             if response.status() == StatusCode::BAD_GATEWAY && !is_json(&response) {
                 response = self.send(cluster, path).await?;
             }
-            evaluate(cluster, response).await
+            evaluate(cluster, response, self.identity.remedy()).await
         };
         timeout(REACH_TIMEOUT, opened).await.unwrap_or_else(|_| {
             Err(Refusal::unreachable(format!(
@@ -159,28 +185,48 @@ impl Tunnel {
     }
 
     async fn send(&self, cluster: &str, path: &str) -> Result<Response<Body>, Refusal> {
-        let request = Request::get(format!("/{cluster}{path}"))
-            .header(AUTHORIZATION, self.token().await?)
+        let mut request = Request::get(format!("/{cluster}{path}"));
+        if let Some(token) = self.identity.token().await? {
+            request = request.header(AUTHORIZATION, token);
+        }
+        let request = request
             .body(Body::empty())
             .map_err(|_| Refusal::invalid("the identity of the object in the work is not supported"))?;
         self.client.send(request).await.map_err(|error| {
             Refusal::unreachable(format!(
                 "cluster-proxy cannot be reached at {}: {}: check its user-server",
-                self.options.url,
+                self.url,
                 reason(&error)
             ))
         })
     }
+}
 
-    /// Returns the value of the header with a token.
-    async fn token(&self) -> Result<HeaderValue, Refusal> {
-        let mut token = self.token.lock().await;
+impl TunnelIdentity {
+    /// Returns the remedy if a cluster denies a permission.
+    fn remedy(&self) -> &'static str {
+        match self {
+            Self::Account { .. } => "deliver deploy/live_cluster_rbac.yaml to it",
+            Self::User => "ask an administrator of the cluster for this permission",
+        }
+    }
+
+    /// Returns the value of the header with a token, unless the client sends it.
+    async fn token(&self) -> Result<Option<HeaderValue>, Refusal> {
+        let Self::Account {
+            hub,
+            account: [namespace, account],
+            token,
+        } = self
+        else {
+            return Ok(None);
+        };
+        let mut token = token.lock().await;
         if let Some((header, created)) = &*token
             && created.elapsed() < TOKEN_AGE
         {
-            return Ok(header.clone());
+            return Ok(Some(header.clone()));
         }
-        let TunnelOptions { namespace, account, .. } = &self.options;
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
         let body = json!({
             "apiVersion": "authentication.k8s.io/v1",
@@ -192,7 +238,7 @@ impl Tunnel {
             .body(body.to_string().into_bytes())
             .map_err(|_| Refusal::nonsense("the name of the account for clusters is invalid"))?;
         let created = Instant::now();
-        let answer: Value = self.hub.request(request).await.map_err(|error| {
+        let answer: Value = hub.request(request).await.map_err(|error| {
             Refusal::nonsense(format!(
                 "the hub issues no token for ServiceAccount {namespace}/{account}: {}",
                 explain(&error)
@@ -203,12 +249,12 @@ impl Tunnel {
             .map_err(|_| Refusal::nonsense("the hub issues a token that is no text"))?;
         header.set_sensitive(true);
         *token = Some((header.clone(), created));
-        Ok(header)
+        Ok(Some(header))
     }
 }
 
 /// Returns a successful response, or the reason in another one.
-async fn evaluate(cluster: &str, response: Response<Body>) -> Result<Found<Response<Body>>, Refusal> {
+async fn evaluate(cluster: &str, response: Response<Body>, remedy: &str) -> Result<Found<Response<Body>>, Refusal> {
     let status = response.status();
     if status == StatusCode::OK {
         return Ok(Found::Yes(response));
@@ -227,7 +273,7 @@ async fn evaluate(cluster: &str, response: Response<Body>) -> Result<Found<Respo
             StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST => Ok(Found::No(message)),
             StatusCode::FORBIDDEN => Err(Refusal::new(
                 status,
-                format!("cluster {cluster} refuses: {message}: deliver deploy/live_cluster_rbac.yaml to it"),
+                format!("cluster {cluster} refuses: {message}: {remedy}"),
             )),
             StatusCode::UNAUTHORIZED => Err(not_accepted(cluster, &message)),
             _ => Err(Refusal::nonsense(format!(

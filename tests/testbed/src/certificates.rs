@@ -79,7 +79,13 @@ impl Authority {
 
     /// Creates a serving certificate for 127.0.0.1 in `folder`, as tls.crt and tls.key. Peers in a tunnel use it as clients too.
     pub(crate) fn serving(&self, folder: PathBuf) -> Result<Identity> {
-        let names = ["127.0.0.1", "localhost", IN_CLUSTER, "*.open-cluster-management.proxy"];
+        let names = [
+            "127.0.0.1",
+            "localhost",
+            IN_CLUSTER,
+            "*.open-cluster-management.proxy",
+            "cluster-proxy-addon-user.open-cluster-management-addon.svc",
+        ];
         let mut params = CertificateParams::new(names.map(str::to_owned))?;
         params.distinguished_name.push(DnType::CommonName, "127.0.0.1");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];

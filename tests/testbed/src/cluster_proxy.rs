@@ -10,12 +10,19 @@ use aws_lc_rs::digest;
 use serde_json::{Value, json};
 
 use crate::control_plane::ControlPlane;
+use crate::object::{ObjectRef, is_true};
 use crate::parts::Part;
 use crate::ports;
 use crate::process::Process;
 
 /// The namespace of the add-on's agent on a managed cluster.
 const NAMESPACE: &str = "open-cluster-management-agent-addon";
+
+/// The namespace of the add-on on the hub.
+const HUB_NAMESPACE: &str = "open-cluster-management-addon";
+
+/// The Service of the user-server.
+const USER_SERVER: &str = "cluster-proxy-addon-user";
 
 /// The service account of the add-on's agent.
 const ACCOUNT: &str = "cluster-proxy";
@@ -59,7 +66,10 @@ impl ClusterProxy {
         let proxy_server = bench.start("proxy-server", command)?;
         proxy_server.until_listening(for_users).await?;
 
-        let port = ports::free()?;
+        let port = match hub.forwarded_port()? {
+            Some(port) => port,
+            None => ports::free()?,
+        };
         let mut command = bench.command(Part::ClusterProxy);
         command.args(["user-server", "--host=127.0.0.1", &format!("--port={for_users}")]);
         command.arg(format!("--server-port={port}"));
@@ -99,6 +109,26 @@ impl ClusterProxy {
     #[must_use]
     pub fn authority(&self) -> &Path {
         &self.authority
+    }
+
+    /// Creates the Service and the Pod of the user-server on a hub with nodes, as the add-on's chart does.
+    pub async fn create_pod(&self, hub: &ControlPlane) -> Result<()> {
+        let labels = json!({"component": USER_SERVER});
+        hub.create_namespace(HUB_NAMESPACE).await?;
+        hub.apply(&json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": USER_SERVER, "namespace": HUB_NAMESPACE},
+            "spec": {"selector": labels, "ports": [{"port": 9092, "targetPort": 9092}]},
+        }))
+        .await?;
+        hub.apply(&json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": USER_SERVER, "namespace": HUB_NAMESPACE, "labels": labels},
+            "spec": {"containers": [{"name": "user-server", "image": "example.com/cluster-proxy:v0.10.0"}]},
+        }))
+        .await?;
+        let pod = ObjectRef::namespaced("v1", "Pod", HUB_NAMESPACE, USER_SERVER);
+        hub.wait_for(&pod, |it| is_true(it, "Ready")).await?;
+        Ok(())
     }
 
     /// Stops the agents of a managed cluster, as if it could not reach the hub.

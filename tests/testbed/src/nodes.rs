@@ -10,6 +10,9 @@ use crate::control_plane::ControlPlane;
 use crate::parts::Part;
 use crate::ports;
 
+/// The file with the port of this machine that every port of a Pod leads to.
+const FORWARDED_PORT: &str = "forwarded-port";
+
 /// The log of every container, in the format of container runtimes.
 const LOG: &str = "\
 2026-01-01T00:00:00.000000001Z stdout F starting
@@ -25,6 +28,14 @@ impl ControlPlane {
             "2026-01-01T00:00:02.000000001Z stdout F {line}"
         )?;
         Ok(())
+    }
+
+    /// Returns the port on 127.0.0.1 that every port of a Pod leads to: a server there is reached through `kubectl port-forward`.
+    pub(crate) fn forwarded_port(&self) -> Result<Option<u16>> {
+        match fs::read_to_string(self.bench.folder(self.name())?.join(FORWARDED_PORT)) {
+            Ok(port) => Ok(Some(port.parse()?)),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Starts the scheduler and kwok, and creates this number of nodes.
@@ -66,7 +77,15 @@ impl ControlPlane {
             "metadata": {"name": "all"},
             "spec": {"logs": [{"logsFile": log, "follow": true}]},
         });
-        fs::write(&config, format!("{stages}\n---\n{logs}\n"))?;
+        let forwarded = ports::free()?;
+        fs::write(folder.join(FORWARDED_PORT), forwarded.to_string())?;
+        let forwards = json!({
+            "apiVersion": "kwok.x-k8s.io/v1alpha1",
+            "kind": "ClusterPortForward",
+            "metadata": {"name": "all"},
+            "spec": {"forwards": [{"target": {"port": forwarded, "address": "127.0.0.1"}}]},
+        });
+        fs::write(&config, format!("{stages}\n---\n{logs}\n---\n{forwards}\n"))?;
 
         let mut command = self.bench.command(Part::Kwok);
         command

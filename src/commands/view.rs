@@ -1,0 +1,321 @@
+//! `get`, `events`, `logs`: show delivered objects as they are on their managed cluster, with the identity of the user.
+
+use super::{Exit, fail, progress, say, show};
+use crate::cli::{EventsArgs, GetArgs, ListFormat, LogsArgs, ViewArgs};
+use crate::list;
+use crate::runtime::runtime;
+use crate::view::{EventList, ObjectList, ObjectName, Shown};
+use http::StatusCode;
+use hub::{PATIENCE, reason};
+use jiff::Timestamp;
+use kube::{Client, Config};
+use live::hub_reader::{self, Delivery};
+use live::refusal::Refusal;
+use live::request::{LiveRequest, LogOptions, ObjectId, View};
+use live::sent;
+use live::service::{Answer, Service};
+use live::tree::Tree;
+use live::user_tunnel;
+use manifest::problem::plain;
+use manifest::text::{count, one_line};
+use ocm::application_works::Application;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+/// The maximum number of objects that are read without `KIND/NAME`. A cluster answers some five requests a second.
+const OBJECTS_MAX: usize = 100;
+
+/// Runs `get`.
+pub(super) fn get(args: &GetArgs) -> Exit {
+    let read = async |view: &Viewer| match &args.object {
+        Some(name) => view.object(&view.find(name)?, args.output).await,
+        None => view.objects().await,
+    };
+    match with_viewer(&args.view, read).and_then(|(_, objects)| list::text(&objects, args.output)) {
+        Ok(text) => show("objects", &text),
+        Err(line) => refuse(&line),
+    }
+}
+
+/// Runs `events`.
+pub(super) fn events(args: &EventsArgs) -> Exit {
+    let read = async |view: &Viewer| {
+        let objects = match &args.object {
+            Some(name) => vec![view.find(name)?],
+            None => view.first_objects(),
+        };
+        view.events(&objects).await
+    };
+    match with_viewer(&args.view, read).and_then(|(_, events)| list::text(&events, args.output)) {
+        Ok(text) => show("Events", &text),
+        Err(line) => refuse(&line),
+    }
+}
+
+/// Runs `logs`.
+pub(super) fn logs(args: &LogsArgs) -> Exit {
+    let options = LogOptions {
+        pods: args.pods.clone(),
+        container: args.container.clone(),
+        tail: args.tail,
+        since: args
+            .since
+            .map(|it| u32::try_from(it.as_secs()).unwrap_or(u32::MAX).max(1)),
+        previous: args.previous,
+        follow: args.follow,
+    };
+    let read = async |view: &Viewer| {
+        view.show(&view.find(&args.object)?, View::Logs(options))
+            .await
+            .map_err(line)
+    };
+    let (runtime, answer) = match with_viewer(&args.view, read) {
+        Ok(opened) => opened,
+        Err(line) => return refuse(&line),
+    };
+    let Answer::Logs(mut lines) = answer else {
+        unreachable!("the answer has the type of the view")
+    };
+    let printed = runtime.block_on(async {
+        let mut out = io::stdout();
+        while let Some(text) = lines.recv().await {
+            out.write_all(&text)?;
+            out.flush()?;
+        }
+        Ok(())
+    });
+    super::written("logs", printed)
+}
+
+fn refuse(line: &str) -> Exit {
+    fail(&format!("error: {}\n", one_line(line)))
+}
+
+fn line(refusal: Refusal) -> String {
+    refusal.line
+}
+
+/// Connects to the hub and to cluster-proxy, reads, and returns the runtime too, which serves the connections.
+fn with_viewer<T>(
+    args: &ViewArgs,
+    read: impl AsyncFnOnce(&Viewer) -> Result<T, String>,
+) -> Result<(tokio::runtime::Runtime, T), String> {
+    let runtime = runtime()?;
+    let result = progress::shown("reading the managed cluster", || {
+        runtime.block_on(async { read(&Viewer::connect(args).await?).await })
+    });
+    result.map(|it| (runtime, it))
+}
+
+/// A user who views what an Application delivers to a managed cluster.
+struct Viewer {
+    service: Service,
+    application: Application,
+    cluster: String,
+    works: Vec<Value>,
+    objects: Vec<ObjectId>,
+}
+
+impl Viewer {
+    async fn connect(args: &ViewArgs) -> Result<Self, String> {
+        let application = Application::named(&args.application, &args.argo_cd.namespace)?;
+        let mut config = hub::config(&args.hub.connection()).await?;
+        let url = args.cluster_proxy.parse();
+        let url = url.map_err(|_| format!("--cluster-proxy {:?} is not a URL", args.cluster_proxy))?;
+        let credentials = user_tunnel::token_credentials(config.auth_info.clone(), args.token.clone())?;
+        // A forwarded connection may be idle.
+        config.read_timeout = None;
+        let forwarder = client(config.clone())?;
+        config.read_timeout = Some(PATIENCE);
+        let hub = client(config)?;
+
+        let delivery = Delivery::read(&hub, &application, None).await.map_err(line)?;
+        let cluster = match &args.cluster {
+            Some(cluster) => cluster.clone(),
+            None => only_cluster(&hub, &application, &delivery).await?,
+        };
+        let works = delivery.works(&hub, &cluster).await.map_err(line)?;
+        if works.is_empty() {
+            return Err(format!(
+                "Application {} has no works on cluster {cluster}: `argocd-ocm-cmp status {}` lists its clusters",
+                application.instance, args.application
+            ));
+        }
+        let authority = match &args.cluster_proxy_ca {
+            Some(file) => std::fs::read_to_string(file)
+                .map_err(|error| format!("--cluster-proxy-ca {}: {}", file.display(), plain(&error)))?,
+            None => hub_reader::authority(&hub, &application.argo_cd).await.map_err(line)?,
+        };
+        let tunnel = user_tunnel::connect(&forwarder, url, authority.as_bytes(), credentials);
+        let tunnel = tunnel.await.map_err(line)?;
+        Ok(Self {
+            service: Service::new(hub, tunnel, Duration::MAX),
+            application,
+            cluster,
+            objects: sent::objects(&works),
+            works,
+        })
+    }
+
+    fn find(&self, name: &ObjectName) -> Result<ObjectId, String> {
+        let found = name.find(&self.objects).cloned();
+        found.map_err(|line| {
+            let (application, cluster) = (&self.application.instance, &self.cluster);
+            format!("Application {application} on cluster {cluster}: {line}")
+        })
+    }
+
+    /// Returns the objects that are read without a name, and warns about others.
+    fn first_objects(&self) -> Vec<ObjectId> {
+        let rest = self.objects.len().saturating_sub(OBJECTS_MAX);
+        if rest > 0 {
+            say(&format!(
+                "warning: {} not read: name an object to read it\n",
+                count(rest, "more object")
+            ));
+        }
+        self.objects.iter().take(OBJECTS_MAX).cloned().collect()
+    }
+
+    async fn show(&self, object: &ObjectId, view: View) -> Result<Answer, Refusal> {
+        let request = LiveRequest {
+            application: self.application.clone(),
+            project: None,
+            user: String::new(),
+            cluster: self.cluster.clone(),
+            object: object.clone(),
+            view,
+        };
+        let sent = sent::find(&self.works, &request)?;
+        self.service.show(&request, sent).await
+    }
+
+    /// Returns the live object; `None` if it does not exist.
+    async fn live(&self, object: &ObjectId) -> Result<Option<Value>, Refusal> {
+        match self.show(object, View::Object).await? {
+            Answer::Object(mut answer) => Ok(Some(answer["live"].take()).filter(Value::is_object)),
+            _ => Ok(None),
+        }
+    }
+
+    async fn tree(&self, object: &ObjectId) -> Result<Tree, Refusal> {
+        match self.show(object, View::Tree).await? {
+            Answer::Tree(tree) => Ok(tree),
+            _ => Ok(Tree::default()),
+        }
+    }
+
+    /// Returns an object, with what is below it if that is printed.
+    async fn object(&self, object: &ObjectId, format: ListFormat) -> Result<ObjectList, String> {
+        let missing = || format!("{object} does not exist on cluster {}", self.cluster);
+        let (nodes, json) = if matches!(format, ListFormat::Json | ListFormat::Yaml) {
+            let live = self.live(object).await.map_err(line)?;
+            (Vec::new(), live.ok_or_else(missing)?.to_string())
+        } else {
+            let tree = self.tree(object).await.map_err(line)?;
+            warn_if_truncated(tree.truncated);
+            if tree.nodes.is_empty() {
+                return Err(missing());
+            }
+            (tree.nodes, String::new())
+        };
+        Ok(ObjectList {
+            objects: vec![Shown::Tree(nodes)],
+            json,
+            now: Timestamp::now(),
+        })
+    }
+
+    async fn objects(&self) -> Result<ObjectList, String> {
+        let (mut objects, mut items) = (Vec::new(), Vec::new());
+        for object in self.first_objects() {
+            match self.live(&object).await {
+                Ok(Some(live)) => {
+                    objects.push(Shown::Tree(Tree::new(&live, &[], false).nodes));
+                    items.push(live);
+                }
+                Ok(None) => objects.push(Shown::Absent(object, "Missing")),
+                Err(refusal) => {
+                    warn_or_fail(refusal)?;
+                    objects.push(Shown::Absent(object, "Forbidden"));
+                }
+            }
+        }
+        Ok(ObjectList {
+            objects,
+            json: json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string(),
+            now: Timestamp::now(),
+        })
+    }
+
+    async fn events(&self, objects: &[ObjectId]) -> Result<EventList, String> {
+        let mut trees: BTreeMap<&str, Tree> = BTreeMap::new();
+        for object in objects {
+            match self.tree(object).await {
+                Ok(tree) => trees.entry(&object.namespace).or_default().nodes.extend(tree.nodes),
+                Err(refusal) if objects.len() > 1 => warn_or_fail(refusal)?,
+                Err(refusal) => return Err(refusal.line),
+            }
+        }
+        let mut all = Vec::new();
+        for (namespace, tree) in trees {
+            let events = self
+                .service
+                .events(&self.cluster, namespace, &tree)
+                .await
+                .map_err(line)?;
+            warn_if_truncated(events.truncated);
+            all.extend(events.events);
+        }
+        all.sort_by(|one, other| one.last.cmp(&other.last));
+        Ok(EventList {
+            events: all,
+            now: Timestamp::now(),
+        })
+    }
+}
+
+/// Warns about an object that the user may not read. Returns the line of another reason.
+fn warn_or_fail(refusal: Refusal) -> Result<(), String> {
+    if refusal.status != StatusCode::FORBIDDEN {
+        return Err(refusal.line);
+    }
+    say(&format!("warning: {}\n", refusal.line));
+    Ok(())
+}
+
+fn warn_if_truncated(truncated: bool) {
+    if truncated {
+        say("warning: there is more than is shown\n");
+    }
+}
+
+fn client(config: Config) -> Result<Client, String> {
+    Client::try_from(config).map_err(|error| format!("cannot create a client for the hub: {}", reason(&error)))
+}
+
+/// Returns the managed cluster of an Application that has one.
+async fn only_cluster(hub: &Client, application: &Application, delivery: &Delivery) -> Result<String, String> {
+    let clusters = delivery
+        .clusters(hub)
+        .await
+        .map_err(|refusal| format!("{}: name the managed cluster with --cluster", refusal.line))?;
+    let instance = &application.instance;
+    let mut names = clusters.into_iter();
+    match (names.next(), names.next()) {
+        (Some(cluster), None) => Ok(cluster),
+        (Some(first), Some(second)) => {
+            let names: Vec<_> = [first, second].into_iter().chain(names).collect();
+            Err(format!(
+                "Application {instance} is on {} clusters: choose one with --cluster: {}",
+                names.len(),
+                names.join(", ")
+            ))
+        }
+        (None, _) => Err(format!(
+            "Application {instance} has no works: `argocd-ocm-cmp status {instance}` shows why"
+        )),
+    }
+}

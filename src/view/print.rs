@@ -1,0 +1,307 @@
+//! Objects and Events in the formats of `-o`.
+
+use super::kubectl_name;
+use crate::list::{List, unique};
+use crate::status::clean;
+use crate::table;
+use jiff::Timestamp;
+use live::events::Event;
+use live::request::ObjectId;
+use live::tree::Node;
+use manifest::value::Value;
+use manifest::yaml;
+use std::iter;
+
+/// What is shown of an object.
+#[derive(Debug)]
+pub enum Shown {
+    /// An object on the cluster, and the objects below it.
+    Tree(Vec<Node>),
+    /// No object: the reason in one word.
+    Absent(ObjectId, &'static str),
+}
+
+/// Objects of a managed cluster.
+#[derive(Debug)]
+pub struct ObjectList {
+    /// The delivered objects.
+    pub objects: Vec<Shown>,
+    /// The JSON that `-o json` and `-o yaml` print.
+    pub json: String,
+    /// The current time.
+    pub now: Timestamp,
+}
+
+impl List for ObjectList {
+    fn table(&self, wide: bool) -> String {
+        if wide { self.columns::<5>() } else { self.columns::<4>() }
+    }
+
+    fn value(&self) -> Value<'_> {
+        yaml::json(&self.json).unwrap_or(Value::Null)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let name = |shown: &Shown| match shown {
+            Shown::Tree(nodes) => nodes.iter().map(node_name).collect(),
+            Shown::Absent(object, _) => vec![clean(&kubectl_name(object))],
+        };
+        unique(self.objects.iter().flat_map(name).collect())
+    }
+}
+
+impl ObjectList {
+    /// Formats the first columns.
+    fn columns<const N: usize>(&self) -> String {
+        let cells = |cells: [String; 5]| -> [String; N] { std::array::from_fn(|column| cells[column].clone()) };
+        let mut rows = vec![cells(["NAME", "READY", "STATUS", "AGE", "MESSAGE"].map(str::to_owned))];
+        for shown in &self.objects {
+            match shown {
+                Shown::Absent(object, why) => {
+                    let row = [
+                        clean(&kubectl_name(object)),
+                        "-".to_owned(),
+                        (*why).to_owned(),
+                        "-".to_owned(),
+                    ];
+                    let [name, ready, status, age] = row;
+                    rows.push(cells([name, ready, status, age, String::new()]));
+                }
+                Shown::Tree(nodes) => {
+                    for (node, branch) in branches(nodes) {
+                        rows.push(cells([
+                            branch + &node_name(node),
+                            node.ready.clone().unwrap_or_else(|| "-".to_owned()),
+                            clean(&node.status),
+                            age(&node.created, self.now),
+                            clean(node.message.as_deref().unwrap_or_default()),
+                        ]));
+                    }
+                }
+            }
+        }
+        lines(&rows)
+    }
+}
+
+/// Returns the nodes of a tree in the order of their lines, each with the branch to draw before it.
+fn branches(nodes: &[Node]) -> Vec<(&Node, String)> {
+    let mut lines = Vec::new();
+    let mut rest: Vec<(&Node, String, String)> = nodes
+        .iter()
+        .filter(|it| it.owner.is_none())
+        .map(|it| (it, String::new(), String::new()))
+        .collect();
+    while let Some((node, branch, below)) = rest.pop() {
+        let mut owned: Vec<&Node> = nodes
+            .iter()
+            .filter(|it| it.owner.as_ref() == Some(&node.uid) && it.uid != node.uid)
+            .collect();
+        owned.sort_by_key(|it| (&it.kind, &it.name));
+        for (at, owned) in owned.into_iter().rev().enumerate() {
+            let (corner, line) = if at == 0 { ("└─", "  ") } else { ("├─", "│ ") };
+            rest.push((owned, format!("{below}{corner}"), format!("{below}{line}")));
+        }
+        lines.push((node, branch));
+    }
+    lines
+}
+
+fn node_name(node: &Node) -> String {
+    let group = if node.group.is_empty() {
+        String::new()
+    } else {
+        format!(".{}", node.group)
+    };
+    clean(&format!("{}{group}/{}", node.kind.to_ascii_lowercase(), node.name))
+}
+
+/// Events of a managed cluster, the oldest first.
+#[derive(Debug)]
+pub struct EventList {
+    /// The Events.
+    pub events: Vec<Event>,
+    /// The current time.
+    pub now: Timestamp,
+}
+
+impl List for EventList {
+    fn table(&self, _wide: bool) -> String {
+        let headings = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"].map(str::to_owned);
+        let row = |event: &Event| {
+            let object = format!("{}/{}", event.kind.to_ascii_lowercase(), event.name);
+            let last = match event.count {
+                0 | 1 => age(&event.last, self.now),
+                count => format!(
+                    "{} (x{count} over {})",
+                    age(&event.last, self.now),
+                    age(&event.first, self.now)
+                ),
+            };
+            [
+                last,
+                clean(&event.level),
+                clean(&event.reason),
+                clean(&object),
+                clean(&event.message),
+            ]
+        };
+        let rows: Vec<_> = iter::once(headings).chain(self.events.iter().map(row)).collect();
+        lines(&rows)
+    }
+
+    fn value(&self) -> Value<'_> {
+        let event = |event: &Event| {
+            Value::map([
+                ("type", Value::text(&event.level)),
+                ("reason", Value::text(&event.reason)),
+                ("message", Value::text(&event.message)),
+                ("count", Value::Int(i64::try_from(event.count).unwrap_or(i64::MAX))),
+                ("first", Value::text(&event.first)),
+                ("last", Value::text(&event.last)),
+                ("kind", Value::text(&event.kind)),
+                ("name", Value::text(&event.name)),
+            ])
+        };
+        Value::map([("events", Value::List(self.events.iter().map(event).collect()))])
+    }
+
+    fn names(&self) -> Vec<String> {
+        let name = |event: &Event| clean(&format!("{}/{}", event.kind.to_ascii_lowercase(), event.name));
+        unique(self.events.iter().map(name).collect())
+    }
+}
+
+fn lines<const N: usize>(rows: &[[String; N]]) -> String {
+    let widths = table::widths(rows.iter());
+    rows.iter().map(|row| table::line(row, &widths, None) + "\n").collect()
+}
+
+/// Formats the time since a timestamp as kubectl does.
+fn age(since: &str, now: Timestamp) -> String {
+    let Ok(since) = since.parse::<Timestamp>() else {
+        return "<unknown>".to_owned();
+    };
+    let seconds = now.duration_since(since).as_secs().max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let with_rest = |whole: i64, unit: &str, rest: i64, small: &str| match rest {
+        0 => format!("{whole}{unit}"),
+        rest => format!("{whole}{unit}{rest}{small}"),
+    };
+    match () {
+        () if seconds < 120 => format!("{seconds}s"),
+        () if minutes < 10 => with_rest(minutes, "m", seconds % 60, "s"),
+        () if minutes < 180 => format!("{minutes}m"),
+        () if hours < 8 => with_rest(hours, "h", minutes % 60, "m"),
+        () if hours < 48 => format!("{hours}h"),
+        () if days < 8 => with_rest(days, "d", hours % 24, "h"),
+        () if days < 730 => format!("{days}d"),
+        () => with_rest(days / 365, "y", days % 365, "d"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-01-10T00:00:00Z".parse().expect("a time")
+    }
+
+    fn node(kind: &str, name: &str, owner: Option<&str>, ready: Option<&str>) -> Node {
+        let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
+        Node {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            namespace: "shop".to_owned(),
+            name: name.to_owned(),
+            uid: name.to_owned(),
+            owner: owner.map(str::to_owned),
+            created: "2026-01-09T23:00:00Z".to_owned(),
+            status: "Ready".to_owned(),
+            message: None,
+            ready: ready.map(str::to_owned),
+            containers: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn draws_the_tree_below_an_object() {
+        let mut failing = node("Pod", "web-1-b", Some("web-1"), Some("0/1"));
+        failing.status = "CrashLoopBackOff".to_owned();
+        failing.message = Some("back-off\u{1b}[31m".to_owned());
+        let tree = vec![
+            node("Deployment.apps", "web", None, Some("1/2")),
+            node("ReplicaSet.apps", "web-2", Some("web"), Some("0/0")),
+            node("ReplicaSet.apps", "web-1", Some("web"), Some("1/2")),
+            failing,
+            node("Pod", "web-1-a", Some("web-1"), Some("1/1")),
+        ];
+        let secret = ObjectId {
+            kind: "Secret".parse().expect("a kind"),
+            namespace: "shop".to_owned(),
+            name: "key".to_owned(),
+        };
+        let list = ObjectList {
+            objects: vec![Shown::Tree(tree), Shown::Absent(secret, "Forbidden")],
+            json: String::new(),
+            now: now(),
+        };
+        assert_eq!(
+            list.table(false),
+            "\
+NAME                        READY   STATUS             AGE
+deployment.apps/web         1/2     Ready              60m
+├─replicaset.apps/web-1     1/2     Ready              60m
+│ ├─pod/web-1-a             1/1     Ready              60m
+│ └─pod/web-1-b             0/1     CrashLoopBackOff   60m
+└─replicaset.apps/web-2     0/0     Ready              60m
+secret/key                  -       Forbidden          -
+"
+        );
+        let wide = list.table(true);
+        assert!(wide.contains("back-off\u{fffd}[31m"), "{wide}");
+        assert_eq!(list.names().first().map(String::as_str), Some("deployment.apps/web"));
+    }
+
+    #[test]
+    fn ages_are_those_of_kubectl() {
+        for (since, expected) in [
+            ("2026-01-09T23:59:59Z", "1s"),
+            ("2026-01-09T23:58:00Z", "2m"),
+            ("2026-01-09T23:51:30Z", "8m30s"),
+            ("2026-01-09T22:30:00Z", "90m"),
+            ("2026-01-09T19:30:00Z", "4h30m"),
+            ("2026-01-08T22:00:00Z", "26h"),
+            ("2026-01-06T22:00:00Z", "3d2h"),
+            ("2025-11-01T00:00:00Z", "70d"),
+            ("2023-01-01T00:00:00Z", "3y10d"),
+            ("2027-01-01T00:00:00Z", "0s"),
+            ("yesterday", "<unknown>"),
+        ] {
+            assert_eq!(age(since, now()), expected, "{since}");
+        }
+    }
+
+    #[test]
+    fn events_name_their_object_and_how_often_they_were_seen() {
+        let event = Event {
+            level: "Warning".to_owned(),
+            reason: "BackOff".to_owned(),
+            message: "back-off".to_owned(),
+            count: 7,
+            first: "2026-01-09T23:00:00Z".to_owned(),
+            last: "2026-01-09T23:59:00Z".to_owned(),
+            kind: "Pod".to_owned(),
+            name: "web".to_owned(),
+        };
+        let list = EventList {
+            events: vec![event],
+            now: now(),
+        };
+        let table = list.table(false);
+        let row = table.lines().nth(1).expect("a row");
+        assert_eq!(row, "60s (x7 over 60m)   Warning   BackOff   pod/web   back-off");
+    }
+}
