@@ -212,7 +212,10 @@ mod tests {
             );
         }
         let error = find("deploy/frontent", &objects).expect_err("a typing error");
-        assert!(error.ends_with("did you mean deployment.apps/shop/frontend?"), "{error}");
+        assert!(
+            error.ends_with("did you mean deployment.apps/shop/frontend?"),
+            "{error}"
+        );
     }
 
     #[test]

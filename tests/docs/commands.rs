@@ -106,6 +106,7 @@ const NOT_RUN: &[(&str, &str)] = &[
         "it takes minutes",
     ),
     ("cargo bench --bench feedback", "it takes minutes"),
+    ("cargo bench --bench live -- 15", "it takes minutes"),
     ("cargo bench --bench reports", "it takes minutes"),
     (
         "kubectl -n argocd rollout status deployment/argocd-repo-server",

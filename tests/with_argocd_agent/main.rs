@@ -36,6 +36,7 @@ async fn applications_go_to_clusters_and_back_by_argocd_agent() -> Result<()> {
     managed_application(&stage).await?;
     application_set(&stage).await?;
     live_objects(&stage).await?;
+    terminal(&stage).await?;
     application_in_a_namespace_of_its_team(&stage).await?;
     adopted_application(&stage).await?;
     autonomous_application(&stage).await?;
@@ -127,11 +128,50 @@ async fn live_objects(stage: &Stage) -> Result<()> {
     });
     let tree = tree.await?;
     assert!(tree.to_string().contains("\"guestbook-ui\""), "{tree:#}");
-    let shown = stage
-        .through_resource_proxy("cluster1", "/api/v1/namespaces/guestbook/configmaps/config")
-        .await?;
+    let client = stage.resource_proxy("cluster1").await?;
+    let get = async |path: &str| {
+        let request = http::Request::get(format!("/api/v1/namespaces/guestbook/{path}")).body(Vec::new())?;
+        Ok::<_, anyhow::Error>(client.request_text(request).await?)
+    };
+    let shown: Value = serde_json::from_str(&get("configmaps/config").await?)?;
     assert_eq!(shown["data"]["value"], "two", "{shown:#}");
-    stage.log_step("the hub shows live objects");
+    let pods = stage.managed.cluster.list("v1", "Pod").await?;
+    let pod = pods.iter().find(|it| it["metadata"]["namespace"] == "guestbook");
+    let pod = pod.and_then(|it| it["metadata"]["name"].as_str()).context("a Pod")?;
+    let log = format!("pods/{pod}/log?container=guestbook-ui&tailLines=1");
+    let line = wait::eventually("the log of the Pod", wait::DEADLINE, async || get(&log).await.ok()).await?;
+    assert!(line.contains("listening on :8080"), "{line}");
+    stage.log_step("the hub shows live objects and logs");
+    Ok(())
+}
+
+/// The agent may not start a terminal until the administrator of the cluster permits it, as docs/argocd-agent.md describes.
+async fn terminal(stage: &Stage) -> Result<()> {
+    let cluster = &stage.managed.cluster;
+    let question = [
+        "auth",
+        "can-i",
+        "create",
+        "pods",
+        "--subresource=exec",
+        "--namespace=guestbook",
+        "--as=system:serviceaccount:argocd:argocd-agent-agent",
+    ];
+    ensure!(
+        cluster.kubectl(&question).is_err(),
+        "the agent may start a terminal by default"
+    );
+    cluster
+        .apply(&json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "terminal", "labels": {"argocd-ocm-cmp.github.io/aggregate-to-argocd-agent": "true"}},
+            "rules": [{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}],
+        }))
+        .await?;
+    let permitted = async || cluster.kubectl(&question).ok();
+    wait::eventually("the agent may start a terminal", wait::DEADLINE, permitted).await?;
+    stage.log_step("the agent may start a terminal");
     Ok(())
 }
 

@@ -4,6 +4,8 @@ use crate::agent_controller;
 use anyhow::{Context, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use pki::{Recipe, authority_name};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -141,8 +143,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Reads an object of a cluster as argocd-server does, with the cluster's Secret on the hub.
-    pub(crate) async fn through_resource_proxy(&self, cluster: &str, path: &str) -> Result<Value> {
+    /// Returns a client for a cluster as argocd-server has it, with the cluster's Secret on the hub.
+    pub(crate) async fn resource_proxy(&self, cluster: &str) -> Result<Client> {
         let name = format!("cluster-{cluster}");
         let secret = self.hub.get(&ObjectRef::secret("argocd", &name)).await?;
         let secret = secret.context("the Secret of the cluster")?;
@@ -161,11 +163,9 @@ impl Stage {
             "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
             "current-context": "it",
         });
-        let file = self.hub.logs().join(format!("{name}.kubeconfig"));
-        fs::write(&file, kubeconfig.to_string())?;
-        let file = file.display().to_string();
-        let shown = self.hub.kubectl(&["--kubeconfig", &file, "get", "--raw", path])?;
-        Ok(serde_json::from_str(&shown)?)
+        let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig)?;
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        Ok(Client::try_from(config)?)
     }
 
     /// Checks that no request of the principal was denied.
