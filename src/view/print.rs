@@ -251,13 +251,13 @@ mod tests {
         assert_eq!(
             list.table(false),
             "\
-NAME                        READY   STATUS             AGE
-deployment.apps/web         1/2     Ready              60m
-├─replicaset.apps/web-1     1/2     Ready              60m
-│ ├─pod/web-1-a             1/1     Ready              60m
-│ └─pod/web-1-b             0/1     CrashLoopBackOff   60m
-└─replicaset.apps/web-2     0/0     Ready              60m
-secret/key                  -       Forbidden          -
+NAME                      READY   STATUS             AGE
+deployment.apps/web       1/2     Ready              60m
+├─replicaset.apps/web-1   1/2     Ready              60m
+│ ├─pod/web-1-a           1/1     Ready              60m
+│ └─pod/web-1-b           0/1     CrashLoopBackOff   60m
+└─replicaset.apps/web-2   0/0     Ready              60m
+secret/key                -       Forbidden          -
 "
         );
         let wide = list.table(true);
