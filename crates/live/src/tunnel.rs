@@ -170,6 +170,11 @@ impl Tunnel {
         self.pace.wait(cluster).await?;
         let opened = async {
             let mut response = self.send(cluster, path).await?;
+            // The token may have been revoked before its time.
+            if response.status() == StatusCode::UNAUTHORIZED {
+                *self.token.lock().await = None;
+                response = self.send(cluster, path).await?;
+            }
             // A connection through the tunnel sometimes breaks at its start; a read can be repeated.
             if response.status() == StatusCode::BAD_GATEWAY && !is_json(&response) {
                 response = self.send(cluster, path).await?;
@@ -343,6 +348,7 @@ mod tests {
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
     use std::convert::Infallible;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use tempfile::TempDir;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
@@ -392,9 +398,11 @@ mod tests {
                 });
             }
         });
-        let hub = service_fn(async |_: Request<Body>| {
-            let token = json!({"status": {"token": "of-the-hub"}}).to_string();
-            Ok::<_, Infallible>(Response::new(Body::from(token.into_bytes())))
+        let issued = Arc::new(AtomicUsize::new(0));
+        let hub = service_fn(move |_: Request<Body>| {
+            let number = issued.fetch_add(1, Ordering::Relaxed);
+            let token = json!({"status": {"token": format!("of-the-hub-{number}")}}).to_string();
+            async { Ok::<_, Infallible>(Response::new(Body::from(token.into_bytes()))) }
         });
         let options = TunnelOptions {
             url: url.parse().expect("a URL"),
@@ -430,6 +438,34 @@ mod tests {
     }
 
     const JSON: &str = "application/json";
+
+    #[tokio::test]
+    async fn replaces_a_revoked_token_once() {
+        let ask = async |is_accepted: fn(&str) -> bool| {
+            let answer = async move |request: String, stream: &mut TlsStream<TcpStream>| {
+                let response = if is_accepted(&request) {
+                    http("200 OK", JSON, r#"{"kind": "Pod"}"#)
+                } else {
+                    http("401 Unauthorized", JSON, r#"{"kind": "Status", "message": "revoked"}"#)
+                };
+                let _gone = stream.write_all(response.as_bytes()).await;
+            };
+            let asked = async {
+                let (tunnel, _folder) = tunnel(answer, None).await;
+                tunnel.get("eu1", "/api/v1/pods", 1_000).await
+            };
+            tokio::task::LocalSet::new().run_until(asked).await
+        };
+        let renewed = ask(|request| request.contains("Bearer of-the-hub-1")).await;
+        assert!(matches!(renewed, Ok(Found::Yes(_))), "{renewed:?}");
+        let refused = ask(|request| request.contains("Bearer of-the-hub-2")).await;
+        let refused = refused.expect_err("the cluster accepts neither token");
+        assert!(
+            refused.line.contains("does not accept the hub's token"),
+            "{}",
+            refused.line
+        );
+    }
 
     #[tokio::test]
     async fn reads_objects_and_says_why_there_is_none() {
@@ -581,7 +617,7 @@ mod tests {
             "{request}"
         );
         assert!(
-            request.contains("\r\nauthorization: bearer of-the-hub\r\n"),
+            request.contains("\r\nauthorization: bearer of-the-hub-0\r\n"),
             "{request}"
         );
         let refused = theirs.expect_err("another certificate authority");
