@@ -48,5 +48,9 @@ pub(crate) const DEPLOY_ARGOCD_AGENT: &str = include_str!("../deploy/deploy_argo
 pub(crate) const DEPLOY_PRINCIPAL: &str = include_str!("../deploy/deploy_principal.yaml");
 /// Argo CD's settings for the principal.
 pub(crate) const REDIS_PROXY: &str = include_str!("../deploy/redis_proxy.yaml");
+/// The service of the view into the clusters.
+pub(crate) const LIVE: &str = include_str!("../deploy/live.yaml");
+/// Argo CD's settings for the view into the clusters.
+pub(crate) const LIVE_ARGOCD: &str = include_str!("../deploy/live_argocd.yaml");
 /// The extension of Argo CD's UI.
 pub(crate) const DEPLOY_UI: &str = include_str!("../deploy/deploy_ui.yaml");

@@ -3,13 +3,14 @@
 //!
 //! The files are the single source of truth. `features` maps features to files, `merge` combines objects with the same name,
 //! `namespace` moves them to the namespace of another Argo CD, `settings` applies the flags, and `argo_cd` adapts them to the
-//! names of Argo CD's parts on the hub, or to the ArgoCD resource of an operator. `installed` finds the features of an earlier
-//! installation. `ownership` decides about
-//! managers of fields of live objects, and `removal` about uninstalling.
+//! names of Argo CD's parts on the hub, or to the ArgoCD resource of an operator. `live_view` adds what no file has. `installed` finds
+//! the features of an earlier installation. `ownership` decides about managers of fields of live objects, and `removal` about
+//! uninstalling.
 
 mod argo_cd;
 mod features;
 mod installed;
+mod live_view;
 mod merge;
 mod namespace;
 mod object;
@@ -24,6 +25,7 @@ mod tests;
 pub use argo_cd::{ArgoCd, REPO_SERVER, Unknown, arguments, component_of, named};
 pub use features::{Feature, with_implied};
 pub use installed::Installed;
+pub use live_view::{AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY, LIVE, LiveView, live_authority};
 pub use object::Object;
 pub use ownership::{
     PART_MANAGERS, belongs_to_another_argocd, conflicts, is_our_manager, is_unchanged, merged_managers,
@@ -85,6 +87,8 @@ pub struct InstallOptions {
     pub policy: PolicySource,
     /// The principal of the hub, with the feature [`Feature::ArgocdAgent`].
     pub principal: Principal,
+    /// The parts of the view into the clusters that no file has, with the feature [`Feature::Live`].
+    pub live: LiveView,
     /// True if only the additions to Argo CD's own objects are installed.
     pub additions_only: bool,
 }
@@ -132,6 +136,7 @@ impl InstallOptions {
             pull_dialect: Dialect::default(),
             policy: PolicySource::Sample,
             principal: Principal::Ours,
+            live: LiveView::default(),
             additions_only: false,
         }
     }
@@ -204,6 +209,9 @@ pub fn objects(options: &InstallOptions) -> Vec<Object> {
             Some(other) => merge::merge(other.value_mut(), object.into_value()),
             None => objects.push(object),
         }
+    }
+    if features.contains(&Feature::Live) {
+        objects.extend(options.live.authority(&options.namespace));
     }
     for object in &mut objects {
         settings::set(object, options, &features);

@@ -10,7 +10,8 @@
       "gitopscluster" (list "controller")
       "pull" (list "controller" "report")
       "argocd-addon" (list "pull" "controller" "report")
-      "argocd-agent" (list "gitopscluster" "controller") -}}
+      "argocd-agent" (list "gitopscluster" "controller")
+      "live" (list "ui") -}}
 {{- $on := dict -}}
 {{- range .Values.features -}}
   {{- $_ := set $on . true -}}

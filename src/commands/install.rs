@@ -2,6 +2,7 @@
 
 mod hub;
 mod images;
+mod live;
 mod policy;
 mod principal;
 mod settings;
@@ -13,8 +14,8 @@ use crate::doctor;
 use crate::doctor::{Level, Node};
 use crate::install;
 use crate::install::{
-    ArgoCd, Feature, InstallOptions, Installed, MANAGER, Object, PolicySource, Principal, is_ours, is_unchanged,
-    merged_managers, objects, objects_of, other_namespace, owns_argocd_fields,
+    ArgoCd, Feature, InstallOptions, Installed, LiveView, MANAGER, Object, PolicySource, Principal, is_ours,
+    is_unchanged, merged_managers, objects, objects_of, other_namespace, owns_argocd_fields,
 };
 use crate::runtime::runtime;
 pub(super) use hub::{ApplyOptions, Hub, WriteError, qualified_name};
@@ -65,6 +66,7 @@ fn options(args: &HubInstallArgs, policy: PolicySource) -> InstallOptions {
         pull_dialect: args.pull_dialect,
         policy,
         principal: Principal::Ours,
+        live: LiveView::default(),
         additions_only: args.additions_only,
     }
 }
@@ -104,6 +106,8 @@ async fn apply(
     if !features.contains(&Feature::ArgocdAgent) {
         about_principal = String::new();
     }
+    let (view, about_view) = live::completed(&hub, args, &options, &features).await?;
+    options.live = view;
     let objects = &objects_of(&options, &features);
     let mut problems = images::missing(args, &installed, objects);
     problems.extend(images::unknown_tools(args, &options, objects));
@@ -116,6 +120,7 @@ async fn apply(
         lines.push_str(&about_nodes(&hub).await);
     }
     lines.push_str(&about_principal);
+    lines.push_str(&about_view);
     let mut inherited = HashSet::new();
     for (object, live) in &found {
         let Some(live_object) = live else { continue };

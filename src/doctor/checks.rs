@@ -8,6 +8,7 @@ mod clusters;
 mod confinement;
 mod controller;
 mod health;
+mod live;
 mod ocm;
 mod plugin;
 mod pods;
@@ -51,6 +52,7 @@ pub static CHECKS: &[&Check] = &[
     &clusters::CHECK,
     &works::CHECK,
     &addon::CHECK,
+    &live::CHECK,
 ];
 
 /// The names of the checks of a hub that has nothing of this program yet.

@@ -3,7 +3,7 @@
 use super::controller::ControllerPod;
 use super::rights::Permission;
 use crate::diagnosis::{Application, Cluster};
-use crate::install::component_of;
+use crate::install::{LIVE, component_of};
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::one_line;
 use ocm::resources::Resource;
@@ -137,8 +137,27 @@ pub struct HubState {
     pub addons: Lookup<BTreeMap<String, bool>>,
     /// The binding of the admission policy for the agents of managed clusters.
     pub agent_admission: Lookup<Value>,
+    /// The view into the clusters, if it is installed.
+    pub live: Option<LiveState>,
     /// The needed permissions, with the result of their check; absent if none are needed.
     pub permissions: Lookup<Vec<(Permission, bool)>>,
+}
+
+/// The parts of the view into the clusters.
+#[derive(Debug, Default)]
+pub struct LiveState {
+    /// True if the Secret of the service has a token for argocd-server.
+    pub has_token: Lookup<bool>,
+    /// The ConfigMap with the certificate of the service.
+    pub certificate: Lookup<Value>,
+    /// The ConfigMap with the certificate authority of cluster-proxy.
+    pub authority: Lookup<Value>,
+    /// The certificate authority in cluster-proxy's Secret.
+    pub issued_authority: Lookup<String>,
+    /// Argo CD's ConfigMap with the policies of users.
+    pub rbac: Lookup<Value>,
+    /// The managed clusters with the add-on cluster-proxy, with its availability.
+    pub addons: Lookup<BTreeMap<String, bool>>,
 }
 
 /// The fields of an AppProject that decide if its Applications may write ManifestWorks and ManifestWorkReplicaSets.
@@ -251,6 +270,15 @@ impl HubState {
             return self.stateful_sets.found()?.get(at);
         }
         self.deployments.found()?.get(of(&self.deployments)?)
+    }
+
+    /// Returns true if a part of the view into the clusters is installed.
+    #[must_use]
+    pub fn has_live(&self) -> bool {
+        let config = self.config.found();
+        let mut deployments = self.deployments.found().into_iter().flatten();
+        config.is_some_and(|it| it["data"]["extension.config.live"].is_string())
+            || deployments.any(|it| name(it) == LIVE)
     }
 
     /// Returns the controller's Deployment.

@@ -8,7 +8,7 @@ use crate::diagnosis;
 use crate::diagnosis::Cluster;
 use crate::doctor;
 use crate::doctor::{CONTROLLER, HubState, Lookup, PLUGIN, Permission, ReplicaSet, Work};
-use crate::install::PARAMS;
+use crate::install::{AUTHORITY, AUTHORITY_SECRET, CLUSTER_PROXY, LIVE, PARAMS, live_authority};
 use generate::{confine, health_rules};
 use http::Method;
 use hub::{each, explain, in_order, status};
@@ -85,7 +85,7 @@ impl Hub {
                 .list("/apis/operator.open-cluster-management.io/v1/clustermanagers")
                 .await?;
             let management = self.get(&MANAGEMENTS.path(&all_namespaces), ADDON).await?;
-            let addons = (management, self.addons().await?, self.other_versions().await?);
+            let addons = (management, self.addons(ADDON).await?, self.other_versions().await?);
             let bindings = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
             let admission = self.get(bindings, &doctor::agent_policy(namespace)).await?;
             Ok::<_, Error>((self.apis().await?, work_crd, managers, addons, admission))
@@ -132,8 +132,12 @@ impl Hub {
             agent_admission,
             unconfined: Lookup::NotFound,
             nodes: self.nodes().await?,
+            live: None,
             permissions: Lookup::NotFound,
         };
+        if hub_state.has_live() {
+            hub_state.live = Some(self.live(&in_argocd).await?);
+        }
         hub_state.unconfined = self.unconfined(&hub_state).await?;
         hub_state.permissions = self
             .permissions(doctor::required_permissions(&hub_state), namespace)
@@ -224,11 +228,27 @@ impl Hub {
             .await
     }
 
-    /// Returns the managed clusters with argocd-agent, and its availability on each.
-    async fn addons(&self) -> Result<Lookup<BTreeMap<String, bool>>, Error> {
-        let named = ListParams::default().fields(&format!("metadata.name={ADDON}"));
+    /// Returns the managed clusters with an add-on, and its availability on each.
+    async fn addons(&self, name: &str) -> Result<Lookup<BTreeMap<String, bool>>, Error> {
+        let named = ListParams::default().fields(&format!("metadata.name={name}"));
         self.list_reduced(&ADDONS.path(&ObjectRef::new("", "")), named, |it| Some(read::addon(it)))
             .await
+    }
+
+    /// Reads the parts of the view into the clusters.
+    async fn live(&self, in_argocd: &ObjectRef) -> Result<doctor::LiveState, Error> {
+        let config_maps = CONFIG_MAPS.path(in_argocd);
+        let secrets = |namespace: &str| format!("/api/v1/namespaces/{namespace}/secrets");
+        let token = self.get(&secrets(&in_argocd.namespace), LIVE).await?;
+        let issued = self.get(&secrets(CLUSTER_PROXY), AUTHORITY_SECRET).await?;
+        Ok(doctor::LiveState {
+            has_token: token.map(|it| it["data"]["token"].as_str().is_some_and(|token| !token.is_empty())),
+            certificate: self.get(&config_maps, LIVE).await?,
+            authority: self.get(&config_maps, AUTHORITY).await?,
+            issued_authority: issued.map(|it| live_authority(&it).unwrap_or_default()),
+            rbac: self.get(&config_maps, "argocd-rbac-cm").await?,
+            addons: self.addons("cluster-proxy").await?,
+        })
     }
 
     /// Returns the GitOpsClusters whose agents have another version than the principal.

@@ -664,7 +664,10 @@ mod tests {
         assert_eq!(features(&workloads), BTreeSet::new());
         for _ in 0..2 {
             argo_cd.reconcile(&mut workloads, &resource);
-            assert_eq!(features(&workloads), BTreeSet::from([Feature::Plugin, Feature::Ui]));
+            assert_eq!(
+                features(&workloads),
+                BTreeSet::from([Feature::Plugin, Feature::Ui, Feature::Live])
+            );
         }
         assert_eq!(
             workloads[0]["spec"]["template"]["spec"]["containers"]
@@ -704,8 +707,9 @@ mod tests {
         assert_eq!(names(&spec["repo"]["sidecarContainers"]), ["argocd-ocm-cmp"]);
         assert_eq!(names(&spec["repo"]["initContainers"]), ["argocd-ocm-cmp-tools"]);
         assert!(names(&spec["repo"]["volumes"]).contains(&"argocd-ocm-cmp-policy".to_owned()));
-        assert_eq!(names(&spec["server"]["volumeMounts"]), ["argocd-ocm-cmp-ui"]);
-        assert_eq!(names(&spec["server"]["volumes"]), ["argocd-ocm-cmp-ui"]);
+        let volumes = ["argocd-ocm-cmp-ui", "argocd-ocm-cmp-live"];
+        assert_eq!(names(&spec["server"]["volumeMounts"]), volumes);
+        assert_eq!(names(&spec["server"]["volumes"]), volumes);
         assert!(spec["server"]["annotations"]["argocd-ocm-cmp/ui-checksum"].is_string());
         let health = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
         assert!(spec["extraConfig"][health].is_string());

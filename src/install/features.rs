@@ -4,8 +4,8 @@ use super::argo_cd::{APPLICATION_CONTROLLER, APPLICATION_SET_CONTROLLER, REPO_SE
 use crate::embedded::{
     ADMISSION_POLICY, AGENT_ADMISSION, APPSET_PLACEMENT, ARGOCD_ACTIONS, ARGOCD_ADDON, ARGOCD_CM, ARGOCD_RBAC,
     CM_PLUGIN, DEPLOY_ARGOCD_AGENT, DEPLOY_CLUSTER_SECRETS, DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER,
-    DEPLOY_POLICY, DEPLOY_PRINCIPAL, DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_UI, GITOPSCLUSTER_CRD, HOLDS, POLICY_CM, PROJ,
-    REDIS_PROXY, REPORT_CRD,
+    DEPLOY_POLICY, DEPLOY_PRINCIPAL, DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_UI, GITOPSCLUSTER_CRD, HOLDS, LIVE,
+    LIVE_ARGOCD, POLICY_CM, PROJ, REDIS_PROXY, REPORT_CRD,
 };
 use clap::ValueEnum;
 use std::collections::BTreeSet;
@@ -46,6 +46,8 @@ pub enum Feature {
     ArgocdAgent,
     /// The extension of Argo CD's UI
     Ui,
+    /// The view into the clusters: live objects, Pods, Events and logs in Argo CD's UI, through OCM's cluster-proxy
+    Live,
 }
 
 /// The files of the principal, which are left out on a hub that has one.
@@ -68,6 +70,7 @@ impl Feature {
         Self::GitOpsCluster,
         Self::ArgocdAgent,
         Self::Ui,
+        Self::Live,
     ];
 
     /// Returns the features that it requires.
@@ -80,6 +83,8 @@ impl Feature {
             Self::Pull => &[Self::Controller, Self::Report],
             Self::ArgocdAddOn => &[Self::Pull],
             Self::ArgocdAgent => &[Self::GitOpsCluster],
+            // Its tabs are in the extension.
+            Self::Live => &[Self::Ui],
             Self::Project
             | Self::ApplicationSet
             | Self::ArgocdRbac
@@ -101,7 +106,7 @@ impl Feature {
             Self::Plugin | Self::Policy => Some(REPO_SERVER),
             Self::ApplicationSet => Some(APPLICATION_SET_CONTROLLER),
             Self::ArgocdRbac => Some(APPLICATION_CONTROLLER),
-            Self::ArgocdAgent | Self::Ui => Some(SERVER),
+            Self::ArgocdAgent | Self::Ui | Self::Live => Some(SERVER),
             Self::Project
             | Self::Controller
             | Self::AgentAdmission
@@ -131,6 +136,7 @@ impl Feature {
             Self::ArgocdAgent => &[DEPLOY_ARGOCD_AGENT, DEPLOY_PRINCIPAL, REDIS_PROXY],
             // The panel counts by the health of works.
             Self::Ui => &[ARGOCD_CM, DEPLOY_UI],
+            Self::Live => &[LIVE, LIVE_ARGOCD],
         }
     }
 
@@ -150,7 +156,8 @@ impl Feature {
             | Self::ArgocdRbac
             | Self::AgentAdmission
             | Self::ArgocdAddOn
-            | Self::Ui => None,
+            | Self::Ui
+            | Self::Live => None,
         }
     }
 }

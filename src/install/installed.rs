@@ -4,7 +4,7 @@
 use super::argo_cd::{SIDECAR, containers};
 use super::features::Feature;
 use super::settings::{CONTROLLER, CONTROLLERS, DIALECT};
-use super::{ArgoCd, MANAGER, named};
+use super::{ArgoCd, LIVE, MANAGER, named};
 use clap::ValueEnum;
 use controller::pull::Dialect;
 use serde_json::Value;
@@ -13,8 +13,9 @@ use std::collections::BTreeSet;
 /// The volume that the feature `ui` adds to the Pods of argocd-server.
 const EXTENSION: &str = "argocd-ocm-cmp-ui";
 
-/// The container of the controller.
+/// The container of the controller, and that of the view into the clusters, which runs the same image.
 const CONTAINER: &str = "controller";
+const LIVE_CONTAINER: &str = "live";
 
 /// An installation, as far as another one must keep it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct Installed {
     pub features: BTreeSet<Feature>,
     /// The dialect of the pull model, unless it is the default.
     pub pull_dialect: Option<Dialect>,
-    /// The image of the controller.
+    /// The image of the controller, or else of the view into the clusters.
     pub controller_image: Option<String>,
     /// The image of the sidecar.
     pub sidecar_image: Option<String>,
@@ -50,8 +51,12 @@ impl Installed {
             features.insert(Feature::Plugin);
         }
         let volumes = server.and_then(|it| it["spec"]["template"]["spec"]["volumes"].as_array());
-        if volumes.into_iter().flatten().any(|it| it["name"] == EXTENSION) {
-            features.insert(Feature::Ui);
+        for volume in volumes.into_iter().flatten() {
+            match volume["name"].as_str() {
+                Some(EXTENSION) => features.insert(Feature::Ui),
+                Some(LIVE) => features.insert(Feature::Live),
+                _ => false,
+            };
         }
         let program = container(controller, CONTAINER);
         let setting = |name: &str| {
@@ -74,7 +79,7 @@ impl Installed {
             pull_dialect: setting(DIALECT)
                 .and_then(|name| Dialect::from_str(name, false).ok())
                 .filter(|dialect| *dialect != Dialect::default()),
-            controller_image: image(&program),
+            controller_image: image(&program).or_else(|| image(&container(named(workloads, LIVE), LIVE_CONTAINER))),
             sidecar_image: image(&sidecar),
             image_pull_secrets: [controller, repo_server]
                 .into_iter()

@@ -9,8 +9,12 @@ use serde_json::{Map, Value, json};
 
 /// The field managers with which kubectl applies files that change the same object of Argo CD as another file: with one manager,
 /// the second would remove the fields of the first. They are for deploy/deploy_policy.yaml beside deploy_cmp.yaml, and for
-/// deploy/redis_proxy.yaml beside deploy/deploy_ui.yaml.
-pub const PART_MANAGERS: [&str; 2] = ["argocd-ocm-cmp-policy", "argocd-ocm-cmp-principal"];
+/// deploy/redis_proxy.yaml and deploy/live_argocd.yaml beside deploy/deploy_ui.yaml.
+pub const PART_MANAGERS: [&str; 3] = [
+    "argocd-ocm-cmp-policy",
+    "argocd-ocm-cmp-principal",
+    "argocd-ocm-cmp-live",
+];
 
 /// Returns true if a field manager is ours, by `install` or by a file.
 #[must_use]

@@ -1,13 +1,13 @@
 //! The selection of objects to remove on uninstall, and the reasons to keep some.
 
-use super::{MANAGER, Object, PART_MANAGERS};
+use super::{LIVE, MANAGER, Object, PART_MANAGERS};
 use controller::pull;
 use manifest::value::Value as Manifest;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
 use serde_json::Value;
 
 /// The label selector of our objects, including those of earlier releases.
-pub const LABELS: &str = "app.kubernetes.io/name in (argocd-ocm-cmp,argocd-ocm-cmp-controller)";
+pub const LABELS: &str = "app.kubernetes.io/name in (argocd-ocm-cmp,argocd-ocm-cmp-controller,argocd-ocm-cmp-live)";
 
 /// The AppProject of proj.yaml.
 pub const PROJECT: &str = "managed-clusters";
@@ -30,7 +30,7 @@ pub fn is_ours(object: &Object, live: &Value) -> bool {
 /// have installed.
 #[must_use]
 pub fn addition_to(live: &Value) -> Option<Object> {
-    const NAMES: [&str; 2] = ["argocd-ocm-cmp", "argocd-ocm-cmp-controller"];
+    const NAMES: [&str; 3] = ["argocd-ocm-cmp", "argocd-ocm-cmp-controller", LIVE];
     let metadata = &live["metadata"];
     let is_installed = metadata["labels"]["app.kubernetes.io/name"]
         .as_str()

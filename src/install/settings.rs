@@ -1,8 +1,8 @@
 //! Applies flags to our files.
 
 use super::{
-    AGENT_IMAGE, ARGOCD_IMAGE, Feature, IMAGE, InstallImages, InstallOptions, Object, POLICY, POLICY_KEY, PolicySource,
-    SHIPPED_NAMESPACE,
+    AGENT_IMAGE, ARGOCD_IMAGE, Feature, IMAGE, InstallImages, InstallOptions, LIVE, Object, POLICY, POLICY_KEY,
+    PolicySource, SHIPPED_NAMESPACE,
 };
 use crate::embedded::ARGOCD_ADDON as ADDON_FILE;
 use clap::ValueEnum;
@@ -63,8 +63,16 @@ pub(super) fn set(object: &mut Object, options: &InstallOptions, features: &BTre
         }
         ("AddOnTemplate", ARGOCD_ADDON_TEMPLATE) => addon_template(object.value_mut(), options),
         ("ClusterManagementAddOn", ARGOCD_ADDON) => default_template(object.value_mut(), options),
+        ("Deployment", LIVE) => {
+            images(object.value_mut(), options, &options.images.controller);
+            options.live.restart_with_certificate(object);
+        }
+        ("Secret" | "ConfigMap", LIVE) => options.live.fill(object),
         ("Deployment", _) => {
             images(object.value_mut(), options, &options.images.sidecar);
+            if name == options.argo_cd.server && features.contains(&Feature::Live) {
+                options.live.restart_with_certificate(object);
+            }
             if let PolicySource::ConfigMap(name) = &options.policy {
                 mount_policy(object.value_mut(), name);
             }

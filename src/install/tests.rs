@@ -352,6 +352,43 @@ fn only_features_that_write_secrets_may_read_them() {
 }
 
 #[test]
+fn view_has_its_identity_before_argocd_server_starts() {
+    let mut expected = expected(&[Live]);
+    let printed = text(&objects(&expected), Output::Yaml);
+    assert!(!printed.contains("live-certificate") && printed.contains("https://argocd-ocm-cmp-live:8443"));
+    expected.live = LiveView {
+        authority: Some("authority".to_owned()),
+        identity: Some(serde_json::json!({"token": "dG9rZW4="})),
+        certificate: Some("certificate".to_owned()),
+    };
+    let restarted = |expected: &InstallOptions| {
+        let all = objects(expected);
+        let annotation = |name: &str| {
+            let path = "spec.template.metadata.annotations";
+            let annotations = at(find(&all, "Deployment", name).value(), path).and_then(Value::as_map);
+            let hash = annotations.and_then(|it| it.get("argocd-ocm-cmp.github.io/live-certificate")?.as_str());
+            hash.expect("a hash").to_owned()
+        };
+        let [service, server] = [LIVE, "argocd-server"].map(annotation);
+        assert_eq!(service, server);
+        service
+    };
+    let all = objects(&expected);
+    let data = |kind, name, key: &str| {
+        let data = at(find(&all, kind, name).value(), "data")
+            .and_then(Value::as_map)
+            .expect("data");
+        data.get(key).and_then(Value::as_str).expect("a text").to_owned()
+    };
+    assert_eq!(data("Secret", LIVE, "token"), "dG9rZW4=");
+    assert_eq!(data("ConfigMap", LIVE, "tls.crt"), "certificate");
+    assert_eq!(data("ConfigMap", AUTHORITY, AUTHORITY_KEY), "authority");
+    let before = restarted(&expected);
+    expected.live.certificate = Some("another".to_owned());
+    assert_ne!(restarted(&expected), before);
+}
+
+#[test]
 fn applies_objects_after_their_dependencies() {
     let all = objects(&InstallOptions::everything("argocd"));
     let kinds: Vec<_> = all.iter().map(Object::kind).collect();
@@ -404,7 +441,7 @@ fn every_object_has_a_path() {
     assert_eq!(
         shown.last().map(String::as_str),
         Some(
-            r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"argocd-server","namespace":"gitops"}}"#
+            r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"argocd-ocm-cmp-live","namespace":"gitops"}}"#
         )
     );
 }

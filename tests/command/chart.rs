@@ -121,6 +121,7 @@ fn chart_renders_the_same_as_install_print() {
             &["features={ui,policy,project}"],
         ),
         ("--features pull -n gitops", "gitops", &["features={pull}"]),
+        ("--features live", "argocd", &["features={live}"]),
         ("--features argocd-addon", "argocd", &["features={argocd-addon}"]),
         ("--features cluster-secrets", "argocd", &["features={cluster-secrets}"]),
         (
@@ -144,10 +145,10 @@ fn chart_renders_the_same_as_install_print() {
         ),
         (
             "-n openshift-gitops --image example.com/a/b:v2 --argocd-image example.com/argocd:v3 --agent-image example.com/agent:v4 \
-             --features plugin,project,policy,applicationset,argocd-rbac,pull,argocd-addon,gitopscluster,argocd-agent,ui",
+             --features plugin,project,policy,applicationset,argocd-rbac,pull,argocd-addon,gitopscluster,argocd-agent,live",
             "openshift-gitops",
             &[
-                "features={plugin,project,policy,applicationset,argocd-rbac,pull,argocd-addon,gitopscluster,argocd-agent,ui}",
+                "features={plugin,project,policy,applicationset,argocd-rbac,pull,argocd-addon,gitopscluster,argocd-agent,live}",
                 "image.repository=example.com/a/b",
                 "image.tag=v2",
                 "argocdImage=example.com/argocd:v3",

@@ -13,6 +13,7 @@ mod work;
 
 use anyhow::{Context, Result, ensure};
 use controller::argocd_agent::shipped;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
@@ -22,7 +23,7 @@ use testbed::{Hub, ObjectRef, Parts, wait};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,agent-admission,pull,\
-                   argocd-addon,cluster-secrets,report,gitopscluster,argocd-agent,ui";
+                   argocd-addon,cluster-secrets,report,gitopscluster,argocd-agent,ui,live";
 
 /// The image in our files, which is not published.
 const IMAGE: &str = concat!(
@@ -59,6 +60,14 @@ async fn start() -> Result<Hub> {
     let server = server.to_str().context("a plain path")?;
     hub.kubectl(&["apply", "--server-side", "-n", "argocd", "-f", server])?;
     hub.declare_managed_cluster("cluster1").await?;
+    let authority = live::identity::create("cluster-proxy", Timestamp::now()).map_err(anyhow::Error::msg)?;
+    hub.create_namespace("open-cluster-management-addon").await?;
+    hub.apply(&json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "proxy-server-ca", "namespace": "open-cluster-management-addon"},
+        "data": {"ca.crt": authority["tls.crt"]},
+    }))
+    .await?;
     Ok(hub)
 }
 

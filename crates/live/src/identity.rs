@@ -82,8 +82,8 @@ impl Identity {
 /// Returns one line if the crypto library fails.
 pub fn create(namespace: &str, now: Timestamp) -> Result<Value, String> {
     let of_service = ["", ".svc", ".svc.cluster.local"].map(|it| format!("{NAME}.{namespace}{it}"));
-    // Through `kubectl port-forward`, it is localhost.
-    let names = of_service.into_iter().chain(["localhost".to_owned()]);
+    // argocd-server connects by the name alone. Through `kubectl port-forward`, it is localhost.
+    let names = of_service.into_iter().chain([NAME, "localhost"].map(str::to_owned));
     let names: BTreeSet<Box<str>> = names.map(Into::into).collect();
     let until = now.checked_add(VALIDITY).map_err(|error| error.to_string())?;
     let since = now.checked_sub(SKEW).map_err(|error| error.to_string())?;
@@ -96,6 +96,13 @@ pub fn create(namespace: &str, now: Timestamp) -> Result<Value, String> {
         "tls.key": encoded(&key),
         "token": encoded(URL_SAFE_NO_PAD.encode(token).as_bytes()),
     }))
+}
+
+/// Returns the certificate in the `data` of the Secret, in PEM.
+#[must_use]
+pub fn certificate(data: &Value) -> Option<String> {
+    let bytes = STANDARD.decode(data["tls.crt"].as_str()?).ok()?;
+    String::from_utf8(bytes).ok()
 }
 
 /// Reads the identity from the Secret in this namespace, which it fills if it is empty, and writes the certificate to the ConfigMap.
@@ -119,12 +126,7 @@ pub async fn load(hub: &Client, namespace: &str, now: Timestamp) -> Result<Ident
         let identity = Identity::read(&found["data"]).map_err(|error| {
             format!("Secret {namespace}/{NAME}: {error}: remove its data and restart, and restart argocd-server")
         })?;
-        let certificate = found["data"]["tls.crt"]
-            .as_str()
-            .and_then(|it| STANDARD.decode(it).ok());
-        let certificate = certificate
-            .and_then(|it| String::from_utf8(it).ok())
-            .unwrap_or_default();
+        let certificate = certificate(&found["data"]).unwrap_or_default();
         let config = format!("/api/v1/namespaces/{namespace}/configmaps/{NAME}");
         let published = request(hub, "GET", &config, None).await?.unwrap_or_default();
         if published["data"]["tls.crt"] != *certificate {

@@ -4,8 +4,8 @@ use crate::diagnosis::{Application, Cluster, Condition, Operation};
 use crate::doctor::shipped;
 use crate::doctor::shipped::objects;
 use crate::doctor::{
-    ApplyError, CheckResult, Finding, FindingList, HubState, Level, Lookup, Message, Node, Permission, Project,
-    ReplicaSet, Work, about_nodes, agent_policy, examine, overall_result, required_permissions,
+    ApplyError, CheckResult, Finding, FindingList, HubState, Level, LiveState, Lookup, Message, Node, Permission,
+    Project, ReplicaSet, Work, about_nodes, agent_policy, examine, overall_result, required_permissions,
 };
 use crate::embedded;
 use crate::list;
@@ -982,4 +982,96 @@ fn finds_objects_of_several_applications() {
     let text =
         "several Applications deliver 1 object to the same managed cluster: Deployment.apps shop/web on eu1 (a and b)";
     assert!(both.iter().any(|it| it.text == text), "{both:?}");
+}
+
+/// Returns a hub with the view into the clusters, without problems.
+fn hub_with_live() -> HubState {
+    let mut hub_state = healthy_hub();
+    let identity = live::identity::create("argocd", now()).expect("an identity");
+    let certificate = live::identity::certificate(&identity).expect("a certificate");
+    let Lookup::Found(config) = &mut hub_state.config else {
+        panic!("argocd-cm")
+    };
+    config["data"]["extension.config.live"] = "services: []".into();
+    let Lookup::Found(deployments) = &mut hub_state.deployments else {
+        panic!("Deployments")
+    };
+    let volumes = json!([{"name": "argocd-ocm-cmp-live", "configMap": {"name": "argocd-ocm-cmp-live"}}]);
+    deployments.push(json!({
+        "metadata": {"name": "argocd-server"}, "spec": {"template": {"spec": {"containers": [], "volumes": volumes}}},
+    }));
+    deployments.push(json!({"metadata": {"name": "argocd-ocm-cmp-live"}, "status": {"readyReplicas": 1}}));
+    let Lookup::Found(works) = &mut hub_state.works else {
+        panic!("works")
+    };
+    works[0].application = Some("argocd/shop".into());
+    hub_state.live = Some(LiveState {
+        has_token: Lookup::Found(true),
+        certificate: Lookup::Found(json!({"data": {"tls.crt": certificate}})),
+        authority: Lookup::Found(json!({"data": {"ca.crt": certificate}})),
+        issued_authority: Lookup::Found(certificate),
+        rbac: Lookup::Found(json!({"data": {"policy.csv": "p, role:team, extensions, invoke, live, allow"}})),
+        addons: Lookup::Found([("eu1".to_owned(), true)].into()),
+    });
+    hub_state
+}
+
+#[test]
+fn every_broken_hop_of_the_view_is_named() {
+    let ids = |hub_state: &HubState, now| -> Vec<&str> {
+        let found = examine(hub_state, now).into_iter();
+        found.filter(|it| it.check == "live").map(|it| it.message.id).collect()
+    };
+    assert_eq!(ids(&hub_with_live(), now()), ["live"]);
+    assert_eq!(ids(&healthy_hub(), now()), [""; 0], "it is not installed");
+    let broken: [(&str, fn(&mut HubState, &mut LiveState)); 12] = [
+        ("live-extension-missing", |hub_state, _| {
+            hub_state.config = Lookup::Found(json!({"data": {}}))
+        }),
+        ("live-deployment-missing", |hub_state, _| {
+            hub_state.deployments = Lookup::Found(hub_state.deployments.found().expect("them")[..3].to_vec());
+        }),
+        ("live-not-ready", |hub_state, _| {
+            let Lookup::Found(all) = &mut hub_state.deployments else {
+                return;
+            };
+            all[3]["status"] = json!({});
+        }),
+        ("live-token-missing", |_, live| live.has_token = Lookup::Found(false)),
+        ("live-not-trusted", |_, live| {
+            live.certificate = Lookup::Found(json!({}))
+        }),
+        ("live-not-trusted", |hub_state, _| {
+            let Lookup::Found(all) = &mut hub_state.deployments else {
+                return;
+            };
+            all[2]["spec"]["template"]["spec"]["volumes"] = json!([]);
+        }),
+        ("live-not-permitted", |_, live| {
+            let policy = "p, role:team, extensions, invoke, live, deny\n# p, a, extensions, invoke, live, allow";
+            live.rbac = Lookup::Found(json!({"data": {"policy.csv": policy}}));
+        }),
+        ("live-authority-missing", |_, live| live.authority = Lookup::NotFound),
+        ("live-authority-differs", |_, live| {
+            live.issued_authority = Lookup::Found("another".to_owned())
+        }),
+        ("live-cluster-proxy-missing", |_, live| {
+            live.addons = Lookup::Found(BTreeMap::new())
+        }),
+        ("live-cluster-proxy-not-available", |_, live| {
+            live.addons = Lookup::Found([("eu1".to_owned(), false)].into());
+        }),
+        ("cannot-read", |_, live| {
+            live.has_token = Lookup::Refused("forbidden".to_owned())
+        }),
+    ];
+    for (id, break_it) in broken {
+        let mut hub_state = hub_with_live();
+        let mut live = hub_state.live.take().expect("the view");
+        break_it(&mut hub_state, &mut live);
+        hub_state.live = Some(live);
+        assert_eq!(ids(&hub_state, now()), [id]);
+    }
+    let in_eleven_years = now() + SignedDuration::from_hours(11 * 365 * 24);
+    assert!(ids(&hub_with_live(), in_eleven_years).contains(&"live-authority-expired"));
 }

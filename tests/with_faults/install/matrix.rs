@@ -1,7 +1,7 @@
 //! Tests of `install` from ten starting points with every set of features, each in two orders: what was there stays, a second run
 //! changes nothing, and `uninstall` gives back the starting point.
 //!
-//! With all features that they require, the features form 800 different sets, without `agent-admission`, whose objects no other
+//! With all features that they require, the features form 1,200 different sets, without `agent-admission`, whose objects no other
 //! feature has. On a real API server these would take hours, so [`every_set_of_features_adds_up`] tries them on [`Model`]: it selects
 //! the objects with the code of `install` and `uninstall`, and stores them as server-side apply does for one field manager, whose
 //! last document decides. The tests with a hub hold the model to the real API server: from each starting point they add the features
@@ -190,7 +190,7 @@ impl StartingPoint {
     /// Returns the error for a feature that this Argo CD cannot have.
     fn refuses(self, feature: &str) -> Option<&'static str> {
         match (self, feature) {
-            (Self::Core | Self::InstalledByEarlierVersion, "ui") => {
+            (Self::Core | Self::InstalledByEarlierVersion, "ui" | "live") => {
                 Some("error: Namespace matrix: this Argo CD has no argocd-server: omit ui\n")
             }
             (Self::HighlyAvailable, "argocd-agent") => Some(
@@ -469,7 +469,11 @@ fn effective(model: &Model) -> Documents {
 #[test]
 fn every_set_of_features_adds_up() -> Result<()> {
     let sets = feature_sets();
-    assert_eq!(sets.len(), 799, "the sets of the documentation, without the empty one");
+    assert_eq!(
+        sets.len(),
+        1_199,
+        "the sets of the documentation, without the empty one"
+    );
     let objects_of = |features: BTreeSet<Feature>| {
         documents(&objects(&InstallOptions {
             features,

@@ -1,0 +1,116 @@
+//! The view into the clusters: reads from the hub what no file has.
+
+use super::{ESTABLISH_TIMEOUT, Hub, POLL_INTERVAL};
+use crate::cli::HubInstallArgs;
+use crate::install::{
+    AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY, Feature, InstallOptions, LIVE, LiveView, live_authority,
+    with_implied,
+};
+use jiff::Timestamp;
+use live::identity::{self, Identity};
+use manifest::problem::Problems;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use tokio::time::{sleep, timeout};
+
+/// Returns the parts of the view, with a line if argocd-server does not trust it yet. `requested` are the features to apply.
+pub(super) async fn completed(
+    hub: &Hub,
+    args: &HubInstallArgs,
+    options: &InstallOptions,
+    requested: &BTreeSet<Feature>,
+) -> Result<(LiveView, String), Problems> {
+    if !with_implied(options.features.iter().copied()).contains(&Feature::Live) {
+        return Ok(Default::default());
+    }
+    let namespace = options.namespace.as_str();
+    let is_requested = requested.contains(&Feature::Live);
+    if is_requested && !args.additions_only {
+        let (authority, identity) = tokio::join!(authority(hub, namespace), identity(hub, namespace));
+        let (authority, identity) = (authority.map_err(Problems::one)?, identity.map_err(Problems::one)?);
+        let certificate = identity::certificate(&identity);
+        let view = LiveView {
+            authority,
+            identity: Some(identity),
+            certificate,
+        };
+        return Ok((view, String::new()));
+    }
+    let certificate = if is_requested && !args.dry_run {
+        published(hub, namespace).await.map_err(Problems::one)?
+    } else {
+        certificate(hub, namespace).await.map_err(Problems::one)?
+    };
+    let line = match &certificate {
+        None if is_requested => format!(
+            "warning: ConfigMap {namespace}/{LIVE} has no certificate yet: when Deployment {LIVE} is ready, install again, which restarts \
+             argocd-server\n"
+        ),
+        _ => String::new(),
+    };
+    let view = LiveView {
+        certificate,
+        ..LiveView::default()
+    };
+    Ok((view, line))
+}
+
+/// Returns the certificate authority of cluster-proxy; `None` if an administrator has created its ConfigMap.
+async fn authority(hub: &Hub, namespace: &str) -> Result<Option<String>, String> {
+    let config_map = hub
+        .get(&format!("/api/v1/namespaces/{namespace}/configmaps"), AUTHORITY)
+        .await?;
+    if config_map.is_some_and(|it| it["metadata"]["labels"]["app.kubernetes.io/name"] != LIVE) {
+        return Ok(None);
+    }
+    let secret = hub
+        .get(&format!("/api/v1/namespaces/{CLUSTER_PROXY}/secrets"), AUTHORITY_SECRET)
+        .await?;
+    let secret = secret.ok_or_else(|| {
+        format!(
+            "Secret {CLUSTER_PROXY}/{AUTHORITY_SECRET} does not exist: install OCM's cluster-proxy with enableServiceProxy, or, if it is in \
+             another namespace, run kubectl -n {namespace} create configmap {AUTHORITY} --from-file {AUTHORITY_KEY} with its certificate \
+             authority"
+        )
+    })?;
+    live_authority(&secret).map(Some).ok_or_else(|| {
+        format!(
+            "Secret {CLUSTER_PROXY}/{AUTHORITY_SECRET}: {AUTHORITY_KEY} is not a certificate: check OCM's cluster-proxy"
+        )
+    })
+}
+
+/// Returns the data of the Secret with the identity of the service, or a new identity.
+async fn identity(hub: &Hub, namespace: &str) -> Result<Value, String> {
+    let secret = hub
+        .get(&format!("/api/v1/namespaces/{namespace}/secrets"), LIVE)
+        .await?;
+    let data = secret.map(|mut it| it["data"].take()).unwrap_or_default();
+    if data.as_object().is_none_or(serde_json::Map::is_empty) {
+        return identity::create(namespace, Timestamp::now());
+    }
+    let read = Identity::read(&data);
+    let problem = |error| format!("Secret {namespace}/{LIVE}: {error}: remove its data, then install again");
+    read.map(|_| data).map_err(problem)
+}
+
+/// Returns the certificate that the service has published.
+async fn certificate(hub: &Hub, namespace: &str) -> Result<Option<String>, String> {
+    let config_map = hub
+        .get(&format!("/api/v1/namespaces/{namespace}/configmaps"), LIVE)
+        .await?;
+    Ok(config_map.and_then(|it| it["data"]["tls.crt"].as_str().map(str::to_owned)))
+}
+
+/// Waits until the service has published its certificate; `None` if that takes too long.
+async fn published(hub: &Hub, namespace: &str) -> Result<Option<String>, String> {
+    let found = async {
+        loop {
+            if let Some(certificate) = certificate(hub, namespace).await? {
+                return Ok(Some(certificate));
+            }
+            sleep(POLL_INTERVAL).await;
+        }
+    };
+    timeout(ESTABLISH_TIMEOUT, found).await.unwrap_or(Ok(None))
+}

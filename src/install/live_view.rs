@@ -1,0 +1,97 @@
+//! The parts of the view into the clusters that no file has: its identity, and the certificate authority of OCM's cluster-proxy.
+
+use super::Object;
+use super::merge::merge;
+use k8s_openapi::ByteString;
+use manifest::value::{Map, Value};
+use ocm::argocd_agent::hash;
+use pki::Certificate;
+use serde_json::Value as Json;
+
+/// The name of the service, and of its objects.
+pub const LIVE: &str = live::identity::NAME;
+
+/// The ConfigMap with the certificate authority of cluster-proxy, and its key.
+pub const AUTHORITY: &str = "argocd-ocm-cmp-cluster-proxy";
+/// See [`AUTHORITY`].
+pub const AUTHORITY_KEY: &str = "ca.crt";
+
+/// The namespace of OCM's cluster-proxy, and its Secret with its certificate authority under the same key.
+pub const CLUSTER_PROXY: &str = "open-cluster-management-addon";
+/// See [`CLUSTER_PROXY`].
+pub const AUTHORITY_SECRET: &str = "proxy-server-ca";
+
+/// The annotation of Pods with a hash of the service's certificate. Its change restarts the service, and argocd-server, which reads
+/// certificates only at its start.
+const CERTIFICATE_HASH: &str = "argocd-ocm-cmp.github.io/live-certificate";
+
+/// The parts of the view that no file has. Without them, the service creates its identity at its first start.
+#[derive(Clone, Debug, Default)]
+pub struct LiveView {
+    /// The certificate authority of cluster-proxy, unless its ConfigMap is another's.
+    pub authority: Option<String>,
+    /// The data of the Secret with the identity.
+    pub identity: Option<Json>,
+    /// The certificate of the service.
+    pub certificate: Option<String>,
+}
+
+/// Returns the certificate authority in the Secret of cluster-proxy, if it is one.
+#[must_use]
+pub fn live_authority(secret: &Json) -> Option<String> {
+    let ByteString(bytes) = serde_json::from_value(secret["data"][AUTHORITY_KEY].clone()).ok()?;
+    Certificate::read_all(&bytes).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+impl LiveView {
+    /// Returns the ConfigMap with the certificate authority.
+    pub(super) fn authority(&self, namespace: &str) -> Option<Object> {
+        let labels = [
+            ("app.kubernetes.io/name", LIVE),
+            ("app.kubernetes.io/part-of", "argocd"),
+        ];
+        let metadata = [
+            ("name", Value::text(AUTHORITY)),
+            ("namespace", Value::text(namespace)),
+            (
+                "labels",
+                Value::map(labels.map(|(key, value)| (key, Value::text(value)))),
+            ),
+        ];
+        let authority = self.authority.as_deref()?;
+        Some(Object::new(Value::map([
+            ("apiVersion", Value::text("v1")),
+            ("kind", Value::text("ConfigMap")),
+            ("metadata", Value::map(metadata)),
+            ("data", Value::map([(AUTHORITY_KEY, Value::text(authority))])),
+        ])))
+    }
+
+    /// Adds the identity to the Secret, or the certificate to the ConfigMap that argocd-server mounts.
+    pub(super) fn fill(&self, object: &mut Object) {
+        let mut data = Map::of([]);
+        if object.kind() == "Secret" {
+            for (key, value) in self.identity.iter().filter_map(Json::as_object).flatten() {
+                data.insert(key.clone(), Value::text(value.as_str().unwrap_or_default()));
+            }
+        } else if let Some(certificate) = &self.certificate {
+            data.insert("tls.crt", Value::text(certificate.as_str()));
+        }
+        if data.iter().next().is_some() {
+            merge(object.value_mut(), Value::map([("data", Value::Map(data))]));
+        }
+    }
+
+    /// Makes the Pods of a Deployment restart with another certificate.
+    pub(super) fn restart_with_certificate(&self, deployment: &mut Object) {
+        if let Some(certificate) = &self.certificate {
+            let annotations = Value::map([(CERTIFICATE_HASH, Value::text(hash(certificate)))]);
+            let path = ["annotations", "metadata", "template", "spec"];
+            let nested = path
+                .into_iter()
+                .fold(annotations, |inner, key| Value::map([(key, inner)]));
+            merge(deployment.value_mut(), nested);
+        }
+    }
+}
