@@ -32,6 +32,12 @@ pub struct Application {
     pub placement: bool,
     /// True if several of its sources use the plugin, and their works have the same names.
     pub sources_share_works: bool,
+    /// True if it ignores differences of the manifests in works.
+    pub ignores_works: bool,
+    /// True if its syncs leave ignored fields as they are on the hub.
+    pub respects_ignored: bool,
+    /// The Git repositories of the plugin's sources, unless it names the paths from which it is made.
+    pub rendered_by_every_commit: BTreeSet<String>,
     /// True if it has the label of the pull model.
     pub pull: bool,
     /// True if Argo CD has not compared its current spec yet.

@@ -19,7 +19,7 @@ mod shipped;
 
 pub use checks::{BEFORE_INSTALL, CHECKS, Check, REFUSED, about_nodes, agent_policy};
 pub use controller::ControllerPod;
-pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN};
+pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN, items};
 pub use hub_state::{ApplyError, HubState, LiveState, Lookup, Node, Project, ReplicaSet, Work};
 pub use message::{Finding, Level, Message};
 pub use print::FindingList;

@@ -316,7 +316,7 @@ pub(super) fn name(object: &Value) -> &str {
 }
 
 /// Returns the items of a list; other values have none.
-pub(super) fn items(list: &Value) -> &[Value] {
+pub(crate) fn items(list: &Value) -> &[Value] {
     list.as_array().map_or(&[], Vec::as_slice)
 }
 

@@ -2,8 +2,11 @@
 
 use crate::diagnosis;
 use crate::diagnosis::{Condition, Operation, is_our_plugin};
+use crate::doctor::items;
 use manifest::text::without_middle;
+use ocm::glob::Glob;
 use ocm::pull_model::{OWN_CONDITIONS, PULL};
+use ocm::work::{GROUP, KIND, SET_KIND};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +17,9 @@ const TEXT_MAX: usize = 2048;
 
 /// The annotation with which a user requests a comparison; Argo CD removes it afterwards.
 const REFRESH: &str = "argocd.argoproj.io/refresh";
+
+/// The annotation that names the paths from which an Application is made: a commit to others does not render it.
+const GENERATE_PATHS: &str = "argocd.argoproj.io/manifest-generate-paths";
 
 /// An Application of Argo CD.
 #[derive(Deserialize)]
@@ -36,6 +42,9 @@ struct Metadata {
 
 #[derive(Deserialize)]
 struct Source {
+    #[serde(rename = "repoURL", default)]
+    repository: String,
+    chart: Option<String>,
     plugin: Option<Plugin>,
 }
 
@@ -67,6 +76,8 @@ struct ApplicationStatus {
     sync: Value,
     #[serde(default)]
     health: Value,
+    #[serde(default)]
+    source_hydrator: Value,
 }
 
 #[derive(Deserialize)]
@@ -114,14 +125,31 @@ impl Application {
     /// Returns the fields that matter for a diagnosis.
     pub(crate) fn reduced(self) -> diagnosis::Application {
         let Self { metadata, spec, status } = self;
-        let source = spec.get("source").into_iter();
+        let source = [spec.get("source"), spec.pointer("/sourceHydrator/drySource")]
+            .into_iter()
+            .flatten();
         let sources = source.chain(spec.get("sources").and_then(Value::as_array).into_iter().flatten());
-        let plugins = sources.filter_map(|it| Source::deserialize(it).ok()?.plugin);
-        let plugins: Vec<_> = plugins.filter(Plugin::is_ours).collect();
-        let stale = metadata.annotations.is_some_and(|it| it.contains_key(REFRESH))
-            || is_other_source(&spec, &status.sync["comparedTo"]);
+        let annotations = metadata.annotations.unwrap_or_default();
+        let mut rendered_by_every_commit = BTreeSet::new();
+        let mut plugins = Vec::new();
+        for source in sources.filter_map(|it| Source::deserialize(it).ok()) {
+            let Some(plugin) = source.plugin.filter(Plugin::is_ours) else {
+                continue;
+            };
+            plugins.push(plugin);
+            let is_git = source.chart.is_none() && !source.repository.starts_with("oci://");
+            if is_git && !annotations.contains_key(GENERATE_PATHS) {
+                rendered_by_every_commit.insert(source.repository);
+            }
+        }
+        let stale = annotations.contains_key(REFRESH) || is_other_source(&spec, &status.sync["comparedTo"]);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let conditions = status.conditions.into_iter().flatten();
+        let hydration = &status.source_hydrator["currentOperation"];
+        let hydration = (hydration["phase"] == "Failed").then(|| ReadCondition {
+            kind: "HydrationError".to_owned(),
+            message: text(&hydration["message"]),
+        });
+        let conditions = status.conditions.into_iter().flatten().chain(hydration);
         let conditions = conditions.filter(|it| is_error(&it.kind)).take(TEXTS_MAX);
         let project = text(&spec["project"]);
         diagnosis::Application {
@@ -136,6 +164,11 @@ impl Application {
                 .any(|at| plugins[..at].iter().any(|it| it.work_name() == plugins[at].work_name())),
             targets: plugins.iter().flat_map(Plugin::clusters).collect(),
             plugins: plugins.into_iter().map(|it| it.name).collect(),
+            ignores_works: items(&spec["ignoreDifferences"]).iter().any(ignores_works),
+            respects_ignored: items(&spec["syncPolicy"]["syncOptions"])
+                .iter()
+                .any(|it| it == "RespectIgnoreDifferences=true"),
+            rendered_by_every_commit,
             pull: metadata
                 .labels
                 .is_some_and(|it| it.get(PULL).is_some_and(|value| value == "true")),
@@ -178,6 +211,19 @@ fn is_other_source(spec: &Value, compared: &Value) -> bool {
     let of_several = compared["sources"].is_array();
     of_one && spec["source"].is_object() && spec["source"] != compared["source"]
         || of_several && spec["sources"] != compared["sources"]
+}
+
+/// Returns true if an entry of `ignoreDifferences` matches the manifests in works.
+fn ignores_works(entry: &Value) -> bool {
+    let pattern = |field: &str| Glob::new(entry[field].as_str().unwrap_or_default());
+    let matches = |field: &str, text: &str| pattern(field).is_ok_and(|glob| glob.matches(text));
+    let paths = items(&entry["jsonPointers"])
+        .iter()
+        .chain(items(&entry["jqPathExpressions"]));
+    let mut paths = paths.filter_map(Value::as_str);
+    matches("group", GROUP)
+        && (matches("kind", KIND) || matches("kind", SET_KIND))
+        && paths.any(|path| path.contains("workload") || path == "/spec" || path == ".spec")
 }
 
 /// Shortens a text. The words of the plugin are at the end of Argo CD's.
@@ -271,6 +317,10 @@ mod tests {
             let application = reduced("argocd", &json!({"sources": sources}), &json!({})).expect("it uses the plugin");
             assert_eq!(application.sources_share_works, is_expected, "{sources:?}");
         }
+        let dry = json!({"sourceHydrator": {"drySource": ours["source"].clone()}});
+        let failed = json!({"sourceHydrator": {"currentOperation": {"phase": "Failed", "message": "wrong"}}});
+        let application = reduced("argocd", &dry, &failed).expect("its dry source uses the plugin");
+        assert_eq!(application.errors().collect::<Vec<_>>(), ["wrong"]);
         let by_env = json!({"source": {"plugin": {"env": [{"name": "PLACEMENT", "value": "a/b"}]}}});
         assert!(reduced("argocd", &by_env, &json!({})).is_some_and(|it| it.placement));
         for other in [
@@ -307,5 +357,58 @@ mod tests {
         };
         assert_eq!(errors("Failed"), ["one", "three"]);
         assert_eq!(errors("Succeeded"), ["one"]);
+    }
+
+    #[test]
+    fn finds_ignored_differences_of_works() {
+        let ignores = |entry: Value| {
+            let spec = json!({
+                "source": {"plugin": {"name": "argocd-ocm-cmp"}},
+                "ignoreDifferences": [entry],
+                "syncPolicy": {"syncOptions": ["RespectIgnoreDifferences=true"]},
+            });
+            let application = reduced("argocd", &spec, &json!({})).expect("it uses the plugin");
+            assert!(application.respects_ignored);
+            application.ignores_works
+        };
+        let (group, kind) = (GROUP, KIND);
+        let paths = json!([".spec.workload.manifests[].spec.replicas"]);
+        assert!(ignores(
+            json!({"group": group, "kind": kind, "jqPathExpressions": paths})
+        ));
+        assert!(ignores(json!({"group": "*", "kind": "*", "jsonPointers": ["/spec"]})));
+        assert!(!ignores(
+            json!({"group": "*", "kind": "*", "jsonPointers": ["/spec/replicas"]})
+        ));
+        assert!(!ignores(
+            json!({"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec"]})
+        ));
+        assert!(!ignores(
+            json!({"group": group, "kind": kind, "jsonPointers": ["/metadata/labels"]})
+        ));
+        assert!(!ignores(json!("text")));
+    }
+
+    #[test]
+    fn finds_repositories_of_which_every_commit_renders() {
+        let repositories = |source: Value, annotations: Value| {
+            let application = json!({
+                "metadata": {"name": "shop", "namespace": "argocd", "annotations": annotations},
+                "spec": {"source": source},
+            });
+            let read: Application = serde_json::from_value(application).expect("an Application");
+            read.reduced().rendered_by_every_commit
+        };
+        let plugin = json!({"name": "argocd-ocm-cmp"});
+        let git = json!({"repoURL": "https://git/a", "plugin": plugin});
+        assert_eq!(repositories(git.clone(), json!({})).len(), 1);
+        assert!(repositories(git, json!({GENERATE_PATHS: "."})).is_empty());
+        for other in [
+            json!({"repoURL": "https://charts", "chart": "shop", "plugin": plugin}),
+            json!({"repoURL": "oci://registry/shop", "plugin": plugin}),
+            json!({"repoURL": "https://git/a"}),
+        ] {
+            assert!(repositories(other, json!({})).is_empty());
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! Checks that Argo CD delivers the current version of Applications that use the plugin.
 
 use super::Check;
-use crate::diagnosis::{Cause, Diagnosis, problems};
+use crate::diagnosis::{Application, Cause, Diagnosis, problems};
 use crate::doctor::hub_state::HubState;
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
 use manifest::text::{count, without_middle};
-use std::collections::BTreeSet;
+use ocm::work::GROUP;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) static CHECK: Check = Check {
     name: "applications",
@@ -20,6 +22,8 @@ pub(super) static CHECK: Check = Check {
         &CLUSTER,
         &NOT_SYNCED,
         &OTHER,
+        &FREEZES,
+        &EVERY_COMMIT,
         &OK,
     ],
     run,
@@ -70,10 +74,27 @@ static OTHER: Message = Message::error(
     "Argo CD reports an error of {applications}: {names}: {why}",
     "see the reason with `argocd-ocm-cmp status` of the Application",
 );
+static FREEZES: Message = Message::warning(
+    "applications-freeze-works",
+    "syncs of {applications} succeed and leave works unchanged, because RespectIgnoreDifferences=true applies to ignored \
+     differences of works: {names}",
+    "remove the sync option, and name the fields in the plugin's setting ignore-fields",
+);
+static EVERY_COMMIT: Message = Message::warning(
+    "applications-render-every-commit",
+    "every commit to {repository} renders all {applications} of it: {names}",
+    "annotate them with argocd.argoproj.io/manifest-generate-paths, as docs/ways-in.md describes",
+);
 static OK: Message = Message::ok("applications", "no errors of Argo CD: {applications}");
 
 /// The maximum length of a reason in a finding, in bytes.
 const WHY_MAX: usize = 200;
+
+/// The prefix of the keys of argocd-cm for ignored differences, before GROUP_KIND or `all`.
+const IGNORED: &str = "resource.customizations.ignoreDifferences.";
+
+/// The number of Applications of a repository from which their rendering at every commit is reported.
+const MANY: usize = 20;
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     // Another check reports Applications that cannot be read.
@@ -86,7 +107,8 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
             }
         }
     }
-    if found.is_empty() && !applications.is_empty() {
+    let warnings = warnings(applications, hub_state.config.found());
+    if found.is_empty() && warnings.is_empty() && !applications.is_empty() {
         return vec![OK.finding(&[("applications", &count(applications.len(), "Application"))])];
     }
     found.sort_unstable();
@@ -97,7 +119,36 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         let (number, why) = (count(names.len(), "Application"), without_middle(why, WHY_MAX));
         Some(message.finding(&[("applications", &number), ("names", &list_names(names)), ("why", &why)]))
     };
-    CHECK.messages.iter().filter_map(finding).collect()
+    CHECK.messages.iter().filter_map(finding).chain(warnings).collect()
+}
+
+/// Returns the findings about Applications without errors that Argo CD delivers otherwise than expected.
+fn warnings(applications: &[Application], config: Option<&Value>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let ignored_by_all = config.is_some_and(ignores_works);
+    let frozen = applications.iter();
+    let frozen = frozen.filter(|it| it.respects_ignored && (it.ignores_works || ignored_by_all));
+    let frozen: BTreeSet<_> = frozen.map(|it| &*it.qualified_name).collect();
+    if !frozen.is_empty() {
+        let number = count(frozen.len(), "Application");
+        findings.push(FREEZES.finding(&[("applications", &number), ("names", &list_names(frozen))]));
+    }
+    let mut repositories: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for application in applications {
+        for repository in &application.rendered_by_every_commit {
+            let of_repository = repositories.entry(repository).or_default();
+            of_repository.insert(&application.qualified_name);
+        }
+    }
+    for (repository, names) in repositories.into_iter().filter(|(_, names)| names.len() >= MANY) {
+        let number = count(names.len(), "Application");
+        findings.push(EVERY_COMMIT.finding(&[
+            ("repository", &repository),
+            ("applications", &number),
+            ("names", &list_names(names)),
+        ]));
+    }
+    findings
 }
 
 /// Returns the message about a problem, unless another check reports it.
@@ -127,4 +178,14 @@ fn message(diagnosis: &Diagnosis, hub_state: &HubState) -> Option<&'static Messa
         | Cause::PlacementEmpty
         | Cause::Overdue => None,
     }
+}
+
+/// Returns true if argocd-cm ignores differences of the manifests in works.
+fn ignores_works(config: &Value) -> bool {
+    let data = config["data"].as_object().into_iter().flatten();
+    let mut ignored = data.filter_map(|(key, value)| Some((key.strip_prefix(IGNORED)?, value.as_str()?)));
+    ignored.any(|(kind, paths)| {
+        let is_of_works = kind == "all" || kind.strip_prefix(GROUP).is_some_and(|it| it.starts_with('_'));
+        is_of_works && paths.contains("workload")
+    })
 }

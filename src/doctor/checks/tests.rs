@@ -1075,3 +1075,44 @@ fn every_broken_hop_of_the_view_is_named() {
     let in_eleven_years = now() + SignedDuration::from_hours(11 * 365 * 24);
     assert!(ids(&hub_with_live(), in_eleven_years).contains(&"live-authority-expired"));
 }
+
+#[test]
+fn finds_applications_that_freeze_their_works() {
+    let application = |ignores_works: bool| Application {
+        ignores_works,
+        respects_ignored: true,
+        ..value_of(&mut healthy_hub().applications)[0].clone()
+    };
+    let found = |ignores_works: bool, key: &str| {
+        problems_after(|hub_state| {
+            value_of(&mut hub_state.applications)[0] = application(ignores_works);
+            value_of(&mut hub_state.config)["data"][key] =
+                json!("jqPathExpressions: [.spec.workload.manifests[].data]");
+        })
+    };
+    let key = |kind: &str| format!("resource.customizations.ignoreDifferences.{kind}");
+    assert_eq!(found(true, "other"), ["applications-freeze-works"]);
+    assert_eq!(found(false, &key("all")), ["applications-freeze-works"]);
+    let of_works = key("work.open-cluster-management.io_ManifestWork");
+    assert_eq!(found(false, &of_works), ["applications-freeze-works"]);
+    assert!(found(false, &key("apps_Deployment")).is_empty());
+}
+
+#[test]
+fn finds_repositories_whose_commits_render_many_applications() {
+    let found = |number: usize| {
+        problems_after(|hub_state| {
+            let applications = value_of(&mut hub_state.applications);
+            let first = applications[0].clone();
+            *applications = (0..number)
+                .map(|number| Application {
+                    qualified_name: format!("argocd/shop-{number}"),
+                    rendered_by_every_commit: BTreeSet::from(["https://git.example.com/all.git".to_owned()]),
+                    ..first.clone()
+                })
+                .collect();
+        })
+    };
+    assert!(found(19).is_empty());
+    assert_eq!(found(20), ["applications-render-every-commit"]);
+}
