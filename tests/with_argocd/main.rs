@@ -15,11 +15,13 @@ mod app;
 mod application_source;
 mod applicationset;
 mod cluster_secrets;
+mod commands;
 mod controller;
 #[path = "../common/conversation.rs"]
 mod conversation;
 mod deletion;
 mod delivery;
+mod desk;
 mod diagnosis;
 mod diff;
 mod directory_source;
@@ -57,3 +59,4 @@ mod updates;
 mod upgrade;
 #[path = "../common/upgrade.rs"]
 mod upgrades;
+mod ways_in;

@@ -60,13 +60,19 @@ async fn set_up() -> Result<Stage> {
 /// Creates a hub with these files applied as documented for new users, and deploy/argocd_cm.yaml.
 pub(crate) async fn hub_with(files: &[&str]) -> Result<Hub> {
     let hub = Hub::start().await?;
+    apply_shipped(&hub, files)?;
+    Ok(hub)
+}
+
+/// Applies these files as documented for new users, and deploy/argocd_cm.yaml.
+pub(crate) fn apply_shipped(hub: &Hub, files: &[&str]) -> Result<()> {
     for file in files {
         hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
     }
     let path = shipped("deploy/argocd_cm.yaml");
     let path = path.to_str().context("a plain path")?;
     hub.kubectl(&["apply", "--server-side", "--field-manager=argocd-ocm-cmp", "-f", path])?;
-    Ok(hub)
+    Ok(())
 }
 
 /// Returns Argo CD with the plugin, its plugin.yaml read from the hub as the sidecar would mount it, and written to a folder of
@@ -98,7 +104,7 @@ pub(crate) async fn argocd(hub: &Hub, folder: &str) -> Result<ArgoCd> {
 }
 
 /// Returns the plugin with another name and with a policy.
-fn with_policy(plugin: &Plugin, name: &str, policy_text: &str) -> Result<Plugin> {
+pub(crate) fn with_policy(plugin: &Plugin, name: &str, policy_text: &str) -> Result<Plugin> {
     let text = fs::read_to_string(plugin.config_dir.join("plugin.yaml"))?;
     let config = plugin.config_dir.with_file_name(name);
     fs::create_dir_all(&config)?;

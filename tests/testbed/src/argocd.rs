@@ -48,6 +48,8 @@ pub struct ArgoCd {
     /// True if `ApplicationSets` are served too, by a controller with the permissions in Argo CD's manifests: it runs as the
     /// service account `argocd-applicationset-controller`. Tests grant further permissions.
     pub application_sets: bool,
+    /// True if the source hydrator runs, with the commit server.
+    pub hydrator: bool,
     /// True if argocd-server runs, which serves the API and the pages. The hub needs the full manifests of Argo CD.
     pub server: bool,
     /// More environment for repo-server and the controllers.
@@ -85,6 +87,7 @@ impl Default for ArgoCd {
             plugins: Vec::new(),
             resync: 10,
             application_sets: false,
+            hydrator: false,
             server: false,
             environment: Vec::new(),
             account: None,
@@ -177,9 +180,25 @@ impl ArgoCd {
         command.arg(format!("--metrics-port={}", ports::free()?));
         command.arg(format!("--app-resync={}", self.resync));
         command.arg("--app-resync-jitter=0");
+        if self.hydrator {
+            let address = self.start_commit_server(plane)?;
+            command.args(["--hydrator-enabled", "--commit-server", &address]);
+        }
         command.envs(self.environment.clone());
         plane.keep(start(plane, "argocd-application-controller", command)?);
         Ok(())
+    }
+
+    /// Starts the commit server, which has no credentials, and returns its address.
+    fn start_commit_server(&self, plane: &ControlPlane) -> Result<String> {
+        let port = ports::free()?;
+        let mut command = role(plane, "argocd-commit-server")?;
+        command.arg(format!("--port={port}"));
+        command.arg(format!("--metrics-port={}", ports::free()?));
+        command.args(["--address=127.0.0.1", "--metrics-address=127.0.0.1"]);
+        command.envs(self.environment.clone());
+        plane.keep(start(plane, "argocd-commit-server", command)?);
+        Ok(format!("127.0.0.1:{port}"))
     }
 
     /// Starts argocd-server, and returns its address. It runs from the released program of Argo CD if that is on the `PATH`: the Go
@@ -195,6 +214,7 @@ impl ArgoCd {
         command.env("KUBECONFIG", plane.service_account_kubeconfig(NAMESPACE, name)?);
         command.env("REDIS_COMPRESSION", "none");
         command.env("ARGOCD_SERVER_ENABLE_PROXY_EXTENSION", "true");
+        command.env("ARGOCD_HYDRATOR_ENABLED", self.hydrator.to_string());
         command.arg(format!("--namespace={NAMESPACE}"));
         command.arg(format!("--repo-server={repo_server}"));
         command.arg(format!("--redis={redis}"));

@@ -1,0 +1,138 @@
+//! A hub with argocd-server and its users' command line, the source hydrator, and the options of Argo CD for monorepos.
+
+use crate::policy::POLICY;
+use crate::stage::{PLUGIN_WITH_POLICY, application, apply_shipped, argocd, with_policy};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use testbed::{GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Part, Parts};
+use tokio::sync::OnceCell;
+
+/// The hub, its cluster `cluster1`, and the folder with the session of the command line.
+pub(crate) struct Desk {
+    pub(crate) hub: Hub,
+    pub(crate) cluster1: ManagedCluster,
+    home: PathBuf,
+}
+
+/// The result of a command.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) output: String,
+    pub(crate) errors: String,
+}
+
+/// Returns the desk that the tests of this program share. The first call starts it; it ends with the program.
+pub(crate) async fn desk() -> Result<&'static Desk> {
+    static DESK: OnceCell<Desk> = OnceCell::const_new();
+    DESK.get_or_try_init(|| Box::pin(set_up())).await
+}
+
+async fn set_up() -> Result<Desk> {
+    let hub = Hub::start_complete().await?;
+    apply_shipped(&hub, &["proj.yaml", "cm_plugin.yaml"])?;
+    let mut argocd = argocd(&hub, "plugin-of-the-desk").await?;
+    let with_policy = with_policy(&argocd.plugins[0], PLUGIN_WITH_POLICY, POLICY)?;
+    argocd.plugins.push(with_policy);
+    argocd.server = true;
+    argocd.hydrator = true;
+    for (name, value) in [
+        ("ARGOCD_REPO_SERVER_PLUGIN_USE_MANIFEST_GENERATE_PATHS", "true"),
+        ("ARGOCD_REPO_SERVER_PLUGIN_TAR_EXCLUSIONS", "**/*.iso"),
+    ] {
+        argocd.environment.push((name.to_owned(), value.to_owned()));
+    }
+    let (cluster1, started) = tokio::join!(
+        hub.add_managed_cluster("cluster1", ManagedClusterOptions::default()),
+        hub.start_argocd(argocd)
+    );
+    started?;
+    let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("home-of-the-desk");
+    fs::create_dir_all(&home)?;
+    let desk = Desk {
+        cluster1: cluster1?,
+        hub,
+        home,
+    };
+    let initial = ObjectRef::secret("argocd", "argocd-initial-admin-secret");
+    desk.hub.wait_for(&initial, |_| true).await?;
+    let template = "--template={{.data.password | base64decode}}";
+    let password = desk
+        .hub
+        .kubectl(&["get", "secret", &initial.name, "-n", "argocd", template])?;
+    let server = desk.hub.argocd_server().context("argocd-server runs")?;
+    desk.argocd(&[
+        "login",
+        server,
+        "--plaintext",
+        "--username=admin",
+        "--password",
+        &password,
+    ])?;
+    Ok(desk)
+}
+
+impl Desk {
+    /// Runs the command line of Argo CD.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Result<Outcome> {
+        let output = Command::new(Parts::ensure()?.program(Part::ArgoCd))
+            .args(arguments)
+            .env("ARGOCD_BINARY_NAME", "argocd")
+            .env("HOME", &self.home)
+            .output()?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Outcome {
+            code: output.status.code(),
+            output: text(output.stdout),
+            errors: text(output.stderr),
+        })
+    }
+
+    /// Runs the command line of Argo CD, and returns its output. An exit code other than 0 is an error.
+    pub(crate) fn argocd(&self, arguments: &[&str]) -> Result<String> {
+        let outcome = self.run(arguments)?;
+        ensure!(outcome.code == Some(0), "argocd {}: {outcome:?}", arguments.join(" "));
+        Ok(outcome.output)
+    }
+
+    /// Syncs the Application, and waits with Argo CD's command until the clusters report healthy objects.
+    pub(crate) fn sync(&self, application: &str) -> Result<()> {
+        self.argocd(&["app", "sync", application, "--timeout=600"])?;
+        self.wait(application)
+    }
+
+    pub(crate) fn wait(&self, application: &str) -> Result<()> {
+        self.argocd(&[
+            "app",
+            "wait",
+            application,
+            "--sync",
+            "--health",
+            "--operation",
+            "--timeout=600",
+        ])
+        .map(drop)
+    }
+
+    /// Creates the shipped Application with this name, the folder of its name, and changes. It is synced by hand only.
+    pub(crate) async fn create(&self, name: &str, git: &GitRepository, change: impl FnOnce(&mut Value)) -> Result<()> {
+        let mut application = application(name, git)?;
+        application["spec"]["syncPolicy"] = Value::Null;
+        change(&mut application);
+        self.hub.create_application(&application).await.map(drop)
+    }
+
+    /// Returns the data of a ConfigMap in namespace `default` of `cluster1`.
+    pub(crate) async fn data(&self, config_map: &str) -> Result<Value> {
+        let object = self.cluster1.get(&ObjectRef::config_map("default", config_map)).await?;
+        Ok(object.with_context(|| format!("no ConfigMap {config_map}"))?["data"].clone())
+    }
+}
+
+/// Returns a ConfigMap with a colour.
+pub(crate) fn colour(name: &str, colour: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata:\n  colour: {colour}\n")
+}
