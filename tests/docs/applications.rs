@@ -21,14 +21,17 @@ pub(crate) const SCENES: [&str; 2] = [
 ];
 
 /// All Applications and `ApplicationSets`: the file, the kind and the name. Each is created here or by [`QUICK_START`], or by
-/// `with_argocd/rolling_sync.rs`.
-const FOLLOWED: [(&str, &str, &str); 7] = [
+/// `with_argocd/rolling_sync.rs` and `with_argocd/values.rs`.
+const FOLLOWED: [(&str, &str, &str); 10] = [
     ("app.yaml", "Application", "guestbook"),
     ("docs/cluster-secrets.md", "ApplicationSet", "guestbook-prod"),
     ("docs/clusters.md", "Application", "shop"),
     ("docs/clusters.md", "ApplicationSet", "guestbook"),
     ("docs/pull.md", "Application", "guestbook"),
     ("examples/appset.yaml", "ApplicationSet", "guestbook"),
+    ("examples/appset_values.yaml", "ApplicationSet", "shop-by-claim"),
+    ("examples/appset_values.yaml", "ApplicationSet", "shop-by-group"),
+    ("examples/appset_values.yaml", "ApplicationSet", "shop-by-label"),
     ("examples/rolling_sync.yaml", "ApplicationSet", "guestbook-waves"),
 ];
 

@@ -59,4 +59,5 @@ mod updates;
 mod upgrade;
 #[path = "../common/upgrade.rs"]
 mod upgrades;
+mod values;
 mod ways_in;
