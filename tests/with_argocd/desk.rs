@@ -5,8 +5,10 @@ use crate::stage::{PLUGIN_WITH_POLICY, application, apply_shipped, argocd, with_
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use tempfile::TempDir;
 use testbed::{GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Part, Parts};
 use tokio::sync::OnceCell;
 
@@ -14,7 +16,10 @@ use tokio::sync::OnceCell;
 pub(crate) struct Desk {
     pub(crate) hub: Hub,
     pub(crate) cluster1: ManagedCluster,
+    /// The ID of the key with which the commit server signs.
+    pub(crate) signing_key: String,
     home: PathBuf,
+    _keys: TempDir,
 }
 
 /// The result of a command.
@@ -39,6 +44,14 @@ async fn set_up() -> Result<Desk> {
     argocd.plugins.push(with_policy);
     argocd.server = true;
     argocd.hydrator = true;
+    let keys = tempfile::tempdir()?;
+    let signing_key = create_signing_key(keys.path())?;
+    let of_keys = |name: &str| keys.path().join(name).display().to_string();
+    argocd.environment.extend([
+        ("ARGOCD_GPG_ENABLED".to_owned(), "true".to_owned()),
+        ("ARGOCD_GPG_DATA_PATH".to_owned(), of_keys("public")),
+        ("ARGOCD_COMMIT_SERVER_SIGNING_KEY_PATH".to_owned(), of_keys("private")),
+    ]);
     for (name, value) in [
         ("ARGOCD_REPO_SERVER_PLUGIN_USE_MANIFEST_GENERATE_PATHS", "true"),
         ("ARGOCD_REPO_SERVER_PLUGIN_TAR_EXCLUSIONS", "**/*.iso"),
@@ -55,7 +68,9 @@ async fn set_up() -> Result<Desk> {
     let desk = Desk {
         cluster1: cluster1?,
         hub,
+        signing_key,
         home,
+        _keys: keys,
     };
     let initial = ObjectRef::secret("argocd", "argocd-initial-admin-secret");
     desk.hub.wait_for(&initial, |_| true).await?;
@@ -73,6 +88,44 @@ async fn set_up() -> Result<Desk> {
         &password,
     ])?;
     Ok(desk)
+}
+
+/// Creates a key of GnuPG in a folder, its private part in the file `private` and its public part below `public`. Returns its ID.
+fn create_signing_key(folder: &Path) -> Result<String> {
+    let home = folder.join("home");
+    fs::DirBuilder::new().mode(0o700).create(&home)?;
+    let gpg = |arguments: &[&str]| {
+        let output = Command::new("gpg")
+            .args(["--batch", "--homedir"])
+            .arg(&home)
+            .args(arguments)
+            .output()
+            .context("gpg does not run")?;
+        ensure!(output.status.success(), "gpg {}: {output:?}", arguments.join(" "));
+        Ok(output.stdout)
+    };
+    let user = "commit-server@example.com";
+    gpg(&[
+        "--passphrase",
+        "",
+        "--quick-generate-key",
+        user,
+        "ed25519",
+        "sign",
+        "never",
+    ])?;
+    let listed = String::from_utf8(gpg(&["--with-colons", "--list-keys", user])?)?;
+    let of_key = listed.lines().find(|line| line.starts_with("pub:")).context("a key")?;
+    let id = of_key.split(':').nth(4).context("the ID of a key")?.to_owned();
+    fs::write(folder.join("private"), gpg(&["--armor", "--export-secret-keys", user])?)?;
+    fs::create_dir(folder.join("public"))?;
+    fs::write(folder.join("public").join(&id), gpg(&["--armor", "--export", user])?)?;
+    Command::new("gpgconf")
+        .arg("--homedir")
+        .arg(&home)
+        .args(["--kill", "all"])
+        .status()?;
+    Ok(id)
 }
 
 impl Desk {

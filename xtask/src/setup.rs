@@ -61,6 +61,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("chromedriver", "chromium-driver"),
     ("docker-registry", "docker-registry"),
     ("git", "git"),
+    ("gpg", "gnupg"),
     ("jq", "jq"),
     ("openssl", "openssl"),
     ("promtool", "prometheus"),

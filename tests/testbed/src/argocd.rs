@@ -147,10 +147,13 @@ impl ArgoCd {
         let nothing = folder(plane, "nothing")?;
         let mut command = role(plane, "argocd-repo-server")?;
         let scripts = folder(plane, "scripts")?;
-        executable_copy(&plane.bench.parts.argocd_git_verify_wrapper(), &scripts)?;
+        let git_verify = plane.bench.parts.argocd_git_verify_wrapper();
+        executable_copy(&git_verify, &scripts)?;
+        executable_copy(&git_verify.with_file_name("gpg-wrapper.sh"), &scripts)?;
         command.env("PATH", plane.bench.parts.path_with_tools(Some(&scripts))?);
         command.env("ARGOCD_PLUGINSOCKFILEPATH", sockets);
         command.env("ARGOCD_GPG_ENABLED", "false");
+        command.env("ARGOCD_GNUPGHOME", folder(plane, "gnupg-of-repo-server")?);
         command.env("ARGOCD_ASK_PASS_SOCK", nothing.with_file_name("ask-pass.sock"));
         command.env("ARGOCD_TLS_DATA_PATH", &nothing);
         command.env("ARGOCD_SSH_DATA_PATH", &nothing);
@@ -193,6 +196,7 @@ impl ArgoCd {
     fn start_commit_server(&self, plane: &ControlPlane) -> Result<String> {
         let port = ports::free()?;
         let mut command = role(plane, "argocd-commit-server")?;
+        command.env("ARGOCD_GNUPGHOME", folder(plane, "gnupg-of-commit-server")?);
         command.arg(format!("--port={port}"));
         command.arg(format!("--metrics-port={}", ports::free()?));
         command.args(["--address=127.0.0.1", "--metrics-address=127.0.0.1"]);
