@@ -171,8 +171,7 @@ impl Tunnel {
         let opened = async {
             let mut response = self.send(cluster, path).await?;
             // The token may have been revoked before its time.
-            if response.status() == StatusCode::UNAUTHORIZED {
-                *self.token.lock().await = None;
+            if response.status() == StatusCode::UNAUTHORIZED && self.identity.forget_token().await {
                 response = self.send(cluster, path).await?;
             }
             // A connection through the tunnel sometimes breaks at its start; a read can be repeated.
@@ -214,6 +213,15 @@ impl TunnelIdentity {
             Self::Account { .. } => "deliver deploy/live_cluster_rbac.yaml to it",
             Self::User => "ask an administrator of the cluster for this permission",
         }
+    }
+
+    /// Makes the next request ask for another token; false if the client sends that of a user.
+    async fn forget_token(&self) -> bool {
+        let Self::Account { token, .. } = self else {
+            return false;
+        };
+        *token.lock().await = None;
+        true
     }
 
     /// Returns the value of the header with a token, unless the client sends it.

@@ -7,7 +7,7 @@ use std::fs;
 use testbed::proxy::{Fault, Proxy, Times};
 
 /// The files, applied as documented in their comments.
-const BY_KUBECTL: [(&str, &[&str]); 9] = [
+const BY_KUBECTL: [(&str, &[&str]); 11] = [
     (
         "apply",
         &[
@@ -49,6 +49,11 @@ const BY_KUBECTL: [(&str, &[&str]); 9] = [
     (
         "apply",
         &["deploy/deploy_gitopscluster.yaml", "deploy/deploy_argocd_agent.yaml"],
+    ),
+    ("apply", &["deploy/live.yaml"]),
+    (
+        "apply --server-side --field-manager argocd-ocm-cmp-live",
+        &["deploy/live_argocd.yaml"],
     ),
 ];
 
@@ -130,6 +135,13 @@ fn lasting(object: &Value) -> Value {
     // The API server assigns free ports.
     for port in object["spec"]["ports"].as_array_mut().into_iter().flatten() {
         port["nodePort"] = Value::Null;
+    }
+    // Each installation of the view creates an identity.
+    if object["metadata"]["name"] == "argocd-ocm-cmp-live" {
+        object["data"] = Value::Null;
+    }
+    if let Some(pod) = object.pointer_mut("/spec/template/metadata/annotations") {
+        pod["argocd-ocm-cmp.github.io/live-certificate"] = Value::Null;
     }
     object["status"] = Value::Null;
     object
@@ -231,9 +243,20 @@ async fn kubectl_applies_the_printed_manifests() -> Result<()> {
         let apply = ["apply", "--server-side", "--field-manager", "argocd-ocm-cmp", "-f", "-"];
         installation.hub.kubectl_with_input(&apply, &printed)?;
     }
-    let lines = installation.run_ok(&["install", ALL])?;
-    let is_expected_line = |line: &str| line.ends_with(" unchanged") || line == "configmap/argocd-ocm-cmp-policy kept";
-    assert!(lines.lines().all(is_expected_line), "an unexpected line: {lines}");
+    let changes = |lines: &str| -> Vec<String> {
+        let is_expected = |line: &&str| line.ends_with(" unchanged") || *line == "configmap/argocd-ocm-cmp-policy kept";
+        lines.lines().filter(|line| !is_expected(line)).map(str::to_owned).collect()
+    };
+    // The identity of the view is of the hub, so it is not printed.
+    let identity = [
+        "argocd-ocm-cmp-live",
+        "argocd-ocm-cmp-cluster-proxy",
+        "deployment.apps/argocd-server",
+    ];
+    let first = changes(&installation.run_ok(&["install", ALL])?);
+    let is_identity = |line: &String| identity.iter().any(|name| line.contains(name));
+    assert!(first.iter().all(is_identity), "{first:?}");
+    assert_eq!(changes(&installation.run_ok(&["install", ALL])?), [""; 0]);
     installation.run_ok(&["uninstall"])?;
     installation.until(&before).await
 }
