@@ -12,6 +12,7 @@
 #![allow(
     clippy::cast_precision_loss,
     clippy::disallowed_methods,
+    clippy::print_stdout,
     dead_code,
     reason = "a benchmark measures time and prints figures, and shares parts of tests"
 )]
@@ -77,7 +78,7 @@ async fn main() -> Result<()> {
         streams(stage).await?
     )?;
     if std::env::var_os("TESTBED_ARGOCD_AGENT").is_some() {
-        writeln!(table, "\n{}", beside(number).await?)?;
+        writeln!(table, "\n{}", Box::pin(beside(number)).await?)?;
     }
     std::io::stdout().write_all(table.as_bytes())?;
     Ok(())
@@ -182,7 +183,7 @@ impl Usage {
 
 /// Returns the same times of argocd-agent's resource proxy.
 async fn beside(number: usize) -> Result<String> {
-    let stage = argocd_agent::Stage::start().await?;
+    let stage = Box::pin(argocd_agent::Stage::start()).await?;
     let guestbook = argocd_agent::guestbook("guestbook", &stage.git, "cluster1");
     stage.hub.create_application(&guestbook).await?;
     stage

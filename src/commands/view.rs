@@ -22,6 +22,7 @@ use ocm::application_works::Application;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::time::Duration;
 
 /// The maximum number of objects that are read without `KIND/NAME`. A cluster answers some five requests a second.
@@ -144,8 +145,7 @@ impl Viewer {
             ));
         }
         let authority = match &args.cluster_proxy_ca {
-            Some(file) => std::fs::read_to_string(file)
-                .map_err(|error| format!("--cluster-proxy-ca {}: {}", file.display(), plain(&error)))?,
+            Some(file) => read_authority(file)?,
             None => hub_reader::authority(&hub, &application.argo_cd).await.map_err(line)?,
         };
         let tunnel = user_tunnel::connect(&forwarder, url, authority.as_bytes(), credentials);
@@ -318,4 +318,9 @@ async fn only_cluster(hub: &Client, application: &Application, delivery: &Delive
             "Application {instance} has no works: `argocd-ocm-cmp status {instance}` shows why"
         )),
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a file that the user names")]
+fn read_authority(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|error| format!("--cluster-proxy-ca {}: {}", file.display(), plain(&error)))
 }

@@ -88,12 +88,12 @@ impl Stage {
 
         let (token, certificate) = identity(&hub)?;
         let stage = Self {
-            token,
-            certificate,
             hub,
             cluster1,
             proxy,
             port,
+            token,
+            certificate,
             service,
         };
         stage.deliver().await?;

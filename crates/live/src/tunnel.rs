@@ -50,6 +50,7 @@ pub struct Tunnel {
 }
 
 /// The identity that a cluster sees.
+#[expect(clippy::large_enum_variant, reason = "a process has one tunnel")]
 enum TunnelIdentity {
     /// A ServiceAccount on the hub.
     Account {

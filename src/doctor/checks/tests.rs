@@ -1016,6 +1016,8 @@ fn hub_with_live() -> HubState {
     hub_state
 }
 
+type Break = fn(&mut HubState, &mut LiveState);
+
 #[test]
 fn every_broken_hop_of_the_view_is_named() {
     let ids = |hub_state: &HubState, now| -> Vec<&str> {
@@ -1024,9 +1026,9 @@ fn every_broken_hop_of_the_view_is_named() {
     };
     assert_eq!(ids(&hub_with_live(), now()), ["live"]);
     assert_eq!(ids(&healthy_hub(), now()), [""; 0], "it is not installed");
-    let broken: [(&str, fn(&mut HubState, &mut LiveState)); 12] = [
+    let broken: [(&str, Break); 12] = [
         ("live-extension-missing", |hub_state, _| {
-            hub_state.config = Lookup::Found(json!({"data": {}}))
+            hub_state.config = Lookup::Found(json!({"data": {}}));
         }),
         ("live-deployment-missing", |hub_state, _| {
             hub_state.deployments = Lookup::Found(hub_state.deployments.found().expect("them")[..3].to_vec());
@@ -1039,7 +1041,7 @@ fn every_broken_hop_of_the_view_is_named() {
         }),
         ("live-token-missing", |_, live| live.has_token = Lookup::Found(false)),
         ("live-not-trusted", |_, live| {
-            live.certificate = Lookup::Found(json!({}))
+            live.certificate = Lookup::Found(json!({}));
         }),
         ("live-not-trusted", |hub_state, _| {
             let Lookup::Found(all) = &mut hub_state.deployments else {
@@ -1053,16 +1055,16 @@ fn every_broken_hop_of_the_view_is_named() {
         }),
         ("live-authority-missing", |_, live| live.authority = Lookup::NotFound),
         ("live-authority-differs", |_, live| {
-            live.issued_authority = Lookup::Found("another".to_owned())
+            live.issued_authority = Lookup::Found("another".to_owned());
         }),
         ("live-cluster-proxy-missing", |_, live| {
-            live.addons = Lookup::Found(BTreeMap::new())
+            live.addons = Lookup::Found(BTreeMap::new());
         }),
         ("live-cluster-proxy-not-available", |_, live| {
             live.addons = Lookup::Found([("eu1".to_owned(), false)].into());
         }),
         ("cannot-read", |_, live| {
-            live.has_token = Lookup::Refused("forbidden".to_owned())
+            live.has_token = Lookup::Refused("forbidden".to_owned());
         }),
     ];
     for (id, break_it) in broken {

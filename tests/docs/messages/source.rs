@@ -71,7 +71,7 @@ pub(crate) fn sources(without: &[(&str, &str)]) -> Vec<(String, Text)> {
             .to_string_lossy()
             .into_owned();
         let source = fs::read_to_string(&file).expect("a source");
-        let text = if path.ends_with(".cel") {
+        let text = if file.extension().is_some_and(|extension| extension == "cel") {
             read_expressions(&source)
         } else {
             read(&source)

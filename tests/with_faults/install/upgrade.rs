@@ -245,7 +245,11 @@ async fn kubectl_applies_the_printed_manifests() -> Result<()> {
     }
     let changes = |lines: &str| -> Vec<String> {
         let is_expected = |line: &&str| line.ends_with(" unchanged") || *line == "configmap/argocd-ocm-cmp-policy kept";
-        lines.lines().filter(|line| !is_expected(line)).map(str::to_owned).collect()
+        lines
+            .lines()
+            .filter(|line| !is_expected(line))
+            .map(str::to_owned)
+            .collect()
     };
     // The identity of the view is of the hub, so it is not printed.
     let identity = [
