@@ -178,7 +178,7 @@ impl Stage {
                 let config = object["data"]["extension.config.live"]
                     .as_str()
                     .context("an extension")?;
-                let shipped = format!("https://{NAME}.argocd.svc:8443");
+                let shipped = format!("https://{NAME}:8443");
                 ensure!(config.contains(&shipped), "{config}");
                 object["data"]["extension.config.live"] = config
                     .replace(&shipped, &format!("https://localhost:{}", self.port))

@@ -239,6 +239,8 @@ pub(super) fn works(works: &[Template], settings: &Settings) -> Result<(), Probl
     let Some(limit) = settings.manifest_limit else {
         return Ok(());
     };
+    // Whoever lets OCM accept more than etcd does has raised the limit of etcd, too.
+    let stored_max = STORED_MAX.max(limit);
     let is_placement = matches!(settings.target, Target::Placement(_));
     let remedy = if is_placement {
         "a progressive rollout cannot be split into several works: set rollout to All, or deliver them with several Applications"
@@ -251,10 +253,10 @@ pub(super) fn works(works: &[Template], settings: &Settings) -> Result<(), Probl
             let bytes = format!("the objects have {weight} bytes, and OCM accepts at most {limit} in a work");
             return Some(format!("{bytes}: {remedy}"));
         }
-        (stored > STORED_MAX).then(|| {
+        (stored > stored_max).then(|| {
             let count = work.objects.len();
             format!(
-                "a work of {count} objects has {stored} bytes with its status, and etcd accepts at most {STORED_MAX}: {remedy}"
+                "a work of {count} objects has {stored} bytes with its status, and etcd accepts at most {stored_max}: {remedy}"
             )
         })
     };
