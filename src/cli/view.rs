@@ -29,9 +29,13 @@ pub struct ViewArgs {
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// Token for the managed cluster [default: that of the kubeconfig]
+    /// Token of a user of the hub, which the managed cluster receives
     #[arg(long, env = "ARGOCD_OCM_CMP_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     pub token: Option<String>,
+
+    /// Send the token of the kubeconfig: whoever rules the managed cluster can then act as you on the hub
+    #[arg(long, env = "ARGOCD_OCM_CMP_SEND_MY_TOKEN", hide_env_values = true)]
+    pub send_my_token: bool,
 
     /// URL of the user-server of OCM's cluster-proxy; of a Service, the port is forwarded by the API server of the hub
     #[arg(
@@ -71,7 +75,7 @@ pub struct GetArgs {
 }
 
 const GET_EXAMPLES: &str = "\
-The cluster sees your own identity, through the tunnel of OCM's cluster-proxy. Values of Secrets are masked.
+The cluster knows you by a token of the hub, which it receives through the tunnel of OCM's cluster-proxy. Values of Secrets are masked.
 Required permissions: on the hub, to get the Application, its works, and the ConfigMaps of Argo CD, and to forward a port of cluster-proxy's Pod;
 on the cluster, to get the object, and to list what it owns.
 

@@ -91,12 +91,13 @@ async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), P
     Ok(())
 }
 
-/// Finds all our objects, by labels or, where our files set none, by name, in the order in which they were applied.
+/// Finds all our objects, by labels or, where our files set none, by name, in the order in which they were applied. Secrets are found
+/// by name, too: those of clusters, which the controller writes, have the same labels and stay.
 async fn find(hub: &Hub, ours: &[Object]) -> Result<Vec<InstalledObject>, String> {
     let mut found: Vec<InstalledObject> = Vec::new();
     for shipped in ours.iter().filter(|object| !object.is_addition()) {
         let path = shipped.path();
-        let live = if shipped.label("app.kubernetes.io/name").is_none() {
+        let live = if shipped.label("app.kubernetes.io/name").is_none() || shipped.kind() == "Secret" {
             let live = hub.get(&path, shipped.name()).await?;
             live.filter(|live| is_ours(shipped, live)).into_iter().collect()
         } else if found.iter().any(|it| it.path == path) {

@@ -1,4 +1,4 @@
-//! `get`, `events`, `logs`: show delivered objects as they are on their managed cluster, with the identity of the user.
+//! `get`, `events`, `logs`: show delivered objects as they are on their managed cluster, with the token of a user.
 
 use super::{Exit, fail, progress, say, show};
 use crate::cli::{EventsArgs, GetArgs, ListFormat, LogsArgs, ViewArgs};
@@ -125,7 +125,8 @@ impl Viewer {
         let mut config = hub::config(&args.hub.connection()).await?;
         let url = args.cluster_proxy.parse();
         let url = url.map_err(|_| format!("--cluster-proxy {:?} is not a URL", args.cluster_proxy))?;
-        let credentials = user_tunnel::token_credentials(config.auth_info.clone(), args.token.clone())?;
+        let credentials =
+            user_tunnel::token_credentials(config.auth_info.clone(), args.token.clone(), args.send_my_token)?;
         // A forwarded connection may be idle.
         config.read_timeout = None;
         let forwarder = client(config.clone())?;

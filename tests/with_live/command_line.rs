@@ -76,6 +76,7 @@ fn program(kubeconfig: &Path, arguments: &[&str]) -> Command {
     );
     command.arg(arguments[0]).arg("shop").args(&arguments[1..]);
     command.arg("--kubeconfig").arg(kubeconfig);
+    command.env("ARGOCD_OCM_CMP_SEND_MY_TOKEN", "true");
     command
 }
 
@@ -255,6 +256,9 @@ async fn refuses_what_cannot_be_shown() -> Result<()> {
         );
         ensure!(error.contains(reason), "{arguments:?}: {error}");
     }
+    let mut unasked = program(kubeconfig, &["get", "--cluster=cluster1"]);
+    let (code, _, error) = run(unasked.env_remove("ARGOCD_OCM_CMP_SEND_MY_TOKEN"))?;
+    ensure!(code == 1 && error.contains("--send-my-token"), "{code}: {error}");
     let certificate = stage.hub.logs().join("certificate.kubeconfig");
     let mut user: Value = serde_json::from_slice(&std::fs::read(kubeconfig)?)?;
     user["users"][0]["user"] = json!({"client-certificate": "/none", "client-key": "/none"});

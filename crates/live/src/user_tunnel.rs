@@ -26,11 +26,17 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tower::{BoxError, ServiceBuilder};
 
-/// Returns the credentials of a user that cluster-proxy passes on: a token.
+/// Returns the credentials of a user that cluster-proxy passes on: a token, either this one or, if `sends_own`, that in the credentials.
+///
+/// The proxy on the cluster gets the token, to ask the hub whose it is. So whoever rules the cluster can use it on the hub until it expires.
 ///
 /// # Errors
-/// Returns one line if the user has no token.
-pub fn token_credentials(mut credentials: AuthInfo, token: Option<String>) -> Result<AuthInfo, String> {
+/// Returns one line if the user has no token, or has not agreed to send it.
+pub fn token_credentials(
+    mut credentials: AuthInfo,
+    token: Option<String>,
+    sends_own: bool,
+) -> Result<AuthInfo, String> {
     const REMEDY: &str = "pass a token with --token, such as that of `kubectl create token NAME`";
     if let Some(token) = token {
         return Ok(AuthInfo {
@@ -50,6 +56,12 @@ pub fn token_credentials(mut credentials: AuthInfo, token: Option<String>) -> Re
     if !has_token {
         return Err(format!(
             "the kubeconfig has a client certificate and no token, and only a token reaches managed clusters: {REMEDY}"
+        ));
+    }
+    if !sends_own {
+        return Err(format!(
+            "the managed cluster would receive the token of the kubeconfig, and could act as you on the hub: {REMEDY}, or \
+             --send-my-token if you trust the cluster"
         ));
     }
     credentials.client_certificate = None;
@@ -224,22 +236,24 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_tokens_reach_clusters() {
-        let refused = token_credentials(AuthInfo::default(), None).expect_err("no token");
+    fn only_tokens_that_the_user_agrees_to_send_reach_clusters() {
+        let refused = token_credentials(AuthInfo::default(), None, true).expect_err("no token");
         assert!(refused.contains("--token"), "{refused}");
         let certificate = AuthInfo {
             client_certificate_data: Some("x".to_owned()),
             token: Some("t".to_owned().into()),
             ..AuthInfo::default()
         };
-        let accepted = token_credentials(certificate.clone(), None).expect("a token");
+        let refused = token_credentials(certificate.clone(), None, false).expect_err("the user has not agreed");
+        assert!(refused.contains("--send-my-token"), "{refused}");
+        let accepted = token_credentials(certificate.clone(), None, true).expect("a token");
         assert!(accepted.client_certificate_data.is_none() && accepted.token.is_some());
         let impersonates = AuthInfo {
             impersonate: Some("ann".to_owned()),
             ..certificate
         };
-        assert!(token_credentials(impersonates.clone(), None).is_err());
-        let given = token_credentials(impersonates, Some("t".to_owned())).expect("a token");
+        assert!(token_credentials(impersonates.clone(), None, true).is_err());
+        let given = token_credentials(impersonates, Some("t".to_owned()), false).expect("a token");
         assert!(given.impersonate.is_none() && given.token.is_some());
     }
 
