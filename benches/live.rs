@@ -112,7 +112,7 @@ async fn first_bytes(number: usize, read: impl AsyncFn() -> Result<()>) -> Resul
     Ok(format!("{least:>8.1}{median:>8.1}{most:>8.1}"))
 }
 
-/// Returns the figures of the service while nobody asks it, with the number of requests that it sends to the hub and to clusters.
+/// Returns the figures of the service without requests, and the number of requests that it sends to the hub and to clusters.
 async fn idle(stage: &Stage) -> Result<String> {
     let sent = || -> Result<f64> {
         // The hub reviews the token of each request for a cluster.

@@ -1,11 +1,10 @@
 //! Tests of Argo CD's own commands and options with an Application of the plugin, as docs/argocd-commands.md describes them.
 
 use crate::desk::{colour, desk};
-use crate::stage::{program, shipped_object};
+use crate::stage::shipped_object;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::fs;
-use std::process::Command;
 use testbed::{GitRepository, ObjectRef, is_true, wait};
 
 #[tokio::test]
@@ -68,7 +67,7 @@ async fn commands_show_deliver_and_undo_what_clusters_get() -> Result<()> {
     desk.argocd(&["app", "wait", name, "--health", "--operation", "--timeout=600"])?;
     assert_eq!(desk.data(name).await?, json!({"colour": "green"}));
 
-    desk.argocd(&["app", "delete", name, "--yes", "--wait"])?;
+    desk.delete(name)?;
     assert!(desk.data(name).await.is_err());
     Ok(())
 }
@@ -112,7 +111,7 @@ async fn closed_sync_window_keeps_what_clusters_have() -> Result<()> {
     desk.hub.refresh_application(name, "normal").await?;
     desk.wait(name)?;
     assert_eq!(desk.data(name).await?, json!({"colour": "blue"}));
-    desk.argocd(&["app", "delete", name, "--yes", "--wait"]).map(drop)
+    desk.delete(name)
 }
 
 #[tokio::test]
@@ -143,11 +142,7 @@ async fn respected_differences_freeze_a_work_and_doctor_finds_them() -> Result<(
     desk.hub.wait_for(&application, is_frozen).await?;
     assert_eq!(desk.data(name).await?, json!({"colour": "green"}));
 
-    let findings = Command::new(program())
-        .args(["doctor", "applications", "-o", "name", "--kubeconfig"])
-        .arg(desk.hub.kubeconfig_path())
-        .output()?;
-    let findings = String::from_utf8(findings.stdout)?;
+    let findings = desk.findings()?;
     assert!(findings.contains("applications-freeze-works"), "{findings}");
 
     // Without the option, the sync applies all of the work.
@@ -156,7 +151,7 @@ async fn respected_differences_freeze_a_work_and_doctor_finds_them() -> Result<(
         .await?;
     desk.sync(name)?;
     assert_eq!(desk.data(name).await?, json!({"colour": "blue", "size": "large"}));
-    desk.argocd(&["app", "delete", name, "--yes", "--wait"]).map(drop)
+    desk.delete(name)
 }
 
 const BACKUP: &str = "apiVersion: batch/v1

@@ -1,9 +1,9 @@
 //! A hub with argocd-server and its users' command line, the source hydrator, and the options of Argo CD for monorepos.
 
 use crate::policy::POLICY;
-use crate::stage::{PLUGIN_WITH_POLICY, application, apply_shipped, argocd, with_policy};
+use crate::stage::{PLUGIN_WITH_POLICY, application, apply_shipped, argocd, program, with_policy};
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -142,6 +142,27 @@ impl Desk {
             output: text(output.stdout),
             errors: text(output.stderr),
         })
+    }
+
+    /// Deletes an Application as a user does, and waits until it is gone.
+    pub(crate) fn delete(&self, name: &str) -> Result<()> {
+        self.argocd(&["app", "delete", name, "--yes", "--wait"]).map(drop)
+    }
+
+    /// Deletes an Application without its works.
+    pub(crate) async fn remove(&self, application: &ObjectRef) -> Result<()> {
+        let without_finalizers = json!({"metadata": {"finalizers": null}});
+        self.hub.patch(application, &without_finalizers).await?;
+        self.hub.delete(application).await.map(drop)
+    }
+
+    /// Returns the names of the findings of `doctor` about Applications.
+    pub(crate) fn findings(&self) -> Result<String> {
+        let findings = Command::new(program())
+            .args(["doctor", "applications", "-o", "name", "--kubeconfig"])
+            .arg(self.hub.kubeconfig_path())
+            .output()?;
+        Ok(String::from_utf8(findings.stdout)?)
     }
 
     /// Runs the command line of Argo CD, and returns its output. An exit code other than 0 is an error.

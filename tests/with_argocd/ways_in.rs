@@ -4,7 +4,7 @@
 use crate::desk::{colour, desk};
 use crate::mistakes::comparison_error;
 use crate::policy::PROJECT;
-use crate::stage::{PLUGIN_WITH_POLICY, application, program, shipped, shipped_object};
+use crate::stage::{PLUGIN_WITH_POLICY, application, shipped, shipped_object};
 use anyhow::{Context, Result, ensure};
 use ocm::hash::hex;
 use serde_json::{Value, json};
@@ -77,10 +77,10 @@ fn chart(name: &str) -> [(String, String); 2] {
     let template = colour(name, "{{ .Values.colour }}");
     [
         (
-            "Chart.yaml".to_owned(),
+            format!("{name}/Chart.yaml"),
             format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n"),
         ),
-        ("templates/colour.yaml".to_owned(), template),
+        (format!("{name}/templates/colour.yaml"), template),
     ]
 }
 
@@ -135,14 +135,14 @@ async fn delivers_an_oci_artefact() -> Result<()> {
     .await?;
     desk.sync(name)?;
     assert_eq!(desk.data(name).await?, json!({"colour": "green"}));
-    desk.argocd(&["app", "delete", name, "--yes", "--wait"]).map(drop)
+    desk.delete(name)
 }
 
 #[tokio::test]
 async fn delivers_a_chart_of_a_helm_repository() -> Result<()> {
     let desk = desk().await?;
     let name = "packaged";
-    let files = chart(name).map(|(path, content)| (format!("{name}/{path}"), content));
+    let files = chart(name);
     let files = files.each_ref().map(|(path, content)| (&**path, &**content));
     let package = archive(&files)?;
     let index = format!(
@@ -165,7 +165,7 @@ async fn delivers_a_chart_of_a_helm_repository() -> Result<()> {
     .await?;
     desk.sync(name)?;
     assert_eq!(desk.data(name).await?, json!({"colour": "blue"}));
-    desk.argocd(&["app", "delete", name, "--yes", "--wait"]).map(drop)
+    desk.delete(name)
 }
 
 /// Returns true if the hydrator of Argo CD runs plugins, and can sign its commits.
@@ -197,7 +197,7 @@ async fn hydrated_works_are_delivered_as_the_plugin_made_them() -> Result<()> {
     let desk = desk().await?;
     let name = "hydrated";
     let git = GitRepository::new()?;
-    let files = chart(name).map(|(path, content)| (format!("{name}/{path}"), content));
+    let files = chart(name);
     let mut files: Vec<_> = files.iter().map(|(path, content)| (&**path, &**content)).collect();
     files.push(("hydrated/values.yaml", "colour: green\n"));
     git.commit(&files)?;
@@ -217,10 +217,10 @@ async fn hydrated_works_are_delivered_as_the_plugin_made_them() -> Result<()> {
     let work = ObjectRef::manifest_work("cluster1", name);
     let work = desk.hub.wait_for(&work, is_applied).await?;
     assert_eq!(committed["spec"]["workload"], work["spec"]["workload"]);
-    desk.argocd(&["app", "delete", name, "--yes", "--wait"]).map(drop)
+    desk.delete(name)
 }
 
-/// Commits a file to a branch of a repository as somebody who may push there.
+/// Pushes a change of a file to a branch, as a user with write access to the repository.
 fn push_to(git: &GitRepository, branch: &str, file: &str, change: impl Fn(&str) -> String) -> Result<()> {
     let clone = GitRepository::clone_of(git.path())?;
     let run = |arguments: &[&str]| {
@@ -268,10 +268,7 @@ async fn only_signed_hydrated_commits_are_delivered() -> Result<()> {
     };
     desk.hub.wait_for(&application, is_refused).await?;
     assert_eq!(desk.data(name).await?, json!({"colour": "green"}));
-    desk.hub
-        .patch(&application, &json!({"metadata": {"finalizers": null}}))
-        .await?;
-    desk.hub.delete(&application).await.map(drop)
+    desk.remove(&application).await
 }
 
 #[tokio::test]
@@ -299,11 +296,7 @@ async fn policy_refuses_to_hydrate() -> Result<()> {
     let message = app["status"]["sourceHydrator"]["currentOperation"]["message"].as_str();
     let message = message.context("a message")?;
     assert!(message.contains("LimitRange"), "{message}");
-    let findings = Command::new(program())
-        .args(["doctor", "applications", "-o", "name", "--kubeconfig"])
-        .arg(desk.hub.kubeconfig_path())
-        .output()?;
-    let findings = String::from_utf8(findings.stdout)?;
+    let findings = desk.findings()?;
     assert!(findings.contains("applications-policy"), "{findings}");
     let branches = Command::new("git")
         .arg("branch")
@@ -312,10 +305,7 @@ async fn policy_refuses_to_hydrate() -> Result<()> {
         .current_dir(git.path())
         .output()?;
     assert!(branches.stdout.is_empty(), "{branches:?}");
-    desk.hub
-        .patch(&application, &json!({"metadata": {"finalizers": null}}))
-        .await?;
-    desk.hub.delete(&application).await.map(drop)
+    desk.remove(&application).await
 }
 
 #[tokio::test]
@@ -365,7 +355,7 @@ async fn sources_that_share_works_are_refused_and_others_are_delivered() -> Resu
     desk.sync("several")?;
     assert_eq!(desk.data("several-front").await?, json!({"colour": "green"}));
     assert_eq!(desk.data("several-back").await?, json!({"colour": "blue"}));
-    desk.argocd(&["app", "delete", "several", "--yes", "--wait"]).map(drop)
+    desk.delete("several")
 }
 
 #[tokio::test]
@@ -373,7 +363,7 @@ async fn variables_that_a_tool_writes_reach_a_chart() -> Result<()> {
     let desk = desk().await?;
     let name = "variables";
     let git = GitRepository::new()?;
-    let files = chart(name).map(|(path, content)| (format!("{name}/{path}"), content));
+    let files = chart(name);
     git.commit(&files.each_ref().map(|(path, content)| (&**path, &**content)))?;
     desk.create(name, &git, |app| {
         let plugin = &mut app["spec"]["source"]["plugin"];
@@ -394,7 +384,7 @@ async fn variables_that_a_tool_writes_reach_a_chart() -> Result<()> {
     desk.hub.refresh_application(name, "hard").await?;
     desk.sync(name)?;
     assert_eq!(desk.data(name).await?, json!({"colour": "1.1.0"}));
-    desk.argocd(&["app", "delete", name, "--yes", "--wait"]).map(drop)
+    desk.delete(name)
 }
 
 #[tokio::test]
@@ -440,5 +430,5 @@ async fn plugin_gets_the_named_paths_of_a_monorepo() -> Result<()> {
     desk.hub.refresh_application(name, "hard").await?;
     let is_missing = |app: &Value| comparison_error(app).is_some_and(|error| error.contains("disk.iso"));
     desk.hub.wait_for(&application, is_missing).await?;
-    desk.argocd(&["app", "delete", name, "--yes", "--wait"]).map(drop)
+    desk.delete(name)
 }

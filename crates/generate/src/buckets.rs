@@ -61,7 +61,8 @@ pub fn hash(key: &ObjectKey) -> u64 {
     hash
 }
 
-/// Divides items into buckets of at most `capacity` bytes and [`OBJECTS_MAX`] items, in the order of their prefixes. A larger item gets its own bucket.
+/// Divides items into buckets of at most `capacity` bytes and [`OBJECTS_MAX`] items, in the order of their prefixes. A larger item
+/// gets its own bucket.
 #[must_use]
 pub fn buckets<T>(items: Vec<Item<T>>, capacity: u64) -> Vec<Bucket<T>> {
     let mut buckets = Vec::new();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// A ManifestWork or ManifestWorkReplicaSet, and its health.
 #[derive(Debug)]
 pub struct HealthCase {
-    /// What is special about the object.
+    /// The state of the object, in a few words.
     pub name: String,
     /// The object, with times relative to now.
     pub object: Value,

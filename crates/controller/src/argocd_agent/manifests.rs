@@ -1,4 +1,4 @@
-//! What an agent needs on a managed cluster: the manifests in `deploy/argocd_agent`, which say why they are as they are.
+//! The manifests of an agent on a managed cluster, from the files in `deploy/argocd_agent`, which explain them.
 //!
 //! A comment `# only CASE` at the end of a line keeps this line and the lines below it that are indented more for that case; after
 //! `---`, the document. A text `${NAME}` is a value.
