@@ -1,6 +1,7 @@
 //! The command line: the arguments as typed, before any command runs.
 
 mod agent;
+mod cluster_proxy;
 mod controller;
 mod doctor;
 mod gitopscluster;
@@ -16,6 +17,7 @@ mod status;
 mod view;
 
 pub use agent::{AgentCommand, InstallArgs, PrepareArgs, RestartArgs, RunArgs, TargetArgs};
+pub use cluster_proxy::ClusterProxyArgs;
 pub use controller::ControllerArgs;
 pub use doctor::DoctorArgs;
 pub use gitopscluster::{GitOpsClusterCommand, GitOpsClusterStatusArgs};
@@ -28,7 +30,7 @@ pub use output::{Color, ListFormat, Output};
 pub use process::{LogArgs, ProcessNamespace};
 pub use pull::PullArgs;
 pub use status::StatusArgs;
-pub use view::{EventsArgs, GetArgs, LogsArgs, ViewArgs};
+pub use view::{LogsArgs, ObjectsArgs, ViewArgs};
 
 use crate::completion;
 use clap::error::{ContextKind, ContextValue};
@@ -94,9 +96,11 @@ pub enum Command {
     /// Show the health of an Application on its managed clusters, object by object
     Status(StatusArgs),
     /// Show delivered objects as they are on a managed cluster, and what they own
-    Get(Box<GetArgs>),
+    #[command(after_help = view::GET_EXAMPLES)]
+    Get(Box<ObjectsArgs>),
     /// Show the Events of delivered objects, and of what they own
-    Events(Box<EventsArgs>),
+    #[command(after_help = view::EVENTS_EXAMPLES)]
+    Events(Box<ObjectsArgs>),
     /// Show the logs of the Pods of a delivered object
     Logs(Box<LogsArgs>),
     /// Work with the GitOpsClusters of a hub

@@ -182,11 +182,7 @@ impl Reader {
         let path = ADDONS.path(&ObjectRef::new(cluster, ""));
         let found = self.runtime.block_on(self.hub.get_text(path, CLUSTER_PROXY));
         let addon = found.as_ref().ok().and_then(Lookup::found);
-        let addon: serde_json::Value = addon
-            .and_then(|text| serde_json::from_str(text).ok())
-            .unwrap_or_default();
-        let mut conditions = addon["status"]["conditions"].as_array().into_iter().flatten();
-        conditions.any(|it| it["type"] == "Available" && it["status"] == "True")
+        addon.is_some_and(|text| doctor::is_available(text))
     }
 
     /// Waits for a time. The runtime serves the connection meanwhile.

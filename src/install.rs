@@ -25,7 +25,9 @@ mod tests;
 pub use argo_cd::{ArgoCd, REPO_SERVER, Unknown, arguments, component_of, named};
 pub use features::{Feature, with_implied};
 pub use installed::Installed;
-pub use live_view::{AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY, LIVE, LiveView, live_authority};
+pub use live_view::{
+    AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, LIVE, LiveView, live_authority,
+};
 pub use object::Object;
 pub use ownership::{
     PART_MANAGERS, belongs_to_another_argocd, conflicts, is_our_manager, is_unchanged, merged_managers,

@@ -4,4 +4,4 @@ mod object_name;
 mod print;
 
 pub use object_name::{ObjectName, full_name, kubectl_name};
-pub use print::{EventList, ObjectList, Shown};
+pub use print::{EventList, ObjectEntry, ObjectList};

@@ -1,7 +1,7 @@
 //! The command line of `live`.
 
-use super::HubArgs;
 use super::process::{LogArgs, ProcessNamespace};
+use super::{ClusterProxyArgs, HubArgs};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,15 +18,9 @@ pub struct LiveArgs {
     #[command(flatten)]
     pub argo_cd: ProcessNamespace,
 
-    /// URL of the user-server of OCM's cluster-proxy
-    #[arg(
-        long,
-        env = "ARGOCD_OCM_CMP_CLUSTER_PROXY",
-        hide_env_values = true,
-        value_name = "URL",
-        default_value = "https://cluster-proxy-addon-user.open-cluster-management-addon.svc:9092"
-    )]
-    pub cluster_proxy: String,
+    /// The address of cluster-proxy.
+    #[command(flatten)]
+    pub cluster_proxy: ClusterProxyArgs,
 
     /// Certificate authority of the user-server
     #[arg(

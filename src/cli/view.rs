@@ -1,7 +1,7 @@
 //! The command lines of `get`, `events` and `logs`.
 
 use super::namespace::name;
-use super::{ArgoCdNamespace, HubArgs, ListFormat};
+use super::{ArgoCdNamespace, ClusterProxyArgs, HubArgs, ListFormat};
 use crate::completion;
 use crate::view::ObjectName;
 use clap::Args;
@@ -37,15 +37,9 @@ pub struct ViewArgs {
     #[arg(long, env = "ARGOCD_OCM_CMP_SEND_MY_TOKEN", hide_env_values = true)]
     pub send_my_token: bool,
 
-    /// URL of the user-server of OCM's cluster-proxy; of a Service, the port is forwarded by the API server of the hub
-    #[arg(
-        long,
-        env = "ARGOCD_OCM_CMP_CLUSTER_PROXY",
-        hide_env_values = true,
-        value_name = "URL",
-        default_value = "https://cluster-proxy-addon-user.open-cluster-management-addon.svc:9092"
-    )]
-    pub cluster_proxy: String,
+    /// The address of cluster-proxy.
+    #[command(flatten)]
+    pub cluster_proxy: ClusterProxyArgs,
 
     /// Certificate authority of the user-server [default: that in ConfigMap argocd-ocm-cmp-cluster-proxy]
     #[arg(
@@ -57,10 +51,9 @@ pub struct ViewArgs {
     pub cluster_proxy_ca: Option<PathBuf>,
 }
 
-/// The arguments of `get`.
+/// The arguments of `get` and `events`.
 #[derive(Debug, Args)]
-#[command(after_help = GET_EXAMPLES)]
-pub struct GetArgs {
+pub struct ObjectsArgs {
     /// The Application and its cluster.
     #[command(flatten)]
     pub view: ViewArgs,
@@ -74,7 +67,7 @@ pub struct GetArgs {
     pub output: ListFormat,
 }
 
-const GET_EXAMPLES: &str = "\
+pub(super) const GET_EXAMPLES: &str = "\
 The cluster knows you by a token of the hub, which it receives through the tunnel of OCM's cluster-proxy. Values of Secrets are masked.
 Required permissions: on the hub, to get the Application, its works, and the ConfigMaps of Argo CD, and to forward a port of cluster-proxy's Pod;
 on the cluster, to get the object, and to list what it owns.
@@ -89,24 +82,7 @@ Examples:
   # All objects that the Application delivers to the cluster
   argocd-ocm-cmp get guestbook --cluster cluster1";
 
-/// The arguments of `events`.
-#[derive(Debug, Args)]
-#[command(after_help = EVENTS_EXAMPLES)]
-pub struct EventsArgs {
-    /// The Application and its cluster.
-    #[command(flatten)]
-    pub view: ViewArgs,
-
-    /// The object: KIND/NAME or KIND/NAMESPACE/NAME [default: all]
-    #[arg(value_name = "KIND/NAME", add = ArgValueCompleter::new(completion::objects))]
-    pub object: Option<ObjectName>,
-
-    /// Output format
-    #[arg(long, short, value_enum, default_value = "table")]
-    pub output: ListFormat,
-}
-
-const EVENTS_EXAMPLES: &str = "\
+pub(super) const EVENTS_EXAMPLES: &str = "\
 Examples:
   # Events of a Deployment, its ReplicaSets and its Pods, the newest last
   argocd-ocm-cmp events guestbook deployment/guestbook-ui --cluster cluster1";

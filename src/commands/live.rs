@@ -5,15 +5,14 @@ use crate::cli::LiveArgs;
 use crate::runtime::runtime;
 use controller::runtime::signals::Signals;
 use controller::runtime::{panics, telemetry};
-use hub::{PATIENCE, reason};
+use hub::PATIENCE;
 use jiff::Timestamp;
-use kube::Client;
 use live::identity;
 use live::limits::STREAM_TIMEOUT;
 use live::server::{Server, serve};
 use live::service::Service;
 use live::tunnel::{Tunnel, TunnelOptions};
-use std::convert::Infallible;
+use std::convert::{self, Infallible};
 use tokio::net::TcpListener;
 
 pub(super) fn run(args: &LiveArgs) -> Exit {
@@ -39,11 +38,9 @@ async fn start(args: &LiveArgs) -> Result<Infallible, String> {
     let argo_cd = &args.argo_cd.argocd_namespace;
     let mut config = hub::config(&args.hub.connection()).await?;
     config.read_timeout = Some(PATIENCE);
-    let hub =
-        Client::try_from(config).map_err(|error| format!("cannot create a client for the hub: {}", reason(&error)))?;
-    let url = args.cluster_proxy.parse();
+    let (hub, _) = hub::client(config, convert::identity)?;
     let tunnel = TunnelOptions {
-        url: url.map_err(|_| format!("--cluster-proxy {:?} is not a URL", args.cluster_proxy))?,
+        url: args.cluster_proxy.url()?,
         authority: args.cluster_proxy_ca.clone(),
         namespace: argo_cd.clone(),
         account: args.cluster_account.clone(),

@@ -1,14 +1,14 @@
 //! `get`, `events`, `logs`: show delivered objects as they are on their managed cluster, with the token of a user.
 
 use super::{Exit, fail, progress, say, show};
-use crate::cli::{EventsArgs, GetArgs, ListFormat, LogsArgs, ViewArgs};
+use crate::cli::{ListFormat, LogsArgs, ObjectsArgs, ViewArgs};
 use crate::list;
 use crate::runtime::runtime;
-use crate::view::{EventList, ObjectList, ObjectName, Shown};
+use crate::view::{EventList, ObjectEntry, ObjectList, ObjectName};
 use http::StatusCode;
-use hub::{PATIENCE, reason};
+use hub::PATIENCE;
 use jiff::Timestamp;
-use kube::{Client, Config};
+use kube::Client;
 use live::hub_reader::{self, Delivery};
 use live::refusal::Refusal;
 use live::request::{LiveRequest, LogOptions, ObjectId, View};
@@ -21,6 +21,7 @@ use manifest::text::{count, one_line};
 use ocm::application_works::Application;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::convert::identity;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
@@ -29,7 +30,7 @@ use std::time::Duration;
 const OBJECTS_MAX: usize = 100;
 
 /// Runs `get`.
-pub(super) fn get(args: &GetArgs) -> Exit {
+pub(super) fn get(args: &ObjectsArgs) -> Exit {
     let read = async |view: &Viewer| match &args.object {
         Some(name) => view.object(&view.find(name)?, args.output).await,
         None => view.objects().await,
@@ -41,7 +42,7 @@ pub(super) fn get(args: &GetArgs) -> Exit {
 }
 
 /// Runs `events`.
-pub(super) fn events(args: &EventsArgs) -> Exit {
+pub(super) fn events(args: &ObjectsArgs) -> Exit {
     let read = async |view: &Viewer| {
         let objects = match &args.object {
             Some(name) => vec![view.find(name)?],
@@ -123,15 +124,14 @@ impl Viewer {
     async fn connect(args: &ViewArgs) -> Result<Self, String> {
         let application = Application::named(&args.application, &args.argo_cd.namespace)?;
         let mut config = hub::config(&args.hub.connection()).await?;
-        let url = args.cluster_proxy.parse();
-        let url = url.map_err(|_| format!("--cluster-proxy {:?} is not a URL", args.cluster_proxy))?;
+        let url = args.cluster_proxy.url()?;
         let credentials =
             user_tunnel::token_credentials(config.auth_info.clone(), args.token.clone(), args.send_my_token)?;
         // A forwarded connection may be idle.
         config.read_timeout = None;
-        let forwarder = client(config.clone())?;
+        let (forwarder, _) = hub::client(config.clone(), identity)?;
         config.read_timeout = Some(PATIENCE);
-        let hub = client(config)?;
+        let (hub, _) = hub::client(config, identity)?;
 
         let delivery = Delivery::read(&hub, &application, None).await.map_err(line)?;
         let cluster = match &args.cluster {
@@ -223,7 +223,7 @@ impl Viewer {
             (tree.nodes, String::new())
         };
         Ok(ObjectList {
-            objects: vec![Shown::Tree(nodes)],
+            objects: vec![ObjectEntry::Tree(nodes)],
             json,
             now: Timestamp::now(),
         })
@@ -234,13 +234,13 @@ impl Viewer {
         for object in self.first_objects() {
             match self.live(&object).await {
                 Ok(Some(live)) => {
-                    objects.push(Shown::Tree(Tree::new(&live, &[], false).nodes));
+                    objects.push(ObjectEntry::Tree(Tree::new(&live, &[], false).nodes));
                     items.push(live);
                 }
-                Ok(None) => objects.push(Shown::Absent(object, "Missing")),
+                Ok(None) => objects.push(ObjectEntry::Absent(object, "Missing")),
                 Err(refusal) => {
                     warn_or_fail(refusal)?;
-                    objects.push(Shown::Absent(object, "Forbidden"));
+                    objects.push(ObjectEntry::Absent(object, "Forbidden"));
                 }
             }
         }
@@ -291,10 +291,6 @@ fn warn_if_truncated(truncated: bool) {
     if truncated {
         say("warning: there is more than is shown\n");
     }
-}
-
-fn client(config: Config) -> Result<Client, String> {
-    Client::try_from(config).map_err(|error| format!("cannot create a client for the hub: {}", reason(&error)))
 }
 
 /// Returns the managed cluster of an Application that has one.

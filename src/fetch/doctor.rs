@@ -8,7 +8,7 @@ use crate::diagnosis;
 use crate::diagnosis::Cluster;
 use crate::doctor;
 use crate::doctor::{CONTROLLER, HubState, Lookup, PLUGIN, Permission, ReplicaSet, Work};
-use crate::install::{AUTHORITY, AUTHORITY_SECRET, CLUSTER_PROXY, LIVE, PARAMS, live_authority};
+use crate::install::{AUTHORITY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, LIVE, PARAMS, live_authority};
 use generate::{confine, health_rules};
 use http::Method;
 use hub::{each, explain, in_order, status};
@@ -52,6 +52,11 @@ impl Reader {
 pub(super) fn empty_placements(set: &str) -> Vec<ObjectRef> {
     let set = serde_json::from_str::<read::Work>(set);
     set.map(|set| set.empty_placements()).unwrap_or_default()
+}
+
+/// Returns true if an add-on, as JSON, is available on its managed cluster.
+pub(super) fn is_available(addon: &str) -> bool {
+    serde_json::from_str(addon).is_ok_and(|addon| read::addon(addon).1)
 }
 
 impl Hub {
@@ -240,14 +245,14 @@ impl Hub {
         let config_maps = CONFIG_MAPS.path(in_argocd);
         let secrets = |namespace: &str| format!("/api/v1/namespaces/{namespace}/secrets");
         let token = self.get(&secrets(&in_argocd.namespace), LIVE).await?;
-        let issued = self.get(&secrets(CLUSTER_PROXY), AUTHORITY_SECRET).await?;
+        let issued = self.get(&secrets(CLUSTER_PROXY_NAMESPACE), AUTHORITY_SECRET).await?;
         Ok(doctor::LiveState {
             has_token: token.map(|it| it["data"]["token"].as_str().is_some_and(|token| !token.is_empty())),
             certificate: self.get(&config_maps, LIVE).await?,
             authority: self.get(&config_maps, AUTHORITY).await?,
             issued_authority: issued.map(|it| live_authority(&it).unwrap_or_default()),
             rbac: self.get(&config_maps, "argocd-rbac-cm").await?,
-            addons: self.addons("cluster-proxy").await?,
+            addons: self.addons(super::CLUSTER_PROXY).await?,
         })
     }
 

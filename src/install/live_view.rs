@@ -1,5 +1,7 @@
 //! The parts of the view into the clusters that no file has: its identity, and the certificate authority of OCM's cluster-proxy.
 
+pub use live::hub_reader::{AUTHORITY, AUTHORITY_KEY};
+
 use super::Object;
 use super::merge::merge;
 use k8s_openapi::ByteString;
@@ -11,14 +13,9 @@ use serde_json::Value as Json;
 /// The name of the service, and of its objects.
 pub const LIVE: &str = live::identity::NAME;
 
-/// The ConfigMap with the certificate authority of cluster-proxy, and its key.
-pub const AUTHORITY: &str = "argocd-ocm-cmp-cluster-proxy";
-/// See [`AUTHORITY`].
-pub const AUTHORITY_KEY: &str = "ca.crt";
-
 /// The namespace of OCM's cluster-proxy, and its Secret with its certificate authority under the same key.
-pub const CLUSTER_PROXY: &str = "open-cluster-management-addon";
-/// See [`CLUSTER_PROXY`].
+pub const CLUSTER_PROXY_NAMESPACE: &str = "open-cluster-management-addon";
+/// See [`CLUSTER_PROXY_NAMESPACE`].
 pub const AUTHORITY_SECRET: &str = "proxy-server-ca";
 
 /// The annotation of Pods with a hash of the service's certificate. Its change restarts the service, and argocd-server, which reads

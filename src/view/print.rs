@@ -1,23 +1,25 @@
 //! Objects and Events in the formats of `-o`.
 
 use super::kubectl_name;
+use super::object_name::kind_name;
 use crate::list::{List, unique};
 use crate::status::clean;
 use crate::table;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use live::events::Event;
 use live::request::ObjectId;
 use live::tree::Node;
+use manifest::kinds::GroupKind;
 use manifest::value::Value;
 use manifest::yaml;
 use std::iter;
 
-/// What is shown of an object.
+/// A delivered object in a list.
 #[derive(Debug)]
-pub enum Shown {
-    /// An object on the cluster, and the objects below it.
+pub enum ObjectEntry {
+    /// The object on the cluster, and the objects below it.
     Tree(Vec<Node>),
-    /// No object: the reason in one word.
+    /// An object that was not read, and the reason in one word.
     Absent(ObjectId, &'static str),
 }
 
@@ -25,7 +27,7 @@ pub enum Shown {
 #[derive(Debug)]
 pub struct ObjectList {
     /// The delivered objects.
-    pub objects: Vec<Shown>,
+    pub objects: Vec<ObjectEntry>,
     /// The JSON that `-o json` and `-o yaml` print.
     pub json: String,
     /// The current time.
@@ -42,9 +44,9 @@ impl List for ObjectList {
     }
 
     fn names(&self) -> Vec<String> {
-        let name = |shown: &Shown| match shown {
-            Shown::Tree(nodes) => nodes.iter().map(node_name).collect(),
-            Shown::Absent(object, _) => vec![clean(&kubectl_name(object))],
+        let name = |entry: &ObjectEntry| match entry {
+            ObjectEntry::Tree(nodes) => nodes.iter().map(node_name).collect(),
+            ObjectEntry::Absent(object, _) => vec![clean(&kubectl_name(object))],
         };
         unique(self.objects.iter().flat_map(name).collect())
     }
@@ -55,19 +57,13 @@ impl ObjectList {
     fn columns<const N: usize>(&self) -> String {
         let cells = |cells: [String; 5]| -> [String; N] { std::array::from_fn(|column| cells[column].clone()) };
         let mut rows = vec![cells(["NAME", "READY", "STATUS", "AGE", "MESSAGE"].map(str::to_owned))];
-        for shown in &self.objects {
-            match shown {
-                Shown::Absent(object, why) => {
-                    let row = [
-                        clean(&kubectl_name(object)),
-                        "-".to_owned(),
-                        (*why).to_owned(),
-                        "-".to_owned(),
-                    ];
-                    let [name, ready, status, age] = row;
-                    rows.push(cells([name, ready, status, age, String::new()]));
+        for entry in &self.objects {
+            match entry {
+                ObjectEntry::Absent(object, why) => {
+                    let [name, why] = [clean(&kubectl_name(object)), (*why).to_owned()];
+                    rows.push(cells([name, "-".to_owned(), why, "-".to_owned(), String::new()]));
                 }
-                Shown::Tree(nodes) => {
+                ObjectEntry::Tree(nodes) => {
                     for (node, branch) in branches(nodes) {
                         rows.push(cells([
                             branch + &node_name(node),
@@ -108,12 +104,15 @@ fn branches(nodes: &[Node]) -> Vec<(&Node, String)> {
 }
 
 fn node_name(node: &Node) -> String {
-    let group = if node.group.is_empty() {
-        String::new()
-    } else {
-        format!(".{}", node.group)
+    let kind = GroupKind {
+        group: node.group.as_str().into(),
+        kind: node.kind.as_str().into(),
     };
-    clean(&format!("{}{group}/{}", node.kind.to_ascii_lowercase(), node.name))
+    clean(&format!("{}/{}", kind_name(&kind), node.name))
+}
+
+fn event_object(event: &Event) -> String {
+    clean(&format!("{}/{}", event.kind.to_ascii_lowercase(), event.name))
 }
 
 /// Events of a managed cluster, the oldest first.
@@ -129,7 +128,6 @@ impl List for EventList {
     fn table(&self, _wide: bool) -> String {
         let headings = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"].map(str::to_owned);
         let row = |event: &Event| {
-            let object = format!("{}/{}", event.kind.to_ascii_lowercase(), event.name);
             let last = match event.count {
                 0 | 1 => age(&event.last, self.now),
                 count => format!(
@@ -142,7 +140,7 @@ impl List for EventList {
                 last,
                 clean(&event.level),
                 clean(&event.reason),
-                clean(&object),
+                event_object(event),
                 clean(&event.message),
             ]
         };
@@ -167,8 +165,7 @@ impl List for EventList {
     }
 
     fn names(&self) -> Vec<String> {
-        let name = |event: &Event| clean(&format!("{}/{}", event.kind.to_ascii_lowercase(), event.name));
-        unique(self.events.iter().map(name).collect())
+        unique(self.events.iter().map(event_object).collect())
     }
 }
 
@@ -177,27 +174,12 @@ fn lines<const N: usize>(rows: &[[String; N]]) -> String {
     rows.iter().map(|row| table::line(row, &widths, None) + "\n").collect()
 }
 
-/// Formats the time since a timestamp as kubectl does.
+/// Formats the time since a timestamp.
 fn age(since: &str, now: Timestamp) -> String {
     let Ok(since) = since.parse::<Timestamp>() else {
         return "<unknown>".to_owned();
     };
-    let seconds = now.duration_since(since).as_secs().max(0);
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    let with_rest = |whole: i64, unit: &str, rest: i64, small: &str| match rest {
-        0 => format!("{whole}{unit}"),
-        rest => format!("{whole}{unit}{rest}{small}"),
-    };
-    match () {
-        () if seconds < 120 => format!("{seconds}s"),
-        () if minutes < 10 => with_rest(minutes, "m", seconds % 60, "s"),
-        () if minutes < 180 => format!("{minutes}m"),
-        () if hours < 8 => with_rest(hours, "h", minutes % 60, "m"),
-        () if hours < 48 => format!("{hours}h"),
-        () if days < 8 => with_rest(days, "d", hours % 24, "h"),
-        () if days < 730 => format!("{days}d"),
-        () => with_rest(days / 365, "y", days % 365, "d"),
-    }
+    table::age(now.duration_since(since).max(SignedDuration::ZERO))
 }
 
 #[cfg(test)]
@@ -244,7 +226,7 @@ mod tests {
             name: "key".to_owned(),
         };
         let list = ObjectList {
-            objects: vec![Shown::Tree(tree), Shown::Absent(secret, "Forbidden")],
+            objects: vec![ObjectEntry::Tree(tree), ObjectEntry::Absent(secret, "Forbidden")],
             json: String::new(),
             now: now(),
         };

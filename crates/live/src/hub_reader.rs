@@ -119,21 +119,22 @@ impl Delivery {
     }
 }
 
-/// The ConfigMap in Argo CD's namespace with the certificate authority of cluster-proxy, and its key.
-const AUTHORITY: [&str; 2] = ["argocd-ocm-cmp-cluster-proxy", "ca.crt"];
+/// The ConfigMap in Argo CD's namespace with the certificate authority of cluster-proxy.
+pub const AUTHORITY: &str = "argocd-ocm-cmp-cluster-proxy";
+/// The key of the certificate authority.
+pub const AUTHORITY_KEY: &str = "ca.crt";
 
 /// Reads the certificate authority of cluster-proxy from the namespace of Argo CD.
 ///
 /// # Errors
 /// Returns an error if it is not there, or cannot be read.
 pub async fn authority(hub: &Client, namespace: &str) -> Result<String, Refusal> {
-    let [name, key] = AUTHORITY;
-    let found = get(hub, &CONFIG_MAPS, namespace, name.to_owned()).await;
+    let found = get(hub, &CONFIG_MAPS, namespace, AUTHORITY.to_owned()).await;
     let found = found.map_err(|error| refused(&error))?;
-    let text = found.as_ref().and_then(|it| it["data"][key].as_str());
+    let text = found.as_ref().and_then(|it| it["data"][AUTHORITY_KEY].as_str());
     text.map(str::to_owned).ok_or_else(|| {
         Refusal::not_found(format!(
-            "ConfigMap {namespace}/{name} has no certificate authority of cluster-proxy: create it as docs/live.md describes, or pass \
+            "ConfigMap {namespace}/{AUTHORITY} has no certificate authority of cluster-proxy: create it as docs/live.md describes, or pass \
              --cluster-proxy-ca"
         ))
     })

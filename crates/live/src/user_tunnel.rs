@@ -1,7 +1,7 @@
 //! The tunnel of a user: their own token, and a way to cluster-proxy from outside the hub.
 //!
 //! The API server of the hub forwards a port of cluster-proxy's Pod, as for `kubectl port-forward`. Its proxy of Services is of no use:
-//! it removes the token, by which a cluster knows the user.
+//! it removes the token that identifies the user to a cluster.
 
 use crate::refusal::Refusal;
 use crate::tunnel::Tunnel;

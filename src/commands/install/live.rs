@@ -3,8 +3,8 @@
 use super::{ESTABLISH_TIMEOUT, Hub, POLL_INTERVAL};
 use crate::cli::HubInstallArgs;
 use crate::install::{
-    AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY, Feature, InstallOptions, LIVE, LiveView, live_authority,
-    with_implied,
+    AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, Feature, InstallOptions, LIVE, LiveView,
+    live_authority, with_implied,
 };
 use jiff::Timestamp;
 use live::identity::{self, Identity};
@@ -64,18 +64,21 @@ async fn authority(hub: &Hub, namespace: &str) -> Result<Option<String>, String>
         return Ok(None);
     }
     let secret = hub
-        .get(&format!("/api/v1/namespaces/{CLUSTER_PROXY}/secrets"), AUTHORITY_SECRET)
+        .get(
+            &format!("/api/v1/namespaces/{CLUSTER_PROXY_NAMESPACE}/secrets"),
+            AUTHORITY_SECRET,
+        )
         .await?;
     let secret = secret.ok_or_else(|| {
         format!(
-            "Secret {CLUSTER_PROXY}/{AUTHORITY_SECRET} does not exist: install OCM's cluster-proxy with enableServiceProxy, or, if it is in \
+            "Secret {CLUSTER_PROXY_NAMESPACE}/{AUTHORITY_SECRET} does not exist: install OCM's cluster-proxy with enableServiceProxy, or, if it is in \
              another namespace, run kubectl -n {namespace} create configmap {AUTHORITY} --from-file {AUTHORITY_KEY} with its certificate \
              authority"
         )
     })?;
     live_authority(&secret).map(Some).ok_or_else(|| {
         format!(
-            "Secret {CLUSTER_PROXY}/{AUTHORITY_SECRET}: {AUTHORITY_KEY} is not a certificate: check OCM's cluster-proxy"
+            "Secret {CLUSTER_PROXY_NAMESPACE}/{AUTHORITY_SECRET}: {AUTHORITY_KEY} is not a certificate: check OCM's cluster-proxy"
         )
     })
 }

@@ -3,7 +3,7 @@
 use super::{Check, refused};
 use crate::doctor::hub_state::{HubState, LiveState, Lookup, items, name};
 use crate::doctor::message::{Finding, Message, list_names};
-use crate::install::{AUTHORITY, AUTHORITY_KEY, CLUSTER_PROXY, LIVE, component_of};
+use crate::install::{AUTHORITY, AUTHORITY_KEY, CLUSTER_PROXY_NAMESPACE, LIVE, component_of};
 use jiff::Timestamp;
 use pki::Certificate;
 use std::collections::BTreeSet;
@@ -183,7 +183,7 @@ fn about_authority(hub_state: &HubState, live: &LiveState, now: Timestamp) -> Ve
         return vec![EXPIRED.finding(&[("namespace", namespace), ("time", &until)])];
     }
     match &live.issued_authority {
-        Lookup::Refused(why) => refused(&format!("Secret {CLUSTER_PROXY}/proxy-server-ca"), why),
+        Lookup::Refused(why) => refused(&format!("Secret {CLUSTER_PROXY_NAMESPACE}/proxy-server-ca"), why),
         Lookup::Found(issued) if issued.trim() != text.trim() => {
             vec![OTHER_AUTHORITY.finding(&[("namespace", namespace)])]
         }

@@ -4,7 +4,7 @@ use super::super::table::{BOLD, END, GREEN, RED, YELLOW, clean};
 use super::{Condition, Member, Report};
 use crate::table;
 use controller::argocd_agent::state::State;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use manifest::text::count;
 use std::fmt::Write as _;
 
@@ -137,32 +137,9 @@ fn format_expiry(end: &str, now: Timestamp) -> String {
     };
     let remaining = at.duration_since(now);
     if remaining.is_negative() {
-        format!("ended {} ago ({end})", human(remaining.abs()))
+        format!("ended {} ago ({end})", table::age(remaining.abs()))
     } else {
-        format!("{} ({end})", human(remaining))
-    }
-}
-
-/// Formats a duration as kubectl formats an AGE (`HumanDuration` of its `k8s.io/apimachinery/pkg/util/duration`): two units if
-/// the second is significant.
-fn human(time: SignedDuration) -> String {
-    let seconds = time.as_secs();
-    let (minutes, hours) = (seconds / 60, seconds / 3600);
-    let (days, years) = (hours / 24, hours / 24 / 365);
-    let two = |first: i64, unit: char, rest: i64, small: char| match rest {
-        0 => format!("{first}{unit}"),
-        rest => format!("{first}{unit}{rest}{small}"),
-    };
-    match () {
-        () if seconds < 120 => format!("{seconds}s"),
-        () if minutes < 10 => two(minutes, 'm', seconds % 60, 's'),
-        () if minutes < 180 => format!("{minutes}m"),
-        () if hours < 8 => two(hours, 'h', minutes % 60, 'm'),
-        () if hours < 48 => format!("{hours}h"),
-        () if days < 8 => two(days, 'd', hours % 24, 'h'),
-        () if days < 2 * 365 => format!("{days}d"),
-        () if years < 8 => two(years, 'y', days % 365, 'd'),
-        () => format!("{years}y"),
+        format!("{} ({end})", table::age(remaining))
     }
 }
 
@@ -185,31 +162,6 @@ fn colour_of_state(state: Option<State>) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn formats_ages_like_kubectl() {
-        const DAY: i64 = 24 * 3600;
-        for (seconds, expected) in [
-            (0, "0s"),
-            (119, "119s"),
-            (120, "2m"),
-            (599, "9m59s"),
-            (600, "10m"),
-            (3 * 3600 - 1, "179m"),
-            (3 * 3600, "3h"),
-            (8 * 3600 - 1, "7h59m"),
-            (2 * DAY - 1, "47h"),
-            (2 * DAY, "2d"),
-            (8 * DAY - 1, "7d23h"),
-            (8 * DAY, "8d"),
-            (2 * 365 * DAY - 1, "729d"),
-            (2 * 365 * DAY, "2y"),
-            (3 * 365 * DAY - 1, "2y364d"),
-            (8 * 365 * DAY, "8y"),
-        ] {
-            assert_eq!(human(SignedDuration::from_secs(seconds)), expected, "{seconds}");
-        }
-    }
 
     #[test]
     fn invalid_time_is_shown_unchanged() {
