@@ -547,9 +547,11 @@ async fn post_delete_hook_runs_last_and_is_deleted() -> Result<()> {
     })
     .await?;
     // Argo CD deletes the work, and the Application with it, without waiting for the agent.
-    eventually("every work and Job is deleted", DEADLINE, async || {
-        let counts = (app.works().await.ok()?.len(), app.jobs().await.ok()?.len());
-        (counts == (0, 0)).then_some(())
-    })
-    .await
+    for work in app.works().await? {
+        hub.wait_gone(&ObjectRef::of(&work)).await?;
+    }
+    for job in app.jobs().await?.keys() {
+        cluster1.wait_gone(&app.job(job)).await?;
+    }
+    Ok(())
 }

@@ -122,8 +122,10 @@ async fn a_hundred_clusters_get_values_of_their_labels_claims_and_groups() -> Re
         applications.push(format!("shop-{name}"));
         applications.push(format!("shop-{}-{name}", platform.to_lowercase()));
     }
+    let client = hub.client().await?;
     for application in &applications {
-        hub.wait_for(&ObjectRef::application(application), is_synced).await?;
+        let application = ObjectRef::application(application);
+        wait::wait_for(&client, &application, wait::DEADLINE_OF_MANY, is_synced).await?;
     }
 
     for cluster in &clusters {
@@ -162,7 +164,12 @@ async fn a_hundred_clusters_get_values_of_their_labels_claims_and_groups() -> Re
                 |work: &&Value| check(&work["spec"]["workload"]["manifests"][0], replicas, "region", group).is_ok();
             (works.len() == members.len() && works.iter().all(is_right)).then_some(())
         };
-        wait::eventually("OCM has written the works of the group", wait::DEADLINE, delivered).await?;
+        wait::eventually(
+            "OCM has written the works of the group",
+            wait::DEADLINE_OF_MANY,
+            delivered,
+        )
+        .await?;
     }
 
     for set in ["shop-by-label", "shop-by-claim", "shop-by-group"] {
@@ -175,7 +182,7 @@ async fn a_hundred_clusters_get_values_of_their_labels_claims_and_groups() -> Re
         .await?;
     }
     for application in &applications {
-        hub.wait_gone(&ObjectRef::application(application)).await?;
+        wait::wait_gone(&client, &ObjectRef::application(application), wait::DEADLINE_OF_MANY).await?;
     }
     for Cluster { name, .. } in &clusters {
         hub.delete(&ObjectRef::secret(

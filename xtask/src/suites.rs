@@ -174,6 +174,9 @@ impl Suites {
         })?;
         results.sort_by_key(|result| Reverse(result.seconds));
         eprint!("\n{}", table(&results));
+        for result in &results {
+            eprint!("{}", failures(&result.log));
+        }
         let failed: Vec<_> = results.iter().filter(|result| !result.has_passed).collect();
         let names: Vec<_> = failed.iter().map(|result| result.name.as_str()).collect();
         ensure!(names.is_empty(), "failed: {}", names.join(", "));
@@ -254,6 +257,25 @@ fn table(results: &[SuiteResult]) -> String {
     text
 }
 
+/// Returns the name of each failed test with the first lines of its output, without the frames of its backtrace.
+fn failures(log: &str) -> String {
+    const LINES: usize = 8;
+    let mut text = String::new();
+    let mut left = 0;
+    for line in log.lines() {
+        if line.starts_with("---- ") && line.ends_with(" stdout ----") {
+            left = LINES + 1;
+        } else if ["Stack backtrace:", "stack backtrace:", "failures:"].contains(&line.trim()) {
+            left = 0;
+        }
+        if left > 0 && !line.trim().is_empty() {
+            let _ = writeln!(text, "{line}");
+            left -= 1;
+        }
+    }
+    text
+}
+
 /// Returns the sum of a number such as `141 passed` in the results of a suite's programs.
 fn count_tests(log: &str, what: &str) -> usize {
     let results = log.lines().filter(|line| line.starts_with("test result: "));
@@ -267,6 +289,16 @@ fn count_tests(log: &str, what: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_are_repeated_without_backtraces() {
+        let log = "test a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\nError: timed out\n\nStack backtrace:\n\
+                   \x20  0: anyhow\n---- c stdout ----\n\nthread 'c' panicked at order.rs:1:\nno Job\n\nfailures:\n    b\n    c\n";
+        assert_eq!(
+            failures(log),
+            "---- b stdout ----\nError: timed out\n---- c stdout ----\nthread 'c' panicked at order.rs:1:\nno Job\n"
+        );
+    }
 
     #[test]
     fn table_counts_passed_and_ignored_tests_of_each_suite() {

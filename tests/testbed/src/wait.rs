@@ -13,8 +13,12 @@ use serde_json::Value;
 
 use crate::object::ObjectRef;
 
-/// The time limit of a wait: enough for a slow and busy machine, and only reached on failures.
-pub const DEADLINE: Duration = Duration::from_secs(180);
+/// The time limit of a wait: enough for a slow and busy machine, also when Argo CD meets a passing error and looks again only at its next
+/// reconciliation, after up to 180 s. It is only reached on failures.
+pub const DEADLINE: Duration = Duration::from_secs(300);
+
+/// The time limit of a wait for one of hundreds of objects that controllers process one after the other.
+pub const DEADLINE_OF_MANY: Duration = Duration::from_secs(1200);
 
 /// The delay before a retry of a request that the API server rejected, or for a kind that it does not serve yet.
 const BACK_OFF: Duration = Duration::from_millis(100);
