@@ -23,12 +23,12 @@ pub use manager::SecretManager;
 use crate::annotations;
 use crate::model::TlsSecret;
 use crate::runtime::invalid_object::InvalidObject;
+use crate::runtime::metadata::Metadata;
 use credential::Credential;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use labels::{ACM, CLUSTER_NAME, IDENTITY_LABELS};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,34 +119,12 @@ impl ClusterSecret {
             #[serde(borrow)]
             data: Option<BTreeMap<Cow<'t, str>, &'t RawValue>>,
         }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Metadata {
-            #[serde(default)]
-            uid: Box<str>,
-            #[serde(default)]
-            resource_version: Box<str>,
-            deletion_timestamp: Option<IgnoredAny>,
-            labels: Option<BTreeMap<String, String>>,
-            annotations: Option<Annotations>,
-        }
-        #[derive(Deserialize, Default)]
-        struct Annotations {
-            #[serde(rename = "argocd-ocm-cmp.github.io/labels")]
-            copied: Option<Box<str>>,
-            #[serde(rename = "argocd.argoproj.io/skip-reconcile")]
-            skip: Option<Box<str>>,
-            #[serde(rename = "managed-by")]
-            written_by: Option<IgnoredAny>,
-            #[serde(rename = "argocd-ocm-cmp.github.io/gitopscluster")]
-            owner: Option<Box<str>>,
-        }
         let unreadable = |_| InvalidObject::new("not a valid Secret");
         let Secret { metadata, data } = serde_json::from_str(text).map_err(unreadable)?;
         let data = data.unwrap_or_default();
         let value = |key| data.get(key).map_or(Ok("".into()), |raw| decoded(raw));
-        let annotations = metadata.annotations.unwrap_or_default();
-        let labels = Labels::of(&metadata.labels.unwrap_or_default());
+        let annotation = |name| metadata.annotation(name);
+        let labels = Labels::of(metadata.labels.as_ref().unwrap_or(&BTreeMap::new()));
         let config = data.get(CONFIG);
         let is_bare = data.keys().all(|key| [NAME, SERVER, CONFIG].contains(&&**key));
         let config_content = match config.map(|raw| raw.get()) {
@@ -155,8 +133,6 @@ impl ClusterSecret {
             _ => ConfigContent::Other,
         };
         Ok(Self {
-            uid: metadata.uid,
-            version: metadata.resource_version,
             deleting: metadata.deletion_timestamp.is_some(),
             config_content,
             cluster: value(NAME).map_err(unreadable)?,
@@ -165,10 +141,12 @@ impl ClusterSecret {
                 .filter(|_| labels.get(AGENT_NAME).is_some())
                 .map(|raw| Box::new(Credential::read(raw))),
             labels,
-            copied: annotations.copied.unwrap_or_default(),
-            skips: annotations.skip.as_deref() == Some("true"),
-            has_writer_annotation: annotations.written_by.is_some(),
-            owner: annotations.owner.unwrap_or_default(),
+            copied: annotation(COPIED).unwrap_or_default().into(),
+            skips: annotation(SKIP_RECONCILE) == Some("true"),
+            has_writer_annotation: annotation(WRITTEN_BY).is_some(),
+            owner: annotation(OWNER).unwrap_or_default().into(),
+            uid: metadata.uid,
+            version: metadata.resource_version,
         })
     }
 

@@ -35,51 +35,11 @@ pub use work::{Work, WorkKind, WorkState};
 
 use crate::pull::tenancy::{NAMESPACES, Namespaces};
 use crate::runtime::invalid_object::InvalidObject;
+use crate::runtime::metadata::Metadata;
 use ocm::tracking::Tracking;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::BTreeMap;
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    #[serde(default)]
-    uid: Box<str>,
-    #[serde(default)]
-    resource_version: Box<str>,
-    deletion_timestamp: Option<IgnoredAny>,
-    annotations: Option<BTreeMap<String, String>>,
-    labels: Option<BTreeMap<String, String>>,
-    owner_references: Option<Vec<Owner>>,
-    finalizers: Option<Vec<String>>,
-}
-
-/// An owner reference.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Owner {
-    api_version: String,
-    kind: String,
-    name: Box<str>,
-}
-
-impl Metadata {
-    /// Returns the ApplicationSet that generated the object.
-    fn application_set(&self) -> Option<&str> {
-        let mut owners = self.owner_references.iter().flatten();
-        let set = owners.find(|it| it.kind == "ApplicationSet" && it.api_version.starts_with("argoproj.io/"));
-        set.map(|owner| &*owner.name)
-    }
-
-    fn annotation(&self, name: &str) -> Option<&str> {
-        self.annotations.as_ref()?.get(name).map(String::as_str)
-    }
-
-    fn label(&self, name: &str) -> Option<&str> {
-        self.labels.as_ref()?.get(name).map(String::as_str)
-    }
-}
 
 /// The fields that are read from any object.
 #[derive(Deserialize)]

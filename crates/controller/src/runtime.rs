@@ -7,6 +7,7 @@ pub mod fair_queue;
 pub mod invalid_object;
 pub mod lease;
 pub mod memo;
+pub mod metadata;
 pub mod metrics;
 pub mod outbox;
 pub mod panics;

@@ -3,10 +3,10 @@
 use super::line::{HOSTING, TRUNCATED};
 use super::text::Statuses;
 use crate::runtime::invalid_object::InvalidObject;
+use crate::runtime::metadata::Metadata;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// A hash of a report's content, to compare reports.
@@ -40,30 +40,16 @@ impl ExistingReport {
             #[serde(borrow)]
             statuses: Option<&'t serde_json::value::RawValue>,
         }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Metadata {
-            #[serde(default)]
-            uid: Box<str>,
-            #[serde(default)]
-            resource_version: Box<str>,
-            deletion_timestamp: Option<serde::de::IgnoredAny>,
-            labels: Option<BTreeMap<String, String>>,
-            annotations: Option<BTreeMap<String, String>>,
-            owner_references: Option<Vec<Value>>,
-        }
         let Object { metadata, statuses } = serde_json::from_str(text).map_err(|error| InvalidObject::json(&error))?;
-        let marked = |marks: &Option<BTreeMap<String, String>>, key| marks.as_ref()?.get(key).cloned();
-        let hosting = marked(&metadata.labels, HOSTING);
-        let cut = marked(&metadata.annotations, TRUNCATED);
+        let (hosting, cut) = (metadata.label(HOSTING), metadata.annotation(TRUNCATED));
         let statuses = statuses.map_or(Ok(Statuses::default()), |text| serde_json::from_str(text.get()));
-        let fingerprint = |statuses| fingerprint(hosting.as_deref(), cut.as_deref(), &statuses);
+        let fingerprint = |statuses| fingerprint(hosting, cut, &statuses);
         Ok(Self {
+            fingerprint: statuses.ok().map(fingerprint),
+            deleting: metadata.deletion_timestamp.is_some(),
             uid: metadata.uid,
             version: metadata.resource_version,
-            fingerprint: statuses.ok().map(fingerprint),
-            owners: metadata.owner_references.unwrap_or_default(),
-            deleting: metadata.deletion_timestamp.is_some(),
+            owners: metadata.owner_references,
         })
     }
 

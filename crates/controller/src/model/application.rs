@@ -5,6 +5,7 @@ use crate::annotations::{REFRESH, SKIP_RECONCILE};
 use crate::json;
 use crate::pull;
 use crate::runtime::invalid_object::InvalidObject;
+use crate::runtime::metadata::Metadata;
 use ocm::boolean::is_true;
 use ocm::object_ref::ObjectRef;
 use ocm::pull_model::is_for_deletion_hooks;
@@ -54,6 +55,15 @@ pub struct Condition {
     pub more: serde_json::Map<String, Value>,
 }
 
+/// Returns the ApplicationSet that generated the object.
+fn application_set(metadata: &Metadata) -> Option<&str> {
+    let is_set = |owner: &&Value| {
+        let version = owner["apiVersion"].as_str().unwrap_or_default();
+        owner["kind"] == "ApplicationSet" && version.starts_with("argoproj.io/")
+    };
+    metadata.owner_references.iter().find(is_set)?["name"].as_str()
+}
+
 impl Application {
     /// Returns the managed cluster in the destination of an Application that an ApplicationSet generated.
     #[must_use]
@@ -101,7 +111,7 @@ impl Application {
             controller_namespace: Option<Box<str>>,
         }
         let Text { metadata, mut status } = read::<Text<Status>>(text)?;
-        let set = metadata.application_set();
+        let set = application_set(&metadata);
         let generated = set.map(|set| Generated::read(set, text)).transpose()?;
         let skips = metadata.annotation(SKIP_RECONCILE).is_some_and(is_true);
         let pull = match metadata.label(ocm::pull_model::PULL) {
@@ -115,7 +125,6 @@ impl Application {
             hook_finalizer: metadata
                 .finalizers
                 .iter()
-                .flatten()
                 .find(|it| is_for_deletion_hooks(it))
                 .map(|it| it.as_str().into()),
             served_by: status.as_mut().and_then(|status| status.controller_namespace.take()),

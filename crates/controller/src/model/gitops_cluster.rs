@@ -4,13 +4,12 @@ use super::{Text, read};
 use crate::annotations::DISABLE_IMAGE_SYNC;
 use crate::argocd_agent::{DesiredAgent, Images, Mode};
 use crate::runtime::invalid_object::InvalidObject;
+use crate::runtime::metadata::Metadata;
 use ocm::gitops_cluster;
 use ocm::gitops_cluster::{AddonAgent, AgentAddon, AskedAgent, Field, GitOpsAddon};
 use ocm::object_ref::ObjectRef;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
@@ -70,24 +69,6 @@ struct Object {
     status: Option<Map<String, Value>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    #[serde(default)]
-    namespace: Box<str>,
-    #[serde(default)]
-    uid: Box<str>,
-    #[serde(default)]
-    resource_version: Box<str>,
-    #[serde(default)]
-    generation: i64,
-    deletion_timestamp: Option<IgnoredAny>,
-    #[serde(default)]
-    finalizers: Vec<String>,
-    #[serde(default)]
-    annotations: BTreeMap<String, Value>,
-}
-
 impl GitOpsCluster {
     /// Returns the Placement of the GitOpsCluster, which is in the same namespace.
     #[must_use]
@@ -108,7 +89,7 @@ impl GitOpsCluster {
         let mut spec = Spec::from(spec);
         spec.confine(&metadata.namespace);
         if let Some(agent) = &mut spec.agent {
-            let is_set = |key: &&str| metadata.annotations.get(*key).is_some_and(|it| it == "true");
+            let is_set = |key: &&str| metadata.annotation(key) == Some("true");
             agent.follows_principal = !DISABLE_IMAGE_SYNC.iter().any(is_set);
         }
         Ok(Self {
@@ -353,7 +334,7 @@ impl Placement {
 ///
 /// Returns an error if the JSON or a field is invalid.
 pub fn is_open(text: &str) -> Result<bool, InvalidObject> {
-    let Text::<IgnoredAny> { metadata, .. } = read(text)?;
+    let Text::<serde::de::IgnoredAny> { metadata, .. } = read(text)?;
     Ok(metadata.label(OPEN) == Some("true"))
 }
 

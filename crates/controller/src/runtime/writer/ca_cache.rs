@@ -2,6 +2,7 @@
 //! cluster needs a certificate, and the CA's Secret is read once and not for each.
 
 use crate::runtime::invalid_object::InvalidObject;
+use crate::runtime::metadata::Metadata;
 use k8s_openapi::ByteString;
 use pki::{Authority, AuthorityData};
 use serde::Deserialize;
@@ -69,12 +70,6 @@ pub fn read_authority(text: &str) -> Result<(Box<str>, AuthorityData), InvalidOb
     struct Secret {
         metadata: Metadata,
         data: Option<BTreeMap<String, ByteString>>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Metadata {
-        #[serde(default)]
-        resource_version: Box<str>,
     }
     let Secret { metadata, data } = serde_json::from_str(text).map_err(|_| InvalidObject::new("not a valid Secret"))?;
     let data = AuthorityData::new(data.unwrap_or_default()).map_err(|error| InvalidObject::new(&error.to_string()))?;

@@ -1,0 +1,49 @@
+//! Reads the metadata of any object.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The fields of `metadata` that controllers read, without `managedFields`, which is larger than all of them. Missing texts are empty.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    /// The namespace.
+    #[serde(default)]
+    pub namespace: Box<str>,
+    /// The UID, which distinguishes it from an earlier object of the same name.
+    #[serde(default)]
+    pub uid: Box<str>,
+    /// The resource version.
+    #[serde(default)]
+    pub resource_version: Box<str>,
+    /// The generation of the spec.
+    #[serde(default)]
+    pub generation: i64,
+    /// Present while the object is being deleted.
+    pub deletion_timestamp: Option<IgnoredAny>,
+    /// The finalizers.
+    #[serde(default)]
+    pub finalizers: Vec<String>,
+    /// The labels.
+    pub labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+    /// The owner references, whole, because patches repeat them.
+    #[serde(default)]
+    pub owner_references: Vec<Value>,
+}
+
+impl Metadata {
+    /// Returns the value of the annotation.
+    #[must_use]
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        self.annotations.as_ref()?.get(name).map(String::as_str)
+    }
+
+    /// Returns the value of the label.
+    #[must_use]
+    pub fn label(&self, name: &str) -> Option<&str> {
+        self.labels.as_ref()?.get(name).map(String::as_str)
+    }
+}
