@@ -107,7 +107,7 @@ export function evaluateHealth(work: Fields, now: number): WorkStatus {
         const evaluated = objectHealth(item, itemConditions, context, () => withoutRules++);
         if (evaluated !== undefined) objects.push({...row, health: evaluated[0], message: evaluated[1]});
     });
-    const rows = withManifests(objects, manifestsOf(spec));
+    const rows = withManifests(objects, manifestsOf(spec), context.notApplied);
 
     let health = worst(
         rows.map(row => row.health),
@@ -171,10 +171,10 @@ function faultOf(work: Fields, conditions: Conditions): string | undefined {
 }
 
 /** Adds the manifest to each row, and a row for each object of the spec that is not reported. */
-function withManifests(rows: readonly ObjectRow[], manifests: readonly unknown[]): ObjectRow[] {
+function withManifests(rows: readonly ObjectRow[], manifests: readonly unknown[], notApplied: string): ObjectRow[] {
     const unreported = new Map<string, ObjectRow>();
     for (const manifest of manifests) {
-        const row = rowFromManifest(manifest, 'Unknown', 'the agent has not reported on it');
+        const row = rowFromManifest(manifest, 'Waiting', notApplied);
         unreported.set(keyOf(row), row);
     }
     const reported = rows.map(row => ({...row, manifest: unreported.get(keyOf(row))?.manifest}));
@@ -267,14 +267,11 @@ function healthFromConditions(
         const entry = `${kind}.${textOf(meta, 'group')}=${resource}`;
         return ['Degraded', `its resource name on the cluster is ${resource}: set resource-names to ${entry}`];
     }
-    // Values have no generation. The agent writes them together with the work's Available.
+    // Values have no generation, nor have the results of rules of OCM 1.0. The agent writes both together with the work's Available.
     const feedback = get('StatusFeedbackSynced');
     const workAvailable = context.conditions.all.get('Available');
-    const isChecked =
-        available !== undefined &&
-        feedback !== undefined &&
-        workAvailable !== undefined &&
-        !isBehind(workAvailable, context.generation);
+    const isCurrent = workAvailable !== undefined && !isBehind(workAvailable, context.generation);
+    const isChecked = isCurrent && available !== undefined && feedback !== undefined;
     const hash = reportsHash && isChecked ? hashOf(item, context.spec) : undefined;
     const isOutdated = hash !== undefined && hash !== values.get(CONTENT_HASH);
     const outdated: Evaluated = ['Progressing', 'waiting for the agent to apply the change'];
@@ -298,7 +295,9 @@ function healthFromConditions(
     if ((rules.has('Healthy') && healthy === undefined) || (rules.has('Progressing') && progressing === undefined))
         return waiting;
     const ofRules = [healthy, progressing].filter(each => each !== undefined);
-    if (ofRules.some(each => isBehind(each, context.generation))) return waiting;
+    const isStale = (result: Condition): boolean =>
+        result.generation === undefined ? !isCurrent : isBehind(result, context.generation);
+    if (ofRules.some(isStale)) return waiting;
     if (isOutdated) return outdated;
     if (broken !== undefined) return broken;
     if (evaluatedTo(progressing, 'True')) {

@@ -494,8 +494,8 @@ mod tests {
                 (
                     name("f"),
                     [None, None],
-                    HealthStatus::Unknown,
-                    "the agent has not reported on it"
+                    HealthStatus::Waiting,
+                    "waiting for the agent of managed cluster eu1 to apply it"
                 ),
             ]
         );

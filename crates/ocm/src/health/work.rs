@@ -10,7 +10,6 @@ use std::collections::{HashMap, HashSet};
 
 /// OCM's message for a rule without one. The message of Progressing then also says why the object is broken.
 const NO_MESSAGE: &str = "Manifest is not Healthy";
-const NOT_REPORTED: &str = "the agent has not reported on it";
 
 /// The agent's status of a work.
 struct Work<'m, 'a> {
@@ -96,7 +95,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         .collect();
     let seen: HashSet<_> = objects.iter().map(ObjectStatus::key).collect();
     let more: Vec<_> = manifests_of(spec)
-        .map(|object| without_status(object, HealthStatus::Unknown, NOT_REPORTED))
+        .map(|object| without_status(object, HealthStatus::Waiting, &work.not_applied))
         .filter(|object| !seen.contains(&object.key()))
         .collect();
     objects.extend(more);
@@ -385,11 +384,10 @@ impl Work<'_, '_> {
         let rules = configured.rules;
         let has_rule = |kind: &str| rules.contains(&kind);
         let feedback = conditions.get("StatusFeedbackSynced");
-        // Values have no generation. The agent writes them together with the work's Available.
+        // Values have no generation, nor have the results of rules of OCM 1.0. The agent writes both together with the work's Available.
         let work_available = self.conditions.get("Available");
-        let is_checked = conditions.get("Available").is_some()
-            && feedback.is_some()
-            && work_available.is_some_and(|work_available| !work_available.is_behind(self.generation));
+        let is_current = work_available.is_some_and(|work_available| !work_available.is_behind(self.generation));
+        let is_checked = is_current && conditions.get("Available").is_some() && feedback.is_some();
         let is_outdated = configured.reports_hash
             && is_checked
             && self
@@ -419,7 +417,11 @@ impl Work<'_, '_> {
             return waiting();
         }
         let conditions_of_rules = || healthy.into_iter().chain(progressing);
-        if conditions_of_rules().any(|each| each.is_behind(self.generation)) {
+        let is_stale = |result: Condition<'_>| match result.generation {
+            Some(_) => result.is_behind(self.generation),
+            None => !is_current,
+        };
+        if conditions_of_rules().any(is_stale) {
             return waiting();
         }
         if is_outdated {
