@@ -18,9 +18,11 @@ struct Set {
     word: &'static str,
 }
 
-const KEPT: [(&str, &str, &str); 3] = [
+const KEPT: [(&str, &str, &str); 5] = [
     ("not-pruned", "argocd.argoproj.io/sync-options", "Prune=false"),
     ("not-deleted", "argocd.argoproj.io/sync-options", "Delete=false"),
+    ("prune-confirmed", "argocd.argoproj.io/sync-options", "Prune=confirm"),
+    ("delete-confirmed", "argocd.argoproj.io/sync-options", "Delete=confirm"),
     ("kept-by-helm", "helm.sh/resource-policy", "keep"),
 ];
 

@@ -3,6 +3,8 @@
 use crate::app::App;
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, ensure};
+use jiff::Timestamp;
+use ocm::health::{self, Clock, HealthStatus};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::{ManagedCluster, ObjectRef, is_true};
@@ -20,6 +22,7 @@ struct Case {
 }
 
 const STRATEGY: &str = "argocd-ocm-cmp.github.io/update-strategy";
+const SYNC_OPTIONS: &str = "argocd.argoproj.io/sync-options";
 
 /// The namespace of the objects here, and the name of their Application.
 const NAMESPACE: &str = "updates";
@@ -256,14 +259,35 @@ fn created_only() -> Case {
 }
 
 /// Returns an object that is replaced as a whole, so that additions by others are removed.
-fn replaced() -> Case {
+fn replaced(name: &str, annotations: &Value) -> Case {
     Case {
-        object: config_map("replaced", &json!({STRATEGY: "Update"}), &json!({"kept": "a"})),
+        object: config_map(name, annotations, &json!({"kept": "a"})),
         by_hand: json!({"data": {"theirs": "b"}}),
         then: |it| it["data"] == json!({"kept": "a"}),
         in_git: json!({"data": {"kept": "c"}}),
         at_last: |it| it["data"] == json!({"kept": "c"}),
     }
+}
+
+/// Returns an object with the sync options of Argo CD that are the agent's default.
+fn by_default() -> Case {
+    let options = "Replace=false,ServerSideApply=true,SkipDryRunOnMissingResource=true,ApplyOutOfSyncOnly=false";
+    Case {
+        object: config_map("by-default", &json!({SYNC_OPTIONS: options}), &json!({"kept": "a"})),
+        by_hand: json!({"data": {"kept": "b", "theirs": "b"}}),
+        then: |it| it["data"] == json!({"kept": "a", "theirs": "b"}),
+        in_git: json!({"data": {"kept": "c"}}),
+        at_last: |it| it["data"] == json!({"kept": "c", "theirs": "b"}),
+    }
+}
+
+/// Returns a claim that no volume satisfies, and that its Application ignores.
+fn ignored() -> Case {
+    let mut case = claim();
+    case.object["metadata"]["name"] = json!("unbound");
+    case.object["metadata"]["annotations"] = json!({"argocd.argoproj.io/ignore-healthcheck": "true"});
+    case.at_last = |it| it["metadata"]["labels"]["kept"] == "c" && it["status"]["phase"] == "Pending";
+    case
 }
 
 /// Returns an object that is read-only: it belongs to others.
@@ -321,9 +345,12 @@ fn cases() -> Vec<Case> {
         autoscaler(),
         job(),
         claim(),
+        ignored(),
         crd(),
         created_only(),
-        replaced(),
+        replaced("replaced", &json!({STRATEGY: "Update"})),
+        replaced("replaced-by-option", &json!({SYNC_OPTIONS: "Replace=true"})),
+        by_default(),
         read_only(),
         unsafe_for_apply(),
         last(),
@@ -453,10 +480,13 @@ async fn follow(stage: &Stage, app: &App, mut cases: Vec<Case>) -> Result<()> {
         merge(&mut case.object, &case.in_git);
     }
     app.commit(&[("all.json", &file(&cases))]).await?;
-    app.applied().await?;
+    let work = app.applied().await?;
     for case in &cases {
         check_stays(cluster1, case, case.at_last).await?;
     }
+    let health = health::evaluate(&work.to_string(), &Clock::at(Timestamp::now())).map_err(anyhow::Error::msg)?;
+    let ignored = health.objects.iter().find(|object| object.name == "unbound");
+    assert_eq!(ignored.map(|object| object.health), Some(HealthStatus::Healthy));
     Ok(())
 }
 
@@ -483,6 +513,7 @@ fn check_strategies(work: &Value) -> Result<()> {
     for (resource, name, expected) in [
         ("configmaps", "created-only", "CreateOnly"),
         ("configmaps", "replaced", "Update"),
+        ("configmaps", "replaced-by-option", "Update"),
         ("configmaps", "looked-at", "ReadOnly"),
         ("configmaps", "awkward", "Update"),
         ("configmaps", "*", "ServerSideApply"),
