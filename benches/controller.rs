@@ -107,7 +107,7 @@ fn work(scratch: &Path) -> Result<Value> {
     let folder = scratch.join("source");
     fs::create_dir(&folder)?;
     fs::write(folder.join("all.yaml"), OBJECTS.replace("TEXT", &"setting".repeat(200)))?;
-    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+    let output = Command::new(testbed::program(env!("CARGO_BIN_EXE_argocd-ocm-cmp")))
         .args([
             "generate",
             ".",

@@ -53,8 +53,8 @@ impl Program {
     fn command(&self, kubeconfig: &Path) -> Result<(Command, String)> {
         let mut address = String::new();
         let mut command = Command::new(match self {
-            Self::Ours(_) => Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp")),
-            Self::Peer { file, .. } => file,
+            Self::Ours(_) => testbed::program(env!("CARGO_BIN_EXE_argocd-ocm-cmp")),
+            Self::Peer { file, .. } => file.clone(),
         });
         command.env_clear();
         match self {
