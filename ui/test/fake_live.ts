@@ -1,6 +1,7 @@
 // Answers as the back end of the feature `live` does. The name of the object selects the answer.
 
 import {IncomingMessage, ServerResponse} from 'node:http';
+import {Fields} from '../src/fields';
 import {PASSWORD, before} from './samples';
 
 /** The requests that it received, with the Application and the project in their headers. */
@@ -62,6 +63,7 @@ function object(name: string): unknown {
         metadata: {name, namespace: 'shop', managedFields: [{manager: 'work-agent'}], annotations: {note: HOSTILE}},
         spec: {replicas: 5},
     };
+    if (name === 'api') return changed(live);
     return {
         live,
         sent: live,
@@ -70,6 +72,25 @@ function object(name: string): unknown {
             {path: `metadata.annotations["${HOSTILE}"]`, sent: null, live: HOSTILE},
         ],
     };
+}
+
+/** Returns the answer of the pictures, without hostile parts. */
+function changed(object: Fields): unknown {
+    const [sent, image] = ['example.com/api:1.4', 'example.com/api:1.5'];
+    const template = {
+        spec: {
+            containers: [
+                {name: 'web', image},
+                {name: 'proxy', image: 'example.com/proxy:2.0'},
+            ],
+        },
+    };
+    const live = {...object, metadata: {name: 'api', namespace: 'shop'}, spec: {replicas: 5, template}};
+    const difference = [
+        {path: 'spec.replicas', sent: 3, live: 5},
+        {path: 'spec.template.spec.containers[web].image', sent, live: image},
+    ];
+    return {live, sent: object, difference};
 }
 
 function nodes(name: string): unknown[] {
@@ -135,11 +156,12 @@ const EVENTS = [
 
 function logs(url: URL, response: ServerResponse): void {
     const [pods, container] = [url.searchParams.getAll('pod'), url.searchParams.get('container')];
-    const prefix = pods.length === 1 && container !== null ? '' : '[web-7d4b9c-1 web] ';
+    const name = url.searchParams.get('name') ?? '';
+    const prefix = pods.length === 1 && container !== null ? '' : `[${name}-7d4b9c-1 web] `;
     const line = (text: string): string => `${prefix}${text}\n`;
     response.writeHead(200, {'content-type': 'text/plain; charset=utf-8'});
     if (url.searchParams.get('previous') === 'true') return void response.end(line('panic: out of memory'));
-    if (url.searchParams.get('name') !== 'web') {
+    if (name !== 'web') {
         const request = (at: number): string => line(`${before(60 - at)} GET /orders/${7 * at} 200 ${at % 5} ms`);
         return void response.end(line('listening on 8080') + Array.from({length: 8}, (_, at) => request(at)).join(''));
     }

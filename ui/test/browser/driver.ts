@@ -12,7 +12,8 @@ export interface Chromium {
     /** Waits up to 30 seconds until a script returns a truthy value. */
     until(script: string, ...values: unknown[]): Promise<void>;
     size(width: number, height: number): Promise<void>;
-    screenshot(file: string): Promise<void>;
+    /** Takes a picture of the page, or of the element that a selector finds. */
+    screenshot(file: string, selector?: string): Promise<void>;
     close(): Promise<void>;
 }
 
@@ -86,8 +87,15 @@ export async function start(): Promise<Chromium> {
             }
         },
         size: async (width, height) => void (await call('POST', `${session}/window/rect`, {width, height})),
-        screenshot: async file =>
-            writeFileSync(file, Buffer.from((await call('GET', `${session}/screenshot`)) as string, 'base64')),
+        screenshot: async (file, selector) => {
+            let path = session;
+            if (selector !== undefined) {
+                const using = {using: 'css selector', value: selector};
+                const element = (await call('POST', `${session}/element`, using)) as Record<string, string>;
+                path = `${session}/element/${Object.values(element)[0]}`;
+            }
+            writeFileSync(file, Buffer.from((await call('GET', `${path}/screenshot`)) as string, 'base64'));
+        },
         close: async () => {
             await call('DELETE', session).catch(() => undefined);
             end(child.pid);

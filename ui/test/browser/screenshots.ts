@@ -19,6 +19,7 @@ async function capture(
     props: unknown,
     frame: string,
     then?: (chromium: Chromium) => Promise<unknown>,
+    part?: string,
 ): Promise<void> {
     await chromium.size(1400, height);
     await chromium.open(`${page.address}/?react=18&theme=${theme}`);
@@ -28,7 +29,7 @@ async function capture(
     );
     await then?.(chromium);
     await new Promise(done => setTimeout(done, 300));
-    await chromium.screenshot(`${FOLDER}/${name}.png`);
+    await chromium.screenshot(`${FOLDER}/${name}.png`, part);
 }
 
 const WORK = 'registered.ManifestWork.component';
@@ -110,26 +111,32 @@ await capture(
     'application-status-panel',
 );
 
-const openTab = (row: string, tab: string) => async (chromium: Chromium) => {
-    await chromium.run(`document.querySelector(arguments[0]).click()`, `[data-cell="${row}:1"]`);
-    await chromium.run(
-        `[...document.querySelectorAll('[role=tab]')].find(tab => tab.textContent === arguments[0]).click()`,
-        tab,
-    );
-    await chromium.until(`return document.querySelector('[role=tabpanel] tbody, .ocm-log div') !== null`);
-};
+// The tabs that ask a cluster: only the details, for docs/live.md.
 for (const [name, theme, tab] of [
+    ['live-object', 'light', 'Live'],
+    ['live-diff', 'light', 'Diff'],
     ['live-pods', 'light', 'Pods'],
-    ['live-logs-dark', 'dark', 'Logs'],
+    ['live-logs', 'dark', 'Logs'],
 ] as const)
     await capture(
         name,
-        960,
+        1000,
         theme,
         WORK,
         {application: app, resource: mixedWork(), tree: {}},
         'sheet',
-        openTab('4', tab),
+        async chromium => {
+            await chromium.size(1000, 1400);
+            await click('[data-cell="4:1"]')(chromium);
+            await chromium.run(
+                `[...document.querySelectorAll('[role=tab]')].find(tab => tab.textContent === arguments[0]).click()`,
+                tab,
+            );
+            await chromium.until(
+                `return document.querySelector('[role=tabpanel] tbody, .ocm-log div, [role=tabpanel] .ocm-yaml') !== null`,
+            );
+        },
+        '.ocm-details',
     );
 
 await chromium.close();
