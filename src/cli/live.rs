@@ -3,6 +3,7 @@
 use super::process::{LogArgs, ProcessNamespace};
 use super::{ClusterProxyArgs, HubArgs};
 use clap::Args;
+use live::tunnel::CLUSTER_ACCOUNT;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -33,7 +34,7 @@ pub struct LiveArgs {
     pub cluster_proxy_ca: PathBuf,
 
     /// ServiceAccount in Argo CD's namespace whose tokens are sent to managed clusters
-    #[arg(long, value_name = "NAME", default_value = "argocd-ocm-cmp-live-clusters")]
+    #[arg(long, value_name = "NAME", default_value = CLUSTER_ACCOUNT)]
     pub cluster_account: String,
 
     /// Address that serves argocd-server

@@ -158,6 +158,8 @@ pub struct LiveState {
     pub rbac: Lookup<Value>,
     /// The managed clusters with the add-on cluster-proxy, with its availability.
     pub addons: Lookup<BTreeMap<String, bool>>,
+    /// The managed clusters to which a work delivers its permissions.
+    pub permitting: BTreeSet<String>,
 }
 
 /// The fields of an AppProject that decide if its Applications may write ManifestWorks and ManifestWorkReplicaSets.

@@ -35,6 +35,9 @@ const PAGE: u32 = 50;
 const LOG_LINES: i64 = 2000;
 const LOG_SIZE: i64 = 4 << 20;
 
+/// The works for Placements and for clusters, and the clusters with the permissions of the view.
+type Delivered = (Lookup<Vec<ReplicaSet>>, Lookup<Vec<Work>>, BTreeSet<String>);
+
 impl Reader {
     /// Reads the state of a hub that `doctor` checks; its Argo CD is in this namespace. A read that is not permitted is part of
     /// the state.
@@ -100,12 +103,17 @@ impl Hub {
             of_ocm,
             self.applications(namespace),
             self.managed_clusters(),
-            async { Ok((self.delivered(&tracking).await?, self.unsatisfied_placements().await?)) }
+            async {
+                Ok((
+                    self.delivered(&tracking, namespace).await?,
+                    self.unsatisfied_placements().await?,
+                ))
+            }
         )?;
         let (deployments, stateful_sets, pods, leases, plugin, health_rules, settings, agent_params, projects) =
             of_argo_cd;
         let (apis, work_crd, cluster_managers, (management, addons, other_versions), agent_admission) = of_ocm;
-        let ((sets, works), unsatisfied_placements) = works;
+        let ((sets, works, permitting), unsatisfied_placements) = works;
         let argocd_namespaces = match config {
             Lookup::NotFound => self.argocd_namespaces().await?,
             _ => Lookup::NotFound,
@@ -141,7 +149,7 @@ impl Hub {
             permissions: Lookup::NotFound,
         };
         if hub_state.has_live() {
-            hub_state.live = Some(self.live(&in_argocd).await?);
+            hub_state.live = Some(self.live(&in_argocd, permitting).await?);
         }
         hub_state.unconfined = self.unconfined(&hub_state).await?;
         hub_state.permissions = self
@@ -167,7 +175,7 @@ impl Hub {
         &self,
         path: &str,
         params: ListParams,
-        keep: impl Fn(T) -> Option<K>,
+        mut keep: impl FnMut(T) -> Option<K>,
     ) -> Result<Lookup<C>, Error> {
         let mut all = C::default();
         let keep = |it: T| all.extend(keep(it));
@@ -241,7 +249,7 @@ impl Hub {
     }
 
     /// Reads the parts of the view into the clusters.
-    async fn live(&self, in_argocd: &ObjectRef) -> Result<doctor::LiveState, Error> {
+    async fn live(&self, in_argocd: &ObjectRef, permitting: BTreeSet<String>) -> Result<doctor::LiveState, Error> {
         let config_maps = CONFIG_MAPS.path(in_argocd);
         let secrets = |namespace: &str| format!("/api/v1/namespaces/{namespace}/secrets");
         let token = self.get(&secrets(&in_argocd.namespace), LIVE).await?;
@@ -253,6 +261,7 @@ impl Hub {
             issued_authority: issued.map(|it| live_authority(&it).unwrap_or_default()),
             rbac: self.get(&config_maps, "argocd-rbac-cm").await?,
             addons: self.addons(super::CLUSTER_PROXY).await?,
+            permitting,
         })
     }
 
@@ -276,8 +285,9 @@ impl Hub {
         self.list_reduced(&path, ListParams::default(), unsatisfied).await
     }
 
-    /// Returns the works of Applications: those for a Placement, and those for a cluster.
-    async fn delivered(&self, tracking: &Tracking) -> Result<(Lookup<Vec<ReplicaSet>>, Lookup<Vec<Work>>), Error> {
+    /// Returns the works of Applications: those for a Placement, and those for a cluster; and the clusters to which any work delivers
+    /// the permissions of the view.
+    async fn delivered(&self, tracking: &Tracking, namespace: &str) -> Result<Delivered, Error> {
         let all_namespaces = ObjectRef::new("", "");
         let all = ListParams::default;
         let sets: Lookup<Vec<ReplicaSet>> = self
@@ -292,12 +302,15 @@ impl Hub {
             .flatten()
             .map(|set| (set.qualified_name.replacen('/', ".", 1), set.application.clone()));
         let labels: BTreeMap<String, Box<str>> = labels.collect();
+        let user = live::tunnel::cluster_user(namespace);
+        let mut permitting = BTreeSet::new();
         let works = self
             .list_reduced(&WORKS.path(&all_namespaces), all(), |it: read::Work| {
+                permitting.extend(it.cluster_with_binding(&user));
                 it.work(tracking, &labels)
             })
             .await?;
-        Ok((sets, works))
+        Ok((sets, works, permitting))
     }
 
     async fn nodes(&self) -> Result<Lookup<Vec<doctor::Node>>, Error> {

@@ -18,15 +18,16 @@ pub const CLUSTER_PROXY_NAMESPACE: &str = "open-cluster-management-addon";
 /// See [`CLUSTER_PROXY_NAMESPACE`].
 pub const AUTHORITY_SECRET: &str = "proxy-server-ca";
 
-/// The annotation of Pods with a hash of the service's certificate. Its change restarts the service, and argocd-server, which reads
-/// certificates only at its start.
+/// The annotation of Pods with a hash of the certificates that they read only at their start. Its change restarts them.
 const CERTIFICATE_HASH: &str = "argocd-ocm-cmp.github.io/live-certificate";
 
 /// The parts of the view that no file has. Without them, the service creates its identity at its first start.
 #[derive(Clone, Debug, Default)]
 pub struct LiveView {
-    /// The certificate authority of cluster-proxy, unless its ConfigMap is another's.
+    /// The certificate authority of cluster-proxy, which the service trusts.
     pub authority: Option<String>,
+    /// True if the ConfigMap with it is another's.
+    pub is_authority_foreign: bool,
     /// The data of the Secret with the identity.
     pub identity: Option<Json>,
     /// The certificate of the service.
@@ -44,6 +45,7 @@ pub fn live_authority(secret: &Json) -> Option<String> {
 impl LiveView {
     /// Returns the ConfigMap with the certificate authority.
     pub(super) fn authority(&self, namespace: &str) -> Option<Object> {
+        let authority = self.authority.as_deref().filter(|_| !self.is_authority_foreign)?;
         let labels = [
             ("app.kubernetes.io/name", LIVE),
             ("app.kubernetes.io/part-of", "argocd"),
@@ -56,7 +58,6 @@ impl LiveView {
                 Value::map(labels.map(|(key, value)| (key, Value::text(value)))),
             ),
         ];
-        let authority = self.authority.as_deref()?;
         Some(Object::new(Value::map([
             ("apiVersion", Value::text("v1")),
             ("kind", Value::text("ConfigMap")),
@@ -80,15 +81,27 @@ impl LiveView {
         }
     }
 
-    /// Makes the Pods of a Deployment restart with another certificate.
-    pub(super) fn restart_with_certificate(&self, deployment: &mut Object) {
+    /// Makes the Pods of argocd-server restart with another certificate of the service.
+    pub(super) fn restart_server(&self, deployment: &mut Object) {
         if let Some(certificate) = &self.certificate {
-            let annotations = Value::map([(CERTIFICATE_HASH, Value::text(hash(certificate)))]);
-            let path = ["annotations", "metadata", "template", "spec"];
-            let nested = path
-                .into_iter()
-                .fold(annotations, |inner, key| Value::map([(key, inner)]));
-            merge(deployment.value_mut(), nested);
+            restart_with(deployment, certificate);
         }
     }
+
+    /// Makes the Pods of the service restart with another certificate, or another certificate authority of cluster-proxy.
+    pub(super) fn restart_service(&self, deployment: &mut Object) {
+        if let Some(certificate) = &self.certificate {
+            let authority = self.authority.as_deref().unwrap_or_default();
+            restart_with(deployment, &format!("{certificate}{authority}"));
+        }
+    }
+}
+
+fn restart_with(deployment: &mut Object, certificates: &str) {
+    let annotations = Value::map([(CERTIFICATE_HASH, Value::text(hash(certificates)))]);
+    let path = ["annotations", "metadata", "template", "spec"];
+    let nested = path
+        .into_iter()
+        .fold(annotations, |inner, key| Value::map([(key, inner)]));
+    merge(deployment.value_mut(), nested);
 }

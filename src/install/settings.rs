@@ -65,13 +65,13 @@ pub(super) fn set(object: &mut Object, options: &InstallOptions, features: &BTre
         ("ClusterManagementAddOn", ARGOCD_ADDON) => default_template(object.value_mut(), options),
         ("Deployment", LIVE) => {
             images(object.value_mut(), options, &options.images.controller);
-            options.live.restart_with_certificate(object);
+            options.live.restart_service(object);
         }
         ("Secret" | "ConfigMap", LIVE) => options.live.fill(object),
         ("Deployment", _) => {
             images(object.value_mut(), options, &options.images.sidecar);
             if name == options.argo_cd.server && features.contains(&Feature::Live) {
-                options.live.restart_with_certificate(object);
+                options.live.restart_server(object);
             }
             if let PolicySource::ConfigMap(name) = &options.policy {
                 mount_policy(object.value_mut(), name);

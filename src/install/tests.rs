@@ -358,6 +358,7 @@ fn view_has_its_identity_before_argocd_server_starts() {
     assert!(!printed.contains("live-certificate") && printed.contains("https://argocd-ocm-cmp-live:8443"));
     expected.live = LiveView {
         authority: Some("authority".to_owned()),
+        is_authority_foreign: false,
         identity: Some(serde_json::json!({"token": "dG9rZW4="})),
         certificate: Some("certificate".to_owned()),
     };
@@ -369,9 +370,7 @@ fn view_has_its_identity_before_argocd_server_starts() {
             let hash = annotations.and_then(|it| it.get("argocd-ocm-cmp.github.io/live-certificate")?.as_str());
             hash.expect("a hash").to_owned()
         };
-        let [service, server] = [LIVE, "argocd-server"].map(annotation);
-        assert_eq!(service, server);
-        service
+        [LIVE, "argocd-server"].map(annotation)
     };
     let all = objects(&expected);
     let data = |kind, name, key: &str| {
@@ -383,9 +382,15 @@ fn view_has_its_identity_before_argocd_server_starts() {
     assert_eq!(data("Secret", LIVE, "token"), "dG9rZW4=");
     assert_eq!(data("ConfigMap", LIVE, "tls.crt"), "certificate");
     assert_eq!(data("ConfigMap", AUTHORITY, AUTHORITY_KEY), "authority");
-    let before = restarted(&expected);
+    let [service, server] = restarted(&expected);
+    expected.live.authority = Some("another".to_owned());
+    let [of_authority, unchanged] = restarted(&expected);
+    assert!(of_authority != service && unchanged == server);
     expected.live.certificate = Some("another".to_owned());
-    assert_ne!(restarted(&expected), before);
+    let [of_certificate, restarted] = restarted(&expected);
+    assert!(of_certificate != of_authority && restarted != server);
+    expected.live.is_authority_foreign = true;
+    assert!(!objects(&expected).iter().any(|it| it.name() == AUTHORITY));
 }
 
 #[test]

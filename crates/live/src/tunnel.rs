@@ -16,6 +16,15 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
+/// The ServiceAccount in Argo CD's namespace whose tokens clusters receive by default.
+pub const CLUSTER_ACCOUNT: &str = "argocd-ocm-cmp-live-clusters";
+
+/// Returns the name that a cluster has for this account in a namespace of the hub.
+#[must_use]
+pub fn cluster_user(namespace: &str) -> String {
+    format!("cluster:hub:system:serviceaccount:{namespace}:{CLUSTER_ACCOUNT}")
+}
+
 /// The lifetime of a token for clusters, in seconds: the shortest that Kubernetes issues.
 const TOKEN_SECONDS: u64 = 600;
 

@@ -27,10 +27,12 @@ pub(super) async fn completed(
     let is_requested = requested.contains(&Feature::Live);
     if is_requested && !args.additions_only {
         let (authority, identity) = tokio::join!(authority(hub, namespace), identity(hub, namespace));
-        let (authority, identity) = (authority.map_err(Problems::one)?, identity.map_err(Problems::one)?);
+        let (authority, is_authority_foreign) = authority.map_err(Problems::one)?;
+        let identity = identity.map_err(Problems::one)?;
         let certificate = identity::certificate(&identity);
         let view = LiveView {
             authority,
+            is_authority_foreign,
             identity: Some(identity),
             certificate,
         };
@@ -55,13 +57,14 @@ pub(super) async fn completed(
     Ok((view, line))
 }
 
-/// Returns the certificate authority of cluster-proxy; `None` if an administrator has created its ConfigMap.
-async fn authority(hub: &Hub, namespace: &str) -> Result<Option<String>, String> {
+/// Returns the certificate authority of cluster-proxy, and true if an administrator has created its ConfigMap.
+async fn authority(hub: &Hub, namespace: &str) -> Result<(Option<String>, bool), String> {
     let config_map = hub
         .get(&format!("/api/v1/namespaces/{namespace}/configmaps"), AUTHORITY)
         .await?;
-    if config_map.is_some_and(|it| it["metadata"]["labels"]["app.kubernetes.io/name"] != LIVE) {
-        return Ok(None);
+    let foreign = config_map.filter(|it| it["metadata"]["labels"]["app.kubernetes.io/name"] != LIVE);
+    if let Some(foreign) = foreign {
+        return Ok((foreign["data"][AUTHORITY_KEY].as_str().map(str::to_owned), true));
     }
     let secret = hub
         .get(
@@ -76,11 +79,12 @@ async fn authority(hub: &Hub, namespace: &str) -> Result<Option<String>, String>
              authority"
         )
     })?;
-    live_authority(&secret).map(Some).ok_or_else(|| {
+    let authority = live_authority(&secret).ok_or_else(|| {
         format!(
             "Secret {CLUSTER_PROXY_NAMESPACE}/{AUTHORITY_SECRET}: {AUTHORITY_KEY} is not a certificate: check OCM's cluster-proxy"
         )
-    })
+    })?;
+    Ok((Some(authority), false))
 }
 
 /// Returns the data of the Secret with the identity of the service, or a new identity.

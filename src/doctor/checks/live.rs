@@ -22,6 +22,7 @@ pub(super) static CHECK: Check = Check {
         &OTHER_AUTHORITY,
         &NO_ADDON,
         &NOT_AVAILABLE,
+        &NO_PERMISSIONS,
         &OK,
     ],
     run,
@@ -65,12 +66,12 @@ static NO_AUTHORITY: Message = Message::error(
 static EXPIRED: Message = Message::error(
     "live-authority-expired",
     "the certificate authority in ConfigMap {namespace}/argocd-ocm-cmp-cluster-proxy expired at {time}",
-    "replace it with argocd-ocm-cmp install --features live, and restart Deployment argocd-ocm-cmp-live",
+    "replace it with argocd-ocm-cmp install --features live",
 );
 static OTHER_AUTHORITY: Message = Message::error(
     "live-authority-differs",
     "ConfigMap {namespace}/argocd-ocm-cmp-cluster-proxy differs from Secret open-cluster-management-addon/proxy-server-ca",
-    "replace it with argocd-ocm-cmp install --features live, and restart Deployment argocd-ocm-cmp-live",
+    "replace it with argocd-ocm-cmp install --features live",
 );
 static NO_ADDON: Message = Message::warning(
     "live-cluster-proxy-missing",
@@ -81,6 +82,11 @@ static NOT_AVAILABLE: Message = Message::warning(
     "live-cluster-proxy-not-available",
     "the add-on cluster-proxy is not available on {names}",
     "see the conditions of ManagedClusterAddOn cluster-proxy in the namespace of the cluster",
+);
+static NO_PERMISSIONS: Message = Message::warning(
+    "live-permissions-missing",
+    "no work delivers the permissions of the view to {names}",
+    "deliver deploy/live_cluster_rbac.yaml there with an Application, or leave these clusters out of the view",
 );
 static OK: Message = Message::ok(
     "live",
@@ -206,8 +212,14 @@ fn about_addons(hub_state: &HubState, live: &LiveState) -> Vec<Finding> {
         .collect();
     let missing: Vec<_> = clusters.iter().filter(|it| !addons.contains_key(**it)).collect();
     let unavailable: Vec<_> = clusters.iter().filter(|it| addons.get(**it) == Some(&false)).collect();
+    let with_addon = clusters.iter().filter(|it| addons.contains_key(**it));
+    let refusing: Vec<_> = with_addon.filter(|it| !live.permitting.contains(**it)).collect();
     let mut findings = Vec::new();
-    for (message, names) in [(&NO_ADDON, missing), (&NOT_AVAILABLE, unavailable)] {
+    for (message, names) in [
+        (&NO_ADDON, missing),
+        (&NOT_AVAILABLE, unavailable),
+        (&NO_PERMISSIONS, refusing),
+    ] {
         if !names.is_empty() {
             findings.push(message.finding(&[("names", &list_names(names))]));
         }

@@ -1012,6 +1012,7 @@ fn hub_with_live() -> HubState {
         issued_authority: Lookup::Found(certificate),
         rbac: Lookup::Found(json!({"data": {"policy.csv": "p, role:team, extensions, invoke, live, allow"}})),
         addons: Lookup::Found([("eu1".to_owned(), true)].into()),
+        permitting: ["eu1".to_owned()].into(),
     });
     hub_state
 }
@@ -1026,7 +1027,7 @@ fn every_broken_hop_of_the_view_is_named() {
     };
     assert_eq!(ids(&hub_with_live(), now()), ["live"]);
     assert_eq!(ids(&healthy_hub(), now()), [""; 0], "it is not installed");
-    let broken: [(&str, Break); 12] = [
+    let broken: [(&str, Break); 13] = [
         ("live-extension-missing", |hub_state, _| {
             hub_state.config = Lookup::Found(json!({"data": {}}));
         }),
@@ -1063,6 +1064,7 @@ fn every_broken_hop_of_the_view_is_named() {
         ("live-cluster-proxy-not-available", |_, live| {
             live.addons = Lookup::Found([("eu1".to_owned(), false)].into());
         }),
+        ("live-permissions-missing", |_, live| live.permitting.clear()),
         ("cannot-read", |_, live| {
             live.has_token = Lookup::Refused("forbidden".to_owned());
         }),

@@ -190,6 +190,18 @@ impl Work {
         })
     }
 
+    /// Returns its managed cluster if it delivers an object that names this user, such as a ClusterRoleBinding.
+    pub(crate) fn cluster_with_binding(&self, user: &str) -> Option<String> {
+        let mut manifests = self
+            .spec
+            .workload
+            .iter()
+            .filter_map(|it| it.manifests.as_ref())
+            .flatten();
+        let is_bound = self.metadata.deletion_timestamp.is_none() && manifests.any(|it| it.get().contains(user));
+        is_bound.then(|| self.metadata.namespace.clone())
+    }
+
     /// Returns it as a ManifestWork, if it belongs to an Application or to one of these sets, or is for argocd-agent.
     pub(crate) fn work(self, tracking: &Tracking, sets: &BTreeMap<String, Box<str>>) -> Option<doctor::Work> {
         let application: Option<Box<str>> = match self.label(OF_REPLICA_SET) {
@@ -362,6 +374,35 @@ mod tests {
         assert_eq!(work(false, 2), (None, objects.clone()));
         assert_eq!(work(false, 1), (time("2026-06-01T11:00:00Z"), objects));
         assert_eq!(work(true, 2), (time("2026-06-01T13:00:00Z"), String::new()));
+    }
+
+    #[test]
+    fn finds_the_binding_of_the_view_in_any_work() {
+        let file = include_str!("../../../../deploy/live_cluster_rbac.yaml");
+        let documents = manifest::yaml::documents(file).map(|it| it.expect("valid YAML").value);
+        let manifests: Vec<Value> = documents
+            .map(|it| {
+                let mut text = String::new();
+                manifest::json::write(&it, &mut text).expect("valid JSON");
+                serde_json::from_str(&text).expect("valid JSON")
+            })
+            .collect();
+        let found = |namespace: &str, manifests: &[Value], deleted: Value| {
+            let work = work(|it| {
+                it["metadata"]["annotations"] = Value::Null;
+                it["metadata"]["deletionTimestamp"] = deleted;
+                it["spec"]["workload"]["manifests"] = json!(manifests);
+            });
+            work.cluster_with_binding(&live::tunnel::cluster_user(namespace))
+        };
+        assert_eq!(found("argocd", &manifests, Value::Null).as_deref(), Some("eu1"));
+        assert_eq!(found("argocd", &manifests[..1], Value::Null), None, "the role alone");
+        assert_eq!(
+            found("gitops", &manifests, Value::Null),
+            None,
+            "the user of another namespace"
+        );
+        assert_eq!(found("argocd", &manifests, json!("2026-06-01T13:00:00Z")), None);
     }
 
     #[test]
