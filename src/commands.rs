@@ -46,6 +46,12 @@ impl Exit {
     pub const FAILURE: Self = Self(1);
     /// A command that answers a question could not answer it.
     pub const CANNOT_TELL: Self = Self(2);
+
+    /// Returns this exit code unless it is that of success.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        if self == Self::SUCCESS { other } else { self }
+    }
 }
 
 /// Runs the command.

@@ -3,6 +3,7 @@
 use super::{Exit, fail, progress, say, show};
 use crate::cli::{ListFormat, LogsArgs, ObjectsArgs, ViewArgs};
 use crate::list;
+use crate::list::List;
 use crate::runtime::runtime;
 use crate::view::{EventList, ObjectEntry, ObjectList, ObjectName};
 use http::StatusCode;
@@ -20,6 +21,7 @@ use manifest::problem::plain;
 use manifest::text::{count, one_line};
 use ocm::application_works::Application;
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::convert::identity;
 use std::io::{self, Write as _};
@@ -35,10 +37,7 @@ pub(super) fn get(args: &ObjectsArgs) -> Exit {
         Some(name) => view.object(&view.find(name)?, args.output).await,
         None => view.objects().await,
     };
-    match with_viewer(&args.view, read).and_then(|(_, objects)| list::text(&objects, args.output)) {
-        Ok(text) => show("objects", &text),
-        Err(line) => refuse(&line),
-    }
+    print_list("objects", args, read)
 }
 
 /// Runs `events`.
@@ -50,8 +49,17 @@ pub(super) fn events(args: &ObjectsArgs) -> Exit {
         };
         view.events(&objects).await
     };
-    match with_viewer(&args.view, read).and_then(|(_, events)| list::text(&events, args.output)) {
-        Ok(text) => show("Events", &text),
+    print_list("Events", args, read)
+}
+
+/// Prints a list. Fails also if a part of it could not be read.
+fn print_list<T: List>(what: &str, args: &ObjectsArgs, read: impl AsyncFnOnce(&Viewer) -> Result<T, String>) -> Exit {
+    let read = async |view: &Viewer| {
+        let list = read(view).await?;
+        Ok((list::text(&list, args.output)?, view.exit.get()))
+    };
+    match with_viewer(&args.view, read) {
+        Ok((_, (text, exit))) => show(what, &text).or(exit),
         Err(line) => refuse(&line),
     }
 }
@@ -80,15 +88,18 @@ pub(super) fn logs(args: &LogsArgs) -> Exit {
     let Answer::Logs(mut lines) = answer else {
         unreachable!("the answer has the type of the view")
     };
+    let mut exit = Exit::SUCCESS;
     let printed = runtime.block_on(async {
         let mut out = io::stdout();
-        while let Some(text) = lines.recv().await {
-            out.write_all(&text)?;
-            out.flush()?;
+        while let Some(part) = lines.recv().await {
+            match part {
+                Ok(text) => out.write_all(&text).and_then(|()| out.flush())?,
+                Err(line) => exit = refuse(&line),
+            }
         }
         Ok(())
     });
-    super::written("logs", printed)
+    super::written("logs", printed).or(exit)
 }
 
 fn refuse(line: &str) -> Exit {
@@ -118,6 +129,8 @@ struct Viewer {
     cluster: String,
     works: Vec<Value>,
     objects: Vec<ObjectId>,
+    /// The exit code if all else succeeds.
+    exit: Cell<Exit>,
 }
 
 impl Viewer {
@@ -157,6 +170,7 @@ impl Viewer {
             cluster,
             objects: sent::objects(&works),
             works,
+            exit: Cell::new(Exit::SUCCESS),
         })
     }
 
@@ -239,7 +253,7 @@ impl Viewer {
                 }
                 Ok(None) => objects.push(ObjectEntry::Absent(object, "Missing")),
                 Err(refusal) => {
-                    warn_or_fail(refusal)?;
+                    self.skip(refusal)?;
                     objects.push(ObjectEntry::Absent(object, "Forbidden"));
                 }
             }
@@ -251,12 +265,21 @@ impl Viewer {
         })
     }
 
+    /// Reports an object that the user may not read, and makes the command fail at its end. Returns the line of another reason.
+    fn skip(&self, refusal: Refusal) -> Result<(), String> {
+        if refusal.status != StatusCode::FORBIDDEN {
+            return Err(refusal.line);
+        }
+        self.exit.set(refuse(&refusal.line));
+        Ok(())
+    }
+
     async fn events(&self, objects: &[ObjectId]) -> Result<EventList, String> {
         let mut trees: BTreeMap<&str, Tree> = BTreeMap::new();
         for object in objects {
             match self.tree(object).await {
                 Ok(tree) => trees.entry(&object.namespace).or_default().nodes.extend(tree.nodes),
-                Err(refusal) if objects.len() > 1 => warn_or_fail(refusal)?,
+                Err(refusal) if objects.len() > 1 => self.skip(refusal)?,
                 Err(refusal) => return Err(refusal.line),
             }
         }
@@ -276,15 +299,6 @@ impl Viewer {
             now: Timestamp::now(),
         })
     }
-}
-
-/// Warns about an object that the user may not read. Returns the line of another reason.
-fn warn_or_fail(refusal: Refusal) -> Result<(), String> {
-    if refusal.status != StatusCode::FORBIDDEN {
-        return Err(refusal.line);
-    }
-    say(&format!("warning: {}\n", refusal.line));
-    Ok(())
 }
 
 fn warn_if_truncated(truncated: bool) {

@@ -143,10 +143,10 @@ async fn shows_objects_through_a_forwarded_port() -> Result<()> {
     );
 
     // The role `view` does not permit Secrets.
-    let (code, all, warnings) = run(&mut program(kubeconfig, &["get", "--cluster=cluster1"]))?;
+    let (code, all, errors) = run(&mut program(kubeconfig, &["get", "--cluster=cluster1"]))?;
     ensure!(
-        code == 0 && warnings.contains("ask an administrator of the cluster"),
-        "{code}: {warnings}"
+        code == 1 && errors.starts_with("error: ") && errors.contains("ask an administrator of the cluster"),
+        "{code}: {errors}"
     );
     for line in [
         "deployment.apps/changed ",

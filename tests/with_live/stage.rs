@@ -187,10 +187,13 @@ impl Stage {
             self.hub.apply(&object).await?;
         }
         let users = "p, role:viewer, applications, get, team/*, allow\np, role:viewer, extensions, invoke, live, allow\n\
-                     g, viewer, role:viewer\np, role:other, applications, get, team/*, allow\ng, other, role:other\n";
+                     g, viewer, role:viewer\np, role:other, applications, get, team/*, allow\ng, other, role:other\n\
+                     p, role:stranger, applications, get, default/*, allow\np, role:stranger, extensions, invoke, live, allow\n\
+                     g, stranger, role:stranger\n";
         let rbac = ObjectRef::config_map("argocd", "argocd-rbac-cm");
         self.hub.patch(&rbac, &json!({"data": {"policy.csv": users}})).await?;
-        let accounts = json!({"data": {"accounts.viewer": "apiKey", "accounts.other": "apiKey"}});
+        let accounts = ["viewer", "other", "stranger"].map(|it| (format!("accounts.{it}"), json!("apiKey")));
+        let accounts = json!({"data": serde_json::Map::from_iter(accounts)});
         self.hub
             .patch(&ObjectRef::config_map("argocd", "argocd-cm"), &accounts)
             .await?;

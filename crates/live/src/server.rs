@@ -73,8 +73,9 @@ impl Server {
             Ok(Answer::Events(events)) => json(&events),
             Ok(Answer::Logs(receiver)) => {
                 let pieces = stream::unfold(receiver, async |mut receiver| {
-                    let piece = receiver.recv().await?;
-                    Some((Ok::<_, Infallible>(Frame::data(piece)), receiver))
+                    let part = receiver.recv().await?;
+                    let text = part.unwrap_or_else(|line| (line + "\n").into());
+                    Some((Ok::<_, Infallible>(Frame::data(text)), receiver))
                 });
                 let body = StreamBody::new(pieces).boxed_unsync();
                 response(StatusCode::OK, "text/plain; charset=utf-8", body)

@@ -17,7 +17,6 @@ use futures::future::{join_all, try_join_all};
 use http_body_util::BodyExt;
 use hyper::body::Bytes;
 use kube::Client;
-use kube::client::Body;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -35,9 +34,12 @@ pub enum Answer {
     Tree(Tree),
     /// The Events of these.
     Events(Events),
-    /// The text of logs, as it arrives.
-    Logs(mpsc::Receiver<Bytes>),
+    /// The parts of logs, as they arrive.
+    Logs(mpsc::Receiver<LogPart>),
 }
+
+/// Lines of a log, or one line with the reason why the log of a container is missing or incomplete.
+pub type LogPart = Result<Bytes, String>;
 
 /// The service, without its server.
 pub struct Service {
@@ -186,7 +188,7 @@ impl Service {
         request: &LiveRequest,
         options: &LogOptions,
         tree: &Tree,
-    ) -> Result<mpsc::Receiver<Bytes>, Refusal> {
+    ) -> Result<mpsc::Receiver<LogPart>, Refusal> {
         let containers = containers(request, options, tree)?;
         let permit = self.streams.open(&request.user, containers.len())?;
         let is_one = containers.len() == 1;
@@ -207,56 +209,71 @@ impl Service {
                 Err(refusal) => Err(refusal),
             };
             match log {
-                Ok(response) => logs.push((Lines::new(mark), Ok(response.into_body()))),
+                Ok(response) => logs.push((mark, Ok(response.into_body()))),
                 Err(refusal) if is_one => return Err(refusal),
-                Err(refusal) => logs.push((Lines::new(mark), Err(refusal.line))),
+                Err(refusal) => logs.push((mark, Err(refusal.line))),
             }
         }
         let (sender, receiver) = mpsc::channel(PIECES);
         let max = if options.follow { usize::MAX } else { LOG_BYTES };
         let stream_timeout = self.stream_timeout;
+        let cluster = request.cluster.clone();
         tokio::spawn(async move {
-            let copied = join_all(
-                logs.into_iter()
-                    .map(|(lines, log)| copy_log(lines, log, sender.clone(), max)),
-            );
-            let _ended = timeout(stream_timeout, copied).await;
+            let copied = logs.into_iter().map(|(mark, log)| {
+                let (sender, cluster) = (sender.clone(), &cluster);
+                async move {
+                    let copied = match log {
+                        Ok(body) => copy_log(cluster, Lines::new(mark.clone()), body, &sender, max).await,
+                        Err(line) => Err(line),
+                    };
+                    if let Err(line) = copied {
+                        let _gone = sender.send(Err(mark + &line)).await;
+                    }
+                }
+            });
+            let _ended = timeout(stream_timeout, join_all(copied)).await;
             drop(permit);
         });
         Ok(receiver)
     }
 }
 
-/// Sends the lines of a log until it ends, or until the reader has gone.
-async fn copy_log(mut lines: Lines, log: Result<Body, String>, sender: mpsc::Sender<Bytes>, max: usize) {
-    let mut body = match log {
-        Ok(body) => body,
-        Err(line) => {
-            let mut text = lines.push(line.as_bytes());
-            text.push_str(&lines.finish());
-            let _gone = sender.send(text.into()).await;
-            return;
-        }
-    };
+/// Sends the lines of a log until it ends, or until the reader has gone. Fails if the connection breaks.
+async fn copy_log(
+    cluster: &str,
+    mut lines: Lines,
+    mut body: impl hyper::body::Body<Data = Bytes> + Unpin,
+    sender: &mpsc::Sender<LogPart>,
+    max: usize,
+) -> Result<(), String> {
     let mut left = max;
-    loop {
+    let ended = loop {
         let frame = tokio::select! {
             frame = body.frame() => frame,
-            () = sender.closed() => return,
+            () = sender.closed() => return Ok(()),
         };
-        let Some(Ok(frame)) = frame else { break };
+        let frame = match frame {
+            None => break Ok(()),
+            Some(Err(_)) => {
+                break Err(format!(
+                    "the connection to cluster {cluster} broke, and lines may be missing: read the log again"
+                ));
+            }
+            Some(Ok(frame)) => frame,
+        };
         let Ok(data) = frame.into_data() else { continue };
         let data = &data[..data.len().min(left)];
         left = left.saturating_sub(data.len());
         let text = lines.push(data);
-        if !text.is_empty() && sender.send(text.into()).await.is_err() || left == 0 {
-            return;
+        if !text.is_empty() && sender.send(Ok(text.into())).await.is_err() || left == 0 {
+            return Ok(());
         }
-    }
+    };
     let text = lines.finish();
     if !text.is_empty() {
-        let _gone = sender.send(text.into()).await;
+        let _gone = sender.send(Ok(text.into())).await;
     }
+    ended
 }
 
 /// Returns the Pods and containers whose logs a request asks for.
@@ -343,4 +360,33 @@ fn object(mut sent: Value, mut live: Option<Value>) -> Value {
     mask::prepare(&mut sent, live.as_mut());
     let differences = live.as_ref().map(|live| differences(&sent, live)).unwrap_or_default();
     json!({"live": live, "sent": sent, "difference": differences})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::stream;
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
+    use std::io;
+
+    #[tokio::test]
+    async fn log_fails_after_its_lines_if_the_connection_breaks() {
+        let broken = "the connection to cluster eu1 broke, and lines may be missing: read the log again";
+        for (breaks, expected) in [(false, Ok(())), (true, Err(broken.to_owned()))] {
+            let lines = Ok(Frame::data(Bytes::from("one\ntwo")));
+            let end = breaks.then(|| Err(io::Error::other("connection reset")));
+            let frames: Vec<_> = [Some(lines), end].into_iter().flatten().collect();
+            let body = StreamBody::new(stream::iter(frames));
+            let (sender, mut receiver) = mpsc::channel(PIECES);
+            let copied = copy_log("eu1", Lines::default(), body, &sender, usize::MAX).await;
+            assert_eq!(copied, expected);
+            drop(sender);
+            let mut text = Vec::new();
+            while let Some(Ok(part)) = receiver.recv().await {
+                text.extend_from_slice(&part);
+            }
+            assert_eq!(String::from_utf8_lossy(&text), "one\ntwo\n");
+        }
+    }
 }
