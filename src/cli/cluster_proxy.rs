@@ -2,8 +2,9 @@
 
 use clap::Args;
 use http::Uri;
+use std::path::PathBuf;
 
-/// The argument that `live` and the commands that show live objects share.
+/// The arguments that `live` and the commands that show live objects share.
 #[derive(Debug, Args)]
 pub struct ClusterProxyArgs {
     /// URL of the user-server of OCM's cluster-proxy
@@ -15,6 +16,15 @@ pub struct ClusterProxyArgs {
         default_value = "https://cluster-proxy-addon-user.open-cluster-management-addon.svc:9092"
     )]
     pub cluster_proxy: String,
+
+    /// Certificate authority of the user-server [default: that in ConfigMap argocd-ocm-cmp-cluster-proxy]
+    #[arg(
+        long,
+        env = "ARGOCD_OCM_CMP_CLUSTER_PROXY_CA",
+        hide_env_values = true,
+        value_name = "FILE"
+    )]
+    pub cluster_proxy_ca: Option<PathBuf>,
 }
 
 impl ClusterProxyArgs {

@@ -5,7 +5,6 @@ use super::{ClusterProxyArgs, HubArgs};
 use clap::Args;
 use live::tunnel::CLUSTER_ACCOUNT;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 /// The arguments of `live`.
 #[derive(Debug, Args)]
@@ -22,16 +21,6 @@ pub struct LiveArgs {
     /// The address of cluster-proxy.
     #[command(flatten)]
     pub cluster_proxy: ClusterProxyArgs,
-
-    /// Certificate authority of the user-server
-    #[arg(
-        long,
-        env = "ARGOCD_OCM_CMP_CLUSTER_PROXY_CA",
-        hide_env_values = true,
-        value_name = "FILE",
-        default_value = "/etc/cluster-proxy/ca.crt"
-    )]
-    pub cluster_proxy_ca: PathBuf,
 
     /// ServiceAccount in Argo CD's namespace whose tokens are sent to managed clusters
     #[arg(long, value_name = "NAME", default_value = CLUSTER_ACCOUNT)]

@@ -7,7 +7,6 @@ use crate::view::ObjectName;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use ocm::duration;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// The arguments that `get`, `events` and `logs` share.
@@ -40,15 +39,6 @@ pub struct ViewArgs {
     /// The address of cluster-proxy.
     #[command(flatten)]
     pub cluster_proxy: ClusterProxyArgs,
-
-    /// Certificate authority of the user-server [default: that in ConfigMap argocd-ocm-cmp-cluster-proxy]
-    #[arg(
-        long,
-        env = "ARGOCD_OCM_CMP_CLUSTER_PROXY_CA",
-        hide_env_values = true,
-        value_name = "FILE"
-    )]
-    pub cluster_proxy_ca: Option<PathBuf>,
 }
 
 /// The arguments of `get` and `events`.

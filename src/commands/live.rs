@@ -15,6 +15,9 @@ use live::tunnel::{Tunnel, TunnelOptions};
 use std::convert::{self, Infallible};
 use tokio::net::TcpListener;
 
+/// The ConfigMap with the certificate authority of cluster-proxy, as the Pod mounts it.
+const MOUNTED_AUTHORITY: &str = "/etc/cluster-proxy/ca.crt";
+
 pub(super) fn run(args: &LiveArgs) -> Exit {
     telemetry::init(args.log.log_level, args.log.log_format);
     panics::log();
@@ -41,7 +44,11 @@ async fn start(args: &LiveArgs) -> Result<Infallible, String> {
     let (hub, _) = hub::client(config, convert::identity)?;
     let tunnel = TunnelOptions {
         url: args.cluster_proxy.url()?,
-        authority: args.cluster_proxy_ca.clone(),
+        authority: args
+            .cluster_proxy
+            .cluster_proxy_ca
+            .clone()
+            .unwrap_or(MOUNTED_AUTHORITY.into()),
         namespace: argo_cd.clone(),
         account: args.cluster_account.clone(),
     };

@@ -158,7 +158,7 @@ impl Viewer {
                 application.instance, args.application
             ));
         }
-        let authority = match &args.cluster_proxy_ca {
+        let authority = match &args.cluster_proxy.cluster_proxy_ca {
             Some(file) => read_authority(file)?,
             None => hub_reader::authority(&hub, &application.argo_cd).await.map_err(line)?,
         };
