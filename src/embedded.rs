@@ -8,6 +8,8 @@ pub(crate) const CM_PLUGIN: &str = include_str!("../cm_plugin.yaml");
 pub(crate) const ARGOCD_CM: &str = include_str!("../deploy/argocd_cm.yaml");
 /// The sidecar.
 pub(crate) const DEPLOY_CMP: &str = include_str!("../deploy_cmp.yaml");
+/// The admission policy that refuses Applications with sources that share works.
+pub(crate) const PLUGIN_SOURCES: &str = include_str!("../deploy/plugin_sources.yaml");
 /// An AppProject for Applications that deliver works.
 pub(crate) const PROJ: &str = include_str!("../proj.yaml");
 /// A sample of a policy.

@@ -5,7 +5,7 @@ use crate::embedded::{
     ADMISSION_POLICY, AGENT_ADMISSION, APPSET_PLACEMENT, ARGOCD_ACTIONS, ARGOCD_ADDON, ARGOCD_CM, ARGOCD_RBAC,
     CM_PLUGIN, DEPLOY_ARGOCD_AGENT, DEPLOY_CLUSTER_SECRETS, DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER,
     DEPLOY_POLICY, DEPLOY_PRINCIPAL, DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_UI, GITOPSCLUSTER_CRD, HOLDS, LIVE,
-    LIVE_ARGOCD, POLICY_CM, PROJ, REDIS_PROXY, REPORT_CRD,
+    LIVE_ARGOCD, PLUGIN_SOURCES, POLICY_CM, PROJ, REDIS_PROXY, REPORT_CRD,
 };
 use clap::ValueEnum;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 /// A feature that can be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Feature {
-    /// The sidecar of argocd-repo-server that wraps manifests into works, its policy, and the health checks for works
+    /// The sidecar of argocd-repo-server that wraps manifests into works, its policies, and the health checks for works
     Plugin,
     /// The AppProject managed-clusters, whose Applications may write works and nothing else
     Project,
@@ -121,7 +121,7 @@ impl Feature {
     /// Returns the files of the feature.
     pub(super) fn files(self) -> &'static [&'static str] {
         match self {
-            Self::Plugin => &[CM_PLUGIN, ARGOCD_CM, DEPLOY_CMP],
+            Self::Plugin => &[CM_PLUGIN, ARGOCD_CM, DEPLOY_CMP, PLUGIN_SOURCES],
             Self::Project => &[PROJ],
             Self::Policy => &[POLICY_CM, DEPLOY_POLICY],
             Self::ApplicationSet => &[APPSET_PLACEMENT],

@@ -267,9 +267,11 @@ fn each_admission_policy_matches_the_account_and_is_bound() {
         .filter(|it| it.is_admission_policy())
         .partition(|it| it.kind() == "ValidatingAdmissionPolicy");
     // Holds with an end have a binding of their own.
-    assert_eq!((policies.len(), bindings.len()), (8, 9));
+    assert_eq!((policies.len(), bindings.len()), (9, 10));
     for policy in &policies {
-        if !["argocd-ocm-cmp-clusters.gitops", "argocd-ocm-cmp-holds.gitops"].contains(&policy.name()) {
+        let is_of_plugin = policy.name() == "argocd-ocm-cmp-sources.gitops";
+        let others = ["argocd-ocm-cmp-clusters.gitops", "argocd-ocm-cmp-holds.gitops"];
+        if !is_of_plugin && !others.contains(&policy.name()) {
             let conditions = at(policy.value(), "spec.matchConditions.is-the-controller.expression");
             assert_eq!(
                 conditions.and_then(Value::as_str),
@@ -278,7 +280,7 @@ fn each_admission_policy_matches_the_account_and_is_bound() {
         }
         assert_eq!(
             at(policy.value(), "spec.failurePolicy").and_then(Value::as_str),
-            Some("Fail")
+            Some(if is_of_plugin { "Ignore" } else { "Fail" })
         );
         let of_it =
             |binding: &&&Object| at(binding.value(), "spec.policyName").and_then(Value::as_str) == Some(policy.name());

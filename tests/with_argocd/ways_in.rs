@@ -316,16 +316,17 @@ async fn sources_that_share_works_are_refused_and_others_are_delivered() -> Resu
         ("front/colour.yaml", &colour("several-front", "green")),
         ("back/colour.yaml", &colour("several-back", "blue")),
     ])?;
-    let file = shipped("examples/one_plugin_source.yaml");
+    let file = shipped("deploy/plugin_sources.yaml");
     desk.hub
         .kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
-    let source = |folder: &str, name: Option<&str>| {
-        let mut plugin = json!({"name": "argocd-ocm-cmp", "env": [{"name": "TARGET_CLUSTER", "value": "cluster1"}]});
+    let source_for = |cluster: &str, folder: &str, name: Option<&str>| {
+        let mut plugin = json!({"name": "argocd-ocm-cmp", "env": [{"name": "TARGET_CLUSTER", "value": cluster}]});
         if let Some(name) = name {
             plugin["parameters"] = json!([{"name": "name", "string": name}]);
         }
         json!({"repoURL": git.url(), "targetRevision": "HEAD", "path": folder, "plugin": plugin})
     };
+    let source = |folder: &str, name: Option<&str>| source_for("cluster1", folder, name);
     let app = |sources: &[Value]| {
         let mut app = application("several", &git)?;
         app["metadata"]["namespace"] = json!("argocd");
@@ -348,7 +349,18 @@ async fn sources_that_share_works_are_refused_and_others_are_delivered() -> Resu
     );
     let same_name = app(&[source("front", Some("front")), source("back", Some("front"))])?;
     assert!(create(&same_name).is_err());
+    let default_name = app(&[source("front", Some("several")), source("back", None)])?;
+    assert!(create(&default_name).is_err());
     create(&application("several", &git)?)?;
+    // Sources of other plugins, those that Argo CD detects, and those of other clusters share nothing.
+    let mut others = [source("front", None), source("back", None)];
+    others[0]["plugin"]["name"] = json!("another");
+    create(&app(&others)?)?;
+    for other in &mut others {
+        other["plugin"] = json!({"env": [{"name": "A", "value": "b"}], "parameters": [{"string": "c"}]});
+    }
+    create(&app(&others)?)?;
+    create(&app(&[source("front", None), source_for("cluster2", "back", None)])?)?;
 
     let separate = app(&[source("front", Some("several-front")), source("back", None)])?;
     desk.hub.create_application(&separate).await?;
