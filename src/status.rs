@@ -17,8 +17,8 @@ pub use table::progress;
 pub(crate) use table::{BOLD, END, GREEN, RED, YELLOW, clean};
 
 use crate::diagnosis::{Application, Diagnosis};
-use crate::hold::Hold;
 use ocm::health::{HealthStatus, Report};
+use ocm::hold::Hold;
 
 /// The status of an Application.
 #[derive(Debug)]

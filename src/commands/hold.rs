@@ -3,13 +3,14 @@
 use super::install::Hub;
 use super::{Exit, fail, progress, show};
 use crate::cli::{HoldArgs, HubArgs, ReleaseArgs};
-use crate::hold::{Hold, Holds, LABEL, end};
+use crate::hold::{Holds, end};
 use crate::list;
 use crate::runtime::runtime;
 use controller::LEASE;
 use generate::similar::similar;
 use jiff::Timestamp;
 use manifest::problem::Problems;
+use ocm::hold::{Hold, LABEL};
 use serde_json::Value;
 
 const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";

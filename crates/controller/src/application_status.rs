@@ -15,7 +15,7 @@ pub use conditions::Totals;
 use crate::annotations::REFRESH;
 use crate::cache::Cache;
 use crate::model::{Condition, Kind};
-use crate::reconcile::{Context, Controller, Watch, no_requeue};
+use crate::reconcile::{Context, Controller, Watch};
 use crate::runtime::action::{Action, InvolvedObject, Write};
 use fleet::Fleet;
 use jiff::Timestamp;
@@ -34,11 +34,12 @@ pub(super) const CONTROLLER: Controller = Controller {
         Watch::new(Kind::Works, mappers::owners),
         Watch::new(Kind::ReplicaSets, mappers::owners),
         Watch::new(Kind::Clusters, mappers::cluster),
+        Watch::new(Kind::Holds, mappers::hold),
         Watch::new(Kind::Config, mappers::owners),
     ],
     min_write_interval: Duration::from_secs(1),
     reconcile,
-    requeue_after: no_requeue,
+    requeue_after: end_of_hold,
 };
 
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option<Action> {
@@ -52,7 +53,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option
     if application.runs_deletion_hooks() {
         return None;
     }
-    let fleet = Fleet::of(cache, object_ref, application.deleting);
+    let fleet = Fleet::of(cache, object_ref, application.deleting, context.now);
     let (own, others): (Vec<_>, Vec<_>) = application.conditions.iter().cloned().partition(conditions::is_own);
     let desired = conditions::of(&fleet, &own);
     let differs = !conditions::are_same(&own, &desired);
@@ -76,6 +77,12 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option
         refresh,
         events: event.into_iter().collect(),
     })
+}
+
+/// Returns when a hold of the Application's clusters ends by itself.
+fn end_of_hold(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option<Timestamp> {
+    let works = cache.works_of(object_ref);
+    cache.end_of_hold(works.map(|(_, work, _)| &*work.namespace), context.now)
 }
 
 /// Returns the patch of an Application, which applies only to the resource version that was read: conditions are written as a
@@ -562,6 +569,30 @@ mod tests {
         let going = r#""deletionTimestamp":"2026-06-01T11:59:59Z""#;
         let events = hub.waiting("other", "eu2", going).events();
         assert_eq!(events, [("ManifestWorkRecovered", format!("resolved: {shared}"))]);
+    }
+
+    #[test]
+    fn shows_holds_of_its_clusters_until_they_end() {
+        let mut hub = Hub::new();
+        hub.on("eu1", &WELL).on("eu2", &WELL).write().expect("a change");
+        for cluster in ["eu1", "elsewhere"] {
+            hub.0.apply(cache::tests::hold(cluster, Some(LATER)));
+        }
+        let on_hold = format!("eu1: on hold until {LATER}: storage migration");
+        assert_eq!(hub.events(), [("ManagedClusterOnHold", on_hold.clone())]);
+        assert_eq!(hub.conditions()[0], ("ManagedClusterOnHoldWarning", &*on_hold));
+        assert_eq!(hub.decide(now(), false), None, "once is enough");
+        let later: Timestamp = LATER.parse().expect("a time");
+        let settings = Settings::default();
+        let context = Context {
+            now: now(),
+            stale: false,
+            settings: &settings,
+        };
+        assert_eq!(end_of_hold(&hub.0, &Hub::object_ref(), &context), Some(later));
+        let over = hub.decide(later, false).expect("the hold is over");
+        assert_eq!(over.events[0].reason, "ManifestWorkRecovered");
+        assert!(conditions_of(&over).iter().all(|it| it.kind != conditions::ON_HOLD));
     }
 
     #[test]

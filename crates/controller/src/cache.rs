@@ -34,6 +34,7 @@ use interned::Interned;
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::health::HealthStatus;
+use ocm::hold::Hold;
 use ocm::object_ref::ObjectRef;
 use ocm::tracking::Tracking;
 pub use refusals::Refusal;
@@ -69,6 +70,7 @@ pub struct Cache {
     namespaces: Namespaces,
     works: Works,
     clusters: Store<Cluster>,
+    holds: Store<Hold>,
     decisions: Store<PlacementDecision>,
     placements: Store<Placement>,
     projects: Store<Value>,
@@ -113,6 +115,7 @@ impl Cache {
             namespaces: Namespaces::default(),
             works: Works::new(argocd),
             clusters: Store::default(),
+            holds: Store::default(),
             decisions: Store::default(),
             placements: Store::default(),
             projects: Store::default(),
@@ -389,6 +392,23 @@ impl Cache {
     #[must_use]
     pub fn availability(&self, cluster: &str) -> Availability {
         Availability::of(self.cluster(cluster))
+    }
+
+    /// Returns the hold of a managed cluster, if there is one that has not ended.
+    #[must_use]
+    pub fn hold(&self, cluster: &str, now: Timestamp) -> Option<&Hold> {
+        self.holds.get(cluster).filter(|hold| !hold.is_over(now))
+    }
+
+    /// Returns the next time at which a hold of one of these managed clusters ends by itself.
+    pub fn end_of_hold<'c>(&self, clusters: impl IntoIterator<Item = &'c str>, now: Timestamp) -> Option<Timestamp> {
+        if self.holds.is_empty() {
+            return None;
+        }
+        let ends = clusters
+            .into_iter()
+            .filter_map(|cluster| self.hold(cluster, now)?.end());
+        ends.min()
     }
 
     /// Returns the number of managed clusters with this reachability.

@@ -36,6 +36,7 @@ pub use work::{Work, WorkKind, WorkState};
 use crate::pull::tenancy::{NAMESPACES, Namespaces};
 use crate::runtime::invalid_object::InvalidObject;
 use crate::runtime::metadata::Metadata;
+use ocm::hold::Hold;
 use ocm::tracking::Tracking;
 use serde::Deserialize;
 use serde_json::Value;
@@ -71,6 +72,15 @@ pub fn project(text: &str) -> Result<Value, InvalidObject> {
         }
     }
     Ok(project)
+}
+
+/// Reads the hold from the JSON of a managed cluster's namespace.
+///
+/// # Errors
+///
+/// Returns an error if the JSON is invalid.
+pub fn hold(text: &str) -> Result<Option<Hold>, InvalidObject> {
+    Ok(Hold::read(&read(text)?))
 }
 
 /// Reads the namespaces of Applications from the JSON of the ConfigMap with Argo CD's parameters.

@@ -5,7 +5,7 @@
 //! Application's works, and [`tracking`], [`ownership`] and [`application_works`] find the Application that a work belongs to. [`gitops_cluster`] is the
 //! resource that requests argocd-agent on clusters, with its CRD; [`argocd_agent`] and [`pull_model`] hold the labels,
 //! annotations and names of the two integrations. [`resources`] lists the API resources, [`object_ref`] refers to one object.
-//! [`glob`], [`boolean`], [`image`] and [`time_math`] are the rules of Argo CD, of images and of time that several crates share.
+//! [`hold`] is what keeps a cluster's works unchanged. [`glob`], [`boolean`], [`image`] and [`time_math`] are the rules of Argo CD, of images and of time that several crates share.
 
 pub mod application_set_report;
 pub mod application_works;
@@ -16,6 +16,7 @@ pub mod gitops_cluster;
 pub mod glob;
 pub mod hash;
 pub mod health;
+pub mod hold;
 pub mod image;
 pub mod names;
 pub mod object_ref;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Returns true if an object matches these label and field selectors: `a=b` and `a!=b`, separated by commas.
+/// Returns true if an object matches these label and field selectors: `a=b`, `a!=b` and `a`, separated by commas.
 pub(crate) fn selects(labels: &str, fields: &str, object: &Value) -> bool {
     let label = |key: &str| object["metadata"]["labels"][key].as_str();
     let field = |path: &str| path.split('.').fold(object, |at, key| &at[key]).as_str();
@@ -15,7 +15,9 @@ fn holds<'o>(selector: &str, value: impl Fn(&str) -> Option<&'o str>) -> bool {
         if let Some((key, unwanted)) = requirement.split_once("!=") {
             return value(key) != Some(unwanted);
         }
-        let (key, desired) = requirement.split_once('=').expect("a requirement has a value");
-        value(key) == Some(desired)
+        match requirement.split_once('=') {
+            Some((key, desired)) => value(key) == Some(desired),
+            None => value(requirement).is_some(),
+        }
     })
 }

@@ -14,6 +14,8 @@ pub(crate) const APPLY_ERROR: &str = ocm::pull_model::APPLY_ERROR;
 pub(crate) const DEGRADED: &str = "ManifestWorkDegradedWarning";
 /// The hub does not receive updates from a cluster.
 pub(crate) const UNREACHABLE: &str = "ManagedClusterUnreachableWarning";
+/// A cluster is on hold, so its works do not change.
+pub(crate) const ON_HOLD: &str = "ManagedClusterOnHoldWarning";
 /// A Placement selects no cluster.
 pub(crate) const NO_CLUSTER: &str = "ManifestWorkNoClusterWarning";
 /// The agent of an available cluster has not done for minutes what it usually does in seconds.
@@ -33,7 +35,17 @@ pub(super) fn is_own(condition: &Condition) -> bool {
 
 /// Returns true if the condition type is one of ours.
 pub(crate) fn is_own_type(kind: &str) -> bool {
-    [APPLY_ERROR, DEGRADED, UNREACHABLE, NO_CLUSTER, OVERDUE, SHARED, INFO].contains(&kind)
+    [
+        APPLY_ERROR,
+        DEGRADED,
+        UNREACHABLE,
+        ON_HOLD,
+        NO_CLUSTER,
+        OVERDUE,
+        SHARED,
+        INFO,
+    ]
+    .contains(&kind)
 }
 
 /// Returns true if two lists are equal, ignoring order and transition times.
@@ -122,6 +134,7 @@ pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
         (APPLY_ERROR, refused),
         (DEGRADED, degraded),
         (UNREACHABLE, unreachable),
+        (ON_HOLD, clusters(&|cluster| cluster.hold.clone())),
         (NO_CLUSTER, without_clusters.into_iter().collect()),
         (OVERDUE, overdue),
         (SHARED, clusters(&|cluster| shared(&cluster.shared))),

@@ -2,7 +2,7 @@
 //! memory: after a restart it repeats no Event and records the changes that it missed.
 
 use super::conditions::{
-    APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, OVERDUE, SHARED, Totals, UNREACHABLE, is_same_state, subject,
+    APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, ON_HOLD, OVERDUE, SHARED, Totals, UNREACHABLE, is_same_state, subject,
 };
 use super::fleet::Fleet;
 use crate::model::Condition;
@@ -15,6 +15,7 @@ pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet) 
         (APPLY_ERROR, "ManifestWorkApplyFailed"),
         (DEGRADED, "ManifestWorkDegraded"),
         (UNREACHABLE, "ManagedClusterUnreachable"),
+        (ON_HOLD, "ManagedClusterOnHold"),
         (NO_CLUSTER, "ManifestWorkNoCluster"),
         (OVERDUE, "ManifestWorkOverdue"),
         (SHARED, "ManifestWorkSharedObject"),

@@ -2,7 +2,9 @@
 
 use crate::cache::Cache;
 use crate::model::{Availability, WorkKind};
+use jiff::Timestamp;
 use ocm::health::HealthStatus;
+use ocm::hold::Hold;
 use ocm::object_ref::ObjectRef;
 use std::collections::BTreeMap;
 
@@ -34,6 +36,8 @@ pub(super) struct ReplicaSetHealth {
 pub(super) struct ClusterStatus {
     pub(super) health: HealthStatus,
     pub(super) availability: Availability,
+    /// The hold of the cluster, for people.
+    pub(super) hold: Option<String>,
     pub(super) applied: bool,
     pub(super) refused: Vec<String>,
     pub(super) degraded: Vec<String>,
@@ -54,7 +58,7 @@ impl ClusterStatus {
 }
 
 impl Fleet {
-    pub(super) fn of(cache: &Cache, application: &ObjectRef, deleting: bool) -> Self {
+    pub(super) fn of(cache: &Cache, application: &ObjectRef, deleting: bool, now: Timestamp) -> Self {
         let mut fleet = Self {
             deleting,
             ..Self::default()
@@ -76,6 +80,7 @@ impl Fleet {
             let cluster = cluster.or_insert_with(|| ClusterStatus {
                 health: HealthStatus::Healthy,
                 availability: cache.availability(&object_ref.namespace),
+                hold: cache.hold(&object_ref.namespace, now).map(Hold::state),
                 applied: true,
                 refused: Vec::new(),
                 degraded: Vec::new(),

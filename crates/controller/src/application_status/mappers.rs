@@ -22,6 +22,12 @@ pub(super) fn owners(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> 
     changed.owners()
 }
 
+/// Maps a change of a managed cluster's hold to the Applications with works on it.
+pub(super) fn hold(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let all = cache.applications_on(&changed.object_ref.name).into_iter();
+    all.map(ReconcileRequest::application).collect()
+}
+
 /// Maps a changed reachability of a managed cluster to the Applications with works on it.
 pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let name = &changed.object_ref.name;

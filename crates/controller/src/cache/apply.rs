@@ -16,6 +16,7 @@ use crate::runtime::invalid_object::InvalidObject;
 use crate::runtime::store::{Indexed, Store, Update};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
+use ocm::hold::Hold;
 use ocm::object_ref::ObjectRef;
 use ocm::tracking::{CONFIG_MAP, Tracking};
 use serde_json::Value;
@@ -276,6 +277,25 @@ impl Cached for Cluster {
             was_list_empty: false,
         };
         cache.map(kind, &ReconcileRequest::cluster(key).object_ref, Some(&before))
+    }
+}
+
+impl Indexed for Hold {
+    type Key = Arc<str>;
+    type Indices = ();
+
+    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
+        before == after
+    }
+}
+
+impl Cached for Hold {
+    fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        model::hold(text)
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.holds
     }
 }
 

@@ -7,6 +7,7 @@ use crate::model::Kind;
 use crate::reconcile::mappers;
 use crate::runtime::queue::Refresh;
 use crate::runtime::store::Update;
+use ocm::hold::Hold;
 use ocm::names::WorkName;
 use std::collections::HashSet;
 
@@ -91,6 +92,16 @@ pub(crate) fn cluster(name: &str, availability: Availability) -> Change {
         deleting: false,
     };
     Change::of(Kind::Clusters, Update::Set(name.into(), cluster))
+}
+
+/// Returns the hold of a managed cluster.
+pub(crate) fn hold(name: &str, until: Option<&str>) -> Change {
+    let hold = Hold {
+        cluster: name.to_owned(),
+        until: until.map(str::to_owned),
+        reason: Some("storage migration".to_owned()),
+    };
+    Change::of(Kind::Holds, Update::Set(name.into(), hold))
 }
 
 /// Returns the name that Argo CD gives to the first work of an Application.

@@ -15,6 +15,8 @@ pub enum Kind {
     Config,
     /// The ConfigMap with the parameters of Argo CD.
     Parameters,
+    /// The namespaces of managed clusters on hold.
+    Holds,
     /// PlacementDecisions.
     Decisions,
     /// AppProjects.

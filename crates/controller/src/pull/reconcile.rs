@@ -7,7 +7,7 @@
 mod mappers;
 
 use crate::annotations::SKIP_RECONCILE;
-use crate::application_status::conditions::{APPLY_ERROR, UNREACHABLE, unreachable};
+use crate::application_status::conditions::{APPLY_ERROR, ON_HOLD, UNREACHABLE, unreachable};
 use crate::cache::{Cache, PullWorkRef};
 use crate::model::{Application, Kind, WorkKind};
 use crate::pull;
@@ -17,8 +17,11 @@ use crate::pull::status::StatusInputs;
 use crate::pull::tenancy::Undeliverable;
 use crate::pull::work::{Desired, next_retention};
 use crate::pull::{PullWork, mirrored_status, payload, requests, status, tenancy, work_name};
-use crate::reconcile::{Context, Controller, Watch, no_requeue};
+use crate::reconcile::{Context, Controller, Watch};
 use crate::runtime::action::{Action, Event, InvolvedObject, Write};
+use crate::runtime::writer::object_of;
+use jiff::Timestamp;
+use ocm::hold::Hold;
 use ocm::object_ref::ObjectRef;
 use ocm::resources::{APPLICATIONS, Resource, WORKS};
 use serde_json::Value;
@@ -32,13 +35,14 @@ pub(crate) const CONTROLLER: Controller = Controller {
         Watch::new(Kind::Applications, mappers::application),
         Watch::new(Kind::Works, mappers::work),
         Watch::new(Kind::Clusters, mappers::cluster),
+        Watch::new(Kind::Holds, mappers::hold),
         Watch::new(Kind::Decisions, mappers::decision).only_if(|settings| settings.pull.placement),
         Watch::new(Kind::Parameters, mappers::parameters),
         Watch::new(Kind::Projects, mappers::project),
     ],
     min_write_interval: Duration::from_secs(1),
     reconcile,
-    requeue_after: no_requeue,
+    requeue_after: end_of_hold,
 };
 
 /// No work can be built from the Application.
@@ -49,17 +53,18 @@ const WRITE_ERROR: &str = "ManifestWorkWriteError";
 const RUN_TWICE: &str = "ManifestWorkSkipReconcileWarning";
 
 /// The condition types that are recorded as Events when they appear, with the Events' reasons.
-const REASONS: [(&str, &str); 4] = [
+const REASONS: [(&str, &str); 5] = [
     (ERROR, "ManifestWorkRefused"),
     (APPLY_ERROR, "ManifestWorkApplyFailed"),
     (UNREACHABLE, "ManagedClusterUnreachable"),
+    (ON_HOLD, "ManagedClusterOnHold"),
     (RUN_TWICE, "ManifestWorkRunTwice"),
 ];
 
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let works = cache.pull_works(object_ref);
     let application = cache.application(object_ref);
-    let writes = match application.map(|it| (it, it.pull.as_deref())) {
+    let mut writes = match application.map(|it| (it, it.pull.as_deref())) {
         // If the hub lists no Application at all, the hub itself may be broken.
         None if !cache.is_application_list_certain() => Vec::new(),
         None => removed(&works, Some(object_ref)),
@@ -74,10 +79,28 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
             return desired_writes(cache, object_ref, (application, pull), &works, context);
         }
     };
+    wait_for_holds(cache, &mut writes, context);
     if writes.is_empty() || context.settings.pull.read_only {
         return None;
     }
     Some(action(object_ref, application, writes))
+}
+
+/// Removes the writes of works of managed clusters on hold, which the API server would refuse.
+fn wait_for_holds(cache: &Cache, writes: &mut Vec<Write>, context: &Context<'_>) {
+    writes.retain(|write| {
+        let (resource, object_ref) = object_of(write);
+        resource.plural != WORKS.plural || cache.hold(&object_ref.namespace, context.now).is_none()
+    });
+}
+
+/// Returns when a hold of the Application's clusters ends by itself.
+fn end_of_hold(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
+    let pull = cache.application(object_ref).and_then(|it| it.pull.as_deref());
+    let works = cache.pull_works(object_ref);
+    let works = works.iter().map(|it| &*it.object_ref.namespace);
+    let clusters = works.chain(pull.and_then(|pull| pull.cluster.as_deref()));
+    cache.end_of_hold(clusters, context.now)
 }
 
 /// Returns true if the namespace of an Application is a managed cluster's, and not Argo CD's.
@@ -125,6 +148,7 @@ fn deletion_writes(
         return Vec::new();
     };
     let mut writes = removed(works, None);
+    wait_for_holds(cache, &mut writes, context);
     if let Some(why) = unreadable(cache, pull) {
         let cluster = pull.cluster.as_deref().unwrap_or_default();
         let desired = desired(cache, (application, pull), (cluster, None), Some(&why), context);
@@ -214,8 +238,10 @@ fn desired_writes(
                     .filter(|it| kept.is_none_or(|kept| it.object_ref != kept.object_ref));
                 writes.extend(removed(&others.copied().collect::<Vec<_>>(), None));
             }
+            wait_for_holds(cache, &mut writes, context);
+            let is_on_hold = cache.hold(cluster, context.now).is_some();
             // The status of a new work is written after its creation: by then the agent may have reported.
-            if kept.is_none() && refused(cache, object_ref).is_none() {
+            if kept.is_none() && !is_on_hold && refused(cache, object_ref).is_none() {
                 return Some(action(object_ref, Some(application), writes));
             }
             kept
@@ -362,7 +388,7 @@ fn desired(
             cache,
             application,
             &ObjectRef::new(&pull.namespace, &pull.name),
-            cluster,
+            (cluster, cache.hold(cluster, context.now)),
             undeliverable,
         ),
         read_only: context.settings.pull.read_only,
@@ -377,7 +403,7 @@ fn notes(
     cache: &Cache,
     application: &Application,
     object_ref: &ObjectRef,
-    cluster: &str,
+    (cluster, hold): (&str, Option<&Hold>),
     undeliverable: Option<&Undeliverable>,
 ) -> Vec<Condition> {
     let mut notes = Vec::new();
@@ -396,6 +422,9 @@ fn notes(
     }
     if let Some(why) = unreachable(cache.availability(cluster)) {
         note(UNREACHABLE, format!("{cluster}: {why}"));
+    }
+    if let Some(hold) = hold {
+        note(ON_HOLD, format!("{cluster}: {}", hold.state()));
     }
     if application.reconciled {
         note(

@@ -13,6 +13,8 @@ use crate::runtime::store::Update;
 use jiff::Timestamp;
 use kube::runtime::watcher::Config;
 use ocm::argocd_agent as names;
+use ocm::hold;
+use ocm::hold::Hold;
 use ocm::object_ref::ObjectRef;
 use ocm::resources;
 use ocm::resources::Resource;
@@ -64,6 +66,8 @@ enum Selector {
     NamespaceOfArgoCd,
     Field(&'static str, &'static str),
     Label(&'static str, &'static str),
+    /// The objects with a label of this key.
+    Labelled(&'static str),
     WithoutLabel(&'static str, &'static str),
 }
 
@@ -129,7 +133,7 @@ impl WatchedKind {
 impl Kind {
     /// Returns how the kind is watched and read: the only table of kinds.
     const fn watched(self) -> WatchedKind {
-        use Selector::{Field, Label, Named, NamespaceOfArgoCd, WithoutLabel};
+        use Selector::{Field, Label, Labelled, Named, NamespaceOfArgoCd, WithoutLabel};
         let object = objects::<Object>();
         let ours = Label(MANAGED_BY, OURS);
         match self {
@@ -144,6 +148,10 @@ impl Kind {
             Self::Parameters => watched(&resources::CONFIG_MAPS, setting::<Namespaces>())
                 .in_argocd()
                 .only(Named(tenancy::CONFIG_MAP))
+                .if_allowed(),
+            // The controller of an older installation has no right to read them.
+            Self::Holds => watched(&resources::NAMESPACES, objects::<Hold>())
+                .only(Labelled(hold::LABEL))
                 .if_allowed(),
             // Our own decisions have a separate watch.
             Self::Decisions => {
@@ -225,6 +233,7 @@ impl Kind {
             Selector::Named(name) => all.fields(&format!("metadata.name={name}")),
             Selector::NamespaceOfArgoCd => all.fields(&format!("metadata.name={argocd}")),
             Selector::Field(path, value) => all.fields(&format!("{path}={value}")),
+            Selector::Labelled(key) => all.labels(key),
             Selector::Label(key, value) => all.labels(&format!("{key}={value}")),
             Selector::WithoutLabel(key, value) => all.labels(&format!("{key}!={value}")),
         }

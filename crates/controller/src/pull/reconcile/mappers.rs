@@ -58,6 +58,14 @@ pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
     all.map(ReconcileRequest::application).collect()
 }
 
+/// Maps a change of a managed cluster's hold to the Applications that it is the destination of, and those with works on it.
+pub(super) fn hold(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let name = &changed.object_ref.name;
+    let mut concerned = cache.applications_on(name);
+    concerned.extend(cache.pull_applications_to(name).cloned());
+    concerned.into_iter().map(ReconcileRequest::application).collect()
+}
+
 /// Maps a change of a PlacementDecision to the Applications in its namespace.
 pub(super) fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let all = cache.pull_applications_in(&changed.object_ref.namespace).cloned();

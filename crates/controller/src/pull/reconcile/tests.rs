@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::annotations::REFRESH;
-use crate::cache::tests::cluster;
+use crate::cache::tests::{cluster, hold};
 use crate::cache::{Change, ReconcileRequest, Refusal};
 use crate::controllers::CONTROLLERS;
 use crate::model::{Availability, Cluster, Kind, PlacementDecision, Work};
@@ -314,6 +314,45 @@ fn application_becomes_a_work_and_receives_its_status() {
     assert_eq!(hub.settle(&shop()), [format!("patch work {WORK}")]);
     let server = &hub.of(&shop())["spec"]["destination"]["server"];
     assert_eq!(server, "https://eu1-control-plane:6443");
+}
+
+#[test]
+fn works_of_a_cluster_on_hold_wait_for_its_end() {
+    let on_hold = ("ManagedClusterOnHoldWarning", "eu1: on hold: storage migration");
+    let mut hub = Hub::with_shop();
+    hub.cache.apply(hold("eu1", None));
+    assert_eq!(
+        hub.settle(&shop()),
+        ["patch application argocd/shop"],
+        "a new work waits"
+    );
+    assert_eq!(hub.conditions(&shop()), [on_hold]);
+    let release = || Change::of::<Hold>(Kind::Holds, Update::Deleted("eu1".into()));
+    assert_eq!(hub.cache.apply(release()), [ReconcileRequest::application(shop())]);
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("create {WORK}"), "patch application argocd/shop".to_owned()]
+    );
+    assert_eq!(hub.conditions(&shop()), []);
+
+    hub.cache.apply(hold("eu1", None));
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"spec": {"source": {"path": "other"}}}));
+    assert_eq!(hub.settle(&shop()), [""; 0], "a change waits");
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": [names::CASCADE[0]]}}),
+    );
+    hub.settle(&shop());
+    assert_eq!(hub.works(), [WORK], "a deletion waits");
+    hub.put("applications", &shop(), None);
+    assert_eq!(hub.settle(&shop()), [""; 0], "so does that of a missing Application");
+    assert_eq!(hub.cache.apply(release()), [ReconcileRequest::application(shop())]);
+    assert_eq!(hub.settle(&shop()), [format!("delete {WORK}")]);
+
+    hub.application(&shop(), "0a1b2c3d-0000", |_| ());
+    hub.cache.apply(hold("eu1", Some("2026-06-01T11:59:00Z")));
+    assert_eq!(hub.settle(&shop()).len(), 2, "the hold is over");
 }
 
 #[test]

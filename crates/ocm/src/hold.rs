@@ -1,0 +1,115 @@
+//! Holds: managed clusters whose works stay unchanged for a time.
+//!
+//! A hold is a label and annotations of the cluster's namespace on the hub, which its agent cannot write. The admission policy in
+//! `deploy/holds.yaml` reads them, and refuses changes of the works there.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// The label of a namespace whose cluster is on hold.
+pub const LABEL: &str = "argocd-ocm-cmp.github.io/hold";
+/// The annotation with the end.
+const UNTIL: &str = "argocd-ocm-cmp.github.io/hold-until";
+/// The annotation with the reason.
+const REASON: &str = "argocd-ocm-cmp.github.io/hold-reason";
+
+/// A hold of a managed cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The managed cluster.
+    pub cluster: String,
+    /// The end as the policy reads it, an RFC 3339 time; none if it lasts until it is released.
+    pub until: Option<String>,
+    /// The reason.
+    pub reason: Option<String>,
+}
+
+impl Hold {
+    /// Reads the hold in a namespace, if there is one.
+    #[must_use]
+    pub fn read(namespace: &Value) -> Option<Self> {
+        let metadata = &namespace["metadata"];
+        metadata["labels"].get(LABEL)?;
+        let annotation = |key| Some(metadata["annotations"].get(key)?.as_str()?.to_owned());
+        Some(Self {
+            cluster: metadata["name"].as_str()?.to_owned(),
+            until: annotation(UNTIL).filter(|until| !until.is_empty()),
+            reason: annotation(REASON).filter(|reason| !reason.is_empty()),
+        })
+    }
+
+    /// Returns the merge patch of the namespace that begins the hold, or replaces another one.
+    #[must_use]
+    pub fn patch(&self) -> Value {
+        // Each value has its own binding of the policy.
+        let value = self.until.as_ref().map_or("until-released", |_| "until-time");
+        json!({"metadata": {"labels": {LABEL: value}, "annotations": {UNTIL: self.until, REASON: self.reason}}})
+    }
+
+    /// Returns the merge patch of the namespace that ends a hold.
+    #[must_use]
+    pub fn release() -> Value {
+        json!({"metadata": {"labels": {LABEL: null}, "annotations": {UNTIL: null, REASON: null}}})
+    }
+
+    /// Returns the time at which the hold ends by itself.
+    #[must_use]
+    pub fn end(&self) -> Option<Timestamp> {
+        self.until.as_ref()?.parse().ok()
+    }
+
+    /// Returns true if the hold has ended by itself.
+    #[must_use]
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.end().is_some_and(|end| end <= now)
+    }
+
+    /// Describes the hold: `managed cluster eu1 is on hold until 2026-12-01T06:00:00Z: storage migration`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        format!("managed cluster {} is {}", self.cluster, self.state())
+    }
+
+    /// Describes the state of the cluster: `on hold until 2026-12-01T06:00:00Z: storage migration`.
+    #[must_use]
+    pub fn state(&self) -> String {
+        let until = self
+            .until
+            .as_ref()
+            .map_or(String::new(), |until| format!(" until {until}"));
+        let reason = self
+            .reason
+            .as_ref()
+            .map_or(String::new(), |reason| format!(": {reason}"));
+        format!("on hold{until}{reason}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hold(until: Option<&str>, reason: Option<&str>) -> Hold {
+        Hold {
+            cluster: "eu1".to_owned(),
+            until: until.map(str::to_owned),
+            reason: reason.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn patch_is_read_again() {
+        for hold in [
+            hold(None, None),
+            hold(Some("2026-12-01T06:00:00Z"), Some("storage migration")),
+        ] {
+            let mut namespace = hold.patch();
+            namespace["metadata"]["name"] = "eu1".into();
+            assert_eq!(Hold::read(&namespace), Some(hold));
+        }
+        assert_eq!(
+            Hold::read(&json!({"metadata": {"name": "eu1", "annotations": {REASON: "old"}}})),
+            None
+        );
+    }
+}
