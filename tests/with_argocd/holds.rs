@@ -1,6 +1,8 @@
-//! Tests of holds with Argo CD: an Application changes its other clusters, and catches up after the end.
+//! Tests of holds with Argo CD and OCM: Applications and Placements change their other clusters, and catch up after the end.
 
 use crate::app::App;
+use crate::controller::messages;
+use crate::fleet::fleet;
 use crate::stage::{program, shipped, stage};
 use crate::status::printed;
 use anyhow::{Context, Result, ensure};
@@ -8,18 +10,35 @@ use serde_json::{Value, json};
 use testbed::{Hub, ObjectRef, wait};
 
 const FROZEN: &str = "frozen1";
+const ON_HOLD: &str = "ManagedClusterOnHoldWarning";
 
-fn run(hub: &Hub, words: &[&str]) -> Result<String> {
+pub(crate) fn run(hub: &Hub, words: &[&str]) -> Result<String> {
     hub.run(program(), words)
 }
 
+/// Declares managed clusters without agents, so that holds disturb no other test, and applies the policy.
+pub(crate) async fn declare(hub: &Hub, clusters: &[&str]) -> Result<()> {
+    for cluster in clusters {
+        hub.declare_managed_cluster(cluster).await?;
+    }
+    let file = shipped("deploy/holds.yaml");
+    hub.kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
+    Ok(())
+}
+
+/// Waits until the Application shows exactly these holds.
+pub(crate) async fn shows(hub: &Hub, application: &ObjectRef, holds: &[&str]) -> Result<()> {
+    let shows = |it: &Value| messages(it, ON_HOLD) == holds;
+    hub.wait_for(application, shows).await.map(drop)
+}
+
 /// Creates works until that is refused: a policy takes effect with a delay.
-async fn until_enforced(hub: &Hub) -> Result<()> {
+pub(crate) async fn until_enforced(hub: &Hub, cluster: &str) -> Result<()> {
     let refused = async || {
         let probe = json!({
             "apiVersion": "work.open-cluster-management.io/v1",
             "kind": "ManifestWork",
-            "metadata": {"namespace": FROZEN, "generateName": "probe-"},
+            "metadata": {"namespace": cluster, "generateName": "probe-"},
             "spec": {"workload": {"manifests": [config_map("probe")]}},
         });
         hub.create(&probe).await.err()
@@ -41,12 +60,7 @@ fn delivers(value: &str) -> impl Fn(&Value) -> bool {
 async fn application_changes_its_other_clusters_and_catches_up() -> Result<()> {
     let stage = stage().await?;
     let hub = &stage.hub;
-    hub.declare_managed_cluster(FROZEN).await?;
-    hub.kubectl(&[
-        "apply",
-        "-f",
-        shipped("deploy/holds.yaml").to_str().context("a plain path")?,
-    ])?;
+    declare(hub, &[FROZEN]).await?;
     let clusters = [("clusters", &["cluster1", FROZEN][..])];
     let file = |value| config_map(value).to_string();
     let app = App::start(stage, "holding", &clusters, &[("settings.yaml", &file("before"))]).await?;
@@ -58,7 +72,7 @@ async fn application_changes_its_other_clusters_and_catches_up() -> Result<()> {
     let retries = json!({"spec": {"syncPolicy": {"retry": retry}}});
     hub.patch(&app.application(), &retries).await?;
     run(hub, &["hold", FROZEN, "--reason", "storage migration"])?;
-    until_enforced(hub).await?;
+    until_enforced(hub, FROZEN).await?;
     app.push(&[("settings.yaml", &file("after"))]).await?;
     hub.wait_for(&app.work(), delivers("after")).await?;
     let says = |it: &Value| {
@@ -76,7 +90,151 @@ async fn application_changes_its_other_clusters_and_catches_up() -> Result<()> {
         "{shown:?}"
     );
 
+    shows(hub, &app.application(), &["frozen1: on hold: storage migration"]).await?;
+    let emergency = json!({"spec": {"workload": {"manifests": [config_map("repaired")]}}}).to_string();
+    let patch = [
+        "patch",
+        "manifestwork",
+        "holding",
+        "-n",
+        FROZEN,
+        "--type=merge",
+        "-p",
+        &emergency,
+    ];
+    ensure!(hub.kubectl(&patch).is_err(), "administrators wait too");
+    let groups = ["--as-group=argocd-ocm-cmp:break-glass", "--as-group=system:masters"];
+    hub.kubectl(&[&patch[..], &["--as=admin"], &groups].concat())?;
+    hub.wait_for(&frozen, delivers("repaired")).await?;
+
     run(hub, &["release", FROZEN])?;
     hub.wait_for(&frozen, delivers("after")).await?;
+    shows(hub, &app.application(), &[]).await?;
+
+    run(hub, &["hold", FROZEN])?;
+    until_enforced(hub, FROZEN).await?;
+    hub.delete(&app.application()).await?;
+    hub.wait_gone(&app.work()).await?;
+    let kept = hub.get(&frozen).await?.context("the work is gone")?;
+    ensure!(kept["metadata"]["deletionTimestamp"].is_null(), "{kept:#}");
+    ensure!(hub.get(&app.application()).await?.is_some(), "the Application is gone");
+    run(hub, &["release", FROZEN])?;
+    hub.wait_gone(&frozen).await?;
+    app.end().await
+}
+
+const HELD: [&str; 3] = ["held-1", "held-2", "held-3"];
+
+/// Returns the work that OCM created for a cluster, once it delivers this value.
+async fn placed(hub: &Hub, cluster: &str, value: &str) -> Result<ObjectRef> {
+    let find = async || {
+        let works = hub
+            .list("work.open-cluster-management.io/v1", "ManifestWork")
+            .await
+            .ok()?;
+        let is_it = |it: &&Value| it["metadata"]["namespace"] == cluster && delivers(value)(it);
+        let name = works.iter().find(is_it)?["metadata"]["name"].as_str()?.to_owned();
+        Some(ObjectRef::manifest_work(cluster, &name))
+    };
+    let what = format!("{cluster} has {value}");
+    wait::eventually(&what, wait::DEADLINE, find).await
+}
+
+/// Waits until a cluster has this value, and reports it as applied and complete, as the agent would.
+async fn complete(hub: &Hub, cluster: &str, value: &str) -> Result<()> {
+    let object_ref = placed(hub, cluster, value).await?;
+    let work = hub.get(&object_ref).await?.context("the work is gone")?;
+    let conditions = [("Applied", "True"), ("Available", "True"), ("Progressing", "False")].map(|(kind, status)| {
+        json!({
+            "type": kind, "status": status, "reason": kind, "message": "", "observedGeneration": work["metadata"]["generation"],
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    });
+    hub.patch_status(&object_ref, &json!({"status": {"conditions": conditions}}))
+        .await
+        .map(drop)
+}
+
+/// Returns the value that the work of each cluster delivers.
+async fn values(hub: &Hub, name: &str) -> Result<Vec<String>> {
+    let mut works = hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?;
+    works.retain(|it| it["metadata"]["name"].as_str().is_some_and(|it| it.starts_with(name)));
+    works.sort_by_key(|it| it["metadata"]["namespace"].to_string());
+    let value = |it: &Value| {
+        it["spec"]["workload"]["manifests"][0]["data"]["value"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    Ok(works.iter().filter_map(value).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn placement_and_its_rollout_wait_for_a_cluster_on_hold() -> Result<()> {
+    let hub = &fleet().await?.hub;
+    declare(hub, &HELD).await?;
+    for cluster in HELD {
+        let label = json!({"metadata": {"labels": {"held": "true"}}});
+        hub.patch(&ObjectRef::managed_cluster(cluster), &label).await?;
+    }
+    hub.apply(&json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+        "kind": "Placement",
+        "metadata": {"name": "held", "namespace": "argocd"},
+        "spec": {
+            "clusterSets": ["global"],
+            "predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"held": "true"}}}}],
+        },
+    }))
+    .await?;
+    let placement = ("placement", &["argocd/held"][..]);
+    let file = |value| config_map(value).to_string();
+    let app = App::start_on(hub, "held", &[placement], &[("settings.yaml", &file("1"))], false).await?;
+    for cluster in HELD {
+        placed(hub, cluster, "1").await?;
+    }
+
+    run(hub, &["hold", "held-2"])?;
+    until_enforced(hub, "held-2").await?;
+    app.push(&[("settings.yaml", &file("2"))]).await?;
+    for cluster in ["held-1", "held-3"] {
+        placed(hub, cluster, "2").await?;
+    }
+    shows(hub, &app.application(), &["held-2: on hold"]).await?;
+    ensure!(values(hub, "held").await? == ["2", "1", "2"], "the others go on");
+    // Ends by itself.
+    run(hub, &["hold", "held-2", "--until", "5s"])?;
+    placed(hub, "held-2", "2").await?;
+    shows(hub, &app.application(), &[]).await?;
+
+    let one_by_one = [("rollout", &["Progressive"][..]), ("rollout-max-concurrency", &["1"])];
+    app.set(&[&[placement], &one_by_one[..]].concat()).await?;
+    app.push(&[("settings.yaml", &file("3"))]).await?;
+    for cluster in HELD {
+        complete(hub, cluster, "3").await?;
+    }
+    run(hub, &["hold", "held-2"])?;
+    until_enforced(hub, "held-2").await?;
+    app.push(&[("settings.yaml", &file("4"))]).await?;
+    complete(hub, "held-1", "4").await?;
+    let is_refused = async || {
+        let set = hub
+            .list("work.open-cluster-management.io/v1alpha1", "ManifestWorkReplicaSet")
+            .await
+            .ok()?;
+        let ours = set
+            .iter()
+            .find(|it| it["metadata"]["name"].as_str().is_some_and(|it| it.starts_with("held")))?;
+        (ours["status"]["summary"]["applied"] == 3).then_some(())
+    };
+    wait::eventually(
+        "OCM has seen that the first cluster is done",
+        wait::DEADLINE,
+        is_refused,
+    )
+    .await?;
+    ensure!(values(hub, "held").await? == ["4", "3", "3"], "the next cluster waits");
+    run(hub, &["release", "held-2"])?;
+    complete(hub, "held-2", "4").await?;
+    complete(hub, "held-3", "4").await?;
     app.end().await
 }

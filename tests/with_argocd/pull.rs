@@ -6,6 +6,7 @@
 mod acm;
 mod deletion;
 mod delivery;
+mod holds;
 mod moving;
 mod names;
 mod quiet;
