@@ -31,6 +31,8 @@ export interface Cluster {
     readonly healthy: number;
     /** True if the agent does not report to the hub: the state is the last reported one. */
     readonly unreachable: boolean;
+    /** The hold of the cluster, such as `on hold until 2026-12-01T06:00:00Z: storage migration`. */
+    readonly hold: string | undefined;
 }
 
 export interface Fleet {
@@ -65,13 +67,16 @@ export function fleetOf(application: Fields, tree?: Fields): Fleet {
             };
         });
     const unreachable = unreachableClusters(status);
+    const holds = clustersOnHold(status);
     const byCluster = new Map<string, WorkHealth[]>();
     for (const work of works.filter(({kind}) => kind === WORK)) {
         const ofCluster = byCluster.get(work.namespace);
         if (ofCluster === undefined) byCluster.set(work.namespace, [work]);
         else ofCluster.push(work);
     }
-    const clusters = Array.from(byCluster, ([name, ofCluster]) => clusterOf(name, ofCluster, unreachable.has(name)));
+    const clusters = Array.from(byCluster, ([name, ofCluster]) =>
+        clusterOf(name, ofCluster, unreachable.has(name), holds.get(name)),
+    );
     return {
         clusters: clusters.sort(byHealth),
         sets: works.filter(({kind}) => kind === SET).sort(byHealth),
@@ -79,7 +84,7 @@ export function fleetOf(application: Fields, tree?: Fields): Fleet {
     };
 }
 
-function clusterOf(name: string, works: WorkHealth[], unreachable: boolean): Cluster {
+function clusterOf(name: string, works: WorkHealth[], unreachable: boolean, hold: string | undefined): Cluster {
     works.sort(byHealth);
     return {
         name,
@@ -89,6 +94,7 @@ function clusterOf(name: string, works: WorkHealth[], unreachable: boolean): Clu
         works,
         healthy: works.filter(work => work.health === 'Healthy').length,
         unreachable,
+        hold,
     };
 }
 
@@ -119,15 +125,26 @@ function resourceKey(resource: Fields): string {
 
 /** Returns the clusters that the controller reports as unreachable. If there are very many, its conditions name only some. */
 export function unreachableClusters(status: Fields): ReadonlySet<string> {
-    const unreachable = new Set<string>();
+    return new Set(reportedClusters(status, 'ManagedClusterUnreachableWarning').keys());
+}
+
+/** Returns the clusters that the controller reports as on hold, with the end and the reason as far as known. */
+export function clustersOnHold(status: Fields): ReadonlyMap<string, string> {
+    return reportedClusters(status, 'ManagedClusterOnHoldWarning');
+}
+
+/** Returns the clusters that conditions of a type name, with their messages; one condition may list more clusters. */
+function reportedClusters(status: Fields, type: string): Map<string, string> {
+    const reported = new Map<string, string>();
     for (const condition of maps(status, 'conditions')) {
-        if (text(condition, 'type') !== 'ManagedClusterUnreachableWarning') continue;
+        if (text(condition, 'type') !== type) continue;
         const message = textOf(condition, 'message');
-        const [subject = '', rest = ''] = message.split(': ', 2);
-        if (/^and \d+ more clusters?$/.test(subject)) rest.split(', ').forEach(name => unreachable.add(name));
-        else unreachable.add(subject);
+        const end = message.indexOf(': ');
+        const [subject, rest] = end < 0 ? [message, ''] : [message.slice(0, end), message.slice(end + 2)];
+        if (/^and \d+ more clusters?$/.test(subject)) rest.split(', ').forEach(name => reported.set(name, ''));
+        else reported.set(subject, rest);
     }
-    return unreachable;
+    return reported;
 }
 
 /**

@@ -61,6 +61,8 @@ export function Clusters(props: FlyoutProps): Element {
                             '#f4c030',
                             'It is unreachable: showing its last reported state.',
                         ),
+                    openCluster.hold !== undefined &&
+                        note('fa-pause-circle', '#f4c030', openCluster.hold || 'It is on hold.'),
                     worksTable(application, openCluster.works, false),
                 ),
             }),
@@ -75,7 +77,10 @@ const COLUMNS: readonly GridColumn<Cluster>[] = [
         title: 'Cluster',
         width: 'minmax(140px, 1.5fr)',
         compare: (one, other) => compareNames(one.name, other.name),
-        text: cluster => (cluster.unreachable ? `${cluster.name} cannot be reached` : cluster.name),
+        text: cluster =>
+            cluster.name +
+            (cluster.unreachable ? ' cannot be reached' : '') +
+            (cluster.hold === undefined ? '' : ' on hold'),
         cell: cluster => [
             cluster.name,
             cluster.unreachable &&
@@ -84,6 +89,14 @@ const COLUMNS: readonly GridColumn<Cluster>[] = [
                     className: 'fa fa-exclamation-triangle ocm-unreachable',
                     role: 'img',
                     'aria-label': 'cannot be reached',
+                }),
+            cluster.hold !== undefined &&
+                h('i', {
+                    key: 'hold',
+                    className: 'fa fa-pause-circle ocm-unreachable',
+                    role: 'img',
+                    title: cluster.hold,
+                    'aria-label': 'on hold',
                 }),
         ],
     },

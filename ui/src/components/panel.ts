@@ -67,6 +67,8 @@ export function subline(fleet: Fleet): string {
     );
     const unreachable = fleet.clusters.filter(cluster => cluster.unreachable).length;
     if (unreachable > 0) parts.push(`${unreachable} cannot be reached`);
+    const held = fleet.clusters.filter(cluster => cluster.hold !== undefined).length;
+    if (held > 0) parts.push(`${held} on hold`);
     const sets = fleet.clusters.length > 0 ? fleet.sets : fleet.sets.slice(1);
     parts.push(...sets.map(set => `${set.name}: ${set.message}`));
     return parts.join(', ');

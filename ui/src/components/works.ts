@@ -2,7 +2,7 @@
 
 import {Condition} from '../conditions';
 import {Fields, fields, map} from '../fields';
-import {applicationName, compareNames, unreachableClusters} from '../fleet';
+import {applicationName, clustersOnHold, compareNames, unreachableClusters} from '../fleet';
 import {rank} from '../health';
 import {ObjectRow, qualifiedName} from '../objects';
 import {Child, Element, c, h, react, useNow} from '../react';
@@ -30,6 +30,7 @@ export function WorkTab(props: TabProps): Element {
     const metadata = map(resource, 'metadata');
     const work = react().useMemo(() => evaluateHealth(resource, now), [props.resource, now]);
     const unreachable = unreachableClusters(map(fields(props.application), 'status')).has(work.cluster);
+    const hold = clustersOnHold(map(fields(props.application), 'status')).get(work.cluster);
     const message =
         work.message !== ''
             ? work.message
@@ -57,6 +58,7 @@ export function WorkTab(props: TabProps): Element {
                 '#f4c030',
                 `${work.cluster} is unreachable: showing its last reported state.`,
             ),
+        hold !== undefined && note('fa-pause-circle', '#f4c030', `${work.cluster} is ${hold || 'on hold'}`),
         c(Objects, {
             objects: work.objects,
             metadata,

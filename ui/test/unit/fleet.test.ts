@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {applicationName, fleetOf, headline, unreachableClusters} from '../../src/fleet';
+import {applicationName, clustersOnHold, fleetOf, headline, unreachableClusters} from '../../src/fleet';
 import {subline} from '../../src/components/panel';
 import {SET_HEALTH, application, fleet, resource, set, setTree} from '../samples';
 import {setOf} from '../../src/set';
@@ -71,6 +71,27 @@ test('finds unreachable clusters in the conditions of the controller, also those
         ],
     });
     assert.deepEqual([...unreachable], ['eu1', 'eu2', 'eu3']);
+});
+
+test('finds clusters on hold with the end and the reason', () => {
+    const condition = (message: string) => ({type: 'ManagedClusterOnHoldWarning', message});
+    const status = {
+        resources: [resource('eu1', 'Healthy'), resource('eu2', 'Healthy')],
+        conditions: [condition('eu1: on hold until 2026-12-01T06:00:00Z: audit'), condition('and 1 more cluster: eu3')],
+    };
+    assert.deepEqual(
+        [...clustersOnHold(status)],
+        [
+            ['eu1', 'on hold until 2026-12-01T06:00:00Z: audit'],
+            ['eu3', ''],
+        ],
+    );
+    const held = fleetOf({status});
+    assert.deepEqual(
+        held.clusters.map(cluster => cluster.hold),
+        ['on hold until 2026-12-01T06:00:00Z: audit', undefined],
+    );
+    assert.equal(subline(held), '1 on hold');
 });
 
 test('shows a ManifestWorkReplicaSet with the health of Argo CD and the counts of OCM', () => {
