@@ -9,6 +9,7 @@ mod hold;
 mod images;
 mod install;
 mod live;
+mod migrate;
 mod namespace;
 mod output;
 mod process;
@@ -25,6 +26,7 @@ pub use hold::{HoldArgs, ReleaseArgs};
 pub use images::ImageArgs;
 pub use install::{HubInstallArgs, HubUninstallArgs};
 pub use live::LiveArgs;
+pub use migrate::{MigrateCommand, MigratePlanArgs};
 pub use namespace::ArgoCdNamespace;
 pub use output::{Color, ListFormat, Output};
 pub use process::{LogArgs, ProcessNamespace};
@@ -106,6 +108,9 @@ pub enum Command {
     /// Work with the GitOpsClusters of a hub
     #[command(subcommand, name = "gitopscluster")]
     GitOpsCluster(GitOpsClusterCommand),
+    /// Migrate from another controller of the pull model
+    #[command(subcommand)]
+    Migrate(MigrateCommand),
     /// Freeze managed clusters: what runs there stays as it is until the hold ends
     Hold(HoldArgs),
     /// End the holds of managed clusters

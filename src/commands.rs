@@ -7,6 +7,7 @@ mod gitopscluster;
 mod hold;
 mod install;
 mod live;
+mod migrate;
 mod progress;
 mod status;
 mod uninstall;
@@ -14,7 +15,7 @@ mod view;
 
 use crate::cli::{
     Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, HealthCheckArgs, HealthCommand, ListFormat,
-    Output, PolicyCheckArgs, PolicyCommand, PrintArgs, RightsArgs,
+    MigrateCommand, Output, PolicyCheckArgs, PolicyCommand, PrintArgs, RightsArgs,
 };
 use crate::diagnosis::cluster_problem;
 use crate::diff;
@@ -66,6 +67,7 @@ pub fn run(command: Command, env: &Env) -> Exit {
         Command::Events(args) => view::events(&args),
         Command::Logs(args) => view::logs(&args),
         Command::GitOpsCluster(GitOpsClusterCommand::Status(args)) => gitopscluster::run(&args, env),
+        Command::Migrate(MigrateCommand::Plan(args)) => migrate::plan(&args),
         Command::Hold(args) => hold::run(&args),
         Command::Release(args) => hold::run_release(&args),
         Command::Doctor(args) => doctor::run(&args, env),
@@ -115,7 +117,11 @@ pub fn environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Res
 #[must_use]
 pub fn failure(command: &Command) -> Exit {
     match command {
-        Command::Diff(_) | Command::Status(_) | Command::GitOpsCluster(_) | Command::Doctor(_) => Exit::CANNOT_TELL,
+        Command::Diff(_)
+        | Command::Status(_)
+        | Command::GitOpsCluster(_)
+        | Command::Migrate(_)
+        | Command::Doctor(_) => Exit::CANNOT_TELL,
         _ => Exit::FAILURE,
     }
 }

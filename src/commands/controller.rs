@@ -24,7 +24,7 @@ pub(super) fn run(args: &ControllerArgs, env: &Env) -> Exit {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the clocks of the controller")]
-const CLOCKS: controller::Clocks = controller::Clocks {
+pub(super) const CLOCKS: controller::Clocks = controller::Clocks {
     time: Timestamp::now,
     elapsed: Instant::now,
 };
@@ -51,7 +51,7 @@ fn options(args: &ControllerArgs, env: &Env) -> Result<Options, String> {
             hub_cluster: args.hub_cluster.clone().filter(|name| !name.is_empty()),
             agents: controllers.iter().any(|controller| controller.name == AGENTS),
             images: images(&args.images),
-            pull: pull_settings(args),
+            pull: pull_settings(&args.pull, argocd),
         },
         controllers,
         identity: lease::identity(pod.as_deref().unwrap_or("local"), fastrand::u64(..)),
@@ -73,7 +73,7 @@ fn images(args: &ImageArgs) -> Images {
 }
 
 /// Returns the settings of the pull model: the flags, with the dialect's defaults for those that are not set.
-fn pull_settings(args: &ControllerArgs) -> pull::Settings {
+pub(super) fn pull_settings(args: &PullArgs, argocd: &str) -> pull::Settings {
     let PullArgs {
         pull_dialect: dialect,
         pull_namespace,
@@ -81,7 +81,7 @@ fn pull_settings(args: &ControllerArgs) -> pull::Settings {
         pull_placement,
         pull_feedback: feedback,
         pull_read_only: read_only,
-    } = args.pull;
+    } = *args;
     let by_itself = dialect == pull::Dialect::Acm;
     pull::Settings {
         dialect,
@@ -90,7 +90,7 @@ fn pull_settings(args: &ControllerArgs) -> pull::Settings {
         placement: pull_placement.unwrap_or(by_itself),
         feedback,
         read_only,
-        argocd: args.argo_cd.argocd_namespace.clone(),
+        argocd: argocd.to_owned(),
     }
 }
 

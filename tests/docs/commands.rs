@@ -184,12 +184,13 @@ const NOT_RUN: &[(&str, &str)] = &[
 ];
 
 /// The subcommands that need a hub, unless a file is given.
-const NEEDS_HUB: [&str; 8] = [
+const NEEDS_HUB: [&str; 9] = [
     "diff",
     "doctor",
     "gitopscluster",
     "hold",
     "install",
+    "migrate",
     "release",
     "status",
     "uninstall",

@@ -41,15 +41,18 @@ pub use clocks::Clocks;
 pub use options::{Options, named, names};
 
 use crate::runtime::lease::Election;
+use crate::runtime::plan::Plan;
 use crate::runtime::signals::Signals;
 use kube::Client;
 use manifest::problem::plain;
 use reconciler::Reconciler;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::select;
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tracing::info;
 
 /// The name of the Lease that the leading replica holds.
@@ -101,6 +104,36 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
         return Err("the leader election has ended unexpectedly: see the panic in the log".to_owned());
     }
     Ok(())
+}
+
+/// The time after which a hub that does not list its objects is an error.
+const PLAN_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Returns the writes of the controllers, from one look at the hub. Nothing is written.
+///
+/// # Errors
+///
+/// Returns an error of one plain line if the hub cannot be read.
+pub async fn plan(options: &Options, clocks: Clocks) -> Result<Plan, String> {
+    let options = Options {
+        dry_run: true,
+        ..options.clone()
+    };
+    let (client, url) = connect(&options).await?;
+    let ready = Arc::new(options.readiness());
+    let (_sender, leads) = watch::channel(true);
+    let mut reconciler = Reconciler::new(&options, &client, leads, Arc::clone(&ready), metrics::metrics(), clocks);
+    let planned = timeout(PLAN_TIMEOUT, reconciler.run_once()).await;
+    planned.map_err(|_| {
+        let reason = ready
+            .check()
+            .err()
+            .map_or(String::new(), |waiting| format!(" ({waiting})"));
+        format!(
+            "{url} was not read within {} seconds{reason}: check that you may list and watch these resources",
+            PLAN_TIMEOUT.as_secs()
+        )
+    })
 }
 
 /// Returns when an election has ended by itself.

@@ -21,6 +21,7 @@ use crate::runtime::action::{Action, Event, InvolvedObject, RecordedEvent};
 use crate::runtime::metrics::{Metrics, Reason};
 use crate::runtime::outbox::{Enqueued, Outbox};
 use crate::runtime::panics::guard;
+use crate::runtime::plan::{Plan, Totals};
 use crate::runtime::queue::{DEBOUNCE, Due, Outcome, Queue, Refresh};
 use crate::runtime::readiness::Readiness;
 use crate::runtime::slots::Slots;
@@ -32,6 +33,7 @@ use ocm::resources::GITOPS_CLUSTERS;
 use ocm::time_math::{later, until};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future;
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -69,6 +71,9 @@ const RELIST_BACKOFF: [Duration; 2] = [Duration::from_secs(1), Duration::from_se
 
 /// The pause of time-driven work after a panic.
 const PANIC_BACKOFF: Duration = Duration::from_secs(60);
+
+/// The time without a due object after which a dry run has reconciled every object. It is longer than the delay of a change.
+const IDLE_FOR: Duration = Duration::from_secs(1);
 
 /// The reason of the Event on an object for which a write fails.
 const WRITE_REFUSED: &str = "WriteRefused";
@@ -151,6 +156,10 @@ pub(super) struct Reconciler {
     restores: Option<watch::Receiver<u64>>,
     /// The time since which this replica leads.
     leads_since: Option<Instant>,
+    /// The writes of a dry run.
+    plan: Plan,
+    /// The totals of the dry run in the log.
+    logged_totals: BTreeMap<&'static str, Totals>,
     ready: Arc<Readiness<Kind>>,
     metrics: Metrics,
     hub_metrics: HubMetrics,
@@ -213,6 +222,8 @@ impl Reconciler {
             health_updates_paused_until: None,
             restores: None,
             leads_since: None,
+            plan: Plan::default(),
+            logged_totals: BTreeMap::new(),
             ready,
             writer: Writer::new(
                 client.clone(),
@@ -238,6 +249,50 @@ impl Reconciler {
 
     /// Runs the loop until it is dropped. Writes in progress survive that, so that shutdown can await them.
     pub(super) async fn run(&mut self) {
+        self.run_until(|_| false).await;
+    }
+
+    /// Runs the loop until everything on the hub has been reconciled once, and returns the writes of the dry run.
+    pub(super) async fn run_once(&mut self) -> Plan {
+        self.run_until(Self::is_idle).await;
+        for kind in self.watches.kinds() {
+            let objects = kind.object_refs(&mut self.cache).len();
+            if objects > 0 {
+                self.plan.set_read(kind.resource().kind, objects);
+            }
+        }
+        mem::take(&mut self.plan)
+    }
+
+    /// Returns true if all caches are synced, no write is in progress, and no object is due soon.
+    fn is_idle(&self) -> bool {
+        let soon = later((self.clocks.elapsed)(), IDLE_FOR);
+        let mut due = self.workqueues.iter().filter_map(|workqueue| workqueue.queue.next());
+        self.writes.is_empty() && self.ready.check().is_ok() && due.all(|at| at > soon)
+    }
+
+    /// Logs the totals of a dry run that have changed.
+    fn log_totals(&mut self) {
+        let totals = self.plan.totals();
+        for (
+            kind,
+            Totals {
+                created,
+                updated,
+                deleted,
+                ..
+            },
+        ) in &totals
+        {
+            if self.logged_totals.get(kind) != totals.get(kind) {
+                info!(kind, created, updated, deleted, "total of the dry run");
+            }
+        }
+        self.logged_totals = totals;
+    }
+
+    /// Runs the loop until this is true while no work is left.
+    async fn run_until(&mut self, is_done: fn(&Self) -> bool) {
         let mut elected = true;
         let mut last_yield = (self.clocks.elapsed)();
         loop {
@@ -245,6 +300,12 @@ impl Reconciler {
             self.follow_election(leads);
             let since = (self.clocks.elapsed)();
             let has_more_work = self.work(leads);
+            if !has_more_work && self.writer.is_dry_run() && self.is_idle() {
+                self.log_totals();
+            }
+            if !has_more_work && is_done(self) {
+                return;
+            }
             if has_more_work || (self.clocks.elapsed)().saturating_duration_since(last_yield) >= YIELD_AFTER {
                 task::yield_now().await;
                 last_yield = (self.clocks.elapsed)();
@@ -415,6 +476,9 @@ impl Reconciler {
             }
             return;
         };
+        if self.writer.is_dry_run() {
+            self.plan.add(&action);
+        }
         for recorded in action.recorded_events(controller.name) {
             self.put(recorded);
         }

@@ -11,6 +11,7 @@ pub mod metadata;
 pub mod metrics;
 pub mod outbox;
 pub mod panics;
+pub mod plan;
 pub mod queue;
 pub mod readiness;
 mod refreshes;

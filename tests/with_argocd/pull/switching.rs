@@ -9,8 +9,9 @@ use crate::controller::{ACCOUNT, Controller};
 use crate::stage::shipped;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use std::process::Command;
 use std::time::Duration;
-use testbed::{GitRepository, Hub, ManagedCluster, ObjectRef, is_applied};
+use testbed::{GitRepository, Hub, ManagedCluster, ObjectRef, is_applied, wait};
 
 /// Returns the work that argocd-pull-integration creates for an Application of the hub.
 fn peers_work(application: &Value) -> Result<Value> {
@@ -152,11 +153,33 @@ fn uid(object: Option<Value>) -> Result<Value> {
     Ok(object["metadata"]["uid"].clone())
 }
 
+/// Returns the rows of `migrate plan` for the hub, each with its columns.
+fn planned(hub: &Hub) -> Result<Vec<Vec<String>>> {
+    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .args(["migrate", "plan", "--kubeconfig"])
+        .arg(hub.kubeconfig_path())
+        .output()?;
+    ensure!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout)?;
+    let columns = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+    Ok(text.lines().map(columns).collect())
+}
+
 #[tokio::test]
 async fn takes_over_a_peers_works_in_place() -> Result<()> {
     let installation = PeerInstallation::start("switch-to").await?;
     let PeerInstallation { hub, commit, .. } = &installation;
     let before = installation.uids().await?;
+    let untouched = hub.get(&installation.secret).await?;
+    let plan = planned(hub)?;
+    for row in [
+        ["Application", "1", "0", "1", "0"],
+        ["ManifestWork", "1", "0", "1", "0"],
+        ["Secret", "1", "0", "1", "0"],
+    ] {
+        assert!(plan.iter().any(|it| *it == row), "{row:?}: {plan:#?}");
+    }
+    assert_eq!(hub.get(&installation.secret).await?, untouched, "a plan writes nothing");
     let _controller = controller(hub, &[]).await?;
     let now = hub.wait_for(&installation.application, |app| runs(app, commit)).await?;
     assert!(
@@ -175,7 +198,13 @@ async fn takes_over_a_peers_works_in_place() -> Result<()> {
     });
     let verbs: Vec<_> = writes.iter().map(|event| &event["verb"]).collect();
     assert_eq!(verbs, ["patch"], "{writes:#?}");
-    Ok(())
+
+    let nothing_is_left = async || {
+        let plan = planned(hub).ok()?;
+        let mut writes = plan.iter().skip(1).flat_map(|row| &row[2..]);
+        writes.all(|count| count == "0").then_some(())
+    };
+    wait::eventually("the plan is empty", wait::DEADLINE, nothing_is_left).await
 }
 
 /// Starts a controller that makes all works read-only, and waits until the agent has stopped writing.

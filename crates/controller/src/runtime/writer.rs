@@ -71,6 +71,12 @@ impl Writer {
         }
     }
 
+    /// Returns true if writes are only logged.
+    #[must_use]
+    pub const fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
     /// Carries out the writes of a controller, one after the other. The caller records the Events afterwards.
     pub async fn write(&self, controller: &'static str, action: &Action) -> WriteResult {
         for write in &action.writes {
@@ -136,7 +142,8 @@ impl Writer {
             body => body.map(Value::to_string).unwrap_or_default(),
         };
         if self.dry_run {
-            info!(object = %object_ref, kind, verb, %body, "would write");
+            info!(object = %object_ref, kind, verb, "would write");
+            debug!(object = %object_ref, kind, verb, %body, "would write this body");
             return Ok(());
         }
         if let Write::Delete {

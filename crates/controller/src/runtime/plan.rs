@@ -1,0 +1,145 @@
+//! The plan of a dry run: the objects that it would write, and the problems that it would report.
+
+use super::action::{Action, InvolvedObject, Write};
+use super::writer::object_of;
+use ocm::object_ref::ObjectRef;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The greatest change of an object in a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    Update,
+    Create,
+    Delete,
+}
+
+impl Change {
+    fn of(write: &Write) -> Self {
+        match write {
+            Write::Generate { write, .. } => Self::of(write),
+            Write::Create { .. } => Self::Create,
+            Write::Patch { .. } => Self::Update,
+            Write::Delete { .. } => Self::Delete,
+        }
+    }
+}
+
+/// The number of objects of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// The objects that the controllers read.
+    pub read: usize,
+    /// The objects that would be created.
+    pub created: usize,
+    /// The objects that would be changed, also only in labels, annotations or status.
+    pub updated: usize,
+    /// The objects that would be deleted.
+    pub deleted: usize,
+}
+
+/// The result of a dry run. Each object counts once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    read: BTreeMap<&'static str, usize>,
+    changes: BTreeMap<(&'static str, ObjectRef), Change>,
+    problems: BTreeSet<String>,
+}
+
+impl Plan {
+    /// Adds the writes and warnings of an action.
+    pub fn add(&mut self, action: &Action) {
+        for write in &action.writes {
+            let (resource, object_ref) = object_of(write);
+            let change = Change::of(write);
+            let known = self.changes.entry((resource.kind, object_ref.clone()));
+            known.and_modify(|it| *it = change.max(*it)).or_insert(change);
+        }
+        let InvolvedObject {
+            resource, object_ref, ..
+        } = &action.involved_object;
+        let warnings = action.events.iter().filter(|event| event.warning);
+        let lines = warnings.map(|event| format!("{} {object_ref}: {}", resource.kind, event.message));
+        self.problems.extend(lines);
+    }
+
+    /// Sets the number of objects of a kind that the controllers read.
+    pub fn set_read(&mut self, kind: &'static str, objects: usize) {
+        self.read.insert(kind, objects);
+    }
+
+    /// Returns the totals by kind.
+    #[must_use]
+    pub fn totals(&self) -> BTreeMap<&'static str, Totals> {
+        let mut totals: BTreeMap<_, Totals> = BTreeMap::new();
+        for (kind, read) in &self.read {
+            totals.entry(*kind).or_default().read = *read;
+        }
+        for ((kind, _), change) in &self.changes {
+            let totals = totals.entry(*kind).or_default();
+            let count = match change {
+                Change::Create => &mut totals.created,
+                Change::Update => &mut totals.updated,
+                Change::Delete => &mut totals.deleted,
+            };
+            *count = count.saturating_add(1);
+        }
+        totals
+    }
+
+    /// Returns a line for each problem that the controllers would report in an Event.
+    pub fn problems(&self) -> impl Iterator<Item = &str> {
+        self.problems.iter().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::action::Event;
+    use ocm::resources::{APPLICATIONS, WORKS};
+    use serde_json::json;
+
+    #[test]
+    fn counts_each_object_once_by_its_greatest_change() {
+        let object_ref = |name: &str| ObjectRef::new("eu1", name);
+        let patch = |name: &str| Write::Patch {
+            resource: &WORKS,
+            object_ref: object_ref(name),
+            body: json!({}),
+        };
+        let delete = Write::Delete {
+            resource: &WORKS,
+            object_ref: object_ref("old"),
+            uid: "1".into(),
+            version: "2".into(),
+            unless_exists: None,
+        };
+        let action = Action {
+            involved_object: InvolvedObject {
+                resource: &APPLICATIONS,
+                object_ref: ObjectRef::new("argocd", "shop"),
+                uid: "3".into(),
+            },
+            writes: vec![patch("shop"), patch("shop"), patch("old"), delete],
+            refresh: false,
+            events: vec![Event {
+                warning: true,
+                reason: "NoCluster",
+                message: "cluster eu9 does not exist".to_owned(),
+            }],
+        };
+        let mut plan = Plan::default();
+        plan.set_read("ManifestWork", 7);
+        plan.add(&action);
+        plan.add(&action);
+        let works = Totals {
+            read: 7,
+            created: 0,
+            updated: 1,
+            deleted: 1,
+        };
+        assert_eq!(plan.totals(), BTreeMap::from([("ManifestWork", works)]));
+        let problems: Vec<_> = plan.problems().collect();
+        assert_eq!(problems, ["Application argocd/shop: cluster eu9 does not exist"]);
+    }
+}

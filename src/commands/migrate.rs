@@ -1,0 +1,80 @@
+//! Runs `migrate plan`: the controllers decide as they would after an installation, and their writes are only counted.
+
+use super::controller::{CLOCKS, pull_settings};
+use super::{Exit, progress, say, show};
+use crate::cli::MigratePlanArgs;
+use crate::runtime::runtime;
+use crate::table;
+use controller::argocd_agent::Images;
+use controller::controllers::{AGENTS, Settings};
+use controller::runtime::plan::{Plan, Totals};
+use controller::{Options, named};
+use manifest::text::one_line;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+
+pub(super) fn plan(args: &MigratePlanArgs) -> Exit {
+    let plan = options(args).and_then(|options| {
+        let runtime = runtime()?;
+        progress::shown("reading the hub", || {
+            runtime.block_on(controller::plan(&options, CLOCKS))
+        })
+    });
+    match plan {
+        Ok(plan) => match show("plan", &text(&plan)) {
+            Exit::SUCCESS if plan.problems().next().is_none() => Exit::SUCCESS,
+            Exit::SUCCESS => Exit::FAILURE,
+            _ => Exit::CANNOT_TELL,
+        },
+        Err(line) => {
+            say(&format!("error: {}\n", one_line(&line)));
+            Exit::CANNOT_TELL
+        }
+    }
+}
+
+fn options(args: &MigratePlanArgs) -> Result<Options, String> {
+    let controllers = named(args.controllers.iter().map(|name| name.trim()))?;
+    let argocd = &args.argo_cd.argocd_namespace;
+    Ok(Options {
+        hub: args.hub.connection(),
+        lease_namespace: None,
+        settings: Settings {
+            argocd: argocd.clone(),
+            hub_cluster: args.hub_cluster.clone(),
+            agents: controllers.iter().any(|controller| controller.name == AGENTS),
+            images: Images::default(),
+            pull: pull_settings(&args.pull, argocd),
+        },
+        controllers,
+        identity: "plan".to_owned(),
+        // Nothing listens.
+        address: SocketAddr::from(([127, 0, 0, 1], 0)),
+        dry_run: true,
+        concurrent_writes: 48,
+    })
+}
+
+/// Returns a table with the totals by kind, and a line for each problem.
+fn text(plan: &Plan) -> String {
+    let mut rows = vec![["KIND", "READ", "CREATE", "UPDATE", "DELETE"].map(str::to_owned)];
+    for (kind, totals) in plan.totals() {
+        let Totals {
+            read,
+            created,
+            updated,
+            deleted,
+        } = totals;
+        let [read, created, updated, deleted] = [read, created, updated, deleted].map(|count| count.to_string());
+        rows.push([kind.to_owned(), read, created, updated, deleted]);
+    }
+    let widths = table::widths(rows.iter());
+    let mut text = String::new();
+    for row in &rows {
+        writeln!(text, "{}", table::line(row, &widths, None)).expect("writing to a String never fails");
+    }
+    for problem in plan.problems() {
+        writeln!(text, "not possible: {}", one_line(problem)).expect("writing to a String never fails");
+    }
+    text
+}
