@@ -67,7 +67,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
         (
             "agents report a broken object, s",
             Some("0 of 2 updated replicas are available"),
-            "Deployment shop/web: 0 of 2",
+            "/web: ProgressDeadlineExceeded: 0 of 2",
         ),
     ];
     for (name, state, shown) in phases {
