@@ -14,6 +14,7 @@ mod namespace;
 mod output;
 mod process;
 mod pull;
+mod rollout;
 mod status;
 mod view;
 
@@ -31,6 +32,7 @@ pub use namespace::ArgoCdNamespace;
 pub use output::{Color, ListFormat, Output};
 pub use process::{LogArgs, ProcessNamespace};
 pub use pull::PullArgs;
+pub use rollout::{RolloutArgs, RolloutCommand, RolloutStatusArgs, RolloutUndoArgs};
 pub use status::StatusArgs;
 pub use view::{LogsArgs, ObjectsArgs, ViewArgs};
 
@@ -115,6 +117,9 @@ pub enum Command {
     Hold(HoldArgs),
     /// End the holds of managed clusters
     Release(ReleaseArgs),
+    /// Look at the rollout of a Placement, let it go on, or take it back
+    #[command(subcommand)]
+    Rollout(RolloutCommand),
     /// Check a hub for problems, and print what to do about each
     Doctor(DoctorArgs),
     /// Run the controllers of the hub, which report the state of works in Applications

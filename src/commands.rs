@@ -9,13 +9,14 @@ mod install;
 mod live;
 mod migrate;
 mod progress;
+mod rollout;
 mod status;
 mod uninstall;
 mod view;
 
 use crate::cli::{
     Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, HealthCheckArgs, HealthCommand, ListFormat,
-    MigrateCommand, Output, PolicyCheckArgs, PolicyCommand, PrintArgs, RightsArgs,
+    MigrateCommand, Output, PolicyCheckArgs, PolicyCommand, PrintArgs, RightsArgs, RolloutCommand,
 };
 use crate::diagnosis::cluster_problem;
 use crate::diff;
@@ -70,6 +71,7 @@ pub fn run(command: Command, env: &Env) -> Exit {
         Command::Migrate(MigrateCommand::Plan(args)) => migrate::plan(&args),
         Command::Hold(args) => hold::run(&args),
         Command::Release(args) => hold::run_release(&args),
+        Command::Rollout(command) => rollout::run(&command),
         Command::Doctor(args) => doctor::run(&args, env),
         Command::Controller(args) => controller::run(&args, env),
         Command::Live(args) => live::run(&args),
@@ -121,6 +123,7 @@ pub fn failure(command: &Command) -> Exit {
         | Command::Status(_)
         | Command::GitOpsCluster(_)
         | Command::Migrate(_)
+        | Command::Rollout(RolloutCommand::Status(_))
         | Command::Doctor(_) => Exit::CANNOT_TELL,
         _ => Exit::FAILURE,
     }

@@ -44,6 +44,7 @@ pub mod install;
 pub mod list;
 pub mod manual;
 pub mod restart_on_change;
+pub mod rollout;
 mod runtime;
 pub mod status;
 pub mod summary;

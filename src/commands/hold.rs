@@ -38,7 +38,7 @@ pub(super) fn run_release(args: &ReleaseArgs) -> Exit {
 }
 
 /// Prints what was done, also before an error.
-fn finish(lines: &str, done: Result<(), Problems>) -> Exit {
+pub(super) fn finish(lines: &str, done: Result<(), Problems>) -> Exit {
     let shown = show("summary", lines);
     match done {
         Ok(()) => shown,
@@ -46,7 +46,11 @@ fn finish(lines: &str, done: Result<(), Problems>) -> Exit {
     }
 }
 
-fn with_hub<T>(args: &HubArgs, what: &str, run: impl AsyncFnOnce(Hub) -> Result<T, Problems>) -> Result<T, Problems> {
+pub(super) fn with_hub<T>(
+    args: &HubArgs,
+    what: &str,
+    run: impl AsyncFnOnce(Hub) -> Result<T, Problems>,
+) -> Result<T, Problems> {
     let runtime = runtime().map_err(Problems::one)?;
     progress::shown(what, || {
         runtime.block_on(async { run(Hub::connect(args).await.map_err(Problems::one)?).await })

@@ -4,13 +4,15 @@ use crate::app::App;
 use crate::controller;
 use crate::fleet::{Fleet, fleet};
 use crate::health_check;
+use crate::stage::program;
 use crate::status;
 use anyhow::{Context, Result, ensure};
 use ocm::ownership::OF_REPLICA_SET;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::process::Command;
 use std::time::Duration;
-use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_synced, is_true};
+use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_synced, is_true, wait};
 
 const CLUSTERS: [&str; 3] = ["cluster1", "second", "third"];
 
@@ -429,6 +431,105 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
         let fixed = |it: &Value| it["metadata"]["labels"]["version"] == "3" && it["status"]["readyReplicas"] == 1;
         cluster.wait_for(&ObjectRef::deployment(name, "broken"), fixed).await?;
     }
+    placed.app.end().await
+}
+
+/// Runs `rollout`, and returns its exit code, standard output and standard error.
+fn rollout(fleet: &Fleet, words: &[&str]) -> Result<status::Outcome> {
+    let mut command = Command::new(program());
+    command.arg("rollout").args(words).arg("--kubeconfig");
+    let output = command.arg(fleet.hub.kubeconfig_path()).output()?;
+    let text = String::from_utf8;
+    Ok((output.status.code(), text(output.stdout)?, text(output.stderr)?))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
+    let fleet = fleet().await?;
+    let name = "stopped";
+    let settings = [
+        ONE_BY_ONE[0],
+        ONE_BY_ONE[1],
+        ("rollout-progress-deadline", &["10s"][..]),
+    ];
+    let files = |version| {
+        let mut broken: Value = serde_json::from_str(&deployment("broken", version, Some("no-such-node")))?;
+        broken["spec"]["progressDeadlineSeconds"] = json!(1);
+        anyhow::Ok([
+            ("settings.json", config_map(version)),
+            ("broken.json", broken.to_string()),
+        ])
+    };
+    let placed = PlacedApplication::start(fleet, name, &settings, &[("settings.json", &config_map("1"))]).await?;
+    placed.wait_until_settled().await?;
+    let [first, second, _] = placed.names_of_works().await?;
+    let push = async |version| {
+        let files = files(version)?;
+        placed
+            .app
+            .commit(&files.each_ref().map(|(file, text)| (*file, text.as_str())))
+            .await?;
+        let stopped = async || {
+            let (code, stdout, _) = rollout(fleet, &["status", name]).ok()?;
+            (code == Some(1) && stdout.contains(": stopped at cluster1, 0 of 3 clusters updated\n")).then_some(stdout)
+        };
+        wait::eventually("the rollout stops", wait::DEADLINE, stopped).await
+    };
+    let stdout = push("2").await?;
+    let row = |cluster: &str| {
+        stdout
+            .lines()
+            .find(|it| it.starts_with(cluster))
+            .unwrap_or_default()
+            .to_owned()
+    };
+    ensure!(
+        row("cluster1 ").contains(" Failed ") && row("cluster1 ").contains("Deployment stopped/broken"),
+        "{stdout}"
+    );
+    ensure!(
+        row("second ").ends_with("Waiting") && row("third ").ends_with("Waiting"),
+        "{stdout}"
+    );
+
+    let heals = |value: Value| json!({"spec": {"syncPolicy": {"automated": {"selfHeal": value}}}});
+    fleet.hub.patch(&placed.app.application(), &heals(json!(true))).await?;
+    let (code, _, stderr) = rollout(fleet, &["undo", name])?;
+    ensure!(
+        code == Some(1) && stderr.contains("argocd app set stopped --self-heal=false"),
+        "{stderr}"
+    );
+    fleet.hub.patch(&placed.app.application(), &heals(Value::Null)).await?;
+    let (code, stdout, stderr) = rollout(fleet, &["undo", name])?;
+    ensure!(
+        code == Some(0) && stdout.contains("returns to the earlier content; 1 cluster to take back"),
+        "{stdout}{stderr}"
+    );
+    fleet
+        .hub
+        .wait_for(&first, |work| version(work) == "1" && is_done(work))
+        .await?;
+    ensure!(
+        placed.versions().await? == some(["1"; 3]),
+        "all have the earlier content"
+    );
+    let is_other = |app: &Value| app["status"]["sync"]["status"] == "OutOfSync";
+    placed.set_becomes(is_other).await?;
+    let complete = async || Some(rollout(fleet, &["status", name]).ok()?.0 == Some(0)).filter(|it| *it);
+    wait::eventually("the rollout is complete", wait::DEADLINE, complete).await?;
+    let (code, _, stderr) = rollout(fleet, &["undo", name])?;
+    ensure!(
+        code == Some(1) && stderr.contains("no managed cluster has an earlier content"),
+        "{stderr}"
+    );
+
+    push("3").await?;
+    let (code, stdout, stderr) = rollout(fleet, &["resume", name])?;
+    ensure!(
+        code == Some(0) && stdout.contains("rollout-max-failures=1"),
+        "{stdout}{stderr}"
+    );
+    fleet.hub.wait_for(&second, |work| version(work) == "3").await?;
     placed.app.end().await
 }
 

@@ -1,0 +1,172 @@
+//! `rollout`: look at the rollouts of an Application with a Placement, continue them, and take them back.
+
+use super::hold::{finish, with_hub};
+use super::install::Hub;
+use super::{Exit, progress, say, show};
+use crate::cli::{RolloutArgs, RolloutCommand, RolloutStatusArgs};
+use crate::fetch::Reader;
+use crate::list;
+use crate::rollout::{OF_PLACEMENT, Rollout, Rollouts, SetChange};
+use jiff::Timestamp;
+use manifest::problem::Problems;
+use ocm::application_works::Application;
+use ocm::health::{Clock, evaluate};
+use ocm::object_ref::ObjectRef;
+use ocm::resources::{APPLICATIONS, DECISIONS, WORK_SETS};
+use serde_json::Value;
+use std::fmt::Display;
+
+/// Runs a command of `rollout`.
+pub(super) fn run(command: &RolloutCommand) -> Exit {
+    match command {
+        RolloutCommand::Status(args) => status(args),
+        RolloutCommand::Resume(args) => change(args, Rollout::resume, "continues", |change| {
+            format!(
+                "to keep that at the next sync, set in the Application: {}",
+                change.summary
+            )
+        }),
+        RolloutCommand::Undo(args) => {
+            let undo = |rollout: &Rollout| rollout.undo(args.like.as_deref());
+            change(&args.of, undo, "returns to the earlier content", |change| {
+                format!(
+                    "{}; revert the commit in Git: the next commit or sync delivers what Git has",
+                    change.summary
+                )
+            })
+        }
+    }
+}
+
+fn status(args: &RolloutStatusArgs) -> Exit {
+    let text = with_rollouts(&args.of, "reading the hub", async |_, rollouts, _| {
+        let is_complete = rollouts.0.iter().all(Rollout::is_complete);
+        let text = list::text(&rollouts, args.output).map_err(Problems::one)?;
+        Ok((text, is_complete))
+    });
+    match text {
+        Ok((text, is_complete)) => match show("rollout", &text) {
+            Exit::SUCCESS if !is_complete => Exit::FAILURE,
+            exit => exit,
+        },
+        Err(problems) => {
+            say(&problems.to_string());
+            Exit::CANNOT_TELL
+        }
+    }
+}
+
+/// Changes the sets whose rollouts are not complete, or all if all are.
+fn change(
+    args: &RolloutArgs,
+    decide: impl Fn(&Rollout) -> Result<SetChange, String>,
+    what: &str,
+    advice: impl Fn(&SetChange) -> String,
+) -> Exit {
+    let mut lines = String::new();
+    let done = with_rollouts(
+        args,
+        "changing the rollout",
+        async |hub, Rollouts(mut rollouts), application| {
+            if rollouts.iter().any(|it| !it.is_complete()) {
+                rollouts.retain(|it| !it.is_complete());
+            }
+            let changes: Result<Vec<_>, String> = rollouts.iter().map(|it| Ok((it, decide(it)?))).collect();
+            let changes = changes.map_err(Problems::one)?;
+            if heals_itself(&application) {
+                let settings = changes
+                    .iter()
+                    .map(|(_, change)| change.summary.as_str())
+                    .collect::<Vec<_>>();
+                return Err(Problems::one(format!(
+                    "Application {} has selfHeal, with which Argo CD would revert the change ({}): run argocd app set {} --self-heal=false, or \
+                 change Git or the settings of the Application",
+                    args.application,
+                    settings.join(", "),
+                    args.application
+                )));
+            }
+            for (rollout, change) in changes {
+                let name = rollout.name();
+                let (namespace, short) = name.split_once('/').unwrap_or_default();
+                let path = WORK_SETS.path(&ObjectRef::new(namespace, ""));
+                hub.patch(&path, short, &change.patch).await.map_err(Problems::one)?;
+                lines.extend([
+                    "ManifestWorkReplicaSet ",
+                    &name,
+                    " ",
+                    what,
+                    "; ",
+                    &advice(&change),
+                    "\n",
+                ]);
+            }
+            Ok(())
+        },
+    );
+    finish(&lines, done)
+}
+
+/// Returns true if Argo CD reverts changes of the Application's objects.
+fn heals_itself(application: &Value) -> bool {
+    let automated = &application["spec"]["syncPolicy"]["automated"];
+    automated["selfHeal"] == true && automated["enabled"] != false
+}
+
+/// Reads the rollouts of an Application, and the Application, and passes them to `run`.
+fn with_rollouts<T>(
+    args: &RolloutArgs,
+    what: &str,
+    run: impl AsyncFnOnce(Hub, Rollouts, Value) -> Result<T, Problems>,
+) -> Result<T, Problems> {
+    let application = Application::named(&args.application, &args.argo_cd.namespace).map_err(Problems::one)?;
+    let state = progress::shown("reading the works on the hub", || {
+        Reader::connect(&args.hub)?.read(&application, &[])
+    });
+    let state = state.map_err(Problems::one)?;
+    let now = Timestamp::now();
+    let clock = Clock::at(now);
+    let mut sets = Vec::new();
+    let mut works = Vec::new();
+    for text in &state.works {
+        let no_work = |error: &dyn Display| Problems::one(format!("the hub answers with {error}"));
+        let status = evaluate(text, &clock).map_err(|error| no_work(&error))?;
+        let work: Value = serde_json::from_str(text).map_err(|error| no_work(&error))?;
+        match status.cluster() {
+            Some(_) => works.push((work, status)),
+            None => sets.push(work),
+        }
+    }
+    let Application { namespace, name, .. } = &application;
+    if sets.is_empty() {
+        return Err(Problems::one(format!(
+            "Application {namespace}/{name} has no ManifestWorkReplicaSet: check its name, or that it has a placement"
+        )));
+    }
+    sets.sort_by_key(|set| set["metadata"]["name"].to_string());
+    with_hub(&args.hub, what, async |hub| {
+        let mut rollouts = Vec::new();
+        for set in sets {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let placement = ObjectRef::new(
+                &text(&set["metadata"]["namespace"]),
+                &text(&set["spec"]["placementRefs"][0]["name"]),
+            );
+            let label = format!("{OF_PLACEMENT}={}", placement.name);
+            let decisions = hub
+                .list(&DECISIONS.path(&placement), &label)
+                .await
+                .map_err(Problems::one)?;
+            rollouts.push(Rollout::new(
+                set,
+                &works,
+                &decisions.unwrap_or_default(),
+                &state.holds,
+                now,
+            ));
+        }
+        let path = APPLICATIONS.path(&ObjectRef::new(namespace, ""));
+        let application = hub.get(&path, name).await.map_err(Problems::one)?;
+        run(hub, Rollouts(rollouts), application.unwrap_or_default()).await
+    })
+}

@@ -1,0 +1,704 @@
+//! Rollouts of ManifestWorkReplicaSets over the clusters of a Placement: their state, and the changes that continue them or take them
+//! back.
+//!
+//! OCM keeps no history. The previous content is in the works that the rollout has not reached, and a stopped rollout goes on when its
+//! strategy tolerates the clusters that stop it.
+
+use crate::list::List;
+use crate::table;
+use jiff::{SignedDuration, Timestamp};
+use manifest::text::count;
+use manifest::value::{Map, Value as Listed};
+use ocm::health::{HealthStatus, WorkStatus};
+use ocm::hold::Hold;
+use ocm::ownership::OF_REPLICA_SET;
+use ocm::work::TEMPLATE;
+use ocm::{duration, hash, time_math};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// The label of a PlacementDecision with the name of its Placement.
+pub const OF_PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
+const GROUP_NAME: &str = "cluster.open-cluster-management.io/decision-group-name";
+const GROUP_INDEX: &str = "cluster.open-cluster-management.io/decision-group-index";
+
+/// The annotation of a set with the hash of the content that `rollout undo` has replaced, so that it is not taken for the previous one.
+const UNDONE: &str = "argocd-ocm-cmp.github.io/rollout-undone";
+
+/// The state of a rollout on a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ClusterState {
+    /// The cluster has the current content, and an object is broken, or its deadline has passed.
+    Failed,
+    /// The cluster has the current content, and its agent works on it.
+    Updating,
+    /// The cluster is on hold, and has another content.
+    OnHold,
+    /// The cluster has another content, or no work.
+    Waiting,
+    /// The cluster has the current content, and OCM counts it as done.
+    Updated,
+}
+
+impl fmt::Display for ClusterState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Failed => "Failed",
+            Self::Updating => "Updating",
+            Self::OnHold => "OnHold",
+            Self::Waiting => "Waiting",
+            Self::Updated => "Updated",
+        })
+    }
+}
+
+/// A cluster of a rollout.
+#[derive(Clone, Debug)]
+pub struct RolloutCluster {
+    /// The managed cluster.
+    pub name: String,
+    /// The decision group of the Placement: its index, and its name, which may be empty.
+    group: (u32, String),
+    /// The state.
+    pub state: ClusterState,
+    /// The reason for the state; empty if there is none.
+    pub message: String,
+    /// True if the cluster exceeded the progress deadline, so that OCM counts it as a failure.
+    is_late: bool,
+    /// The content of its work.
+    spec: Option<Value>,
+}
+
+/// A rollout.
+#[derive(Clone, Debug)]
+pub struct Rollout {
+    /// The ManifestWorkReplicaSet.
+    set: Value,
+    /// The clusters, in the order of the groups.
+    pub clusters: Vec<RolloutCluster>,
+}
+
+/// A change of a ManifestWorkReplicaSet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetChange {
+    /// The merge patch, for the version that was read.
+    pub patch: Value,
+    /// What it does, for people.
+    pub summary: String,
+}
+
+impl Rollout {
+    /// Creates the rollout of a set from the works of its Application, the decisions of its Placement and the holds.
+    #[must_use]
+    pub fn new(set: Value, works: &[(Value, WorkStatus)], decisions: &[Value], holds: &[Hold], now: Timestamp) -> Self {
+        let metadata = &set["metadata"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let label = format!("{}.{}", text(&metadata["namespace"]), text(&metadata["name"]));
+        let of_set: BTreeMap<_, _> = works
+            .iter()
+            .filter(|(work, _)| work["metadata"]["labels"][OF_REPLICA_SET] == label)
+            .map(|(work, status)| (text(&work["metadata"]["namespace"]), (work, status)))
+            .collect();
+        let mut rollout = Self {
+            set,
+            clusters: Vec::new(),
+        };
+        for decision in decisions {
+            let labels = &decision["metadata"]["labels"];
+            let index = labels[GROUP_INDEX].as_str().and_then(|it| it.parse().ok());
+            let group = (index.unwrap_or_default(), text(&labels[GROUP_NAME]));
+            for decided in decision["status"]["decisions"].as_array().into_iter().flatten() {
+                let name = text(&decided["clusterName"]);
+                let hold = holds.iter().find(|it| it.cluster == name && !it.is_over(now));
+                let work = of_set.get(&name).copied();
+                rollout
+                    .clusters
+                    .push(rollout.cluster(name, group.clone(), work, hold, now));
+            }
+        }
+        rollout
+            .clusters
+            .sort_by(|one, other| (&one.group, &one.name).cmp(&(&other.group, &other.name)));
+        rollout
+    }
+
+    fn cluster(
+        &self,
+        name: String,
+        group: (u32, String),
+        work: Option<(&Value, &WorkStatus)>,
+        hold: Option<&Hold>,
+        now: Timestamp,
+    ) -> RolloutCluster {
+        let spec = work.map(|(work, _)| work["spec"].clone());
+        let mut is_late = false;
+        let (state, message) = match work {
+            Some((work, status)) if is_same(&work["spec"], &self.set["spec"][TEMPLATE]) => {
+                let progressing = self.progressing(work);
+                is_late = progressing.is_some_and(|(_, since)| self.is_late(since, now));
+                if progressing.is_some_and(|(is_progressing, _)| !is_progressing) {
+                    (ClusterState::Updated, String::new())
+                } else if is_late || matches!(status.health, HealthStatus::Degraded | HealthStatus::Missing) {
+                    (ClusterState::Failed, status.summary())
+                } else {
+                    (ClusterState::Updating, status.summary())
+                }
+            }
+            _ => match hold {
+                Some(hold) => (ClusterState::OnHold, hold.state()),
+                None => (ClusterState::Waiting, String::new()),
+            },
+        };
+        RolloutCluster {
+            name,
+            group,
+            state,
+            message,
+            is_late,
+            spec,
+        }
+    }
+
+    /// Returns OCM's view of a work whose agent has seen the current content: if it is progressing, and since when.
+    fn progressing(&self, work: &Value) -> Option<(bool, Option<Timestamp>)> {
+        let condition = |kind: &str| {
+            let mut all = work["status"]["conditions"].as_array()?.iter();
+            let found = all.find(|it| it["type"] == kind)?;
+            (found["observedGeneration"] == work["metadata"]["generation"]).then_some(found)
+        };
+        condition("Applied").filter(|it| it["status"] == "True")?;
+        let progressing = condition("Progressing")?;
+        let since = progressing["lastTransitionTime"]
+            .as_str()
+            .and_then(|it| it.parse().ok());
+        Some((progressing["status"] != "False", since))
+    }
+
+    fn is_late(&self, since: Option<Timestamp>, now: Timestamp) -> bool {
+        let deadline = self.strategy()["progressDeadline"].as_str();
+        let deadline = deadline.and_then(|it| SignedDuration::try_from(duration::parse(it).ok()?).ok());
+        let end = since
+            .zip(deadline)
+            .map(|(since, deadline)| time_math::after(since, deadline));
+        end.is_some_and(|end| end <= now)
+    }
+
+    /// Returns `NAMESPACE/NAME` of the set.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let text = |key| self.set["metadata"][key].as_str().unwrap_or_default();
+        format!("{}/{}", text("namespace"), text("name"))
+    }
+
+    fn kind(&self) -> &str {
+        let kind = &self.set["spec"]["placementRefs"][0]["rolloutStrategy"]["type"];
+        kind.as_str().unwrap_or("All")
+    }
+
+    /// Returns the fields of the strategy.
+    fn strategy(&self) -> &Value {
+        let strategy = &self.set["spec"]["placementRefs"][0]["rolloutStrategy"];
+        match self.kind() {
+            "Progressive" => &strategy["progressive"],
+            "ProgressivePerGroup" => &strategy["progressivePerGroup"],
+            _ => &strategy["all"],
+        }
+    }
+
+    fn with_state(&self, state: ClusterState) -> impl Iterator<Item = &RolloutCluster> {
+        self.clusters.iter().filter(move |it| it.state == state)
+    }
+
+    /// Returns true if all clusters have the current content.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.clusters.iter().all(|it| it.state == ClusterState::Updated)
+    }
+
+    /// Returns the clusters that OCM counts as failures together, by the group that they are counted in.
+    fn late(&self) -> BTreeMap<Option<u32>, (usize, usize)> {
+        let is_by_group = self.kind() == "ProgressivePerGroup";
+        let mut late = BTreeMap::new();
+        for cluster in &self.clusters {
+            let (failures, all): &mut (usize, usize) = late.entry(is_by_group.then_some(cluster.group.0)).or_default();
+            *failures += usize::from(cluster.is_late && cluster.state == ClusterState::Failed);
+            *all += 1;
+        }
+        late
+    }
+
+    /// Returns true if OCM changes no further cluster, because too many failed.
+    fn is_stopped(&self) -> bool {
+        let tolerated = &self.strategy()["maxFailures"];
+        self.kind() != "All"
+            && self
+                .late()
+                .values()
+                .any(|(failures, all)| *failures > share(tolerated, *all))
+    }
+
+    /// Describes the state in one line.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        let (all, updated) = (self.clusters.len(), self.with_state(ClusterState::Updated).count());
+        let numbers = format!("{updated} of {} updated", count(all, "cluster"));
+        let blocking = || {
+            let states = [ClusterState::Failed, ClusterState::Updating, ClusterState::OnHold];
+            states.into_iter().find_map(|state| self.with_state(state).next())
+        };
+        match blocking() {
+            _ if self.is_complete() => format!("complete, {numbers}"),
+            Some(it) if self.is_stopped() => format!("stopped at {}, {numbers}", it.name),
+            Some(it) => format!("waits for {}, {numbers}", it.name),
+            None => format!("in progress, {numbers}"),
+        }
+    }
+
+    /// Returns the change that lets a rollout go on without the clusters that stop it, with the settings that do the same.
+    ///
+    /// # Errors
+    /// One line, if no cluster waits for others, or no strategy can go on.
+    pub fn resume(&self) -> Result<SetChange, String> {
+        let name = self.name();
+        if self.with_state(ClusterState::Waiting).next().is_none() {
+            return Err(format!(
+                "ManifestWorkReplicaSet {name} has no cluster that waits for others"
+            ));
+        }
+        let failed: Vec<_> = self.with_state(ClusterState::Failed).collect();
+        let held = self.with_state(ClusterState::OnHold).count();
+        if failed.is_empty() && held == 0 {
+            return Err(format!(
+                "ManifestWorkReplicaSet {name} is not stopped: {}",
+                self.headline()
+            ));
+        }
+        let mandatory = self.strategy()["mandatoryDecisionGroups"].as_array();
+        let is_mandatory = |it: &&&RolloutCluster| {
+            let is_it = |group: &Value| match group["groupName"].as_str() {
+                Some(name) if !name.is_empty() => name == it.group.1,
+                _ => group["groupIndex"].as_u64().unwrap_or_default() == u64::from(it.group.0),
+            };
+            mandatory.into_iter().flatten().any(is_it)
+        };
+        if let Some(cluster) = failed.iter().find(is_mandatory) {
+            return Err(format!(
+                "managed cluster {} is in one of rollout-groups, which must all succeed: repair it, or run argocd-ocm-cmp rollout undo",
+                cluster.name
+            ));
+        }
+        let has_deadline = self.strategy()["progressDeadline"]
+            .as_str()
+            .is_some_and(|it| it != "None");
+        let late = failed.iter().filter(|it| it.is_late).count();
+        // A cluster without a deadline, or before it, keeps its place among those that change at a time.
+        let blocking = failed.len() - late + held;
+        let mut fields = Vec::new();
+        match self.kind() {
+            "Progressive" => {
+                let tolerated = share(&self.strategy()["maxFailures"], self.clusters.len());
+                let failures = if has_deadline { failed.len() } else { late };
+                if failures > tolerated {
+                    fields.push(("maxFailures", "rollout-max-failures", failures));
+                }
+                let at_a_time = &self.strategy()["maxConcurrency"];
+                if blocking > 0 && !at_a_time.is_null() {
+                    let at_a_time = share(at_a_time, self.clusters.len()) + blocking;
+                    fields.push((
+                        "maxConcurrency",
+                        "rollout-max-concurrency",
+                        at_a_time.min(self.clusters.len()),
+                    ));
+                }
+            }
+            "ProgressivePerGroup" if has_deadline => {
+                let mut by_group = BTreeMap::new();
+                for cluster in &failed {
+                    *by_group.entry(cluster.group.0).or_insert(0) += 1;
+                }
+                let failures = by_group.into_values().max().unwrap_or_default();
+                fields.push(("maxFailures", "rollout-max-failures", failures));
+            }
+            "ProgressivePerGroup" => {
+                return Err(
+                    "without rollout-progress-deadline, OCM waits for every cluster of a group: set it in the Application".to_owned(),
+                );
+            }
+            kind => {
+                return Err(format!(
+                    "ManifestWorkReplicaSet {name} has a rollout of the type {kind}, which never waits"
+                ));
+            }
+        }
+        if fields.is_empty() {
+            return Err(format!(
+                "ManifestWorkReplicaSet {name} is not stopped: {}",
+                self.headline()
+            ));
+        }
+        let mut placements = self.set["spec"]["placementRefs"].clone();
+        let strategy = if self.kind() == "Progressive" {
+            "progressive"
+        } else {
+            "progressivePerGroup"
+        };
+        let mut settings = Vec::new();
+        for (field, setting, number) in fields {
+            placements[0]["rolloutStrategy"][strategy][field] = json!(number);
+            settings.push(format!("{setting}={number}"));
+        }
+        Ok(SetChange {
+            patch: json!({"metadata": self.version(), "spec": {"placementRefs": placements}}),
+            summary: settings.join(" "),
+        })
+    }
+
+    fn version(&self) -> Value {
+        json!({"resourceVersion": self.set["metadata"]["resourceVersion"]})
+    }
+
+    /// Returns the change that gives all clusters the content that those have which the rollout has not reached, or that of one cluster.
+    ///
+    /// # Errors
+    /// One line, if there is no such content, or if there are several.
+    pub fn undo(&self, like: Option<&str>) -> Result<SetChange, String> {
+        let name = self.name();
+        let template = &self.set["spec"][TEMPLATE];
+        let undone = &self.set["metadata"]["annotations"][UNDONE];
+        let mut contents: Vec<(&Value, Vec<&str>)> = Vec::new();
+        for cluster in self
+            .clusters
+            .iter()
+            .filter(|it| like.is_none_or(|like| like == it.name))
+        {
+            let earlier = cluster
+                .spec
+                .as_ref()
+                .filter(|spec| !is_same(spec, template) && hashed(spec) != *undone);
+            let Some(spec) = earlier else { continue };
+            match contents.iter_mut().find(|(content, _)| is_same(content, spec)) {
+                Some((_, clusters)) => clusters.push(&cluster.name),
+                None => contents.push((spec, vec![&cluster.name])),
+            }
+        }
+        let content = match (&contents[..], like) {
+            ([(content, _)], _) => *content,
+            ([], Some(like)) => {
+                return Err(format!(
+                    "managed cluster {like} has no earlier content of ManifestWorkReplicaSet {name}"
+                ));
+            }
+            ([], None) => {
+                return Err(format!(
+                    "no managed cluster has an earlier content of ManifestWorkReplicaSet {name}: revert the commit in Git, or run argocd \
+                     app rollback"
+                ));
+            }
+            (several, _) => {
+                let examples: Vec<_> = several
+                    .iter()
+                    .filter_map(|(_, clusters)| clusters.first().copied())
+                    .collect();
+                return Err(format!(
+                    "managed clusters have {} different earlier contents of ManifestWorkReplicaSet {name}: choose one with --like {}",
+                    several.len(),
+                    examples.join(" or --like ")
+                ));
+            }
+        };
+        let mut metadata = self.version();
+        metadata["annotations"] = json!({UNDONE: hashed(template)});
+        let changing = self
+            .clusters
+            .iter()
+            .filter(|it| it.spec.as_ref().is_some_and(|spec| is_same(spec, template)))
+            .count();
+        Ok(SetChange {
+            patch: json!({"metadata": metadata, "spec": {TEMPLATE: difference(template, content)}}),
+            summary: format!("{} to take back", count(changing, "cluster")),
+        })
+    }
+}
+
+/// Returns true if OCM takes two contents for the same: it writes fields of works that have no value, and drops others.
+fn is_same(one: &Value, other: &Value) -> bool {
+    essential(one) == essential(other)
+}
+
+/// Returns the hash of a content.
+fn hashed(content: &Value) -> String {
+    hash::hash([essential(content).to_string()], 16)
+}
+
+/// Returns a content without the fields that have no value. Objects stay as they are.
+fn essential(content: &Value) -> Value {
+    let mut essential = content.clone();
+    let objects = essential.pointer_mut("/workload/manifests").map(Value::take);
+    remove_zeros(&mut essential);
+    essential["objects"] = objects.unwrap_or_default();
+    essential
+}
+
+fn remove_zeros(value: &mut Value) {
+    let is_zero = |value: &Value| match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_u64() == Some(0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    };
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(remove_zeros),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(remove_zeros);
+            fields.retain(|_, value| !is_zero(value));
+        }
+        _ => {}
+    }
+}
+
+/// Returns a number of clusters that OCM reads as a number or a percentage; a number of more than all counts as none.
+fn share(value: &Value, all: usize) -> usize {
+    let percent = value
+        .as_str()
+        .and_then(|it| it.strip_suffix('%')?.parse::<usize>().ok());
+    match percent {
+        Some(percent) => (all * percent.min(100)).div_ceil(100),
+        None => {
+            let number = value
+                .as_u64()
+                .and_then(|it| usize::try_from(it).ok())
+                .unwrap_or_default();
+            if number > all { 0 } else { number }
+        }
+    }
+}
+
+/// Returns the merge patch from one value to another.
+fn difference(from: &Value, to: &Value) -> Value {
+    let (Some(before), Some(after)) = (from.as_object(), to.as_object()) else {
+        return to.clone();
+    };
+    let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let changed = keys.into_iter().filter(|key| before.get(*key) != after.get(*key));
+    let patch = changed.map(|key| {
+        let value = after.get(key).map_or(Value::Null, |after| match before.get(key) {
+            Some(before) => difference(before, after),
+            None => after.clone(),
+        });
+        (key.clone(), value)
+    });
+    Value::Object(patch.collect())
+}
+
+/// The rollouts of an Application.
+#[derive(Debug)]
+pub struct Rollouts(pub Vec<Rollout>);
+
+impl List for Rollouts {
+    fn table(&self, _: bool) -> String {
+        let mut text = String::new();
+        for rollout in &self.0 {
+            let head = ["CLUSTER", "GROUP", "STATE", "MESSAGE"].map(str::to_owned);
+            let rows = rollout.clusters.iter().map(|it| {
+                let group = if it.group.1.is_empty() {
+                    it.group.0.to_string()
+                } else {
+                    it.group.1.clone()
+                };
+                [it.name.clone(), group, it.state.to_string(), it.message.clone()]
+            });
+            let rows: Vec<_> = [head].into_iter().chain(rows).collect();
+            let widths = table::widths(rows.iter());
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            let (name, headline) = (rollout.name(), rollout.headline());
+            text.extend(["ManifestWorkReplicaSet ", &name, ": ", &headline, "\n"]);
+            text.extend(rows.iter().map(|row| table::line(row, &widths, None) + "\n"));
+        }
+        text
+    }
+
+    fn value(&self) -> Listed<'_> {
+        let rollouts = self.0.iter().map(|rollout| {
+            let clusters = rollout.clusters.iter().map(|it| {
+                Listed::Map(Map::of([
+                    ("cluster", Listed::text(it.name.as_str())),
+                    ("group", Listed::text(it.group.1.as_str())),
+                    ("message", Listed::text(it.message.as_str())),
+                    ("state", Listed::text(it.state.to_string())),
+                ]))
+            });
+            Listed::Map(Map::of([
+                ("clusters", Listed::List(clusters.collect())),
+                ("complete", Listed::Bool(rollout.is_complete())),
+                ("name", Listed::text(rollout.name())),
+                ("stopped", Listed::Bool(rollout.is_stopped())),
+                ("summary", Listed::text(rollout.headline())),
+            ]))
+        });
+        Listed::List(rollouts.collect())
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.iter().map(Rollout::name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ocm::health::{Clock, evaluate};
+
+    const NOW: &str = "2026-06-01T12:00:00Z";
+
+    fn now() -> Timestamp {
+        NOW.parse().expect("a time")
+    }
+
+    fn content(version: &str) -> Value {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "labels": {"version": version}}});
+        let configs = json!([{"resourceIdentifier": {"name": "settings"}}]);
+        let mut content = json!({"manifestConfigs": configs, "workload": {"manifests": [object]}});
+        if version == "1" {
+            content["executor"] = json!({"subject": {"type": "ServiceAccount"}});
+        }
+        content
+    }
+
+    /// Adds fields without a value, as OCM does.
+    fn as_ocm_writes(mut content: Value) -> Value {
+        content["manifestConfigs"] =
+            json!([{"resourceIdentifier": {"group": "", "name": "settings"}, "feedbackRules": null}]);
+        content
+    }
+
+    fn set(strategy: &Value) -> Value {
+        json!({
+            "metadata": {"namespace": "argocd", "name": "shop-x1", "resourceVersion": "7"},
+            "spec": {
+                TEMPLATE: content("2"),
+                "placementRefs": [{"name": "fleet", "rolloutStrategy": {"type": "Progressive", "progressive": strategy}}],
+            },
+        })
+    }
+
+    /// Returns a rollout over three clusters, each with its version and the state of the condition `Progressing`, since 11:00.
+    fn rollout(strategy: &Value, clusters: [(&str, &str); 3], holds: &[Hold]) -> Rollout {
+        let names = ["eu1", "eu2", "eu3"];
+        let works = names.into_iter().zip(clusters).map(|(cluster, (version, progressing))| {
+            let condition = |kind: &str, status: &str| {
+                json!({"type": kind, "status": status, "observedGeneration": 1, "lastTransitionTime": "2026-06-01T11:00:00Z"})
+            };
+            let work = json!({
+                "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+                "metadata": {
+                    "namespace": cluster, "name": "shop-x1", "generation": 1, "labels": {OF_REPLICA_SET: "argocd.shop-x1"},
+                },
+                "spec": as_ocm_writes(content(version)),
+                "status": {"conditions": [condition("Applied", "True"), condition("Progressing", progressing)]},
+            });
+            let status = evaluate(&work.to_string(), &Clock::at(now())).expect("a work");
+            (work, status)
+        });
+        let works: Vec<_> = works.collect();
+        let decided: Vec<_> = names.map(|name| json!({"clusterName": name})).into();
+        let decision = json!({"metadata": {"labels": {GROUP_INDEX: "0"}}, "status": {"decisions": decided}});
+        Rollout::new(set(strategy), &works, &[decision], holds, now())
+    }
+
+    fn states(rollout: &Rollout) -> Vec<String> {
+        rollout.clusters.iter().map(|it| it.state.to_string()).collect()
+    }
+
+    const CANARY_FAILS: [(&str, &str); 3] = [("2", "True"), ("1", "False"), ("1", "False")];
+
+    #[test]
+    fn resume_tolerates_the_clusters_that_stop_the_rollout() {
+        let strategy = json!({"maxConcurrency": 1, "maxFailures": 0, "progressDeadline": "30m"});
+        let stopped = rollout(&strategy, CANARY_FAILS, &[]);
+        assert_eq!(states(&stopped), ["Failed", "Waiting", "Waiting"]);
+        assert_eq!(stopped.headline(), "stopped at eu1, 0 of 3 clusters updated");
+        let change = stopped.resume().expect("a change");
+        assert_eq!(change.summary, "rollout-max-failures=1");
+        let progressive = &change.patch["spec"]["placementRefs"][0]["rolloutStrategy"]["progressive"];
+        assert_eq!(
+            progressive,
+            &json!({"maxConcurrency": 1, "maxFailures": 1, "progressDeadline": "30m"})
+        );
+        assert_eq!(change.patch["metadata"], json!({"resourceVersion": "7"}));
+
+        let hold = Hold {
+            cluster: "eu2".to_owned(),
+            until: None,
+            reason: Some("audit".to_owned()),
+        };
+        let strategy = json!({"maxConcurrency": "34%", "maxFailures": 0, "progressDeadline": "None"});
+        let held = rollout(&strategy, [("2", "False"), ("1", "False"), ("1", "False")], &[hold]);
+        assert_eq!(states(&held), ["Updated", "OnHold", "Waiting"]);
+        assert_eq!(held.headline(), "waits for eu2, 1 of 3 clusters updated");
+        assert_eq!(
+            held.resume().map(|it| it.summary),
+            Ok("rollout-max-concurrency=3".to_owned())
+        );
+    }
+
+    #[test]
+    fn resume_refuses_what_is_not_stopped() {
+        let strategy = json!({"maxConcurrency": 1, "maxFailures": 0, "progressDeadline": "2h"});
+        let updating = rollout(&strategy, CANARY_FAILS, &[]);
+        assert_eq!(states(&updating), ["Updating", "Waiting", "Waiting"]);
+        assert!(
+            updating
+                .resume()
+                .is_err_and(|line| line.contains("is not stopped: waits for eu1"))
+        );
+        let complete = rollout(&strategy, [("2", "False"); 3], &[]);
+        assert!(complete.is_complete());
+        assert!(
+            complete
+                .resume()
+                .is_err_and(|line| line.contains("no cluster that waits"))
+        );
+        let mandatory =
+            json!({"maxFailures": 0, "progressDeadline": "30m", "mandatoryDecisionGroups": [{"groupIndex": 0}]});
+        let mandatory = rollout(&mandatory, CANARY_FAILS, &[]);
+        assert!(mandatory.resume().is_err_and(|line| line.contains("must all succeed")));
+    }
+
+    #[test]
+    fn undo_returns_to_the_content_of_clusters_that_were_not_reached() {
+        let strategy = json!({"maxConcurrency": 1});
+        let change = rollout(&strategy, CANARY_FAILS, &[]).undo(None).expect("a change");
+        let mut undone = set(&strategy);
+        testing::merge(&mut undone, &change.patch);
+        assert!(is_same(&undone["spec"][TEMPLATE], &content("1")), "{undone}");
+        // A second time, the clusters that are still to be taken back have the content that was undone.
+        let mut again = rollout(&strategy, CANARY_FAILS, &[]);
+        again.set = undone;
+        assert!(
+            again
+                .undo(None)
+                .is_err_and(|line| line.starts_with("no managed cluster has an earlier content"))
+        );
+
+        let several = rollout(&strategy, [("2", "True"), ("1", "False"), ("0", "False")], &[]);
+        assert!(
+            several
+                .undo(None)
+                .is_err_and(|line| line.ends_with("choose one with --like eu2 or --like eu3"))
+        );
+        let like = several.undo(Some("eu3")).expect("a change");
+        let mut undone = set(&strategy);
+        testing::merge(&mut undone, &like.patch);
+        assert!(is_same(&undone["spec"][TEMPLATE], &content("0")), "{undone}");
+        assert!(
+            several
+                .undo(Some("eu1"))
+                .is_err_and(|line| line.contains("eu1 has no earlier content"))
+        );
+    }
+}
