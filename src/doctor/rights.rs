@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn requests_a_review_for_every_rule() {
         let controller = lines(&shipped::CONTROLLER);
-        assert_eq!(controller.len(), 3 + 4 + 2 + 3 + 2 + 1 + 2, "{controller:#?}");
+        assert_eq!(controller.len(), 3 + 4 + 2 + 2 + 3 + 2 + 1 + 2, "{controller:#?}");
         for permission in [
             "|argoproj.io|patch applications",
             "||get events",
