@@ -135,7 +135,7 @@ impl Rollout {
         let mut is_late = false;
         let (state, message) = match work {
             Some((work, status)) if is_same(&work["spec"], &self.set["spec"][TEMPLATE]) => {
-                let progressing = self.progressing(work);
+                let progressing = Self::progressing(work);
                 is_late = progressing.is_some_and(|(_, since)| self.is_late(since, now));
                 if progressing.is_some_and(|(is_progressing, _)| !is_progressing) {
                     (ClusterState::Updated, String::new())
@@ -161,7 +161,7 @@ impl Rollout {
     }
 
     /// Returns OCM's view of a work whose agent has seen the current content: if it is progressing, and since when.
-    fn progressing(&self, work: &Value) -> Option<(bool, Option<Timestamp>)> {
+    fn progressing(work: &Value) -> Option<(bool, Option<Timestamp>)> {
         let condition = |kind: &str| {
             let mut all = work["status"]["conditions"].as_array()?.iter();
             let found = all.find(|it| it["type"] == kind)?;
@@ -464,16 +464,11 @@ fn share(value: &Value, all: usize) -> usize {
     let percent = value
         .as_str()
         .and_then(|it| it.strip_suffix('%')?.parse::<usize>().ok());
-    match percent {
-        Some(percent) => (all * percent.min(100)).div_ceil(100),
-        None => {
-            let number = value
-                .as_u64()
-                .and_then(|it| usize::try_from(it).ok())
-                .unwrap_or_default();
-            if number > all { 0 } else { number }
-        }
+    if let Some(percent) = percent {
+        return (all * percent.min(100)).div_ceil(100);
     }
+    let number = value.as_u64().and_then(|it| usize::try_from(it).ok());
+    number.filter(|it| *it <= all).unwrap_or_default()
 }
 
 /// Returns the merge patch from one value to another.
