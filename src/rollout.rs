@@ -632,11 +632,11 @@ mod tests {
             reason: Some("audit".to_owned()),
         };
         let strategy = json!({"maxConcurrency": "34%", "maxFailures": 0, "progressDeadline": "None"});
-        let held = rollout(&strategy, [("2", "False"), ("1", "False"), ("1", "False")], &[hold]);
-        assert_eq!(states(&held), ["Updated", "OnHold", "Waiting"]);
-        assert_eq!(held.headline(), "waits for eu2, 1 of 3 clusters updated");
+        let waiting = rollout(&strategy, [("2", "False"), ("1", "False"), ("1", "False")], &[hold]);
+        assert_eq!(states(&waiting), ["Updated", "OnHold", "Waiting"]);
+        assert_eq!(waiting.headline(), "waits for eu2, 1 of 3 clusters updated");
         assert_eq!(
-            held.resume().map(|it| it.summary),
+            waiting.resume().map(|it| it.summary),
             Ok("rollout-max-concurrency=3".to_owned())
         );
     }

@@ -36,7 +36,7 @@ fn every_page_is_short() {
 }
 
 /// The maximum number of words of all pages, without code, tables' borders, and generated pages and parts.
-const WORDS: usize = 29_600;
+const WORDS: usize = 29_700;
 
 #[test]
 fn all_pages_together_are_short() {
