@@ -96,7 +96,7 @@ async fn change_costs_one_write_and_a_restart_none() -> Result<()> {
     let requests = proxy.requests();
     assert_only(&requests, &applications[0]);
     let listed = lists(&requests);
-    assert_eq!(listed.len(), 5, "each kind is listed once: {listed:#?}");
+    assert_eq!(listed.len(), 6, "each kind is listed once: {listed:#?}");
     Ok(())
 }
 
