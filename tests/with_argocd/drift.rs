@@ -65,7 +65,20 @@ async fn apply_everything(hub: &Hub, cluster: &str) -> Result<()> {
                 continue;
             }
             let applied = new_condition("Applied", "True", "", generation);
-            let status = json!({"status": {"conditions": [applied]}}).to_string();
+            let manifests = work["spec"]["workload"]["manifests"].as_array().context("manifests")?;
+            // Complete objects are healthy, whatever their kind.
+            let of_object = |(ordinal, object): (usize, &Value)| {
+                let (group, _) = object["apiVersion"].as_str()?.split_once('/').unwrap_or_default();
+                let metadata = &object["metadata"];
+                Some(json!({
+                    "resourceMeta": {"ordinal": ordinal, "group": group, "kind": object["kind"], "name": metadata["name"],
+                        "namespace": metadata["namespace"].as_str().unwrap_or_default()},
+                    "conditions": [&applied, new_condition("Complete", "True", "", generation)],
+                }))
+            };
+            let manifests: Option<Vec<_>> = manifests.iter().enumerate().map(of_object).collect();
+            let resources = json!({"manifests": manifests.context("an apiVersion")?});
+            let status = json!({"status": {"conditions": [applied], "resourceStatus": resources}}).to_string();
             let name = work["metadata"]["name"].as_str().context("a name")?;
             let patch = [
                 "patch",

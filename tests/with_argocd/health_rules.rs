@@ -250,7 +250,7 @@ fn reported(
             "conditions": [condition("Applied", "AppliedManifestWorkComplete"), condition("Available", "ResourcesAvailable")],
             "resourceStatus": {"manifests": [{
                 "resourceMeta": {"ordinal": 0, "group": group, "version": "v1", "kind": kind, "resource": resource,
-                    "name": "web", "namespace": "shop"},
+                    "name": object["metadata"]["name"], "namespace": "shop"},
                 "conditions": [
                     condition("Applied", "AppliedManifestComplete"),
                     condition("Available", "ResourceAvailable"),

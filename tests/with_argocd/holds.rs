@@ -7,6 +7,7 @@ use crate::stage::{program, shipped, stage};
 use crate::status::printed;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use std::time::Duration;
 use testbed::{Hub, ObjectRef, wait};
 
 const FROZEN: &str = "frozen1";
@@ -216,22 +217,8 @@ async fn placement_and_its_rollout_wait_for_a_cluster_on_hold() -> Result<()> {
     until_enforced(hub, "held-2").await?;
     app.push(&[("settings.yaml", &file("4"))]).await?;
     complete(hub, "held-1", "4").await?;
-    let is_refused = async || {
-        let set = hub
-            .list("work.open-cluster-management.io/v1alpha1", "ManifestWorkReplicaSet")
-            .await
-            .ok()?;
-        let ours = set
-            .iter()
-            .find(|it| it["metadata"]["name"].as_str().is_some_and(|it| it.starts_with("held")))?;
-        (ours["status"]["summary"]["applied"] == 3).then_some(())
-    };
-    wait::eventually(
-        "OCM has seen that the first cluster is done",
-        wait::DEADLINE,
-        is_refused,
-    )
-    .await?;
+    let next = placed(hub, "held-3", "3").await?;
+    hub.holds_for(&next, Duration::from_secs(10), delivers("3")).await?;
     ensure!(values(hub, "held").await? == ["4", "3", "3"], "the next cluster waits");
     run(hub, &["release", "held-2"])?;
     complete(hub, "held-2", "4").await?;
