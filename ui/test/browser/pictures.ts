@@ -16,9 +16,8 @@ interface Picture {
 
 export const PICTURES: Picture[] = [];
 
-/** Draws a picture, and returns the digest of its text. */
-export async function drawn(chromium: Chromium, address: string, picture: Picture): Promise<string> {
-    await picture.draw(chromium, address);
+/** Returns the digest of the text of the picture that is drawn now. */
+export async function digestOf(chromium: Chromium, picture: Picture): Promise<string> {
     const text: string = await chromium.run(
         'return document.querySelector(arguments[0]).innerText',
         picture.part ?? '#app',
@@ -26,6 +25,7 @@ export async function drawn(chromium: Chromium, address: string, picture: Pictur
     return createHash('sha256').update(text).digest('hex').slice(0, 12);
 }
 
+/** Adds a picture of a component, at first or after steps in the page. */
 function capture(
     name: string,
     height: number,
@@ -33,7 +33,7 @@ function capture(
     component: string,
     props: unknown,
     frame: string,
-    then?: (chromium: Chromium) => Promise<unknown>,
+    steps?: (chromium: Chromium) => Promise<unknown>,
     part?: string,
 ): void {
     const draw = async (chromium: Chromium, address: string): Promise<void> => {
@@ -43,8 +43,7 @@ function capture(
         await chromium.until(
             'return document.getElementById("argocd-ocm-cmp-style") && document.fonts.status === "loaded"',
         );
-        await then?.(chromium);
-        await new Promise(done => setTimeout(done, 300));
+        await steps?.(chromium);
     };
     PICTURES.push({name, part, draw});
 }

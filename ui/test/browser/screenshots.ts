@@ -3,7 +3,7 @@
 import {mkdirSync, readFileSync, writeFileSync} from 'node:fs';
 import {start} from './driver';
 import {serve} from './page';
-import {DIGESTS, PICTURES, drawn} from './pictures';
+import {DIGESTS, PICTURES, digestOf} from './pictures';
 
 const FOLDER = '../docs/ui';
 
@@ -13,7 +13,10 @@ mkdirSync(FOLDER, {recursive: true});
 const names = process.argv.slice(3);
 const digests = JSON.parse(readFileSync(DIGESTS, 'utf8')) as Record<string, string>;
 for (const picture of PICTURES.filter(({name}) => names.length === 0 || names.includes(name))) {
-    digests[picture.name] = await drawn(chromium, page.address, picture);
+    await picture.draw(chromium, page.address);
+    // Transitions end meanwhile.
+    await new Promise(done => setTimeout(done, 300));
+    digests[picture.name] = await digestOf(chromium, picture);
     await chromium.screenshot(`${FOLDER}/${picture.name}.png`, picture.part);
 }
 writeFileSync(DIGESTS, `${JSON.stringify(digests, undefined, 4)}\n`);
