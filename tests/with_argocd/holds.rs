@@ -8,7 +8,7 @@ use crate::status::printed;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
-use testbed::{Hub, ObjectRef, wait};
+use testbed::{Hub, ObjectRef, new_condition, wait};
 
 const FROZEN: &str = "frozen1";
 const ON_HOLD: &str = "ManagedClusterOnHoldWarning";
@@ -145,12 +145,8 @@ async fn placed(hub: &Hub, cluster: &str, value: &str) -> Result<ObjectRef> {
 async fn complete(hub: &Hub, cluster: &str, value: &str) -> Result<()> {
     let object_ref = placed(hub, cluster, value).await?;
     let work = hub.get(&object_ref).await?.context("the work is gone")?;
-    let conditions = [("Applied", "True"), ("Available", "True"), ("Progressing", "False")].map(|(kind, status)| {
-        json!({
-            "type": kind, "status": status, "reason": kind, "message": "", "observedGeneration": work["metadata"]["generation"],
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        })
-    });
+    let conditions = [("Applied", "True"), ("Available", "True"), ("Progressing", "False")]
+        .map(|(kind, status)| new_condition(kind, status, "", &work["metadata"]["generation"]));
     hub.patch_status(&object_ref, &json!({"status": {"conditions": conditions}}))
         .await
         .map(drop)

@@ -89,20 +89,14 @@ impl Hold {
 mod tests {
     use super::*;
 
-    fn hold(until: Option<&str>, reason: Option<&str>) -> Hold {
-        Hold {
-            cluster: "eu1".to_owned(),
-            until: until.map(str::to_owned),
-            reason: reason.map(str::to_owned),
-        }
-    }
-
     #[test]
     fn patch_is_read_again() {
-        for hold in [
-            hold(None, None),
-            hold(Some("2026-12-01T06:00:00Z"), Some("storage migration")),
-        ] {
+        for (until, reason) in [(None, None), (Some("2026-12-01T06:00:00Z"), Some("storage migration"))] {
+            let hold = Hold {
+                cluster: "eu1".to_owned(),
+                until: until.map(str::to_owned),
+                reason: reason.map(str::to_owned),
+            };
             let mut namespace = hold.patch();
             namespace["metadata"]["name"] = "eu1".into();
             assert_eq!(Hold::read(&namespace), Some(hold));
