@@ -72,8 +72,7 @@ impl List for Holds {
             ]
         });
         let rows: Vec<_> = [head].into_iter().chain(rows).collect();
-        let widths = table::widths(rows.iter());
-        rows.iter().map(|row| table::line(row, &widths, None) + "\n").collect()
+        table::lines(&rows)
     }
 
     fn value(&self) -> Value<'_> {

@@ -11,15 +11,15 @@ use manifest::text::count;
 use manifest::value::{Map, Value as Listed};
 use ocm::health::{HealthStatus, WorkStatus};
 use ocm::hold::Hold;
+use ocm::merge_patch;
+use ocm::object_ref::ObjectRef;
 use ocm::ownership::OF_REPLICA_SET;
 use ocm::work::TEMPLATE;
 use ocm::{duration, hash, time_math};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
-/// The label of a PlacementDecision with the name of its Placement.
-pub const OF_PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
 const GROUP_NAME: &str = "cluster.open-cluster-management.io/decision-group-name";
 const GROUP_INDEX: &str = "cluster.open-cluster-management.io/decision-group-index";
 
@@ -184,11 +184,11 @@ impl Rollout {
         end.is_some_and(|end| end <= now)
     }
 
-    /// Returns `NAMESPACE/NAME` of the set.
+    /// Returns the namespace and the name of the set.
     #[must_use]
-    pub fn name(&self) -> String {
+    pub fn object_ref(&self) -> ObjectRef {
         let text = |key| self.set["metadata"][key].as_str().unwrap_or_default();
-        format!("{}/{}", text("namespace"), text("name"))
+        ObjectRef::new(text("namespace"), text("name"))
     }
 
     fn kind(&self) -> &str {
@@ -260,7 +260,7 @@ impl Rollout {
     /// # Errors
     /// One line, if no cluster waits for others, or no strategy can go on.
     pub fn resume(&self) -> Result<SetChange, String> {
-        let name = self.name();
+        let name = self.object_ref();
         if self.with_state(ClusterState::Waiting).next().is_none() {
             return Err(format!(
                 "ManifestWorkReplicaSet {name} has no cluster that waits for others"
@@ -363,7 +363,7 @@ impl Rollout {
     /// # Errors
     /// One line, if there is no such content, or if there are several.
     pub fn undo(&self, like: Option<&str>) -> Result<SetChange, String> {
-        let name = self.name();
+        let name = self.object_ref();
         let template = &self.set["spec"][TEMPLATE];
         let undone = &self.set["metadata"]["annotations"][UNDONE];
         let mut contents: Vec<(&Value, Vec<&str>)> = Vec::new();
@@ -415,7 +415,7 @@ impl Rollout {
             .filter(|it| it.spec.as_ref().is_some_and(|spec| is_same(spec, template)))
             .count();
         Ok(SetChange {
-            patch: json!({"metadata": metadata, "spec": {TEMPLATE: difference(template, content)}}),
+            patch: json!({"metadata": metadata, "spec": {TEMPLATE: merge_patch::between(template, content).unwrap_or_else(|| json!({}))}}),
             summary: format!("{} to take back", count(changing, "cluster")),
         })
     }
@@ -471,23 +471,6 @@ fn share(value: &Value, all: usize) -> usize {
     number.filter(|it| *it <= all).unwrap_or_default()
 }
 
-/// Returns the merge patch from one value to another.
-fn difference(from: &Value, to: &Value) -> Value {
-    let (Some(before), Some(after)) = (from.as_object(), to.as_object()) else {
-        return to.clone();
-    };
-    let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
-    let changed = keys.into_iter().filter(|key| before.get(*key) != after.get(*key));
-    let patch = changed.map(|key| {
-        let value = after.get(key).map_or(Value::Null, |after| match before.get(key) {
-            Some(before) => difference(before, after),
-            None => after.clone(),
-        });
-        (key.clone(), value)
-    });
-    Value::Object(patch.collect())
-}
-
 /// The rollouts of an Application.
 #[derive(Debug)]
 pub struct Rollouts(pub Vec<Rollout>);
@@ -506,13 +489,12 @@ impl List for Rollouts {
                 [it.name.clone(), group, it.state.to_string(), it.message.clone()]
             });
             let rows: Vec<_> = [head].into_iter().chain(rows).collect();
-            let widths = table::widths(rows.iter());
             if !text.is_empty() {
                 text.push('\n');
             }
-            let (name, headline) = (rollout.name(), rollout.headline());
+            let (name, headline) = (rollout.object_ref().to_string(), rollout.headline());
             text.extend(["ManifestWorkReplicaSet ", &name, ": ", &headline, "\n"]);
-            text.extend(rows.iter().map(|row| table::line(row, &widths, None) + "\n"));
+            text.push_str(&table::lines(&rows));
         }
         text
     }
@@ -530,7 +512,7 @@ impl List for Rollouts {
             Listed::Map(Map::of([
                 ("clusters", Listed::List(clusters.collect())),
                 ("complete", Listed::Bool(rollout.is_complete())),
-                ("name", Listed::text(rollout.name())),
+                ("name", Listed::text(rollout.object_ref().to_string())),
                 ("stopped", Listed::Bool(rollout.is_stopped())),
                 ("summary", Listed::text(rollout.headline())),
             ]))
@@ -539,7 +521,7 @@ impl List for Rollouts {
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.iter().map(Rollout::name).collect()
+        self.0.iter().map(|it| it.object_ref().to_string()).collect()
     }
 }
 

@@ -14,7 +14,7 @@ mod tests;
 
 pub use print::StatusList;
 pub use table::progress;
-pub(crate) use table::{BOLD, END, GREEN, RED, YELLOW, clean};
+pub(crate) use table::{BOLD, END, GREEN, RED, YELLOW};
 
 use crate::diagnosis::{Application, Diagnosis};
 use ocm::health::{HealthStatus, Report};

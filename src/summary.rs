@@ -72,8 +72,7 @@ fn table<const N: usize>(works: &[ManifestWork<'_>], limit: Option<u64>) -> Stri
     let headings = ["WORK", target, "WAVE", "OBJECTS", "BYTES", "OF LIMIT", "KINDS"].map(str::to_owned);
     let rows = std::iter::once(headings).chain(works.iter().map(|work| row(work, limit)));
     let rows: Vec<[String; N]> = rows.map(|cells| array::from_fn(|at| cells[at].clone())).collect();
-    let widths = table::widths(rows.iter());
-    rows.iter().map(|row| table::line(row, &widths, None) + "\n").collect()
+    table::lines(&rows)
 }
 
 fn row(work: &ManifestWork<'_>, limit: Option<u64>) -> [String; 7] {

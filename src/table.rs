@@ -1,6 +1,7 @@
 //! Tables for people: columns as wide as their content, separated by three spaces.
 
 use jiff::SignedDuration;
+use manifest::text::is_unprintable;
 use std::fmt::Write as _;
 use std::iter;
 
@@ -33,6 +34,26 @@ pub fn line<const N: usize>(row: &[String; N], widths: &[usize; N], painted: Opt
     line
 }
 
+/// Formats rows without colours, each as a line.
+#[must_use]
+pub fn lines<const N: usize>(rows: &[[String; N]]) -> String {
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| row.each_ref().map(|cell| printable(cell)))
+        .collect();
+    let widths = widths(rows.iter());
+    rows.iter().map(|row| line(row, &widths, None) + "\n").collect()
+}
+
+/// Removes control characters and line breaks: a name on the hub or a message may contain anything, including terminal escapes.
+pub(crate) fn clean(text: &str) -> String {
+    printable(text.trim())
+}
+
+fn printable(text: &str) -> String {
+    text.replace(['\n', '\t'], " ").replace(is_unprintable, "\u{fffd}")
+}
+
 /// Formats a duration as kubectl formats an AGE (`HumanDuration` of its `k8s.io/apimachinery/pkg/util/duration`): two units if
 /// the second is significant.
 #[must_use]
@@ -60,6 +81,12 @@ pub fn age(time: SignedDuration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cells_cannot_control_the_terminal() {
+        let rows = [["CLUSTER", "MESSAGE"], ["eu1", "broken:\n\u{1b}[2Jgone"]].map(|row| row.map(str::to_owned));
+        assert_eq!(lines(&rows), "CLUSTER   MESSAGE\neu1       broken: \u{fffd}[2Jgone\n");
+    }
 
     #[test]
     fn formats_ages_like_kubectl() {

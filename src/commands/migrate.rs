@@ -17,7 +17,7 @@ pub(super) fn plan(args: &MigratePlanArgs) -> Exit {
     let plan = options(args).and_then(|options| {
         let runtime = runtime()?;
         progress::shown("reading the hub", || {
-            runtime.block_on(controller::plan(&options, CLOCKS))
+            runtime.block_on(controller::plan(options, CLOCKS))
         })
     });
     match plan {
@@ -68,11 +68,7 @@ fn text(plan: &Plan) -> String {
         let [read, created, updated, deleted] = [read, created, updated, deleted].map(|count| count.to_string());
         rows.push([kind.to_owned(), read, created, updated, deleted]);
     }
-    let widths = table::widths(rows.iter());
-    let mut text = String::new();
-    for row in &rows {
-        writeln!(text, "{}", table::line(row, &widths, None)).expect("writing to a String never fails");
-    }
+    let mut text = table::lines(&rows);
     for problem in plan.problems() {
         writeln!(text, "not possible: {}", one_line(problem)).expect("writing to a String never fails");
     }

@@ -6,15 +6,16 @@ use super::{Exit, progress, say, show};
 use crate::cli::{RolloutArgs, RolloutCommand, RolloutStatusArgs};
 use crate::fetch::Reader;
 use crate::list;
-use crate::rollout::{OF_PLACEMENT, Rollout, Rollouts, SetChange};
+use crate::rollout::{Rollout, Rollouts, SetChange};
 use jiff::Timestamp;
 use manifest::problem::Problems;
 use ocm::application_works::Application;
 use ocm::health::{Clock, evaluate};
 use ocm::object_ref::ObjectRef;
+use ocm::ownership::OF_PLACEMENT;
 use ocm::resources::{APPLICATIONS, DECISIONS, WORK_SETS};
 use serde_json::Value;
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 
 /// Runs a command of `rollout`.
 pub(super) fn run(command: &RolloutCommand) -> Exit {
@@ -87,19 +88,12 @@ fn change(
                 )));
             }
             for (rollout, change) in changes {
-                let name = rollout.name();
-                let (namespace, short) = name.split_once('/').unwrap_or_default();
-                let path = WORK_SETS.path(&ObjectRef::new(namespace, ""));
-                hub.patch(&path, short, &change.patch).await.map_err(Problems::one)?;
-                lines.extend([
-                    "ManifestWorkReplicaSet ",
-                    &name,
-                    " ",
-                    what,
-                    "; ",
-                    &advice(&change),
-                    "\n",
-                ]);
+                let set = rollout.object_ref();
+                hub.patch(&WORK_SETS.path(&set), &set.name, &change.patch)
+                    .await
+                    .map_err(Problems::one)?;
+                writeln!(lines, "ManifestWorkReplicaSet {set} {what}; {}", advice(&change))
+                    .expect("writing to a String never fails");
             }
             Ok(())
         },

@@ -237,7 +237,7 @@ fn filter_names_the_clusters_of_the_application() {
 fn any_message_of_argo_cd_has_a_problem() {
     holds(500, proptest::prelude::any::<String>, |message| {
         for diagnosis in absence(&application("ComparisonError", &message), Some(&clusters())) {
-            assert!(is_plain_line(&crate::status::clean(&diagnosis.line())));
+            assert!(is_plain_line(&crate::table::clean(&diagnosis.line())));
         }
     });
 }

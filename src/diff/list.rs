@@ -2,8 +2,8 @@
 
 use super::{Change, Side};
 use crate::list::{List, unique};
-use crate::status::clean;
 use crate::table;
+use crate::table::clean;
 use manifest::value::Value;
 use manifest::yaml;
 use ocm::work::Target;
@@ -68,13 +68,12 @@ impl List for ChangeList<'_> {
                 2.. if !wide => group.targets.len().to_string(),
                 _ => group.targets(),
             };
-            [group.result().to_owned(), clean(&group.change.what), clean(&targets)]
+            [group.result().to_owned(), group.change.what.clone(), targets]
         };
         let rows: Vec<_> = std::iter::once(headings)
             .chain(grouped(self.0).into_iter().map(row))
             .collect();
-        let widths = table::widths(rows.iter());
-        rows.iter().map(|row| table::line(row, &widths, None) + "\n").collect()
+        table::lines(&rows)
     }
 
     fn value(&self) -> Value<'_> {

@@ -2,8 +2,9 @@
 
 use super::{Finding, Level};
 use crate::list::{List, unique};
-use crate::status::{BOLD, END, GREEN, RED, YELLOW, clean};
+use crate::status::{BOLD, END, GREEN, RED, YELLOW};
 use crate::table;
+use crate::table::clean;
 use manifest::text::count;
 use manifest::value::Value;
 

@@ -1,7 +1,8 @@
 //! The Applications of a hub, or those on some of its managed clusters: `status --all` and `status --clusters`.
 
-use super::table::{BOLD, Columns, END, Row, clean};
+use super::table::{BOLD, Columns, END, Row};
 use crate::list::List;
+use crate::table::clean;
 use controller::application_status::Totals;
 use manifest::text::count;
 use manifest::value::Value;

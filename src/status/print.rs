@@ -1,9 +1,10 @@
 //! The report in the formats of `-o`.
 
 use super::ApplicationStatus;
-use super::table::{clean, table};
+use super::table::table;
 use crate::diagnosis::{Application, Condition, Diagnosis, Operation};
 use crate::list::List;
+use crate::table::clean;
 use manifest::value::{Map, Value};
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use std::borrow::Cow;

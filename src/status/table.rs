@@ -3,7 +3,8 @@
 use super::ApplicationStatus;
 use crate::diagnosis::{Application, Diagnosis};
 use crate::table;
-use manifest::text::{count, is_unprintable};
+use crate::table::clean;
+use manifest::text::count;
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use std::fmt::Write as _;
 use std::{array, iter};
@@ -236,12 +237,6 @@ fn rows(work: &WorkStatus) -> Vec<Row> {
         rows.extend(work.objects.iter().map(of_object));
     }
     rows
-}
-
-/// Removes control characters and line breaks: a name on the hub or a message may contain anything, including terminal escapes.
-pub(crate) fn clean(text: &str) -> String {
-    let text = text.trim().replace(['\n', '\t'], " ");
-    text.replace(is_unprintable, "\u{fffd}")
 }
 
 fn colour(health: HealthStatus) -> &'static str {

@@ -3,8 +3,8 @@
 use super::kubectl_name;
 use super::object_name::kind_name;
 use crate::list::{List, unique};
-use crate::status::clean;
 use crate::table;
+use crate::table::clean;
 use jiff::{SignedDuration, Timestamp};
 use live::events::Event;
 use live::request::ObjectId;
@@ -68,15 +68,15 @@ impl ObjectList {
                         rows.push(cells([
                             branch + &node_name(node),
                             node.ready.clone().unwrap_or_else(|| "-".to_owned()),
-                            clean(&node.status),
+                            node.status.clone(),
                             age(&node.created, self.now),
-                            clean(node.message.as_deref().unwrap_or_default()),
+                            node.message.clone().unwrap_or_default(),
                         ]));
                     }
                 }
             }
         }
-        lines(&rows)
+        table::lines(&rows)
     }
 }
 
@@ -138,14 +138,14 @@ impl List for EventList {
             };
             [
                 last,
-                clean(&event.level),
-                clean(&event.reason),
+                event.level.clone(),
+                event.reason.clone(),
                 event_object(event),
-                clean(&event.message),
+                event.message.clone(),
             ]
         };
         let rows: Vec<_> = iter::once(headings).chain(self.events.iter().map(row)).collect();
-        lines(&rows)
+        table::lines(&rows)
     }
 
     fn value(&self) -> Value<'_> {
@@ -167,11 +167,6 @@ impl List for EventList {
     fn names(&self) -> Vec<String> {
         unique(self.events.iter().map(event_object).collect())
     }
-}
-
-fn lines<const N: usize>(rows: &[[String; N]]) -> String {
-    let widths = table::widths(rows.iter());
-    rows.iter().map(|row| table::line(row, &widths, None) + "\n").collect()
 }
 
 /// Formats the time since a timestamp.

@@ -114,11 +114,8 @@ const PLAN_TIMEOUT: Duration = Duration::from_secs(120);
 /// # Errors
 ///
 /// Returns an error of one plain line if the hub cannot be read.
-pub async fn plan(options: &Options, clocks: Clocks) -> Result<Plan, String> {
-    let options = Options {
-        dry_run: true,
-        ..options.clone()
-    };
+pub async fn plan(mut options: Options, clocks: Clocks) -> Result<Plan, String> {
+    options.dry_run = true;
     let (client, url) = connect(&options).await?;
     let ready = Arc::new(options.readiness());
     let (_sender, leads) = watch::channel(true);

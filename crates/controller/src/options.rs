@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// The options of the process.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Options {
     /// The connection to the hub.
     pub hub: Connection,

@@ -274,17 +274,9 @@ impl Reconciler {
     /// Logs the totals of a dry run that have changed.
     fn log_totals(&mut self) {
         let totals = self.plan.totals();
-        for (
-            kind,
-            Totals {
-                created,
-                updated,
-                deleted,
-                ..
-            },
-        ) in &totals
-        {
-            if self.logged_totals.get(kind) != totals.get(kind) {
+        for (kind, now) in &totals {
+            if self.logged_totals.get(kind) != Some(now) {
+                let (created, updated, deleted) = (now.created, now.updated, now.deleted);
                 info!(kind, created, updated, deleted, "total of the dry run");
             }
         }

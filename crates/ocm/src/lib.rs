@@ -18,6 +18,7 @@ pub mod hash;
 pub mod health;
 pub mod hold;
 pub mod image;
+pub mod merge_patch;
 pub mod names;
 pub mod object_ref;
 pub mod ownership;

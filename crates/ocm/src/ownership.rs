@@ -39,6 +39,9 @@ pub fn listed_works(application: &serde_json::Value) -> impl Iterator<Item = Lis
     })
 }
 
+/// The label with the name of the Placement of a `PlacementDecision`.
+pub const OF_PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
+
 /// The label that OCM sets on the works that it creates from a `ManifestWorkReplicaSet`: Argo CD does not manage them.
 pub const OF_REPLICA_SET: &str = "work.open-cluster-management.io/manifestworkreplicaset";
 

@@ -3,7 +3,7 @@
 use super::table::table;
 use super::{Condition, Member, Report};
 use crate::list::List;
-use crate::status::clean;
+use crate::table::clean;
 use jiff::Timestamp;
 use manifest::value::{Map, Value};
 use std::borrow::Cow;

@@ -1,8 +1,9 @@
 //! The report as a table.
 
-use super::super::table::{BOLD, END, GREEN, RED, YELLOW, clean};
+use super::super::table::{BOLD, END, GREEN, RED, YELLOW};
 use super::{Condition, Member, Report};
 use crate::table;
+use crate::table::clean;
 use controller::argocd_agent::state::State;
 use jiff::Timestamp;
 use manifest::text::count;

@@ -77,7 +77,7 @@ impl Cluster {
                 Some("False") => Availability::Unavailable,
                 _ => Availability::Available,
             },
-            labels: Labels::of(&metadata.labels.unwrap_or_default()),
+            labels: Labels::of(&metadata.labels),
             deleting: metadata.deletion_timestamp.is_some(),
         })
     }

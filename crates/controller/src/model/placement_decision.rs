@@ -3,12 +3,10 @@
 use super::{Text, read};
 use crate::runtime::invalid_object::InvalidObject;
 use ocm::object_ref::ObjectRef;
+use ocm::ownership::OF_PLACEMENT;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// The label with the name of the Placement of a PlacementDecision.
-const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
 
 /// A PlacementDecision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +47,7 @@ impl PlacementDecision {
         let decisions = status.and_then(|status| status.decisions).unwrap_or_default();
         let names = decisions.into_iter().map(|decision| decision.cluster_name);
         Ok(Self {
-            placement: metadata.label(PLACEMENT).unwrap_or_default().into(),
+            placement: metadata.label(OF_PLACEMENT).unwrap_or_default().into(),
             clusters: names.filter(|name| !name.is_empty()).map(Into::into).collect(),
         })
     }

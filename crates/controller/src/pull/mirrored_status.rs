@@ -4,7 +4,7 @@ use super::deployment::Deployment;
 use super::text::{bounded, time};
 use crate::json::{Json, items, own, text};
 use jiff::Timestamp;
-use ocm::health;
+use ocm::{health, merge_patch};
 use serde_json::{Map, Value, json};
 
 /// The fields of an Application's status that the controller owns. Times have whole seconds, as Kubernetes stores them.
@@ -206,7 +206,7 @@ pub fn patch(current: &MirroredStatus, desired: &MirroredStatus, comparison_requ
         return None;
     }
     let (before, after) = (current.to_json(), desired.to_json());
-    let mut patch = difference(&before, &after)?;
+    let mut patch = merge_patch::between(&before, &after)?;
     let only = patch
         .as_object()
         .is_some_and(|patch| patch.len() == 1 && patch.contains_key("reconciledAt"));
@@ -228,25 +228,4 @@ fn is_late(current: &MirroredStatus, desired: &MirroredStatus) -> bool {
     let finished = desired.operation.as_ref().and_then(|it| it.finished_at);
     after.as_second().saturating_sub(before.as_second()) >= MAX_RECONCILED_AT_LAG
         || finished.is_some_and(|finished| before < finished && finished <= after)
-}
-
-/// Returns the merge patch from one value to the other. Lists are replaced.
-fn difference(before: &Value, after: &Value) -> Option<Value> {
-    let (Value::Object(old), Value::Object(new)) = (before, after) else {
-        return (before != after).then(|| after.clone());
-    };
-    let mut patch = Map::new();
-    for key in old.keys().filter(|key| !new.contains_key(*key)) {
-        patch.insert(key.clone(), Value::Null);
-    }
-    for (key, value) in new {
-        let part = match old.get(key) {
-            Some(before) => difference(before, value),
-            None => Some(value.clone()),
-        };
-        if let Some(part) = part {
-            patch.insert(key.clone(), part);
-        }
-    }
-    (!patch.is_empty()).then(|| patch.into())
 }

@@ -27,8 +27,10 @@ pub struct Metadata {
     #[serde(default)]
     pub finalizers: Vec<String>,
     /// The labels.
-    pub labels: Option<BTreeMap<String, String>>,
-    annotations: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
     /// The owner references, whole, because patches repeat them.
     #[serde(default)]
     pub owner_references: Vec<Value>,
@@ -38,12 +40,12 @@ impl Metadata {
     /// Returns the value of the annotation.
     #[must_use]
     pub fn annotation(&self, name: &str) -> Option<&str> {
-        self.annotations.as_ref()?.get(name).map(String::as_str)
+        self.annotations.get(name).map(String::as_str)
     }
 
     /// Returns the value of the label.
     #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {
-        self.labels.as_ref()?.get(name).map(String::as_str)
+        self.labels.get(name).map(String::as_str)
     }
 }
