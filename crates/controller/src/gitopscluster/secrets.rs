@@ -6,7 +6,8 @@ use crate::argocd_agent as agent;
 use crate::argocd_agent::reconcile as argocd_agent;
 use crate::assignment;
 use crate::assignment::{
-    GitOpsClusterRef, HubRole, SecretOwner, hub_role, in_cluster_secret, is_released, owned_secret, secret_owner,
+    GitOpsClusterRef, HubRole, SecretOwner, has_released_secret, hub_role, in_cluster_secret, owned_secret,
+    secret_owner,
 };
 use crate::cache::Cache;
 use crate::cluster_secrets;
@@ -89,7 +90,7 @@ pub(super) fn decide<'i>(
     let other = secret_kind.other();
     let replaced = owned_secret(other, cache, cluster).filter(|secret| {
         let owner = secret.owner().unwrap_or_default();
-        !secret.deleting && is_released(other, cache, cluster, owner)
+        !secret.deleting && has_released_secret(other, cache, cluster, owner)
     });
     let replaced = replaced.map(|secret| (other.secret_name(cluster), secret));
     if let Some((name, _)) = &replaced {
