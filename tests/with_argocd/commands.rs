@@ -231,10 +231,10 @@ spec:
       containers: [{name: backup, image: example.com/backup:1}]
 ";
 
-/// Argo CD runs a failed hook again and again, until it looks twice before its cache has the new one, and takes it for done. That takes
-/// some minutes; with an Application that changes all the time, as here, less.
+/// Argo CD deletes a failed hook and creates it again, until it looks for the new one before its cache has it: then it takes all hooks
+/// for completed. That takes minutes, and less with changes of the Application, as here, after each of which it looks.
 #[tokio::test]
-async fn failed_pre_delete_hook_protects_nothing_but_delete_false_does() -> Result<()> {
+async fn failed_pre_delete_hook_delays_the_deletion_and_delete_false_keeps_objects() -> Result<()> {
     let desk = desk().await?;
     let git = GitRepository::new()?;
     let name = "failed-hook";
@@ -260,14 +260,18 @@ async fn failed_pre_delete_hook_protects_nothing_but_delete_false_does() -> Resu
     }
 
     let round = Cell::new(0_u32);
-    wait::eventually("Argo CD deletes the Application all the same", wait::DEADLINE, async || {
-        round.set(round.get() + 1);
-        let change = json!({"metadata": {"annotations": {"example.com/round": round.get().to_string()}}});
-        if desk.hub.patch(&application, &change).await.is_ok() {
-            return None;
-        }
-        desk.hub.get(&application).await.ok()?.is_none().then_some(())
-    })
+    wait::eventually(
+        "Argo CD deletes the Application all the same",
+        wait::DEADLINE,
+        async || {
+            round.set(round.get() + 1);
+            let change = json!({"metadata": {"annotations": {"example.com/round": round.get().to_string()}}});
+            if desk.hub.patch(&application, &change).await.is_ok() {
+                return None;
+            }
+            desk.hub.get(&application).await.ok()?.is_none().then_some(())
+        },
+    )
     .await?;
     desk.cluster1.wait_gone(&ObjectRef::config_map("default", name)).await?;
     assert_eq!(desk.data("kept-by-option").await?, json!({"colour": "green"}));

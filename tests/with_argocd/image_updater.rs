@@ -127,7 +127,11 @@ fn start(desk: &Desk, program: &Path, registry: &str) -> Result<Process> {
     command.arg("--registries-conf-path").arg(registries);
     command.env("KUBECONFIG", kubeconfig).env("POD_NAMESPACE", "argocd");
     command.env("ARGOCD_ASK_PASS_SOCK", home.join("ask-pass.sock"));
-    Process::start("argocd-image-updater", command, &desk.hub.logs().join("image-updater.log"))
+    Process::start(
+        "argocd-image-updater",
+        command,
+        &desk.hub.logs().join("image-updater.log"),
+    )
 }
 
 #[tokio::test]
@@ -191,7 +195,10 @@ async fn image_updater_delivers_new_tags() -> Result<()> {
     assert_eq!(in_application.commits()?, 1);
     assert_eq!(in_git.variables(desk).await?, variables("1.4.2"));
     let committed = in_git.run_git(&["show", "main:image-in-git/.argocd-source-image-in-git.yaml"])?;
-    assert!(committed.contains("name: WEB_TAG\n") && committed.contains("value: 1.4.3\n"), "{committed}");
+    assert!(
+        committed.contains("name: WEB_TAG\n") && committed.contains("value: 1.4.3\n"),
+        "{committed}"
+    );
     // A further round finds the same tag, and commits nothing.
     let log = updater.log().to_owned();
     wait::eventually("a further round", wait::DEADLINE, async || {

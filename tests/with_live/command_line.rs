@@ -235,10 +235,7 @@ async fn refuses_what_cannot_be_shown() -> Result<()> {
             &["get", "deployment/web", "--cluster=cluster2"],
             "cluster cluster2 cannot be reached",
         ),
-        (
-            &["get", "--cluster=cluster1", "--token=x"],
-            "does not accept the token",
-        ),
+        (&["get", "--cluster=cluster1", "--token=x"], "does not accept the token"),
         (
             &[
                 "get",
@@ -301,7 +298,9 @@ async fn token_of_the_cluster(stage: &Stage) -> Result<String> {
         }))
         .await?;
     let template = "--template={{.data.token | base64decode}}";
-    stage.hub.kubectl(&["get", "secret", name, "--namespace=cluster1", template])
+    stage
+        .hub
+        .kubectl(&["get", "secret", name, "--namespace=cluster1", template])
 }
 
 #[tokio::test]
@@ -324,7 +323,10 @@ async fn tokens_of_the_cluster_show_objects_and_are_of_no_use_on_the_hub() -> Re
 
     let refused = stage.hub.kubectl(&["auth", "whoami", "--token", &token]);
     let refused = refused.err().context("the hub accepts the token")?.to_string();
-    ensure!(refused.contains("Unauthorized") || refused.contains("logged in"), "{refused}");
+    ensure!(
+        refused.contains("Unauthorized") || refused.contains("logged in"),
+        "{refused}"
+    );
 
     // It may not read Secrets, and Events of the Namespace are in namespace `default`.
     let errors = wait::eventually("the Events in its namespace are shown", DEADLINE, async || {

@@ -479,11 +479,7 @@ mod tests {
         assert!(matches!(renewed, Ok(Found::Yes(_))), "{renewed:?}");
         let refused = ask(|request| request.contains("Bearer of-the-hub-2")).await;
         let refused = refused.expect_err("the cluster accepts neither token");
-        assert!(
-            refused.line.contains("does not accept the token"),
-            "{}",
-            refused.line
-        );
+        assert!(refused.line.contains("does not accept the token"), "{}", refused.line);
     }
 
     #[tokio::test]
