@@ -4,6 +4,7 @@ use crate::desk::{colour, desk};
 use crate::stage::shipped_object;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::fs;
 use testbed::{GitRepository, ObjectRef, is_true, wait};
 
@@ -213,4 +214,66 @@ async fn deletion_waits_until_a_pre_delete_hook_has_run_on_the_cluster() -> Resu
     desk.cluster1.wait_gone(&ObjectRef::config_map("default", name)).await?;
     let gone = async || jobs().await.ok()?.is_empty().then_some(());
     wait::eventually("the hook's work is deleted", wait::DEADLINE, gone).await
+}
+
+/// A hook that fails: kwok ends its container with an error.
+const FAILING: &str = "apiVersion: batch/v1
+kind: Job
+metadata:
+  name: failing
+  annotations: {argocd.argoproj.io/hook: PreDelete}
+spec:
+  backoffLimit: 0
+  template:
+    metadata: {labels: {pod-container-running-failed.stage.kwok.x-k8s.io: 'true'}}
+    spec:
+      restartPolicy: Never
+      containers: [{name: backup, image: example.com/backup:1}]
+";
+
+/// Argo CD deletes a failed hook and creates it again, until it looks for the new one before its cache has it: then it takes all hooks
+/// for completed. That takes minutes, and less with changes of the Application, as here, after each of which it looks.
+#[tokio::test]
+async fn failed_pre_delete_hook_delays_the_deletion_and_delete_false_keeps_objects() -> Result<()> {
+    let desk = desk().await?;
+    let git = GitRepository::new()?;
+    let name = "failed-hook";
+    let kept = "metadata: {name: kept-by-option, annotations: {argocd.argoproj.io/sync-options: Delete=false}}";
+    let kept = colour("kept-by-option", "green").replace("metadata: {name: kept-by-option}", kept);
+    git.commit(&[
+        ("failed-hook/colour.yaml", &colour(name, "green")),
+        ("failed-hook/kept.yaml", &kept),
+        ("failed-hook/failing.yaml", FAILING),
+    ])?;
+    desk.create(name, &git, |_| {}).await?;
+    desk.sync(name)?;
+
+    desk.argocd(&["app", "delete", name, "--yes", "--wait=false"])?;
+    let application = ObjectRef::application(name);
+    let has_failed = |app: &Value| {
+        let conditions = app["status"]["conditions"].to_string();
+        conditions.contains("DeletionError") && conditions.contains("PreDelete hook(s) failed")
+    };
+    desk.hub.wait_for(&application, has_failed).await?;
+    for object in [name, "kept-by-option"] {
+        assert_eq!(desk.data(object).await?, json!({"colour": "green"}), "{object}");
+    }
+
+    let round = Cell::new(0_u32);
+    wait::eventually(
+        "Argo CD deletes the Application all the same",
+        wait::DEADLINE,
+        async || {
+            round.set(round.get() + 1);
+            let change = json!({"metadata": {"annotations": {"example.com/round": round.get().to_string()}}});
+            if desk.hub.patch(&application, &change).await.is_ok() {
+                return None;
+            }
+            desk.hub.get(&application).await.ok()?.is_none().then_some(())
+        },
+    )
+    .await?;
+    desk.cluster1.wait_gone(&ObjectRef::config_map("default", name)).await?;
+    assert_eq!(desk.data("kept-by-option").await?, json!({"colour": "green"}));
+    Ok(())
 }

@@ -35,6 +35,7 @@ mod health;
 mod health_check;
 mod health_rules;
 mod holds;
+mod image_updater;
 mod isolation;
 mod kinds;
 mod mistakes;
