@@ -47,7 +47,11 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     let objects = |at: usize| {
         let work = &works[at];
         let namespace = work["metadata"]["namespace"].as_str().unwrap_or_default();
-        let mut requests = vec![request("POST", &format!("{WORKS}/namespaces/{namespace}/manifestworks"), work)];
+        let mut requests = vec![request(
+            "POST",
+            &format!("{WORKS}/namespaces/{namespace}/manifestworks"),
+            work,
+        )];
         if at < size.1 {
             let secret = peers::peers_secret(&load.cluster(at));
             requests.push(request("POST", "/api/v1/namespaces/argocd/secrets", &secret));
@@ -58,16 +62,24 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
 
     let (applications, clusters) = (size.0.to_string(), size.1.to_string());
     let [none, all, of_clusters] = ["0", &*applications, &*clusters];
-    let adoption = [["ManifestWork", all, none, all, none], ["Secret", of_clusters, none, of_clusters, none]];
+    let adoption = [
+        ["ManifestWork", all, none, all, none],
+        ["Secret", of_clusters, none, of_clusters, none],
+    ];
     table.note("a plan, s", plan(&stage, &adoption)?);
     let started = timed(async { Ok(()) }).await?;
     let controller = stage.controller("first").await?;
     let expected = 2.0 * load.applications();
     let works = controller.quiet(|metrics| program.written(metrics), expected).await?;
-    let secrets = controller.quiet(|metrics| writes(metrics, "secrets"), size.1 as f64).await?;
+    let secrets = controller
+        .quiet(|metrics| writes(metrics, "secrets"), size.1 as f64)
+        .await?;
     let adopted = works.since(&started).max(secrets.since(&started));
     table.note("the start and the adoption of all, s", seconds(adopted));
-    let after = [["ManifestWork", all, none, none, none], ["Secret", of_clusters, none, none, none]];
+    let after = [
+        ["ManifestWork", all, none, none, none],
+        ["Secret", of_clusters, none, none, none],
+    ];
     table.note("the plan that verifies it, s", plan(&stage, &after)?);
     controller.stop()?;
     Ok(())

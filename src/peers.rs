@@ -41,9 +41,15 @@ impl Peer {
         let (mut is_acm, mut controllers) = (false, BTreeSet::new());
         for container in containers.into_iter().flatten() {
             let words = ["command", "args"].map(|key| container[key].as_array());
-            let words: Vec<_> = words.into_iter().flatten().flatten().filter_map(Value::as_str).collect();
+            let words: Vec<_> = words
+                .into_iter()
+                .flatten()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
             let program = words.first().and_then(|word| word.rsplit('/').next());
-            let is_of_acm = is_named("multicloud-integrations", container) || is_named("multicluster-integrations", container);
+            let is_of_acm =
+                is_named("multicloud-integrations", container) || is_named("multicluster-integrations", container);
             let writes: &[&str] = match program {
                 Some("propagation") if is_of_acm => &["pull"],
                 Some("multiclusterstatusaggregation") if is_of_acm => &["application-set-report"],
@@ -89,11 +95,14 @@ impl Peer {
     /// Returns a line that tells how to stop it before these of our controllers run; `None` if they write other objects.
     #[must_use]
     pub fn remedy(&self, planned: &[&str]) -> Option<String> {
-        let Self {
-            object_ref, is_acm, ..
-        } = self;
+        let Self { object_ref, is_acm, .. } = self;
         let (namespace, name) = (&object_ref.namespace, &object_ref.name);
-        let both: Vec<_> = self.controllers.iter().copied().filter(|it| planned.contains(it)).collect();
+        let both: Vec<_> = self
+            .controllers
+            .iter()
+            .copied()
+            .filter(|it| planned.contains(it))
+            .collect();
         let scale = format!("kubectl -n {namespace} scale deployment {name} --replicas=0");
         let stop = if *is_acm && both.iter().all(|it| DISABLED.contains(it)) {
             format!(

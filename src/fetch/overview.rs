@@ -102,7 +102,11 @@ impl Applications {
 
 impl Hub {
     /// Reads the Applications and their works. Returns one line if there is no Argo CD.
-    async fn overview(&self, argocd: &str, clusters: &[String]) -> Result<Result<(Overview, Vec<String>), String>, Error> {
+    async fn overview(
+        &self,
+        argocd: &str,
+        clusters: &[String],
+    ) -> Result<Result<(Overview, Vec<String>), String>, Error> {
         if self.tracking(argocd).await?.is_none() {
             return Ok(Err(self.no_argo_cd(argocd).await?));
         }

@@ -41,8 +41,8 @@ impl Hub {
                 continue;
             };
             let path = CONFIG_MAPS.path(&ObjectRef::new(namespace, ""));
-            let config_map = self.get_text(path, ACM_CONFIG_MAP).await?.found();
-            if let Some(config_map) = config_map.and_then(|text| serde_json::from_str(&text).ok()) {
+            let config_map = self.get_text(path, ACM_CONFIG_MAP).await?;
+            if let Some(config_map) = config_map.found().and_then(|text| serde_json::from_str(text).ok()) {
                 peer.apply_config(&config_map);
             }
         }

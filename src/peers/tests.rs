@@ -31,16 +31,26 @@ fn peer(deployment: &Value) -> Peer {
 #[test]
 fn command_stops_argocd_pull_integration() {
     let image = "quay.io/open-cluster-management/argocd-pull-integration:latest";
-    let basic = peer(&deployment("renamed", image, &[&["/manager", "--mode=basic", "--leader-elect"]]));
+    let basic = peer(&deployment(
+        "renamed",
+        image,
+        &[&["/manager", "--mode=basic", "--leader-elect"]],
+    ));
     assert_eq!(
-        basic.remedy(&["pull", "cluster-secrets", "application-set-report"]).as_deref(),
+        basic
+            .remedy(&["pull", "cluster-secrets", "application-set-report"])
+            .as_deref(),
         Some(
             "Deployment ns/renamed writes the objects of cluster-secrets, pull: run kubectl -n ns scale deployment renamed \
              --replicas=0"
         )
     );
     assert_eq!(basic.remedy(&["gitopscluster"]), None);
-    let agents = peer(&deployment("argocd-pull-integration-controller", "mirror/a", &[&["/manager", "--mode=controller"]]));
+    let agents = peer(&deployment(
+        "argocd-pull-integration-controller",
+        "mirror/a",
+        &[&["/manager", "--mode=controller"]],
+    ));
     assert!(agents.remedy(&["argocd-agent"]).is_some() && agents.remedy(&["pull"]).is_none());
 }
 
@@ -56,7 +66,13 @@ fn setting_stops_the_pull_model_of_acm() {
              restart deployment multicluster-integrations"
         )
     );
-    for other in ["", "pullModel: {basic: {disabled: false}}", "pullModel: [", "a\n---\nb", "pullModel: {basic: true}"] {
+    for other in [
+        "",
+        "pullModel: {basic: {disabled: false}}",
+        "pullModel: [",
+        "a\n---\nb",
+        "pullModel: {basic: true}",
+    ] {
         peer.apply_config(&json!({"data": {"config.yaml": other}}));
         assert!(peer.remedy(&planned).is_some(), "{other}");
     }

@@ -106,14 +106,17 @@ pub(crate) fn acms_work(application: &Value, project: &Value) -> Result<Value> {
         "metadata": {"name": "default", "namespace": "argocd"},
         "spec": project["spec"],
     });
-    let manifests = work["spec"]["workload"]["manifests"].as_array_mut().context("manifests")?;
+    let manifests = work["spec"]["workload"]["manifests"]
+        .as_array_mut()
+        .context("manifests")?;
     manifests.splice(0..0, [namespace, project]);
     work["metadata"]["labels"] = json!({
         "apps.open-cluster-management.io/application-set": "true",
         // Of "argocd/appset-1".
         "apps.open-cluster-management.io/application-set-hash": "b208dbecfe0a5f65581d608faac0e95c9a302b34",
     });
-    work["metadata"]["annotations"]["apps.open-cluster-management.io/hosting-applicationset"] = json!("argocd/appset-1");
+    work["metadata"]["annotations"]["apps.open-cluster-management.io/hosting-applicationset"] =
+        json!("argocd/appset-1");
     let ignored = json!([".operation", r#".metadata.annotations["argocd.argoproj.io/refresh"]"#]);
     let strategy = &mut work["spec"]["manifestConfigs"][0]["updateStrategy"]["serverSideApply"];
     strategy["ignoreFields"][0]["jsonPaths"] = ignored;

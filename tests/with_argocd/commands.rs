@@ -145,7 +145,9 @@ async fn impersonated_account_needs_the_permissions_of_the_page() -> Result<()> 
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": rules})
     };
     let page = fs::read_to_string(shipped("docs/policies.md"))?;
-    let (_, granted) = page.split_once("permissions for `manifestworks` in").context("the page")?;
+    let (_, granted) = page
+        .split_once("permissions for `manifestworks` in")
+        .context("the page")?;
     let (granted, _) = granted.split_once('.').context("a sentence")?;
     let granted: Vec<&str> = granted.split('`').skip(1).step_by(2).collect();
     assert_eq!(granted, ["get", "create", "patch", "delete"]);
@@ -156,12 +158,16 @@ async fn impersonated_account_needs_the_permissions_of_the_page() -> Result<()> 
          roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: {name}}}, \
          subjects: [{{kind: ServiceAccount, name: {name}, namespace: argocd}}]}}\n"
     ))?;
-    let permitted: Vec<_> = granted.iter().map(|verb| [*verb, "manifestworks", "-n", "cluster1"]).collect();
+    let permitted: Vec<_> = granted
+        .iter()
+        .map(|verb| [*verb, "manifestworks", "-n", "cluster1"])
+        .collect();
     let permitted: Vec<&[&str]> = permitted.iter().map(|it| &it[..]).collect();
     desk.hub.wait_for_permissions("argocd", name, &permitted).await?;
 
     git.commit(&[("impersonated/colour.yaml", &colour(name, "green"))])?;
-    desk.create(name, &git, |app| app["spec"]["project"] = json!(name)).await?;
+    desk.create(name, &git, |app| app["spec"]["project"] = json!(name))
+        .await?;
     desk.sync(name)?;
     git.commit(&[("impersonated/colour.yaml", &colour(name, "blue"))])?;
     desk.sync(name)?;
@@ -189,7 +195,10 @@ async fn impersonated_account_needs_the_permissions_of_the_page() -> Result<()> 
     desk.hub.wait_gone(&ObjectRef::manifest_work("cluster1", name)).await?;
     desk.delete(name)?;
     desk.hub
-        .patch(&settings, &json!({"data": {"application.sync.impersonation.enabled": null}}))
+        .patch(
+            &settings,
+            &json!({"data": {"application.sync.impersonation.enabled": null}}),
+        )
         .await
         .map(drop)
 }

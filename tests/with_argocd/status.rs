@@ -209,7 +209,10 @@ fn check_errors(stage: &Stage) -> Result<()> {
     let unknown = "well-or-not has no works: managed cluster cluster9 is not registered on the hub: ";
     assert!(code == Some(1) && stdout.starts_with(unknown), "{stdout}");
     let (_, _, stderr) = printed(stage.hub.kubeconfig_path(), &["--clusters=cluster9"])?;
-    assert!(stderr.starts_with("warning: managed cluster cluster9 is not registered on the hub: "), "{stderr}");
+    assert!(
+        stderr.starts_with("warning: managed cluster cluster9 is not registered on the hub: "),
+        "{stderr}"
+    );
     Ok(())
 }
 

@@ -13,9 +13,7 @@ use testbed::{GitRepository, Hub, ManagedCluster, ObjectRef, is_applied, wait};
 
 /// Returns a Deployment as other controllers have, of which only the command counts: nothing runs it.
 fn peers_deployment((namespace, name, image): (&str, &str, &str), commands: &[&[&str]]) -> Value {
-    let container = |(number, words): (usize, &&[&str])| {
-        json!({"name": format!("c{number}"), "image": image, "command": [words[0]], "args": &words[1..]})
-    };
+    let container = |(number, words): (usize, &&[&str])| json!({"name": format!("c{number}"), "image": image, "command": [words[0]], "args": &words[1..]});
     let containers: Vec<_> = commands.iter().enumerate().map(container).collect();
     let labels = json!({"app": name});
     json!({
@@ -51,8 +49,8 @@ impl PeerInstallation {
         let work = hub.create(&peers_work(&on_hub)?).await?;
         let secret = hub.create(&peers_secret("cluster1")).await?;
         let image = "quay.io/open-cluster-management/argocd-pull-integration:latest";
-        let name = ("argocd", "argocd-pull-integration", image);
-        hub.create(&peers_deployment(name, &[&["/manager", "--mode=basic"]]))
+        let deployment = ("argocd", "argocd-pull-integration", image);
+        hub.create(&peers_deployment(deployment, &[&["/manager", "--mode=basic"]]))
             .await?;
         let installation = Self {
             application: ObjectRef::of(&on_hub),
@@ -126,7 +124,10 @@ async fn takes_over_a_peers_works_in_place() -> Result<()> {
         assert!(plan.iter().any(|it| *it == row), "{row:?}: {plan:#?}");
     }
     assert_eq!(hub.get(&installation.secret).await?, untouched, "a plan writes nothing");
-    let (_, stop) = lines.first().and_then(|line| line.split_once("run kubectl ")).context("a command")?;
+    let (_, stop) = lines
+        .first()
+        .and_then(|line| line.split_once("run kubectl "))
+        .context("a command")?;
     assert_eq!(lines.len(), 1, "{lines:?}");
     hub.kubectl(&stop.split(' ').collect::<Vec<_>>())?;
     assert_eq!(planned(hub, &[])?.1, [""; 0], "nothing is to be stopped");
@@ -222,7 +223,10 @@ const ACM_COMMANDS: &[&[&str]] = &[
 ];
 
 /// The options of `migrate plan` for ACM.
-const FROM_ACM: &[&str] = &["--pull-dialect=acm", "--controllers=pull,gitopscluster,application-set-report"];
+const FROM_ACM: &[&str] = &[
+    "--pull-dialect=acm",
+    "--controllers=pull,gitopscluster,application-set-report",
+];
 
 #[tokio::test]
 async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
@@ -245,7 +249,11 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
     let work = ObjectRef::of(&hub.create(&acms_work(&object, &project)?).await?);
     let secret = ObjectRef::of(&hub.create(&acms_secret("cluster1")).await?);
     hub.create_namespace("acm").await?;
-    let deployment = ("acm", "multicluster-integrations", "quay.io/stolostron/multicloud-integrations:latest");
+    let deployment = (
+        "acm",
+        "multicluster-integrations",
+        "quay.io/stolostron/multicloud-integrations:latest",
+    );
     hub.create(&peers_deployment(deployment, ACM_COMMANDS)).await?;
     let setting = |is_disabled: bool| {
         let config = format!("pullModel:\n  basic:\n    disabled: {is_disabled}\n");
@@ -288,15 +296,29 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
     hub.wait_for(&work, is_applied).await?;
     let (plan, lines) = planned(&hub, FROM_ACM)?;
     assert_eq!(lines, [""; 0], "nothing is to be stopped");
-    assert!(plan.iter().any(|row| *row == ["ManifestWork", "1", "0", "1", "0"]), "{plan:#?}");
+    assert!(
+        plan.iter().any(|row| *row == ["ManifestWork", "1", "0", "1", "0"]),
+        "{plan:#?}"
+    );
     assert!(plan.iter().skip(1).all(|row| row[4] == "0"), "{plan:#?}");
 
-    let files = ["deploy/deploy_pull.yaml", "deploy/deploy_report.yaml", "deploy/deploy_gitopscluster.yaml"];
+    let files = [
+        "deploy/deploy_pull.yaml",
+        "deploy/deploy_report.yaml",
+        "deploy/deploy_gitopscluster.yaml",
+    ];
     let settings = [
-        ("ARGOCD_OCM_CMP_CONTROLLERS", "pull,gitopscluster,application-set-report"),
+        (
+            "ARGOCD_OCM_CMP_CONTROLLERS",
+            "pull,gitopscluster,application-set-report",
+        ),
         ("ARGOCD_OCM_CMP_PULL_DIALECT", "acm"),
     ];
-    let permissions: &[&[&str]] = &[&["create", "manifestworks.work.open-cluster-management.io", "--all-namespaces"]];
+    let permissions: &[&[&str]] = &[&[
+        "create",
+        "manifestworks.work.open-cluster-management.io",
+        "--all-namespaces",
+    ]];
     let _controller = Controller::start_with(&hub, &files, &settings, permissions).await?;
     let is_adopted = |work: &Value| {
         let configs = work["spec"]["manifestConfigs"].as_array();

@@ -125,7 +125,10 @@ fn secret_stays_until_the_agent_is_uninstalled() {
         hub.settle_last(Kind::GitOpsClusters, |hub| {
             let has_works = hub.kept(Kind::AgentWorks).iter().any(|(at, _)| *at.namespace == *"eu2");
             let is_installed = has_works || hub.with_addon().contains(&"eu2");
-            assert!(hub.secrets.contains_key("cluster-eu2") || !is_installed, "the Secret is gone");
+            assert!(
+                hub.secrets.contains_key("cluster-eu2") || !is_installed,
+                "the Secret is gone"
+            );
         });
         assert!(!hub.secrets.contains_key("cluster-eu2"));
     }
