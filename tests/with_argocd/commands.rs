@@ -152,12 +152,19 @@ async fn impersonated_account_needs_the_permissions_of_the_page() -> Result<()> 
     let granted: Vec<&str> = granted.split('`').skip(1).step_by(2).collect();
     assert_eq!(granted, ["get", "create", "patch", "delete"]);
     desk.hub.apply(&role(&granted)).await?;
-    desk.hub.apply_yaml(&format!(
-        "{{apiVersion: v1, kind: ServiceAccount, metadata: {{name: {name}, namespace: argocd}}}}\n---\n\
-         {{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {{name: {name}, namespace: cluster1}}, \
-         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: {name}}}, \
-         subjects: [{{kind: ServiceAccount, name: {name}, namespace: argocd}}]}}\n"
-    ))?;
+    let account = json!({"kind": "ServiceAccount", "name": name, "namespace": "argocd"});
+    let metadata = json!({"name": name, "namespace": "argocd"});
+    desk.hub
+        .apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}))
+        .await?;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": "cluster1"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        "subjects": [account],
+    });
+    desk.hub.apply(&binding).await?;
     let permitted: Vec<_> = granted
         .iter()
         .map(|verb| [*verb, "manifestworks", "-n", "cluster1"])

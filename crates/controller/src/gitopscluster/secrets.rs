@@ -179,7 +179,8 @@ fn is_replaced(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &st
 
 /// Returns true while OCM uninstalls the agent of a cluster that its GitOpsCluster has released. The Secret stays until then:
 /// ApplicationSets delete the Applications of a cluster without a Secret, and a connected agent would delete what they deployed. A
-/// revoked cluster loses its Secret at once, because a principal newer than 0.9.0 then disconnects the agent.
+/// revoked cluster loses its Secret at once, because a principal newer than 0.9.0 then disconnects the agent. An agent that another
+/// GitOpsCluster takes over is not uninstalled.
 fn has_agent_to_uninstall(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str) -> bool {
     let owner = ObjectRef::parse(owner).and_then(|object_ref| GitOpsClusterRef::get(cache, &object_ref));
     owner.is_some_and(|gitops| {
@@ -187,6 +188,7 @@ fn has_agent_to_uninstall(secret_kind: SecretKind, cache: &Cache, cluster: &str,
         let mut works = gitops.owned_objects(Kind::AgentWorks);
         secret_kind == SecretKind::Agent
             && gitops.has_released_agent(cluster)
+            && assignment::of(cache, cluster).agent_owner.is_none()
             && !gitops.revokes(cluster)
             && (cache.object(Kind::AddOns, &addon).is_some() || works.any(|(at, _)| *at.namespace == *cluster))
     })
