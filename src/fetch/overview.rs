@@ -1,6 +1,7 @@
 //! Reads the Applications of a hub, and the works on some of its managed clusters.
 
 use super::{Hub, Reader, application, describe_error};
+use crate::diagnosis::cluster_problem;
 use crate::status::overview::{OnCluster, Overview, Overviewed};
 use hub::{explain, status};
 use jiff::Timestamp;
@@ -24,7 +25,7 @@ impl Reader {
     pub fn overview(&self, namespace: &str, clusters: &[String]) -> Result<(Overview, Vec<String>), String> {
         let Self { runtime, hub, .. } = self;
         let read = runtime.block_on(hub.overview(namespace, clusters));
-        read.map_err(|error| describe_error(&error, &hub.url))
+        read.map_err(|error| describe_error(&error, &hub.url))?
     }
 }
 
@@ -100,7 +101,15 @@ impl Applications {
 }
 
 impl Hub {
-    async fn overview(&self, argocd: &str, clusters: &[String]) -> Result<(Overview, Vec<String>), Error> {
+    /// Reads the Applications and their works. Returns one line if there is no Argo CD.
+    async fn overview(
+        &self,
+        argocd: &str,
+        clusters: &[String],
+    ) -> Result<Result<(Overview, Vec<String>), String>, Error> {
+        if self.tracking(argocd).await?.is_none() {
+            return Ok(Err(self.no_argo_cd(argocd).await?));
+        }
         let mut applications = Applications::default();
         let mut notices = Vec::new();
         let everywhere = ObjectRef::new("", "");
@@ -126,8 +135,11 @@ impl Hub {
         }
         if clusters.is_empty() {
             let all = applications.all.into_iter().map(|it| it.application).collect();
-            return Ok((Overview::All(all), notices));
+            return Ok(Ok((Overview::All(all), notices)));
         }
+        let known = self.clusters().await?;
+        let problem = |name: &String| cluster_problem(name, known.as_ref()?);
+        notices.extend(clusters.iter().filter_map(problem).map(|it| it.line()));
         let clock = Clock::at(Timestamp::now());
         let mut works = Vec::new();
         for cluster in clusters.iter().collect::<BTreeSet<_>>() {
@@ -149,7 +161,7 @@ impl Hub {
                 .filter(|it| it.pulled_on.as_ref() == Some(cluster));
             works.extend(pulled.map(|it| (it.application.clone(), pulled_work(&it.application, cluster))));
         }
-        Ok((Overview::OnClusters(OnCluster::all(works)), notices))
+        Ok(Ok((Overview::OnClusters(OnCluster::all(works)), notices)))
     }
 }
 

@@ -42,6 +42,8 @@ mod mistakes;
 mod names;
 mod order;
 mod parameters;
+#[path = "../common/peers.rs"]
+mod peers;
 mod placement;
 mod policy;
 mod pull;

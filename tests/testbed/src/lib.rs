@@ -50,6 +50,7 @@
 //!   Otherwise kubectl is the machine's own, or built if there is none.
 //! - `TESTBED_ARGOCD`: the version of Argo CD, `3.6` (the default) or `3.2`.
 //! - `TESTBED_TOOLS`: `older` for Helm 3 and the kustomize of that time, instead of those of Argo CD 3.6.
+//! - `TESTBED_KUBERNETES`: `1.37` for another version than 1.36.
 //! - `TESTBED_OCM`: a Git checkout of OCM to build instead of the pinned module.
 //! - `TESTBED_ARGOCD_AGENT`: a Git checkout of argocd-agent, for the tests that run it. See [`argocd_agent`].
 //! - `TESTBED_IMAGE_UPDATER`: a Git checkout of Argo CD Image Updater, for the test that runs it. See [`image_updater`].

@@ -288,7 +288,7 @@ impl Parts {
             }
             Ok(())
         };
-        let kubernetes = GoModule::new("kubernetes", &cache, KUBERNETES_STAMPS)?;
+        let kubernetes = kubernetes_module(&cache)?;
         build(&kubernetes, KUBERNETES, &mut programs)?;
         let ocm = Ocm::new(&cache)?;
         build(&ocm.module, OCM, &mut programs)?;
@@ -522,6 +522,16 @@ impl Tools {
             helm.build("helm", &format!("helm.sh/helm/{version}/cmd/helm"))?,
         ])
     }
+}
+
+/// Returns the module of Kubernetes 1.36, or of the version in `TESTBED_KUBERNETES`.
+fn kubernetes_module(cache: &Path) -> Result<GoModule> {
+    let folder = match env::var("TESTBED_KUBERNETES").as_deref() {
+        Err(_) | Ok("1.36") => "kubernetes",
+        Ok("1.37") => "kubernetes-1.37",
+        Ok(other) => bail!("TESTBED_KUBERNETES={other}: set it to 1.36 or 1.37"),
+    };
+    GoModule::new(folder, cache, KUBERNETES_STAMPS)
 }
 
 /// The default version of Argo CD.

@@ -241,7 +241,7 @@ impl<'c> GitOpsClusterRef<'c> {
     }
 
     /// Returns true if the GitOpsCluster lists the agent of a managed cluster as revoked.
-    pub(super) fn revokes(self, cluster: &str) -> bool {
+    pub(crate) fn revokes(self, cluster: &str) -> bool {
         let agent = self.object.spec.agent.as_ref();
         agent.is_some_and(|agent| agent.revoked.contains(cluster))
     }
