@@ -228,6 +228,13 @@ const FROM_ACM: &[&str] = &[
     "--controllers=pull,gitopscluster,application-set-report",
 ];
 
+/// The permission that the pull model needs.
+const CREATES_WORKS: [&str; 3] = [
+    "create",
+    "manifestworks.work.open-cluster-management.io",
+    "--all-namespaces",
+];
+
 #[tokio::test]
 async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
     let hub = Hub::start().await?;
@@ -314,12 +321,7 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
         ),
         ("ARGOCD_OCM_CMP_PULL_DIALECT", "acm"),
     ];
-    let permissions: &[&[&str]] = &[&[
-        "create",
-        "manifestworks.work.open-cluster-management.io",
-        "--all-namespaces",
-    ]];
-    let _controller = Controller::start_with(&hub, &files, &settings, permissions).await?;
+    let _controller = Controller::start_with(&hub, &files, &settings, &[&CREATES_WORKS]).await?;
     let is_adopted = |work: &Value| {
         let configs = work["spec"]["manifestConfigs"].as_array();
         let mut configs = configs.into_iter().flatten();
