@@ -6,6 +6,7 @@ import {createRequire} from 'node:module';
 import {dirname, join} from 'node:path';
 import {AddressInfo} from 'node:net';
 import {build} from 'esbuild';
+import {answerApplications} from '../fake_argo_cd';
 import {answerLive} from '../fake_live';
 import {NOW} from '../samples';
 
@@ -35,7 +36,9 @@ export async function serve(extension: string, extensions: Extensions = answerLi
             response.writeHead(200, {'content-type': type});
             response.end(body);
         };
-        if (url.pathname === '/')
+        if (url.pathname.startsWith('/api/v1/applications')) return answerApplications(request, response);
+        // Argo CD answers all other paths with its own page.
+        if (url.pathname === '/' || url.pathname === '/managed-clusters')
             return send(
                 'text/html; charset=utf-8',
                 page(url.searchParams.get('react') ?? '18', url.searchParams.get('theme') ?? 'light'),
@@ -130,6 +133,7 @@ window.registered = {};
 window.extensionsAPI = {
     registerResourceExtension: (component, group, kind, title, options) => { registered[kind] = {component, group, title, options}; },
     registerStatusPanelExtension: (component, title, id, flyout) => { registered.panel = {component, title, id, flyout}; },
+    registerSystemLevelExtension: (component, title, path, icon) => { registered.page = {component, title, path, icon}; },
 };
 </script>
 ${scripts.map(name => `<script defer src="${name}.js"></script>`).join('\n')}
