@@ -44,7 +44,7 @@ pub struct OnCluster {
     pub application: Overviewed,
     /// The least healthy of its works there.
     pub health: HealthStatus,
-    /// The names of its works there.
+    /// The names of its works there; may be empty.
     pub works: Vec<String>,
     /// The number of its objects there.
     pub objects: usize,
@@ -72,7 +72,8 @@ impl OnCluster {
                 on_cluster.health = work.health;
             }
             on_cluster.objects = on_cluster.objects.saturating_add(work.objects.len());
-            on_cluster.works.push(work.name);
+            // An Application may have no work there.
+            on_cluster.works.extend(Some(work.name).filter(|name| !name.is_empty()));
         }
         all.into_values().collect()
     }

@@ -158,6 +158,7 @@ function works(application: Fields): Fields[] {
     return maps(map(application, 'status'), 'resources').filter(
         resource =>
             textOf(resource, 'group') === GROUP &&
+            resource['hook'] !== true &&
             (resource['requiresPruning'] !== true ||
                 (resource['status'] === 'Unknown' && isNamed(textOf(resource, 'name')))),
     );
