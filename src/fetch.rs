@@ -392,7 +392,8 @@ impl Hub {
         params: ListParams,
         keep: impl FnMut(T),
     ) -> Result<(), Error> {
-        let read = each(&self.client, &resource.path(object_ref), params.limit(PAGE), keep).await;
+        let page = params.limit.unwrap_or(PAGE);
+        let read = each(&self.client, &resource.path(object_ref), params.limit(page), keep).await;
         read.map_err(|error| match error {
             Error::SerdeError(_) => no_api(),
             other => other,

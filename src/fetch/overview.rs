@@ -2,6 +2,7 @@
 
 use super::application::{Plugin, Source};
 use super::{Hub, Reader, describe_error};
+use crate::doctor::Lookup;
 use crate::status::overview::{OnCluster, Overview, Overviewed};
 use hub::{explain, in_order, status};
 use jiff::Timestamp;
@@ -9,27 +10,39 @@ use kube::Error;
 use kube::core::params::ListParams;
 use ocm::application_works::Application;
 use ocm::health::{Clock, HealthStatus, WorkStatus};
-use ocm::names::WorkName;
+use ocm::names::{self, WorkName};
 use ocm::object_ref::ObjectRef;
 use ocm::ownership::{ListedWork, OF_REPLICA_SET};
-use ocm::pull_model::{CLUSTER, INFO, OWN_CONDITIONS, PULL};
-use ocm::resources::{APPLICATIONS, WORKS};
-use ocm::work::{GROUP, KIND, SET_KIND};
+use ocm::pull_model::{CLUSTER, HUB_NAME, HUB_NAMESPACE, INFO, OWN_CONDITIONS, PULL};
+use ocm::resources::{APPLICATIONS, Resource, WORK_SETS, WORKS};
+use ocm::tracking::{INSTANCE, TRACKING_ID};
+use ocm::work::{APPLICATION_LABEL, GROUP, KIND, SET_KIND};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+/// The maximum number of works in a response: a work may have megabytes.
+const PAGE: u32 = 50;
+
+/// An overview, and the reads that failed, one line each.
+type OverviewRead = (Overview, Vec<String>);
+
 impl Reader {
     /// Reads the Applications of the Argo CD in this namespace that are delivered to managed clusters; if `clusters` are named,
-    /// their works there. Returns the reads that failed too, one line each.
+    /// only those with works there.
     ///
     /// # Errors
     /// One line, if the hub cannot be reached or does not permit the read.
-    pub fn overview(&self, namespace: &str, clusters: &[String]) -> Result<(Overview, Vec<String>), String> {
+    pub fn overview(&self, namespace: &str, clusters: &[String]) -> Result<OverviewRead, String> {
         let Self { runtime, hub, .. } = self;
-        let read = runtime.block_on(hub.overview(namespace, clusters));
-        read.map_err(|error| describe_error(&error, &hub.url))
+        let read = runtime.block_on(async {
+            match clusters {
+                [] => hub.overview(namespace).await.map(Ok),
+                clusters => hub.overview_of_clusters(namespace, clusters).await,
+            }
+        });
+        read.unwrap_or_else(|error| Err(describe_error(&error, &hub.url)))
     }
 }
 
@@ -37,15 +50,15 @@ impl Reader {
 /// their bytes: they are skipped.
 #[derive(Deserialize)]
 struct ListedApplication {
-    metadata: Metadata,
+    metadata: ListedMetadata,
     #[serde(default)]
-    spec: Spec,
+    spec: ListedSpec,
     #[serde(default)]
-    status: Status,
+    status: ListedStatus,
 }
 
 #[derive(Deserialize)]
-struct Metadata {
+struct ListedMetadata {
     name: String,
     #[serde(default)]
     namespace: String,
@@ -57,38 +70,38 @@ struct Metadata {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Spec {
+struct ListedSpec {
     project: String,
     source: Option<Source>,
     sources: Option<Vec<Source>>,
-    source_hydrator: Option<Hydrator>,
+    source_hydrator: Option<ListedHydrator>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Hydrator {
+struct ListedHydrator {
     dry_source: Option<Source>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Status {
-    conditions: Option<Vec<Condition>>,
+struct ListedStatus {
+    conditions: Option<Vec<ListedCondition>>,
     controller_namespace: Option<String>,
-    health: State,
-    operation_state: Option<Operation>,
-    resources: Option<Vec<Resource>>,
-    sync: State,
+    health: ListedState,
+    operation_state: Option<ListedOperation>,
+    resources: Option<Vec<ListedResource>>,
+    sync: ListedState,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct State {
+struct ListedState {
     status: String,
 }
 
 #[derive(Deserialize)]
-struct Condition {
+struct ListedCondition {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
@@ -96,7 +109,7 @@ struct Condition {
 }
 
 #[derive(Deserialize)]
-struct Operation {
+struct ListedOperation {
     #[serde(default)]
     phase: String,
     #[serde(default)]
@@ -105,7 +118,7 @@ struct Operation {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Resource {
+struct ListedResource {
     group: String,
     kind: String,
     namespace: String,
@@ -118,7 +131,7 @@ struct Resource {
 impl ListedApplication {
     /// Returns the settings of our plugin in its sources.
     fn plugins(&self) -> impl Iterator<Item = &Plugin> {
-        let Spec { source, sources, .. } = &self.spec;
+        let ListedSpec { source, sources, .. } = &self.spec;
         let hydrated = self.spec.source_hydrator.as_ref().and_then(|it| it.dry_source.as_ref());
         let sources = source.iter().chain(hydrated).chain(sources.iter().flatten());
         sources.filter_map(|source| source.plugin.as_ref()).filter(|it| it.is_ours())
@@ -130,14 +143,9 @@ impl ListedApplication {
         self.metadata.namespace == argocd || self.status.controller_namespace.as_deref() == Some(argocd)
     }
 
-    /// Returns true if Argo CD has compared it. Then its list of resources is complete, also with those that do not exist.
-    fn is_compared(&self) -> bool {
-        ["Synced", "OutOfSync"].contains(&&*self.status.sync.status)
-    }
-
     /// Returns its works in Argo CD's list. Those that Argo CD would prune may only have the tracking mark, which the agent of a
     /// cluster may write. After a failed comparison these are all works; then their names decide.
-    fn works(&self, argocd: &str) -> impl Iterator<Item = &Resource> {
+    fn works(&self, argocd: &str) -> impl Iterator<Item = &ListedResource> {
         let full_name = format!("{}/{}", self.metadata.namespace, self.metadata.name);
         let mut names: Vec<WorkName> = self
             .plugins()
@@ -156,7 +164,7 @@ impl ListedApplication {
 
     /// Returns the first reason why it is not healthy or not delivered.
     fn reason(&self) -> Option<&str> {
-        let is_reason = |it: &&Condition| {
+        let is_reason = |it: &&ListedCondition| {
             it.kind != INFO
                 && (it.kind.ends_with("Error") || OWN_CONDITIONS.iter().any(|own| it.kind.starts_with(own)))
         };
@@ -165,7 +173,7 @@ impl ListedApplication {
     }
 
     fn overviewed(&self, argocd: &str) -> Overviewed {
-        let Metadata { name, namespace, .. } = &self.metadata;
+        let ListedMetadata { name, namespace, .. } = &self.metadata;
         let totals = self.status.conditions.iter().flatten().find(|it| it.kind == INFO);
         Overviewed {
             name: if namespace == argocd {
@@ -187,26 +195,25 @@ struct Found {
     application: Overviewed,
     /// The managed cluster of the pull model.
     pulled_on: Option<String>,
-    /// The clusters in question for which Argo CD lists works that should exist, or that its settings name if Argo CD has not
-    /// compared it.
-    expected_on: BTreeSet<String>,
+    /// The namespaces and names of the works that Argo CD lists as not synced: they may not exist.
+    unsynced: Vec<(String, String)>,
+    is_syncing: bool,
     /// The message of an operation that failed.
     failure: Option<String>,
 }
 
-/// The Applications, and the positions of those that deliver a work to the clusters in question: by kind, namespace and name.
-struct Applications<'c> {
-    argocd: &'c str,
-    clusters: BTreeSet<&'c str>,
+/// The Applications, and the positions of those that deliver a work: by kind, namespace and name.
+struct Applications<'n> {
+    /// The namespace of Argo CD.
+    argocd: &'n str,
     all: Vec<Found>,
     by_work: HashMap<ListedWork, usize>,
 }
 
-impl<'c> Applications<'c> {
-    fn new(argocd: &'c str, clusters: &'c [String]) -> Self {
+impl<'n> Applications<'n> {
+    fn new(argocd: &'n str) -> Self {
         Self {
             argocd,
-            clusters: clusters.iter().map(|it| &**it).collect(),
             all: Vec::new(),
             by_work: HashMap::new(),
         }
@@ -222,29 +229,22 @@ impl<'c> Applications<'c> {
             return;
         }
         let position = self.all.len();
-        let mut expected_on = BTreeSet::new();
-        if !self.clusters.is_empty() {
-            for work in listed.works(self.argocd) {
-                let is_there = self.clusters.contains(&*work.namespace);
-                if work.kind == KIND && is_there && !work.hook {
-                    expected_on.insert(work.namespace.clone());
-                }
-                if work.kind == SET_KIND || is_there {
-                    let key = (work.kind.clone(), work.namespace.clone(), work.name.clone());
-                    self.by_work.insert(key, position);
-                }
+        let mut unsynced = Vec::new();
+        for work in listed.works(self.argocd) {
+            if work.kind == KIND && work.status != "Synced" && !work.hook {
+                unsynced.push((work.namespace.clone(), work.name.clone()));
             }
-            if !is_pulled && !listed.is_compared() {
-                let targets = listed.plugins().flat_map(Plugin::clusters);
-                expected_on.extend(targets.filter(|it| self.clusters.contains(&**it)));
-            }
+            let key = (work.kind.clone(), work.namespace.clone(), work.name.clone());
+            self.by_work.insert(key, position);
         }
-        let failed = |it: &&Operation| it.phase == "Failed" || it.phase == "Error";
+        let operation = listed.status.operation_state.as_ref();
+        let is_in = |phases: &[&str]| operation.filter(|it| phases.contains(&&*it.phase));
         self.all.push(Found {
             application: listed.overviewed(self.argocd),
             pulled_on: listed.metadata.annotations.get(CLUSTER).filter(|_| is_pulled).cloned(),
-            expected_on,
-            failure: listed.status.operation_state.as_ref().filter(failed).map(|it| it.message.clone()),
+            unsynced,
+            is_syncing: is_in(&["Running"]).is_some(),
+            failure: is_in(&["Failed", "Error"]).map(|it| it.message.clone()),
         });
     }
 
@@ -252,8 +252,7 @@ impl<'c> Applications<'c> {
     /// works.
     fn of_work(&self, work: &Value) -> Option<usize> {
         let metadata = &work["metadata"];
-        let set = metadata["labels"][OF_REPLICA_SET].as_str();
-        let (kind, namespace, name) = match set.and_then(|set| set.split_once('.')) {
+        let (kind, namespace, name) = match set_of(work) {
             Some((namespace, name)) => (SET_KIND, namespace, name),
             None => (KIND, metadata["namespace"].as_str()?, metadata["name"].as_str()?),
         };
@@ -261,65 +260,151 @@ impl<'c> Applications<'c> {
         self.by_work.get(&key).copied()
     }
 
-    /// Returns the states on a managed cluster with these works, also of the Applications without a work there.
+    /// Returns the states on a managed cluster with these works.
     fn on_cluster(&self, cluster: &str, works: Vec<Value>, clock: &Clock) -> Vec<(Overviewed, WorkStatus)> {
         let mut states = Vec::new();
-        let mut present = HashSet::new();
+        let mut names = HashSet::new();
         for mut work in works {
+            names.extend(work["metadata"]["name"].as_str().map(str::to_owned));
             let Some(position) = self.of_work(&work) else { continue };
             // Objects of a list have no kind.
             work["kind"] = KIND.into();
             if let Ok(health) = ocm::health::evaluate(&work.to_string(), clock) {
-                present.insert(position);
                 states.push((self.all[position].application.clone(), health));
             }
         }
-        for (position, found) in self.all.iter().enumerate() {
+        for found in &self.all {
             if found.pulled_on.as_deref() == Some(cluster) {
                 states.push((found.application.clone(), pulled_work(&found.application, cluster)));
-            } else if found.expected_on.contains(cluster) && !present.contains(&position) {
-                states.push((found.application.clone(), missing_work(found, cluster)));
+            }
+            let here = found.unsynced.iter().filter(|(namespace, _)| namespace == cluster);
+            for (_, name) in here.filter(|(_, name)| !names.contains(name)) {
+                states.push((found.application.clone(), missing_work(found, cluster, name)));
             }
         }
         states
     }
 }
 
+/// Returns the namespace and name of the ManifestWorkReplicaSet from which OCM has created a work.
+fn set_of(work: &Value) -> Option<(&str, &str)> {
+    work["metadata"]["labels"][OF_REPLICA_SET].as_str()?.split_once('.')
+}
+
+/// Returns the Applications, by namespace and name, to which a work or a ManifestWorkReplicaSet may belong by its labels, annotations
+/// and name. They may be stale, or written by the agent of a cluster, which cannot change the name.
+fn named_applications(object: &Value, argocd: &str) -> Vec<(String, String)> {
+    let metadata = &object["metadata"];
+    let label = |key: &str| metadata["labels"][key].as_str();
+    let annotation = |key: &str| metadata["annotations"][key].as_str();
+    let work = metadata["name"].as_str().unwrap_or_default();
+    let tracked = annotation(TRACKING_ID).and_then(|id| id.split(':').next());
+    let marks = [label(APPLICATION_LABEL), tracked, label(INSTANCE)];
+    let mut applications: Vec<_> = marks
+        .into_iter()
+        .flatten()
+        .filter_map(|mark| Application::named(mark, argocd).ok())
+        .collect();
+    if !applications.iter().any(|it| it.works.is_of(work)) {
+        applications.extend(Application::named(names::application_of(work), argocd));
+    }
+    let pulled = annotation(HUB_NAMESPACE).zip(annotation(HUB_NAME));
+    let pulled = pulled.filter(|(namespace, name)| {
+        // They become a part of a path.
+        Application::named(&format!("{namespace}/{name}"), argocd).is_ok()
+    });
+    let pulled = pulled.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+    let applications = applications.into_iter().map(|it| (it.namespace, it.name));
+    applications.chain(pulled).collect()
+}
+
 impl Hub {
-    async fn overview(&self, argocd: &str, clusters: &[String]) -> Result<(Overview, Vec<String>), Error> {
-        let mut applications = Applications::new(argocd, clusters);
+    async fn overview(&self, argocd: &str) -> Result<OverviewRead, Error> {
+        let mut applications = Applications::new(argocd);
         let mut notices = Vec::new();
         let mut add = |json: Box<RawValue>| applications.add(json.get());
-        match self
-            .each(&APPLICATIONS, &ObjectRef::new("", ""), ListParams::default(), &mut add)
-            .await
-        {
+        let (everywhere, own) = (ObjectRef::new("", ""), ObjectRef::new(argocd, ""));
+        match self.each(&APPLICATIONS, &everywhere, ListParams::default(), &mut add).await {
             Ok(()) => {}
             Err(error) if status(&error) == Some(403) => {
                 notices.push(format!(
                     "Applications outside the namespace {argocd} are not read: {}",
                     explain(&error)
                 ));
-                self.each(&APPLICATIONS, &ObjectRef::new(argocd, ""), ListParams::default(), &mut add)
-                    .await?;
+                self.each(&APPLICATIONS, &own, ListParams::default(), &mut add).await?;
             }
             Err(error) => return Err(error),
         }
-        if clusters.is_empty() {
-            let all = applications.all.into_iter().map(|it| it.application).collect();
-            return Ok((Overview::All(all), notices));
-        }
-        // Read last: an Application of the list has created its works by now.
-        let reads = applications.clusters.iter().map(|cluster| async move {
+        let all = applications.all.into_iter().map(|it| it.application).collect();
+        Ok((Overview::All(all), notices))
+    }
+
+    /// Reads the works on these clusters, and of the thousands of Applications of a hub only those that the works name. Argo CD's
+    /// list of each then decides on its works. Returns one line if the user may read none.
+    async fn overview_of_clusters(&self, argocd: &str, clusters: &[String]) -> Result<Result<OverviewRead, String>, Error> {
+        let clusters: BTreeSet<_> = clusters.iter().collect();
+        let reads = clusters.into_iter().map(|cluster| async move {
             let mut works = Vec::new();
-            self.each(&WORKS, &ObjectRef::new(*cluster, ""), ListParams::default(), |it: Value| works.push(it))
+            let (namespace, pages) = (ObjectRef::new(cluster, ""), ListParams::default().limit(PAGE));
+            self.each(&WORKS, &namespace, pages, |work: Value| works.push(work))
                 .await?;
-            Ok::<_, Error>((*cluster, works))
+            Ok::<_, Error>((cluster, works))
         });
+        let on_clusters = in_order(reads).await?;
+        let (mut names, mut sets) = (BTreeSet::new(), BTreeSet::new());
+        for work in on_clusters.iter().flat_map(|(_, works)| works) {
+            match set_of(work) {
+                Some((namespace, name)) => {
+                    // They become a part of a path.
+                    sets.extend(Application::named(&format!("{namespace}/{name}"), "").map(|it| (it.namespace, it.name)));
+                }
+                None => names.extend(named_applications(work, argocd)),
+            }
+        }
+        let mut refused = Vec::new();
+        for set in self.find(&WORK_SETS, sets).await? {
+            match set {
+                Lookup::Found(set) => {
+                    let set = serde_json::from_str(&set).unwrap_or_default();
+                    names.extend(named_applications(&set, argocd));
+                }
+                Lookup::NotFound => {}
+                Lookup::Refused(why) => refused.push(why),
+            }
+        }
+        let mut applications = Applications::new(argocd);
+        for application in self.find(&APPLICATIONS, names).await? {
+            match application {
+                Lookup::Found(json) => applications.add(&json),
+                Lookup::NotFound => {}
+                Lookup::Refused(why) => refused.push(why),
+            }
+        }
+        let notice = refused.first().map(|why| {
+            let number = refused.len();
+            format!("{number} of the Applications or ManifestWorkReplicaSets that works name cannot be read: {why}")
+        });
+        if let (Some(notice), true) = (&notice, applications.all.is_empty()) {
+            return Ok(Err(format!("the hub at {} rejects the request: {notice}", self.url)));
+        }
         let clock = Clock::at(Timestamp::now());
-        let states = in_order(reads).await?.into_iter();
+        let states = on_clusters.into_iter();
         let states = states.flat_map(|(cluster, works)| applications.on_cluster(cluster, works, &clock));
-        Ok((Overview::OnClusters(OnCluster::all(states)), notices))
+        let overview = Overview::OnClusters(OnCluster::all(states));
+        Ok(Ok((overview, notice.into_iter().collect())))
+    }
+
+    /// Reads the JSON of objects of a kind by their namespaces and names, a bounded number at a time.
+    async fn find(
+        &self,
+        resource: &'static Resource,
+        names: BTreeSet<(String, String)>,
+    ) -> Result<Vec<Lookup<String>>, Error> {
+        let reads = names.into_iter().map(|(namespace, name)| async move {
+            let path = resource.path(&ObjectRef::new(&namespace, ""));
+            self.get_text(path, &name).await
+        });
+        in_order(reads).await
     }
 }
 
@@ -333,18 +418,19 @@ fn pulled_work(application: &Overviewed, cluster: &str) -> WorkStatus {
     whole_work(cluster, &application.name, health, application.message.clone())
 }
 
-/// Returns the state of an Application that has no work on a managed cluster.
-fn missing_work(found: &Found, cluster: &str) -> WorkStatus {
-    let Overviewed { sync, message, .. } = &found.application;
-    let health = if sync.is_empty() {
+/// Returns the state of a work that does not exist.
+fn missing_work(found: &Found, cluster: &str, name: &str) -> WorkStatus {
+    let health = if found.is_syncing {
         HealthStatus::Waiting
     } else {
         HealthStatus::Missing
     };
-    let message = Some(message.clone()).filter(|it| !it.is_empty());
-    let message = message.or_else(|| found.failure.clone());
-    let message = message.unwrap_or_else(|| "Argo CD has not created its work".to_owned());
-    whole_work(cluster, "", health, message)
+    let reason = Some(&found.application.message).filter(|it| !it.is_empty());
+    let message = match reason.or(found.failure.as_ref()) {
+        Some(reason) => format!("Argo CD has not created the work {name}: {reason}"),
+        None => format!("Argo CD has not created the work {name}"),
+    };
+    whole_work(cluster, name, health, message)
 }
 
 /// Returns the state of a work without objects.
@@ -376,11 +462,8 @@ mod tests {
         resource
     }
 
-    fn plugin(clusters: &str) -> Value {
-        json!({"project": "web", "source": {"plugin": {
-            "name": "argocd-ocm-cmp",
-            "parameters": [{"name": "clusters", "string": clusters}],
-        }}})
+    fn plugin() -> Value {
+        json!({"project": "web", "source": {"plugin": {"name": "argocd-ocm-cmp"}}})
     }
 
     fn object(name: &str, labels: &Value, spec: &Value, status: &Value) -> String {
@@ -388,15 +471,14 @@ mod tests {
         json!({"metadata": metadata, "spec": spec, "status": status}).to_string()
     }
 
-    fn applications(clusters: &[String]) -> Applications<'_> {
-        let mut all = Applications::new("argocd", clusters);
+    fn applications() -> Applications<'static> {
+        let mut all = Applications::new("argocd");
         let condition = |kind: &str, message: &str| json!({"type": kind, "message": message});
         let status = json!({
             "sync": {"status": "Synced"},
             "health": {"status": "Degraded"},
             "resources": [
                 resource(KIND, "eu1", "shop", "Synced"),
-                resource(KIND, "eu2", "shop", "OutOfSync"),
                 resource(SET_KIND, "fleet", "shop", "Synced"),
                 pruned("old", "OutOfSync"),
             ],
@@ -407,7 +489,7 @@ mod tests {
             ],
         });
         for (name, labels, spec) in [
-            ("shop", json!({}), plugin("eu1,eu2")),
+            ("shop", json!({}), plugin()),
             ("pulled", json!({PULL: "true"}), json!({"source": {}})),
             ("on-the-hub", json!({}), json!({"source": {"path": "a"}})),
         ] {
@@ -416,26 +498,9 @@ mod tests {
         all
     }
 
-    /// Returns the cluster, name, health and message of each state on these clusters without any works.
-    fn without_works(all: &Applications<'_>) -> Vec<(String, HealthStatus, String)> {
-        let clock = Clock::at(Timestamp::UNIX_EPOCH);
-        let of = |cluster: &&str| all.on_cluster(cluster, Vec::new(), &clock);
-        let states = all.clusters.iter().flat_map(of);
-        states
-            .map(|(application, work)| {
-                let place = format!("{}/{}", work.namespace, application.name);
-                (place, work.health, work.message)
-            })
-            .collect()
-    }
-
-    fn names(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
-
     #[test]
     fn only_applications_for_managed_clusters_are_kept() {
-        let all = applications(&[]).all;
+        let all = applications().all;
         let names: Vec<_> = all
             .iter()
             .map(|it| (&*it.application.name, it.pulled_on.as_deref()))
@@ -444,16 +509,17 @@ mod tests {
         assert_eq!(all[0].application.message, "eu1: it crashes");
         assert_eq!(all[0].application.project, "web");
         let totals = all[0].application.totals.as_deref();
-        assert_eq!(totals, Some("applied on 1 of 1 clusters, healthy on 0; 2 objects in 1 work"));
+        assert_eq!(
+            totals,
+            Some("applied on 1 of 1 clusters, healthy on 0; 2 objects in 1 work")
+        );
     }
 
     #[test]
     fn work_belongs_to_the_application_that_lists_it() {
-        let clusters = names(&["eu1"]);
-        let all = applications(&clusters);
+        let all = applications();
         let owner = |name: &str, labels: Value| {
-            let marks =
-                json!({"argocd.argoproj.io/tracking-id": "shop:work.open-cluster-management.io/ManifestWork:eu1/x"});
+            let marks = json!({TRACKING_ID: "shop:work.open-cluster-management.io/ManifestWork:eu1/x"});
             let work = json!({"metadata": {"namespace": "eu1", "name": name, "labels": labels, "annotations": marks}});
             all.of_work(&work).is_some()
         };
@@ -468,56 +534,77 @@ mod tests {
 
     #[test]
     fn works_are_found_by_name_after_a_failed_comparison() {
-        let clusters = names(&["eu1"]);
-        let mut all = Applications::new("argocd", &clusters);
+        let mut all = Applications::new("argocd");
         let works = ["shop", "shop.part-wave2", "shopping", "other"].map(|name| pruned(name, "Unknown"));
         let status = json!({"sync": {"status": "Unknown"}, "resources": works});
-        all.add(&object("shop", &json!({}), &plugin(""), &status));
+        all.add(&object("shop", &json!({}), &plugin(), &status));
         let mut found: Vec<_> = all.by_work.keys().map(|(.., name)| &**name).collect();
         found.sort_unstable();
         assert_eq!(found, ["shop", "shop.part-wave2"]);
     }
 
     #[test]
-    fn application_without_a_work_is_shown_with_the_reason() {
-        let clusters = names(&["eu1", "eu2", "eu3"]);
-        let all = applications(&clusters);
-        let crashes = || "eu1: it crashes".to_owned();
-        assert_eq!(
-            without_works(&all),
-            [
-                ("eu1/shop".to_owned(), HealthStatus::Missing, crashes()),
-                ("eu1/pulled".to_owned(), HealthStatus::Degraded, crashes()),
-                ("eu2/shop".to_owned(), HealthStatus::Missing, crashes()),
-            ]
-        );
-
-        let mut all = Applications::new("argocd", &clusters);
-        let refused = json!([{"type": "ComparisonError", "message": "the policy does not allow Deployments"}]);
-        let hook = json!({"group": GROUP, "kind": KIND, "namespace": "eu1", "name": "hook", "hook": true});
-        for (name, status) in [
-            ("new", json!({})),
-            ("refused", json!({"sync": {"status": "Unknown"}, "conditions": refused})),
-            ("elsewhere", json!({"sync": {"status": "Synced"}, "resources": [hook]})),
-            (
-                "failed",
-                json!({
-                    "sync": {"status": "OutOfSync"},
-                    "operationState": {"phase": "Failed", "message": "eu3 is on hold"},
-                    "resources": [resource(KIND, "eu3", "failed", "OutOfSync")],
-                }),
-            ),
-        ] {
-            all.add(&object(name, &json!({}), &plugin("eu3"), &status));
+    fn works_name_applications_by_their_marks_or_else_by_their_names() {
+        let named = |name: &str, labels: Value, annotations: Value| {
+            let object = json!({"metadata": {"name": name, "labels": labels, "annotations": annotations}});
+            let named = named_applications(&object, "argocd");
+            let texts = named.iter().map(|(namespace, name)| format!("{namespace}/{name}"));
+            texts.collect::<Vec<_>>().join(" ")
+        };
+        let id = |application: &str| json!({TRACKING_ID: format!("{application}:a/ManifestWork:eu1/x")});
+        let label = |application: &str| json!({APPLICATION_LABEL: application});
+        assert_eq!(named("shop.part-wave2", label("shop"), json!({})), "argocd/shop");
+        assert_eq!(named("renamed", json!({}), id("team_shop")), "team/shop argocd/renamed");
+        assert_eq!(named("x", json!({INSTANCE: "shop"}), json!({})), "argocd/shop argocd/x");
+        // An agent has removed or changed the marks.
+        let under_policy = "shop".parse::<WorkName>().expect("a name").under_policy().to_string();
+        for work in ["shop", "shop.part-wave2", &under_policy] {
+            assert_eq!(named(work, json!({}), json!({})), "argocd/shop");
+            assert_eq!(named(work, label("other"), json!({})), "argocd/other argocd/shop");
         }
-        let state = |name: &str, health, message: &str| (format!("eu3/{name}"), health, message.to_owned());
+        let hub = |namespace: &str, name: &str| json!({HUB_NAMESPACE: namespace, HUB_NAME: name});
+        assert_eq!(named("shop", label("shop"), hub("team", "a")), "argocd/shop team/a");
+        // No path of another kind.
+        for text in ["../x", "a/b/c", "", "a?b=c"] {
+            assert_eq!(named("shop", label(text), hub(text, "x")), "argocd/shop", "{text}");
+            assert_eq!(named("shop", label("shop"), hub("team", text)), "argocd/shop", "{text}");
+        }
+    }
+
+    #[test]
+    fn works_that_argo_cd_has_not_created_are_missing() {
+        let clock = Clock::at(Timestamp::UNIX_EPOCH);
+        let state = |operation: Value, works: Vec<Value>| {
+            let mut all = Applications::new("argocd");
+            let hook = json!({"group": GROUP, "kind": KIND, "namespace": "eu1", "name": "hook", "hook": true});
+            let listed = [
+                resource(KIND, "eu1", "shop", "Synced"),
+                resource(KIND, "eu1", "shop.part-wave2", "OutOfSync"),
+                resource(KIND, "eu2", "shop", "OutOfSync"),
+                hook,
+            ];
+            let status =
+                json!({"sync": {"status": "OutOfSync"}, "operationState": operation, "resources": listed});
+            all.add(&object("shop", &json!({}), &plugin(), &status));
+            let states = all.on_cluster("eu1", works, &clock).into_iter();
+            states
+                .map(|(_, work)| (work.name, work.health, work.message))
+                .collect::<Vec<_>>()
+        };
+        let missing = |health, reason: &str| {
+            let message = format!("Argo CD has not created the work shop.part-wave2{reason}");
+            vec![("shop.part-wave2".to_owned(), health, message)]
+        };
+        assert_eq!(state(json!(null), Vec::new()), missing(HealthStatus::Missing, ""));
+        let failed = json!({"phase": "Failed", "message": "eu1 is on hold"});
         assert_eq!(
-            without_works(&all),
-            [
-                state("new", HealthStatus::Waiting, "Argo CD has not created its work"),
-                state("refused", HealthStatus::Missing, "the policy does not allow Deployments"),
-                state("failed", HealthStatus::Missing, "eu3 is on hold"),
-            ]
+            state(failed, Vec::new()),
+            missing(HealthStatus::Missing, ": eu1 is on hold")
         );
+        let running = json!({"phase": "Running"});
+        assert_eq!(state(running, Vec::new()), missing(HealthStatus::Waiting, ""));
+        let work = json!({"metadata": {"namespace": "eu1", "name": "shop.part-wave2"}});
+        let states = state(json!(null), vec![work]);
+        assert_eq!((states.len(), &*states[0].0), (1, "shop.part-wave2"));
     }
 }

@@ -44,7 +44,7 @@ pub struct OnCluster {
     pub application: Overviewed,
     /// The least healthy of its works there.
     pub health: HealthStatus,
-    /// The names of its works there; may be empty.
+    /// The names of its works there.
     pub works: Vec<String>,
     /// The number of its objects there.
     pub objects: usize,
@@ -72,8 +72,7 @@ impl OnCluster {
                 on_cluster.health = work.health;
             }
             on_cluster.objects = on_cluster.objects.saturating_add(work.objects.len());
-            // An Application may have no work there.
-            on_cluster.works.extend(Some(work.name).filter(|name| !name.is_empty()));
+            on_cluster.works.push(work.name);
         }
         all.into_values().collect()
     }
