@@ -167,7 +167,9 @@ function works(application: Fields): Fields[] {
 /** Returns the managed cluster of an Application of the pull model. */
 function pulledOn(application: Fields): string | undefined {
     const metadata = map(application, 'metadata');
-    return text(map(metadata, 'labels'), PULL) === 'true' ? text(map(metadata, 'annotations'), PULL_CLUSTER) : undefined;
+    return text(map(metadata, 'labels'), PULL) === 'true'
+        ? text(map(metadata, 'annotations'), PULL_CLUSTER)
+        : undefined;
 }
 
 /** Returns the clusters that the plugin's settings of an Application name. */

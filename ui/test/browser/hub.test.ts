@@ -23,10 +23,10 @@ test('a cluster is chosen with the keyboard, and shows its Applications, the wor
     await chromium.press('Tab', 'Tab', ...'cluster2', 'Enter');
     await becomes('.ocm-title', 'cluster2');
     await becomes('.ocm-bar__count', '8 Applications');
-    assert.deepEqual(
-        await chromium.run('return [location.pathname, location.search]'),
-        ['/managed-clusters', '?cluster=cluster2'],
-    );
+    assert.deepEqual(await chromium.run('return [location.pathname, location.search]'), [
+        '/managed-clusters',
+        '?cluster=cluster2',
+    ]);
     assert.deepEqual(await column(0), ON_CLUSTER2);
     assert.deepEqual((await column(2)).slice(0, 5), ['Degraded', 'Missing', 'Progressing', 'Suspended', 'Healthy']);
     assert.deepEqual((await texts('.ocm-note')).slice(0, 1), [
@@ -102,5 +102,8 @@ test('the clusters of an Application lead to the page', async () => {
     await click('[data-cell="1:0"]');
     await becomes('.ocm-details h3', 'cluster2');
     await chromium.run('[...document.querySelectorAll(".ocm-details a")].pop().click()');
-    assert.equal(await chromium.run('return location.pathname + location.search'), '/managed-clusters?cluster=cluster2');
+    assert.equal(
+        await chromium.run('return location.pathname + location.search'),
+        '/managed-clusters?cluster=cluster2',
+    );
 });

@@ -71,7 +71,9 @@ for (const react of REACTS) {
             assert.deepEqual((await column(0)).slice(0, 3), ['cluster2', 'cluster7', 'cluster1']);
             await show(PAGE, {});
             await becomes('.ocm-placeholder', 'Choose one of 20 managed clusters.');
-            await chromium.run('history.pushState(null, "", "?cluster=cluster2"); dispatchEvent(new PopStateEvent("popstate"))');
+            await chromium.run(
+                'history.pushState(null, "", "?cluster=cluster2"); dispatchEvent(new PopStateEvent("popstate"))',
+            );
             await becomes('.ocm-bar__count', '8 Applications');
             assert.deepEqual(await chromium.run('return window.errors'), []);
         });

@@ -78,7 +78,12 @@ test('a work that would be pruned counts only after a failed comparison, and wit
 });
 
 test('answers may have any content', () => {
-    for (const answer of [{}, {items: null}, {items: 3}, {items: [null, 7, {}, {status: {resources: [null, {group: 1}]}}]}])
+    for (const answer of [
+        {},
+        {items: null},
+        {items: 3},
+        {items: [null, 7, {}, {status: {resources: [null, {group: 1}]}}]},
+    ])
         assert.deepEqual([hubOf(answer).clusters, hubOf(answer).placed], [[], 0]);
     const hostile = application([resource('__proto__', 'Healthy'), resource('', 'Healthy')]);
     assert.deepEqual(hubOf({items: [hostile]}).clusters, ['__proto__']);
@@ -98,7 +103,10 @@ test('runs a few at a time, and keeps the order', async () => {
         running--;
         return item * 2;
     };
-    assert.deepEqual(await mapInParallel([...Array(20).keys()], run), [...Array(20).keys()].map(item => item * 2));
+    assert.deepEqual(
+        await mapInParallel([...Array(20).keys()], run),
+        [...Array(20).keys()].map(item => item * 2),
+    );
     assert.equal(most, 6);
     assert.deepEqual(await mapInParallel([], run), []);
 });
