@@ -115,7 +115,7 @@ capture(
 
 capture(
     'cluster',
-    720,
+    860,
     'light',
     'registered.page.component',
     {},
