@@ -63,7 +63,13 @@ export function HubPage(): Element {
     let body: Child;
     if (hub.state === 'loading') body = placeholder('Reading the Applications …');
     else if (hub.state === 'failed') body = failureNote(hub.error);
-    else body = h('div', null, c(Chooser, {key: `choose ${cluster}`, hub: hub.value, cluster}), shown(hub.value, cluster));
+    else
+        body = h(
+            'div',
+            null,
+            c(Chooser, {key: `choose ${cluster}`, hub: hub.value, cluster}),
+            shown(hub.value, cluster),
+        );
     return h('div', {className: 'ocm ocm-page'}, h('div', {className: 'ocm-live__bar'}, reload), body);
 }
 

@@ -23,11 +23,15 @@ export interface Page {
 const folder = process.cwd();
 const require = createRequire(join(folder, 'package.json'));
 
-/** Answers a request below /extensions. */
+/** Answers a request to argocd-server. */
 export type Extensions = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Serves pages such as `/?react=18&theme=dark`, with the extension from a file. */
-export async function serve(extension: string, extensions: Extensions = answerLive): Promise<Page> {
+/** Serves pages such as `/?react=18&theme=dark`, with the extension from a file, and what answers its requests. */
+export async function serve(
+    extension: string,
+    extensions: Extensions = answerLive,
+    applications: Extensions = answerApplications,
+): Promise<Page> {
     const react19 = await bundle19();
     const icons = dirname(require.resolve('@fortawesome/fontawesome-free/package.json'));
     const server = createServer((request, response) => {
@@ -36,7 +40,7 @@ export async function serve(extension: string, extensions: Extensions = answerLi
             response.writeHead(200, {'content-type': type});
             response.end(body);
         };
-        if (url.pathname.startsWith('/api/v1/applications')) return answerApplications(request, response);
+        if (url.pathname.startsWith('/api/v1/applications')) return applications(request, response);
         // Argo CD answers all other paths with its own page.
         if (url.pathname === '/' || url.pathname === '/managed-clusters')
             return send(
