@@ -47,7 +47,13 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     load.create_clusters().await?;
     load.of_each(|at| {
         let clusters = clusters(load, at, size);
-        let work = |cluster: &String| request("POST", &format!("{WORKS}/namespaces/{cluster}/manifestworks"), &work(at, cluster));
+        let work = |cluster: &String| {
+            request(
+                "POST",
+                &format!("{WORKS}/namespaces/{cluster}/manifestworks"),
+                &work(at, cluster),
+            )
+        };
         let works = clusters.iter().map(work);
         let application = request("POST", APPLICATIONS, &application(at, &clusters));
         works.chain([application]).collect()
@@ -59,7 +65,11 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     table.note("works", (size.1 * WORKS_EACH).to_string());
     for (name, arguments, lines) in [
         ("status --all, ms", "--all", size.0),
-        ("status --clusters of one cluster, ms", "--clusters=cluster-7", WORKS_EACH),
+        (
+            "status --clusters of one cluster, ms",
+            "--clusters=cluster-7",
+            WORKS_EACH,
+        ),
     ] {
         let mut runs = Vec::new();
         for _ in 0..=RUNS {
@@ -102,7 +112,9 @@ fn run(stage: &Stage<'_>, arguments: &str, lines: usize) -> Result<Run> {
     while process.try_wait()?.is_none() {
         let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        peak = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(peak);
+        peak = line
+            .and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
+            .unwrap_or(peak);
         std::thread::sleep(Duration::from_millis(1));
     }
     let wall = started.elapsed().as_secs_f64() * 1000.0;
@@ -158,7 +170,10 @@ fn application(at: usize, clusters: &[String]) -> Value {
             "name": name,
             "status": "Synced",
         });
-        resource.as_object_mut().zip(more.as_object()).map(|(resource, more)| resource.extend(more.clone()));
+        resource
+            .as_object_mut()
+            .zip(more.as_object())
+            .map(|(resource, more)| resource.extend(more.clone()));
         resource
     };
     let synced = json!({
@@ -166,10 +181,13 @@ fn application(at: usize, clusters: &[String]) -> Value {
         "hookPhase": "Running",
         "syncPhase": "Sync",
     });
-    let all = |more: &Value| clusters.iter().map(|cluster| resource(cluster, more)).collect::<Vec<_>>();
-    let run = |id: usize| {
-        json!({"id": id, "revision": revision, "source": source, "deployedAt": now(), "deployStartedAt": now()})
+    let all = |more: &Value| {
+        clusters
+            .iter()
+            .map(|cluster| resource(cluster, more))
+            .collect::<Vec<_>>()
     };
+    let run = |id: usize| json!({"id": id, "revision": revision, "source": source, "deployedAt": now(), "deployStartedAt": now()});
     json!({
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Application",
@@ -203,7 +221,8 @@ fn application(at: usize, clusters: &[String]) -> Value {
 /// Returns the work of an Application on a cluster.
 fn work(at: usize, cluster: &str) -> Value {
     let name = name(at);
-    let object = |kind: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "shop", "namespace": name}});
+    let object =
+        |kind: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "shop", "namespace": name}});
     json!({
         "apiVersion": "work.open-cluster-management.io/v1",
         "kind": "ManifestWork",

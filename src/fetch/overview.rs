@@ -134,7 +134,9 @@ impl ListedApplication {
         let ListedSpec { source, sources, .. } = &self.spec;
         let hydrated = self.spec.source_hydrator.as_ref().and_then(|it| it.dry_source.as_ref());
         let sources = source.iter().chain(hydrated).chain(sources.iter().flatten());
-        sources.filter_map(|source| source.plugin.as_ref()).filter(|it| it.is_ours())
+        sources
+            .filter_map(|source| source.plugin.as_ref())
+            .filter(|it| it.is_ours())
     }
 
     /// Returns true if it belongs to the Argo CD in this namespace. One in another namespace names its Argo CD after the first
@@ -165,8 +167,7 @@ impl ListedApplication {
     /// Returns the first reason why it is not healthy or not delivered.
     fn reason(&self) -> Option<&str> {
         let is_reason = |it: &&ListedCondition| {
-            it.kind != INFO
-                && (it.kind.ends_with("Error") || OWN_CONDITIONS.iter().any(|own| it.kind.starts_with(own)))
+            it.kind != INFO && (it.kind.ends_with("Error") || OWN_CONDITIONS.iter().any(|own| it.kind.starts_with(own)))
         };
         let found = self.status.conditions.iter().flatten().find(is_reason);
         found.map(|it| &*it.message)
@@ -181,7 +182,10 @@ impl ListedApplication {
             } else {
                 format!("{namespace}/{name}")
             },
-            project: Some(&self.spec.project).filter(|it| !it.is_empty()).map_or("default", |it| it).to_owned(),
+            project: Some(&self.spec.project)
+                .filter(|it| !it.is_empty())
+                .map_or("default", |it| it)
+                .to_owned(),
             sync: self.status.sync.status.clone(),
             health: self.status.health.status.clone(),
             totals: totals.map(|it| it.message.clone()),
@@ -324,7 +328,10 @@ impl Hub {
         let mut notices = Vec::new();
         let mut add = |json: Box<RawValue>| applications.add(json.get());
         let (everywhere, own) = (ObjectRef::new("", ""), ObjectRef::new(argocd, ""));
-        match self.each(&APPLICATIONS, &everywhere, ListParams::default(), &mut add).await {
+        match self
+            .each(&APPLICATIONS, &everywhere, ListParams::default(), &mut add)
+            .await
+        {
             Ok(()) => {}
             Err(error) if status(&error) == Some(403) => {
                 notices.push(format!(
@@ -341,7 +348,11 @@ impl Hub {
 
     /// Reads the works on these clusters, and of the thousands of Applications of a hub only those that the works name. Argo CD's
     /// list of each then decides on its works. Returns one line if the user may read none.
-    async fn overview_of_clusters(&self, argocd: &str, clusters: &[String]) -> Result<Result<OverviewRead, String>, Error> {
+    async fn overview_of_clusters(
+        &self,
+        argocd: &str,
+        clusters: &[String],
+    ) -> Result<Result<OverviewRead, String>, Error> {
         let clusters: BTreeSet<_> = clusters.iter().collect();
         let reads = clusters.into_iter().map(|cluster| async move {
             let mut works = Vec::new();
@@ -356,7 +367,9 @@ impl Hub {
             match set_of(work) {
                 Some((namespace, name)) => {
                     // They become a part of a path.
-                    sets.extend(Application::named(&format!("{namespace}/{name}"), "").map(|it| (it.namespace, it.name)));
+                    sets.extend(
+                        Application::named(&format!("{namespace}/{name}"), "").map(|it| (it.namespace, it.name)),
+                    );
                 }
                 None => names.extend(named_applications(work, argocd)),
             }
@@ -583,8 +596,7 @@ mod tests {
                 resource(KIND, "eu2", "shop", "OutOfSync"),
                 hook,
             ];
-            let status =
-                json!({"sync": {"status": "OutOfSync"}, "operationState": operation, "resources": listed});
+            let status = json!({"sync": {"status": "OutOfSync"}, "operationState": operation, "resources": listed});
             all.add(&object("shop", &json!({}), &plugin(), &status));
             let states = all.on_cluster("eu1", works, &clock).into_iter();
             states

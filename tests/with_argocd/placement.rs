@@ -307,7 +307,10 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
 
     // The work that OCM has created leads to the Application.
     let (_, stdout, stderr) = status::printed(fleet.hub.kubeconfig_path(), &["--clusters=second", "-o", "name"])?;
-    assert!(stdout.lines().any(|it| it == format!("second/{name}")), "{stdout}{stderr}");
+    assert!(
+        stdout.lines().any(|it| it == format!("second/{name}")),
+        "{stdout}{stderr}"
+    );
 
     // A cluster that leaves loses its work and its objects, one that joins gets them, and the others are unaffected.
     let [_, of_second, _] = placed.names_of_works().await?;
