@@ -8,6 +8,7 @@ use hub::{explain, in_order, status};
 use jiff::Timestamp;
 use kube::Error;
 use kube::core::params::ListParams;
+use manifest::text::count;
 use ocm::application_works::Application;
 use ocm::health::{Clock, HealthStatus, WorkStatus};
 use ocm::names::{self, WorkName};
@@ -212,6 +213,8 @@ struct Applications<'n> {
     argocd: &'n str,
     all: Vec<Found>,
     by_work: HashMap<ListedWork, usize>,
+    /// The number of those that could not be parsed.
+    malformed: usize,
 }
 
 impl<'n> Applications<'n> {
@@ -220,12 +223,20 @@ impl<'n> Applications<'n> {
             argocd,
             all: Vec::new(),
             by_work: HashMap::new(),
+            malformed: 0,
         }
+    }
+
+    /// Returns a line if some could not be parsed.
+    fn notice(&self) -> Option<String> {
+        let number = count(self.malformed, "Application");
+        (self.malformed > 0).then(|| format!("the hub answers with {number} of an unknown form, not shown here"))
     }
 
     /// Adds the Application with this JSON, if it is delivered to managed clusters.
     fn add(&mut self, json: &str) {
         let Ok(listed) = serde_json::from_str::<ListedApplication>(json) else {
+            self.malformed = self.malformed.saturating_add(1);
             return;
         };
         let is_pulled = listed.metadata.labels.get(PULL).is_some_and(|it| it == "true");
@@ -342,6 +353,7 @@ impl Hub {
             }
             Err(error) => return Err(error),
         }
+        notices.extend(applications.notice());
         let all = applications.all.into_iter().map(|it| it.application).collect();
         Ok((Overview::All(all), notices))
     }
@@ -404,7 +416,8 @@ impl Hub {
         let states = on_clusters.into_iter();
         let states = states.flat_map(|(cluster, works)| applications.on_cluster(cluster, works, &clock));
         let overview = Overview::OnClusters(OnCluster::all(states));
-        Ok(Ok((overview, notice.into_iter().collect())))
+        let notices = notice.into_iter().chain(applications.notice());
+        Ok(Ok((overview, notices.collect())))
     }
 
     /// Reads the JSON of objects of a kind by their namespaces and names, a bounded number at a time.
@@ -526,6 +539,15 @@ mod tests {
             totals,
             Some("applied on 1 of 1 clusters, healthy on 0; 2 objects in 1 work")
         );
+    }
+
+    #[test]
+    fn applications_of_an_unknown_form_are_counted() {
+        let mut all = applications();
+        assert_eq!(all.notice(), None);
+        all.add(r#"{"metadata": {"name": "shop"}, "status": {"resources": "none"}}"#);
+        let notice = "the hub answers with 1 Application of an unknown form, not shown here";
+        assert_eq!(all.notice().as_deref(), Some(notice));
     }
 
     #[test]
