@@ -99,7 +99,7 @@ impl<'p> Stage<'p> {
         &self.load
     }
 
-    /// Returns the kubeconfig of an administrator of the hub.
+    /// Returns the kubeconfig of the hub.
     pub(crate) fn kubeconfig(&self) -> &Path {
         self.hub.kubeconfig_path()
     }

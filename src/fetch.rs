@@ -6,8 +6,10 @@ mod application;
 mod doctor;
 mod gitopscluster;
 mod overview;
+mod peers;
 
 pub use gitopscluster::GitOpsClusterSelection;
+pub use peers::peers;
 
 use crate::cli::HubArgs;
 use crate::diagnosis;

@@ -43,6 +43,7 @@ pub mod hold;
 pub mod install;
 pub mod list;
 pub mod manual;
+pub mod peers;
 pub mod restart_on_change;
 pub mod rollout;
 mod runtime;

@@ -43,6 +43,7 @@ pub struct MigratePlanArgs {
 }
 
 const EXAMPLES: &str = "\
+Lines 'to stop' name the controllers of other software that still write these objects.
 Exit code: 0 when everything can be taken over, 1 when something cannot, 2 on errors.
 
 Examples:
@@ -50,4 +51,5 @@ Examples:
   argocd-ocm-cmp migrate plan --context hub
 
   # From Red Hat ACM
-  argocd-ocm-cmp migrate plan --pull-dialect acm --argocd-namespace openshift-gitops";
+  argocd-ocm-cmp migrate plan --pull-dialect acm --argocd-namespace openshift-gitops \\
+    --controllers pull,gitopscluster,application-set-report";

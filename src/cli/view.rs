@@ -28,7 +28,7 @@ pub struct ViewArgs {
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// Token of a user of the hub, which the managed cluster receives
+    /// Token of the hub or of the managed cluster, which the cluster receives
     #[arg(long, env = "ARGOCD_OCM_CMP_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     pub token: Option<String>,
 
@@ -58,7 +58,7 @@ pub struct ObjectsArgs {
 }
 
 pub(super) const GET_EXAMPLES: &str = "\
-The cluster knows you by a token of the hub, which it receives through the tunnel of OCM's cluster-proxy. Values of Secrets are masked.
+The cluster receives a token of the hub, or one of its own, through the tunnel of OCM's cluster-proxy. Values of Secrets are masked.
 Required permissions: on the hub, to get the Application, its works, and the ConfigMaps of Argo CD, and to forward a port of cluster-proxy's Pod;
 on the cluster, to get the object, and to list what it owns.
 

@@ -3,6 +3,7 @@
 use super::controller::{CLOCKS, pull_settings};
 use super::{Exit, progress, say, show};
 use crate::cli::MigratePlanArgs;
+use crate::fetch;
 use crate::runtime::runtime;
 use crate::table;
 use controller::argocd_agent::Images;
@@ -15,17 +16,26 @@ use std::net::SocketAddr;
 
 pub(super) fn plan(args: &MigratePlanArgs) -> Exit {
     let plan = options(args).and_then(|options| {
+        let planned: Vec<_> = options.controllers.iter().map(|controller| controller.name).collect();
         let runtime = runtime()?;
         progress::shown("reading the hub", || {
-            runtime.block_on(controller::plan(options, CLOCKS))
+            let plan = runtime.block_on(controller::plan(options, CLOCKS))?;
+            let (peers, notices) = fetch::peers(&args.hub)?;
+            let remedies: Vec<_> = peers.iter().filter_map(|peer| peer.remedy(&planned)).collect();
+            Ok((plan, remedies, notices))
         })
     });
     match plan {
-        Ok(plan) => match show("plan", &text(&plan)) {
-            Exit::SUCCESS if plan.problems().next().is_none() => Exit::SUCCESS,
-            Exit::SUCCESS => Exit::FAILURE,
-            _ => Exit::CANNOT_TELL,
-        },
+        Ok((plan, remedies, notices)) => {
+            for notice in notices {
+                say(&format!("warning: {}\n", one_line(&notice)));
+            }
+            match show("plan", &text(&plan, &remedies)) {
+                Exit::SUCCESS if plan.problems().next().is_none() => Exit::SUCCESS,
+                Exit::SUCCESS => Exit::FAILURE,
+                _ => Exit::CANNOT_TELL,
+            }
+        }
         Err(line) => {
             say(&format!("error: {}\n", one_line(&line)));
             Exit::CANNOT_TELL
@@ -55,8 +65,8 @@ fn options(args: &MigratePlanArgs) -> Result<Options, String> {
     })
 }
 
-/// Returns a table with the totals by kind, and a line for each problem.
-fn text(plan: &Plan) -> String {
+/// Returns a table with the totals by kind, and a line for each problem and for each controller to stop.
+fn text(plan: &Plan, remedies: &[String]) -> String {
     let mut rows = vec![["KIND", "READ", "CREATE", "UPDATE", "DELETE"].map(str::to_owned)];
     for (kind, totals) in plan.totals() {
         let Totals {
@@ -71,6 +81,9 @@ fn text(plan: &Plan) -> String {
     let mut text = table::lines(&rows);
     for problem in plan.problems() {
         writeln!(text, "not possible: {}", one_line(problem)).expect("writing to a String never fails");
+    }
+    for remedy in remedies {
+        writeln!(text, "to stop: {}", one_line(remedy)).expect("writing to a String never fails");
     }
     text
 }

@@ -265,7 +265,7 @@ impl Viewer {
         })
     }
 
-    /// Reports an object that the user may not read, and makes the command fail at its end. Returns the line of another reason.
+    /// Reports what the user may not read, and makes the command fail at its end. Returns the line of another reason.
     fn skip(&self, refusal: Refusal) -> Result<(), String> {
         if refusal.status != StatusCode::FORBIDDEN {
             return Err(refusal.line);
@@ -285,13 +285,14 @@ impl Viewer {
         }
         let mut all = Vec::new();
         for (namespace, tree) in trees {
-            let events = self
-                .service
-                .events(&self.cluster, namespace, &tree)
-                .await
-                .map_err(line)?;
-            warn_if_truncated(events.truncated);
-            all.extend(events.events);
+            match self.service.events(&self.cluster, namespace, &tree).await {
+                Ok(events) => {
+                    warn_if_truncated(events.truncated);
+                    all.extend(events.events);
+                }
+                Err(refusal) if objects.len() > 1 => self.skip(refusal)?,
+                Err(refusal) => return Err(refusal.line),
+            }
         }
         all.sort_by(|one, other| one.last.cmp(&other.last));
         Ok(EventList {

@@ -2,6 +2,7 @@
 
 use super::application::{Plugin, Source};
 use super::{Hub, Reader, describe_error};
+use crate::diagnosis::cluster_problem;
 use crate::doctor::Lookup;
 use crate::status::overview::{OnCluster, Overview, Overviewed};
 use hub::{explain, in_order, status};
@@ -38,6 +39,9 @@ impl Reader {
     pub fn overview(&self, namespace: &str, clusters: &[String]) -> Result<OverviewRead, String> {
         let Self { runtime, hub, .. } = self;
         let read = runtime.block_on(async {
+            if hub.tracking(namespace).await?.is_none() {
+                return Ok(Err(hub.no_argo_cd(namespace).await?));
+            }
             match clusters {
                 [] => hub.overview(namespace).await.map(Ok),
                 clusters => hub.overview_of_clusters(namespace, clusters).await,
@@ -365,8 +369,8 @@ impl Hub {
         argocd: &str,
         clusters: &[String],
     ) -> Result<Result<OverviewRead, String>, Error> {
-        let clusters: BTreeSet<_> = clusters.iter().collect();
-        let reads = clusters.into_iter().map(|cluster| async move {
+        let names: BTreeSet<_> = clusters.iter().collect();
+        let reads = names.into_iter().map(|cluster| async move {
             let mut works = Vec::new();
             let (namespace, pages) = (ObjectRef::new(cluster, ""), ListParams::default().limit(PAGE));
             self.each(&WORKS, &namespace, pages, |work: Value| works.push(work))
@@ -416,8 +420,11 @@ impl Hub {
         let states = on_clusters.into_iter();
         let states = states.flat_map(|(cluster, works)| applications.on_cluster(cluster, works, &clock));
         let overview = Overview::OnClusters(OnCluster::all(states));
-        let notices = notice.into_iter().chain(applications.notice());
-        Ok(Ok((overview, notices.collect())))
+        let mut notices: Vec<_> = notice.into_iter().chain(applications.notice()).collect();
+        let known = self.clusters().await?;
+        let problem = |name: &String| cluster_problem(name, known.as_ref()?);
+        notices.extend(clusters.iter().filter_map(problem).map(|it| it.line()));
+        Ok(Ok((overview, notices)))
     }
 
     /// Reads the JSON of objects of a kind by their namespaces and names, a bounded number at a time.

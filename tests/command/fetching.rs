@@ -285,9 +285,23 @@ impl Stage {
     }
 
     fn generate(&self, remotes: &str) -> Output {
+        let mut command = self.command(remotes);
+        command.args(["--cluster", "cluster1"]);
+        command.output().expect("the program runs")
+    }
+
+    /// Returns all files of the repository.
+    fn files(&self) -> Vec<PathBuf> {
+        let all = walkdir::WalkDir::new(self.scratch.path().join("repository")).sort_by_file_name();
+        all.into_iter()
+            .map(|entry| entry.expect("a file").into_path())
+            .collect()
+    }
+
+    fn command(&self, remotes: &str) -> Command {
         let mut command = program(&self.scratch.path().join("repository/app"));
         command
-            .args(["generate", "--cluster", "cluster1", "--name", "shop"])
+            .args(["generate", "--name", "shop"])
             .env("PATH", format!("{}:/usr/bin:/bin", self.tools.display()))
             .env("HOME", self.scratch.path().join("home"))
             .env("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", "--enable-helm")
@@ -296,7 +310,7 @@ impl Stage {
         if certificate.exists() {
             command.env("SSL_CERT_FILE", certificate);
         }
-        command.output().expect("the program runs")
+        command
     }
 
     fn renders(&self, remotes: &str, expected: &[&str]) {
@@ -501,13 +515,73 @@ fn chart_lock_must_match_the_dependencies() {
         );
     }
     assert!(stage.server.requests().is_empty(), "{:?}", stage.server.requests());
-    for repository in ["file://../db", "@charts", ""] {
+    for repository in ["@charts", ""] {
         stage.chart("1.2.0", None, repository);
         stage.refuses(
             "{url}/charts/",
             &format!("error: Chart.yaml: db: {repository:?} is not the address of a chart repository: run 'helm dependency update'"),
         );
     }
+}
+
+/// With a value file for each cluster, they are added once for renderings at the same time, and never to the user's folder.
+#[test]
+fn renders_charts_elsewhere_in_the_repository() {
+    let stage = Stage::new(&[]);
+    stage.chart("^1.0.0", None, "file://../db");
+    stage.write("repository/db/Chart.yaml", "apiVersion: v2\nname: db\nversion: 1.2.0\n");
+    stage.write(
+        "repository/db/templates/db.yaml",
+        &map("db", "of-{{ .Values.global.cluster }}"),
+    );
+    let clusters = ["a", "b", "c"];
+    for cluster in clusters {
+        let values = format!("global: {{cluster: {cluster}}}\n");
+        stage.write(&format!("repository/app/{cluster}.yaml"), &values);
+    }
+    let before = stage.files();
+    let overlays = clusters.map(|cluster| (cluster.to_owned(), format!("{cluster}.yaml")));
+    let parameters = serde_json::json!([
+        {"name": "clusters", "array": clusters},
+        {"name": "overlays", "map": BTreeMap::from(overlays)},
+    ]);
+    let mut command = stage.command("");
+    let output = command.env("ARGOCD_APP_PARAMETERS", parameters.to_string()).output();
+    let output = output.expect("the program runs");
+    assert!(output.status.success(), "{}", transcript(&output));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    for cluster in clusters {
+        assert!(printed.contains(&format!("of-{cluster}")), "{printed}");
+    }
+    assert_eq!(stage.files(), before, "the user's folder has changed");
+
+    for (range, repository, expected) in [
+        (
+            "2.x",
+            "file://../db",
+            "error: Chart.yaml: db: file://../db: can't get a valid version for ",
+        ),
+        (
+            "1.x",
+            "file://../none",
+            "error: Chart.yaml: db: file://../none: there is no such folder",
+        ),
+        (
+            "1.x",
+            "file://../../git",
+            "error: Chart.yaml: db: file://../../git: it is outside the repository",
+        ),
+    ] {
+        stage.chart(range, None, repository);
+        stage.refuses("", expected);
+    }
+    stage.chart("1.2.0", Some("1.1.0"), "file://../db");
+    let chart = fs::read_to_string(stage.scratch.path().join("repository/app/Chart.yaml")).expect("a file");
+    stage.write("repository/app/Chart.yaml", &chart.replace("1.2.0", "^1.2.0"));
+    stage.refuses(
+        "",
+        "error: Chart.lock: it does not match the dependencies in Chart.yaml",
+    );
 }
 
 #[test]

@@ -112,8 +112,9 @@ const DOCUMENTED_ELSEWHERE: &[(&str, &str)] = &[
 const HEAD: &str = "\
 # All messages
 
-For users who search for a message: every message of the program, by the place where it appears. `…` replaces the variable parts. Search this page
-for the words of your message. Most messages name the remedy; [troubleshooting](troubleshooting.md) explains the frequent ones.
+For users who search for a message: every message of the program, by the place where it appears. Words in capitals and `…` replace the variable
+parts. Search this page for the words of your message: the program may add a reason or a remedy to it. Most messages name the remedy;
+[troubleshooting](troubleshooting.md) explains the frequent ones.
 
 This page is generated from the sources: `REWRITE=1 cargo test --test docs messages` writes it.
 ";

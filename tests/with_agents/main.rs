@@ -330,10 +330,14 @@ impl Scenario {
             &json!({"metadata": {"labels": {"env": null}}}),
         )
         .await?;
-        hub.wait_gone(&stage::addon("cluster2")).await?;
+        // While the agent is connected, it would delete what the Applications of a cluster without a Secret have deployed.
         hub.wait_gone(&ObjectRef::secret("argocd", "cluster-cluster2")).await?;
-        hub.wait_gone(&ObjectRef::manifest_work("cluster2", "argocd-agent-ca-mw"))
-            .await?;
+        for uninstalled in [
+            stage::addon("cluster2"),
+            ObjectRef::manifest_work("cluster2", "argocd-agent-ca-mw"),
+        ] {
+            assert!(hub.get(&uninstalled).await?.is_none(), "{uninstalled:?} goes first");
+        }
         cluster2.wait_gone(&stage::agent()).await?;
         let stays = ObjectRef::manifest_work("cluster1", "argocd-agent-ca-mw");
         assert!(hub.get(&stays).await?.is_some_and(|work| is_applied(&work)));

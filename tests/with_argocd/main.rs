@@ -35,12 +35,15 @@ mod health;
 mod health_check;
 mod health_rules;
 mod holds;
+mod image_updater;
 mod isolation;
 mod kinds;
 mod mistakes;
 mod names;
 mod order;
 mod parameters;
+#[path = "../common/peers.rs"]
+mod peers;
 mod placement;
 mod policy;
 mod pull;

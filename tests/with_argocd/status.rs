@@ -224,14 +224,21 @@ fn check_errors(stage: &Stage) -> Result<()> {
     let unknown =
         "has no Application argocd/no-such-application, and no works of it: check its name, or pass NAMESPACE/NAME\n";
     assert!(stderr.contains(unknown), "{stderr}");
-    let (code, stdout, stderr) = printed(stage.hub.kubeconfig_path(), &[NAME, "-n", "argo"])?;
-    assert_eq!((code, stdout.as_str()), (Some(2), ""));
-    let elsewhere = "error: namespace argo has no Argo CD: it has no ConfigMap argocd-cm: pass the namespace of Argo CD with \
-                     --namespace: argocd";
-    assert!(stderr.starts_with(elsewhere), "{stderr}");
+    for shown in [NAME, "--all", "--clusters=cluster1"] {
+        let (code, stdout, stderr) = printed(stage.hub.kubeconfig_path(), &[shown, "-n", "argo"])?;
+        assert_eq!((code, stdout.as_str()), (Some(2), ""));
+        let elsewhere = "error: namespace argo has no Argo CD: it has no ConfigMap argocd-cm: pass the namespace of Argo CD with \
+                         --namespace: argocd";
+        assert!(stderr.starts_with(elsewhere), "{stderr}");
+    }
     let (code, stdout, _) = printed(stage.hub.kubeconfig_path(), &[NAME, "--clusters=cluster9"])?;
     let unknown = "well-or-not has no works: managed cluster cluster9 is not registered on the hub: ";
     assert!(code == Some(1) && stdout.starts_with(unknown), "{stdout}");
+    let (_, _, stderr) = printed(stage.hub.kubeconfig_path(), &["--clusters=cluster9"])?;
+    assert!(
+        stderr.starts_with("warning: managed cluster cluster9 is not registered on the hub: "),
+        "{stderr}"
+    );
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use testbed::{GitRepository, ObjectRef, is_applied, wait};
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// Starts a server of files by path, each with its media type, and returns its address. It ends with the program.
-fn serve(files: BTreeMap<String, (&'static str, Vec<u8>)>) -> Result<String> {
+pub(crate) fn serve(files: BTreeMap<String, (&'static str, Vec<u8>)>) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?.to_string();
     thread::spawn(move || {

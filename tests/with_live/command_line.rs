@@ -224,6 +224,10 @@ async fn refuses_what_cannot_be_shown() -> Result<()> {
             "is not in its works",
         ),
         (
+            &["events", "secret/key", "--cluster=cluster1"],
+            "ask an administrator of the cluster for this permission",
+        ),
+        (
             &["logs", "pod/stranger", "--cluster=cluster1"],
             "name the object that owns it",
         ),
@@ -231,10 +235,7 @@ async fn refuses_what_cannot_be_shown() -> Result<()> {
             &["get", "deployment/web", "--cluster=cluster2"],
             "cluster cluster2 cannot be reached",
         ),
-        (
-            &["get", "--cluster=cluster1", "--token=x"],
-            "does not accept the hub's token",
-        ),
+        (&["get", "--cluster=cluster1", "--token=x"], "does not accept the token"),
         (
             &[
                 "get",
@@ -268,6 +269,77 @@ async fn refuses_what_cannot_be_shown() -> Result<()> {
         code == 1 && error.contains("pass a token with --token"),
         "{code}: {error}"
     );
+    Ok(())
+}
+
+/// Creates a ServiceAccount of the managed cluster that may view namespace `shop` there. Returns its token as the Secret of a
+/// `ManagedServiceAccount` holds it on the hub.
+async fn token_of_the_cluster(stage: &Stage) -> Result<String> {
+    let cluster = &stage.cluster1;
+    let (name, namespace) = ("reader", "open-cluster-management-agent-addon");
+    let account = json!({"name": name, "namespace": namespace});
+    cluster
+        .apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}))
+        .await?;
+    let group = "rbac.authorization.k8s.io";
+    cluster
+        .apply(&json!({
+            "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": {"name": name, "namespace": "shop"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "view"},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+        }))
+        .await?;
+    let token = cluster.kubectl(&["create", "token", name, "--namespace", namespace])?;
+    stage
+        .hub
+        .apply(&json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "cluster1"},
+            "stringData": {"token": token.trim()},
+        }))
+        .await?;
+    let template = "--template={{.data.token | base64decode}}";
+    stage
+        .hub
+        .kubectl(&["get", "secret", name, "--namespace=cluster1", template])
+}
+
+#[tokio::test]
+async fn tokens_of_the_cluster_show_objects_and_are_of_no_use_on_the_hub() -> Result<()> {
+    let stage = stage().await?;
+    let kubeconfig = kubeconfig(stage).await?;
+    let token = token_of_the_cluster(stage).await?;
+    let with_token = |arguments: &[&str]| {
+        let mut command = program(kubeconfig, arguments);
+        command.env("ARGOCD_OCM_CMP_TOKEN", &token);
+        command.env_remove("ARGOCD_OCM_CMP_SEND_MY_TOKEN");
+        run(&mut command)
+    };
+    let tree = wait::eventually("the token shows the object", DEADLINE, async || {
+        let (code, tree, _) = with_token(&["get", "deployment/web", "--cluster=cluster1"]).ok()?;
+        (code == 0).then_some(tree)
+    })
+    .await?;
+    ensure!(tree.contains("pod/web-"), "{tree}");
+
+    let refused = stage.hub.kubectl(&["auth", "whoami", "--token", &token]);
+    let refused = refused.err().context("the hub accepts the token")?.to_string();
+    ensure!(
+        refused.contains("Unauthorized") || refused.contains("logged in"),
+        "{refused}"
+    );
+
+    // It may not read Secrets, and Events of the Namespace are in namespace `default`.
+    let errors = wait::eventually("the Events in its namespace are shown", DEADLINE, async || {
+        let (code, events, errors) = with_token(&["events", "--cluster=cluster1"]).ok()?;
+        (code == 1 && events.contains("ScalingReplicaSet")).then_some(errors)
+    })
+    .await?;
+    let user = "system:serviceaccount:open-cluster-management-agent-addon:reader";
+    for forbidden in ["cannot get resource \"secrets\"", "cannot list resource \"events\""] {
+        let line = errors.lines().find(|it| it.contains(forbidden)).context(forbidden)?;
+        ensure!(line.starts_with("error: ") && line.contains(user), "{line}");
+    }
+    ensure!(errors.lines().count() == 2, "{errors}");
     Ok(())
 }
 

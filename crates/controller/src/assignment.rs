@@ -10,7 +10,7 @@ pub(crate) mod certificates;
 mod gitops;
 pub(crate) mod mappers;
 
-pub(crate) use gitops::{GitOpsClusterRef, ServingState, has_released_agent, owned_secret};
+pub(crate) use gitops::{Claim, GitOpsClusterRef, Held, ServingState, claim, owned_secret};
 
 use crate::cache::Cache;
 use crate::model::{Assignment, Blocked, SecretKind};
@@ -114,12 +114,14 @@ fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str
     }
     let wants_agent = |gitops: &&GitOpsClusterRef<'c>| gitops.object.spec.agent.is_some() && gitops.selects(cluster);
     let has_agent = |gitops: &&GitOpsClusterRef<'c>| {
-        !gitops.has_released_agent(cluster) && cache.has_written_decision(gitops.object_ref, cluster)
+        gitops.claim_on(Held::Agent, cluster) != Claim::Released
+            && cache.has_written_decision(gitops.object_ref, cluster)
     };
     let first_with_agent = || all.iter().find(has_agent).copied();
     let registrar = SecretKind::ALL.iter().find_map(|secret_kind| {
         let owner = ObjectRef::parse(owned_secret(*secret_kind, cache, cluster)?.owner()?)?;
-        GitOpsClusterRef::get(cache, &owner).filter(|gitops| !gitops.has_released_as(*secret_kind, cluster))
+        GitOpsClusterRef::get(cache, &owner)
+            .filter(|gitops| gitops.claim_on(Held::Secret(*secret_kind), cluster) != Claim::Released)
     });
     match registrar {
         _ if role == HubRole::Unclear => first_with_agent(),
@@ -178,7 +180,7 @@ pub(crate) fn secret_owner<'c>(
     if let Some(gitops) = current.filter(|gitops| gitops.maintains(secret_kind, cluster)) {
         return SecretOwner::GitOpsCluster(gitops, None);
     }
-    let is_released = owner.is_some_and(|owner| is_released(secret_kind, cache, cluster, owner));
+    let is_released = owner.is_some_and(|owner| has_released_secret(secret_kind, cache, cluster, owner));
     if owner_ref.is_some() && !is_released {
         return SecretOwner::Unchanged;
     }
@@ -193,15 +195,10 @@ pub(crate) fn secret_owner<'c>(
     }
 }
 
-/// Returns true if the owner of a Secret of this kind has certainly released the cluster.
-pub(crate) fn is_released(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str) -> bool {
-    let Some(object_ref) = ObjectRef::parse(owner) else {
-        return false;
-    };
-    match GitOpsClusterRef::get(cache, &object_ref) {
-        Some(gitops) => gitops.has_released_as(secret_kind, cluster),
-        None => cache.is_gitops_cluster_deleted(&object_ref),
-    }
+/// Returns true if the owner of a Secret of this kind has certainly released the cluster. An owner that cannot be read has not.
+pub(crate) fn has_released_secret(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str) -> bool {
+    ObjectRef::parse(owner)
+        .is_some_and(|owner| claim(cache, &owner, Held::Secret(secret_kind), cluster) == Claim::Released)
 }
 
 /// Returns true if a GitOpsCluster registers a managed cluster.

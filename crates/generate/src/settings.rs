@@ -20,7 +20,7 @@ use super::order;
 use super::placed::Placed;
 use super::placement::{Placement, Rollout};
 use super::policy::{Executor, Rules};
-use super::source::{HelmSettings, Input, Kind, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
+use super::source::{CompletedCharts, HelmSettings, Input, Kind, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
 use super::update_strategy::Strategy;
 use crate::confine::Isolation;
 use crate::documents::ReadOptions;
@@ -453,6 +453,7 @@ fn source(
             .list(&table::REMOTE_BASES, true, Remote::from_str)
             .into_iter()
             .collect(),
+        completed: CompletedCharts::default(),
         tools,
         selection,
         reading: ReadOptions {

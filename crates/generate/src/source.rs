@@ -5,6 +5,8 @@
 //! sub-folder to render instead of the folder; or a sub-folder of plain manifests that replace or extend those of the folder.
 
 mod bounds;
+mod checkout;
+mod dependencies;
 mod fetch;
 mod helm;
 mod kustomize;
@@ -34,6 +36,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::thread;
 
+pub use dependencies::CompletedCharts;
 pub use helm::HelmSettings;
 pub(super) use helm::SKIP_SCHEMA_VALIDATION;
 pub(super) use kustomize::check_patches;
@@ -123,6 +126,8 @@ pub struct Source {
     pub kustomize: KustomizeSettings,
     /// The addresses that may be fetched before kustomize and Helm start.
     pub remotes: Remotes,
+    /// The charts with dependencies that are not in their folders `charts`.
+    pub completed: CompletedCharts,
     /// The settings for running the tools that render manifests.
     pub tools: Tools,
     /// The options for reading the objects.

@@ -323,7 +323,8 @@ async fn evaluate(cluster: &str, response: Response<Body>, remedy: &str) -> Resu
 
 fn not_accepted(cluster: &str, message: &str) -> Refusal {
     Refusal::nonsense(format!(
-        "cluster {cluster} does not accept the hub's token: enable impersonation of cluster-proxy's service-proxy ({message})"
+        "cluster {cluster} does not accept the token: renew it, or enable impersonation of cluster-proxy's service-proxy for tokens of the hub \
+         ({message})"
     ))
 }
 
@@ -478,11 +479,7 @@ mod tests {
         assert!(matches!(renewed, Ok(Found::Yes(_))), "{renewed:?}");
         let refused = ask(|request| request.contains("Bearer of-the-hub-2")).await;
         let refused = refused.expect_err("the cluster accepts neither token");
-        assert!(
-            refused.line.contains("does not accept the hub's token"),
-            "{}",
-            refused.line
-        );
+        assert!(refused.line.contains("does not accept the token"), "{}", refused.line);
     }
 
     #[tokio::test]
@@ -526,12 +523,12 @@ mod tests {
             (
                 http("401 Unauthorized", "text/plain", "authentication failed"),
                 502,
-                "does not accept the hub's token",
+                "does not accept the token",
             ),
             (
                 http("401 Unauthorized", JSON, &status("Unauthorized")),
                 502,
-                "does not accept the hub's token",
+                "does not accept the token",
             ),
             (
                 http("403 Forbidden", JSON, &status("pods is forbidden")),

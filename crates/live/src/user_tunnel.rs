@@ -28,7 +28,8 @@ use tower::{BoxError, ServiceBuilder};
 
 /// Returns the credentials of a user that cluster-proxy passes on: a token, either this one or, if `sends_own`, that in the credentials.
 ///
-/// The proxy on the cluster gets the token, to ask the hub whose it is. So whoever rules the cluster can use it on the hub until it expires.
+/// The proxy on the cluster gets the token, to ask its API server, and then the hub, whose it is. So whoever rules the cluster can use a token of
+/// the hub there until it expires.
 ///
 /// # Errors
 /// Returns one line if the user has no token, or has not agreed to send it.

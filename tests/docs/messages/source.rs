@@ -161,7 +161,7 @@ impl Text {
                     }
                 }
                 TokenTree::Group(group) => self.scan(group.stream(), words),
-                TokenTree::Literal(literal) => self.literal(literal, words),
+                TokenTree::Literal(literal) => self.literal(literal, &values(&tokens[at..]), words),
                 TokenTree::Ident(ident) => {
                     let name = ident.to_string();
                     let bang = usize::from(is_punct(tokens.get(at), '!'));
@@ -213,7 +213,8 @@ impl Text {
         tokens.len()
     }
 
-    fn literal(&mut self, literal: &Literal, words: usize) {
+    /// Collects a text, into which these values are inserted where it names none.
+    fn literal(&mut self, literal: &Literal, values: &[String], words: usize) {
         let Ok(text) = syn::parse_str::<LitStr>(&literal.to_string()) else {
             return;
         };
@@ -234,8 +235,8 @@ impl Text {
         } else {
             vec![text.as_str()]
         };
-        for text in texts {
-            let as_printed = as_printed(text);
+        for text in texts.into_iter().filter(|text| is_whole(text)) {
+            let as_printed = as_printed(text, values);
             let is_prose = as_printed
                 .split(' ')
                 .filter(|word| word.chars().filter(|it| it.is_lowercase()).count() > 1)
@@ -250,24 +251,68 @@ impl Text {
     }
 }
 
-/// Returns a text as printed, with `…` for inserted values.
-fn as_printed(text: &str) -> String {
-    let mut as_printed = String::new();
+/// Returns false for a part of a message: it continues another text, or another one continues it.
+fn is_whole(text: &str) -> bool {
+    let continues = |c: char| c == ' ' || ",;:(".contains(c);
+    !text.starts_with(continues) && !text.ends_with(continues) && !text.starts_with(')')
+}
+
+/// Returns the names of the values that follow a text in a macro, such as `path` for `path.display()`. A value without a name is
+/// empty.
+fn values(tokens: &[TokenTree]) -> Vec<String> {
+    let all = tokens.split(|token| is_punct(Some(token), ','));
+    all.skip(1).map(|value| name_of(value).unwrap_or_default()).collect()
+}
+
+/// Returns the last name in an expression that is not a function's.
+fn name_of(value: &[TokenTree]) -> Option<String> {
+    for (at, token) in value.iter().enumerate().rev() {
+        let found = match token {
+            TokenTree::Group(group) => name_of(&group.stream().into_iter().collect::<Vec<_>>()),
+            TokenTree::Ident(ident) => {
+                let is_called = matches!(value.get(at + 1), Some(TokenTree::Group(_)));
+                Some(ident.to_string()).filter(|_| !is_called)
+            }
+            _ => None,
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+/// Returns the placeholder for a value of this name: `FILE` for `file`, `…` for a name without a meaning.
+fn placeholder(name: &str) -> String {
+    let is_meaningful = name.len() > 2 && name.starts_with(char::is_alphabetic) && !["self", "text"].contains(&name);
+    if is_meaningful {
+        name.to_uppercase().replace('_', "-")
+    } else {
+        "…".to_owned()
+    }
+}
+
+/// Returns a text as printed, with placeholders for inserted values.
+fn as_printed(text: &str, values: &[String]) -> String {
+    let (mut as_printed, mut values) = (String::new(), values.iter());
     let mut rest = text.replace("%d", "…");
     rest = rest.replace("{{", "\u{1}").replace("}}", "\u{2}");
-    let mut within = false;
+    let mut within: Option<String> = None;
     for c in rest.chars() {
-        match c {
-            '{' => within = true,
-            '}' if within => {
-                within = false;
-                as_printed.push('…');
+        match (c, &mut within) {
+            ('{', _) => within = Some(String::new()),
+            ('}', Some(name)) => {
+                let name = name.split(':').next().unwrap_or_default();
+                let next = || values.next().cloned().unwrap_or_default();
+                let name = Some(name.to_owned()).filter(|it| !it.is_empty()).unwrap_or_else(next);
+                as_printed.push_str(&placeholder(&name));
+                within = None;
             }
-            _ if within => {}
-            '\u{1}' => as_printed.push('{'),
-            '\u{2}' => as_printed.push('}'),
-            _ if c.is_whitespace() => as_printed.push(' '),
-            _ => as_printed.push(c),
+            (c, Some(name)) => name.push(c),
+            ('\u{1}', None) => as_printed.push('{'),
+            ('\u{2}', None) => as_printed.push('}'),
+            (c, None) if c.is_whitespace() => as_printed.push(' '),
+            (c, None) => as_printed.push(c),
         }
     }
     as_printed
@@ -309,6 +354,9 @@ fn extracts_messages_from_a_source() {
             let it = g().expect("it never fails at all");
             let controller = Controller { about: "the help of a setting", name: "AgentsConnected" };
             format!("the file \"{it:?}\" cannot be\n  read: {}", "two words");
+            format!("{} of {file} is not {}: {}", self.names.join(", "), explain(&error), it);
+            format!("; a part of {}", "another message");
+            let also = " and it is a part of one";
             "object.a?'it is on its way':'it is %d of %d'"
         }
         #[cfg(test)]
@@ -320,6 +368,7 @@ fn extracts_messages_from_a_source() {
         "… is {missing}",
         "empty",
         "the file \"…\" cannot be read: …",
+        "NAMES of FILE is not ERROR: …",
         "it is on its way",
         "it is … of …",
     ];

@@ -50,8 +50,10 @@
 //!   Otherwise kubectl is the machine's own, or built if there is none.
 //! - `TESTBED_ARGOCD`: the version of Argo CD, `3.6` (the default) or `3.2`.
 //! - `TESTBED_TOOLS`: `older` for Helm 3 and the kustomize of that time, instead of those of Argo CD 3.6.
+//! - `TESTBED_KUBERNETES`: `1.37` for another version than 1.36.
 //! - `TESTBED_OCM`: a Git checkout of OCM to build instead of the pinned module.
 //! - `TESTBED_ARGOCD_AGENT`: a Git checkout of argocd-agent, for the tests that run it. See [`argocd_agent`].
+//! - `TESTBED_IMAGE_UPDATER`: a Git checkout of Argo CD Image Updater, for the test that runs it. See [`image_updater`].
 //! - `PATH`: if it has Argo CD's released command line `argocd` in the version of the testbed, a [`CompleteHub`] serves its pages.
 //! - `TESTBED_PROGRAM`: the program under test for tests that call [`program`], such as the one from an image.
 //! - `TMPDIR`: the parent of a testbed's folder. After a failure the folder stays for a day, for its logs.
@@ -100,7 +102,7 @@ pub use hub::Hub;
 pub use kubelet::Kubelet;
 pub use managed_cluster::{ManagedCluster, ManagedClusterOptions};
 pub use object::{ObjectRef, condition, is_applied, is_synced, is_true, new_condition};
-pub use parts::{ARGOCD_AGENT_VERSION, Part, Parts, Tools, argocd_agent, argocd_version, missing};
+pub use parts::{ARGOCD_AGENT_VERSION, Part, Parts, Tools, argocd_agent, argocd_version, image_updater, missing};
 pub use proxy::Proxy;
 pub use recording::Recording;
 pub use transcript::Transcript;

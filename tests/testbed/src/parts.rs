@@ -288,7 +288,7 @@ impl Parts {
             }
             Ok(())
         };
-        let kubernetes = GoModule::new("kubernetes", &cache, KUBERNETES_STAMPS)?;
+        let kubernetes = kubernetes_module(&cache)?;
         build(&kubernetes, KUBERNETES, &mut programs)?;
         let ocm = Ocm::new(&cache)?;
         build(&ocm.module, OCM, &mut programs)?;
@@ -524,6 +524,16 @@ impl Tools {
     }
 }
 
+/// Returns the module of Kubernetes 1.36, or of the version in `TESTBED_KUBERNETES`.
+fn kubernetes_module(cache: &Path) -> Result<GoModule> {
+    let folder = match env::var("TESTBED_KUBERNETES").as_deref() {
+        Err(_) | Ok("1.36") => "kubernetes",
+        Ok("1.37") => "kubernetes-1.37",
+        Ok(other) => bail!("TESTBED_KUBERNETES={other}: set it to 1.36 or 1.37"),
+    };
+    GoModule::new(folder, cache, KUBERNETES_STAMPS)
+}
+
 /// The default version of Argo CD.
 const ARGOCD_VERSION: &str = "3.6";
 
@@ -547,9 +557,22 @@ pub const ARGOCD_AGENT_VERSION: &str = "v0.9.0";
 /// Builds argocd-agent from the checkout in `TESTBED_ARGOCD_AGENT`, and returns its path. It is not one of the [`Parts`], because
 /// its Go module cannot be required by another.
 pub fn argocd_agent() -> Result<PathBuf> {
-    let checkout = env::var_os("TESTBED_ARGOCD_AGENT").map(PathBuf::from);
-    let checkout = checkout.context("TESTBED_ARGOCD_AGENT is not set: set it to a Git checkout of argocd-agent")?;
-    GoModule::checkout("argocd-agent", &checkout, &[], &cache()?)?.build("argocd-agent", "./cmd/argocd-agent")
+    Ok(build_checkout("TESTBED_ARGOCD_AGENT", "argocd-agent", "./cmd/argocd-agent")?.0)
+}
+
+/// Builds Argo CD Image Updater from the checkout in `TESTBED_IMAGE_UPDATER`, and returns its path and that of its installation
+/// manifests.
+pub fn image_updater() -> Result<(PathBuf, PathBuf)> {
+    let (program, checkout) = build_checkout("TESTBED_IMAGE_UPDATER", "argocd-image-updater", "./cmd")?;
+    Ok((program, checkout.join("config/install.yaml")))
+}
+
+/// Builds a program from the Git checkout that a variable names, and returns their paths.
+fn build_checkout(variable: &str, name: &str, package: &str) -> Result<(PathBuf, PathBuf)> {
+    let checkout = env::var_os(variable).map(PathBuf::from);
+    let checkout = checkout.with_context(|| format!("{variable} is not set: set it to a Git checkout of {name}"))?;
+    let program = GoModule::checkout(name, &checkout, &[], &cache()?)?.build(name, package)?;
+    Ok((program, checkout))
 }
 
 /// Returns the prerequisites that this machine lacks for a testbed, in one line.

@@ -1,11 +1,9 @@
 //! Tests of the migration from argocd-pull-integration to the controller, and from the controller to other software, while
 //! deployed objects keep running.
 
-use super::{
-    CLUSTER, HUB_NAME, HUB_NAMESPACE, PULL, SKIP_RECONCILE, add_cluster, application, controller, runs, serves,
-    works_of,
-};
+use super::{PLACEMENT, PULL, add_cluster, application, controller, runs, scale, serves, works_of};
 use crate::controller::{ACCOUNT, Controller};
+use crate::peers::{acms_secret, acms_work, peers_secret, peers_work};
 use crate::stage::shipped;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -13,82 +11,19 @@ use std::process::Command;
 use std::time::Duration;
 use testbed::{GitRepository, Hub, ManagedCluster, ObjectRef, is_applied, wait};
 
-/// Returns the work that argocd-pull-integration creates for an Application of the hub.
-fn peers_work(application: &Value) -> Result<Value> {
-    let metadata = &application["metadata"];
-    let name = metadata["name"].as_str().context("a name")?;
-    let uid = metadata["uid"].as_str().context("a UID")?;
-    let mut labels = metadata["labels"].clone();
-    let mut annotations = metadata["annotations"].clone();
-    labels.as_object_mut().context("labels")?.remove(PULL);
-    let annotations_left = annotations.as_object_mut().context("annotations")?;
-    let cluster = annotations_left.remove(CLUSTER).context("a cluster")?;
-    annotations_left.remove(SKIP_RECONCILE);
-    let mut spec = application["spec"].clone();
-    spec["destination"]["name"] = json!("");
-    let feedback = [
-        ("healthStatus", ".status.health.status"),
-        ("syncStatus", ".status.sync.status"),
-        ("operationStateStartedAt", ".status.operationState.startedAt"),
-        ("operationStatePhase", ".status.operationState.phase"),
-        ("syncRevision", ".status.sync.revision"),
-    ];
-    let feedback =
-        feedback.map(|(name, path)| json!({"type": "JSONPaths", "jsonPaths": [{"name": name, "path": path}]}));
-    Ok(json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {
-            "name": format!("{name}-{}", &uid[..5]),
-            "namespace": cluster,
-            "labels": {PULL: "true"},
-            "annotations": {HUB_NAMESPACE: metadata["namespace"], HUB_NAME: name},
-        },
-        "spec": {
-            "workload": {"manifests": [{
-                "apiVersion": "argoproj.io/v1alpha1",
-                "kind": "Application",
-                "metadata": {
-                    "name": name,
-                    "namespace": metadata["namespace"],
-                    "labels": labels,
-                    "annotations": annotations,
-                    "finalizers": metadata["finalizers"],
-                },
-                "spec": spec,
-            }]},
-            "manifestConfigs": [{
-                "resourceIdentifier": {
-                    "group": "argoproj.io",
-                    "resource": "applications",
-                    "namespace": metadata["namespace"],
-                    "name": name,
-                },
-                "feedbackRules": feedback,
-                "updateStrategy": {
-                    "type": "ServerSideApply",
-                    "serverSideApply": {
-                        "force": true,
-                        "ignoreFields": [{"condition": "OnSpokeChange", "jsonPaths": [".operation"]}],
-                    },
-                },
-            }],
-        },
-    }))
-}
-
-/// Returns the cluster Secret that it creates.
-fn peers_secret(cluster: &str) -> Value {
+/// Returns a Deployment as other controllers have, of which only the command counts: nothing runs it.
+fn peers_deployment((namespace, name, image): (&str, &str, &str), commands: &[&[&str]]) -> Value {
+    let container = |(number, words): (usize, &&[&str])| json!({"name": format!("c{number}"), "image": image, "command": [words[0]], "args": &words[1..]});
+    let containers: Vec<_> = commands.iter().enumerate().map(container).collect();
+    let labels = json!({"app": name});
     json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": format!("{cluster}-secret"),
-            "namespace": "argocd",
-            "labels": {"argocd.argoproj.io/secret-type": "cluster"},
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
         },
-        "type": "Opaque",
-        "stringData": {"name": cluster, "server": format!("https://{cluster}-control-plane:6443")},
     })
 }
 
@@ -113,6 +48,10 @@ impl PeerInstallation {
         let on_hub = hub.create(&application(name, &git)).await?;
         let work = hub.create(&peers_work(&on_hub)?).await?;
         let secret = hub.create(&peers_secret("cluster1")).await?;
+        let image = "quay.io/open-cluster-management/argocd-pull-integration:latest";
+        let deployment = ("argocd", "argocd-pull-integration", image);
+        hub.create(&peers_deployment(deployment, &[&["/manager", "--mode=basic"]]))
+            .await?;
         let installation = Self {
             application: ObjectRef::of(&on_hub),
             work: ObjectRef::of(&work),
@@ -153,16 +92,21 @@ fn uid(object: Option<Value>) -> Result<Value> {
     Ok(object["metadata"]["uid"].clone())
 }
 
-/// Returns the rows of `migrate plan` for the hub, each with its columns.
-fn planned(hub: &Hub) -> Result<Vec<Vec<String>>> {
+/// Returns the rows of `migrate plan` for the hub, each with its columns, and the other lines.
+fn planned(hub: &Hub, options: &[&str]) -> Result<(Vec<Vec<String>>, Vec<String>)> {
     let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
         .args(["migrate", "plan", "--kubeconfig"])
         .arg(hub.kubeconfig_path())
+        .args(options)
         .output()?;
     ensure!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout)?;
+    let (lines, rows): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.contains(": "));
     let columns = |line: &str| line.split_whitespace().map(str::to_owned).collect();
-    Ok(text.lines().map(columns).collect())
+    Ok((
+        rows.into_iter().map(columns).collect(),
+        lines.into_iter().map(str::to_owned).collect(),
+    ))
 }
 
 #[tokio::test]
@@ -171,7 +115,7 @@ async fn takes_over_a_peers_works_in_place() -> Result<()> {
     let PeerInstallation { hub, commit, .. } = &installation;
     let before = installation.uids().await?;
     let untouched = hub.get(&installation.secret).await?;
-    let plan = planned(hub)?;
+    let (plan, lines) = planned(hub, &[])?;
     for row in [
         ["Application", "1", "0", "1", "0"],
         ["ManifestWork", "1", "0", "1", "0"],
@@ -180,6 +124,13 @@ async fn takes_over_a_peers_works_in_place() -> Result<()> {
         assert!(plan.iter().any(|it| *it == row), "{row:?}: {plan:#?}");
     }
     assert_eq!(hub.get(&installation.secret).await?, untouched, "a plan writes nothing");
+    let (_, stop) = lines
+        .first()
+        .and_then(|line| line.split_once("run kubectl "))
+        .context("a command")?;
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    hub.kubectl(&stop.split(' ').collect::<Vec<_>>())?;
+    assert_eq!(planned(hub, &[])?.1, [""; 0], "nothing is to be stopped");
     let _controller = controller(hub, &[]).await?;
     let now = hub.wait_for(&installation.application, |app| runs(app, commit)).await?;
     assert!(
@@ -200,7 +151,7 @@ async fn takes_over_a_peers_works_in_place() -> Result<()> {
     assert_eq!(verbs, ["patch"], "{writes:#?}");
 
     let nothing_is_left = async || {
-        let plan = planned(hub).ok()?;
+        let (plan, _) = planned(hub, &[]).ok()?;
         let mut writes = plan.iter().skip(1).flat_map(|row| &row[2..]);
         writes.all(|count| count == "0").then_some(())
     };
@@ -263,4 +214,147 @@ async fn read_only_objects_stay_on_the_cluster_without_their_work() -> Result<()
         .context("the object does not exist")?;
     assert!(runs(&live, &installation.commit), "{live:#}");
     Ok(())
+}
+
+const ACM_COMMANDS: &[&[&str]] = &[
+    &["/usr/local/bin/gitopssyncresc"],
+    &["/usr/local/bin/multiclusterstatusaggregation"],
+    &["/usr/local/bin/propagation"],
+];
+
+/// The options of `migrate plan` for ACM.
+const FROM_ACM: &[&str] = &[
+    "--pull-dialect=acm",
+    "--controllers=pull,gitopscluster,application-set-report",
+];
+
+#[tokio::test]
+async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
+    let hub = Hub::start().await?;
+    let (cluster, ocm) = tokio::join!(add_cluster(&hub, "cluster1"), hub.start_ocm_controllers());
+    let (cluster, ()) = (cluster?, ocm?);
+    hub.apply_yaml(PLACEMENT)?;
+    let name = "switch-acm";
+    let git = GitRepository::new()?;
+    let commit = git.commit_folder(&shipped("guestbook"), "guestbook")?;
+    let set = hub.create(&application_set()).await?;
+    let mut object = application(name, &git);
+    let owner = ["apiVersion", "kind"].map(|key| set[key].clone());
+    object["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": owner[0], "kind": owner[1], "name": "appset-1", "uid": set["metadata"]["uid"], "controller": true,
+    }]);
+    let object = hub.create(&object).await?;
+    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "default");
+    let project = cluster.get(&project).await?.context("the AppProject default")?;
+    let work = ObjectRef::of(&hub.create(&acms_work(&object, &project)?).await?);
+    let secret = ObjectRef::of(&hub.create(&acms_secret("cluster1")).await?);
+    hub.create_namespace("acm").await?;
+    let deployment = (
+        "acm",
+        "multicluster-integrations",
+        "quay.io/stolostron/multicloud-integrations:latest",
+    );
+    hub.create(&peers_deployment(deployment, ACM_COMMANDS)).await?;
+    let setting = |is_disabled: bool| {
+        let config = format!("pullModel:\n  basic:\n    disabled: {is_disabled}\n");
+        let metadata = json!({"name": "multicluster-integrations-config", "namespace": "acm"});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"config.yaml": config}})
+    };
+    hub.apply(&setting(false)).await?;
+    let application = ObjectRef::of(&object);
+    let guestbook = ObjectRef::deployment(name, "guestbook-ui");
+    cluster.wait_for(&application, |app| runs(app, &commit)).await?;
+    serves(&cluster, &guestbook, 1).await?;
+    let uids = async || {
+        let (on_hub, on_cluster) = ([&work, &secret], [&application, &guestbook]);
+        let mut uids = Vec::new();
+        for object in on_hub {
+            uids.push(uid(hub.get(object).await?)?);
+        }
+        for object in on_cluster {
+            uids.push(uid(cluster.get(object).await?)?);
+        }
+        anyhow::Ok(uids)
+    };
+    let before = uids().await?;
+    for file in ["deploy/gitopscluster_crd.yaml", "deploy/report_crd.yaml"] {
+        let file = shipped(file);
+        hub.kubectl(&["apply", "--server-side", "-f", file.to_str().context("a plain path")?])?;
+    }
+    hub.wait_for_crds().await?;
+    hub.create(&gitops_cluster()).await?;
+    let (_, lines) = planned(&hub, FROM_ACM)?;
+    let stop = "to stop: Deployment acm/multicluster-integrations writes the objects of application-set-report, pull: set \
+                pullModel.basic.disabled: true in ConfigMap acm/multicluster-integrations-config, ";
+    assert!(lines.len() == 1 && lines[0].starts_with(stop), "{lines:?}");
+
+    // ACM makes its works read-only.
+    hub.apply(&setting(true)).await?;
+    let mut configs = hub.get(&work).await?.context("the work")?["spec"]["manifestConfigs"].take();
+    configs[0]["updateStrategy"] = json!({"type": "ReadOnly"});
+    hub.patch(&work, &json!({"spec": {"manifestConfigs": configs}})).await?;
+    hub.wait_for(&work, is_applied).await?;
+    let (plan, lines) = planned(&hub, FROM_ACM)?;
+    assert_eq!(lines, [""; 0], "nothing is to be stopped");
+    assert!(
+        plan.iter().any(|row| *row == ["ManifestWork", "1", "0", "1", "0"]),
+        "{plan:#?}"
+    );
+    assert!(plan.iter().skip(1).all(|row| row[4] == "0"), "{plan:#?}");
+
+    let files = [
+        "deploy/deploy_pull.yaml",
+        "deploy/deploy_report.yaml",
+        "deploy/deploy_gitopscluster.yaml",
+    ];
+    let settings = [
+        (
+            "ARGOCD_OCM_CMP_CONTROLLERS",
+            "pull,gitopscluster,application-set-report",
+        ),
+        ("ARGOCD_OCM_CMP_PULL_DIALECT", "acm"),
+    ];
+    let permissions: &[&[&str]] = &[&[
+        "create",
+        "manifestworks.work.open-cluster-management.io",
+        "--all-namespaces",
+    ]];
+    let _controller = Controller::start_with(&hub, &files, &settings, permissions).await?;
+    let is_adopted = |work: &Value| {
+        let configs = work["spec"]["manifestConfigs"].as_array();
+        let mut configs = configs.into_iter().flatten();
+        configs.all(|config| config["updateStrategy"]["type"] != "ReadOnly") && is_applied(work)
+    };
+    hub.wait_for(&work, is_adopted).await?;
+    let is_ours = |secret: &Value| secret["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "argocd-ocm-cmp";
+    hub.wait_for(&secret, is_ours).await?;
+    hub.wait_for(&application, |app| runs(app, &commit)).await?;
+    assert_eq!(uids().await?, before, "nothing is recreated");
+    assert_eq!(works_of(&hub, &application).await?.len(), 1);
+    let commit = scale(&git, 2)?;
+    hub.wait_for(&application, |app| runs(app, &commit)).await?;
+    serves(&cluster, &guestbook, 2).await.map(drop)
+}
+
+fn application_set() -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "ApplicationSet",
+        "metadata": {"name": "appset-1", "namespace": "argocd"},
+        "spec": {"generators": [], "template": {"metadata": {}, "spec": {"project": "", "destination": {}}}},
+    })
+}
+
+/// Returns a GitOpsCluster as users of ACM's pull model have.
+fn gitops_cluster() -> Value {
+    json!({
+        "apiVersion": "apps.open-cluster-management.io/v1beta1",
+        "kind": "GitOpsCluster",
+        "metadata": {"name": "fleet", "namespace": "argocd"},
+        "spec": {
+            "argoServer": {"argoNamespace": "argocd"},
+            "createBlankClusterSecrets": true,
+            "placementRef": {"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "name": "app-placement"},
+        },
+    })
 }

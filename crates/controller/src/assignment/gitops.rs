@@ -32,6 +32,27 @@ pub(crate) enum ServingState {
     WrongPlacement(String),
 }
 
+/// The answer to the question whether a GitOpsCluster still has a managed cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// It selects the cluster.
+    Keeps,
+    /// It certainly does not, or was deleted: what it has written for the cluster may be removed, or get another owner.
+    Released,
+    /// Neither is certain: it is absent or not served, its Placement's decisions contradict each other, or the cluster is
+    /// unavailable.
+    Unknown,
+}
+
+/// What a GitOpsCluster has written for a managed cluster.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Held {
+    /// The cluster Secret of this kind.
+    Secret(SecretKind),
+    /// The agent.
+    Agent,
+}
+
 impl<'c> GitOpsClusterRef<'c> {
     /// Returns a GitOpsCluster by its namespace and name.
     pub(crate) fn get(cache: &'c Cache, object_ref: &ObjectRef) -> Option<Self> {
@@ -162,13 +183,9 @@ impl<'c> GitOpsClusterRef<'c> {
         self.cache.is_selected_by(&self.placement(), cluster)
     }
 
-    /// Returns true if the GitOpsCluster is served, selects a managed cluster, and does not revoke its agent.
+    /// Returns true if the GitOpsCluster has a managed cluster, and this controller has its finalizer on it.
     pub(crate) fn selects(self, cluster: &str) -> bool {
-        !self.object.deleting
-            && self.has_finalizer()
-            && !self.revokes(cluster)
-            && self.is_served()
-            && self.is_selected(cluster)
+        self.has_finalizer() && self.claim(cluster) == Claim::Keeps
     }
 
     /// Returns true if the GitOpsCluster registers a managed cluster with a Secret of this kind.
@@ -186,43 +203,47 @@ impl<'c> GitOpsClusterRef<'c> {
                 && SecretKind::of(self.object) == Some(secret_kind)
                 && self.has_finalizer()
                 && self.is_served()
-                && !self.has_released(cluster)
+                && self.claim(cluster) != Claim::Released
     }
 
-    /// Returns true if the GitOpsCluster certainly no longer registers a managed cluster with a Secret of this kind: it released
-    /// the cluster, or registers it with the other kind.
-    pub(crate) fn has_released_as(self, secret_kind: SecretKind, cluster: &str) -> bool {
-        self.has_released(cluster) || self.registers(secret_kind.other(), cluster)
-    }
-
-    /// Returns true if the GitOpsCluster has certainly released a managed cluster.
-    fn has_released(self, cluster: &str) -> bool {
+    /// Returns the claim on a managed cluster.
+    fn claim(self, cluster: &str) -> Claim {
         if self.object.deleting || self.revokes(cluster) {
-            return true;
+            return Claim::Released;
         }
         match self.serving_state() {
-            ServingState::Elsewhere(_) => true,
-            ServingState::Unauthorised | ServingState::WrongPlacement(_) => false,
+            ServingState::Elsewhere(_) => Claim::Released,
+            ServingState::Unauthorised | ServingState::WrongPlacement(_) => Claim::Unknown,
+            ServingState::Served if self.is_selected(cluster) => Claim::Keeps,
             ServingState::Served => {
-                let placement = self.placement();
-                let is_certain = matches!(self.cache.selection(&placement), Selection::Consistent(_));
+                let is_certain = matches!(self.cache.selection(&self.placement()), Selection::Consistent(_));
                 // OCM taints an unreachable cluster, and Placements do not select it until it is reachable again.
                 let is_available = self.cache.availability(cluster) == Availability::Available;
-                is_certain && is_available && !self.cache.is_selected_by(&placement, cluster)
+                if is_certain && is_available {
+                    Claim::Released
+                } else {
+                    Claim::Unknown
+                }
             }
         }
     }
 
-    /// Returns true if the GitOpsCluster lists the agent of a managed cluster as revoked.
-    pub(super) fn revokes(self, cluster: &str) -> bool {
-        let agent = self.object.spec.agent.as_ref();
-        agent.is_some_and(|agent| agent.revoked.contains(cluster))
+    /// Returns the claim on what the GitOpsCluster has written for a managed cluster. A Secret is released too when the cluster is
+    /// registered with the other kind. The agent is not released while another controller must remove it: most of its objects are
+    /// outside Argo CD's namespace, where both controllers watch them.
+    pub(crate) fn claim_on(self, held: Held, cluster: &str) -> Claim {
+        match held {
+            Held::Secret(secret_kind) if self.registers(secret_kind.other(), cluster) => Claim::Released,
+            Held::Agent if self.is_of_another_controller() => Claim::Unknown,
+            Held::Agent if !self.object.spec.may_have_agent() => Claim::Released,
+            Held::Secret(_) | Held::Agent => self.claim(cluster),
+        }
     }
 
-    /// Returns true if the agent that the GitOpsCluster installed on a managed cluster may be removed. Returns false if another
-    /// controller must remove it: most of its objects are outside Argo CD's namespace, where both controllers watch them.
-    pub(crate) fn has_released_agent(self, cluster: &str) -> bool {
-        !self.is_of_another_controller() && (!self.object.spec.may_have_agent() || self.has_released(cluster))
+    /// Returns true if the GitOpsCluster lists the agent of a managed cluster as revoked.
+    pub(crate) fn revokes(self, cluster: &str) -> bool {
+        let agent = self.object.spec.agent.as_ref();
+        agent.is_some_and(|agent| agent.revoked.contains(cluster))
     }
 
     /// Returns the objects of a kind that were created for the GitOpsCluster.
@@ -257,11 +278,12 @@ pub(crate) fn owned_secret<'c>(secret_kind: SecretKind, cache: &'c Cache, cluste
     secret.owner().map(|_| secret)
 }
 
-/// Returns true if the agent that a GitOpsCluster installed on a managed cluster may be removed: the GitOpsCluster was deleted, or
-/// has certainly released the agent.
-pub(crate) fn has_released_agent(cache: &Cache, owner: &ObjectRef, cluster: &str) -> bool {
+/// Returns the claim of a GitOpsCluster on what it has written for a managed cluster. A GitOpsCluster that is absent keeps its claim
+/// until its deletion is certain: it may be invalid, or not yet restored from a backup.
+pub(crate) fn claim(cache: &Cache, owner: &ObjectRef, held: Held, cluster: &str) -> Claim {
     match GitOpsClusterRef::get(cache, owner) {
-        Some(gitops) => gitops.has_released_agent(cluster),
-        None => cache.is_gitops_cluster_deleted(owner),
+        Some(gitops) => gitops.claim_on(held, cluster),
+        None if cache.is_gitops_cluster_deleted(owner) => Claim::Released,
+        None => Claim::Unknown,
     }
 }

@@ -6,7 +6,8 @@ use crate::argocd_agent as agent;
 use crate::argocd_agent::reconcile as argocd_agent;
 use crate::assignment;
 use crate::assignment::{
-    GitOpsClusterRef, HubRole, SecretOwner, hub_role, in_cluster_secret, is_released, owned_secret, secret_owner,
+    Claim, GitOpsClusterRef, Held, HubRole, SecretOwner, has_released_secret, hub_role, in_cluster_secret,
+    owned_secret, secret_owner,
 };
 use crate::cache::Cache;
 use crate::cluster_secrets;
@@ -89,7 +90,7 @@ pub(super) fn decide<'i>(
     let other = secret_kind.other();
     let replaced = owned_secret(other, cache, cluster).filter(|secret| {
         let owner = secret.owner().unwrap_or_default();
-        !secret.deleting && is_released(other, cache, cluster, owner)
+        !secret.deleting && has_released_secret(other, cache, cluster, owner)
     });
     let replaced = replaced.map(|secret| (other.secret_name(cluster), secret));
     if let Some((name, _)) = &replaced {
@@ -152,6 +153,7 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
     match secret_owner(secret_kind, cache, &cluster.name, owner) {
         SecretOwner::Unchanged => None,
         SecretOwner::Released if is_replaced(secret_kind, cache, &cluster.name, owner?) => None,
+        SecretOwner::Released if has_agent_to_uninstall(secret_kind, cache, &cluster.name, owner?) => None,
         SecretOwner::Released => deletion(None),
         SecretOwner::GitOpsCluster(gitops, before) => {
             let owner = gitops.object_ref.to_string();
@@ -174,6 +176,23 @@ fn is_replaced(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &st
     let owner = ObjectRef::parse(owner).and_then(|object_ref| GitOpsClusterRef::get(cache, &object_ref));
     owner.is_some_and(|gitops| !gitops.object.deleting)
         && assignment::of(cache, cluster).registrar(secret_kind.other()).is_some()
+}
+
+/// Returns true while OCM uninstalls the agent of a cluster that its GitOpsCluster has released. The Secret stays until then:
+/// ApplicationSets delete the Applications of a cluster without a Secret, and a connected agent would delete what they deployed. A
+/// revoked cluster loses its Secret at once, because a principal newer than 0.9.0 then disconnects the agent. An agent that another
+/// GitOpsCluster takes over is not uninstalled.
+fn has_agent_to_uninstall(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str) -> bool {
+    let owner = ObjectRef::parse(owner).and_then(|object_ref| GitOpsClusterRef::get(cache, &object_ref));
+    owner.is_some_and(|gitops| {
+        let addon = ObjectRef::new(cluster, names::ADDON);
+        let mut works = gitops.owned_objects(Kind::AgentWorks);
+        secret_kind == SecretKind::Agent
+            && gitops.claim_on(Held::Agent, cluster) == Claim::Released
+            && assignment::of(cache, cluster).agent_owner.is_none()
+            && !gitops.revokes(cluster)
+            && (cache.object(Kind::AddOns, &addon).is_some() || works.any(|(at, _)| *at.namespace == *cluster))
+    })
 }
 
 fn delete(

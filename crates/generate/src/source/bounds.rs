@@ -33,7 +33,11 @@ const OUTSIDE: &str = "it is outside the repository: copy it into it";
 impl Repository {
     /// Returns the repository of `folder`; `source_path` is the path of the folder in it, if Argo CD passes it.
     pub(super) fn of(folder: &Path, source_path: &str) -> Self {
-        let root = discover::repository(folder, source_path);
+        Self::at(discover::repository(folder, source_path))
+    }
+
+    /// Returns the repository with this root.
+    pub(super) fn at(root: PathBuf) -> Self {
         Self {
             root: root.canonicalize().unwrap_or(root),
         }

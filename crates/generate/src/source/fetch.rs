@@ -5,7 +5,6 @@
 //! fetched index of a chart repository, and fails with the address of the chart.
 
 use super::Source;
-use super::bounds::Repository;
 use super::remote::Remotes;
 use super::tool::{ToolAccess, ToolError};
 use crate::confine::Scratch;
@@ -15,9 +14,9 @@ use manifest::value::Value;
 use manifest::yaml;
 use std::collections::BTreeMap;
 use std::env;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
 
 /// The maximum number of requests of a source, and so of attempts to render it.
 pub(super) const REQUESTS: usize = 100;
@@ -177,10 +176,10 @@ fn not_fetched(request: &Request, why: &str) -> Problems {
 }
 
 /// A packaged chart.
-struct Chart {
+pub(super) struct Chart {
     /// The name of the file.
-    file: String,
-    archive: Vec<u8>,
+    pub(super) file: String,
+    pub(super) archive: Vec<u8>,
 }
 
 /// The name of a chart repository for Helm.
@@ -188,7 +187,7 @@ const REPOSITORY: &str = "fetched";
 
 impl Chart {
     /// Fetches a chart in the newest version that fits, which Helm chooses.
-    fn fetch(request: &Request, source: &Source) -> Result<Self, Problems> {
+    pub(super) fn fetch(request: &Request, source: &Source) -> Result<Self, Problems> {
         let Request::Chart {
             repository,
             name,
@@ -327,107 +326,6 @@ fn is_list_of_manifests(content: &[u8]) -> bool {
         yaml::documents(text)
             .all(|document| document.is_ok_and(|document| matches!(document.value, Value::Map(_) | Value::Null)))
     })
-}
-
-/// Fetches the dependencies of the chart in `chart` that are missing in its folder `charts`, in the versions of its lock file.
-///
-/// # Errors
-/// Returns an error if the lock file is out of sync, or with each dependency that cannot be fetched.
-pub(super) fn dependencies(
-    chart: &Path,
-    missing: &[String],
-    repository: &Repository,
-    source: &Source,
-) -> Result<(), Problems> {
-    let read = |files: [&str; 2]| -> Result<Vec<(String, Request)>, Problems> {
-        let mut all = Vec::new();
-        for file in files {
-            all.extend(dependencies_in(&chart.join(file), repository)?);
-        }
-        Ok(all)
-    };
-    let mut known = read(["Chart.lock", "requirements.lock"])?;
-    if known.is_empty() {
-        known = read(["Chart.yaml", "requirements.yaml"])?;
-    } else {
-        check_lock(chart, repository, source)?;
-    }
-    let charts = chart.join("charts");
-    // Writing reports a folder that cannot be created.
-    let _ = fs::create_dir(&charts);
-    let mut problems = Vec::new();
-    for name in missing {
-        let mut requests: Vec<&Request> = known.iter().filter(|(it, _)| it == name).map(|(_, it)| it).collect();
-        requests.dedup();
-        if requests.is_empty() {
-            problems.push(format!("Chart.lock: {name} is missing: {UPDATE}"));
-        }
-        for request in requests {
-            if let Err(found) = dependency(&charts, request, source) {
-                let lines = found.into_lines().into_iter();
-                problems.extend(lines.map(|line| format!("Chart.yaml: {name}: {line}")));
-            }
-        }
-    }
-    Problems::or(problems, ())
-}
-
-/// The remedy for dependencies that are missing, or locked in other versions.
-const UPDATE: &str = "run 'helm dependency update', and commit Chart.lock";
-
-/// Checks that the lock file was made for these dependencies. Helm does that before it misses the network.
-fn check_lock(chart: &Path, repository: &Repository, source: &Source) -> Result<(), Problems> {
-    let arguments = ["dependency", "build", ".", "--skip-refresh"];
-    let access = ToolAccess::index(repository.root());
-    match source.tools.run("helm", arguments, chart, None, &access)? {
-        Err(error) if error.contains("out of sync") => Err(Problems::one(format!(
-            "Chart.lock: it does not match the dependencies in Chart.yaml: {UPDATE}"
-        ))),
-        _ => Ok(()),
-    }
-}
-
-fn dependency(charts: &Path, request: &Request, source: &Source) -> Result<(), Problems> {
-    if let Request::Chart { repository, .. } = request
-        && !["https://", "http://", "oci://"]
-            .iter()
-            .any(|scheme| repository.starts_with(scheme))
-    {
-        return Err(Problems::one(format!(
-            "{repository:?} is not the address of a chart repository: run 'helm dependency update', and commit charts/"
-        )));
-    }
-    let chart = Chart::fetch(request, source)?;
-    let stored = File::create_new(charts.join(chart.file)).and_then(|mut file| file.write_all(&chart.archive));
-    stored.map_err(|error| Problems::one(format!("it cannot be stored in charts/: {}", plain(&error))))
-}
-
-/// Reads the field `dependencies` of a file.
-fn dependencies_in(file: &Path, repository: &Repository) -> Result<Vec<(String, Request)>, Problems> {
-    let shown = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let Some(text) = repository
-        .read(file)
-        .map_err(|why| Problems::one(format!("{shown}: {why}")))?
-    else {
-        return Ok(Vec::new());
-    };
-    let mut found = Vec::new();
-    for document in yaml::documents(&text).take(1) {
-        let document = document.map_err(|error| Problems::one(format!("{shown}:{}: {}", error.line, error.message)))?;
-        let Some(Value::List(all)) = document.value.as_map().and_then(|fields| fields.get("dependencies")) else {
-            continue;
-        };
-        for fields in all.iter().filter_map(Value::as_map) {
-            let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let request = Request::Chart {
-                repository: text("repository"),
-                name: text("name"),
-                version: text("version"),
-            };
-            found.push((text("name"), request));
-        }
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Renders a chart as Argo CD does: with `helm template`, including its CRDs, under the Application's name.
 
 use super::bounds::Repository;
-use super::fetch;
 use super::tool::{ToolAccess, ToolError};
 use super::value_files::ValueFiles;
 use super::{Manifests, Source, rendered, strvals};
@@ -51,22 +50,22 @@ pub(super) fn render(
         folder.join(below)
     };
     let repository = Repository::of(folder, &source.path);
-    let files = ValueFiles {
-        chart: &chart,
-        repository: &repository,
-    };
     Problems::or(repository.links_out_of(&chart), ())?;
-    let arguments = arguments(&source.helm, &files, of_cluster)?;
-    let values = source.helm.values.as_deref();
-    let access = ToolAccess::helm(repository.root());
-    let render = || source.tools.run("helm", &arguments, &chart, values, &access);
-    let written = match render()? {
-        Err(error) if !source.remotes.is_empty() && !error.missing_dependencies().is_empty() => {
-            fetch::dependencies(&chart, &error.missing_dependencies(), &repository, source)?;
-            render()?
-        }
-        written => written,
+    let run = |chart: &Path, repository: &Repository| {
+        let arguments = arguments(&source.helm, &ValueFiles { chart, repository }, of_cluster)?;
+        let values = source.helm.values.as_deref();
+        let access = ToolAccess::helm(repository.root());
+        source.tools.run("helm", &arguments, chart, values, &access)
     };
+    let mut written = run(&chart, &repository)?;
+    if let Err(error) = &written {
+        let missing = error.missing_dependencies();
+        if !missing.is_empty()
+            && let Some(copy) = source.completed.get(&chart, &missing, &repository, source)?
+        {
+            written = run(&copy.folder, &copy.repository)?;
+        }
+    }
     let written = written.map_err(|error| Problems::one(error_message(&error)))?;
     let mut manifests = rendered(by_template(&written.manifests), written.manifests.len(), source)?;
     manifests.notices.extend(written.notices("helm template"));

@@ -1,23 +1,19 @@
 //! Renders a kustomization as Argo CD does: with `kustomize edit` for the settings, and `kustomize build`.
 
 use super::bounds::{Repository, TEXT_SIZE, Target, read};
+use super::checkout::{self, CheckoutCopy};
 use super::fetch::{Fetched, REQUESTS};
 use super::helm::{is_word, plain_version};
 use super::tool::{ToolAccess, ToolOutput};
 use super::{Manifests, Source, rendered};
-use crate::confine::Scratch;
 use crate::discover::KUSTOMIZATION_FILES;
 use crate::settings::COMMON_LABELS;
 use manifest::json;
 use manifest::problem::{Problems, plain};
 use manifest::value::Value;
 use manifest::yaml;
-use std::env;
-use std::ffi::OsStr;
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-use walkdir::{DirEntry, WalkDir};
+use std::path::Path;
 
 /// The settings for rendering kustomizations.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +94,13 @@ pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Mani
     let written = if source.kustomize.changes_the_kustomization() {
         let copy = Copy::new(&folder, &repository)?;
         copy.edit(&mut run)?;
-        run.kustomize("kustomize build", &arguments, &copy.folder, &copy.root(), false)?
+        run.kustomize(
+            "kustomize build",
+            &arguments,
+            &copy.0.folder,
+            copy.0.repository.root(),
+            false,
+        )?
     } else {
         run.kustomize("kustomize build", &arguments, &folder, repository.root(), false)?
     };
@@ -146,32 +148,17 @@ impl Run<'_> {
     }
 }
 
-/// A copy of the checkout, whose kustomization can be changed: other renderings read the checkout at the same time. All other files
-/// are hard links where the file system allows it.
-struct Copy {
-    scratch: Scratch,
-    /// The folder of the kustomization.
-    folder: PathBuf,
-}
+/// A copy of the checkout, whose kustomization can be changed.
+struct Copy(CheckoutCopy);
 
 impl Copy {
     fn new(folder: &Path, repository: &Repository) -> Result<Self, Problems> {
-        let failed = |error: &io::Error| {
-            Problems::one(format!(
-                "the repository cannot be copied to TMPDIR or /tmp to change the kustomization: {}: mount a larger volume there",
-                plain(error)
-            ))
-        };
         let path = match repository.follow(folder) {
             Ok(Target::Folder(found)) => found,
             Ok(_) => return Err(Problems::one("the folder of the kustomization cannot be read")),
             Err(why) => return Err(Problems::one(format!("the folder of the kustomization: {why}"))),
         };
-        let scratch = Scratch::new(&env::temp_dir()).map_err(|error| failed(&error))?;
-        let root = scratch.path().join(CHECKOUT);
-        copy(repository.root(), &root, scratch.path()).map_err(|error| failed(&error))?;
-        let below = path.strip_prefix(repository.root()).unwrap_or(Path::new(""));
-        let folder = root.join(below);
+        let copy = CheckoutCopy::new(&path, repository)?;
         for name in KUSTOMIZATION_FILES {
             match repository.follow(&path.join(name)) {
                 Ok(Target::File(found)) if !found.starts_with(&path) => {
@@ -180,33 +167,35 @@ impl Copy {
                     )));
                 }
                 // kustomize writes into the file, also through a link: it must be one of this copy.
-                Ok(Target::File(found)) => fs::remove_file(folder.join(name))
-                    .and_then(|()| fs::copy(found, folder.join(name)))
+                Ok(Target::File(found)) => fs::remove_file(copy.folder.join(name))
+                    .and_then(|()| fs::copy(found, copy.folder.join(name)))
                     .map(drop)
-                    .map_err(|error| failed(&error))?,
+                    .map_err(|error| checkout::not_copied(&error))?,
                 Ok(_) => {}
                 Err(why) => return Err(Problems::one(format!("{name}: {why}"))),
             }
         }
-        Ok(Self { scratch, folder })
-    }
-
-    fn root(&self) -> PathBuf {
-        self.scratch.path().join(CHECKOUT)
+        Ok(Self(copy))
     }
 
     /// Changes the kustomization by the settings.
     fn edit(&self, run: &mut Run<'_>) -> Result<(), Problems> {
         let settings = &run.source.kustomize;
         for edit in &settings.edits {
-            run.kustomize(edit.setting, &edit.arguments, &self.folder, &self.root(), true)?;
+            run.kustomize(
+                edit.setting,
+                &edit.arguments,
+                &self.0.folder,
+                self.0.repository.root(),
+                true,
+            )?;
         }
         if let Some(patches) = &settings.patches {
             self.add_patches(patches)
                 .map_err(|why| Problems::one(format!("kustomize-patches: {why}")))?;
         }
         let is_kustomization = |component: &str| {
-            let folder = self.folder.join(component);
+            let folder = self.0.folder.join(component);
             KUSTOMIZATION_FILES.iter().any(|name| folder.join(name).is_file())
         };
         let mut components = settings.components.clone();
@@ -214,14 +203,20 @@ impl Copy {
         if !components.is_empty() {
             let command = ["edit", "add", "component", "--"].map(str::to_owned);
             let arguments = [&command[..], &components].concat();
-            run.kustomize("kustomize-components", &arguments, &self.folder, &self.root(), true)?;
+            run.kustomize(
+                "kustomize-components",
+                &arguments,
+                &self.0.folder,
+                self.0.repository.root(),
+                true,
+            )?;
         }
         Ok(())
     }
 
     /// Adds patches to the kustomization, for which kustomize has no command.
     fn add_patches(&self, patches: &str) -> Result<(), String> {
-        let file = KUSTOMIZATION_FILES.map(|name| self.folder.join(name));
+        let file = KUSTOMIZATION_FILES.map(|name| self.0.folder.join(name));
         let file = file.iter().find(|file| file.is_file());
         let file = file.ok_or("the folder has no kustomization.yaml")?;
         let text = read(file, TEXT_SIZE)?;
@@ -241,29 +236,6 @@ impl Copy {
         json::write_map(&fields, &mut text).map_err(|error| error.to_string())?;
         fs::write(file, text).map_err(|error| plain(&error))
     }
-}
-
-/// The name of the copy in its temporary folder.
-const CHECKOUT: &str = "checkout";
-
-/// Copies a folder without Git's data, and without the folder `except`, which may be in it. Links are copied as links.
-fn copy(from: &Path, to: &Path, except: &Path) -> io::Result<()> {
-    let except = except.canonicalize()?;
-    let is_of_git = |entry: &DirEntry| entry.depth() == 1 && entry.file_name() == OsStr::new(".git");
-    let is_copied = |entry: &DirEntry| !is_of_git(entry) && entry.path() != except;
-    for entry in WalkDir::new(from).into_iter().filter_entry(is_copied) {
-        let entry = entry?;
-        let target = to.join(entry.path().strip_prefix(from).unwrap_or(entry.path()));
-        let kind = entry.file_type();
-        if kind.is_dir() {
-            fs::create_dir(target)?;
-        } else if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
-        } else if kind.is_file() && fs::hard_link(entry.path(), &target).is_err() {
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }
 
 /// Checks the patches of a setting.

@@ -13,7 +13,7 @@ use super::{rollout, works};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::{DesiredAgent, Entry};
 use crate::assignment;
-use crate::assignment::GitOpsClusterRef;
+use crate::assignment::{Claim, GitOpsClusterRef, Held};
 use crate::cache::Cache;
 use crate::model::Kind;
 use crate::reconcile::{Context, Controller};
@@ -221,7 +221,8 @@ pub(super) fn named<'c>(cache: &'c Cache, entry: &DesiredEntry) -> BTreeSet<&'c 
 /// Returns true if all GitOpsClusters that installed the add-on on a cluster have certainly released it.
 pub(super) fn is_released_by_all(cache: &Cache, cluster: &str) -> bool {
     let mut owners = cache.gitops_with_decision(cluster).peekable();
-    owners.peek().is_some() && owners.all(|owner| assignment::has_released_agent(cache, &owner, cluster))
+    owners.peek().is_some()
+        && owners.all(|owner| assignment::claim(cache, &owner, Held::Agent, cluster) == Claim::Released)
 }
 
 /// Returns the desired entries of a GitOpsCluster with agents, once all objects that they reference exist.

@@ -8,7 +8,7 @@ use super::templates::given_agent_image;
 use crate::argocd_agent as agent;
 use crate::argocd_agent::state;
 use crate::assignment;
-use crate::assignment::GitOpsClusterRef;
+use crate::assignment::{Claim, GitOpsClusterRef, Held};
 use crate::cache::Cache;
 use crate::cluster_secrets::{ClusterSecret, MANAGED_BY};
 use crate::model::{Kind, Object, TlsSecret};
@@ -145,7 +145,7 @@ fn unwanted(cache: &Cache, cluster: &str) -> Option<Action> {
     let mut obsolete = all.filter_map(|(at, work)| {
         let gitops = GitOpsClusterRef::get(cache, &work.owner()?)?;
         let write = ensure_absent(&WORKS, at, work)?;
-        gitops.has_released_agent(cluster).then_some((gitops, write))
+        (gitops.claim_on(Held::Agent, cluster) == Claim::Released).then_some((gitops, write))
     });
     let (gitops, write) = obsolete.next()?;
     let writes = [write].into_iter().chain(obsolete.map(|(_, write)| write));

@@ -2,6 +2,7 @@
 //! a certificate of a CA that it does not trust, all writes come to rest, and in the end all of our objects are deleted.
 
 use super::*;
+use crate::assignment::{Claim, Held};
 use crate::model::Kind;
 use crate::simulation::fake_ocm::agent_request;
 use fastrand::Rng;
@@ -211,7 +212,7 @@ impl Hub {
             let owner = &it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
             let mut all = GitOpsClusterRef::with_agents(&self.cache).map(|(gitops, _)| gitops);
             all.find(|gitops| *owner == gitops.object_ref.to_string())
-                .is_some_and(|gitops| !gitops.has_released_agent(cluster))
+                .is_some_and(|gitops| gitops.claim_on(Held::Agent, cluster) != Claim::Released)
         };
         for (name, secret) in &self.secrets {
             if !keeps_up(secret, name.strip_prefix("cluster-").unwrap_or(name)) {

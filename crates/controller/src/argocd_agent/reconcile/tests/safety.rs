@@ -4,6 +4,7 @@ use super::*;
 use crate::model::Kind;
 use crate::reconcile::Controller;
 use crate::runtime::action::Write;
+use std::cell::Cell;
 
 fn agent_resource(kind: Kind) -> Kind {
     kind
@@ -111,6 +112,39 @@ fn shared_objects_stay_until_all_add_ons_are_deleted() {
         panic!("a deletion");
     };
     assert_eq!(*object_ref, of_argocd(names::CA_BUNDLE));
+}
+
+/// Otherwise ApplicationSets delete the Applications of the cluster while its agent is connected, which deletes what they deployed.
+#[test]
+fn secret_stays_until_the_agent_is_uninstalled() {
+    let leaves: [fn(&mut Hub); 2] = [|hub| hub.select_for(&some(), &["eu1"]), |hub| hub.delete(&all())];
+    for leave in leaves {
+        let mut hub = Hub::with_all_agents();
+        leave(&mut hub);
+        // The Secret is reconciled before OCM learns anything.
+        hub.settle_last(Kind::GitOpsClusters, |hub| {
+            let has_works = hub.kept(Kind::AgentWorks).iter().any(|(at, _)| *at.namespace == *"eu2");
+            let is_installed = has_works || hub.with_addon().contains(&"eu2");
+            assert!(
+                hub.secrets.contains_key("cluster-eu2") || !is_installed,
+                "the Secret is gone"
+            );
+        });
+        assert!(!hub.secrets.contains_key("cluster-eu2"));
+    }
+}
+
+/// Otherwise the agent of a stolen cluster stays connected for as long as it delays its removal.
+#[test]
+fn secret_of_a_revoked_cluster_does_not_wait_for_its_agent() {
+    let mut hub = Hub::with_all_agents();
+    hub.write(&all(), &bringing("some", &["eu2"]));
+    let was_first = Cell::new(false);
+    hub.settle_last(Kind::GitOpsClusters, |hub| {
+        let is_first = !hub.secrets.contains_key("cluster-eu2") && hub.with_addon().contains(&"eu2");
+        was_first.set(was_first.get() || is_first);
+    });
+    assert!(was_first.get(), "the Secret has waited");
 }
 
 /// Otherwise the ArgoCD of the cluster stays forever: its finalizer needs the operator.

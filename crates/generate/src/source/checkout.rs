@@ -1,0 +1,70 @@
+//! Copies of the checkout for what must be written before a source is rendered: other renderings read the checkout at the same time,
+//! and on a terminal it is the user's own folder.
+
+use super::bounds::Repository;
+use crate::confine::Scratch;
+use manifest::problem::{Problems, plain};
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use walkdir::{DirEntry, WalkDir};
+
+/// A copy of the checkout, which is removed in the end. Its files are hard links where the file system allows it.
+#[derive(Debug)]
+pub(super) struct CheckoutCopy {
+    /// A private folder around the copy.
+    pub(super) scratch: Scratch,
+    /// The folder of the source in the copy.
+    pub(super) folder: PathBuf,
+    /// The copy.
+    pub(super) repository: Repository,
+}
+
+impl CheckoutCopy {
+    /// Copies the repository; `folder` is the folder of the source in it.
+    ///
+    /// # Errors
+    /// Returns an error if there is no space for it.
+    pub(super) fn new(folder: &Path, repository: &Repository) -> Result<Self, Problems> {
+        let scratch = Scratch::new(&env::temp_dir()).map_err(|error| not_copied(&error))?;
+        let root = scratch.path().join("checkout");
+        copy(repository.root(), &root, scratch.path()).map_err(|error| not_copied(&error))?;
+        let below = folder.strip_prefix(repository.root()).unwrap_or(Path::new(""));
+        let repository = Repository::at(root);
+        Ok(Self {
+            folder: repository.root().join(below),
+            repository,
+            scratch,
+        })
+    }
+}
+
+/// Returns the problem of a copy that fails.
+pub(super) fn not_copied(error: &io::Error) -> Problems {
+    Problems::one(format!(
+        "the repository cannot be copied to TMPDIR or /tmp: {}: mount a larger volume there",
+        plain(error)
+    ))
+}
+
+/// Copies a folder without Git's data, and without the folder `except`, which may be in it. Links are copied as links.
+fn copy(from: &Path, to: &Path, except: &Path) -> io::Result<()> {
+    let except = except.canonicalize()?;
+    let is_of_git = |entry: &DirEntry| entry.depth() == 1 && entry.file_name() == OsStr::new(".git");
+    let is_copied = |entry: &DirEntry| !is_of_git(entry) && entry.path() != except;
+    for entry in WalkDir::new(from).into_iter().filter_entry(is_copied) {
+        let entry = entry?;
+        let target = to.join(entry.path().strip_prefix(from).unwrap_or(entry.path()));
+        let kind = entry.file_type();
+        if kind.is_dir() {
+            fs::create_dir(target)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
+        } else if kind.is_file() && fs::hard_link(entry.path(), &target).is_err() {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}

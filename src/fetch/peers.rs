@@ -1,0 +1,51 @@
+//! Reads the controllers of other software on a hub.
+
+use super::{Hub, describe_error};
+use crate::cli::HubArgs;
+use crate::peers::{ACM_CONFIG_MAP, Peer};
+use crate::runtime::runtime;
+use hub::{explain, status};
+use kube::Error;
+use kube::core::params::ListParams;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::{CONFIG_MAPS, DEPLOYMENTS};
+
+/// Returns the Deployments on a hub with controllers that write the objects of ours, and the reads that failed, one line each.
+///
+/// # Errors
+/// One line, if the hub cannot be reached.
+pub fn peers(hub: &HubArgs) -> Result<(Vec<Peer>, Vec<String>), String> {
+    runtime()?.block_on(async {
+        let hub = Hub::connect(hub).await?;
+        hub.peers().await.map_err(|error| describe_error(&error, &hub.url))
+    })
+}
+
+impl Hub {
+    async fn peers(&self) -> Result<(Vec<Peer>, Vec<String>), Error> {
+        let (mut peers, mut notices) = (Vec::new(), Vec::new());
+        let keep = |deployment| peers.extend(Peer::read(&deployment));
+        match self
+            .each(&DEPLOYMENTS, &ObjectRef::new("", ""), ListParams::default(), keep)
+            .await
+        {
+            Ok(()) => {}
+            Err(error) if status(&error) == Some(403) => notices.push(format!(
+                "Deployments are not read ({}): check that no other controller writes these objects",
+                explain(&error)
+            )),
+            Err(error) => return Err(error),
+        }
+        for peer in &mut peers {
+            let Some(namespace) = peer.config_namespace() else {
+                continue;
+            };
+            let path = CONFIG_MAPS.path(&ObjectRef::new(namespace, ""));
+            let config_map = self.get_text(path, ACM_CONFIG_MAP).await?;
+            if let Some(config_map) = config_map.found().and_then(|text| serde_json::from_str(text).ok()) {
+                peer.apply_config(&config_map);
+            }
+        }
+        Ok((peers, notices))
+    }
+}
