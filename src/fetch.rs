@@ -31,6 +31,7 @@ use ocm::ownership::{Ownership, listed_works};
 use ocm::resources::{ADDONS, APPLICATIONS, CONFIG_MAPS, NAMESPACES, PLACEMENTS, Resource, WORK_SETS, WORKS};
 use ocm::tracking::{self, Tracking};
 use serde::Deserialize as _;
+use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -386,14 +387,15 @@ impl Hub {
     }
 
     /// Passes all objects of a kind in this namespace to `keep`, page by page; an empty namespace means all.
-    async fn each(
+    async fn each<T: DeserializeOwned>(
         &self,
         resource: &Resource,
         object_ref: &ObjectRef,
         params: ListParams,
-        keep: impl FnMut(serde_json::Value),
+        keep: impl FnMut(T),
     ) -> Result<(), Error> {
-        let read = each(&self.client, &resource.path(object_ref), params.limit(PAGE), keep).await;
+        let page = params.limit.unwrap_or(PAGE);
+        let read = each(&self.client, &resource.path(object_ref), params.limit(page), keep).await;
         read.map_err(|error| match error {
             Error::SerdeError(_) => no_api(),
             other => other,

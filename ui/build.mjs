@@ -17,6 +17,7 @@ const {outputFiles} = await build({
     format: 'iife',
     target: 'es2020',
     charset: 'utf8',
+    minifyIdentifiers: true,
     minifySyntax: true,
     write: false,
 });

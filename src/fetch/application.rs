@@ -41,15 +41,16 @@ struct Metadata {
 }
 
 #[derive(Deserialize)]
-struct Source {
+pub(super) struct Source {
     #[serde(rename = "repoURL", default)]
     repository: String,
     chart: Option<String>,
-    plugin: Option<Plugin>,
+    pub(super) plugin: Option<Plugin>,
 }
 
+/// The settings of the plugin in a source.
 #[derive(Deserialize)]
-struct Plugin {
+pub(super) struct Plugin {
     #[serde(default)]
     name: String,
     parameters: Option<Vec<Parameter>>,
@@ -239,12 +240,12 @@ fn bounded(message: &str) -> String {
 
 impl Plugin {
     /// Returns true if it is meant for this program, whose name may be misspelled.
-    fn is_ours(&self) -> bool {
+    pub(super) fn is_ours(&self) -> bool {
         is_our_plugin(&self.name) || self.setting("clusters", "TARGET_CLUSTER").is_some()
     }
 
     /// Returns the managed clusters that it sets.
-    fn clusters(&self) -> BTreeSet<String> {
+    pub(super) fn clusters(&self) -> BTreeSet<String> {
         let parameters = self.parameters.iter().flatten().filter(|it| it.name == "clusters");
         let variables = self.env.iter().flatten();
         let variables = variables.filter(|it| it.name == "CLUSTERS" || it.name == "TARGET_CLUSTER");
@@ -263,7 +264,7 @@ impl Plugin {
     }
 
     /// Returns the name that it sets for its works instead of that of the Application.
-    fn work_name(&self) -> Option<&str> {
+    pub(super) fn work_name(&self) -> Option<&str> {
         self.setting("name", "NAME")
     }
 

@@ -1,122 +1,350 @@
 //! Reads the Applications of a hub, and the works on some of its managed clusters.
 
-use super::{Hub, Reader, application, describe_error};
+use super::application::{Plugin, Source};
+use super::{Hub, Reader, describe_error};
 use crate::diagnosis::cluster_problem;
+use crate::doctor::Lookup;
 use crate::status::overview::{OnCluster, Overview, Overviewed};
-use hub::{explain, status};
+use hub::{explain, in_order, status};
 use jiff::Timestamp;
 use kube::Error;
 use kube::core::params::ListParams;
+use manifest::text::count;
+use ocm::application_works::Application;
 use ocm::health::{Clock, HealthStatus, WorkStatus};
+use ocm::names::{self, WorkName};
 use ocm::object_ref::ObjectRef;
-use ocm::ownership::{ListedWork, OF_REPLICA_SET, listed_works};
-use ocm::pull_model::{CLUSTER, INFO, OWN_CONDITIONS, PULL};
-use ocm::resources::{APPLICATIONS, WORKS};
-use ocm::work::{KIND, SET_KIND};
+use ocm::ownership::{ListedWork, OF_REPLICA_SET};
+use ocm::pull_model::{CLUSTER, HUB_NAME, HUB_NAMESPACE, INFO, OWN_CONDITIONS, PULL};
+use ocm::resources::{APPLICATIONS, Resource, WORK_SETS, WORKS};
+use ocm::tracking::{INSTANCE, TRACKING_ID};
+use ocm::work::{APPLICATION_LABEL, GROUP, KIND, SET_KIND};
+use serde::Deserialize;
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// The maximum number of works in a response: a work may have megabytes.
+const PAGE: u32 = 50;
+
+/// An overview, and the reads that failed, one line each.
+type OverviewRead = (Overview, Vec<String>);
 
 impl Reader {
     /// Reads the Applications of the Argo CD in this namespace that are delivered to managed clusters; if `clusters` are named,
-    /// their works there. Returns the reads that failed too, one line each.
+    /// only those with works there.
     ///
     /// # Errors
     /// One line, if the hub cannot be reached or does not permit the read.
-    pub fn overview(&self, namespace: &str, clusters: &[String]) -> Result<(Overview, Vec<String>), String> {
+    pub fn overview(&self, namespace: &str, clusters: &[String]) -> Result<OverviewRead, String> {
         let Self { runtime, hub, .. } = self;
-        let read = runtime.block_on(hub.overview(namespace, clusters));
-        read.map_err(|error| describe_error(&error, &hub.url))?
+        let read = runtime.block_on(async {
+            if hub.tracking(namespace).await?.is_none() {
+                return Ok(Err(hub.no_argo_cd(namespace).await?));
+            }
+            match clusters {
+                [] => hub.overview(namespace).await.map(Ok),
+                clusters => hub.overview_of_clusters(namespace, clusters).await,
+            }
+        });
+        read.unwrap_or_else(|error| Err(describe_error(&error, &hub.url)))
     }
 }
 
-/// An Application with what leads from a work to it.
+/// The fields of an Application in a list that are shown, or lead to its clusters. A hub has thousands, and the others are most of
+/// their bytes: they are skipped.
+#[derive(Deserialize)]
+struct ListedApplication {
+    metadata: ListedMetadata,
+    #[serde(default)]
+    spec: ListedSpec,
+    #[serde(default)]
+    status: ListedStatus,
+}
+
+#[derive(Deserialize)]
+struct ListedMetadata {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ListedSpec {
+    project: String,
+    source: Option<Source>,
+    sources: Option<Vec<Source>>,
+    source_hydrator: Option<ListedHydrator>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedHydrator {
+    dry_source: Option<Source>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ListedStatus {
+    conditions: Option<Vec<ListedCondition>>,
+    controller_namespace: Option<String>,
+    health: ListedState,
+    operation_state: Option<ListedOperation>,
+    resources: Option<Vec<ListedResource>>,
+    sync: ListedState,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ListedState {
+    status: String,
+}
+
+#[derive(Deserialize)]
+struct ListedCondition {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct ListedOperation {
+    #[serde(default)]
+    phase: String,
+    #[serde(default)]
+    message: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ListedResource {
+    group: String,
+    kind: String,
+    namespace: String,
+    name: String,
+    status: String,
+    hook: bool,
+    requires_pruning: bool,
+}
+
+impl ListedApplication {
+    /// Returns the settings of our plugin in its sources.
+    fn plugins(&self) -> impl Iterator<Item = &Plugin> {
+        let ListedSpec { source, sources, .. } = &self.spec;
+        let hydrated = self.spec.source_hydrator.as_ref().and_then(|it| it.dry_source.as_ref());
+        let sources = source.iter().chain(hydrated).chain(sources.iter().flatten());
+        sources
+            .filter_map(|source| source.plugin.as_ref())
+            .filter(|it| it.is_ours())
+    }
+
+    /// Returns true if it belongs to the Argo CD in this namespace. One in another namespace names its Argo CD after the first
+    /// reconciliation.
+    fn is_of(&self, argocd: &str) -> bool {
+        self.metadata.namespace == argocd || self.status.controller_namespace.as_deref() == Some(argocd)
+    }
+
+    /// Returns its works in Argo CD's list. Those that Argo CD would prune may only have the tracking mark, which the agent of a
+    /// cluster may write. After a failed comparison these are all works; then their names decide.
+    fn works(&self, argocd: &str) -> impl Iterator<Item = &ListedResource> {
+        let full_name = format!("{}/{}", self.metadata.namespace, self.metadata.name);
+        let mut names: Vec<WorkName> = self
+            .plugins()
+            .filter_map(|plugin| plugin.work_name()?.parse().ok())
+            .collect();
+        names.extend(Application::named(&full_name, argocd).map(|it| it.works));
+        let resources = self.status.resources.iter().flatten();
+        resources.filter(move |it| {
+            let is_named = || match &*it.kind {
+                SET_KIND => names.iter().any(|name| name.is_of_set(&it.name, &it.namespace)),
+                _ => names.iter().any(|name| name.is_of(&it.name)),
+            };
+            it.group == GROUP && (!it.requires_pruning || it.status == "Unknown" && is_named())
+        })
+    }
+
+    /// Returns the first reason why it is not healthy or not delivered.
+    fn reason(&self) -> Option<&str> {
+        let is_reason = |it: &&ListedCondition| {
+            it.kind != INFO && (it.kind.ends_with("Error") || OWN_CONDITIONS.iter().any(|own| it.kind.starts_with(own)))
+        };
+        let found = self.status.conditions.iter().flatten().find(is_reason);
+        found.map(|it| &*it.message)
+    }
+
+    fn overviewed(&self, argocd: &str) -> Overviewed {
+        let ListedMetadata { name, namespace, .. } = &self.metadata;
+        let totals = self.status.conditions.iter().flatten().find(|it| it.kind == INFO);
+        Overviewed {
+            name: if namespace == argocd {
+                name.clone()
+            } else {
+                format!("{namespace}/{name}")
+            },
+            project: Some(&self.spec.project)
+                .filter(|it| !it.is_empty())
+                .map_or("default", |it| it)
+                .to_owned(),
+            sync: self.status.sync.status.clone(),
+            health: self.status.health.status.clone(),
+            totals: totals.map(|it| it.message.clone()),
+            message: self.reason().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// An Application that is delivered to managed clusters.
 struct Found {
     application: Overviewed,
     /// The managed cluster of the pull model.
     pulled_on: Option<String>,
+    /// The namespaces and names of the works that Argo CD lists as not synced: they may not exist.
+    unsynced: Vec<(String, String)>,
+    is_syncing: bool,
+    /// The message of an operation that failed.
+    failure: Option<String>,
 }
 
 /// The Applications, and the positions of those that deliver a work: by kind, namespace and name.
-#[derive(Default)]
-struct Applications {
+struct Applications<'n> {
+    /// The namespace of Argo CD.
+    argocd: &'n str,
     all: Vec<Found>,
     by_work: HashMap<ListedWork, usize>,
+    /// The number of those that could not be parsed.
+    malformed: usize,
 }
 
-impl Applications {
-    fn add(&mut self, object: Value, argocd: &str) {
-        let status = &object["status"];
-        let pulled_on = object["metadata"]["annotations"][CLUSTER].as_str().map(str::to_owned);
-        let works: Vec<_> = listed_works(&object).collect();
-        let conditions = status["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-        let is_reason = |condition: &&Value| {
-            let kind = condition["type"].as_str().unwrap_or_default();
-            kind != INFO && (kind.ends_with("Error") || OWN_CONDITIONS.iter().any(|own| kind.starts_with(own)))
-        };
-        let reason = conditions.iter().find(is_reason);
-        let message = reason
-            .and_then(|it| it["message"].as_str())
-            .unwrap_or_default()
-            .to_owned();
-        let totals = conditions.iter().find(|it| it["type"] == INFO);
-        let totals = totals.and_then(|it| it["message"].as_str()).map(str::to_owned);
-        let is_pulled = object["metadata"]["labels"][PULL] == "true";
-        let Ok(application) = serde_json::from_value::<application::Application>(object) else {
+impl<'n> Applications<'n> {
+    fn new(argocd: &'n str) -> Self {
+        Self {
+            argocd,
+            all: Vec::new(),
+            by_work: HashMap::new(),
+            malformed: 0,
+        }
+    }
+
+    /// Returns a line if some could not be parsed.
+    fn notice(&self) -> Option<String> {
+        let number = count(self.malformed, "Application");
+        (self.malformed > 0).then(|| format!("the hub answers with {number} of an unknown form, not shown here"))
+    }
+
+    /// Adds the Application with this JSON, if it is delivered to managed clusters.
+    fn add(&mut self, json: &str) {
+        let Ok(listed) = serde_json::from_str::<ListedApplication>(json) else {
+            self.malformed = self.malformed.saturating_add(1);
             return;
         };
-        let application = match (is_pulled, application) {
-            (true, application) => Some(application.reduced()),
-            (false, application) => application.of_argo_cd(argocd),
-        };
-        let Some(application) = application else { return };
-        let own = application.qualified_name.strip_prefix(&format!("{argocd}/"));
-        let application = Overviewed {
-            name: own.unwrap_or(&application.qualified_name).to_owned(),
-            project: application.project,
-            sync: application.sync,
-            health: application.health,
-            totals,
-            message,
-        };
+        let is_pulled = listed.metadata.labels.get(PULL).is_some_and(|it| it == "true");
+        if !is_pulled && !(listed.is_of(self.argocd) && listed.plugins().next().is_some()) {
+            return;
+        }
         let position = self.all.len();
-        self.by_work.extend(works.into_iter().map(|work| (work, position)));
+        let mut unsynced = Vec::new();
+        for work in listed.works(self.argocd) {
+            if work.kind == KIND && work.status != "Synced" && !work.hook {
+                unsynced.push((work.namespace.clone(), work.name.clone()));
+            }
+            let key = (work.kind.clone(), work.namespace.clone(), work.name.clone());
+            self.by_work.insert(key, position);
+        }
+        let operation = listed.status.operation_state.as_ref();
+        let is_in = |phases: &[&str]| operation.filter(|it| phases.contains(&&*it.phase));
         self.all.push(Found {
-            application,
-            pulled_on: pulled_on.filter(|_| is_pulled),
+            application: listed.overviewed(self.argocd),
+            pulled_on: listed.metadata.annotations.get(CLUSTER).filter(|_| is_pulled).cloned(),
+            unsynced,
+            is_syncing: is_in(&["Running"]).is_some(),
+            failure: is_in(&["Failed", "Error"]).map(|it| it.message.clone()),
         });
     }
 
-    /// Returns the Application of a work. Only Argo CD's list counts: the agent of a cluster may write marks on its works.
-    fn of_work(&self, work: &Value) -> Option<&Overviewed> {
+    /// Returns the position of the Application of a work. Only Argo CD's list counts: the agent of a cluster may write marks on its
+    /// works.
+    fn of_work(&self, work: &Value) -> Option<usize> {
         let metadata = &work["metadata"];
-        let set = metadata["labels"][OF_REPLICA_SET].as_str();
-        let (kind, namespace, name) = match set.and_then(|set| set.split_once('.')) {
+        let (kind, namespace, name) = match set_of(work) {
             Some((namespace, name)) => (SET_KIND, namespace, name),
             None => (KIND, metadata["namespace"].as_str()?, metadata["name"].as_str()?),
         };
         let key = (kind.to_owned(), namespace.to_owned(), name.to_owned());
-        let position = self.by_work.get(&key)?;
-        self.all.get(*position).map(|it| &it.application)
+        self.by_work.get(&key).copied()
+    }
+
+    /// Returns the states on a managed cluster with these works.
+    fn on_cluster(&self, cluster: &str, works: Vec<Value>, clock: &Clock) -> Vec<(Overviewed, WorkStatus)> {
+        let mut states = Vec::new();
+        let mut names = HashSet::new();
+        for mut work in works {
+            names.extend(work["metadata"]["name"].as_str().map(str::to_owned));
+            let Some(position) = self.of_work(&work) else { continue };
+            // Objects of a list have no kind.
+            work["kind"] = KIND.into();
+            if let Ok(health) = ocm::health::evaluate(&work.to_string(), clock) {
+                states.push((self.all[position].application.clone(), health));
+            }
+        }
+        for found in &self.all {
+            if found.pulled_on.as_deref() == Some(cluster) {
+                states.push((found.application.clone(), pulled_work(&found.application, cluster)));
+            }
+            let here = found.unsynced.iter().filter(|(namespace, _)| namespace == cluster);
+            for (_, name) in here.filter(|(_, name)| !names.contains(name)) {
+                states.push((found.application.clone(), missing_work(found, cluster, name)));
+            }
+        }
+        states
     }
 }
 
+/// Returns the namespace and name of the ManifestWorkReplicaSet from which OCM has created a work.
+fn set_of(work: &Value) -> Option<(&str, &str)> {
+    work["metadata"]["labels"][OF_REPLICA_SET].as_str()?.split_once('.')
+}
+
+/// Returns the Applications, by namespace and name, to which a work or a ManifestWorkReplicaSet may belong by its labels, annotations
+/// and name. They may be stale, or written by the agent of a cluster, which cannot change the name.
+fn named_applications(object: &Value, argocd: &str) -> Vec<(String, String)> {
+    let metadata = &object["metadata"];
+    let label = |key: &str| metadata["labels"][key].as_str();
+    let annotation = |key: &str| metadata["annotations"][key].as_str();
+    let work = metadata["name"].as_str().unwrap_or_default();
+    let tracked = annotation(TRACKING_ID).and_then(|id| id.split(':').next());
+    let marks = [label(APPLICATION_LABEL), tracked, label(INSTANCE)];
+    let mut applications: Vec<_> = marks
+        .into_iter()
+        .flatten()
+        .filter_map(|mark| Application::named(mark, argocd).ok())
+        .collect();
+    if !applications.iter().any(|it| it.works.is_of(work)) {
+        applications.extend(Application::named(names::application_of(work), argocd));
+    }
+    let pulled = annotation(HUB_NAMESPACE).zip(annotation(HUB_NAME));
+    let pulled = pulled.filter(|(namespace, name)| {
+        // They become a part of a path.
+        Application::named(&format!("{namespace}/{name}"), argocd).is_ok()
+    });
+    let pulled = pulled.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+    let applications = applications.into_iter().map(|it| (it.namespace, it.name));
+    applications.chain(pulled).collect()
+}
+
 impl Hub {
-    /// Reads the Applications and their works. Returns one line if there is no Argo CD.
-    async fn overview(
-        &self,
-        argocd: &str,
-        clusters: &[String],
-    ) -> Result<Result<(Overview, Vec<String>), String>, Error> {
-        if self.tracking(argocd).await?.is_none() {
-            return Ok(Err(self.no_argo_cd(argocd).await?));
-        }
-        let mut applications = Applications::default();
+    async fn overview(&self, argocd: &str) -> Result<OverviewRead, Error> {
+        let mut applications = Applications::new(argocd);
         let mut notices = Vec::new();
-        let everywhere = ObjectRef::new("", "");
+        let mut add = |json: Box<RawValue>| applications.add(json.get());
+        let (everywhere, own) = (ObjectRef::new("", ""), ObjectRef::new(argocd, ""));
         match self
-            .each(&APPLICATIONS, &everywhere, ListParams::default(), |it| {
-                applications.add(it, argocd);
-            })
+            .each(&APPLICATIONS, &everywhere, ListParams::default(), &mut add)
             .await
         {
             Ok(()) => {}
@@ -125,58 +353,127 @@ impl Hub {
                     "Applications outside the namespace {argocd} are not read: {}",
                     explain(&error)
                 ));
-                let own = ObjectRef::new(argocd, "");
-                self.each(&APPLICATIONS, &own, ListParams::default(), |it| {
-                    applications.add(it, argocd);
-                })
-                .await?;
+                self.each(&APPLICATIONS, &own, ListParams::default(), &mut add).await?;
             }
             Err(error) => return Err(error),
         }
-        if clusters.is_empty() {
-            let all = applications.all.into_iter().map(|it| it.application).collect();
-            return Ok(Ok((Overview::All(all), notices)));
+        notices.extend(applications.notice());
+        let all = applications.all.into_iter().map(|it| it.application).collect();
+        Ok((Overview::All(all), notices))
+    }
+
+    /// Reads the works on these clusters, and of the thousands of Applications of a hub only those that the works name. Argo CD's
+    /// list of each then decides on its works. Returns one line if the user may read none.
+    async fn overview_of_clusters(
+        &self,
+        argocd: &str,
+        clusters: &[String],
+    ) -> Result<Result<OverviewRead, String>, Error> {
+        let names: BTreeSet<_> = clusters.iter().collect();
+        let reads = names.into_iter().map(|cluster| async move {
+            let mut works = Vec::new();
+            let (namespace, pages) = (ObjectRef::new(cluster, ""), ListParams::default().limit(PAGE));
+            self.each(&WORKS, &namespace, pages, |work: Value| works.push(work))
+                .await?;
+            Ok::<_, Error>((cluster, works))
+        });
+        let on_clusters = in_order(reads).await?;
+        let (mut names, mut sets) = (BTreeSet::new(), BTreeSet::new());
+        for work in on_clusters.iter().flat_map(|(_, works)| works) {
+            match set_of(work) {
+                Some((namespace, name)) => {
+                    // They become a part of a path.
+                    sets.extend(
+                        Application::named(&format!("{namespace}/{name}"), "").map(|it| (it.namespace, it.name)),
+                    );
+                }
+                None => names.extend(named_applications(work, argocd)),
+            }
         }
+        let mut refused = Vec::new();
+        for set in self.find(&WORK_SETS, sets).await? {
+            match set {
+                Lookup::Found(set) => {
+                    let set = serde_json::from_str(&set).unwrap_or_default();
+                    names.extend(named_applications(&set, argocd));
+                }
+                Lookup::NotFound => {}
+                Lookup::Refused(why) => refused.push(why),
+            }
+        }
+        let mut applications = Applications::new(argocd);
+        for application in self.find(&APPLICATIONS, names).await? {
+            match application {
+                Lookup::Found(json) => applications.add(&json),
+                Lookup::NotFound => {}
+                Lookup::Refused(why) => refused.push(why),
+            }
+        }
+        let notice = refused.first().map(|why| {
+            let number = refused.len();
+            format!("{number} of the Applications or ManifestWorkReplicaSets that works name cannot be read: {why}")
+        });
+        if let (Some(notice), true) = (&notice, applications.all.is_empty()) {
+            return Ok(Err(format!("the hub at {} rejects the request: {notice}", self.url)));
+        }
+        let clock = Clock::at(Timestamp::now());
+        let states = on_clusters.into_iter();
+        let states = states.flat_map(|(cluster, works)| applications.on_cluster(cluster, works, &clock));
+        let overview = Overview::OnClusters(OnCluster::all(states));
+        let mut notices: Vec<_> = notice.into_iter().chain(applications.notice()).collect();
         let known = self.clusters().await?;
         let problem = |name: &String| cluster_problem(name, known.as_ref()?);
         notices.extend(clusters.iter().filter_map(problem).map(|it| it.line()));
-        let clock = Clock::at(Timestamp::now());
-        let mut works = Vec::new();
-        for cluster in clusters.iter().collect::<BTreeSet<_>>() {
-            let keep = |mut work: Value| {
-                let Some(application) = applications.of_work(&work).cloned() else {
-                    return;
-                };
-                // Objects of a list have no kind.
-                work["kind"] = KIND.into();
-                if let Ok(health) = ocm::health::evaluate(&work.to_string(), &clock) {
-                    works.push((application, health));
-                }
-            };
-            self.each(&WORKS, &ObjectRef::new(cluster, ""), ListParams::default(), keep)
-                .await?;
-            let pulled = applications
-                .all
-                .iter()
-                .filter(|it| it.pulled_on.as_ref() == Some(cluster));
-            works.extend(pulled.map(|it| (it.application.clone(), pulled_work(&it.application, cluster))));
-        }
-        Ok(Ok((Overview::OnClusters(OnCluster::all(works)), notices)))
+        Ok(Ok((overview, notices)))
+    }
+
+    /// Reads the JSON of objects of a kind by their namespaces and names, a bounded number at a time.
+    async fn find(
+        &self,
+        resource: &'static Resource,
+        names: BTreeSet<(String, String)>,
+    ) -> Result<Vec<Lookup<String>>, Error> {
+        let reads = names.into_iter().map(|(namespace, name)| async move {
+            let path = resource.path(&ObjectRef::new(&namespace, ""));
+            self.get_text(path, &name).await
+        });
+        in_order(reads).await
     }
 }
 
 /// Returns the state of an Application of the pull model, which the controller mirrors from its cluster, as that of a work.
 fn pulled_work(application: &Overviewed, cluster: &str) -> WorkStatus {
+    let health = if application.health.is_empty() {
+        HealthStatus::Waiting
+    } else {
+        application.health()
+    };
+    whole_work(cluster, &application.name, health, application.message.clone())
+}
+
+/// Returns the state of a work that does not exist.
+fn missing_work(found: &Found, cluster: &str, name: &str) -> WorkStatus {
+    let health = if found.is_syncing {
+        HealthStatus::Waiting
+    } else {
+        HealthStatus::Missing
+    };
+    let reason = Some(&found.application.message).filter(|it| !it.is_empty());
+    let message = match reason.or(found.failure.as_ref()) {
+        Some(reason) => format!("Argo CD has not created the work {name}: {reason}"),
+        None => format!("Argo CD has not created the work {name}"),
+    };
+    whole_work(cluster, name, health, message)
+}
+
+/// Returns the state of a work without objects.
+fn whole_work(cluster: &str, name: &str, health: HealthStatus, message: String) -> WorkStatus {
     WorkStatus {
         kind: KIND,
         namespace: cluster.to_owned(),
-        name: application.name.clone(),
-        health: if application.health.is_empty() {
-            HealthStatus::Waiting
-        } else {
-            application.health()
-        },
-        message: application.message.clone(),
+        name: name.to_owned(),
+        health,
+        message,
         objects: Vec::new(),
         as_a_whole: true,
         overdue: None,
@@ -186,19 +483,38 @@ fn pulled_work(application: &Overviewed, cluster: &str) -> WorkStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ocm::work::GROUP;
     use serde_json::json;
 
-    fn applications() -> Applications {
-        let mut all = Applications::default();
-        let resource = |kind: &str, namespace: &str, name: &str| json!({"group": GROUP, "kind": kind, "namespace": namespace, "name": name});
-        let pruned = json!({"group": GROUP, "kind": KIND, "namespace": "eu1", "name": "old", "requiresPruning": true});
+    fn resource(kind: &str, namespace: &str, name: &str, status: &str) -> Value {
+        json!({"group": GROUP, "kind": kind, "namespace": namespace, "name": name, "status": status})
+    }
+
+    fn pruned(name: &str, status: &str) -> Value {
+        let mut resource = resource(KIND, "eu1", name, status);
+        resource["requiresPruning"] = true.into();
+        resource
+    }
+
+    fn plugin() -> Value {
+        json!({"project": "web", "source": {"plugin": {"name": "argocd-ocm-cmp"}}})
+    }
+
+    fn object(name: &str, labels: &Value, spec: &Value, status: &Value) -> String {
+        let metadata = json!({"namespace": "argocd", "name": name, "labels": labels, "annotations": {CLUSTER: "eu1"}});
+        json!({"metadata": metadata, "spec": spec, "status": status}).to_string()
+    }
+
+    fn applications() -> Applications<'static> {
+        let mut all = Applications::new("argocd");
         let condition = |kind: &str, message: &str| json!({"type": kind, "message": message});
-        let plugin = json!({"project": "web", "source": {"plugin": {"name": "argocd-ocm-cmp"}}});
         let status = json!({
             "sync": {"status": "Synced"},
             "health": {"status": "Degraded"},
-            "resources": [resource(KIND, "eu1", "shop"), resource(SET_KIND, "fleet", "shop"), pruned],
+            "resources": [
+                resource(KIND, "eu1", "shop", "Synced"),
+                resource(SET_KIND, "fleet", "shop", "Synced"),
+                pruned("old", "OutOfSync"),
+            ],
             "conditions": [
                 condition("OrphanedResourceWarning", "other"),
                 condition("ManifestWorkDegradedWarning", "eu1: it crashes"),
@@ -206,13 +522,11 @@ mod tests {
             ],
         });
         for (name, labels, spec) in [
-            ("shop", json!({}), plugin),
+            ("shop", json!({}), plugin()),
             ("pulled", json!({PULL: "true"}), json!({"source": {}})),
             ("on-the-hub", json!({}), json!({"source": {"path": "a"}})),
         ] {
-            let metadata =
-                json!({"namespace": "argocd", "name": name, "labels": labels, "annotations": {CLUSTER: "eu1"}});
-            all.add(json!({"metadata": metadata, "spec": spec, "status": status}), "argocd");
+            all.add(&object(name, &labels, &spec, &status));
         }
         all
     }
@@ -226,14 +540,28 @@ mod tests {
             .collect();
         assert_eq!(names, [("shop", None), ("pulled", Some("eu1"))]);
         assert_eq!(all[0].application.message, "eu1: it crashes");
+        assert_eq!(all[0].application.project, "web");
+        let totals = all[0].application.totals.as_deref();
+        assert_eq!(
+            totals,
+            Some("applied on 1 of 1 clusters, healthy on 0; 2 objects in 1 work")
+        );
+    }
+
+    #[test]
+    fn applications_of_an_unknown_form_are_counted() {
+        let mut all = applications();
+        assert_eq!(all.notice(), None);
+        all.add(r#"{"metadata": {"name": "shop"}, "status": {"resources": "none"}}"#);
+        let notice = "the hub answers with 1 Application of an unknown form, not shown here";
+        assert_eq!(all.notice().as_deref(), Some(notice));
     }
 
     #[test]
     fn work_belongs_to_the_application_that_lists_it() {
         let all = applications();
         let owner = |name: &str, labels: Value| {
-            let marks =
-                json!({"argocd.argoproj.io/tracking-id": "shop:work.open-cluster-management.io/ManifestWork:eu1/x"});
+            let marks = json!({TRACKING_ID: "shop:work.open-cluster-management.io/ManifestWork:eu1/x"});
             let work = json!({"metadata": {"namespace": "eu1", "name": name, "labels": labels, "annotations": marks}});
             all.of_work(&work).is_some()
         };
@@ -244,5 +572,80 @@ mod tests {
         );
         assert!(!owner("old", json!({})), "a work that would be pruned");
         assert!(!owner("shop", json!({OF_REPLICA_SET: "fleet.other"})));
+    }
+
+    #[test]
+    fn works_are_found_by_name_after_a_failed_comparison() {
+        let mut all = Applications::new("argocd");
+        let works = ["shop", "shop.part-wave2", "shopping", "other"].map(|name| pruned(name, "Unknown"));
+        let status = json!({"sync": {"status": "Unknown"}, "resources": works});
+        all.add(&object("shop", &json!({}), &plugin(), &status));
+        let mut found: Vec<_> = all.by_work.keys().map(|(.., name)| &**name).collect();
+        found.sort_unstable();
+        assert_eq!(found, ["shop", "shop.part-wave2"]);
+    }
+
+    #[test]
+    fn works_name_applications_by_their_marks_or_else_by_their_names() {
+        let named = |name: &str, labels: Value, annotations: Value| {
+            let object = json!({"metadata": {"name": name, "labels": labels, "annotations": annotations}});
+            let named = named_applications(&object, "argocd");
+            let texts = named.iter().map(|(namespace, name)| format!("{namespace}/{name}"));
+            texts.collect::<Vec<_>>().join(" ")
+        };
+        let id = |application: &str| json!({TRACKING_ID: format!("{application}:a/ManifestWork:eu1/x")});
+        let label = |application: &str| json!({APPLICATION_LABEL: application});
+        assert_eq!(named("shop.part-wave2", label("shop"), json!({})), "argocd/shop");
+        assert_eq!(named("renamed", json!({}), id("team_shop")), "team/shop argocd/renamed");
+        assert_eq!(named("x", json!({INSTANCE: "shop"}), json!({})), "argocd/shop argocd/x");
+        // An agent has removed or changed the marks.
+        let under_policy = "shop".parse::<WorkName>().expect("a name").under_policy().to_string();
+        for work in ["shop", "shop.part-wave2", &under_policy] {
+            assert_eq!(named(work, json!({}), json!({})), "argocd/shop");
+            assert_eq!(named(work, label("other"), json!({})), "argocd/other argocd/shop");
+        }
+        let hub = |namespace: &str, name: &str| json!({HUB_NAMESPACE: namespace, HUB_NAME: name});
+        assert_eq!(named("shop", label("shop"), hub("team", "a")), "argocd/shop team/a");
+        // No path of another kind.
+        for text in ["../x", "a/b/c", "", "a?b=c"] {
+            assert_eq!(named("shop", label(text), hub(text, "x")), "argocd/shop", "{text}");
+            assert_eq!(named("shop", label("shop"), hub("team", text)), "argocd/shop", "{text}");
+        }
+    }
+
+    #[test]
+    fn works_that_argo_cd_has_not_created_are_missing() {
+        let clock = Clock::at(Timestamp::UNIX_EPOCH);
+        let state = |operation: Value, works: Vec<Value>| {
+            let mut all = Applications::new("argocd");
+            let hook = json!({"group": GROUP, "kind": KIND, "namespace": "eu1", "name": "hook", "hook": true});
+            let listed = [
+                resource(KIND, "eu1", "shop", "Synced"),
+                resource(KIND, "eu1", "shop.part-wave2", "OutOfSync"),
+                resource(KIND, "eu2", "shop", "OutOfSync"),
+                hook,
+            ];
+            let status = json!({"sync": {"status": "OutOfSync"}, "operationState": operation, "resources": listed});
+            all.add(&object("shop", &json!({}), &plugin(), &status));
+            let states = all.on_cluster("eu1", works, &clock).into_iter();
+            states
+                .map(|(_, work)| (work.name, work.health, work.message))
+                .collect::<Vec<_>>()
+        };
+        let missing = |health, reason: &str| {
+            let message = format!("Argo CD has not created the work shop.part-wave2{reason}");
+            vec![("shop.part-wave2".to_owned(), health, message)]
+        };
+        assert_eq!(state(json!(null), Vec::new()), missing(HealthStatus::Missing, ""));
+        let failed = json!({"phase": "Failed", "message": "eu1 is on hold"});
+        assert_eq!(
+            state(failed, Vec::new()),
+            missing(HealthStatus::Missing, ": eu1 is on hold")
+        );
+        let running = json!({"phase": "Running"});
+        assert_eq!(state(running, Vec::new()), missing(HealthStatus::Waiting, ""));
+        let work = json!({"metadata": {"namespace": "eu1", "name": "shop.part-wave2"}});
+        let states = state(json!(null), vec![work]);
+        assert_eq!((states.len(), &*states[0].0), (1, "shop.part-wave2"));
     }
 }

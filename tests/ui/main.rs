@@ -27,7 +27,8 @@ fn ui_tests_pass() -> Result<()> {
     run_tests(&[], &[])
 }
 
-/// The tabs that ask a cluster send their requests through the real argocd-server, to a fake of the extension's back end.
+/// The tabs that ask a cluster send their requests through the real argocd-server, to a fake of the extension's back end. The page of a
+/// cluster reads the Applications of that argocd-server.
 #[tokio::test]
 async fn live_tabs_work_through_argocd_server() -> Result<()> {
     let hub = CompleteHub::start(&CompleteHubOptions {
@@ -55,7 +56,11 @@ async fn live_tabs_work_through_argocd_server() -> Result<()> {
         "metadata": {"name": "shop"},
         "spec": {
             "project": "default",
-            "source": {"repoURL": "https://git.example.com/shop.git", "path": "."},
+            "source": {
+                "repoURL": "https://git.example.com/shop.git",
+                "path": ".",
+                "plugin": {"name": "argocd-ocm-cmp", "parameters": [{"name": "clusters", "array": ["cluster2"]}]},
+            },
             "destination": {"server": "https://kubernetes.default.svc", "namespace": "cluster2"},
         },
     }))

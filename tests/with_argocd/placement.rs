@@ -305,6 +305,13 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
     second.wait_for(&web, |it| is_true(it, "Available")).await?;
     placed.is("Healthy").await?;
 
+    // The work that OCM has created leads to the Application.
+    let (_, stdout, stderr) = status::printed(fleet.hub.kubeconfig_path(), &["--clusters=second", "-o", "name"])?;
+    assert!(
+        stdout.lines().any(|it| it == format!("second/{name}")),
+        "{stdout}{stderr}"
+    );
+
     // A cluster that leaves loses its work and its objects, one that joins gets them, and the others are unaffected.
     let [_, of_second, _] = placed.names_of_works().await?;
     let before = [cluster1.get(&web).await?, third.get(&web).await?];

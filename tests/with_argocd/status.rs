@@ -121,6 +121,19 @@ async fn shows_problems_until_everything_is_healthy() -> Result<()> {
 
     check_few_permissions(stage).await?;
     check_errors(stage)?;
+
+    // Argo CD cannot compare the Application. Its works are still on the cluster.
+    app.push(&[("broken.yaml", "a: b: c\n")]).await?;
+    wait::eventually(
+        "an Application that cannot be compared is on its cluster",
+        wait::DEADLINE,
+        async || {
+            let ours = overview_of_ours(all, &["--clusters=cluster1"])?;
+            (ours["sync"] == "Unknown" && ours["works"] == json!([NAME])).then_some(())
+        },
+    )
+    .await?;
+    app.remove(&["broken.yaml"]).await?;
     app.end().await
 }
 
@@ -139,24 +152,31 @@ fn check_json(all: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Returns our Application in a list.
+fn overview_of_ours(all: &Path, words: &[&str]) -> Option<Value> {
+    let (_, stdout, _) = printed(all, &[words, &["-o", "json"]].concat()).ok()?;
+    let list: Value = serde_json::from_str(&stdout).ok()?;
+    let ours = list["items"].as_array()?.iter().find(|it| it["application"] == NAME)?;
+    Some(ours.clone())
+}
+
 /// Checks the lists of all Applications, and of those on a cluster. Other tests have Applications there, too.
 async fn check_overviews(all: &Path) -> Result<()> {
     let on_cluster = ["--clusters=cluster1", "--project=managed-clusters"];
     for (words, place) in [(&["--all"][..], ""), (&on_cluster[..], "cluster1/")] {
         let lists_ours = async || {
-            let (code, stdout, _) = printed(all, &[words, &["-o", "json"]].concat()).ok()?;
-            let list: Value = serde_json::from_str(&stdout).ok()?;
-            let ours = list["items"].as_array()?.iter().find(|it| it["application"] == NAME)?;
+            let ours = overview_of_ours(all, words)?;
             let is_told =
                 ours["project"] == "managed-clusters" && ours["message"].to_string().contains("well-or-not-else");
-            (code == Some(1) && is_told).then_some(())
+            is_told.then_some(())
         };
         // The first shows what Argo CD and the controller wrote.
         wait::eventually(&format!("{words:?} lists {NAME}"), wait::DEADLINE, lists_ours).await?;
-        let (_, stdout, _) = printed(
+        let (code, stdout, _) = printed(
             all,
             &[words, &["-o", "name", "--health=degraded,progressing,waiting"]].concat(),
         )?;
+        assert_eq!(code, Some(1));
         assert!(stdout.lines().any(|line| line == format!("{place}{NAME}")), "{stdout}");
     }
     Ok(())
@@ -177,6 +197,12 @@ async fn check_few_permissions(stage: &Stage) -> Result<()> {
         stderr.starts_with("error: the hub at https://") && stderr.ends_with(remediation),
         "{stderr}"
     );
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    let (code, stdout, stderr) = printed(&who, &["--clusters=cluster1"])?;
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    let refused = "cannot be read: user system:serviceaccount:default:status-reader lacks the permission to get \
+                   applications.argoproj.io in namespace argocd\n";
+    assert!(stderr.contains(refused), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     Ok(())
 }

@@ -1,9 +1,11 @@
 // Registers the extension: the entry point that Argo CD loads.
 
 import {Clusters} from './components/clusters';
+import {HubPage} from './components/hub';
 import {StatusPanel} from './components/panel';
 import {SetTab, WorkTab} from './components/works';
 import {GROUP, SET, WORK} from './fleet';
+import {PAGE} from './hub';
 
 interface ExtensionsApi {
     registerResourceExtension?(
@@ -13,6 +15,7 @@ interface ExtensionsApi {
         title: string,
         options: {icon: string},
     ): void;
+    registerSystemLevelExtension?(component: unknown, title: string, path: string, icon: string): void;
     registerStatusPanelExtension?(component: unknown, title: string, id: string, flyout: unknown): void;
 }
 
@@ -24,4 +27,5 @@ if (api === undefined) {
     api.registerResourceExtension?.(WorkTab, GROUP, WORK, 'OBJECTS', tab);
     api.registerResourceExtension?.(SetTab, GROUP, SET, 'OBJECTS', tab);
     api.registerStatusPanelExtension?.(StatusPanel, 'MANAGED CLUSTERS', 'argocd-ocm-cmp', Clusters);
+    api.registerSystemLevelExtension?.(HubPage, 'Managed clusters', `/${PAGE}`, tab.icon);
 }

@@ -1,4 +1,4 @@
-// Requests to the proxy extension `live` of Argo CD, which reads objects on managed clusters. Answers may have any content.
+// Requests to Argo CD, and to its proxy extension `live`, which reads objects on managed clusters. Answers may have any content.
 
 import {Fields, fields, isMap, list, map, maps, number, text, textOf} from './fields';
 
@@ -67,8 +67,11 @@ export interface LogOptions {
     readonly follow: boolean;
 }
 
-/** The maximum time until an answer starts. */
+/** The maximum time until an answer of a cluster starts. */
 export const PATIENCE_MS = 5_000;
+
+/** The maximum time until Argo CD itself answers: a list of thousands of Applications takes seconds. */
+const ARGO_CD_PATIENCE_MS = 60_000;
 
 /** The service `live` is not installed on the hub. */
 export class NotInstalled extends Error {}
@@ -96,6 +99,15 @@ export function liveHeaders(application: Fields): Record<string, string> {
     };
 }
 
+/** Reads JSON from the API of Argo CD, which returns only what the user may see. Throws an error with one line for the user. */
+export async function argoCd(path: string, signal: AbortSignal): Promise<Fields> {
+    try {
+        return fields(await request(`api/v1/${path}`, {}, signal, response => response.json(), ARGO_CD_PATIENCE_MS));
+    } catch (error) {
+        throw error instanceof NotInstalled ? new Error('Argo CD answers with status 404') : error;
+    }
+}
+
 /**
  * Sends a request, and returns what `read` returns for the answer within the maximum time. Throws an error with one line for the
  * user.
@@ -105,6 +117,7 @@ export async function request<T>(
     headers: Record<string, string>,
     signal: AbortSignal,
     read: (response: Response) => T | Promise<T>,
+    patience = PATIENCE_MS,
 ): Promise<T> {
     const ours = new AbortController();
     const abort = (): void => ours.abort();
@@ -113,7 +126,7 @@ export async function request<T>(
     const timer = setTimeout(() => {
         late = true;
         abort();
-    }, PATIENCE_MS);
+    }, patience);
     try {
         const url = new URL(path, document.baseURI);
         const response = await fetch(url, {headers, signal: ours.signal, credentials: 'same-origin'});
@@ -122,7 +135,10 @@ export async function request<T>(
         if (!response.ok || isPage) throw failure(response.ok ? 404 : response.status, await response.text());
         return await read(response);
     } catch (error) {
-        if (late) throw new Error(`no answer from the cluster within ${PATIENCE_MS / 1000} seconds`);
+        if (late) {
+            const who = patience === PATIENCE_MS ? 'the cluster' : 'Argo CD';
+            throw new Error(`no answer from ${who} within ${patience / 1000} seconds`);
+        }
         if (error instanceof SyntaxError) throw new Error('the answer is not JSON');
         if (error instanceof TypeError) throw new Error('Argo CD does not answer');
         throw error;

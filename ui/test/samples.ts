@@ -309,13 +309,18 @@ export function resource(cluster: string, status: string | undefined, message = 
     };
 }
 
-export function application(resources: readonly Fields[], conditions: readonly Fields[] = []): Fields {
+export function application(
+    resources: readonly Fields[],
+    conditions: readonly Fields[] = [],
+    name = 'shop',
+    project = 'default',
+): Fields {
     return {
         apiVersion: 'argoproj.io/v1alpha1',
         kind: 'Application',
-        metadata: {name: 'shop', namespace: 'argocd'},
+        metadata: {name, namespace: 'argocd'},
         spec: {
-            project: 'default',
+            project,
             destination: {server: 'https://kubernetes.default.svc', namespace: 'cluster1'},
             source: {repoURL: 'https://example.com/shop.git', path: '.'},
         },
@@ -341,4 +346,45 @@ export function fleet(clusters: number): Fields {
         message: 'cluster12: its agent does not report to the hub; showing the last reported state',
     };
     return application(resources, clusters >= 12 ? [unreachable] : []);
+}
+
+const HELD = {
+    type: 'ManagedClusterOnHoldWarning',
+    message: 'cluster2: on hold until 2026-06-02T06:00:00Z: storage migration',
+};
+
+/** Returns the Applications of a hub: `shop` on all clusters, one for each team on `cluster2`, and some of other kinds. */
+export function hubApplications(clusters = 20): Fields[] {
+    const everywhere = fleet(clusters);
+    const {resources, conditions} = everywhere['status'] as {resources: Fields[]; conditions: Fields[]};
+    const work = (name: string, status: string, message = '', more: Fields = {}): Fields =>
+        resource('cluster2', status, message, {name, ...more});
+    const teams = ['billing', 'catalogue', 'identity', 'payments', 'search'].map((name, at) => {
+        const works =
+            at === 3
+                ? [work(name, 'Progressing', ROLLING_OUT, {status: 'OutOfSync'}), work(`${name}.part-wave2`, 'Healthy')]
+                : [work(name, 'Healthy')];
+        return application(works, [], name, at % 2 === 0 ? 'web' : 'data');
+    });
+    const pulled: Fields = {
+        metadata: {
+            name: 'edge',
+            namespace: 'argocd',
+            labels: {'apps.open-cluster-management.io/pull-to-ocm-managed-cluster': 'true'},
+            annotations: {'apps.open-cluster-management.io/ocm-managed-cluster': 'cluster2'},
+        },
+        spec: {project: 'edge'},
+        status: {sync: {status: 'OutOfSync'}, health: {status: 'Suspended', message: 'it is paused'}},
+    };
+    const plugin = {name: 'argocd-ocm-cmp', parameters: [{name: 'clusters', array: ['cluster2', 'cluster3']}]};
+    const refused: Fields = {
+        metadata: {name: 'refused', namespace: 'argocd'},
+        spec: {project: 'web', source: {repoURL: 'https://example.com/refused.git', path: '.', plugin}},
+        status: {
+            sync: {status: 'Unknown'},
+            conditions: [{type: 'ComparisonError', message: 'the policy does not allow Deployments'}],
+        },
+    };
+    const placed = application([{...resource('fleet', 'Healthy'), kind: 'ManifestWorkReplicaSet'}], [], 'placed');
+    return [{...everywhere, status: {resources, conditions: [...conditions, HELD]}}, ...teams, pulled, refused, placed];
 }

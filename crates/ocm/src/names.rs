@@ -7,7 +7,7 @@ mod work;
 
 use crate::hash::{hash, with_hash};
 
-pub use work::{LABEL_MAX, SET_NAME_MIN, WORK_NAME_MAX, WorkName, is_reserved, set_name_max};
+pub use work::{LABEL_MAX, SET_NAME_MIN, WORK_NAME_MAX, WorkName, application_of, is_reserved, set_name_max};
 
 /// The number of hex digits of the hash in the value of a label: 40 bits.
 const LABEL_HASH_DIGITS: usize = 10;

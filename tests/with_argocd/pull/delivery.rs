@@ -2,6 +2,7 @@
 
 use super::{CLUSTER, PULL, PulledApplication, SKIP_RECONCILE, Stage, health, runs, scale, serves, stage, works_of};
 use crate::stage::shipped;
+use crate::status::printed;
 use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{GitRepository, ObjectRef, is_applied};
@@ -100,6 +101,10 @@ async fn application_set_runs_on_every_cluster_and_follows_commits() -> Result<(
         assert_eq!(works[0]["metadata"]["namespace"], cluster.name());
         hub.wait_for(&ObjectRef::of(&works[0]), is_applied).await?;
         specs.push((app["spec"].clone(), app["metadata"]["uid"].clone()));
+        let on_cluster = format!("--clusters={}", cluster.name());
+        let (_, stdout, stderr) = printed(hub.kubeconfig_path(), &[&on_cluster, "-o", "name"])?;
+        let line = format!("{}/{}", cluster.name(), application.name);
+        assert!(stdout.lines().any(|it| it == line), "{stdout}{stderr}");
     }
 
     let report = ObjectRef {

@@ -2,14 +2,15 @@
 
 import {Fields, fields, map, textOf} from '../fields';
 import {Cluster, GROUP, WorkHealth, compareNames, fleetOf, headline} from '../fleet';
-import {appearance, rank} from '../health';
+import {clusterPath} from '../hub';
+import {HealthStatus, appearance, rank} from '../health';
 import {Element, c, h, react} from '../react';
 import {counts} from '../select';
 import {Details} from './details';
 import {useSelection} from './filter';
 import {Grid, GridColumn} from './grid';
 import {subline} from './panel';
-import {healthLabel, note, placeholder, tableHead} from './parts';
+import {healthLabel, note, pageLink, placeholder, tableHead} from './parts';
 import {useStyle} from './style';
 
 /** The props that Argo CD passes to the flyout of the status panel. */
@@ -64,6 +65,7 @@ export function Clusters(props: FlyoutProps): Element {
                     openCluster.hold !== undefined &&
                         note('fa-pause-circle', '#f4c030', openCluster.hold || 'It is on hold.'),
                     worksTable(application, openCluster.works, false),
+                    pageLink(clusterPath(openCluster.name), `All Applications on ${openCluster.name}`),
                 ),
             }),
     );
@@ -125,9 +127,9 @@ const COLUMNS: readonly GridColumn<Cluster>[] = [
     },
 ];
 
-/** Shows the number of clusters with each health status as a bar. */
-function healthBar(clusters: readonly Cluster[]): Element {
-    const numbers = counts(clusters);
+/** Shows the number of rows with each health status as a bar. */
+export function healthBar(rows: readonly {health: HealthStatus}[]): Element {
+    const numbers = counts(rows);
     return h(
         'div',
         {
@@ -145,7 +147,7 @@ function healthBar(clusters: readonly Cluster[]): Element {
     );
 }
 
-function worksTable(application: Fields, all: readonly WorkHealth[], isSet: boolean): Element {
+export function worksTable(application: Fields, all: readonly WorkHealth[], isSet: boolean): Element {
     return h(
         'table',
         {className: 'ocm-table'},
@@ -174,17 +176,5 @@ function link(application: Fields, work: WorkHealth, isSet: boolean): Element {
         node: [GROUP, work.kind, work.namespace, work.name, '0'].join('/'),
         tab: 'extension-0',
     })}`;
-    return h(
-        'a',
-        {href, className: 'ocm-link', onClick: (event: MouseEvent) => follow(event, href)},
-        isSet ? `${work.namespace}/${work.name}` : work.name,
-    );
-}
-
-/** Follows a link inside Argo CD, without reloading the page. */
-function follow(event: MouseEvent, href: string): void {
-    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button !== 0) return;
-    event.preventDefault();
-    window.history.pushState(null, '', new URL(href, document.baseURI).href);
-    window.dispatchEvent(new PopStateEvent('popstate', {state: null}));
+    return pageLink(href, isSet ? `${work.namespace}/${work.name}` : work.name);
 }

@@ -5,6 +5,7 @@ import {Target, TreeNode, liveHeaders, livePath, request} from '../live';
 import {LogLines, NO_LINES, appended, matches, plain} from '../loglines';
 import {Element, h, react} from '../react';
 import {failureNote} from './live';
+import {choice} from './parts';
 
 interface Props {
     readonly target: Target;
@@ -176,22 +177,4 @@ export function Logs({target, application, pods, pod: first}: Props): Element {
 function toggle(name: string, pressed: boolean, onClick: () => void): Element {
     const className = `ocm-chip${pressed ? ' ocm-chip--pressed' : ''}`;
     return h('button', {type: 'button', className, 'aria-pressed': pressed, onClick}, name);
-}
-
-function choice(
-    label: string,
-    value: string,
-    options: readonly (readonly [string, string])[],
-    onChange: (value: string) => void,
-): Element {
-    return h(
-        'select',
-        {
-            className: 'ocm-select',
-            'aria-label': label,
-            value,
-            onChange: (event: {target: {value: string}}) => onChange(event.target.value),
-        },
-        options.map(([value, text]) => h('option', {key: value, value}, text)),
-    );
 }

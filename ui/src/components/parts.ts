@@ -64,3 +64,38 @@ export function tableHead(titles: readonly string[]): Element {
         ),
     );
 }
+
+/** Creates a link to a page of Argo CD, which does not reload. */
+export function pageLink(href: string, text: string): Element {
+    const onClick = (event: MouseEvent): void => {
+        if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button !== 0) return;
+        event.preventDefault();
+        openPage(href);
+    };
+    return h('a', {href, className: 'ocm-link', onClick}, text);
+}
+
+/** Opens a page of Argo CD without reloading. */
+export function openPage(href: string): void {
+    window.history.pushState(null, '', new URL(href, document.baseURI).href);
+    window.dispatchEvent(new PopStateEvent('popstate', {state: null}));
+}
+
+/** Creates a list of values and their texts, of which the user selects one. */
+export function choice(
+    label: string,
+    value: string,
+    options: readonly (readonly [string, string])[],
+    onChange: (value: string) => void,
+): Element {
+    return h(
+        'select',
+        {
+            className: 'ocm-select',
+            'aria-label': label,
+            value,
+            onChange: (event: {target: {value: string}}) => onChange(event.target.value),
+        },
+        options.map(([value, text]) => h('option', {key: value, value}, text)),
+    );
+}

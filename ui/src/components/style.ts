@@ -7,6 +7,7 @@ const ID = 'argocd-ocm-cmp-style';
 const STYLE = `
 .ocm { font-size: 13px; line-height: 1.5; }
 .ocm *, .ocm-panel * { box-sizing: border-box; }
+.ocm-page { padding: 18px; }
 .ocm-icon { margin-right: 6px; width: 14px; text-align: center; }
 .ocm-health { white-space: nowrap; }
 .ocm .ocm-title { font-size: 20px; font-weight: 500; margin: 0 40px 12px 0; color: inherit; }

@@ -6,6 +6,7 @@ import {createRequire} from 'node:module';
 import {dirname, join} from 'node:path';
 import {AddressInfo} from 'node:net';
 import {build} from 'esbuild';
+import {answerApplications} from '../fake_argo_cd';
 import {answerLive} from '../fake_live';
 import {NOW} from '../samples';
 
@@ -22,11 +23,15 @@ export interface Page {
 const folder = process.cwd();
 const require = createRequire(join(folder, 'package.json'));
 
-/** Answers a request below /extensions. */
+/** Answers a request to argocd-server. */
 export type Extensions = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Serves pages such as `/?react=18&theme=dark`, with the extension from a file. */
-export async function serve(extension: string, extensions: Extensions = answerLive): Promise<Page> {
+/** Serves pages such as `/?react=18&theme=dark`, with the extension from a file, and what answers its requests. */
+export async function serve(
+    extension: string,
+    extensions: Extensions = answerLive,
+    applications: Extensions = answerApplications,
+): Promise<Page> {
     const react19 = await bundle19();
     const icons = dirname(require.resolve('@fortawesome/fontawesome-free/package.json'));
     const server = createServer((request, response) => {
@@ -35,7 +40,9 @@ export async function serve(extension: string, extensions: Extensions = answerLi
             response.writeHead(200, {'content-type': type});
             response.end(body);
         };
-        if (url.pathname === '/')
+        if (url.pathname.startsWith('/api/v1/applications')) return applications(request, response);
+        // Argo CD answers all other paths with its own page.
+        if (url.pathname === '/' || url.pathname === '/managed-clusters')
             return send(
                 'text/html; charset=utf-8',
                 page(url.searchParams.get('react') ?? '18', url.searchParams.get('theme') ?? 'light'),
@@ -130,6 +137,7 @@ window.registered = {};
 window.extensionsAPI = {
     registerResourceExtension: (component, group, kind, title, options) => { registered[kind] = {component, group, title, options}; },
     registerStatusPanelExtension: (component, title, id, flyout) => { registered.panel = {component, title, id, flyout}; },
+    registerSystemLevelExtension: (component, title, path, icon) => { registered.page = {component, title, path, icon}; },
 };
 </script>
 ${scripts.map(name => `<script defer src="${name}.js"></script>`).join('\n')}

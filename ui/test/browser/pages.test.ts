@@ -15,7 +15,7 @@ import {
     setTree,
 } from '../samples';
 import {REACTS} from './page';
-import {FLYOUT, PANEL, SET, WORK, becomes, chromium, click, column, count, open, show, texts} from './stage';
+import {FLYOUT, PAGE, PANEL, SET, WORK, becomes, chromium, click, column, count, open, show, texts} from './stage';
 
 for (const react of REACTS) {
     for (const theme of ['light', 'dark']) {
@@ -26,6 +26,7 @@ for (const react of REACTS) {
                 'ManifestWork',
                 'ManifestWorkReplicaSet',
                 'panel',
+                'page',
             ]);
             assert.deepEqual(
                 await chromium.run(
@@ -68,6 +69,12 @@ for (const react of REACTS) {
             await show(FLYOUT, {application: fleet(20), tree: {}});
             await becomes('.ocm-title', '18 of 20 clusters healthy');
             assert.deepEqual((await column(0)).slice(0, 3), ['cluster2', 'cluster7', 'cluster1']);
+            await show(PAGE, {});
+            await becomes('.ocm-placeholder', 'Choose one of 20 managed clusters.');
+            await chromium.run(
+                'history.pushState(null, "", "?cluster=cluster2"); dispatchEvent(new PopStateEvent("popstate"))',
+            );
+            await becomes('.ocm-bar__count', '8 Applications');
             assert.deepEqual(await chromium.run('return window.errors'), []);
         });
     }

@@ -35,10 +35,11 @@ function capture(
     frame: string,
     steps?: (chromium: Chromium) => Promise<unknown>,
     part?: string,
+    query = '',
 ): void {
     const draw = async (chromium: Chromium, address: string): Promise<void> => {
         await chromium.size(1400, height);
-        await chromium.open(`${address}/?react=18&theme=${theme}`);
+        await chromium.open(`${address}/?react=18&theme=${theme}${query}`);
         await chromium.run(`show(${component}, arguments[0], arguments[1])`, props, frame);
         await chromium.until(
             'return document.getElementById("argocd-ocm-cmp-style") && document.fonts.status === "loaded"',
@@ -110,6 +111,18 @@ capture(
     'registered.panel.component',
     {application: fleet(2000)},
     'application-status-panel',
+);
+
+capture(
+    'cluster',
+    860,
+    'light',
+    'registered.page.component',
+    {},
+    'sheet',
+    chromium => chromium.until('return document.querySelector(".ocm-grid__row") !== null'),
+    undefined,
+    '&cluster=cluster2',
 );
 
 // The tabs that ask a cluster: only the details, for docs/live.md.

@@ -8,6 +8,7 @@ export const WORK = 'registered.ManifestWork.component';
 export const SET = 'registered.ManifestWorkReplicaSet.component';
 export const PANEL = 'registered.panel.component';
 export const FLYOUT = 'registered.panel.flyout';
+export const PAGE = 'registered.page.component';
 
 let page: Page;
 /** Initialized before the tests run. */
@@ -24,8 +25,8 @@ after(async () => {
     page?.close();
 });
 
-export async function open(react: React = '18', theme = 'light'): Promise<void> {
-    await chromium.open(`${page.address}/?react=${react}&theme=${theme}`);
+export async function open(react: React = '18', theme = 'light', more = ''): Promise<void> {
+    await chromium.open(`${page.address}/?react=${react}&theme=${theme}${more}`);
     await chromium.until('return window.registered && registered.panel !== undefined');
 }
 

@@ -17,8 +17,8 @@ let chromium: Chromium;
 
 before(async () => {
     if (LIVE_PORT !== undefined) await new Promise<void>(done => backend.listen(Number(LIVE_PORT), '127.0.0.1', done));
-    const extensions = ARGOCD_SERVER === undefined ? answerLive : throughArgoCd(ARGOCD_SERVER, await logIn());
-    page = await serve('dist/extension-argocd-ocm-cmp.js', extensions);
+    const server = ARGOCD_SERVER === undefined ? undefined : throughArgoCd(ARGOCD_SERVER, await logIn());
+    page = await serve('dist/extension-argocd-ocm-cmp.js', server ?? answerLive, server);
     chromium = await start();
     await chromium.size(1400, 1000);
 });
@@ -211,4 +211,14 @@ test('values of a Secret are never on the page', async () => {
         const html: string = await chromium.run('return document.documentElement.outerHTML');
         for (const value of [PASSWORD, btoa(PASSWORD)]) assert(!html.includes(value), tab);
     }
+});
+
+test('the page of a cluster reads the Applications that the user may see', async () => {
+    await chromium.open(`${page.address}/?react=18&theme=light&cluster=cluster2`);
+    await chromium.until('return window.registered && registered.page !== undefined');
+    await chromium.run('show(registered.page.component, {}, "sheet")');
+    await chromium.until(
+        'return [...document.querySelectorAll(".ocm-grid__row")].some(row => row.textContent.startsWith("argocd/shop"))',
+    );
+    assert.deepEqual(await chromium.run('return window.errors'), []);
 });

@@ -262,6 +262,18 @@ fn base_of(work: &str) -> &str {
     work.split_once(PART_MARK).map_or(work, |(base, _)| base)
 }
 
+/// Returns the name in Argo CD of the Application that a work carries, as far as the work's name shows it: exactly without a policy, and
+/// for a short name of Argo CD's own namespace also under one.
+#[must_use]
+pub fn application_of(work: &str) -> &str {
+    let base = base_of(work);
+    let derived = base.rsplit_once(POLICY_MARK);
+    match derived.filter(|(_, digits)| digits.len() == POLICY_DIGITS) {
+        Some((readable, _)) => readable,
+        None => without_hash(base),
+    }
+}
+
 /// Returns the readable part of a name.
 fn without_hash(name: &str) -> &str {
     let derived = name.rsplit_once(HASH_MARK).filter(|(_, digits)| is_hash(digits));

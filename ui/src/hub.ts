@@ -1,0 +1,189 @@
+// The Applications on a managed cluster, from what Argo CD returns to a user. Its answers may have any content.
+
+import {Fields, list, map, maps, text, textOf} from './fields';
+import {GROUP, SET, WORK, WorkHealth, compareNames, fleetOf} from './fleet';
+import {HealthStatus, fromArgoCd} from './health';
+
+const PULL = 'apps.open-cluster-management.io/pull-to-ocm-managed-cluster';
+const PULL_CLUSTER = 'apps.open-cluster-management.io/ocm-managed-cluster';
+
+/** The path of the list of Applications, with the fields that lead to their clusters. A list has neither health of works nor conditions. */
+export const LIST = `applications?fields=${[
+    'metadata.name',
+    'metadata.namespace',
+    'metadata.labels',
+    'metadata.annotations',
+    'spec',
+    'status.sync.status',
+    'status.resources',
+]
+    .map(field => `items.${field}`)
+    .join(',')}`;
+
+/** The path of the page of all clusters, in which the parameter `cluster` selects one. */
+export const PAGE = 'managed-clusters';
+
+/** Returns the path of the page of a cluster. */
+export function clusterPath(cluster: string): string {
+    return `${PAGE}?${new URLSearchParams({cluster})}`;
+}
+
+/** The Applications of a hub. */
+export interface Hub {
+    /** The Applications by managed cluster. */
+    readonly byCluster: ReadonlyMap<string, readonly Fields[]>;
+    /** The names of the managed clusters, sorted. */
+    readonly clusters: readonly string[];
+    /** The number of Applications for the clusters of a Placement, which Argo CD does not know. */
+    readonly placed: number;
+}
+
+/** An Application on a managed cluster. */
+export interface OnCluster {
+    /** Its namespace and name. */
+    readonly id: string;
+    readonly application: Fields;
+    readonly project: string;
+    readonly health: HealthStatus;
+    readonly sync: string;
+    readonly message: string;
+    /** Its works there; none in the pull model, and if Argo CD cannot create them. */
+    readonly works: readonly WorkHealth[];
+    /** The hold of the cluster. */
+    readonly hold: string | undefined;
+    readonly unreachable: boolean;
+}
+
+/** Groups a list of Applications by managed cluster. */
+export function hubOf(answer: Fields): Hub {
+    const byCluster = new Map<string, Fields[]>();
+    const applications = maps(answer, 'items');
+    for (const application of applications) {
+        for (const cluster of clustersOf(application)) {
+            const there = byCluster.get(cluster);
+            if (there === undefined) byCluster.set(cluster, [application]);
+            else there.push(application);
+        }
+    }
+    return {
+        byCluster,
+        clusters: [...byCluster.keys()].sort(compareNames),
+        placed: applications.filter(application => works(application).some(({kind}) => kind === SET)).length,
+    };
+}
+
+/** Returns the path of an Application in the API of Argo CD. */
+export function pathOf(application: Fields): string {
+    const metadata = map(application, 'metadata');
+    const project = text(map(application, 'spec'), 'project') ?? 'default';
+    const query = new URLSearchParams({appNamespace: textOf(metadata, 'namespace'), project});
+    return `applications/${encodeURIComponent(textOf(metadata, 'name'))}?${query}`;
+}
+
+/** Returns the state of an Application on a cluster: that of its works there, or the reason why it has none. */
+export function onCluster(application: Fields, cluster: string): OnCluster {
+    const status = map(application, 'status');
+    const fleet = fleetOf({...application, status: {...status, resources: works(application)}});
+    const there = fleet.clusters.find(({name}) => name === cluster);
+    const conditions = maps(status, 'conditions');
+    const error = conditions.find(condition => textOf(condition, 'type').endsWith('Error'));
+    const reason = error === undefined ? '' : `${textOf(error, 'type')}: ${textOf(error, 'message')}`;
+    const sync = text(map(status, 'sync'), 'status') ?? '';
+    const common = {...row(application), hold: there?.hold, unreachable: there?.unreachable ?? false};
+    if (there !== undefined) {
+        const own = there.health === 'Healthy' ? '' : there.message;
+        const unchecked = fleet.unchecked ? 'Argo CD has no health of the works.' : '';
+        const message = [reason, own, unchecked].filter(part => part !== '').join('; ');
+        return {...common, health: there.health, sync: there.sync, message, works: there.works};
+    }
+    if (pulledOn(application) === cluster) {
+        const health = map(status, 'health');
+        const first = conditions.find(condition => textOf(condition, 'type').endsWith('Warning')) ?? {};
+        const message = [reason, textOf(health, 'message'), textOf(first, 'message')].find(part => part !== '') ?? '';
+        return {...common, health: fromArgoCd(text(health, 'status')), sync, message, works: []};
+    }
+    const health = sync === '' ? 'Waiting' : 'Missing';
+    return {...common, health, sync, message: reason || 'It has no work on the cluster yet.', works: []};
+}
+
+/** Returns the row of an Application that could not be read. */
+export function unread(application: Fields, error: unknown): OnCluster {
+    const message = error instanceof Error ? error.message : String(error);
+    const sync = text(map(map(application, 'status'), 'sync'), 'status') ?? '';
+    return {...row(application), health: 'Unknown', sync, message, works: [], hold: undefined, unreachable: false};
+}
+
+function row(application: Fields): Pick<OnCluster, 'id' | 'application' | 'project'> {
+    const metadata = map(application, 'metadata');
+    return {
+        id: `${textOf(metadata, 'namespace')}/${textOf(metadata, 'name')}`,
+        application,
+        project: text(map(application, 'spec'), 'project') ?? 'default',
+    };
+}
+
+/** Runs a function for each item, a few at a time, and returns the results in order. */
+export async function mapInParallel<T, R>(items: readonly T[], run: (item: T) => Promise<R>): Promise<R[]> {
+    const AT_ONCE = 6;
+    const results: R[] = [];
+    let next = 0;
+    const worker = async (): Promise<void> => {
+        for (let at = next++; at < items.length; at = next++) results[at] = await run(items[at] as T);
+    };
+    await Promise.all(Array.from({length: Math.min(AT_ONCE, items.length)}, worker));
+    return results;
+}
+
+function clustersOf(application: Fields): Set<string> {
+    const clusters = new Set<string>();
+    for (const work of works(application)) if (work['kind'] === WORK) clusters.add(textOf(work, 'namespace'));
+    const pulled = pulledOn(application);
+    if (pulled !== undefined) clusters.add(pulled);
+    // After a comparison, Argo CD lists all works, also those that it has not created.
+    const isCompared = /^(Synced|OutOfSync)$/.test(textOf(map(map(application, 'status'), 'sync'), 'status'));
+    if (!isCompared) for (const target of targetsOf(application)) clusters.add(target);
+    clusters.delete('');
+    return clusters;
+}
+
+/**
+ * Returns the works in the status of an Application. Those that Argo CD would prune may only have a mark of the Application, which the
+ * agent of a cluster may write. After a failed comparison these are all works; then their names decide.
+ */
+function works(application: Fields): Fields[] {
+    const [name = '', namespace = ''] = ['name', 'namespace'].map(key => textOf(map(application, 'metadata'), key));
+    // As `argocd-ocm-cmp generate` names works and their parts.
+    const isNamed = (work: string): boolean =>
+        work === name || work.startsWith(`${name}.p`) || work.startsWith(`${namespace}.${name}.`);
+    return maps(map(application, 'status'), 'resources').filter(
+        resource =>
+            textOf(resource, 'group') === GROUP &&
+            resource['hook'] !== true &&
+            (resource['requiresPruning'] !== true ||
+                (resource['status'] === 'Unknown' && isNamed(textOf(resource, 'name')))),
+    );
+}
+
+/** Returns the managed cluster of an Application of the pull model. */
+function pulledOn(application: Fields): string | undefined {
+    const metadata = map(application, 'metadata');
+    return text(map(metadata, 'labels'), PULL) === 'true'
+        ? text(map(metadata, 'annotations'), PULL_CLUSTER)
+        : undefined;
+}
+
+/** Returns the clusters that the plugin's settings of an Application name. */
+function targetsOf(application: Fields): string[] {
+    const spec = map(application, 'spec');
+    const sources = [map(spec, 'source'), map(map(spec, 'sourceHydrator'), 'drySource'), ...maps(spec, 'sources')];
+    const values = sources.flatMap(source => {
+        const plugin = map(source, 'plugin');
+        const variables = maps(plugin, 'env').filter(({name}) => name === 'CLUSTERS' || name === 'TARGET_CLUSTER');
+        const parameters = maps(plugin, 'parameters').filter(({name}) => name === 'clusters');
+        return [
+            ...variables.map(({value}) => value),
+            ...parameters.flatMap(parameter => [parameter['string'], ...list(parameter, 'array')]),
+        ];
+    });
+    return values.flatMap(value => (typeof value === 'string' ? value.split(',').map(name => name.trim()) : []));
+}

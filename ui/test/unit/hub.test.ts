@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {Fields} from '../../src/fields';
+import {clusterPath, hubOf, mapInParallel, onCluster, pathOf, unread} from '../../src/hub';
+import {application, hubApplications, resource} from '../samples';
+
+const names = (applications: readonly Fields[] = []): unknown[] =>
+    applications.map(({metadata}) => (metadata as Fields)['name']);
+
+test('groups Applications by managed cluster, also those without works there', () => {
+    const hub = hubOf({items: hubApplications(20)});
+    assert.equal(hub.clusters.length, 20);
+    assert.deepEqual(hub.clusters.slice(8, 11), ['cluster9', 'cluster10', 'cluster11']);
+    assert.deepEqual(names(hub.byCluster.get('cluster2')), [
+        'shop',
+        'billing',
+        'catalogue',
+        'identity',
+        'payments',
+        'search',
+        'edge',
+        'refused',
+    ]);
+    assert.deepEqual(names(hub.byCluster.get('cluster3')), ['shop', 'refused']);
+    assert.equal(hub.placed, 1);
+});
+
+test('an Application is on a cluster with the worst of its works there, and links to them', () => {
+    const [shop = {}, , , , payments = {}] = hubApplications();
+    const actual = onCluster(shop, 'cluster2');
+    assert.deepEqual(
+        [actual.id, actual.health, actual.sync, actual.works.length, actual.hold, actual.unreachable],
+        ['argocd/shop', 'Degraded', 'Synced', 1, 'on hold until 2026-06-02T06:00:00Z: storage migration', false],
+    );
+    assert.match(actual.message, /^Deployment shop\/web: /);
+    assert.deepEqual([onCluster(shop, 'cluster12').unreachable, onCluster(shop, 'cluster1').message], [true, '']);
+    const inPart = onCluster(payments, 'cluster2');
+    assert.deepEqual([inPart.health, inPart.sync, inPart.project], ['Progressing', 'OutOfSync', 'data']);
+    assert.deepEqual(
+        inPart.works.map(({name}) => name),
+        ['payments', 'payments.part-wave2'],
+    );
+});
+
+test('an Application without works has the health of the pull model, or the reason', () => {
+    const [edge = {}, refused = {}] = hubApplications().slice(6);
+    const state = (of: Fields): unknown[] => {
+        const {health, sync, message, works} = onCluster(of, 'cluster2');
+        return [health, sync, message, works.length];
+    };
+    assert.deepEqual(state(edge), ['Suspended', 'OutOfSync', 'it is paused', 0]);
+    assert.deepEqual(state(refused), [
+        'Missing',
+        'Unknown',
+        'ComparisonError: the policy does not allow Deployments',
+        0,
+    ]);
+    assert.deepEqual(state({}), ['Waiting', '', 'It has no work on the cluster yet.', 0]);
+    assert.deepEqual(unread(edge, new Error('permission denied')).message, 'permission denied');
+});
+
+// The agent of a cluster may write the mark of an Application on works of others there.
+test('a work that would be pruned counts only after a failed comparison, and with the name of the Application', () => {
+    const pruned = (name: string, status: string): Fields =>
+        application([resource('eu1', 'Healthy', '', {name, status, requiresPruning: true})]);
+    const isOn = (of: Fields): boolean => hubOf({items: [of]}).byCluster.has('eu1');
+    for (const [name, status, expected] of [
+        ['shop', 'OutOfSync', false],
+        ['shop', 'Unknown', true],
+        ['shop.part-wave2', 'Unknown', true],
+        ['argocd.shop.x0', 'Unknown', true],
+        ['shopping', 'Unknown', false],
+        ['other', 'Unknown', false],
+    ] as const) {
+        assert.equal(isOn(pruned(name, status)), expected, `${name} ${status}`);
+        assert.equal(onCluster(pruned(name, status), 'eu1').works.length, expected ? 1 : 0);
+    }
+});
+
+test('answers may have any content', () => {
+    for (const answer of [
+        {},
+        {items: null},
+        {items: 3},
+        {items: [null, 7, {}, {status: {resources: [null, {group: 1}]}}]},
+    ])
+        assert.deepEqual([hubOf(answer).clusters, hubOf(answer).placed], [[], 0]);
+    const hostile = application([resource('__proto__', 'Healthy'), resource('', 'Healthy')]);
+    assert.deepEqual(hubOf({items: [hostile]}).clusters, ['__proto__']);
+    assert.equal(clusterPath('a&b=c'), 'managed-clusters?cluster=a%26b%3Dc');
+    assert.equal(
+        pathOf({metadata: {name: '../x', namespace: 'team'}, spec: {project: 'a b'}}),
+        'applications/..%2Fx?appNamespace=team&project=a+b',
+    );
+});
+
+test('runs a few at a time, and keeps the order', async () => {
+    let running = 0;
+    let most = 0;
+    const run = async (item: number): Promise<number> => {
+        most = Math.max(most, ++running);
+        await new Promise(done => setImmediate(done));
+        running--;
+        return item * 2;
+    };
+    assert.deepEqual(
+        await mapInParallel([...Array(20).keys()], run),
+        [...Array(20).keys()].map(item => item * 2),
+    );
+    assert.equal(most, 6);
+    assert.deepEqual(await mapInParallel([], run), []);
+});
