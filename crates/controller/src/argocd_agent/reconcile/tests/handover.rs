@@ -133,7 +133,7 @@ fn deletion_during_an_interrupted_handover_names_the_gitopscluster_that_it_waits
         hub.settle();
         assert_eq!(
             hub.condition_of(&all(), "Ready")[2],
-            "being deleted, waiting for the deletion of the objects of its agents; the handover of its clusters to \
+            "being deleted, waiting for the deletion of Secret argocd/cluster-eu1; the objects of its agents; the handover of its clusters to \
              GitOpsCluster team/far, which is not served"
         );
         assert_eq!(hub.taken(), [""; 0]);
