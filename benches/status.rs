@@ -170,10 +170,9 @@ fn application(at: usize, clusters: &[String]) -> Value {
             "name": name,
             "status": "Synced",
         });
-        resource
-            .as_object_mut()
-            .zip(more.as_object())
-            .map(|(resource, more)| resource.extend(more.clone()));
+        if let (Some(resource), Some(more)) = (resource.as_object_mut(), more.as_object()) {
+            resource.extend(more.clone());
+        }
         resource
     };
     let synced = json!({

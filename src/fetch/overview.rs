@@ -244,7 +244,8 @@ impl<'n> Applications<'n> {
             return;
         };
         let is_pulled = listed.metadata.labels.get(PULL).is_some_and(|it| it == "true");
-        if !is_pulled && !(listed.is_of(self.argocd) && listed.plugins().next().is_some()) {
+        let is_delivered = is_pulled || listed.is_of(self.argocd) && listed.plugins().next().is_some();
+        if !is_delivered {
             return;
         }
         let position = self.all.len();
@@ -627,8 +628,8 @@ mod tests {
             ];
             let status = json!({"sync": {"status": "OutOfSync"}, "operationState": operation, "resources": listed});
             all.add(&object("shop", &json!({}), &plugin(), &status));
-            let states = all.on_cluster("eu1", works, &clock).into_iter();
-            states
+            let on_cluster = all.on_cluster("eu1", works, &clock).into_iter();
+            on_cluster
                 .map(|(_, work)| (work.name, work.health, work.message))
                 .collect::<Vec<_>>()
         };

@@ -1,7 +1,7 @@
 //! Tests of Argo CD's own commands and options with an Application of the plugin, as docs/argocd-commands.md describes them.
 
 use crate::desk::{colour, desk};
-use crate::stage::{shipped, shipped_object};
+use crate::stage::shipped_object;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::fs;
@@ -112,102 +112,6 @@ async fn closed_sync_window_keeps_what_clusters_have() -> Result<()> {
     desk.wait(name)?;
     assert_eq!(desk.data(name).await?, json!({"colour": "blue"}));
     desk.delete(name)
-}
-
-/// Since Argo CD 3.5, argocd-server also acts as the ServiceAccount of the project.
-#[tokio::test]
-async fn impersonated_account_needs_the_permissions_of_the_page() -> Result<()> {
-    if testbed::argocd_version() == "3.2" {
-        return Ok(());
-    }
-    let desk = desk().await?;
-    let git = GitRepository::new()?;
-    let name = "impersonated";
-    // Projects without an account keep Argo CD's permissions.
-    let impersonation = json!({
-        "application.sync.impersonation.enabled": "true",
-        "application.sync.impersonation.enforced": "false",
-    });
-    let settings = ObjectRef::config_map("argocd", "argocd-cm");
-    desk.hub.patch(&settings, &json!({"data": impersonation})).await?;
-    let mut project = shipped_object("proj.yaml")?;
-    project["metadata"]["name"] = json!(name);
-    project["spec"]["destinationServiceAccounts"] = json!([{
-        "server": "https://kubernetes.default.svc", "namespace": "*", "defaultServiceAccount": format!("argocd:{name}"),
-    }]);
-    desk.hub.apply(&project).await?;
-    let role = |verbs: &[&str]| {
-        let rules = json!([
-            {"apiGroups": ["work.open-cluster-management.io"], "resources": ["manifestworks"], "verbs": verbs},
-            {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
-        ]);
-        let metadata = json!({"name": name, "namespace": "cluster1"});
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": rules})
-    };
-    let page = fs::read_to_string(shipped("docs/policies.md"))?;
-    let (_, granted) = page
-        .split_once("permissions for `manifestworks` in")
-        .context("the page")?;
-    let (granted, _) = granted.split_once('.').context("a sentence")?;
-    let granted: Vec<&str> = granted.split('`').skip(1).step_by(2).collect();
-    assert_eq!(granted, ["get", "create", "patch", "delete"]);
-    desk.hub.apply(&role(&granted)).await?;
-    let account = json!({"kind": "ServiceAccount", "name": name, "namespace": "argocd"});
-    let metadata = json!({"name": name, "namespace": "argocd"});
-    desk.hub
-        .apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}))
-        .await?;
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": name, "namespace": "cluster1"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
-        "subjects": [account],
-    });
-    desk.hub.apply(&binding).await?;
-    let permitted: Vec<_> = granted
-        .iter()
-        .map(|verb| [*verb, "manifestworks", "-n", "cluster1"])
-        .collect();
-    let permitted: Vec<&[&str]> = permitted.iter().map(|it| &it[..]).collect();
-    desk.hub.wait_for_permissions("argocd", name, &permitted).await?;
-
-    git.commit(&[("impersonated/colour.yaml", &colour(name, "green"))])?;
-    desk.create(name, &git, |app| app["spec"]["project"] = json!(name))
-        .await?;
-    desk.sync(name)?;
-    git.commit(&[("impersonated/colour.yaml", &colour(name, "blue"))])?;
-    desk.sync(name)?;
-    assert_eq!(desk.data(name).await?, json!({"colour": "blue"}));
-    let of_work = ["--kind=ManifestWork", "--resource-name=impersonated"];
-    let live = desk.argocd(&[&["app", "get-resource", name, "-o", "yaml"], &of_work[..]].concat())?;
-    assert!(live.contains("colour: blue"), "{live}");
-    let label = r#"{"metadata": {"labels": {"colour": "blue"}}}"#;
-    desk.argocd(&[&["app", "patch-resource", name, "--patch", label], &of_work[..]].concat())?;
-
-    // Without `delete`, a user cannot delete the work, although Argo CD itself could.
-    let fewer: Vec<&str> = granted.iter().copied().filter(|verb| *verb != "delete").collect();
-    desk.hub.apply(&role(&fewer)).await?;
-    let delete = [&["app", "delete-resource", name], &of_work[..]].concat();
-    let refused = || {
-        let outcome = desk.run(&delete).ok()?;
-        outcome.errors.contains("forbidden").then_some(())
-    };
-    wait::eventually("the account may not delete", wait::DEADLINE, async || refused()).await?;
-    desk.hub.apply(&role(&granted)).await?;
-    wait::eventually("the account may delete again", wait::DEADLINE, async || {
-        desk.run(&delete).ok()?.code.filter(|code| *code == 0)
-    })
-    .await?;
-    desk.hub.wait_gone(&ObjectRef::manifest_work("cluster1", name)).await?;
-    desk.delete(name)?;
-    desk.hub
-        .patch(
-            &settings,
-            &json!({"data": {"application.sync.impersonation.enabled": null}}),
-        )
-        .await
-        .map(drop)
 }
 
 #[tokio::test]

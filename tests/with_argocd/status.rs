@@ -121,19 +121,6 @@ async fn shows_problems_until_everything_is_healthy() -> Result<()> {
 
     check_few_permissions(stage).await?;
     check_errors(stage)?;
-
-    // Argo CD cannot compare the Application. Its works are still on the cluster.
-    app.push(&[("broken.yaml", "a: b: c\n")]).await?;
-    wait::eventually(
-        "an Application that cannot be compared is on its cluster",
-        wait::DEADLINE,
-        async || {
-            let ours = overview_of_ours(all, &["--clusters=cluster1"])?;
-            (ours["sync"] == "Unknown" && ours["works"] == json!([NAME])).then_some(())
-        },
-    )
-    .await?;
-    app.remove(&["broken.yaml"]).await?;
     app.end().await
 }
 

@@ -103,8 +103,8 @@ async fn application_set_runs_on_every_cluster_and_follows_commits() -> Result<(
         specs.push((app["spec"].clone(), app["metadata"]["uid"].clone()));
         let on_cluster = format!("--clusters={}", cluster.name());
         let (_, stdout, stderr) = printed(hub.kubeconfig_path(), &[&on_cluster, "-o", "name"])?;
-        let line = format!("{}/{}", cluster.name(), application.name);
-        assert!(stdout.lines().any(|it| it == line), "{stdout}{stderr}");
+        let shown = format!("{}/{}", cluster.name(), application.name);
+        assert!(stdout.lines().any(|it| it == shown), "{stdout}{stderr}");
     }
 
     let report = ObjectRef {
