@@ -64,6 +64,13 @@ pub(crate) fn cells(table: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
+/// A manifest that is no YAML.
+const BROKEN: &str = "apiVersion: v1
+kind: ConfigMap
+metadata: {name: broken}
+data: a: b: c
+";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn shows_problems_until_everything_is_healthy() -> Result<()> {
     let stage = stage().await?;
@@ -121,6 +128,19 @@ async fn shows_problems_until_everything_is_healthy() -> Result<()> {
 
     check_few_permissions(stage).await?;
     check_errors(stage)?;
+
+    // Argo CD cannot compare the Application. Its works are still on the cluster.
+    app.push(&[("broken.yaml", BROKEN)]).await?;
+    wait::eventually(
+        "an Application that cannot be compared is on its cluster",
+        wait::DEADLINE,
+        async || {
+            let ours = overview_of_ours(all, &["--clusters=cluster1"])?;
+            (ours["sync"] == "Unknown" && ours["works"] == json!([NAME])).then_some(())
+        },
+    )
+    .await?;
+    app.remove(&["broken.yaml"]).await?;
     app.end().await
 }
 

@@ -28,6 +28,11 @@ export function clusterPath(cluster: string): string {
     return `${PAGE}?${new URLSearchParams({cluster})}`;
 }
 
+/** Returns true if a text can be the name of a managed cluster. Others come from a link, and would become a part of a command to copy. */
+export function isClusterName(text: string): boolean {
+    return /^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$/.test(text);
+}
+
 /** The Applications of a hub. */
 export interface Hub {
     /** The Applications by managed cluster. */

@@ -3,7 +3,18 @@
 import {Fields, map, textOf} from '../fields';
 import {compareNames} from '../fleet';
 import {rank} from '../health';
-import {Hub, LIST, OnCluster, clusterPath, hubOf, mapInParallel, onCluster, pathOf, unread} from '../hub';
+import {
+    Hub,
+    LIST,
+    OnCluster,
+    clusterPath,
+    hubOf,
+    isClusterName,
+    mapInParallel,
+    onCluster,
+    pathOf,
+    unread,
+} from '../hub';
 import {argoCd} from '../live';
 import {Child, Element, c, h, react} from '../react';
 import {healthBar, worksTable} from './clusters';
@@ -81,6 +92,7 @@ function shown(hub: Hub, cluster: string): Element {
                 ? 'No Application that you may see is delivered to a managed cluster.'
                 : `Choose one of ${count} managed cluster${count === 1 ? '' : 's'}.`,
         );
+    if (!isClusterName(cluster)) return placeholder(`${JSON.stringify(cluster)} is not the name of a managed cluster.`);
     return c(ClusterPane, {key: cluster, hub, cluster});
 }
 

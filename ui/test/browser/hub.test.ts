@@ -54,6 +54,13 @@ test('a cluster is chosen with the keyboard, and shows its Applications, the wor
     assert.deepEqual(await chromium.run('return window.errors'), []);
 });
 
+test('a name that is none is not shown in a command', async () => {
+    await open('18', 'light', `&cluster=${encodeURIComponent('a; id')}`);
+    await show(PAGE, {});
+    await becomes('.ocm-placeholder', '"a; id" is not the name of a managed cluster.');
+    assert.equal(await chromium.run('return document.querySelectorAll(".ocm-page code").length'), 0);
+});
+
 test('filters by health, project and words', async () => {
     await open('18', 'dark', '&cluster=cluster2');
     await show(PAGE, {});

