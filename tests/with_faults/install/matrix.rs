@@ -17,7 +17,8 @@ use clap::ValueEnum as _;
 use manifest::yaml;
 use serde_json::{Value, json};
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::rc::Rc;
 use testbed::{ObjectRef, Parts};
@@ -263,8 +264,29 @@ impl Document {
     }
 }
 
-/// The documents of sets of features, without and with a policy, for each Argo CD.
-type Known = BTreeMap<(String, BTreeSet<Feature>, bool), Documents>;
+/// The documents of sets of features, without and with a policy, for each Argo CD. Thousands of sets have the same few hundred
+/// documents: reading each again would take most of the time and memory of the test.
+#[derive(Default)]
+struct Known {
+    sets: BTreeMap<(String, BTreeSet<Feature>, bool), Documents>,
+    /// By [`Object::is_addition`] and their text.
+    documents: HashMap<(bool, String), Rc<Document>>,
+}
+
+impl Known {
+    fn documents(&mut self, options: &InstallOptions) -> Documents {
+        let key = (
+            format!("{:?}", options.argo_cd),
+            options.features.clone(),
+            options.policy == PolicySource::None,
+        );
+        let Self { sets, documents } = self;
+        let of_set = sets.entry(key);
+        of_set
+            .or_insert_with(|| objects(options).iter().map(|it| document(it, documents)).collect())
+            .clone()
+    }
+}
 
 impl Model {
     fn new(objects: &[Value]) -> Self {
@@ -326,21 +348,12 @@ impl Model {
             .map_err(|error| vec![error])?
             .0;
         options.features = with_implied(options.features);
-        let argo_cd = format!("{:?}", options.argo_cd);
-        let mut documents = |options: &InstallOptions| {
-            let key = (
-                argo_cd.clone(),
-                options.features.clone(),
-                options.policy == PolicySource::None,
-            );
-            known.entry(key).or_insert_with(|| documents(&objects(options))).clone()
-        };
-        let all = documents(&options);
+        let all = known.documents(&options);
         options.features = requested;
         // The principal of argocd-agent works without the pages of Argo CD.
         let has_server = options.argo_cd.why_unknown("server").is_none();
         let server = format!("Deployment {}", options.argo_cd.server);
-        for name in documents(&options).into_keys() {
+        for name in known.documents(&options).into_keys() {
             if has_server || *name != *server {
                 let document = all[&name].clone();
                 self.documents.insert(name, document);
@@ -356,8 +369,7 @@ impl Model {
             argo_cd: ArgoCd::among(self.workloads()),
             ..InstallOptions::everything(NAMESPACE)
         };
-        let key = (format!("{:?}", options.argo_cd), options.features.clone(), false);
-        let ours = known.entry(key).or_insert_with(|| documents(&objects(&options)));
+        let ours = known.documents(&options);
         let is_left = |(name, document): &(&Rc<str>, &Rc<Document>)| {
             let live = || self.workloads().iter().find(|it| self::name(it) == ***name);
             match document.owner {
@@ -371,23 +383,31 @@ impl Model {
     }
 }
 
-fn documents(objects: &[Object]) -> Documents {
-    let document = |object: &Object| {
-        let (name, text) = (format!("{} {}", object.kind(), object.name()), object.json());
-        let document = Document::new(&name, object.label(LABEL), &text, || {
+fn document(object: &Object, known: &mut HashMap<(bool, String), Rc<Document>>) -> (Rc<str>, Rc<Document>) {
+    let (name, text) = (format!("{} {}", object.kind(), object.name()), object.json());
+    let read = |text: &str| {
+        let document = Document::new(&name, object.label(LABEL), text, || {
             if object.is_addition() {
                 return Owner::ArgoCd;
             }
-            let live = serde_json::from_str(&text).expect("JSON");
+            let live = serde_json::from_str(text).expect("JSON");
             if is_ours(object, &live) {
                 Owner::Us
             } else {
                 Owner::Unknown
             }
         });
-        (name.into(), document.into())
+        Rc::new(document)
     };
-    objects.iter().map(document).collect()
+    let entry = known.entry((object.is_addition(), text));
+    let document = match entry {
+        Entry::Occupied(entry) => entry.get().clone(),
+        Entry::Vacant(entry) => {
+            let document = read(&entry.key().1);
+            entry.insert(document).clone()
+        }
+    };
+    (name.into(), document)
 }
 
 /// Returns the documents that kubectl or an earlier version has applied already.
@@ -474,11 +494,12 @@ fn every_set_of_features_adds_up() -> Result<()> {
         1_199,
         "the sets of the documentation, without the empty one"
     );
-    let objects_of = |features: BTreeSet<Feature>| {
-        documents(&objects(&InstallOptions {
+    let mut known = Known::default();
+    let mut objects_of = |features: BTreeSet<Feature>| {
+        known.documents(&InstallOptions {
             features,
             ..InstallOptions::everything(NAMESPACE)
-        }))
+        })
     };
     let all = Feature::ALL.iter().copied();
     let mut together = objects_of(all.clone().filter(|it| *it != INDEPENDENT).collect());
@@ -490,7 +511,6 @@ fn every_set_of_features_adds_up() -> Result<()> {
         );
     }
     assert_eq!(together, objects_of(all.collect()));
-    let mut known = Known::new();
     for start in StartingPoint::ALL {
         let objects = start.objects()?;
         let (applied, _) = start.installed()?;
@@ -718,7 +738,7 @@ fn check_step(
     // Their documents are one in the resource of the operator.
     if start != StartingPoint::Operator {
         model
-            .install(&BTreeSet::from([feature]), &mut Known::new())
+            .install(&BTreeSet::from([feature]), &mut Known::default())
             .map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
         for expected in model.workloads().iter() {
             let found = is
