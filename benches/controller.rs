@@ -17,14 +17,11 @@
 mod fleet;
 
 use anyhow::{Result, ensure};
-use fleet::{Load, Metrics, Program, Requests, Size, Stage, Table, WORKS, now, request, seconds, timed};
+use fleet::{APPLICATIONS, Load, Metrics, Program, Requests, Size, Stage, Table, WORKS, now, request, seconds, timed};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-
-/// The path of the Applications.
-const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 
 /// The numbers of Applications and of managed clusters.
 const SIZES: [Size; 3] = [(1000, 100), (3000, 300), (10_000, 1000)];

@@ -20,15 +20,13 @@ mod fleet;
 mod peers;
 
 use anyhow::{Context, Result, ensure};
-use fleet::{Load, Program, Size, Stage, Table, WORKS, request, seconds, timed, writes};
+use fleet::{APPLICATIONS, Load, Program, Size, Stage, Table, WORKS, request, seconds, timed, writes};
 use serde_json::{Value, json};
 use std::process::Command;
 use std::time::Instant;
 
 /// The numbers of Applications and of managed clusters.
 const SIZES: [Size; 1] = [(300, 30)];
-
-const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 
 #[tokio::main]
 async fn main() -> Result<()> {

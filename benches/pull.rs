@@ -18,16 +18,15 @@
 mod fleet;
 
 use anyhow::{Context, Result};
-use fleet::{Controller, Load, Program, Requests, Size, Stage, Table, WORKS, now, request, seconds, timed};
+use fleet::{
+    APPLICATIONS, Controller, Load, Program, Requests, Size, Stage, Table, WORKS, now, request, seconds, timed,
+};
 use serde_json::{Value, json};
 
 /// The numbers of Applications and of managed clusters.
 const SIZES: [Size; 3] = [(1000, 100), (3000, 300), (10_000, 1000)];
 
 const REVISION: &str = "0123456789abcdef0123456789abcdef01234567";
-
-/// The path of the Applications.
-const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 
 /// The name of the ApplicationSet, and its path.
 const SET: &str = "fleet";

@@ -17,7 +17,7 @@
 mod fleet;
 
 use anyhow::{Context, Result, ensure};
-use fleet::{Load, Program, Size, Stage, Table, WORKS, cpu_of, now, request};
+use fleet::{APPLICATIONS, Load, Program, Size, Stage, Table, WORKS, cpu_of, now, request};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use serde_json::{Value, json};
@@ -33,8 +33,6 @@ const WORKS_EACH: usize = 5;
 
 /// The number of measured runs, after one that is not measured.
 const RUNS: usize = 5;
-
-const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 
 #[tokio::main]
 async fn main() -> Result<()> {

@@ -15,6 +15,9 @@ const AT_ONCE: usize = 16;
 /// The prefix of the namespaces in paths to works.
 pub(crate) const WORKS: &str = "/apis/work.open-cluster-management.io/v1";
 
+/// The path of the Applications.
+pub(crate) const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+
 const MERGE: &str = "application/merge-patch+json";
 const CREATED: &str = "application/json";
 

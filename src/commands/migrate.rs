@@ -19,10 +19,12 @@ pub(super) fn plan(args: &MigratePlanArgs) -> Exit {
         let planned: Vec<_> = options.controllers.iter().map(|controller| controller.name).collect();
         let runtime = runtime()?;
         progress::shown("reading the hub", || {
-            let plan = runtime.block_on(controller::plan(options, CLOCKS))?;
-            let (peers, notices) = fetch::peers(&args.hub)?;
-            let remedies: Vec<_> = peers.iter().filter_map(|peer| peer.remedy(&planned)).collect();
-            Ok((plan, remedies, notices))
+            runtime.block_on(async {
+                let plan = controller::plan(options, CLOCKS).await?;
+                let (peers, notices) = fetch::peers(&args.hub).await?;
+                let remedies: Vec<_> = peers.iter().filter_map(|peer| peer.remedy(&planned)).collect();
+                Ok((plan, remedies, notices))
+            })
         })
     });
     match plan {

@@ -3,7 +3,6 @@
 use super::{Hub, describe_error};
 use crate::cli::HubArgs;
 use crate::peers::{ACM_CONFIG_MAP, Peer};
-use crate::runtime::runtime;
 use hub::{explain, status};
 use kube::Error;
 use kube::core::params::ListParams;
@@ -14,11 +13,9 @@ use ocm::resources::{CONFIG_MAPS, DEPLOYMENTS};
 ///
 /// # Errors
 /// One line, if the hub cannot be reached.
-pub fn peers(hub: &HubArgs) -> Result<(Vec<Peer>, Vec<String>), String> {
-    runtime()?.block_on(async {
-        let hub = Hub::connect(hub).await?;
-        hub.peers().await.map_err(|error| describe_error(&error, &hub.url))
-    })
+pub async fn peers(hub: &HubArgs) -> Result<(Vec<Peer>, Vec<String>), String> {
+    let hub = Hub::connect(hub).await?;
+    hub.peers().await.map_err(|error| describe_error(&error, &hub.url))
 }
 
 impl Hub {

@@ -152,9 +152,19 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
     }
     match secret_owner(secret_kind, cache, &cluster.name, owner) {
         SecretOwner::Unchanged => None,
-        SecretOwner::Released if is_replaced(secret_kind, cache, &cluster.name, owner?) => None,
-        SecretOwner::Released if has_agent_to_uninstall(secret_kind, cache, &cluster.name, owner?) => None,
-        SecretOwner::Released => deletion(None),
+        SecretOwner::Released => {
+            let owner = ObjectRef::parse(owner?);
+            let gitops = owner.and_then(|owner| GitOpsClusterRef::get(cache, &owner));
+            let stays = |gitops| {
+                is_replaced(secret_kind, gitops, &cluster.name)
+                    || secret_kind == SecretKind::Agent && has_agent_to_uninstall(gitops, &cluster.name)
+            };
+            if gitops.is_some_and(stays) {
+                None
+            } else {
+                deletion(None)
+            }
+        }
         SecretOwner::GitOpsCluster(gitops, before) => {
             let owner = gitops.object_ref.to_string();
             let authority = cache.certificate(names::CA_SECRET);
@@ -172,27 +182,23 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
 
 /// Returns true if the controller of the other kind deletes the Secret of this kind once it writes its own. A GitOpsCluster in
 /// deletion does not wait for that.
-fn is_replaced(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str) -> bool {
-    let owner = ObjectRef::parse(owner).and_then(|object_ref| GitOpsClusterRef::get(cache, &object_ref));
-    owner.is_some_and(|gitops| !gitops.object.deleting)
-        && assignment::of(cache, cluster).registrar(secret_kind.other()).is_some()
+fn is_replaced(secret_kind: SecretKind, gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
+    let assignment = assignment::of(gitops.cache, cluster);
+    !gitops.object.deleting && assignment.registrar(secret_kind.other()).is_some()
 }
 
 /// Returns true while OCM uninstalls the agent of a cluster that its GitOpsCluster has released. The Secret stays until then:
 /// ApplicationSets delete the Applications of a cluster without a Secret, and a connected agent would delete what they deployed. A
 /// revoked cluster loses its Secret at once, because a principal newer than 0.9.0 then disconnects the agent. An agent that another
 /// GitOpsCluster takes over is not uninstalled.
-fn has_agent_to_uninstall(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str) -> bool {
-    let owner = ObjectRef::parse(owner).and_then(|object_ref| GitOpsClusterRef::get(cache, &object_ref));
-    owner.is_some_and(|gitops| {
-        let addon = ObjectRef::new(cluster, names::ADDON);
-        let mut works = gitops.owned_objects(Kind::AgentWorks);
-        secret_kind == SecretKind::Agent
-            && gitops.claim_on(Held::Agent, cluster) == Claim::Released
-            && assignment::of(cache, cluster).agent_owner.is_none()
-            && !gitops.revokes(cluster)
-            && (cache.object(Kind::AddOns, &addon).is_some() || works.any(|(at, _)| *at.namespace == *cluster))
-    })
+fn has_agent_to_uninstall(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
+    let cache = gitops.cache;
+    let addon = ObjectRef::new(cluster, names::ADDON);
+    let mut works = gitops.owned_objects(Kind::AgentWorks);
+    gitops.claim_on(Held::Agent, cluster) == Claim::Released
+        && assignment::of(cache, cluster).agent_owner.is_none()
+        && !gitops.revokes(cluster)
+        && (cache.object(Kind::AddOns, &addon).is_some() || works.any(|(at, _)| *at.namespace == *cluster))
 }
 
 fn delete(

@@ -23,6 +23,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct CompletedCharts(Mutex<HashMap<PathBuf, Arc<CheckoutCopy>>>);
 
 impl CompletedCharts {
+    /// Returns the copy that another rendering of the chart in this folder has completed.
+    pub(super) fn existing(&self, chart: &Path) -> Option<Arc<CheckoutCopy>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(chart)
+            .cloned()
+    }
+
     /// Returns the copy with the missing dependencies of the chart in this folder; `None` if it can have none: all are in repositories,
     /// and none is allowed.
     ///
@@ -113,8 +122,7 @@ impl Dependency {
             .and_then(|()| fs::write(parent.join("Chart.yaml"), chart.to_string()))
             .map_err(|error| not_stored(&error))?;
         let access = ToolAccess::index(copy.scratch.path()).with_writes();
-        let arguments = ["dependency", "build", ".", "--skip-refresh"];
-        if let Err(error) = source.tools.run("helm", arguments, &parent, None, &access)? {
+        if let Err(error) = source.tools.run("helm", BUILD, &parent, None, &access)? {
             // Messages have paths relative to the folder in which Helm ran.
             let below = folder.strip_prefix(copy.scratch.path()).unwrap_or(&folder);
             let shown = format!("file://../{}", below.display());
@@ -186,11 +194,13 @@ fn complete(
 /// The remedy for dependencies that are missing, or locked in other versions.
 const UPDATE: &str = "run 'helm dependency update', and commit Chart.lock";
 
+/// The arguments with which Helm adds dependencies, as for Argo CD.
+const BUILD: [&str; 4] = ["dependency", "build", ".", "--skip-refresh"];
+
 /// Checks that the lock file was made for these dependencies. Helm does that before it misses the network.
 fn check_lock(copy: &CheckoutCopy, source: &Source) -> Result<(), Problems> {
-    let arguments = ["dependency", "build", ".", "--skip-refresh"];
     let access = ToolAccess::index(copy.repository.root());
-    match source.tools.run("helm", arguments, &copy.folder, None, &access)? {
+    match source.tools.run("helm", BUILD, &copy.folder, None, &access)? {
         Err(error) if error.contains("out of sync") => Err(Problems::one(format!(
             "Chart.lock: it does not match the dependencies in Chart.yaml: {UPDATE}"
         ))),

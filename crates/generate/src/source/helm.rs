@@ -57,7 +57,10 @@ pub(super) fn render(
         let access = ToolAccess::helm(repository.root());
         source.tools.run("helm", &arguments, chart, values, &access)
     };
-    let mut written = run(&chart, &repository)?;
+    let mut written = match source.completed.existing(&chart) {
+        Some(copy) => run(&copy.folder, &copy.repository)?,
+        None => run(&chart, &repository)?,
+    };
     if let Err(error) = &written {
         let missing = error.missing_dependencies();
         if !missing.is_empty()
