@@ -102,25 +102,17 @@ fn plan(stage: &Stage<'_>, rows: &[[&str; 5]]) -> Result<String> {
 
 /// Returns an Application of the basic pull model.
 fn application(load: &Load, at: usize) -> Value {
-    let (name, cluster) = (format!("application-{at}"), load.cluster(at));
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {
-            "name": name,
-            "namespace": "argocd",
-            "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
-            "annotations": {
-                "apps.open-cluster-management.io/ocm-managed-cluster": cluster,
-                "argocd.argoproj.io/skip-reconcile": "true",
-            },
-            "finalizers": ["resources-finalizer.argocd.argoproj.io"],
+    let mut application = load.pulled_application(at, None);
+    application["metadata"]["finalizers"] = json!(["resources-finalizer.argocd.argoproj.io"]);
+    application["spec"] = json!({
+        "project": "default",
+        "source": {
+            "repoURL": "https://example.com/fleet/applications.git",
+            "targetRevision": "HEAD",
+            "path": format!("application-{at}"),
         },
-        "spec": {
-            "project": "default",
-            "source": {"repoURL": "https://example.com/fleet/applications.git", "targetRevision": "HEAD", "path": name},
-            "destination": {"server": format!("https://{cluster}-control-plane:6443"), "namespace": "shop"},
-            "syncPolicy": {"automated": {"prune": true}},
-        },
-    })
+        "destination": {"server": format!("https://{}-control-plane:6443", load.cluster(at)), "namespace": "shop"},
+        "syncPolicy": {"automated": {"prune": true}},
+    });
+    application
 }

@@ -157,35 +157,15 @@ fn set() -> Value {
 
 /// Returns an Application as the ApplicationSet controller creates it.
 fn application(load: &Load, at: usize, set: &Value) -> Value {
-    let (name, cluster) = (format!("application-{at}"), load.cluster(at));
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {
-            "name": name,
-            "namespace": "argocd",
-            "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
-            "annotations": {
-                "apps.open-cluster-management.io/ocm-managed-cluster": cluster,
-                "argocd.argoproj.io/skip-reconcile": "true",
-            },
-            "finalizers": ["resources-finalizer.argocd.argoproj.io"],
-            "ownerReferences": [{
-                "apiVersion": "argoproj.io/v1alpha1",
-                "kind": "ApplicationSet",
-                "name": SET,
-                "uid": set["metadata"]["uid"],
-                "controller": true,
-                "blockOwnerDeletion": true,
-            }],
-        },
-        "spec": {
-            "project": "default",
-            "source": source(&name),
-            "destination": {"server": format!("https://{cluster}-control-plane:6443"), "namespace": "shop"},
-            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}, "syncOptions": ["CreateNamespace=true"]},
-        },
-    })
+    let mut application = load.pulled_application(at, Some(set));
+    application["metadata"]["finalizers"] = json!(["resources-finalizer.argocd.argoproj.io"]);
+    application["spec"] = json!({
+        "project": "default",
+        "source": source(&format!("application-{at}")),
+        "destination": {"server": format!("https://{}-control-plane:6443", load.cluster(at)), "namespace": "shop"},
+        "syncPolicy": {"automated": {"prune": true, "selfHeal": true}, "syncOptions": ["CreateNamespace=true"]},
+    });
+    application
 }
 
 /// Returns the status of a cluster's Argo CD after the first comparison of an Application.

@@ -109,29 +109,9 @@ impl<'s> Fleet<'s> {
 
     /// Returns an Application as the ApplicationSet controller creates it.
     fn application(&self, at: usize) -> Value {
-        let owner = &self.sets[at / self.clusters]["metadata"];
-        json!({
-            "apiVersion": "argoproj.io/v1alpha1",
-            "kind": "Application",
-            "metadata": {
-                "name": format!("application-{at}"),
-                "namespace": "argocd",
-                "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
-                "annotations": {
-                    "apps.open-cluster-management.io/ocm-managed-cluster": self.load.cluster(at),
-                    "argocd.argoproj.io/skip-reconcile": "true",
-                },
-                "ownerReferences": [{
-                    "apiVersion": "argoproj.io/v1alpha1",
-                    "kind": "ApplicationSet",
-                    "name": owner["name"],
-                    "uid": owner["uid"],
-                    "controller": true,
-                    "blockOwnerDeletion": true,
-                }],
-            },
-            "spec": spec(),
-        })
+        let mut application = self.load.pulled_application(at, Some(&self.sets[at / self.clusters]));
+        application["spec"] = spec();
+        application
     }
 
     /// Writes the statuses, and measures the time until the reports count all clusters as synced or not, and healthy or not.

@@ -47,6 +47,34 @@ impl Load {
         format!("cluster-{}", application % self.size.1)
     }
 
+    /// Returns an Application of the basic pull model for its managed cluster, without a spec; `set` is the ApplicationSet that owns it.
+    pub(crate) fn pulled_application(&self, at: usize, set: Option<&Value>) -> Value {
+        let mut application = json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "metadata": {
+                "name": format!("application-{at}"),
+                "namespace": "argocd",
+                "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
+                "annotations": {
+                    "apps.open-cluster-management.io/ocm-managed-cluster": self.cluster(at),
+                    "argocd.argoproj.io/skip-reconcile": "true",
+                },
+            },
+        });
+        if let Some(set) = set {
+            application["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": "argoproj.io/v1alpha1",
+                "kind": "ApplicationSet",
+                "name": set["metadata"]["name"],
+                "uid": set["metadata"]["uid"],
+                "controller": true,
+                "blockOwnerDeletion": true,
+            }]);
+        }
+        application
+    }
+
     /// Installs one of our CRDs, and waits until it is served.
     pub(crate) async fn install(&self, file: &str, name: &str) -> Result<()> {
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");

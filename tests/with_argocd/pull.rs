@@ -18,20 +18,15 @@ mod tenancy;
 mod trouble;
 
 use crate::controller::{Controller, health};
+use crate::peers::{CLUSTER, HUB_NAME, HUB_NAMESPACE, PULL, SKIP_RECONCILE};
 use crate::stage::shipped;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Recording, wait};
 use tokio::sync::OnceCell;
 
-/// The labels and annotations of the other implementations.
-const PULL: &str = "apps.open-cluster-management.io/pull-to-ocm-managed-cluster";
-const CLUSTER: &str = "apps.open-cluster-management.io/ocm-managed-cluster";
 const CLUSTER_NAMESPACE: &str = "apps.open-cluster-management.io/ocm-managed-cluster-app-namespace";
-const HUB_NAMESPACE: &str = "apps.open-cluster-management.io/hub-application-namespace";
-const HUB_NAME: &str = "apps.open-cluster-management.io/hub-application-name";
 
-const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
 const REFRESH: &str = "argocd.argoproj.io/refresh";
 const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 
