@@ -575,6 +575,20 @@ fn renders_charts_elsewhere_in_the_repository() {
         stage.chart(range, None, repository);
         stage.refuses("", expected);
     }
+    // One dependency that fails does not change the error of another.
+    let failing = |name: &str| format!("{{name: {name}, version: 2.x, repository: 'file://../db'}}");
+    let both = format!(
+        "apiVersion: v2\nname: shop\nversion: 0.1.0\ndependencies: [{}, {}]\n",
+        failing("db"),
+        failing("cache")
+    );
+    stage.write("repository/app/Chart.yaml", &both);
+    let output = stage.generate("");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    for name in ["db", "cache"] {
+        let expected = format!("error: Chart.yaml: {name}: file://../db: can't get a valid version for ");
+        assert!(errors.contains(&expected), "no {expected} in {errors}");
+    }
     stage.chart("1.2.0", Some("1.1.0"), "file://../db");
     let chart = fs::read_to_string(stage.scratch.path().join("repository/app/Chart.yaml")).expect("a file");
     stage.write("repository/app/Chart.yaml", &chart.replace("1.2.0", "^1.2.0"));

@@ -123,6 +123,8 @@ impl Dependency {
             .map_err(|error| not_stored(&error))?;
         let access = ToolAccess::index(copy.scratch.path()).with_writes();
         if let Err(error) = source.tools.run("helm", BUILD, &parent, None, &access)? {
+            // The next dependency needs the folder.
+            let _ = fs::remove_dir_all(&parent);
             // Messages have paths relative to the folder in which Helm ran.
             let below = folder.strip_prefix(copy.scratch.path()).unwrap_or(&folder);
             let shown = format!("file://../{}", below.display());
