@@ -41,6 +41,21 @@ const IMPOSSIBLE: [&str; 8] = [
 /// The fields of tables from which the help of the command line is generated.
 const HELP: [&str; 3] = ["about", "default", "title"];
 
+/// The first words of noun phrases, adverbials and steps, which other texts insert: `the token key`, `in namespace NAMESPACE`, `reading the hub`.
+const PHRASE_STARTS: [&str; 15] = [
+    "a", "an", "any", "at", "changing", "in", "nothing", "of", "reading", "the", "to", "true", "with", "without",
+    "writing",
+];
+
+/// The maximum number of words of such a phrase.
+const PHRASE_WORDS: usize = 6;
+
+/// The words that make a sentence of a phrase.
+const VERBS: [&str; 18] = [
+    "applies", "are", "cannot", "ended", "ends", "has", "have", "includes", "is", "lacks", "must", "needs", "not",
+    "refuses", "replaces", "serves", "stays", "stopped",
+];
+
 /// The marks of a rule for the agent, in contrast to a sentence.
 const RULE: [&str; 9] = [
     "object.",
@@ -251,10 +266,14 @@ impl Text {
     }
 }
 
-/// Returns false for a part of a message: it continues another text, or another one continues it.
+/// Returns false for a part of a message: it continues another text, another one continues it, or another one inserts it.
 fn is_whole(text: &str) -> bool {
     let continues = |c: char| c == ' ' || ",;:(".contains(c);
-    !text.starts_with(continues) && !text.ends_with(continues) && !text.starts_with(')')
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_phrase = words.len() <= PHRASE_WORDS
+        && words.first().is_some_and(|word| PHRASE_STARTS.contains(word))
+        && !words.iter().any(|word| VERBS.contains(word));
+    !text.starts_with(continues) && !text.ends_with(continues) && !text.starts_with(')') && !is_phrase
 }
 
 /// Returns the names of the values that follow a text in a macro, such as `path` for `path.display()`. A value without a name is
