@@ -61,7 +61,7 @@ fn globs_match_like_argo_cd() {
             .map(|_| random.text(&PATH_PIECES, 4))
             .filter(|path| !path.is_empty())
             .collect();
-        questions.push(json!({"pattern": pattern, "paths": paths}));
+        questions.push(json!({"pattern": pattern, "texts": paths}));
     }
     let inputs: Vec<String> = questions.iter().map(Value::to_string).collect();
     let mut matched = 0;
@@ -85,7 +85,7 @@ fn globs_match_like_argo_cd() {
             continue;
         }
         assert!(answer["error"].is_null(), "{pattern:?} is taken, {answer}");
-        let paths = question["paths"].as_array().expect("paths");
+        let paths = question["texts"].as_array().expect("paths");
         for (path, theirs) in paths.iter().zip(answer["matches"].as_array().expect("matches")) {
             let path = path.as_str().expect("a path");
             let ours = glob.matches(path);

@@ -13,6 +13,7 @@
 mod agent;
 mod answer;
 mod corpus;
+mod expressions;
 mod fuzz;
 mod globs;
 mod limits;

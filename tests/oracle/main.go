@@ -5,7 +5,8 @@
 //
 //	yaml  a file's bytes                 -> {"documents": [...], "error": null | "..."}
 //	cmp   the output of a plugin         -> the same, after both of Argo CD's passes
-//	glob  {"pattern": ..., "paths": [..]} -> {"error": null | "...", "matches": [...]}
+//	glob  {"pattern": ..., "texts": [..]} -> {"error": null | "...", "matches": [...]}
+//	expression  the same as glob, with a regular expression
 //	expand  {"NAME": "value", "": text} -> the text, with variables as Argo CD replaces them
 package main
 
@@ -19,6 +20,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/dlclark/regexp2"
 	"github.com/gobwas/glob"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
@@ -39,13 +41,14 @@ type answer struct {
 
 func main() {
 	commands := map[string]func([]byte) any{
-		"yaml":   func(input []byte) any { return readFile(input) },
-		"cmp":    func(input []byte) any { return readPluginOutput(input) },
-		"glob":   func(input []byte) any { return matchPaths(input) },
-		"expand": func(input []byte) any { return expand(input) },
+		"yaml":       func(input []byte) any { return readFile(input) },
+		"cmp":        func(input []byte) any { return readPluginOutput(input) },
+		"glob":       func(input []byte) any { return matchTexts(input, compileGlob) },
+		"expression": func(input []byte) any { return matchTexts(input, compileExpression) },
+		"expand":     func(input []byte) any { return expand(input) },
 	}
 	if len(os.Args) != 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: oracle yaml|cmp|glob|expand")
+		fmt.Fprintln(os.Stderr, "usage: oracle yaml|cmp|glob|expression|expand")
 		os.Exit(2)
 	}
 	if err := serve(commands[os.Args[1]]); err != nil {
@@ -165,7 +168,7 @@ func eachDocument(text io.Reader, use func([]byte) error) error {
 
 type request struct {
 	Pattern string   `json:"pattern"`
-	Paths   []string `json:"paths"`
+	Texts   []string `json:"texts"`
 }
 
 type matches struct {
@@ -176,8 +179,29 @@ type matches struct {
 // panicked is the prefix of the error for a pattern that makes the library panic.
 const panicked = "panicked"
 
-// matchPaths matches paths as Argo CD matches the include and exclude patterns of a directory source.
-func matchPaths(input []byte) (result matches) {
+// compileGlob compiles a pattern as Argo CD does for the include and exclude patterns of a directory source.
+func compileGlob(pattern string) (func(string) bool, error) {
+	compiled, err := glob.Compile(pattern)
+	if err != nil {
+		return nil, err
+	}
+	return compiled.Match, nil
+}
+
+// compileExpression compiles a regular expression as Argo CD does for namespaces. A match that gives up is none.
+func compileExpression(pattern string) (func(string) bool, error) {
+	compiled, err := regexp2.Compile(pattern, 0)
+	if err != nil {
+		return nil, err
+	}
+	return func(text string) bool {
+		isMatch, err := compiled.MatchString(text)
+		return err == nil && isMatch
+	}, nil
+}
+
+// matchTexts matches texts with a compiled pattern.
+func matchTexts(input []byte, compile func(string) (func(string) bool, error)) (result matches) {
 	fail := func(err error) matches {
 		message := err.Error()
 		return matches{Error: &message, Matches: []bool{}}
@@ -192,13 +216,13 @@ func matchPaths(input []byte) (result matches) {
 	if err := json.Unmarshal(input, &request); err != nil {
 		return fail(err)
 	}
-	pattern, err := glob.Compile(request.Pattern)
+	isMatch, err := compile(request.Pattern)
 	if err != nil {
 		return fail(err)
 	}
 	result = matches{Matches: []bool{}}
-	for _, path := range request.Paths {
-		result.Matches = append(result.Matches, pattern.Match(path))
+	for _, text := range request.Texts {
+		result.Matches = append(result.Matches, isMatch(text))
 	}
 	return result
 }

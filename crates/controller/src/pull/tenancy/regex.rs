@@ -121,12 +121,16 @@ impl<'e> Syntax<'e> {
     fn count(&mut self) -> Option<()> {
         let (counts, rest) = self.rest.split_once('}')?;
         self.rest = rest;
+        let number = |digits: &str| -> Option<usize> {
+            let has_only_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+            has_only_digits.then(|| digits.parse().ok()).flatten()
+        };
         let (min, max) = counts.split_once(',').unwrap_or((counts, counts));
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_number(min) || !(max.is_empty() || is_number(max)) {
+        let min = number(min)?;
+        let count = if max.is_empty() { min } else { number(max)? };
+        if count < min {
             return None;
         }
-        let count: usize = if max.is_empty() { min } else { max }.parse().ok()?;
         self.repetitions = self.repetitions.saturating_mul(count.max(1));
         (self.repetitions <= REPETITIONS_MAX).then_some(())
     }
