@@ -10,7 +10,7 @@ use clap_complete::CompleteEnv;
 use clap_complete::Shell;
 use clap_complete::engine::CompletionCandidate;
 use clap_complete::env::Shells;
-use ocm::application_works::Application;
+use ocm::application_works::ApplicationName;
 use ocm::resources::{APPLICATIONS, CLUSTERS, GITOPS_CLUSTERS, Resource};
 use std::env;
 use std::ffi::OsStr;
@@ -71,7 +71,7 @@ pub(crate) fn objects(typed: &OsStr) -> Vec<CompletionCandidate> {
     let application = words
         .application
         .as_deref()
-        .map(|name| Application::named(name, &words.namespace));
+        .map(|name| ApplicationName::named(name, &words.namespace));
     let Some(Ok(application)) = application else {
         return Vec::new();
     };

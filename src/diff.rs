@@ -8,7 +8,7 @@
 //!
 //! An object has the same identity in every work for a cluster, so that a move from one work to another is not shown as a
 //! deletion and a creation. Live works are parsed as a whole; a generated object remains JSON and is parsed when it is compared,
-//! one at a time. Except for [`read`], all functions here are pure.
+//! one at a time. Except for [`read_input`], all functions here are pure.
 
 mod file;
 mod list;
@@ -16,10 +16,10 @@ mod shown;
 mod text;
 mod work;
 
-pub use file::{read, works};
+pub use file::{read_input, works};
 pub use list::ChangeList;
 pub use ocm::ownership::{ListedWork, OF_REPLICA_SET, Ownership};
-pub use text::{Style, object_text, text};
+pub use text::{DiffStyle, format_changes, object_text};
 pub use work::ComparedWork;
 
 use generate::content_hash;
@@ -34,7 +34,7 @@ use work::ComparedObject;
 
 /// A difference between a live and a generated object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Change {
+pub struct ObjectChange {
     /// The target of the work.
     pub target: Target,
     /// The changed object or work, and the change if there is no text of it.
@@ -65,7 +65,7 @@ pub fn is_named_by_policy<'n>(name: &WorkName, mut live: impl Iterator<Item = &'
 /// Works that are Argo CD hooks exist only while and after they run, and no sync removes them. So they are compared only with
 /// works that were never on a hub.
 #[must_use]
-pub fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub: bool) -> Vec<Change> {
+pub fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub: bool) -> Vec<ObjectChange> {
     let has_uid = |it: &ComparedWork<'_>| it.work.metadata().is_some_and(|metadata| metadata.get("uid").is_some());
     let on_hub = on_hub || live.iter().any(has_uid);
     let is_hook = |it: &ComparedWork<'_>| it.work.annotation("argocd.argoproj.io/hook").is_some();
@@ -79,7 +79,7 @@ pub fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub
             targets.push(&work.target);
         }
     }
-    let mut by_target: HashMap<&Target, (Works<'_>, Works<'_>)> = HashMap::new();
+    let mut by_target: HashMap<&Target, (ComparedWorks<'_>, ComparedWorks<'_>)> = HashMap::new();
     for it in live() {
         by_target.entry(&it.work.target).or_default().0.push(it);
     }
@@ -94,10 +94,10 @@ pub fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub
 }
 
 /// The works of a target on one side.
-type Works<'w> = Vec<&'w ComparedWork<'w>>;
+type ComparedWorks<'w> = Vec<&'w ComparedWork<'w>>;
 
-fn changes(target: &Target, before: &Works<'_>, after: &Works<'_>) -> Vec<Change> {
-    let change = |what, before, after| Change {
+fn changes(target: &Target, before: &ComparedWorks<'_>, after: &ComparedWorks<'_>) -> Vec<ObjectChange> {
+    let change = |what, before, after| ObjectChange {
         target: target.clone(),
         what,
         before,
@@ -105,7 +105,7 @@ fn changes(target: &Target, before: &Works<'_>, after: &Works<'_>) -> Vec<Change
     };
     let (pairs, unpaired) = pairs(before, after);
     let lines = lines(before, after, &pairs, &unpaired).into_iter();
-    let mut changes: Vec<Change> = lines.map(|line| change(line, None, None)).collect();
+    let mut changes: Vec<ObjectChange> = lines.map(|line| change(line, None, None)).collect();
     for new in after {
         let Some(old) = named(before, &new.work.name) else {
             continue;
@@ -119,8 +119,8 @@ fn changes(target: &Target, before: &Works<'_>, after: &Works<'_>) -> Vec<Change
     let mut has_other_hashes = false;
     for (old, new) in pairs {
         // One generated object at a time: parsed, compared, and dropped.
-        let generated = new.object.value();
-        let live = old.map(|old| old.object.value());
+        let generated = new.object.to_value();
+        let live = old.map(|old| old.object.to_value());
         if let Some(live) = &live
             && shown::is_same(live, &generated)
         {
@@ -136,7 +136,7 @@ fn changes(target: &Target, before: &Works<'_>, after: &Works<'_>) -> Vec<Change
     }
     let generated: HashSet<&ObjectKey> = objects(after).map(WorkObject::key).collect();
     for old in unpaired.into_iter().filter(|old| !generated.contains(old.key())) {
-        let (before, _) = shown::pair(Some(&old.object.value()), None);
+        let (before, _) = shown::pair(Some(&old.object.to_value()), None);
         let before = before.map(|value| side(old.work, &value));
         let stays = if old.work.keeps(old.key()) {
             " (stays on the cluster)"
@@ -164,7 +164,6 @@ fn title(work: &Work<'_>) -> String {
     format!("{} {}", work.kind(), work.name)
 }
 
-/// An object and its work.
 #[derive(Clone, Copy)]
 struct WorkObject<'w> {
     work: &'w Work<'w>,
@@ -182,7 +181,7 @@ impl<'w> WorkObject<'w> {
     }
 }
 
-fn objects<'w>(works: &Works<'w>) -> impl Iterator<Item = WorkObject<'w>> {
+fn objects<'w>(works: &ComparedWorks<'w>) -> impl Iterator<Item = WorkObject<'w>> {
     works.iter().flat_map(|it| {
         let ComparedWork { work, objects } = it;
         objects.iter().map(move |object| WorkObject { work, object })
@@ -194,7 +193,7 @@ type Pair<'w> = (Option<WorkObject<'w>>, WorkObject<'w>);
 
 /// Returns each generated object with its live object, and the live objects without a generated one. While works are replaced by
 /// others, and as a hook of two phases, an object is in several works: objects in works of the same name are paired.
-fn pairs<'w>(before: &Works<'w>, after: &Works<'w>) -> (Vec<Pair<'w>>, Vec<WorkObject<'w>>) {
+fn pairs<'w>(before: &ComparedWorks<'w>, after: &ComparedWorks<'w>) -> (Vec<Pair<'w>>, Vec<WorkObject<'w>>) {
     let generated: HashSet<_> = objects(after).map(WorkObject::key_in_work).collect();
     let mut live: HashMap<&ObjectKey, Vec<WorkObject<'w>>> = HashMap::new();
     for old in objects(before) {
@@ -215,7 +214,12 @@ fn pairs<'w>(before: &Works<'w>, after: &Works<'w>) -> (Vec<Pair<'w>>, Vec<WorkO
 }
 
 /// Returns the changes of the works themselves, a line each.
-fn lines(before: &Works<'_>, after: &Works<'_>, pairs: &[Pair<'_>], unpaired: &[WorkObject<'_>]) -> Vec<String> {
+fn lines(
+    before: &ComparedWorks<'_>,
+    after: &ComparedWorks<'_>,
+    pairs: &[Pair<'_>],
+    unpaired: &[WorkObject<'_>],
+) -> Vec<String> {
     let mut lines = Vec::new();
     for ComparedWork { work, objects } in after.iter().filter(|it| named(before, &it.work.name).is_none()) {
         lines.push(format!(
@@ -247,7 +251,7 @@ fn lines(before: &Works<'_>, after: &Works<'_>, pairs: &[Pair<'_>], unpaired: &[
     lines
 }
 
-fn named<'w>(works: &Works<'w>, name: &str) -> Option<&'w ComparedWork<'w>> {
+fn named<'w>(works: &ComparedWorks<'w>, name: &str) -> Option<&'w ComparedWork<'w>> {
     works.iter().find(|it| it.work.name == name).copied()
 }
 
@@ -262,7 +266,7 @@ struct Move<'w> {
 
 /// Returns the moves of objects between works.
 fn moves<'w>(
-    after: &Works<'_>,
+    after: &ComparedWorks<'_>,
     pairs: &[Pair<'w>],
     unpaired: &[WorkObject<'w>],
 ) -> Vec<(Move<'w>, Vec<&'w ObjectKey>)> {
@@ -337,7 +341,7 @@ mod tests {
 
     /// Returns the changes, with the names of works in place of whole sides.
     fn changes_of(live: &[String], generated: &[String]) -> Vec<String> {
-        let summary = |change: Change| {
+        let summary = |change: ObjectChange| {
             let side = |side: Option<Side>| side.map_or(String::new(), |side| side.work);
             let sides = match (change.before, change.after) {
                 (None, None) => String::new(),

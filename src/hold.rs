@@ -75,15 +75,15 @@ impl List for Holds {
         table::lines(&rows)
     }
 
-    fn value(&self) -> Value<'_> {
+    fn to_value(&self) -> Value<'_> {
         let holds = self.all.iter().map(|hold| {
             let mut map = Map::default();
-            map.insert("cluster", Value::text(hold.cluster.as_str()));
+            map.insert("cluster", Value::from_text(hold.cluster.as_str()));
             if let Some(until) = &hold.until {
-                map.insert("until", Value::text(until.as_str()));
+                map.insert("until", Value::from_text(until.as_str()));
             }
             if let Some(reason) = &hold.reason {
-                map.insert("reason", Value::text(reason.as_str()));
+                map.insert("reason", Value::from_text(reason.as_str()));
             }
             map.insert("over", Value::Bool(hold.is_over(self.now)));
             Value::Map(map)

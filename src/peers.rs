@@ -29,7 +29,7 @@ pub struct Peer {
 impl Peer {
     /// Reads a Deployment; `None` if it has no such controller, or no replica.
     #[must_use]
-    pub fn read(deployment: &Value) -> Option<Self> {
+    pub fn from_deployment(deployment: &Value) -> Option<Self> {
         let text = |key: &str| deployment["metadata"][key].as_str().unwrap_or_default();
         let object_ref = ObjectRef::new(text("namespace"), text("name"));
         let is_named = |part: &str, container: &Value| {

@@ -28,7 +28,7 @@ const UNDONE: &str = "argocd-ocm-cmp.github.io/rollout-undone";
 
 /// The state of a rollout on a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ClusterState {
+pub enum RolloutState {
     /// The cluster has the current content, and an object is broken, or its deadline has passed.
     Failed,
     /// The cluster has the current content, and its agent works on it.
@@ -41,7 +41,7 @@ pub enum ClusterState {
     Updated,
 }
 
-impl fmt::Display for ClusterState {
+impl fmt::Display for RolloutState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Failed => "Failed",
@@ -53,7 +53,7 @@ impl fmt::Display for ClusterState {
     }
 }
 
-/// A cluster of a rollout.
+/// A managed cluster that the ManifestWorkReplicaSet selects, and how far the rollout is there.
 #[derive(Clone, Debug)]
 pub struct RolloutCluster {
     /// The managed cluster.
@@ -61,7 +61,7 @@ pub struct RolloutCluster {
     /// The decision group of the Placement: its index, and its name, which may be empty.
     group: (u32, String),
     /// The state.
-    pub state: ClusterState,
+    pub state: RolloutState,
     /// The reason for the state; empty if there is none.
     pub message: String,
     /// True if the cluster exceeded the progress deadline, so that OCM counts it as a failure.
@@ -70,7 +70,7 @@ pub struct RolloutCluster {
     spec: Option<Value>,
 }
 
-/// A rollout.
+/// A ManifestWorkReplicaSet, and how far its rollout is on each cluster.
 #[derive(Clone, Debug)]
 pub struct Rollout {
     /// The ManifestWorkReplicaSet.
@@ -138,16 +138,16 @@ impl Rollout {
                 let progressing = Self::progressing(work);
                 is_late = progressing.is_some_and(|(_, since)| self.is_late(since, now));
                 if progressing.is_some_and(|(is_progressing, _)| !is_progressing) {
-                    (ClusterState::Updated, String::new())
+                    (RolloutState::Updated, String::new())
                 } else if is_late || matches!(status.health, HealthStatus::Degraded | HealthStatus::Missing) {
-                    (ClusterState::Failed, status.summary())
+                    (RolloutState::Failed, status.summary())
                 } else {
-                    (ClusterState::Updating, status.summary())
+                    (RolloutState::Updating, status.summary())
                 }
             }
             _ => match hold {
-                Some(hold) => (ClusterState::OnHold, hold.state()),
-                None => (ClusterState::Waiting, String::new()),
+                Some(hold) => (RolloutState::OnHold, hold.state()),
+                None => (RolloutState::Waiting, String::new()),
             },
         };
         RolloutCluster {
@@ -206,14 +206,14 @@ impl Rollout {
         }
     }
 
-    fn with_state(&self, state: ClusterState) -> impl Iterator<Item = &RolloutCluster> {
+    fn with_state(&self, state: RolloutState) -> impl Iterator<Item = &RolloutCluster> {
         self.clusters.iter().filter(move |it| it.state == state)
     }
 
     /// Returns true if all clusters have the current content.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.clusters.iter().all(|it| it.state == ClusterState::Updated)
+        self.clusters.iter().all(|it| it.state == RolloutState::Updated)
     }
 
     /// Returns the clusters that OCM counts as failures together, by the group that they are counted in.
@@ -222,7 +222,7 @@ impl Rollout {
         let mut late = BTreeMap::new();
         for cluster in &self.clusters {
             let (failures, all): &mut (usize, usize) = late.entry(is_by_group.then_some(cluster.group.0)).or_default();
-            *failures += usize::from(cluster.is_late && cluster.state == ClusterState::Failed);
+            *failures += usize::from(cluster.is_late && cluster.state == RolloutState::Failed);
             *all += 1;
         }
         late
@@ -241,10 +241,10 @@ impl Rollout {
     /// Describes the state in one line.
     #[must_use]
     pub fn headline(&self) -> String {
-        let (all, updated) = (self.clusters.len(), self.with_state(ClusterState::Updated).count());
+        let (all, updated) = (self.clusters.len(), self.with_state(RolloutState::Updated).count());
         let numbers = format!("{updated} of {} updated", count(all, "cluster"));
         let blocking = || {
-            let states = [ClusterState::Failed, ClusterState::Updating, ClusterState::OnHold];
+            let states = [RolloutState::Failed, RolloutState::Updating, RolloutState::OnHold];
             states.into_iter().find_map(|state| self.with_state(state).next())
         };
         match blocking() {
@@ -261,13 +261,13 @@ impl Rollout {
     /// One line, if no cluster waits for others, or no strategy can go on.
     pub fn resume(&self) -> Result<SetChange, String> {
         let name = self.object_ref();
-        if self.with_state(ClusterState::Waiting).next().is_none() {
+        if self.with_state(RolloutState::Waiting).next().is_none() {
             return Err(format!(
                 "ManifestWorkReplicaSet {name} has no cluster that waits for others"
             ));
         }
-        let failed: Vec<_> = self.with_state(ClusterState::Failed).collect();
-        let held = self.with_state(ClusterState::OnHold).count();
+        let failed: Vec<_> = self.with_state(RolloutState::Failed).collect();
+        let held = self.with_state(RolloutState::OnHold).count();
         if failed.is_empty() && held == 0 {
             return Err(format!(
                 "ManifestWorkReplicaSet {name} is not stopped: {}",
@@ -499,22 +499,22 @@ impl List for Rollouts {
         text
     }
 
-    fn value(&self) -> Listed<'_> {
+    fn to_value(&self) -> Listed<'_> {
         let rollouts = self.0.iter().map(|rollout| {
             let clusters = rollout.clusters.iter().map(|it| {
-                Listed::Map(Map::of([
-                    ("cluster", Listed::text(it.name.as_str())),
-                    ("group", Listed::text(it.group.1.as_str())),
-                    ("message", Listed::text(it.message.as_str())),
-                    ("state", Listed::text(it.state.to_string())),
+                Listed::Map(Map::from_fields([
+                    ("cluster", Listed::from_text(it.name.as_str())),
+                    ("group", Listed::from_text(it.group.1.as_str())),
+                    ("message", Listed::from_text(it.message.as_str())),
+                    ("state", Listed::from_text(it.state.to_string())),
                 ]))
             });
-            Listed::Map(Map::of([
+            Listed::Map(Map::from_fields([
                 ("clusters", Listed::List(clusters.collect())),
                 ("complete", Listed::Bool(rollout.is_complete())),
-                ("name", Listed::text(rollout.object_ref().to_string())),
+                ("name", Listed::from_text(rollout.object_ref().to_string())),
                 ("stopped", Listed::Bool(rollout.is_stopped())),
-                ("summary", Listed::text(rollout.headline())),
+                ("summary", Listed::from_text(rollout.headline())),
             ]))
         });
         Listed::List(rollouts.collect())

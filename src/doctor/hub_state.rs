@@ -2,7 +2,7 @@
 
 use super::controller::ControllerPod;
 use super::rights::Permission;
-use crate::diagnosis::{Application, Cluster};
+use crate::diagnosis::{DiagnosedApplication, DiagnosedCluster};
 use crate::install::{LIVE, component_of};
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::one_line;
@@ -44,7 +44,7 @@ impl<T> Lookup<T> {
 
 /// A node, as its kubelet describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Node {
+pub struct HubNode {
     /// Its name.
     pub name: String,
     /// True if its operating system is Linux.
@@ -55,10 +55,10 @@ pub struct Node {
     pub system: String,
 }
 
-impl Node {
+impl HubNode {
     /// Reads a Node. The kubelet may not have described it yet.
     #[must_use]
-    pub fn read(node: &Value) -> Self {
+    pub fn from_object(node: &Value) -> Self {
         let info = &node["status"]["nodeInfo"];
         let text = |value: &Value| one_line(value.as_str().unwrap_or_default()).into_owned();
         Self {
@@ -100,7 +100,7 @@ pub struct HubState {
     /// The Pods whose plugin has logged that it runs tools unconfined, and the resources that these can reach.
     pub unconfined: Lookup<BTreeMap<String, String>>,
     /// The nodes of the hub.
-    pub nodes: Lookup<Vec<Node>>,
+    pub nodes: Lookup<Vec<HubNode>>,
     /// The plugin's ConfigMap.
     pub plugin: Lookup<Value>,
     /// The ConfigMap with the health rules of the user.
@@ -116,13 +116,13 @@ pub struct HubState {
     /// The ClusterManagers, which configure OCM's operator.
     pub cluster_managers: Lookup<Vec<Value>>,
     /// The Applications that use the plugin, or were meant to.
-    pub applications: Lookup<Vec<Application>>,
+    pub applications: Lookup<Vec<DiagnosedApplication>>,
     /// The AppProjects in Argo CD's namespace.
     pub projects: Lookup<BTreeMap<String, Project>>,
     /// The managed clusters.
-    pub clusters: Lookup<BTreeMap<String, Cluster>>,
+    pub clusters: Lookup<BTreeMap<String, DiagnosedCluster>>,
     /// The works of Argo CD's Applications.
-    pub works: Lookup<Vec<Work>>,
+    pub works: Lookup<Vec<HubWork>>,
     /// The ManifestWorkReplicaSets of Argo CD's Applications.
     pub sets: Lookup<Vec<ReplicaSet>>,
     /// The Placements that select no managed cluster, with OCM's reasons.
@@ -171,9 +171,9 @@ pub struct Project {
     pub refused: Vec<(String, String)>,
 }
 
-/// A work.
+/// The fields of a work that the checks read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct HubWork {
     /// The managed cluster.
     pub cluster: Box<str>,
     /// Its name.
@@ -201,7 +201,7 @@ pub struct Work {
     pub other_resource_names: BTreeSet<Box<str>>,
 }
 
-impl Work {
+impl HubWork {
     /// Its namespace and name.
     pub(super) fn qualified_name(&self) -> String {
         format!("{}/{}", self.cluster, self.name)
@@ -312,7 +312,6 @@ impl HubState {
     }
 }
 
-/// Returns the name of an object.
 pub(super) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }

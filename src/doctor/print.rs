@@ -1,6 +1,6 @@
 //! Findings in the formats of `-o`.
 
-use super::{Finding, Level};
+use super::{Finding, Severity};
 use crate::list::{List, unique};
 use crate::status::{BOLD, END, GREEN, RED, YELLOW};
 use crate::table;
@@ -41,22 +41,22 @@ impl List for FindingList<'_> {
         text
     }
 
-    fn value(&self) -> Value<'_> {
+    fn to_value(&self) -> Value<'_> {
         let number = |level| Value::Int(i64::try_from(number(self.findings, level)).unwrap_or(i64::MAX));
         let finding = |it: &Finding| {
             Value::map([
-                ("result", Value::text(it.message.level.name())),
-                ("check", Value::text(it.check)),
-                ("id", Value::text(it.message.id)),
-                ("message", Value::text(&it.text)),
-                ("remediation", Value::text(&it.remediation)),
-                ("link", it.link().map_or(Value::Null, Value::text)),
+                ("result", Value::from_text(it.message.level.name())),
+                ("check", Value::from_text(it.check)),
+                ("id", Value::from_text(it.message.id)),
+                ("message", Value::from_text(&it.text)),
+                ("remediation", Value::from_text(&it.remediation)),
+                ("link", it.link().map_or(Value::Null, Value::from_text)),
                 ("checked", Value::Bool(!it.message.unreadable)),
             ])
         };
         Value::map([
-            ("errors", number(Level::Error)),
-            ("warnings", number(Level::Warning)),
+            ("errors", number(Severity::Error)),
+            ("warnings", number(Severity::Warning)),
             ("findings", Value::List(self.findings.iter().map(finding).collect())),
         ])
     }
@@ -99,12 +99,12 @@ fn cells(finding: &Finding) -> [String; 3] {
     ]
 }
 
-fn number(findings: &[Finding], level: Level) -> usize {
+fn number(findings: &[Finding], level: Severity) -> usize {
     findings.iter().filter(|it| it.message.level == level).count()
 }
 
 fn totals(findings: &[Finding]) -> String {
-    let [errors, warnings] = [Level::Error, Level::Warning].map(|level| number(findings, level));
+    let [errors, warnings] = [Severity::Error, Severity::Warning].map(|level| number(findings, level));
     match (errors, warnings) {
         (0, 0) => "no problems found".to_owned(),
         _ => [(errors, "error"), (warnings, "warning")]
@@ -116,10 +116,10 @@ fn totals(findings: &[Finding]) -> String {
     }
 }
 
-fn colour(level: Level) -> &'static str {
+fn colour(level: Severity) -> &'static str {
     match level {
-        Level::Error => RED,
-        Level::Warning => YELLOW,
-        Level::Ok => GREEN,
+        Severity::Error => RED,
+        Severity::Warning => YELLOW,
+        Severity::Ok => GREEN,
     }
 }

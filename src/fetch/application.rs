@@ -1,7 +1,7 @@
 //! Reads the fields of an Application that `status` and `doctor` need.
 
 use crate::diagnosis;
-use crate::diagnosis::{Condition, Operation, is_our_plugin};
+use crate::diagnosis::{ApplicationCondition, SyncOperation, is_our_plugin};
 use crate::doctor::items;
 use manifest::text::without_middle;
 use ocm::glob::Glob;
@@ -23,16 +23,16 @@ const GENERATE_PATHS: &str = "argocd.argoproj.io/manifest-generate-paths";
 
 /// An Application of Argo CD.
 #[derive(Deserialize)]
-pub(crate) struct Application {
-    metadata: Metadata,
+pub(crate) struct FetchedApplication {
+    metadata: ApplicationMetadata,
     #[serde(default)]
     spec: Value,
     #[serde(default)]
-    status: ApplicationStatus,
+    status: FetchedStatus,
 }
 
 #[derive(Deserialize)]
-struct Metadata {
+struct ApplicationMetadata {
     name: String,
     #[serde(default)]
     namespace: String,
@@ -41,7 +41,7 @@ struct Metadata {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Source {
+pub(super) struct FetchedSource {
     #[serde(rename = "repoURL", default)]
     repository: String,
     chart: Option<String>,
@@ -53,13 +53,13 @@ pub(super) struct Source {
 pub(super) struct Plugin {
     #[serde(default)]
     name: String,
-    parameters: Option<Vec<Parameter>>,
-    env: Option<Vec<Parameter>>,
+    parameters: Option<Vec<SourceParameter>>,
+    env: Option<Vec<SourceParameter>>,
 }
 
 /// A parameter, with its value in `string` or `array`, or an environment variable, with its value in `value`.
 #[derive(Deserialize)]
-struct Parameter {
+struct SourceParameter {
     #[serde(default)]
     name: String,
     #[serde(alias = "string")]
@@ -69,9 +69,9 @@ struct Parameter {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct ApplicationStatus {
+struct FetchedStatus {
     conditions: Option<Vec<ReadCondition>>,
-    operation_state: Option<OperationState>,
+    operation_state: Option<FetchedOperation>,
     controller_namespace: Option<String>,
     #[serde(default)]
     sync: Value,
@@ -91,7 +91,7 @@ struct ReadCondition {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OperationState {
+struct FetchedOperation {
     #[serde(default)]
     phase: String,
     #[serde(default)]
@@ -112,10 +112,10 @@ struct Synced {
     message: String,
 }
 
-impl Application {
+impl FetchedApplication {
     /// Returns the Application if it belongs to the Argo CD in this namespace and is meant for the plugin, or leaves the choice of a
     /// plugin to Argo CD.
-    pub(crate) fn of_argo_cd(self, argocd: &str) -> Option<diagnosis::Application> {
+    pub(crate) fn of_argo_cd(self, argocd: &str) -> Option<diagnosis::DiagnosedApplication> {
         // An Application in another namespace names its Argo CD after the first reconciliation.
         if self.metadata.namespace != argocd && self.status.controller_namespace.as_deref() != Some(argocd) {
             return None;
@@ -124,7 +124,7 @@ impl Application {
     }
 
     /// Returns the fields that matter for a diagnosis.
-    pub(crate) fn reduced(self) -> diagnosis::Application {
+    pub(crate) fn reduced(self) -> diagnosis::DiagnosedApplication {
         let Self { metadata, spec, status } = self;
         let source = [spec.get("source"), spec.pointer("/sourceHydrator/drySource")]
             .into_iter()
@@ -133,7 +133,7 @@ impl Application {
         let annotations = metadata.annotations.unwrap_or_default();
         let mut rendered_by_every_commit = BTreeSet::new();
         let mut plugins = Vec::new();
-        for source in sources.filter_map(|it| Source::deserialize(it).ok()) {
+        for source in sources.filter_map(|it| FetchedSource::deserialize(it).ok()) {
             let Some(plugin) = source.plugin.filter(Plugin::is_ours) else {
                 continue;
             };
@@ -153,7 +153,7 @@ impl Application {
         let conditions = status.conditions.into_iter().flatten().chain(hydration);
         let conditions = conditions.filter(|it| is_error(&it.kind)).take(TEXTS_MAX);
         let project = text(&spec["project"]);
-        diagnosis::Application {
+        diagnosis::DiagnosedApplication {
             qualified_name: format!("{}/{}", metadata.namespace, metadata.name),
             project: if project.is_empty() {
                 "default".to_owned()
@@ -177,21 +177,21 @@ impl Application {
             sync: text(&status.sync["status"]),
             health: text(&status.health["status"]),
             conditions: conditions
-                .map(|it| Condition {
+                .map(|it| ApplicationCondition {
                     message: bounded(&it.message),
                     kind: it.kind,
                 })
                 .collect(),
-            operation: status.operation_state.map(OperationState::reduced),
+            operation: status.operation_state.map(FetchedOperation::reduced),
         }
     }
 }
 
-impl OperationState {
-    fn reduced(self) -> Operation {
+impl FetchedOperation {
+    fn reduced(self) -> SyncOperation {
         let synced = self.sync_result.and_then(|it| it.resources).unwrap_or_default();
         let failed = synced.iter().filter(|it| it.status == "SyncFailed");
-        Operation {
+        SyncOperation {
             phase: self.phase,
             message: bounded(&self.message),
             failures: failed.take(TEXTS_MAX).map(|it| bounded(&it.message)).collect(),
@@ -249,7 +249,7 @@ impl Plugin {
         let parameters = self.parameters.iter().flatten().filter(|it| it.name == "clusters");
         let variables = self.env.iter().flatten();
         let variables = variables.filter(|it| it.name == "CLUSTERS" || it.name == "TARGET_CLUSTER");
-        let texts = |it: &'_ Parameter| -> Vec<String> {
+        let texts = |it: &'_ SourceParameter| -> Vec<String> {
             let array = it.array.iter().flatten().cloned();
             array.chain(it.value.clone()).collect()
         };
@@ -282,10 +282,10 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn reduced(namespace: &str, spec: &Value, status: &Value) -> Option<diagnosis::Application> {
+    fn reduced(namespace: &str, spec: &Value, status: &Value) -> Option<diagnosis::DiagnosedApplication> {
         let metadata = json!({"name": "shop", "namespace": namespace});
         let application = json!({"metadata": metadata, "spec": spec, "status": status});
-        let read: Application = serde_json::from_value(application).expect("an Application");
+        let read: FetchedApplication = serde_json::from_value(application).expect("an Application");
         read.of_argo_cd("argocd")
     }
 
@@ -397,7 +397,7 @@ mod tests {
                 "metadata": {"name": "shop", "namespace": "argocd", "annotations": annotations},
                 "spec": {"source": source},
             });
-            let read: Application = serde_json::from_value(application).expect("an Application");
+            let read: FetchedApplication = serde_json::from_value(application).expect("an Application");
             read.reduced().rendered_by_every_commit
         };
         let plugin = json!({"name": "argocd-ocm-cmp"});

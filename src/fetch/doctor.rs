@@ -2,12 +2,12 @@
 
 mod read;
 
-use super::application::Application;
-use super::{Hub, Reader, describe_error, to_lookup};
+use super::application::FetchedApplication;
+use super::{Hub, WorkReader, describe_error, to_lookup};
 use crate::diagnosis;
-use crate::diagnosis::Cluster;
+use crate::diagnosis::DiagnosedCluster;
 use crate::doctor;
-use crate::doctor::{CONTROLLER, HubState, Lookup, PLUGIN, Permission, ReplicaSet, Work};
+use crate::doctor::{CONTROLLER, HubState, HubWork, Lookup, PLUGIN, Permission, ReplicaSet};
 use crate::install::{AUTHORITY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, LIVE, PARAMS, live_authority};
 use generate::{confine, health_rules};
 use http::Method;
@@ -36,9 +36,9 @@ const LOG_LINES: i64 = 2000;
 const LOG_SIZE: i64 = 4 << 20;
 
 /// The works for Placements and for clusters, and the clusters with the permissions of the view.
-type Delivered = (Lookup<Vec<ReplicaSet>>, Lookup<Vec<Work>>, BTreeSet<String>);
+type Delivered = (Lookup<Vec<ReplicaSet>>, Lookup<Vec<HubWork>>, BTreeSet<String>);
 
-impl Reader {
+impl WorkReader {
     /// Reads the state of a hub that `doctor` checks; its Argo CD is in this namespace. A read that is not permitted is part of
     /// the state.
     ///
@@ -53,7 +53,7 @@ impl Reader {
 
 /// Returns the Placements of a ManifestWorkReplicaSet that selects no managed cluster.
 pub(super) fn empty_placements(set: &str) -> Vec<ObjectRef> {
-    let set = serde_json::from_str::<read::Work>(set);
+    let set = serde_json::from_str::<read::ReadWork>(set);
     set.map(|set| set.empty_placements()).unwrap_or_default()
 }
 
@@ -186,11 +186,11 @@ impl Hub {
     /// Reads the resources of each used API.
     async fn apis(&self) -> Result<BTreeMap<String, Lookup<BTreeSet<String>>>, Error> {
         #[derive(Deserialize)]
-        struct Resources {
-            resources: Vec<Named>,
+        struct ApiResourceList {
+            resources: Vec<ApiResourceName>,
         }
         #[derive(Deserialize)]
-        struct Named {
+        struct ApiResourceName {
             name: String,
         }
         let used: [&Resource; 7] = [
@@ -207,7 +207,7 @@ impl Hub {
             let request = http::Request::get(format!("/apis/{api}")).body(Vec::new());
             let request =
                 request.map_err(|error| Error::BuildRequest(kube::core::request::Error::BuildRequest(error)))?;
-            let served = to_lookup(self.client.request::<Resources>(request).await)?;
+            let served = to_lookup(self.client.request::<ApiResourceList>(request).await)?;
             let served = served.map(|all| all.resources.into_iter().map(|it| it.name).collect());
             apis.insert(api, served);
         }
@@ -222,10 +222,12 @@ impl Hub {
             .await
     }
 
-    async fn applications(&self, namespace: &str) -> Result<Lookup<Vec<diagnosis::Application>>, Error> {
+    async fn applications(&self, namespace: &str) -> Result<Lookup<Vec<diagnosis::DiagnosedApplication>>, Error> {
         let path = APPLICATIONS.path(&ObjectRef::new("", ""));
-        self.list_reduced(&path, ListParams::default(), |it: Application| it.of_argo_cd(namespace))
-            .await
+        self.list_reduced(&path, ListParams::default(), |it: FetchedApplication| {
+            it.of_argo_cd(namespace)
+        })
+        .await
     }
 
     async fn projects(&self, in_argocd: &ObjectRef) -> Result<Lookup<BTreeMap<String, doctor::Project>>, Error> {
@@ -235,7 +237,7 @@ impl Hub {
         .await
     }
 
-    pub(super) async fn managed_clusters(&self) -> Result<Lookup<BTreeMap<String, Cluster>>, Error> {
+    pub(super) async fn managed_clusters(&self) -> Result<Lookup<BTreeMap<String, DiagnosedCluster>>, Error> {
         let path = CLUSTERS.path(&ObjectRef::new("", ""));
         self.list_reduced(&path, ListParams::default(), |it| Some(read::cluster(it)))
             .await
@@ -291,7 +293,7 @@ impl Hub {
         let all_namespaces = ObjectRef::new("", "");
         let all = ListParams::default;
         let sets: Lookup<Vec<ReplicaSet>> = self
-            .list_reduced(&WORK_SETS.path(&all_namespaces), all(), |it: read::Work| {
+            .list_reduced(&WORK_SETS.path(&all_namespaces), all(), |it: read::ReadWork| {
                 it.set(tracking)
             })
             .await?;
@@ -305,7 +307,7 @@ impl Hub {
         let user = live::tunnel::cluster_user(namespace);
         let mut permitting = BTreeSet::new();
         let works = self
-            .list_reduced(&WORKS.path(&all_namespaces), all(), |it: read::Work| {
+            .list_reduced(&WORKS.path(&all_namespaces), all(), |it: read::ReadWork| {
                 permitting.extend(it.cluster_with_binding(&user));
                 it.work(tracking, &labels)
             })
@@ -313,8 +315,8 @@ impl Hub {
         Ok((sets, works, permitting))
     }
 
-    async fn nodes(&self) -> Result<Lookup<Vec<doctor::Node>>, Error> {
-        let read = |it: Value| Some(doctor::Node::read(&it));
+    async fn nodes(&self) -> Result<Lookup<Vec<doctor::HubNode>>, Error> {
+        let read = |it: Value| Some(doctor::HubNode::from_object(&it));
         self.list_reduced("/api/v1/nodes", ListParams::default(), read).await
     }
 

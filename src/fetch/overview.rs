@@ -1,7 +1,7 @@
 //! Reads the Applications of a hub, and the works on some of its managed clusters.
 
-use super::application::{Plugin, Source};
-use super::{Hub, Reader, describe_error};
+use super::application::{FetchedSource, Plugin};
+use super::{Hub, WorkReader, describe_error};
 use crate::diagnosis::cluster_problem;
 use crate::doctor::Lookup;
 use crate::status::overview::{OnCluster, Overview, Overviewed};
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kube::Error;
 use kube::core::params::ListParams;
 use manifest::text::count;
-use ocm::application_works::Application;
+use ocm::application_works::ApplicationName;
 use ocm::health::{Clock, HealthStatus, WorkStatus};
 use ocm::names::{self, WorkName};
 use ocm::object_ref::ObjectRef;
@@ -30,7 +30,7 @@ const PAGE: u32 = 50;
 /// An overview, and the reads that failed, one line each.
 type OverviewRead = (Overview, Vec<String>);
 
-impl Reader {
+impl WorkReader {
     /// Reads the Applications of the Argo CD in this namespace that are delivered to managed clusters; if `clusters` are named,
     /// only those with works there.
     ///
@@ -77,15 +77,15 @@ struct ListedMetadata {
 #[serde(rename_all = "camelCase", default)]
 struct ListedSpec {
     project: String,
-    source: Option<Source>,
-    sources: Option<Vec<Source>>,
+    source: Option<FetchedSource>,
+    sources: Option<Vec<FetchedSource>>,
     source_hydrator: Option<ListedHydrator>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ListedHydrator {
-    dry_source: Option<Source>,
+    dry_source: Option<FetchedSource>,
 }
 
 #[derive(Deserialize, Default)]
@@ -158,7 +158,7 @@ impl ListedApplication {
             .plugins()
             .filter_map(|plugin| plugin.work_name()?.parse().ok())
             .collect();
-        names.extend(Application::named(&full_name, argocd).map(|it| it.works));
+        names.extend(ApplicationName::named(&full_name, argocd).map(|it| it.works));
         let resources = self.status.resources.iter().flatten();
         resources.filter(move |it| {
             let is_named = || match &*it.kind {
@@ -200,7 +200,7 @@ impl ListedApplication {
 }
 
 /// An Application that is delivered to managed clusters.
-struct Found {
+struct DeliveredApplication {
     application: Overviewed,
     /// The managed cluster of the pull model.
     pulled_on: Option<String>,
@@ -215,7 +215,7 @@ struct Found {
 struct Applications<'n> {
     /// The namespace of Argo CD.
     argocd: &'n str,
-    all: Vec<Found>,
+    all: Vec<DeliveredApplication>,
     by_work: HashMap<ListedWork, usize>,
     /// The number of those that could not be parsed.
     malformed: usize,
@@ -259,7 +259,7 @@ impl<'n> Applications<'n> {
         }
         let operation = listed.status.operation_state.as_ref();
         let is_in = |phases: &[&str]| operation.filter(|it| phases.contains(&&*it.phase));
-        self.all.push(Found {
+        self.all.push(DeliveredApplication {
             application: listed.overviewed(self.argocd),
             pulled_on: listed.metadata.annotations.get(CLUSTER).filter(|_| is_pulled).cloned(),
             unsynced,
@@ -323,15 +323,15 @@ fn named_applications(object: &Value, argocd: &str) -> Vec<(String, String)> {
     let mut applications: Vec<_> = marks
         .into_iter()
         .flatten()
-        .filter_map(|mark| Application::named(mark, argocd).ok())
+        .filter_map(|mark| ApplicationName::named(mark, argocd).ok())
         .collect();
     if !applications.iter().any(|it| it.works.is_of(work)) {
-        applications.extend(Application::named(names::application_of(work), argocd));
+        applications.extend(ApplicationName::named(names::application_of(work), argocd));
     }
     let pulled = annotation(HUB_NAMESPACE).zip(annotation(HUB_NAME));
     let pulled = pulled.filter(|(namespace, name)| {
         // They become a part of a path.
-        Application::named(&format!("{namespace}/{name}"), argocd).is_ok()
+        ApplicationName::named(&format!("{namespace}/{name}"), argocd).is_ok()
     });
     let pulled = pulled.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
     let applications = applications.into_iter().map(|it| (it.namespace, it.name));
@@ -385,7 +385,7 @@ impl Hub {
                 Some((namespace, name)) => {
                     // They become a part of a path.
                     sets.extend(
-                        Application::named(&format!("{namespace}/{name}"), "").map(|it| (it.namespace, it.name)),
+                        ApplicationName::named(&format!("{namespace}/{name}"), "").map(|it| (it.namespace, it.name)),
                     );
                 }
                 None => names.extend(named_applications(work, argocd)),
@@ -453,7 +453,7 @@ fn pulled_work(application: &Overviewed, cluster: &str) -> WorkStatus {
 }
 
 /// Returns the state of a work that does not exist.
-fn missing_work(found: &Found, cluster: &str, name: &str) -> WorkStatus {
+fn missing_work(found: &DeliveredApplication, cluster: &str, name: &str) -> WorkStatus {
     let health = if found.is_syncing {
         HealthStatus::Waiting
     } else {

@@ -2,7 +2,7 @@
 
 use super::merge::merge;
 use super::settings::{each_container, fields};
-use super::{CMD_PARAMS, Feature, Object};
+use super::{CMD_PARAMS, Feature, ShippedObject};
 use manifest::value::{Map, Value};
 use ocm::tracking::CONFIG_MAP;
 use serde_json::Value as Json;
@@ -130,7 +130,6 @@ fn container_of<'v>(workload: &'v Json, component: &str) -> Option<&'v Json> {
         .or_else(|| only(&|it| it["name"] != SIDECAR))
 }
 
-/// Returns the containers of a workload.
 pub(super) fn containers(workload: &Json) -> impl Iterator<Item = &Json> {
     let containers = workload["spec"]["template"]["spec"]["containers"].as_array();
     containers.into_iter().flatten()
@@ -302,7 +301,7 @@ impl ArgoCd {
 
     /// Replaces the names of Argo CD's own manifests in an object of our files: in an addition and its containers, and in the
     /// subjects of a binding.
-    pub(super) fn rename(&self, object: &mut Object) {
+    pub(super) fn rename(&self, object: &mut ShippedObject) {
         let shipped = Self::default();
         let names = [
             (&shipped.repo_server, &self.repo_server),
@@ -313,13 +312,13 @@ impl ArgoCd {
         let rename = |named: &mut Map<'static>| {
             let Some(name) = named.get_mut("name") else { return };
             if let Some((_, to)) = names.iter().find(|(from, _)| name.as_str() == Some(from.as_str())) {
-                *name = Value::text(to.as_str());
+                *name = Value::from_text(to.as_str());
             }
         };
         fields(object.value_mut(), &["metadata"], rename);
         each_container(object.value_mut(), |container| {
             if container.get("name").and_then(Value::as_str) == Some(&shipped.server_container) {
-                container.insert("name", Value::text(self.server_container.as_str()));
+                container.insert("name", Value::from_text(self.server_container.as_str()));
             }
         });
         fields(object.value_mut(), &[], |object| {
@@ -332,16 +331,17 @@ impl ArgoCd {
     }
 
     /// Replaces the additions to Argo CD's objects by an addition to the ArgoCD resource with the same effect, if there is one.
-    pub(super) fn with_resource(&self, objects: Vec<Object>, namespace: &str) -> Vec<Object> {
+    pub(super) fn with_resource(&self, objects: Vec<ShippedObject>, namespace: &str) -> Vec<ShippedObject> {
         let Some(resource) = &self.resource else {
             return objects;
         };
-        let (additions, mut objects): (Vec<_>, Vec<_>) = objects.into_iter().partition(Object::is_addition);
+        let (additions, mut objects): (Vec<_>, Vec<_>) = objects.into_iter().partition(ShippedObject::is_addition);
         if additions.is_empty() {
             return objects;
         }
-        let mut spec = Value::Map(Map::of([]));
-        let is_missing = |it: &Object| it.name() == self.server && self.why_unknown(SERVER) == Some(&Unknown::Missing);
+        let mut spec = Value::Map(Map::from_fields([]));
+        let is_missing =
+            |it: &ShippedObject| it.name() == self.server && self.why_unknown(SERVER) == Some(&Unknown::Missing);
         for addition in additions.into_iter().filter(|it| !is_missing(it)) {
             let part = if addition.name() == CONFIG_MAP {
                 data("extraConfig", addition)
@@ -354,10 +354,13 @@ impl ArgoCd {
             };
             merge(&mut spec, part);
         }
-        let metadata = Value::map([("name", Value::text(resource)), ("namespace", Value::text(namespace))]);
-        objects.push(Object::addition(Value::map([
-            ("apiVersion", Value::text("argoproj.io/v1beta1")),
-            ("kind", Value::text("ArgoCD")),
+        let metadata = Value::map([
+            ("name", Value::from_text(resource)),
+            ("namespace", Value::from_text(namespace)),
+        ]);
+        objects.push(ShippedObject::addition(Value::map([
+            ("apiVersion", Value::from_text("argoproj.io/v1beta1")),
+            ("kind", Value::from_text("ArgoCD")),
             ("metadata", metadata),
             ("spec", spec),
         ])));
@@ -366,18 +369,18 @@ impl ArgoCd {
 }
 
 /// Returns the data of a ConfigMap as a field of the ArgoCD resource.
-fn data(field: &'static str, addition: Object) -> Value<'static> {
+fn data(field: &'static str, addition: ShippedObject) -> Value<'static> {
     let data = take(&mut addition.into_value(), &["data"]);
     Value::map([(field, data.unwrap_or(Value::Null))])
 }
 
 /// Returns the additions to the Pods of a Deployment as a field of the ArgoCD resource. A container with the name of the
 /// Deployment's own has only volume mounts.
-fn pod(field: &'static str, addition: Object) -> Value<'static> {
+fn pod(field: &'static str, addition: ShippedObject) -> Value<'static> {
     let mut value = addition.into_value();
     let template: &[&str] = &["spec", "template"];
     let at = |path: &[&'static str]| [template, path].concat();
-    let mut spec = Map::of([]);
+    let mut spec = Map::from_fields([]);
     let annotations = take(&mut value, &at(&["metadata", "annotations"]));
     let containers = take(&mut value, &at(&["spec", "containers"]));
     let mut sidecars = Vec::new();
@@ -454,7 +457,7 @@ mod tests {
         .into()
     }
 
-    fn installed(argo_cd: ArgoCd) -> Vec<Object> {
+    fn installed(argo_cd: ArgoCd) -> Vec<ShippedObject> {
         objects(&InstallOptions {
             argo_cd,
             ..InstallOptions::everything("argocd")
@@ -629,7 +632,7 @@ mod tests {
         let additions: Vec<String> = all
             .iter()
             .filter(|it| it.is_addition())
-            .map(Object::to_string)
+            .map(ShippedObject::to_string)
             .collect();
         assert_eq!(
             additions,
@@ -688,7 +691,7 @@ mod tests {
         let mut workloads = chart();
         workloads[0]["metadata"]["ownerReferences"] = json!([{"kind": "ArgoCD", "name": "cd"}]);
         let all = installed(ArgoCd::among(&workloads));
-        let additions: Vec<&Object> = all.iter().filter(|it| it.is_addition()).collect();
+        let additions: Vec<&ShippedObject> = all.iter().filter(|it| it.is_addition()).collect();
         let [resource] = additions[..] else {
             panic!("{additions:?}");
         };

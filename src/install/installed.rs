@@ -107,7 +107,7 @@ fn own_pull_secrets(workload: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{InstallOptions, Object, objects, with_implied};
+    use crate::install::{InstallOptions, ShippedObject, objects, with_implied};
 
     /// Returns the Deployments that an installation applies.
     fn deployments(features: &[Feature], pull_dialect: Dialect) -> Vec<Value> {
@@ -117,7 +117,10 @@ mod tests {
             ..InstallOptions::everything("argocd")
         };
         let objects = objects(&options);
-        let deployments = objects.iter().filter(|it| it.kind() == "Deployment").map(Object::json);
+        let deployments = objects
+            .iter()
+            .filter(|it| it.kind() == "Deployment")
+            .map(ShippedObject::json);
         deployments
             .map(|json| serde_json::from_str(&json).expect("JSON"))
             .collect()

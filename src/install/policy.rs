@@ -1,7 +1,7 @@
 //! The policy of the sidecar: kept by an existing installation, and set by a new one.
 
 use super::argo_cd::SIDECAR;
-use super::{is_our_manager, read};
+use super::{is_our_manager, parse_shipped_file};
 use crate::embedded::POLICY_CM;
 use generate::policy;
 use serde_json::Value;
@@ -122,7 +122,8 @@ pub fn decide(requested: Option<PolicySource>, live: &LivePolicy, repo_server: &
 /// Returns true if a ConfigMap holds the sample of this release and nothing else.
 #[must_use]
 pub fn is_sample(config_map: &Value) -> bool {
-    let mut samples = read(POLICY_CM).filter_map(|sample| serde_json::from_str::<Value>(&sample.json()).ok());
+    let mut samples =
+        parse_shipped_file(POLICY_CM).filter_map(|sample| serde_json::from_str::<Value>(&sample.json()).ok());
     config_map["binaryData"].is_null() && samples.any(|sample| sample["data"] == config_map["data"])
 }
 

@@ -2,7 +2,7 @@
 
 use super::argo_cd::containers;
 use super::removal::is_ours;
-use super::{Object, arguments};
+use super::{ShippedObject, arguments};
 use serde_json::Value;
 use std::fmt;
 
@@ -27,30 +27,30 @@ pub enum Principal {
 impl Principal {
     /// Decides about a live Deployment that has the name of a principal. `ours` is the one of deploy/deploy_principal.yaml.
     #[must_use]
-    pub fn of(live: &Value, ours: &Object) -> Self {
+    pub fn identify(live: &Value, ours: &ShippedObject) -> Self {
         if is_ours(ours, live) { Self::Ours } else { Self::Theirs }
     }
 }
 
 /// A setting of the principal: its flag, its environment variable, and its key in the ConfigMap argocd-agent-params of
 /// argocd-agent's own manifests.
-struct Setting {
+struct PrincipalSetting {
     flag: &'static str,
     variable: &'static str,
     key: &'static str,
 }
 
-const AUTH: Setting = Setting {
+const AUTH: PrincipalSetting = PrincipalSetting {
     flag: "--auth",
     variable: "ARGOCD_PRINCIPAL_AUTH",
     key: "principal.auth",
 };
-const LISTEN_HOST: Setting = Setting {
+const LISTEN_HOST: PrincipalSetting = PrincipalSetting {
     flag: "--listen-host",
     variable: "ARGOCD_PRINCIPAL_LISTEN_HOST",
     key: "principal.listen.host",
 };
-const MAPPING: Setting = Setting {
+const MAPPING: PrincipalSetting = PrincipalSetting {
     flag: "--destination-based-mapping",
     variable: "ARGOCD_PRINCIPAL_DESTINATION_BASED_MAPPING",
     key: "principal.destination-based-mapping",
@@ -81,10 +81,10 @@ impl fmt::Display for WrongSetting {
 /// Returns the wrong settings of a principal. `params` is the ConfigMap argocd-agent-params, if it exists.
 #[must_use]
 pub fn wrong_settings(principal: &Value, params: Option<&Value>) -> Vec<WrongSetting> {
-    let value = |setting: &Setting| effective(principal, params, setting);
+    let value = |setting: &PrincipalSetting| effective(principal, params, setting);
     let mut wrong = Vec::new();
-    let mut report = |setting: &Setting, problem: &'static str, right: &str| {
-        let Setting { flag, variable, key } = setting;
+    let mut report = |setting: &PrincipalSetting, problem: &'static str, right: &str| {
+        let PrincipalSetting { flag, variable, key } = setting;
         wrong.push(WrongSetting {
             problem,
             remediation: format!("set {flag}, {variable}, or {key} in ConfigMap {PARAMS}, to {right}"),
@@ -127,7 +127,7 @@ pub fn unknown_redis<'v>(cmd_params: Option<&'v Value>, params: Option<&Value>) 
 }
 
 /// Returns the value of a setting in the container of the principal; other containers have other commands. As in argocd-agent, a flag wins over the environment.
-fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &Setting) -> Option<&'v str> {
+fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &PrincipalSetting) -> Option<&'v str> {
     let is_principal = |container: &&Value| arguments(container).any(|word| word == "principal");
     let container = containers(principal)
         .find(is_principal)
@@ -163,7 +163,7 @@ mod tests {
     use crate::install::{InstallOptions, objects};
     use serde_json::json;
 
-    fn shipped() -> (Object, Value) {
+    fn shipped() -> (ShippedObject, Value) {
         let all = objects(&InstallOptions::everything("argocd"));
         let found = all
             .into_iter()
@@ -187,10 +187,10 @@ mod tests {
     #[test]
     fn our_principal_is_recognized_and_has_the_right_settings() {
         let (ours, live) = shipped();
-        assert_eq!(Principal::of(&live, &ours), Principal::Ours);
+        assert_eq!(Principal::identify(&live, &ours), Principal::Ours);
         assert_eq!(wrong_settings(&live, None), []);
         assert!(live.to_string().contains(AUTH_VALUE));
-        assert_eq!(Principal::of(&theirs(), &ours), Principal::Theirs);
+        assert_eq!(Principal::identify(&theirs(), &ours), Principal::Theirs);
     }
 
     #[test]

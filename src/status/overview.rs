@@ -226,7 +226,7 @@ impl List for OverviewList<'_> {
         format!("{lines}{total}\n")
     }
 
-    fn value(&self) -> Value<'_> {
+    fn to_value(&self) -> Value<'_> {
         let values = match self.overview {
             Overview::All(all) => all.iter().map(value_of).collect(),
             Overview::OnClusters(all) => all.iter().map(value_on).collect(),
@@ -246,7 +246,7 @@ impl List for OverviewList<'_> {
 }
 
 fn value_of(it: &Overviewed) -> Value<'static> {
-    let text = |text: &str| Value::text(text);
+    let text = |text: &str| Value::from_text(text);
     Value::map([
         ("application", text(&it.name)),
         ("project", text(&it.project)),
@@ -259,14 +259,14 @@ fn value_of(it: &Overviewed) -> Value<'static> {
 
 fn value_on(it: &OnCluster) -> Value<'static> {
     Value::map([
-        ("cluster", Value::text(&it.cluster)),
-        ("application", Value::text(&it.application.name)),
-        ("project", Value::text(&it.application.project)),
-        ("sync", Value::text(&it.application.sync)),
-        ("health", Value::text(it.health.name())),
+        ("cluster", Value::from_text(&it.cluster)),
+        ("application", Value::from_text(&it.application.name)),
+        ("project", Value::from_text(&it.application.project)),
+        ("sync", Value::from_text(&it.application.sync)),
+        ("health", Value::from_text(it.health.name())),
         ("objects", Value::Int(i64::try_from(it.objects).unwrap_or(i64::MAX))),
-        ("works", Value::List(it.works.iter().map(Value::text).collect())),
-        ("message", Value::text(&it.message)),
+        ("works", Value::List(it.works.iter().map(Value::from_text).collect())),
+        ("message", Value::from_text(&it.message)),
     ])
 }
 
@@ -305,7 +305,7 @@ mod tests {
             overview,
             colours: false,
         };
-        list::text(&listed, format).expect("a text")
+        list::format_list(&listed, format).expect("a text")
     }
 
     fn all() -> Overview {

@@ -13,10 +13,10 @@ use std::path::Path;
 const FILE: &str = "crates/manifest/src/kinds/custom.txt";
 
 /// The group and the name of a kind.
-type Name = (Box<str>, Box<str>);
+type KindName = (Box<str>, Box<str>);
 
 /// The kinds by group and name.
-type Kinds = BTreeMap<Name, KnownCustom>;
+type Kinds = BTreeMap<KindName, KnownCustom>;
 
 /// Adds the kinds that the CRDs in the folders define, or replaces them, and writes the file.
 pub(crate) fn run(folders: &[String]) -> Result<()> {
@@ -38,10 +38,10 @@ pub(crate) fn run(folders: &[String]) -> Result<()> {
         kinds.remove(&kind);
     }
     let path = root()?.join(FILE);
-    std::fs::write(&path, text(&kinds)).with_context(|| format!("cannot write {}", path.display()))
+    std::fs::write(&path, format_kinds(&kinds)).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn read_folder(folder: &Path, kinds: &mut Kinds, contradicted: &mut Vec<Name>) -> Result<()> {
+fn read_folder(folder: &Path, kinds: &mut Kinds, contradicted: &mut Vec<KindName>) -> Result<()> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries {
         let path = entry?.path();
@@ -77,7 +77,7 @@ fn read_folder(folder: &Path, kinds: &mut Kinds, contradicted: &mut Vec<Name>) -
 }
 
 /// Returns the kinds that a CRD, or each CRD in a list, defines.
-fn definitions(value: &Value<'_>) -> Vec<(Name, KnownCustom)> {
+fn definitions(value: &Value<'_>) -> Vec<(KindName, KnownCustom)> {
     let Some(fields) = value.as_map() else {
         return Vec::new();
     };
@@ -87,7 +87,7 @@ fn definitions(value: &Value<'_>) -> Vec<(Name, KnownCustom)> {
     }
 }
 
-fn definition(fields: &Map<'_>) -> Option<(Name, KnownCustom)> {
+fn definition(fields: &Map<'_>) -> Option<(KindName, KnownCustom)> {
     if fields.get("kind")?.as_str()? != "CustomResourceDefinition" {
         return None;
     }
@@ -111,7 +111,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Returns the text of the file: one line for each group.
-fn text(kinds: &Kinds) -> String {
+fn format_kinds(kinds: &Kinds) -> String {
     let mut text = String::new();
     let mut last = "";
     for ((group, kind), KnownCustom { plural, scope }) in kinds {

@@ -104,12 +104,12 @@ impl Mutant<'_> {
 }
 
 /// A changed file, whose text is restored at the end.
-struct Changed {
+struct MutatedFile {
     path: PathBuf,
     text: String,
 }
 
-impl Changed {
+impl MutatedFile {
     fn apply(root: &Path, mutant: &Mutant<'_>) -> Result<Self> {
         let path = root.join(mutant.file);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", mutant.file))?;
@@ -122,7 +122,7 @@ impl Changed {
     }
 }
 
-impl Drop for Changed {
+impl Drop for MutatedFile {
     fn drop(&mut self) {
         if let Err(error) = fs::write(&self.path, &self.text) {
             eprintln!("cannot restore {}: {error}: restore it with Git", self.path.display());
@@ -165,7 +165,7 @@ fn survivors(root: &Path, chosen: &[&Mutant<'_>]) -> Result<Vec<String>> {
     ensure!(passes == Some(true), "the tests fail without a mutant");
     let (mut survivors, mut tested) = (Vec::new(), 0);
     for (number, mutant) in chosen.iter().enumerate() {
-        let changed = Changed::apply(root, mutant)?;
+        let changed = MutatedFile::apply(root, mutant)?;
         let at = mutant.place(&changed.text)?;
         let line = changed.text[..at].lines().count().max(1);
         let what = format!(

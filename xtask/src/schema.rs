@@ -27,7 +27,7 @@ pub(crate) fn run() -> Result<()> {
         api.add(minor(release)?, &document)?;
     }
     let path = root()?.join(FILE);
-    std::fs::write(&path, api.text()?).with_context(|| format!("cannot write {}", path.display()))
+    std::fs::write(&path, api.format_schema()?).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn minor(release: &str) -> Result<u8> {
@@ -85,7 +85,7 @@ impl Api {
     }
 
     /// Returns the text of the file: the kinds, and the types that they use.
-    fn text(&self) -> Result<String> {
+    fn format_schema(&self) -> Result<String> {
         let mut used = BTreeSet::new();
         let mut kinds = String::new();
         for (kind, (fields, range)) in &self.kinds {

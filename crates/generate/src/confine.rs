@@ -36,7 +36,7 @@ use std::process::{Child, Command};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-pub use limits::{Limits, limit_own_memory};
+pub use limits::{ResourceLimits, limit_own_memory};
 pub use own_memory::generate_in_second_process;
 pub use slots::{Slot, TOOLS_AT_A_TIME};
 pub use supervisor::supervise;
@@ -103,7 +103,7 @@ pub struct Confinement {
     /// True if the tool may use the network.
     pub network: bool,
     /// The resource limits.
-    pub limits: Limits,
+    pub limits: ResourceLimits,
     /// The kernel isolation to use.
     pub isolation: Isolation,
     /// An empty folder in which the supervisor builds the tool's root file system. The supervisor reports what is in force in a
@@ -144,7 +144,7 @@ impl Confinement {
     pub fn new(
         allowed_paths: AllowedPaths,
         network: bool,
-        limits: Limits,
+        limits: ResourceLimits,
         isolation: Isolation,
         root: PathBuf,
     ) -> Self {
@@ -215,7 +215,13 @@ const REPORT_SIZE: u64 = 64 << 10;
 pub fn in_force() -> io::Result<ActiveIsolation> {
     let scratch = Scratch::new(&std::env::temp_dir())?;
     let root = scratch.folder("root")?;
-    let confinement = Confinement::new(AllowedPaths::default(), false, Limits::default(), Isolation::All, root);
+    let confinement = Confinement::new(
+        AllowedPaths::default(),
+        false,
+        ResourceLimits::default(),
+        Isolation::All,
+        root,
+    );
     confinement.probe(&this_program())
 }
 

@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 /// A probable mistake.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LikelyMistake {
-    /// The line, from 1.
     pub(super) line: usize,
     /// The description, and what to do.
     pub(super) message: &'static str,

@@ -10,9 +10,9 @@ use std::collections::HashSet;
 /// The maximum length of a message, in bytes.
 const MESSAGE_MAX: usize = 1_000;
 
-/// An Event.
+/// The fields of an Event that Argo CD's pages show.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Event {
+pub struct ObjectEvent {
     /// `Normal` or `Warning`.
     #[serde(rename = "type")]
     pub level: String,
@@ -36,7 +36,7 @@ pub struct Event {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Events {
     /// The Events.
-    pub events: Vec<Event>,
+    pub events: Vec<ObjectEvent>,
     /// True if there are more.
     pub truncated: bool,
 }
@@ -50,14 +50,14 @@ pub fn select(tree: &Tree, candidates: &[Value], truncated: bool) -> Events {
             .as_str()
             .is_some_and(|uid| uids.contains(uid))
     });
-    let mut events: Vec<_> = of_tree.map(read).collect();
+    let mut events: Vec<_> = of_tree.map(parse_event).collect();
     events.sort_by(|one, other| other.last.cmp(&one.last).then_with(|| one.name.cmp(&other.name)));
     let truncated = truncated || events.len() > EVENTS;
     events.truncate(EVENTS);
     Events { events, truncated }
 }
 
-fn read(event: &Value) -> Event {
+fn parse_event(event: &Value) -> ObjectEvent {
     let text = |value: &Value| shortened(&one_line(value.as_str().unwrap_or_default()), MESSAGE_MAX).into_owned();
     let first_of = |values: [&Value; 3]| {
         values
@@ -74,7 +74,7 @@ fn read(event: &Value) -> Event {
         &event["eventTime"],
     ];
     let last = first_of(last);
-    Event {
+    ObjectEvent {
         level: text(&event["type"]),
         reason: text(&event["reason"]),
         message: text(&event["message"]),

@@ -50,7 +50,7 @@ impl Identity {
     ///
     /// # Errors
     /// Returns one line if a part is missing or invalid.
-    pub fn read(data: &Value) -> Result<Self, String> {
+    pub fn from_secret(data: &Value) -> Result<Self, String> {
         let bytes = |key: &str| {
             let text = data[key].as_str().filter(|it| !it.is_empty());
             let text = text.ok_or_else(|| format!("{key} is missing"))?;
@@ -123,7 +123,7 @@ pub async fn load(hub: &Client, namespace: &str, now: Timestamp) -> Result<Ident
                 None => continue,
             }
         }
-        let identity = Identity::read(&found["data"]).map_err(|error| {
+        let identity = Identity::from_secret(&found["data"]).map_err(|error| {
             format!("Secret {namespace}/{NAME}: {error}: remove its data and restart, and restart argocd-server")
         })?;
         let certificate = certificate(&found["data"]).unwrap_or_default();
@@ -168,7 +168,7 @@ mod tests {
     fn accepts_only_its_token() {
         let now = Timestamp::from_second(1_800_000_000).expect("a time");
         let data = create("argocd", now).expect("an identity");
-        let identity = Identity::read(&data).expect("an identity");
+        let identity = Identity::from_secret(&data).expect("an identity");
         let token = STANDARD
             .decode(data["token"].as_str().expect("a token"))
             .expect("base64");
@@ -187,7 +187,7 @@ mod tests {
             for value in [Value::Null, json!(""), json!("eA=="), json!("%")] {
                 let mut changed = data.clone();
                 changed[key] = value;
-                let error = Identity::read(&changed).err().expect(key);
+                let error = Identity::from_secret(&changed).err().expect(key);
                 assert!(error.contains(key), "{error}");
             }
         }

@@ -89,7 +89,7 @@ pub fn selector(kind: &GroupKind, live: &Value) -> Option<String> {
 
 /// An object of the tree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Node {
+pub struct TreeNode {
     /// The API group.
     pub group: String,
     /// The version.
@@ -121,7 +121,7 @@ pub struct Node {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tree {
     /// The objects, owners first.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<TreeNode>,
     /// True if there are more.
     pub truncated: bool,
 }
@@ -130,7 +130,7 @@ impl Tree {
     /// Builds the tree below `root` from the objects of [`kinds_below`] in its namespace.
     #[must_use]
     pub fn new(root: &Value, candidates: &[Value], truncated: bool) -> Self {
-        let mut nodes: Vec<Node> = node(root, None).into_iter().collect();
+        let mut nodes: Vec<TreeNode> = node(root, None).into_iter().collect();
         let mut by_owner: HashMap<&str, Vec<&Value>> = HashMap::new();
         for candidate in candidates {
             // An object of another namespace cannot be owned, and is not what the list asked for.
@@ -164,12 +164,12 @@ impl Tree {
     }
 
     /// Returns the Pods.
-    pub fn pods(&self) -> impl Iterator<Item = &Node> {
+    pub fn pods(&self) -> impl Iterator<Item = &TreeNode> {
         self.nodes.iter().filter(|it| it.kind == "Pod" && it.group.is_empty())
     }
 }
 
-fn node(object: &Value, owner: Option<&str>) -> Option<Node> {
+fn node(object: &Value, owner: Option<&str>) -> Option<TreeNode> {
     let text = |value: &Value| shortened(value.as_str().unwrap_or_default(), MESSAGE_MAX).into_owned();
     let metadata = &object["metadata"];
     let uid = metadata["uid"].as_str().filter(|uid| !uid.is_empty())?;
@@ -178,7 +178,7 @@ fn node(object: &Value, owner: Option<&str>) -> Option<Node> {
     let kind = object["kind"].as_str()?;
     let state = state(group, kind, object);
     let deleted = metadata["deletionTimestamp"].is_string();
-    Some(Node {
+    Some(TreeNode {
         group: group.to_owned(),
         version: version.to_owned(),
         kind: kind.to_owned(),
@@ -198,16 +198,16 @@ fn node(object: &Value, owner: Option<&str>) -> Option<Node> {
 
 /// The state of an object, as kubectl shows it.
 #[derive(Default)]
-struct State {
+struct ShownState {
     word: String,
     message: Option<String>,
     ready: Option<String>,
 }
 
-fn state(group: &str, kind: &str, object: &Value) -> State {
+fn state(group: &str, kind: &str, object: &Value) -> ShownState {
     let status = &object["status"];
     let count = |value: &Value| value.as_u64().unwrap_or_default();
-    let of_replicas = |desired: u64, ready: u64| State {
+    let of_replicas = |desired: u64, ready: u64| ShownState {
         word: if ready >= desired { "Ready" } else { "Progressing" }.to_owned(),
         ready: Some(format!("{ready}/{desired}")),
         message: None,
@@ -224,7 +224,7 @@ fn state(group: &str, kind: &str, object: &Value) -> State {
             let ended = conditions
                 .filter(|it| it["status"] == "True")
                 .find(|it| it["type"] == "Complete" || it["type"] == "Failed");
-            State {
+            ShownState {
                 word: ended
                     .map_or(
                         "Running",
@@ -238,14 +238,14 @@ fn state(group: &str, kind: &str, object: &Value) -> State {
                 ready: None,
             }
         }
-        _ => State {
+        _ => ShownState {
             word: "Present".to_owned(),
-            ..State::default()
+            ..ShownState::default()
         },
     }
 }
 
-fn pod_state(pod: &Value) -> State {
+fn pod_state(pod: &Value) -> ShownState {
     let status = &pod["status"];
     let all = |list: &str| status[list].as_array().cloned().unwrap_or_default();
     let containers = all("containerStatuses");
@@ -266,7 +266,7 @@ fn pod_state(pod: &Value) -> State {
     let reason = failing
         .and_then(|container| of_state(container, "reason"))
         .or_else(|| text(&status["reason"]));
-    State {
+    ShownState {
         word: one_line(
             &reason
                 .or_else(|| text(&status["phase"]))

@@ -26,14 +26,14 @@ pub enum Value<'a> {
 impl<'a> Value<'a> {
     /// Creates an owned string.
     #[must_use]
-    pub fn text(text: impl Into<String>) -> Self {
+    pub fn from_text(text: impl Into<String>) -> Self {
         Self::String(Cow::Owned(text.into()))
     }
 
     /// Creates a mapping of these fields.
     #[must_use]
     pub fn map(fields: impl IntoIterator<Item = (&'static str, Self)>) -> Self {
-        Self::Map(Map::of(fields))
+        Self::Map(Map::from_fields(fields))
     }
 
     /// Returns the string, if the value is one.
@@ -114,7 +114,7 @@ impl<'a> Map<'a> {
 
     /// Creates a mapping of these fields, in any order.
     #[must_use]
-    pub fn of(fields: impl IntoIterator<Item = (&'static str, Value<'a>)>) -> Self {
+    pub fn from_fields(fields: impl IntoIterator<Item = (&'static str, Value<'a>)>) -> Self {
         let entries = fields.into_iter().map(|(key, value)| (Cow::Borrowed(key), value));
         Self::from_entries(entries.collect())
     }

@@ -9,7 +9,6 @@ use std::collections::{BTreeSet, HashSet};
 /// Identifies the works of an Application by their metadata.
 #[derive(Debug)]
 pub struct Ownership {
-    /// The name of its works.
     name: WorkName,
     /// The kind of its works.
     kind: &'static str,

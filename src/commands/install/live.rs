@@ -1,6 +1,6 @@
 //! The view into the clusters: reads from the hub what no file has.
 
-use super::{ESTABLISH_TIMEOUT, Hub, POLL_INTERVAL};
+use super::{ESTABLISH_TIMEOUT, InstallHub, POLL_INTERVAL};
 use crate::cli::HubInstallArgs;
 use crate::install::{
     AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, Feature, InstallOptions, LIVE, LiveView,
@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 /// Returns the parts of the view, with a line if argocd-server does not trust it yet. `requested` are the features to apply.
 pub(super) async fn completed(
-    hub: &Hub,
+    hub: &InstallHub,
     args: &HubInstallArgs,
     options: &InstallOptions,
     requested: &BTreeSet<Feature>,
@@ -58,7 +58,7 @@ pub(super) async fn completed(
 }
 
 /// Returns the certificate authority of cluster-proxy, and true if an administrator has created its ConfigMap.
-async fn authority(hub: &Hub, namespace: &str) -> Result<(Option<String>, bool), String> {
+async fn authority(hub: &InstallHub, namespace: &str) -> Result<(Option<String>, bool), String> {
     let config_map = hub
         .get(&format!("/api/v1/namespaces/{namespace}/configmaps"), AUTHORITY)
         .await?;
@@ -88,7 +88,7 @@ async fn authority(hub: &Hub, namespace: &str) -> Result<(Option<String>, bool),
 }
 
 /// Returns the data of the Secret with the identity of the service, or a new identity.
-async fn identity(hub: &Hub, namespace: &str) -> Result<Value, String> {
+async fn identity(hub: &InstallHub, namespace: &str) -> Result<Value, String> {
     let secret = hub
         .get(&format!("/api/v1/namespaces/{namespace}/secrets"), LIVE)
         .await?;
@@ -96,13 +96,13 @@ async fn identity(hub: &Hub, namespace: &str) -> Result<Value, String> {
     if data.as_object().is_none_or(serde_json::Map::is_empty) {
         return identity::create(namespace, Timestamp::now());
     }
-    let read = Identity::read(&data);
+    let read = Identity::from_secret(&data);
     let problem = |error| format!("Secret {namespace}/{LIVE}: {error}: remove its data, then install again");
     read.map(|_| data).map_err(problem)
 }
 
 /// Returns the certificate that the service has published.
-async fn certificate(hub: &Hub, namespace: &str) -> Result<Option<String>, String> {
+async fn certificate(hub: &InstallHub, namespace: &str) -> Result<Option<String>, String> {
     let config_map = hub
         .get(&format!("/api/v1/namespaces/{namespace}/configmaps"), LIVE)
         .await?;
@@ -110,7 +110,7 @@ async fn certificate(hub: &Hub, namespace: &str) -> Result<Option<String>, Strin
 }
 
 /// Waits until the service has published its certificate; `None` if that takes too long.
-async fn published(hub: &Hub, namespace: &str) -> Result<Option<String>, String> {
+async fn published(hub: &InstallHub, namespace: &str) -> Result<Option<String>, String> {
     let found = async {
         loop {
             if let Some(certificate) = certificate(hub, namespace).await? {

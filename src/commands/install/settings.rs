@@ -1,12 +1,12 @@
 //! The settings of the controller in its ConfigMap on a hub.
 
-use super::Hub;
+use super::InstallHub;
 use crate::cli::HubInstallArgs;
-use crate::install::{CONTROLLER, Object};
+use crate::install::{CONTROLLER, ShippedObject};
 use serde_json::Value;
 
 /// Returns the ConfigMap, if it exists. Additions to Argo CD's objects do not depend on it.
-pub(super) async fn read(hub: &Hub, args: &HubInstallArgs) -> Result<Option<Value>, String> {
+pub(super) async fn read_config_map(hub: &InstallHub, args: &HubInstallArgs) -> Result<Option<Value>, String> {
     if args.additions_only {
         return Ok(None);
     }
@@ -15,7 +15,7 @@ pub(super) async fn read(hub: &Hub, args: &HubInstallArgs) -> Result<Option<Valu
 }
 
 /// Returns a line about an existing ConfigMap that stays, with the settings that the new Deployment overrides.
-pub(super) fn left(live: &Value, objects: &[Object]) -> Option<String> {
+pub(super) fn left(live: &Value, objects: &[ShippedObject]) -> Option<String> {
     let find = |kind: &str| objects.iter().find(|it| (it.kind(), it.name()) == (kind, CONTROLLER));
     let deployment = find("Deployment").filter(|_| find("ConfigMap").is_none())?;
     let deployment: Value = serde_json::from_str(&deployment.json()).ok()?;

@@ -1,7 +1,7 @@
 //! Checks that Argo CD delivers the current version of Applications that use the plugin.
 
 use super::Check;
-use crate::diagnosis::{Application, Cause, Diagnosis, problems};
+use crate::diagnosis::{DiagnosedApplication, Diagnosis, ProblemCause, problems};
 use crate::doctor::hub_state::HubState;
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
@@ -123,7 +123,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
 }
 
 /// Returns the findings about Applications without errors that Argo CD delivers otherwise than expected.
-fn warnings(applications: &[Application], config: Option<&Value>) -> Vec<Finding> {
+fn warnings(applications: &[DiagnosedApplication], config: Option<&Value>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let ignored_by_all = config.is_some_and(ignores_works);
     let frozen = applications.iter();
@@ -154,29 +154,29 @@ fn warnings(applications: &[Application], config: Option<&Value>) -> Vec<Finding
 /// Returns the message about a problem, unless another check reports it.
 fn message(diagnosis: &Diagnosis, hub_state: &HubState) -> Option<&'static Message> {
     match diagnosis.cause {
-        Cause::PluginName => Some(&PLUGIN_NAME),
-        Cause::Setting => Some(&SETTING),
-        Cause::Policy => Some(&POLICY),
-        Cause::Manifests => Some(&MANIFESTS),
-        Cause::Path | Cause::Repository => Some(&SOURCE),
+        ProblemCause::PluginName => Some(&PLUGIN_NAME),
+        ProblemCause::Setting => Some(&SETTING),
+        ProblemCause::Policy => Some(&POLICY),
+        ProblemCause::Manifests => Some(&MANIFESTS),
+        ProblemCause::Path | ProblemCause::Repository => Some(&SOURCE),
         // The check `projects` reports AppProjects that do not exist.
-        Cause::ProjectMissing if hub_state.projects.found().is_some() => None,
-        Cause::ProjectMissing | Cause::Destination | Cause::Project => Some(&DESTINATION),
-        Cause::ClusterUnknown | Cause::ClusterNotAccepted => Some(&CLUSTER),
+        ProblemCause::ProjectMissing if hub_state.projects.found().is_some() => None,
+        ProblemCause::ProjectMissing | ProblemCause::Destination | ProblemCause::Project => Some(&DESTINATION),
+        ProblemCause::ClusterUnknown | ProblemCause::ClusterNotAccepted => Some(&CLUSTER),
         // The check `works` reports works that are too large.
-        Cause::SyncFailed if diagnosis.problem.contains("the size of manifests is") => None,
-        Cause::SyncFailed => Some(&NOT_SYNCED),
-        Cause::Other => Some(&OTHER),
+        ProblemCause::SyncFailed if diagnosis.problem.contains("the size of manifests is") => None,
+        ProblemCause::SyncFailed => Some(&NOT_SYNCED),
+        ProblemCause::Other => Some(&OTHER),
         // The checks `socket` and `clusters` report these, and the rest is no error.
-        Cause::PluginMissing
-        | Cause::ClusterNotJoined
-        | Cause::NoPlugin
-        | Cause::PullModel
-        | Cause::NotTarget
-        | Cause::NotSynced
-        | Cause::NotCompared
-        | Cause::PlacementEmpty
-        | Cause::Overdue => None,
+        ProblemCause::PluginMissing
+        | ProblemCause::ClusterNotJoined
+        | ProblemCause::NoPlugin
+        | ProblemCause::PullModel
+        | ProblemCause::NotTarget
+        | ProblemCause::NotSynced
+        | ProblemCause::NotCompared
+        | ProblemCause::PlacementEmpty
+        | ProblemCause::Overdue => None,
     }
 }
 

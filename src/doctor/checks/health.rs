@@ -118,7 +118,9 @@ fn kinds_without_rule(hub_state: &HubState, config: &Value) -> BTreeSet<String> 
     let has_rule = |name: &str| {
         let (kind, group) = name.split_once('.').unwrap_or((name, ""));
         let is_of_user = of_user.iter().any(|rule| rule.matches(group, kind));
-        is_of_user || custom::find_rule(group, kind).is_some() || health_rules::of(group, kind, false).is_some()
+        is_of_user
+            || custom::find_rule(group, kind).is_some()
+            || health_rules::find_kind_health(group, kind, false).is_some()
     };
     kinds
         .filter(|kind| checks.contains(*kind) && !has_rule(kind))

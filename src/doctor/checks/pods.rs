@@ -2,7 +2,7 @@
 //! container, and the errors of Applications that do not find it.
 
 use super::{Check, refused};
-use crate::diagnosis::{Cause, problems};
+use crate::diagnosis::{ProblemCause, problems};
 use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, items, name};
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
@@ -54,7 +54,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let applications = hub_state.applications.found();
     let lost = applications.into_iter().flatten().filter(|it| {
         let mut problems = problems(it, None).into_iter();
-        problems.any(|it| it.cause == Cause::PluginMissing)
+        problems.any(|it| it.cause == ProblemCause::PluginMissing)
     });
     let lost: Vec<_> = lost.map(|it| &it.qualified_name).collect();
     if !lost.is_empty() {

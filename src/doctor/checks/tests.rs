@@ -1,11 +1,11 @@
 use super::{CHECKS, REFUSED};
 use crate::cli::ListFormat;
-use crate::diagnosis::{Application, Cluster, Condition, Operation};
+use crate::diagnosis::{ApplicationCondition, DiagnosedApplication, DiagnosedCluster, SyncOperation};
 use crate::doctor::shipped;
 use crate::doctor::shipped::objects;
 use crate::doctor::{
-    ApplyError, CheckResult, Finding, FindingList, HubState, Level, LiveState, Lookup, Message, Node, Permission,
-    Project, ReplicaSet, Work, about_nodes, agent_policy, examine, overall_result, required_permissions,
+    ApplyError, CheckResult, Finding, FindingList, HubNode, HubState, HubWork, LiveState, Lookup, Message, Permission,
+    Project, ReplicaSet, Severity, about_nodes, agent_policy, examine, overall_result, required_permissions,
 };
 use crate::embedded;
 use crate::list;
@@ -37,14 +37,14 @@ fn pod(name: &str, labels: &Value, container: &str) -> Value {
     })
 }
 
-fn work(cluster: &str, name: &str) -> Work {
-    Work {
+fn work(cluster: &str, name: &str) -> HubWork {
+    HubWork {
         cluster: cluster.into(),
         name: name.into(),
         created: Some(ago(3600)),
         size: 1000,
         has_status: true,
-        ..Work::default()
+        ..HubWork::default()
     }
 }
 
@@ -82,17 +82,17 @@ fn healthy_hub() -> HubState {
         "metadata": {"name": controller},
         "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": ago(5).to_string()},
     });
-    let cluster = Cluster {
+    let cluster = DiagnosedCluster {
         accepted: true,
         joined: true,
         available: Some(true),
-        ..Cluster::default()
+        ..DiagnosedCluster::default()
     };
-    let application = Application {
+    let application = DiagnosedApplication {
         qualified_name: "argocd/shop".to_owned(),
         project: "managed-clusters".to_owned(),
         plugins: vec!["argocd-ocm-cmp".to_owned()],
-        ..Application::default()
+        ..DiagnosedApplication::default()
     };
     let mut hub_state = HubState {
         namespace: "argocd".to_owned(),
@@ -151,10 +151,12 @@ fn enable_controllers(hub_state: &mut HubState, controllers: &str) {
 
 /// Adds an error of Argo CD to the Application.
 fn has_error(hub_state: &mut HubState, kind: &str, message: &str) {
-    value_of(&mut hub_state.applications)[0].conditions.push(Condition {
-        kind: kind.to_owned(),
-        message: message.to_owned(),
-    });
+    value_of(&mut hub_state.applications)[0]
+        .conditions
+        .push(ApplicationCondition {
+            kind: kind.to_owned(),
+            message: message.to_owned(),
+        });
 }
 
 fn withhold(hub_state: &mut HubState, resource: &Resource) {
@@ -169,7 +171,7 @@ fn problems_after(break_it: impl FnOnce(&mut HubState)) -> Vec<&'static str> {
 }
 
 fn problem_ids(findings: &[Finding]) -> Vec<&'static str> {
-    let problems = findings.iter().filter(|it| it.message.level != Level::Ok);
+    let problems = findings.iter().filter(|it| it.message.level != Severity::Ok);
     problems.map(|it| it.message.id).collect()
 }
 
@@ -180,7 +182,7 @@ fn messages() -> impl Iterator<Item = &'static Message> {
 
 fn printed(findings: &[Finding], format: ListFormat) -> String {
     let colours = false;
-    list::text(&FindingList { findings, colours }, format).expect("text")
+    list::format_list(&FindingList { findings, colours }, format).expect("text")
 }
 
 #[test]
@@ -210,7 +212,7 @@ fn errors_come_first_with_remediation() {
     );
     let colours = true;
     let findings = &findings;
-    let coloured = list::text(&FindingList { findings, colours }, ListFormat::Table).expect("a table");
+    let coloured = list::format_list(&FindingList { findings, colours }, ListFormat::Table).expect("a table");
     assert!(coloured.contains("\x1b[31merror\x1b[0m"), "{coloured}");
 }
 
@@ -369,7 +371,7 @@ fn finds_applications_with_errors() {
     assert_eq!(target("nowhere"), ["applications-cluster"]);
     assert!(target("eu1").is_empty());
     let failed = problems_after(|hub_state| {
-        value_of(&mut hub_state.applications)[0].operation = Some(Operation {
+        value_of(&mut hub_state.applications)[0].operation = Some(SyncOperation {
             phase: "Failed".to_owned(),
             message: "denied".to_owned(),
             failures: Vec::new(),
@@ -489,15 +491,15 @@ fn finds_pods_without_confinement() {
 fn finds_nodes_whose_kernels_may_lack_landlock() {
     let node = |name: &str, system: &str, kernel: &str| {
         let info = json!({"operatingSystem": "linux", "osImage": system, "kernelVersion": kernel});
-        Node::read(&json!({"metadata": {"name": name}, "status": {"nodeInfo": info}}))
+        HubNode::from_object(&json!({"metadata": {"name": name}, "status": {"nodeInfo": info}}))
     };
     let windows = json!({"metadata": {"name": "w"}, "status": {"nodeInfo": {"operatingSystem": "windows", "kernelVersion": "10.0.1"}}});
     let new = node("a", "Ubuntu 22.04.5 LTS", "5.15.0-1053-aws");
     for (other, expected) in [
         (node("b", "Debian GNU/Linux 12 (bookworm)", "6.1.0-18-amd64"), &[][..]),
         (node("b", "Bottlerocket OS 1.44.0 (aws-k8s-1.33)", "5.13"), &[]),
-        (Node::read(&windows), &[]),
-        (Node::read(&json!({"metadata": {"name": "new"}})), &[]),
+        (HubNode::from_object(&windows), &[]),
+        (HubNode::from_object(&json!({"metadata": {"name": "new"}})), &[]),
         (
             node("b", "Red Hat Enterprise Linux 8.10 (Ootpa)", "4.18.0-553.el8_10.x86_64"),
             &["confinement-old-kernels"],
@@ -691,7 +693,7 @@ fn finds_missing_permissions() {
             *is_granted = !which(permission);
         }
         let findings = examine(&hub_state, now());
-        let errors = findings.iter().filter(|it| it.message.level == Level::Error);
+        let errors = findings.iter().filter(|it| it.message.level == Severity::Error);
         errors.map(Finding::line).collect::<Vec<_>>().join("\n")
     };
     assert_eq!(without(|_| false), "");
@@ -723,11 +725,11 @@ fn finds_problems_of_clusters() {
         problems_after(|hub_state| {
             value_of(&mut hub_state.clusters).insert(
                 name.to_owned(),
-                Cluster {
+                DiagnosedCluster {
                     accepted: joined,
                     joined,
                     available,
-                    ..Cluster::default()
+                    ..DiagnosedCluster::default()
                 },
             );
         })
@@ -744,7 +746,7 @@ fn finds_problems_of_clusters() {
     );
     let unanswered = |created| {
         problems_after(|hub_state| {
-            let work = Work {
+            let work = HubWork {
                 has_status: false,
                 created: Some(created),
                 ..work("us1", "shop")
@@ -755,7 +757,7 @@ fn finds_problems_of_clusters() {
     assert_eq!(unanswered(ago(100)), ["clusters-without-work-agent"]);
     assert!(unanswered(ago(10)).is_empty(), "reported only after the grace period");
     let one_of_two = problems_after(|hub_state| {
-        let unanswered = Work {
+        let unanswered = HubWork {
             has_status: false,
             ..work("eu1", "other")
         };
@@ -818,7 +820,7 @@ fn finds_problems_of_works() {
                     .collect()
             };
             let all = value_of(&mut hub_state.works);
-            all.extend((0..works).map(|number| Work {
+            all.extend((0..works).map(|number| HubWork {
                 watched: informers(number),
                 ..work("eu1", &format!("w{number}"))
             }));
@@ -828,7 +830,7 @@ fn finds_problems_of_works() {
     assert_eq!(watches(2, 26), ["works-too-many-watches"]);
     let error = "the size of manifests is 600103 bytes which exceeds the 512000 limit";
     let too_large = problems_after(|hub_state| {
-        value_of(&mut hub_state.applications)[0].operation = Some(Operation {
+        value_of(&mut hub_state.applications)[0].operation = Some(SyncOperation {
             phase: "Failed".to_owned(),
             message: error.to_owned(),
             failures: vec![error.to_owned()],
@@ -886,7 +888,7 @@ fn finds_problems_of_argocd_agent() {
 #[test]
 fn findings_of_a_large_fleet_are_short() {
     let mut hub_state = healthy_hub();
-    let refused = |at: usize| Work {
+    let refused = |at: usize| HubWork {
         refused: Some(ApplyError {
             message: format!("namespaces \"n{at}\" not found").into(),
         }),
@@ -905,7 +907,7 @@ fn every_message_has_a_unique_id_and_remediation() {
         assert!(ids.insert(message.id), "{}", message.id);
         assert_eq!(
             message.remediation.is_empty(),
-            message.level == Level::Ok,
+            message.level == Severity::Ok,
             "{}",
             message.id
         );
@@ -961,12 +963,12 @@ fn finds_placements_that_select_no_cluster() {
 
 #[test]
 fn finds_objects_of_several_applications() {
-    let with = |application: &str, cluster: &str, name: &str| Work {
+    let with = |application: &str, cluster: &str, name: &str| HubWork {
         application: Some(application.into()),
         objects: vec!["Deployment.apps shop/web".into()],
         ..work(cluster, name)
     };
-    let findings = |works: Vec<Work>| {
+    let findings = |works: Vec<HubWork>| {
         let mut hub_state = healthy_hub();
         hub_state.works = Lookup::Found(works);
         examine(&hub_state, now())
@@ -1082,7 +1084,7 @@ fn every_broken_hop_of_the_view_is_named() {
 
 #[test]
 fn finds_applications_that_freeze_their_works() {
-    let application = |ignores_works: bool| Application {
+    let application = |ignores_works: bool| DiagnosedApplication {
         ignores_works,
         respects_ignored: true,
         ..value_of(&mut healthy_hub().applications)[0].clone()
@@ -1109,7 +1111,7 @@ fn finds_repositories_whose_commits_render_many_applications() {
             let applications = value_of(&mut hub_state.applications);
             let first = applications[0].clone();
             *applications = (0..number)
-                .map(|number| Application {
+                .map(|number| DiagnosedApplication {
                     qualified_name: format!("argocd/shop-{number}"),
                     rendered_by_every_commit: BTreeSet::from(["https://git.example.com/all.git".to_owned()]),
                     ..first.clone()

@@ -1,8 +1,8 @@
 //! Checks that the works of Applications are applied, and not larger than OCM permits.
 
 use super::{Check, refused};
-use crate::diagnosis::Application;
-use crate::doctor::hub_state::{HubState, Lookup, Work};
+use crate::diagnosis::DiagnosedApplication;
+use crate::doctor::hub_state::{HubState, HubWork, Lookup};
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
 use manifest::text::{count, without_middle};
@@ -117,14 +117,14 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let over: Vec<_> = works
         .iter()
         .filter(|it| it.size > LIMIT)
-        .map(super::super::hub_state::Work::qualified_name)
+        .map(super::super::hub_state::HubWork::qualified_name)
         .collect();
     if !over.is_empty() {
         let number = count(over.len(), "work");
         findings.push(OVER_LIMIT.finding(&[("works", &number), ("limit", &LIMIT), ("names", &list_names(over))]));
     }
     let is_too_large = |error: &str| error.contains("the size of manifests is") && error.contains("which exceeds the");
-    let mut about_applications = |message: &'static Message, has_problem: &dyn Fn(&Application) -> bool| {
+    let mut about_applications = |message: &'static Message, has_problem: &dyn Fn(&DiagnosedApplication) -> bool| {
         let applications = hub_state.applications.found().into_iter().flatten();
         let found: Vec<_> = applications
             .filter(|it| has_problem(it))
@@ -186,18 +186,18 @@ fn without_clusters(hub_state: &HubState) -> Option<Finding> {
 }
 
 /// Returns the finding about kinds that managed clusters serve under another resource name.
-fn other_resource_names(works: &[Work]) -> Option<Finding> {
+fn other_resource_names(works: &[HubWork]) -> Option<Finding> {
     let works = || works.iter().filter(|work| !work.other_resource_names.is_empty());
     let settings: BTreeSet<_> = works().flat_map(|work| &work.other_resource_names).collect();
     let number = count(works().count(), "work");
-    let names = list_names(works().map(Work::qualified_name));
+    let names = list_names(works().map(HubWork::qualified_name));
     let settings = list_names(settings);
     let values: [(&str, &dyn std::fmt::Display); 3] = [("works", &number), ("names", &names), ("settings", &settings)];
     works().next().map(|_| OTHER_RESOURCE_NAME.finding(&values))
 }
 
 /// Returns the finding about objects that several Applications deliver to one cluster.
-fn shared(works: &[Work]) -> Option<Finding> {
+fn shared(works: &[HubWork]) -> Option<Finding> {
     let mut owners: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for work in works {
         let Some(application) = &work.application else { continue };

@@ -98,7 +98,6 @@ fn show(path: &Path, root: &Path, writable: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the path of `path` below `root`.
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }

@@ -142,7 +142,7 @@ fn namespace(work: &ManifestWork<'_>) -> String {
         Ok::<_, ()>(())
     });
     assert_eq!(written, Ok(()));
-    assert_eq!(yaml::json(&text).expect("JSON"), work.value());
+    assert_eq!(yaml::json(&text).expect("JSON"), work.to_value());
     let work: Value = serde_json::from_str(&text).expect("JSON");
     work["metadata"]["namespace"].as_str().expect("a namespace").to_owned()
 }
@@ -168,8 +168,8 @@ fn random_settings_give_works_for_each_target_or_plain_errors() {
                 let works: BTreeSet<String> = generated.works(&settings.name).map(|work| namespace(&work)).collect();
                 let clusters = settings.target.clusters().iter().map(ToString::to_string);
                 let expected: BTreeSet<String> = match &settings.target {
-                    super::Target::Clusters(_) => clusters.collect(),
-                    super::Target::Placement(placement) => [placement.namespace.clone()].into(),
+                    super::DeliveryTarget::Clusters(_) => clusters.collect(),
+                    super::DeliveryTarget::Placement(placement) => [placement.namespace.clone()].into(),
                 };
                 assert_eq!(works, expected);
             }

@@ -4,11 +4,11 @@
 //! They are added to a copy of the checkout, once for all clusters.
 
 use super::Source;
-use super::bounds::{Repository, Target};
+use super::bounds::{LinkTarget, Repository};
 use super::checkout::CheckoutCopy;
 use super::fetch::Chart;
 use super::tool::ToolAccess;
-use crate::fetched::Request;
+use crate::fetched::RemoteContent;
 use manifest::problem::{Problems, plain};
 use manifest::value::Value;
 use manifest::yaml;
@@ -74,7 +74,7 @@ impl Dependency {
     /// Adds the dependency to the copy of the chart.
     fn add(&self, copy: &CheckoutCopy, source: &Source) -> Result<(), Problems> {
         let charts = match copy.repository.follow(&copy.folder.join("charts")) {
-            Ok(Target::Folder(charts)) => charts,
+            Ok(LinkTarget::Folder(charts)) => charts,
             Ok(_) => return Err(Problems::one("charts/ is not a folder: remove it")),
             Err(why) => return Err(Problems::one(format!("charts/: {why}"))),
         };
@@ -89,7 +89,7 @@ impl Dependency {
             )));
         }
         let chart = Chart::fetch(
-            &Request::Chart {
+            &RemoteContent::Chart {
                 repository: self.repository.clone(),
                 name: self.name.clone(),
                 version: self.version.clone(),
@@ -104,7 +104,7 @@ impl Dependency {
     fn package(&self, path: &str, charts: &Path, copy: &CheckoutCopy, source: &Source) -> Result<(), Problems> {
         let failed = |why: &str| Problems::one(format!("{}: {why}", self.repository));
         let folder = match copy.repository.follow(&copy.folder.join(path)) {
-            Ok(Target::Folder(folder)) => folder,
+            Ok(LinkTarget::Folder(folder)) => folder,
             Ok(_) => return Err(failed("there is no such folder: correct the path")),
             Err(why) => return Err(failed(&why)),
         };
@@ -214,7 +214,7 @@ fn check_lock(copy: &CheckoutCopy, source: &Source) -> Result<(), Problems> {
 fn dependencies_in(file: &Path, repository: &Repository) -> Result<Vec<Dependency>, Problems> {
     let shown = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Some(text) = repository
-        .read(file)
+        .read_text(file)
         .map_err(|why| Problems::one(format!("{shown}: {why}")))?
     else {
         return Ok(Vec::new());

@@ -1,7 +1,7 @@
 //! Property tests with arbitrary and modified requests and certificates.
 
 use super::*;
-use crate::issue::{Draft, Issuer, Purpose};
+use crate::issue::{CertificateSigner, Draft, Purpose};
 use crate::key::{Key, NewKey, pem_text};
 use crate::signed::Signed;
 use der::asn1::{Any, AnyRef, BitStringRef, ObjectIdentifier, SetOfVec};
@@ -34,7 +34,7 @@ static FAST: LazyLock<Fast> = LazyLock::new(|| {
     let pem = draft
         .issue(
             key.key.public(),
-            &Issuer {
+            &CertificateSigner {
                 certificate: None,
                 key: &key.key,
             },
@@ -76,7 +76,7 @@ fn request_of(key: &Key, subject: &SubjectParts) -> Vec<u8> {
         set
     });
     let subject = sets.collect::<Vec<_>>().to_der().unwrap();
-    let body = request::Body {
+    let body = request::CertificationRequestInfo {
         version: Version::V1,
         subject: AnyRef::from_der(&subject).unwrap(),
         key: AnyRef::from_der(key.public()).unwrap(),
@@ -224,7 +224,7 @@ fn changed_request_is_refused() {
 
 /// Returns a certificate issued by the CA, in DER; its dates have four-digit years.
 fn issued() -> Vec<u8> {
-    let issuer = Issuer {
+    let issuer = CertificateSigner {
         certificate: Some(&FAST.certificate),
         key: &FAST.key.key,
     };
@@ -347,7 +347,7 @@ fn issued_certificate_matches_the_recipe_or_fails() {
             names: &names,
             ..draft(Purpose::Server, not_before, not_after)
         };
-        let issuer = Issuer {
+        let issuer = CertificateSigner {
             certificate: Some(&FAST.certificate),
             key: &FAST.key.key,
         };
@@ -392,7 +392,7 @@ fn config_errors_never_show_the_config() {
         1000,
         || prop_oneof![3 => made(), 1 => strange()],
         |config| {
-            if let Err(error) = ClientConfig::read(&config) {
+            if let Err(error) = ClientConfig::from_json(&config) {
                 let message = error.to_string();
                 assert!(
                     is_plain_line(&message) && message.len() < 300 && !message.contains("PRIVATE KEY-"),

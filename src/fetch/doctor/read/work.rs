@@ -1,6 +1,6 @@
 //! The kept fields of works.
 
-use super::{Condition, Metadata, plain};
+use super::{OcmCondition, ReadMetadata, plain};
 use crate::doctor;
 use crate::doctor::{AGENT_LABEL, ApplyError, ReplicaSet};
 use manifest::json::webhook_size;
@@ -19,12 +19,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A ManifestWork, or a ManifestWorkReplicaSet.
 #[derive(Deserialize)]
-pub(crate) struct Work {
-    metadata: Metadata,
+pub(crate) struct ReadWork {
+    metadata: ReadMetadata,
     #[serde(default)]
     spec: WorkSpec,
     #[serde(default)]
-    status: WorkStatus,
+    status: ReadWorkStatus,
 }
 
 #[derive(Deserialize, Default)]
@@ -34,25 +34,25 @@ struct WorkSpec {
     executor: Option<IgnoredAny>,
     manifest_configs: Option<Vec<ManifestConfig>>,
     /// The Placements of a ManifestWorkReplicaSet.
-    placement_refs: Option<Vec<PlacementRef>>,
+    placement_refs: Option<Vec<PlacementName>>,
 }
 
 #[derive(Deserialize)]
-struct PlacementRef {
+struct PlacementName {
     name: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ManifestConfig {
-    resource_identifier: ObjectId,
+    resource_identifier: ResourceIdentifier,
     #[serde(default)]
     feedback_scrape_type: String,
 }
 
 /// An object as OCM names it; in a ManifestConfig, name and namespace may be `*`.
 #[derive(Deserialize)]
-struct ObjectId {
+struct ResourceIdentifier {
     #[serde(default)]
     group: String,
     /// The kind; empty in a ManifestConfig.
@@ -66,7 +66,7 @@ struct ObjectId {
     name: String,
 }
 
-impl ObjectId {
+impl ResourceIdentifier {
     /// Returns true if a ManifestConfig with these patterns applies to `object`.
     fn matches(&self, object: &Self) -> bool {
         let is = |pattern: &str, text: &str| pattern == "*" || pattern == text;
@@ -84,8 +84,8 @@ struct Workload {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct WorkStatus {
-    conditions: Option<Vec<Condition>>,
+struct ReadWorkStatus {
+    conditions: Option<Vec<OcmCondition>>,
     resource_status: Option<ResourceStatus>,
 }
 
@@ -97,13 +97,13 @@ struct ResourceStatus {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Manifest {
-    conditions: Option<Vec<Condition>>,
-    resource_meta: Option<ObjectId>,
+    conditions: Option<Vec<OcmCondition>>,
+    resource_meta: Option<ResourceIdentifier>,
 }
 
 /// Returns the kinds and namespaces of the objects that the agent watches. As for the agent, the last matching ManifestConfig decides.
 fn watched(manifests: &[Manifest], configs: &[ManifestConfig]) -> BTreeSet<Box<str>> {
-    let is_watched = |object: &&ObjectId| {
+    let is_watched = |object: &&ResourceIdentifier| {
         let mut matching = configs
             .iter()
             .rev()
@@ -113,8 +113,8 @@ fn watched(manifests: &[Manifest], configs: &[ManifestConfig]) -> BTreeSet<Box<s
             .is_some_and(|config| config.feedback_scrape_type == "Watch")
     };
     let objects = manifests.iter().filter_map(|manifest| manifest.resource_meta.as_ref());
-    let informer = |object: &ObjectId| {
-        let ObjectId {
+    let informer = |object: &ResourceIdentifier| {
+        let ResourceIdentifier {
             group,
             resource,
             namespace,
@@ -132,7 +132,7 @@ fn other_resource_names(manifests: &[Manifest], configs: &[ManifestConfig]) -> B
         let mut identifiers = configs.iter().map(|config| &config.resource_identifier);
         !object.kind.is_empty() && !object.resource.is_empty() && !identifiers.any(|it| it.matches(object))
     });
-    let setting = |object: &ObjectId| format!("{}.{}={}", object.kind, object.group, object.resource).into();
+    let setting = |object: &ResourceIdentifier| format!("{}.{}={}", object.kind, object.group, object.resource).into();
     others.map(setting).collect()
 }
 
@@ -140,17 +140,17 @@ fn other_resource_names(manifests: &[Manifest], configs: &[ManifestConfig]) -> B
 fn object_name(text: &str) -> Option<Box<str>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Head {
+    struct ManifestHead {
         api_version: String,
         kind: String,
-        metadata: Name,
+        metadata: ManifestName,
     }
     #[derive(Deserialize)]
-    struct Name {
+    struct ManifestName {
         name: String,
         namespace: Option<String>,
     }
-    let Head {
+    let ManifestHead {
         api_version,
         kind,
         metadata,
@@ -167,7 +167,7 @@ fn object_name(text: &str) -> Option<Box<str>> {
     (!key.kind.is("", "Namespace")).then(|| key.to_string().into())
 }
 
-impl Work {
+impl ReadWork {
     /// Returns the Placements of a ManifestWorkReplicaSet that selects no managed cluster.
     pub(crate) fn empty_placements(&self) -> Vec<ObjectRef> {
         let mut conditions = self.status.conditions.iter().flatten();
@@ -203,7 +203,7 @@ impl Work {
     }
 
     /// Returns it as a ManifestWork, if it belongs to an Application or to one of these sets, or is for argocd-agent.
-    pub(crate) fn work(self, tracking: &Tracking, sets: &BTreeMap<String, Box<str>>) -> Option<doctor::Work> {
+    pub(crate) fn work(self, tracking: &Tracking, sets: &BTreeMap<String, Box<str>>) -> Option<doctor::HubWork> {
         let application: Option<Box<str>> = match self.label(OF_REPLICA_SET) {
             Some(set) => sets.get(set).cloned(),
             None => self.application(works::KIND, tracking).map(Into::into),
@@ -218,7 +218,7 @@ impl Work {
             return None;
         }
         let of_plugin = self.label(works::APPLICATION_LABEL).is_some();
-        let applied = |conditions: &[Condition]| conditions.iter().position(|it| it.kind == "Applied");
+        let applied = |conditions: &[OcmCondition]| conditions.iter().position(|it| it.kind == "Applied");
         let conditions = self.status.conditions.unwrap_or_default();
         let manifests = self
             .status
@@ -257,7 +257,7 @@ impl Work {
             .and_then(|at| conditions.get(at))
             .is_none_or(|it| it.observed_generation < self.metadata.generation);
         let changed = self.metadata.last_change().filter(|_| is_behind);
-        Some(doctor::Work {
+        Some(doctor::HubWork {
             outstanding_since: self.metadata.deletion_timestamp.or(changed),
             objects: if is_deleting {
                 Vec::new()
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn work(change: impl FnOnce(&mut Value)) -> Work {
+    fn work(change: impl FnOnce(&mut Value)) -> ReadWork {
         let mut work = json!({
             "metadata": {
                 "name": "shop",
@@ -321,7 +321,7 @@ mod tests {
         serde_json::from_str(&work.to_string()).expect("a work")
     }
 
-    fn reduced(change: impl FnOnce(&mut Value), sets: &[&str]) -> Option<doctor::Work> {
+    fn reduced(change: impl FnOnce(&mut Value), sets: &[&str]) -> Option<doctor::HubWork> {
         let sets = sets.iter().map(|set| (set.to_string(), "shop".into())).collect();
         work(change).work(&Tracking::configured(|_| None), &sets)
     }
