@@ -204,7 +204,7 @@ fn differences(args: DiffArgs, env: &Env) -> Result<(String, bool), Problems> {
     let ownership = Ownership::on_hub(
         &settings.name,
         settings.target.clusters(),
-        works.iter().map(|it| &it.work),
+        works.iter().map(|work| &work.work),
     );
     let (side, texts, ownership) = if let Some(file) = &args.file {
         let texts = vec![diff::read_input(file)?];
@@ -214,8 +214,13 @@ fn differences(args: DiffArgs, env: &Env) -> Result<(String, bool), Problems> {
         let found = progress::shown("reading the works on the hub", || fetch::works(&args.hub, &ownership));
         let found = found.map_err(Problems::one)?;
         let clusters = settings.target.clusters().iter();
-        let problems = clusters.filter_map(|it| cluster_problem(&it.to_string(), found.clusters.as_ref()?));
-        for notice in found.notices.iter().cloned().chain(problems.map(|it| it.line())) {
+        let problems = clusters.filter_map(|cluster| cluster_problem(&cluster.to_string(), found.clusters.as_ref()?));
+        for notice in found
+            .notices
+            .iter()
+            .cloned()
+            .chain(problems.map(|diagnosis| diagnosis.line()))
+        {
             say(&format!("warning: {}\n", one_line(&notice)));
         }
         ("hub".to_owned(), found.works, ownership)
@@ -229,7 +234,7 @@ fn differences(args: DiffArgs, env: &Env) -> Result<(String, bool), Problems> {
         );
     }
     let renamed;
-    if diff::is_named_by_policy(&settings.name, live.iter().map(|it| it.work.name.as_str())) {
+    if diff::is_named_by_policy(&settings.name, live.iter().map(|work| work.work.name.as_str())) {
         // The policy is not available here, but on the hub the works have the names that it gives them.
         renamed = settings.name.clone().under_policy();
         works = generated.works(&renamed).map(ComparedWork::from).collect();

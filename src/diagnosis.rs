@@ -82,9 +82,9 @@ impl SyncOperation {
 impl DiagnosedApplication {
     /// Returns the texts of all errors: of the conditions, and of the last sync if it failed.
     pub fn errors(&self) -> impl Iterator<Item = &str> {
-        let conditions = self.conditions.iter().map(|it| &*it.message);
-        let failed = self.operation.iter().filter(|it| it.has_failed());
-        conditions.chain(failed.flat_map(|it| it.failures.iter().map(String::as_str)))
+        let conditions = self.conditions.iter().map(|condition| &*condition.message);
+        let failed = self.operation.iter().filter(|operation| operation.has_failed());
+        conditions.chain(failed.flat_map(|operation| operation.failures.iter().map(String::as_str)))
     }
 }
 
@@ -302,7 +302,11 @@ pub fn absence_on(
 
 /// Returns why an Application without errors has no works yet.
 fn pending(application: &DiagnosedApplication) -> Diagnosis {
-    if let Some(running) = application.operation.as_ref().filter(|it| it.phase == "Running") {
+    if let Some(running) = application
+        .operation
+        .as_ref()
+        .filter(|operation| operation.phase == "Running")
+    {
         let problem = format!("Argo CD is syncing it: {}", running.message);
         return Diagnosis::new(ProblemCause::NotCompared, problem, "");
     }
@@ -358,7 +362,7 @@ pub fn problems(
         found.extend(clusters.and_then(|clusters| cluster_problem(name, clusters)));
     }
     let mut known = BTreeSet::new();
-    found.retain(|it| known.insert(it.line()));
+    found.retain(|diagnosis| known.insert(diagnosis.line()));
     found
 }
 
@@ -586,7 +590,8 @@ pub fn cluster_problem(name: &str, clusters: &BTreeMap<String, DiagnosedCluster>
 pub fn unsatisfied(placement: &Value) -> Option<String> {
     let status = &placement["status"];
     let conditions = status["conditions"].as_array().into_iter().flatten();
-    let mut unsatisfied = conditions.filter(|it| it["type"] == "PlacementSatisfied" && it["status"] == "False");
+    let mut unsatisfied =
+        conditions.filter(|condition| condition["type"] == "PlacementSatisfied" && condition["status"] == "False");
     let condition = unsatisfied.next()?;
     if status["numberOfSelectedClusters"]
         .as_i64()
@@ -616,7 +621,9 @@ pub fn standstill(
         Diagnosis::new(ProblemCause::PlacementEmpty, problem, remedy)
     });
     let is_available = |work: &WorkStatus| match (work.cluster(), clusters) {
-        (Some(name), Some(clusters)) => clusters.get(name).is_some_and(|it| it.available == Some(true)),
+        (Some(name), Some(clusters)) => clusters
+            .get(name)
+            .is_some_and(|cluster| cluster.available == Some(true)),
         _ => true,
     };
     let overdue = works.iter().filter(|work| is_available(work)).filter_map(|work| {

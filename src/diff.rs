@@ -66,10 +66,14 @@ pub fn is_named_by_policy<'n>(name: &WorkName, mut live: impl Iterator<Item = &'
 /// works that were never on a hub.
 #[must_use]
 pub fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub: bool) -> Vec<ObjectChange> {
-    let has_uid = |it: &ComparedWork<'_>| it.work.metadata().is_some_and(|metadata| metadata.get("uid").is_some());
+    let has_uid = |work: &ComparedWork<'_>| {
+        work.work
+            .metadata()
+            .is_some_and(|metadata| metadata.get("uid").is_some())
+    };
     let on_hub = on_hub || live.iter().any(has_uid);
-    let is_hook = |it: &ComparedWork<'_>| it.work.annotation("argocd.argoproj.io/hook").is_some();
-    let is_compared = |it: &&ComparedWork<'_>| !(on_hub && is_hook(it));
+    let is_hook = |work: &ComparedWork<'_>| work.work.annotation("argocd.argoproj.io/hook").is_some();
+    let is_compared = |work: &&ComparedWork<'_>| !(on_hub && is_hook(work));
     let live = || live.iter().filter(is_compared);
     let generated = || generated.iter().filter(is_compared);
     let mut targets: Vec<&Target> = Vec::new();
@@ -221,14 +225,14 @@ fn lines(
     unpaired: &[WorkObject<'_>],
 ) -> Vec<String> {
     let mut lines = Vec::new();
-    for ComparedWork { work, objects } in after.iter().filter(|it| named(before, &it.work.name).is_none()) {
+    for ComparedWork { work, objects } in after.iter().filter(|work| named(before, &work.work.name).is_none()) {
         lines.push(format!(
             "{} is new, with {}",
             title(work),
             count(objects.len(), "object")
         ));
     }
-    for ComparedWork { work, .. } in before.iter().filter(|it| named(after, &it.work.name).is_none()) {
+    for ComparedWork { work, .. } in before.iter().filter(|work| named(after, &work.work.name).is_none()) {
         lines.push(format!("{} is deleted", title(work)));
     }
     for (Move { from, to, gap }, keys) in moves(after, pairs, unpaired) {
@@ -252,7 +256,7 @@ fn lines(
 }
 
 fn named<'w>(works: &ComparedWorks<'w>, name: &str) -> Option<&'w ComparedWork<'w>> {
-    works.iter().find(|it| it.work.name == name).copied()
+    works.iter().find(|work| work.work.name == name).copied()
 }
 
 /// A move of objects from one work to another.

@@ -218,7 +218,11 @@ impl Registry<'_> {
             rest.split_once('"').map(|(value, _)| value)
         };
         self.authorization = match parameter("realm") {
-            Some(realm) if challenge.get(..7).is_some_and(|it| it.eq_ignore_ascii_case("bearer ")) => {
+            Some(realm)
+                if challenge
+                    .get(..7)
+                    .is_some_and(|text| text.eq_ignore_ascii_case("bearer ")) =>
+            {
                 let default = format!("repository:{}:pull", self.path);
                 let scope = parameter("scope").unwrap_or(&default);
                 let mut url = format!("{realm}?scope={}", encode(scope));
@@ -276,7 +280,7 @@ impl Registry<'_> {
             .unwrap_or_default();
         let expected = digest
             .strip_prefix("sha256:")
-            .filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()));
+            .filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()));
         let expected = expected.ok_or_else(|| format!("{address} cannot be fetched: it is not a chart"))?;
         let archive = self.get(&format!("blobs/{digest}")).await?.content(&address)?;
         if hex(&Sha256::digest(&archive)) == expected {

@@ -59,7 +59,7 @@ pub fn names(hub: &HubArgs, resource: &'static Resource, namespace: Option<&str>
     };
     let read = runtime.block_on(async { tokio::time::timeout(NAMES_TIMEOUT, read).await });
     let listed = read.ok().flatten().unwrap_or_default().into_iter();
-    listed.map(|it| (it.namespace, it.name)).collect()
+    listed.map(|listed| (listed.namespace, listed.name)).collect()
 }
 
 /// Returns the names of the objects that an Application delivers to a managed cluster, or to all, for a completion; none if the hub does

@@ -141,7 +141,7 @@ mod tests {
              eu1       2026-11-30T21:00:00Z   over             storage migration\n"
         );
         assert_eq!(
-            holds.all.iter().map(|it| it.is_over(now())).collect::<Vec<_>>(),
+            holds.all.iter().map(|hold| hold.is_over(now())).collect::<Vec<_>>(),
             [false, false, true]
         );
         assert_eq!(

@@ -219,7 +219,8 @@ pub fn objects(options: &InstallOptions) -> Vec<ShippedObject> {
         settings::set(object, options, &features);
     }
     objects = options.argo_cd.with_resource(objects, &options.namespace);
-    let is_others = |it: &ShippedObject| matches!(options.policy, PolicySource::ConfigMap(_)) && it.name() == POLICY;
+    let is_others =
+        |object: &ShippedObject| matches!(options.policy, PolicySource::ConfigMap(_)) && object.name() == POLICY;
     objects.retain(|object| (object.is_addition() || !options.additions_only) && !is_others(object));
     objects.sort_by_key(ShippedObject::rank);
     objects

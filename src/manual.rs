@@ -12,7 +12,7 @@ use std::io;
 pub fn page(mut program: Command, words: &[String]) -> Result<String, String> {
     program.build();
     let command = words.iter().try_fold(&program, |command, word| {
-        let found = command.get_subcommands().find(|it| it.get_name() == word);
+        let found = command.get_subcommands().find(|command| command.get_name() == word);
         found.ok_or_else(|| {
             format!(
                 "there is no command {:?}: `argocd-ocm-cmp help` lists all",
@@ -59,7 +59,7 @@ fn page_of(command: &Command, program: &Command) -> String {
 
 /// Adds a subsection for each command that can be run.
 fn describe(command: &Command, add: &mut impl FnMut(String)) {
-    for command in command.get_subcommands().filter(|it| it.get_name() != "help") {
+    for command in command.get_subcommands().filter(|command| command.get_name() != "help") {
         if command.has_subcommands() {
             describe(command, add);
             continue;

@@ -101,10 +101,10 @@ impl Peer {
             .controllers
             .iter()
             .copied()
-            .filter(|it| planned.contains(it))
+            .filter(|controller| planned.contains(controller))
             .collect();
         let scale = format!("kubectl -n {namespace} scale deployment {name} --replicas=0");
-        let stop = if *is_acm && both.iter().all(|it| DISABLED.contains(it)) {
+        let stop = if *is_acm && both.iter().all(|name| DISABLED.contains(name)) {
             format!(
                 "set pullModel.basic.disabled: true in ConfigMap {namespace}/{ACM_CONFIG_MAP}, and run kubectl -n {namespace} rollout \
                  restart deployment {name}"

@@ -106,11 +106,11 @@ impl Rollout {
         };
         for decision in decisions {
             let labels = &decision["metadata"]["labels"];
-            let index = labels[GROUP_INDEX].as_str().and_then(|it| it.parse().ok());
+            let index = labels[GROUP_INDEX].as_str().and_then(|text| text.parse().ok());
             let group = (index.unwrap_or_default(), text(&labels[GROUP_NAME]));
             for decided in decision["status"]["decisions"].as_array().into_iter().flatten() {
                 let name = text(&decided["clusterName"]);
-                let hold = holds.iter().find(|it| it.cluster == name && !it.is_over(now));
+                let hold = holds.iter().find(|hold| hold.cluster == name && !hold.is_over(now));
                 let work = of_set.get(&name).copied();
                 rollout
                     .clusters
@@ -164,20 +164,20 @@ impl Rollout {
     fn progressing(work: &Value) -> Option<(bool, Option<Timestamp>)> {
         let condition = |kind: &str| {
             let mut all = work["status"]["conditions"].as_array()?.iter();
-            let found = all.find(|it| it["type"] == kind)?;
+            let found = all.find(|value| value["type"] == kind)?;
             (found["observedGeneration"] == work["metadata"]["generation"]).then_some(found)
         };
-        condition("Applied").filter(|it| it["status"] == "True")?;
+        condition("Applied").filter(|condition| condition["status"] == "True")?;
         let progressing = condition("Progressing")?;
         let since = progressing["lastTransitionTime"]
             .as_str()
-            .and_then(|it| it.parse().ok());
+            .and_then(|time| time.parse().ok());
         Some((progressing["status"] != "False", since))
     }
 
     fn is_late(&self, since: Option<Timestamp>, now: Timestamp) -> bool {
         let deadline = self.strategy()["progressDeadline"].as_str();
-        let deadline = deadline.and_then(|it| SignedDuration::try_from(duration::parse(it).ok()?).ok());
+        let deadline = deadline.and_then(|deadline| SignedDuration::try_from(duration::parse(deadline).ok()?).ok());
         let end = since
             .zip(deadline)
             .map(|(since, deadline)| time_math::after(since, deadline));
@@ -207,13 +207,15 @@ impl Rollout {
     }
 
     fn with_state(&self, state: RolloutState) -> impl Iterator<Item = &RolloutCluster> {
-        self.clusters.iter().filter(move |it| it.state == state)
+        self.clusters.iter().filter(move |cluster| cluster.state == state)
     }
 
     /// Returns true if all clusters have the current content.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.clusters.iter().all(|it| it.state == RolloutState::Updated)
+        self.clusters
+            .iter()
+            .all(|cluster| cluster.state == RolloutState::Updated)
     }
 
     /// Returns the clusters that OCM counts as failures together, by the group that they are counted in.
@@ -275,10 +277,10 @@ impl Rollout {
             ));
         }
         let mandatory = self.strategy()["mandatoryDecisionGroups"].as_array();
-        let is_mandatory = |it: &&&RolloutCluster| {
+        let is_mandatory = |cluster: &&&RolloutCluster| {
             let is_it = |group: &Value| match group["groupName"].as_str() {
-                Some(name) if !name.is_empty() => name == it.group.1,
-                _ => group["groupIndex"].as_u64().unwrap_or_default() == u64::from(it.group.0),
+                Some(name) if !name.is_empty() => name == cluster.group.1,
+                _ => group["groupIndex"].as_u64().unwrap_or_default() == u64::from(cluster.group.0),
             };
             mandatory.into_iter().flatten().any(is_it)
         };
@@ -290,8 +292,8 @@ impl Rollout {
         }
         let has_deadline = self.strategy()["progressDeadline"]
             .as_str()
-            .is_some_and(|it| it != "None");
-        let late = failed.iter().filter(|it| it.is_late).count();
+            .is_some_and(|progress_deadline| progress_deadline != "None");
+        let late = failed.iter().filter(|cluster| cluster.is_late).count();
         // A cluster without a deadline, or before it, keeps its place among those that change at a time.
         let blocking = failed.len() - late + held;
         let mut fields = Vec::new();
@@ -370,7 +372,7 @@ impl Rollout {
         for cluster in self
             .clusters
             .iter()
-            .filter(|it| like.is_none_or(|like| like == it.name))
+            .filter(|cluster| like.is_none_or(|like| like == cluster.name))
         {
             let earlier = cluster
                 .spec
@@ -412,7 +414,7 @@ impl Rollout {
         let changing = self
             .clusters
             .iter()
-            .filter(|it| it.spec.as_ref().is_some_and(|spec| is_same(spec, template)))
+            .filter(|cluster| cluster.spec.as_ref().is_some_and(|spec| is_same(spec, template)))
             .count();
         Ok(SetChange {
             patch: json!({"metadata": metadata, "spec": {TEMPLATE: merge_patch::between(template, content).unwrap_or_else(|| json!({}))}}),
@@ -463,12 +465,12 @@ fn remove_zeros(value: &mut Value) {
 fn share(value: &Value, all: usize) -> usize {
     let percent = value
         .as_str()
-        .and_then(|it| it.strip_suffix('%')?.parse::<usize>().ok());
+        .and_then(|value| value.strip_suffix('%')?.parse::<usize>().ok());
     if let Some(percent) = percent {
         return (all * percent.min(100)).div_ceil(100);
     }
-    let number = value.as_u64().and_then(|it| usize::try_from(it).ok());
-    number.filter(|it| *it <= all).unwrap_or_default()
+    let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
+    number.filter(|number| *number <= all).unwrap_or_default()
 }
 
 /// The rollouts of an Application.
@@ -480,13 +482,18 @@ impl List for Rollouts {
         let mut text = String::new();
         for rollout in &self.0 {
             let head = ["CLUSTER", "GROUP", "STATE", "MESSAGE"].map(str::to_owned);
-            let rows = rollout.clusters.iter().map(|it| {
-                let group = if it.group.1.is_empty() {
-                    it.group.0.to_string()
+            let rows = rollout.clusters.iter().map(|cluster| {
+                let group = if cluster.group.1.is_empty() {
+                    cluster.group.0.to_string()
                 } else {
-                    it.group.1.clone()
+                    cluster.group.1.clone()
                 };
-                [it.name.clone(), group, it.state.to_string(), it.message.clone()]
+                [
+                    cluster.name.clone(),
+                    group,
+                    cluster.state.to_string(),
+                    cluster.message.clone(),
+                ]
             });
             let rows: Vec<_> = [head].into_iter().chain(rows).collect();
             if !text.is_empty() {
@@ -501,12 +508,12 @@ impl List for Rollouts {
 
     fn to_value(&self) -> Listed<'_> {
         let rollouts = self.0.iter().map(|rollout| {
-            let clusters = rollout.clusters.iter().map(|it| {
+            let clusters = rollout.clusters.iter().map(|cluster| {
                 Listed::Map(Map::from_fields([
-                    ("cluster", Listed::from_text(it.name.as_str())),
-                    ("group", Listed::from_text(it.group.1.as_str())),
-                    ("message", Listed::from_text(it.message.as_str())),
-                    ("state", Listed::from_text(it.state.to_string())),
+                    ("cluster", Listed::from_text(cluster.name.as_str())),
+                    ("group", Listed::from_text(cluster.group.1.as_str())),
+                    ("message", Listed::from_text(cluster.message.as_str())),
+                    ("state", Listed::from_text(cluster.state.to_string())),
                 ]))
             });
             Listed::Map(Map::from_fields([
@@ -521,7 +528,7 @@ impl List for Rollouts {
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.iter().map(|it| it.object_ref().to_string()).collect()
+        self.0.iter().map(|rollout| rollout.object_ref().to_string()).collect()
     }
 }
 
@@ -588,7 +595,11 @@ mod tests {
     }
 
     fn states(rollout: &Rollout) -> Vec<String> {
-        rollout.clusters.iter().map(|it| it.state.to_string()).collect()
+        rollout
+            .clusters
+            .iter()
+            .map(|cluster| cluster.state.to_string())
+            .collect()
     }
 
     const CANARY_FAILS: [(&str, &str); 3] = [("2", "True"), ("1", "False"), ("1", "False")];
@@ -618,7 +629,7 @@ mod tests {
         assert_eq!(states(&waiting), ["Updated", "OnHold", "Waiting"]);
         assert_eq!(waiting.headline(), "waits for eu2, 1 of 3 clusters updated");
         assert_eq!(
-            waiting.resume().map(|it| it.summary),
+            waiting.resume().map(|change| change.summary),
             Ok("rollout-max-concurrency=3".to_owned())
         );
     }

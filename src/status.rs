@@ -49,6 +49,6 @@ impl ApplicationStatus {
     /// Returns true if waiting does not help.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
-        self.problems.iter().any(|it| it.permanent)
+        self.problems.iter().any(|diagnosis| diagnosis.permanent)
     }
 }

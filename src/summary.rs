@@ -77,7 +77,13 @@ fn table<const N: usize>(works: &[ManifestWork<'_>], limit: Option<u64>) -> Stri
 
 fn row(work: &ManifestWork<'_>, limit: Option<u64>) -> [String; 7] {
     let bytes = work.template.size();
-    let kinds = unique(work.template.objects.iter().map(|it| it.kind().to_string()).collect());
+    let kinds = unique(
+        work.template
+            .objects
+            .iter()
+            .map(|object| object.kind().to_string())
+            .collect(),
+    );
     [
         work.name(),
         work.recipient.to_string(),

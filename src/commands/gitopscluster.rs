@@ -33,7 +33,7 @@ pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Exit {
         let reports = fleet
             .gitops_clusters
             .iter()
-            .map(|it| GitOpsClusterReport::new(it, &fleet));
+            .map(|gitops_cluster| GitOpsClusterReport::new(gitops_cluster, &fleet));
         let reports: Vec<_> = reports.collect();
         let listed = GitOpsClusterList {
             reports: &reports,

@@ -116,7 +116,7 @@ async fn release(hub: &InstallHub, args: &ReleaseArgs, lines: &mut String) -> Re
 /// Checks that all clusters are registered: a typing error must not leave a cluster unprotected.
 async fn check_clusters(hub: &InstallHub, clusters: &[String]) -> Result<(), Problems> {
     let registered = hub.list(CLUSTERS, "").await.map_err(Problems::one)?.unwrap_or_default();
-    let name = |it: &Value| it["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let name = |value: &Value| value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let registered: Vec<String> = registered.iter().map(name).collect();
     let unknown = clusters.iter().filter(|cluster| !registered.contains(cluster));
     let problems = unknown.map(|cluster| {

@@ -68,10 +68,11 @@ fn change(
         args,
         "changing the rollout",
         async |hub, Rollouts(mut rollouts), application| {
-            if rollouts.iter().any(|it| !it.is_complete()) {
-                rollouts.retain(|it| !it.is_complete());
+            if rollouts.iter().any(|rollout| !rollout.is_complete()) {
+                rollouts.retain(|rollout| !rollout.is_complete());
             }
-            let changes: Result<Vec<_>, String> = rollouts.iter().map(|it| Ok((it, decide(it)?))).collect();
+            let changes: Result<Vec<_>, String> =
+                rollouts.iter().map(|rollout| Ok((rollout, decide(rollout)?))).collect();
             let changes = changes.map_err(Problems::one)?;
             if heals_itself(&application) {
                 let settings = changes

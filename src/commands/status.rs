@@ -220,9 +220,9 @@ fn read_status(
 /// Returns the first Degraded object with its managed cluster, of those whose name means nothing to a shell.
 fn degraded(report: &HealthReport) -> Option<(&str, &ObjectStatus)> {
     let is_plain = |text: &String| text.is_empty() || request::segment("name", text).is_ok();
-    let is_degraded = |it: &&ObjectStatus| {
-        let names = [&it.group, &it.kind, &it.namespace, &it.name];
-        it.health == HealthStatus::Degraded && names.into_iter().all(is_plain)
+    let is_degraded = |object: &&ObjectStatus| {
+        let names = [&object.group, &object.kind, &object.namespace, &object.name];
+        object.health == HealthStatus::Degraded && names.into_iter().all(is_plain)
     };
     for work in &report.works {
         if let (Some(cluster), Some(object)) = (work.cluster(), work.objects.iter().find(is_degraded)) {
@@ -243,8 +243,8 @@ fn look_command(args: &StatusArgs, cluster: &str, object: &ObjectStatus) -> Stri
         name: object.name.clone(),
     };
     let mut command = "argocd-ocm-cmp get".to_owned();
-    let kubeconfig = args.hub.kubeconfig.as_ref().map(|it| it.display().to_string());
-    let namespace = Some(args.argo_cd.namespace.clone()).filter(|it| it != "argocd");
+    let kubeconfig = args.hub.kubeconfig.as_ref().map(|path| path.display().to_string());
+    let namespace = Some(args.argo_cd.namespace.clone()).filter(|namespace| namespace != "argocd");
     let options = [
         ("", args.application.clone()),
         ("", Some(full_name(&id))),

@@ -70,7 +70,7 @@ async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), P
         Vec::new()
     } else {
         let mut found = find(&hub, &ours).await.map_err(Problems::one)?;
-        found.retain(|it| !belongs_to_another_argocd(&it.shipped, &it.live, &args.argo_cd.namespace));
+        found.retain(|object| !belongs_to_another_argocd(&object.shipped, &object.live, &args.argo_cd.namespace));
         check(&hub, &found, args).await?;
         found
     };
@@ -101,7 +101,7 @@ async fn find(hub: &InstallHub, ours: &[ShippedObject]) -> Result<Vec<InstalledO
         let live = if shipped.label("app.kubernetes.io/name").is_none() || shipped.kind() == "Secret" {
             let live = hub.get(&path, shipped.name()).await?;
             live.filter(|live| is_ours(shipped, live)).into_iter().collect()
-        } else if found.iter().any(|it| it.path == path) {
+        } else if found.iter().any(|object| object.path == path) {
             continue;
         } else {
             hub.list(&path, LABELS).await?.unwrap_or_default()
@@ -121,14 +121,14 @@ async fn find(hub: &InstallHub, ours: &[ShippedObject]) -> Result<Vec<InstalledO
 /// Returns all reasons against removing the objects.
 async fn check(hub: &InstallHub, found: &[InstalledObject], args: &HubUninstallArgs) -> Result<(), Problems> {
     let mut problems = Vec::new();
-    if let Some(release) = found.iter().find_map(|it| helm_release(&it.live)) {
+    if let Some(release) = found.iter().find_map(|object| helm_release(&object.live)) {
         problems.push(format!(
             "it was installed by Helm: remove the additions to Argo CD with --additions-only, then run helm uninstall {release}"
         ));
     }
     if let Some(other) = found
         .iter()
-        .find_map(|it| other_namespace(&it.live, &args.argo_cd.namespace))
+        .find_map(|object| other_namespace(&object.live, &args.argo_cd.namespace))
     {
         problems.push(format!(
             "it is installed in namespace {other}: pass --namespace {other}"

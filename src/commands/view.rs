@@ -72,7 +72,7 @@ pub(super) fn logs(args: &LogsArgs) -> Exit {
         tail: args.tail,
         since: args
             .since
-            .map(|it| u32::try_from(it.as_secs()).unwrap_or(u32::MAX).max(1)),
+            .map(|duration| u32::try_from(duration.as_secs()).unwrap_or(u32::MAX).max(1)),
         previous: args.previous,
         follow: args.follow,
     };

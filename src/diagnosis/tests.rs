@@ -45,7 +45,8 @@ fn clusters() -> BTreeMap<String, DiagnosedCluster> {
 /// Returns the causes and the lines of an Application without works, and whether waiting helps.
 fn found(application: &DiagnosedApplication) -> Vec<(ProblemCause, String, bool)> {
     let all = absence(application, Some(&clusters())).into_iter();
-    all.map(|it| (it.cause, it.line(), it.permanent)).collect()
+    all.map(|diagnosis| (diagnosis.cause, diagnosis.line(), diagnosis.permanent))
+        .collect()
 }
 
 #[test]
@@ -195,16 +196,28 @@ fn application_without_errors_has_a_reason_too() {
         assert_eq!(found.len(), 1, "{found:?}");
         (found[0].0, found[0].2)
     };
-    assert_eq!(with(|it| it.pull = true), (ProblemCause::PullModel, true));
-    assert_eq!(with(|it| it.plugins.clear()), (ProblemCause::NoPlugin, true));
-    assert_eq!(with(|it| it.sync.clear()), (ProblemCause::NotCompared, false));
     assert_eq!(
-        with(|it| it.sync = "OutOfSync".to_owned()),
+        with(|application| application.pull = true),
+        (ProblemCause::PullModel, true)
+    );
+    assert_eq!(
+        with(|application| application.plugins.clear()),
+        (ProblemCause::NoPlugin, true)
+    );
+    assert_eq!(
+        with(|application| application.sync.clear()),
+        (ProblemCause::NotCompared, false)
+    );
+    assert_eq!(
+        with(|application| application.sync = "OutOfSync".to_owned()),
         (ProblemCause::NotSynced, false)
     );
-    assert_eq!(with(|it| it.sync = "Synced".to_owned()), (ProblemCause::Other, false));
     assert_eq!(
-        with(|it| it.targets = ["cluster2".to_owned()].into()),
+        with(|application| application.sync = "Synced".to_owned()),
+        (ProblemCause::Other, false)
+    );
+    assert_eq!(
+        with(|application| application.targets = ["cluster2".to_owned()].into()),
         (ProblemCause::ClusterNotAccepted, true)
     );
 }
@@ -276,5 +289,5 @@ fn names_what_stands_still() {
         ],
         "cluster2 is not available, which another problem says"
     );
-    assert!(found.iter().all(|it| !it.permanent), "waiting may help");
+    assert!(found.iter().all(|diagnosis| !diagnosis.permanent), "waiting may help");
 }

@@ -88,7 +88,11 @@ pub(super) fn works<'a>(before: &ComparedWork<'a>, after: &ComparedWork<'a>) -> 
                 let identifier = config
                     .as_map()
                     .and_then(|config| config.get("resourceIdentifier")?.as_map());
-                let text = |key| identifier.and_then(|it| it.get(key)?.as_str()).unwrap_or_default();
+                let text = |key| {
+                    identifier
+                        .and_then(|identifier| identifier.get(key)?.as_str())
+                        .unwrap_or_default()
+                };
                 !one_sided.contains(&(text("group").to_owned(), text("resource").to_owned()))
             });
         }

@@ -243,15 +243,17 @@ impl HubState {
 
     /// Returns false if nothing of the plugin is on the hub, and the controller delivers without it, such as by the pull model.
     pub(super) fn expects_plugin(&self) -> bool {
-        let is_used = self.applications.found().is_some_and(|it| !it.is_empty());
+        let is_used = self.applications.found().is_some_and(|list| !list.is_empty());
         let is_there = matches!(self.plugin, Lookup::Found(_)) || self.sidecar().is_some();
-        let delivers_without = ControllerPod::from_state(self).is_some_and(|it| it.delivers_without_plugin());
+        let delivers_without = ControllerPod::from_state(self).is_some_and(|pod| pod.delivers_without_plugin());
         is_used || is_there || !delivers_without
     }
 
     /// Returns the plugin's container in the repo-server.
     pub(super) fn sidecar(&self) -> Option<&Value> {
-        containers(self.repo_server()?).iter().find(|it| it["name"] == PLUGIN)
+        containers(self.repo_server()?)
+            .iter()
+            .find(|container| container["name"] == PLUGIN)
     }
 
     /// Returns the Deployment of Argo CD's repo-server, under any name.
@@ -266,7 +268,7 @@ impl HubState {
         let of = |all: &'_ Lookup<Vec<Value>>| -> Option<usize> {
             let all = all.found()?;
             let found = component_of(all, APPLICATION_CONTROLLER)?;
-            all.iter().position(|it| std::ptr::eq(it, found))
+            all.iter().position(|value| std::ptr::eq(value, found))
         };
         if let Some(at) = of(&self.stateful_sets) {
             return self.stateful_sets.found()?.get(at);
@@ -279,15 +281,15 @@ impl HubState {
     pub fn has_live(&self) -> bool {
         let config = self.config.found();
         let mut deployments = self.deployments.found().into_iter().flatten();
-        config.is_some_and(|it| it["data"]["extension.config.live"].is_string())
-            || deployments.any(|it| name(it) == LIVE)
+        config.is_some_and(|config| config["data"]["extension.config.live"].is_string())
+            || deployments.any(|deployment| name(deployment) == LIVE)
     }
 
     /// Returns the controller's Deployment.
     #[must_use]
     pub fn controller(&self) -> Option<&Value> {
         let mut all = self.deployments.found()?.iter();
-        all.find(|it| name(it) == CONTROLLER)
+        all.find(|value| name(value) == CONTROLLER)
     }
 
     /// Returns the Pods of a Deployment; `None` if we are not permitted to read Pods.

@@ -21,9 +21,9 @@ impl List for FindingList<'_> {
     /// A line for each finding, the totals, and the addresses of the pages about them. The wide table has the ids too.
     fn table(&self, wide: bool) -> String {
         let mut text = if wide {
-            self.rows(["RESULT", "CHECK", "ID", "FINDING"], |it| {
-                let [result, check, line] = cells(it);
-                [result, check, it.message.id.to_owned(), line]
+            self.rows(["RESULT", "CHECK", "ID", "FINDING"], |finding| {
+                let [result, check, line] = cells(finding);
+                [result, check, finding.message.id.to_owned(), line]
             })
         } else {
             self.rows(["RESULT", "CHECK", "FINDING"], cells)
@@ -43,15 +43,15 @@ impl List for FindingList<'_> {
 
     fn to_value(&self) -> Value<'_> {
         let number = |level| Value::Int(i64::try_from(number(self.findings, level)).unwrap_or(i64::MAX));
-        let finding = |it: &Finding| {
+        let finding = |finding: &Finding| {
             Value::map([
-                ("result", Value::from_text(it.message.level.name())),
-                ("check", Value::from_text(it.check)),
-                ("id", Value::from_text(it.message.id)),
-                ("message", Value::from_text(&it.text)),
-                ("remediation", Value::from_text(&it.remediation)),
-                ("link", it.link().map_or(Value::Null, Value::from_text)),
-                ("checked", Value::Bool(!it.message.unreadable)),
+                ("result", Value::from_text(finding.message.level.name())),
+                ("check", Value::from_text(finding.check)),
+                ("id", Value::from_text(finding.message.id)),
+                ("message", Value::from_text(&finding.text)),
+                ("remediation", Value::from_text(&finding.remediation)),
+                ("link", finding.link().map_or(Value::Null, Value::from_text)),
+                ("checked", Value::Bool(!finding.message.unreadable)),
             ])
         };
         Value::map([
@@ -63,7 +63,10 @@ impl List for FindingList<'_> {
 
     /// The ids of the findings.
     fn names(&self) -> Vec<String> {
-        self.findings.iter().map(|it| it.message.id.to_owned()).collect()
+        self.findings
+            .iter()
+            .map(|finding| finding.message.id.to_owned())
+            .collect()
     }
 }
 
@@ -100,7 +103,7 @@ fn cells(finding: &Finding) -> [String; 3] {
 }
 
 fn number(findings: &[Finding], level: Severity) -> usize {
-    findings.iter().filter(|it| it.message.level == level).count()
+    findings.iter().filter(|finding| finding.message.level == level).count()
 }
 
 fn totals(findings: &[Finding]) -> String {

@@ -120,7 +120,7 @@ impl FetchedApplication {
         if self.metadata.namespace != argocd && self.status.controller_namespace.as_deref() != Some(argocd) {
             return None;
         }
-        Some(self.reduced()).filter(|it| !it.plugins.is_empty())
+        Some(self.reduced()).filter(|application| !application.plugins.is_empty())
     }
 
     /// Returns the fields that matter for a diagnosis.
@@ -133,7 +133,7 @@ impl FetchedApplication {
         let annotations = metadata.annotations.unwrap_or_default();
         let mut rendered_by_every_commit = BTreeSet::new();
         let mut plugins = Vec::new();
-        for source in sources.filter_map(|it| FetchedSource::deserialize(it).ok()) {
+        for source in sources.filter_map(|source| FetchedSource::deserialize(source).ok()) {
             let Some(plugin) = source.plugin.filter(Plugin::is_ours) else {
                 continue;
             };
@@ -151,7 +151,7 @@ impl FetchedApplication {
             message: text(&hydration["message"]),
         });
         let conditions = status.conditions.into_iter().flatten().chain(hydration);
-        let conditions = conditions.filter(|it| is_error(&it.kind)).take(TEXTS_MAX);
+        let conditions = conditions.filter(|condition| is_error(&condition.kind)).take(TEXTS_MAX);
         let project = text(&spec["project"]);
         diagnosis::DiagnosedApplication {
             qualified_name: format!("{}/{}", metadata.namespace, metadata.name),
@@ -161,25 +161,28 @@ impl FetchedApplication {
                 project
             },
             placement: plugins.iter().any(Plugin::names_a_placement),
-            sources_share_works: (1..plugins.len())
-                .any(|at| plugins[..at].iter().any(|it| it.work_name() == plugins[at].work_name())),
+            sources_share_works: (1..plugins.len()).any(|at| {
+                plugins[..at]
+                    .iter()
+                    .any(|plugin| plugin.work_name() == plugins[at].work_name())
+            }),
             targets: plugins.iter().flat_map(Plugin::clusters).collect(),
-            plugins: plugins.into_iter().map(|it| it.name).collect(),
+            plugins: plugins.into_iter().map(|plugin| plugin.name).collect(),
             ignores_works: items(&spec["ignoreDifferences"]).iter().any(ignores_works),
             respects_ignored: items(&spec["syncPolicy"]["syncOptions"])
                 .iter()
-                .any(|it| it == "RespectIgnoreDifferences=true"),
+                .any(|sync_option| sync_option == "RespectIgnoreDifferences=true"),
             rendered_by_every_commit,
             pull: metadata
                 .labels
-                .is_some_and(|it| it.get(PULL).is_some_and(|value| value == "true")),
+                .is_some_and(|entries| entries.get(PULL).is_some_and(|value| value == "true")),
             stale,
             sync: text(&status.sync["status"]),
             health: text(&status.health["status"]),
             conditions: conditions
-                .map(|it| ApplicationCondition {
-                    message: bounded(&it.message),
-                    kind: it.kind,
+                .map(|condition| ApplicationCondition {
+                    message: bounded(&condition.message),
+                    kind: condition.kind,
                 })
                 .collect(),
             operation: status.operation_state.map(FetchedOperation::reduced),
@@ -189,12 +192,12 @@ impl FetchedApplication {
 
 impl FetchedOperation {
     fn reduced(self) -> SyncOperation {
-        let synced = self.sync_result.and_then(|it| it.resources).unwrap_or_default();
-        let failed = synced.iter().filter(|it| it.status == "SyncFailed");
+        let synced = self.sync_result.and_then(|result| result.resources).unwrap_or_default();
+        let failed = synced.iter().filter(|object| object.status == "SyncFailed");
         SyncOperation {
             phase: self.phase,
             message: bounded(&self.message),
-            failures: failed.take(TEXTS_MAX).map(|it| bounded(&it.message)).collect(),
+            failures: failed.take(TEXTS_MAX).map(|object| bounded(&object.message)).collect(),
         }
     }
 }
@@ -246,16 +249,21 @@ impl Plugin {
 
     /// Returns the managed clusters that it sets.
     pub(super) fn clusters(&self) -> BTreeSet<String> {
-        let parameters = self.parameters.iter().flatten().filter(|it| it.name == "clusters");
+        let parameters = self
+            .parameters
+            .iter()
+            .flatten()
+            .filter(|parameter| parameter.name == "clusters");
         let variables = self.env.iter().flatten();
-        let variables = variables.filter(|it| it.name == "CLUSTERS" || it.name == "TARGET_CLUSTER");
-        let texts = |it: &'_ SourceParameter| -> Vec<String> {
-            let array = it.array.iter().flatten().cloned();
-            array.chain(it.value.clone()).collect()
+        let variables =
+            variables.filter(|parameter| parameter.name == "CLUSTERS" || parameter.name == "TARGET_CLUSTER");
+        let texts = |parameter: &'_ SourceParameter| -> Vec<String> {
+            let array = parameter.array.iter().flatten().cloned();
+            array.chain(parameter.value.clone()).collect()
         };
         let texts = parameters.chain(variables).flat_map(texts);
-        let names = texts.flat_map(|text| text.split(',').map(|it| it.trim().to_owned()).collect::<Vec<_>>());
-        names.filter(|it| !it.is_empty()).collect()
+        let names = texts.flat_map(|text| text.split(',').map(|text| text.trim().to_owned()).collect::<Vec<_>>());
+        names.filter(|name| !name.is_empty()).collect()
     }
 
     /// Returns true if it sets a placement, rather than clusters.
@@ -271,7 +279,7 @@ impl Plugin {
     /// Returns the value of a setting, of a parameter or of an environment variable.
     fn setting(&self, parameter: &str, variable: &str) -> Option<&str> {
         let parameters = self.parameters.iter().flatten().map(|it| (it, parameter));
-        let variables = self.env.iter().flatten().map(|it| (it, variable));
+        let variables = self.env.iter().flatten().map(|parameter| (parameter, variable));
         let (found, _) = parameters.chain(variables).find(|(it, name)| it.name == *name)?;
         Some(found.value.as_deref().unwrap_or_default())
     }
@@ -323,7 +331,7 @@ mod tests {
         let application = reduced("argocd", &dry, &failed).expect("its dry source uses the plugin");
         assert_eq!(application.errors().collect::<Vec<_>>(), ["wrong"]);
         let by_env = json!({"source": {"plugin": {"env": [{"name": "PLACEMENT", "value": "a/b"}]}}});
-        assert!(reduced("argocd", &by_env, &json!({})).is_some_and(|it| it.placement));
+        assert!(reduced("argocd", &by_env, &json!({})).is_some_and(|application| application.placement));
         for other in [
             json!({"source": {"path": "a"}}),
             json!({"source": {"plugin": {"name": "other"}}}),

@@ -94,7 +94,7 @@ impl Hub {
             let text = self.client.request_text(request.map_err(Error::BuildRequest)?).await?;
             fleet.gitops_clusters.push(parse_response(&text)?);
         } else {
-            let keep = |it: Value| fleet.gitops_clusters.push(it);
+            let keep = |value: Value| fleet.gitops_clusters.push(value);
             self.each(&GITOPS_CLUSTERS, &object_ref, ListParams::default(), keep)
                 .await?;
         }
@@ -109,12 +109,15 @@ impl Hub {
             )),
         }
         if certificates {
-            let with_agents = fleet.gitops_clusters.iter().filter(|it| has_agents(it));
-            let namespaces = with_agents.filter_map(|it| {
-                let argocd = it["spec"]["argoServer"]["argoNamespace"]
+            let with_agents = fleet
+                .gitops_clusters
+                .iter()
+                .filter(|gitops_cluster| has_agents(gitops_cluster));
+            let namespaces = with_agents.filter_map(|value| {
+                let argocd = value["spec"]["argoServer"]["argoNamespace"]
                     .as_str()
-                    .filter(|it| !it.is_empty());
-                argocd.or(it["metadata"]["namespace"].as_str()).map(str::to_owned)
+                    .filter(|argo_namespace| !argo_namespace.is_empty());
+                argocd.or(value["metadata"]["namespace"].as_str()).map(str::to_owned)
             });
             let namespaces = namespaces.collect();
             match self.certificates(&namespaces).await {

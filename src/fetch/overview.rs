@@ -137,11 +137,15 @@ impl ListedApplication {
     /// Returns the settings of our plugin in its sources.
     fn plugins(&self) -> impl Iterator<Item = &Plugin> {
         let ListedSpec { source, sources, .. } = &self.spec;
-        let hydrated = self.spec.source_hydrator.as_ref().and_then(|it| it.dry_source.as_ref());
+        let hydrated = self
+            .spec
+            .source_hydrator
+            .as_ref()
+            .and_then(|hydrator| hydrator.dry_source.as_ref());
         let sources = source.iter().chain(hydrated).chain(sources.iter().flatten());
         sources
             .filter_map(|source| source.plugin.as_ref())
-            .filter(|it| it.is_ours())
+            .filter(|plugin| plugin.is_ours())
     }
 
     /// Returns true if it belongs to the Argo CD in this namespace. One in another namespace names its Argo CD after the first
@@ -158,29 +162,38 @@ impl ListedApplication {
             .plugins()
             .filter_map(|plugin| plugin.work_name()?.parse().ok())
             .collect();
-        names.extend(ApplicationName::named(&full_name, argocd).map(|it| it.works));
+        names.extend(ApplicationName::named(&full_name, argocd).map(|application| application.works));
         let resources = self.status.resources.iter().flatten();
-        resources.filter(move |it| {
-            let is_named = || match &*it.kind {
-                SET_KIND => names.iter().any(|name| name.is_of_set(&it.name, &it.namespace)),
-                _ => names.iter().any(|name| name.is_of(&it.name)),
+        resources.filter(move |resource| {
+            let is_named = || match &*resource.kind {
+                SET_KIND => names
+                    .iter()
+                    .any(|name| name.is_of_set(&resource.name, &resource.namespace)),
+                _ => names.iter().any(|name| name.is_of(&resource.name)),
             };
-            it.group == GROUP && (!it.requires_pruning || it.status == "Unknown" && is_named())
+            resource.group == GROUP && (!resource.requires_pruning || resource.status == "Unknown" && is_named())
         })
     }
 
     /// Returns the first reason why it is not healthy or not delivered.
     fn reason(&self) -> Option<&str> {
-        let is_reason = |it: &&ListedCondition| {
-            it.kind != INFO && (it.kind.ends_with("Error") || OWN_CONDITIONS.iter().any(|own| it.kind.starts_with(own)))
+        let is_reason = |condition: &&ListedCondition| {
+            condition.kind != INFO
+                && (condition.kind.ends_with("Error")
+                    || OWN_CONDITIONS.iter().any(|own| condition.kind.starts_with(own)))
         };
         let found = self.status.conditions.iter().flatten().find(is_reason);
-        found.map(|it| &*it.message)
+        found.map(|condition| &*condition.message)
     }
 
     fn overviewed(&self, argocd: &str) -> Overviewed {
         let ListedMetadata { name, namespace, .. } = &self.metadata;
-        let totals = self.status.conditions.iter().flatten().find(|it| it.kind == INFO);
+        let totals = self
+            .status
+            .conditions
+            .iter()
+            .flatten()
+            .find(|condition| condition.kind == INFO);
         Overviewed {
             name: if namespace == argocd {
                 name.clone()
@@ -188,12 +201,12 @@ impl ListedApplication {
                 format!("{namespace}/{name}")
             },
             project: Some(&self.spec.project)
-                .filter(|it| !it.is_empty())
-                .map_or("default", |it| it)
+                .filter(|project| !project.is_empty())
+                .map_or("default", |text| text)
                 .to_owned(),
             sync: self.status.sync.status.clone(),
             health: self.status.health.status.clone(),
-            totals: totals.map(|it| it.message.clone()),
+            totals: totals.map(|condition| condition.message.clone()),
             message: self.reason().unwrap_or_default().to_owned(),
         }
     }
@@ -243,7 +256,7 @@ impl<'n> Applications<'n> {
             self.malformed = self.malformed.saturating_add(1);
             return;
         };
-        let is_pulled = listed.metadata.labels.get(PULL).is_some_and(|it| it == "true");
+        let is_pulled = listed.metadata.labels.get(PULL).is_some_and(|text| text == "true");
         let is_delivered = is_pulled || listed.is_of(self.argocd) && listed.plugins().next().is_some();
         if !is_delivered {
             return;
@@ -258,13 +271,13 @@ impl<'n> Applications<'n> {
             self.by_work.insert(key, position);
         }
         let operation = listed.status.operation_state.as_ref();
-        let is_in = |phases: &[&str]| operation.filter(|it| phases.contains(&&*it.phase));
+        let is_in = |phases: &[&str]| operation.filter(|operation| phases.contains(&&*operation.phase));
         self.all.push(DeliveredApplication {
             application: listed.overviewed(self.argocd),
             pulled_on: listed.metadata.annotations.get(CLUSTER).filter(|_| is_pulled).cloned(),
             unsynced,
             is_syncing: is_in(&["Running"]).is_some(),
-            failure: is_in(&["Failed", "Error"]).map(|it| it.message.clone()),
+            failure: is_in(&["Failed", "Error"]).map(|operation| operation.message.clone()),
         });
     }
 
@@ -325,7 +338,7 @@ fn named_applications(object: &Value, argocd: &str) -> Vec<(String, String)> {
         .flatten()
         .filter_map(|mark| ApplicationName::named(mark, argocd).ok())
         .collect();
-    if !applications.iter().any(|it| it.works.is_of(work)) {
+    if !applications.iter().any(|application| application.works.is_of(work)) {
         applications.extend(ApplicationName::named(names::application_of(work), argocd));
     }
     let pulled = annotation(HUB_NAMESPACE).zip(annotation(HUB_NAME));
@@ -334,7 +347,9 @@ fn named_applications(object: &Value, argocd: &str) -> Vec<(String, String)> {
         ApplicationName::named(&format!("{namespace}/{name}"), argocd).is_ok()
     });
     let pulled = pulled.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
-    let applications = applications.into_iter().map(|it| (it.namespace, it.name));
+    let applications = applications
+        .into_iter()
+        .map(|application| (application.namespace, application.name));
     applications.chain(pulled).collect()
 }
 
@@ -359,7 +374,11 @@ impl Hub {
             Err(error) => return Err(error),
         }
         notices.extend(applications.notice());
-        let all = applications.all.into_iter().map(|it| it.application).collect();
+        let all = applications
+            .all
+            .into_iter()
+            .map(|application| application.application)
+            .collect();
         Ok((Overview::All(all), notices))
     }
 
@@ -385,7 +404,8 @@ impl Hub {
                 Some((namespace, name)) => {
                     // They become a part of a path.
                     sets.extend(
-                        ApplicationName::named(&format!("{namespace}/{name}"), "").map(|it| (it.namespace, it.name)),
+                        ApplicationName::named(&format!("{namespace}/{name}"), "")
+                            .map(|application| (application.namespace, application.name)),
                     );
                 }
                 None => names.extend(named_applications(work, argocd)),
@@ -424,7 +444,7 @@ impl Hub {
         let mut notices: Vec<_> = notice.into_iter().chain(applications.notice()).collect();
         let known = self.clusters().await?;
         let problem = |name: &String| cluster_problem(name, known.as_ref()?);
-        notices.extend(clusters.iter().filter_map(problem).map(|it| it.line()));
+        notices.extend(clusters.iter().filter_map(problem).map(|diagnosis| diagnosis.line()));
         Ok(Ok((overview, notices)))
     }
 
@@ -459,7 +479,7 @@ fn missing_work(found: &DeliveredApplication, cluster: &str, name: &str) -> Work
     } else {
         HealthStatus::Missing
     };
-    let reason = Some(&found.application.message).filter(|it| !it.is_empty());
+    let reason = Some(&found.application.message).filter(|message| !message.is_empty());
     let message = match reason.or(found.failure.as_ref()) {
         Some(reason) => format!("Argo CD has not created the work {name}: {reason}"),
         None => format!("Argo CD has not created the work {name}"),
@@ -537,7 +557,7 @@ mod tests {
         let all = applications().all;
         let names: Vec<_> = all
             .iter()
-            .map(|it| (&*it.application.name, it.pulled_on.as_deref()))
+            .map(|application| (&*application.application.name, application.pulled_on.as_deref()))
             .collect();
         assert_eq!(names, [("shop", None), ("pulled", Some("eu1"))]);
         assert_eq!(all[0].application.message, "eu1: it crashes");

@@ -96,16 +96,16 @@ pub(super) fn find_component<'v>(all: &'v [Json], component: &str) -> Result<Opt
     let runs_it = |workload: &Json| containers(workload).any(|container| runs(container, &program));
     // A controller may be either.
     let can_be_it = |workload: &&Json| workload["kind"] != "StatefulSet" || ![REPO_SERVER, SERVER].contains(&component);
-    if let Some(workload) = all.iter().filter(can_be_it).find(|it| name_of(it) == program) {
+    if let Some(workload) = all.iter().filter(can_be_it).find(|value| name_of(value) == program) {
         return Ok(Some(workload));
     }
     let signs: [&dyn Fn(&Json) -> bool; 2] = [&is_labelled, &runs_it];
     for is_it in signs {
-        let found: Vec<&Json> = all.iter().filter(can_be_it).filter(|it| is_it(it)).collect();
+        let found: Vec<&Json> = all.iter().filter(can_be_it).filter(|value| is_it(value)).collect();
         match found[..] {
             [] => {}
             [one] => return Ok(Some(one)),
-            _ => return Err(found.into_iter().map(|it| name_of(it).to_owned()).collect()),
+            _ => return Err(found.into_iter().map(|value| name_of(value).to_owned()).collect()),
         }
     }
     Ok(None)
@@ -125,9 +125,9 @@ fn container_of<'v>(workload: &'v Json, component: &str) -> Option<&'v Json> {
         let mut found = containers(workload).filter(|container| is_it(container));
         found.next().filter(|_| found.next().is_none())
     };
-    only(&|it| runs(it, &program))
-        .or_else(|| only(&|it| it["name"] == program.as_str() || it["name"] == component))
-        .or_else(|| only(&|it| it["name"] != SIDECAR))
+    only(&|value| runs(value, &program))
+        .or_else(|| only(&|value| value["name"] == program.as_str() || value["name"] == component))
+        .or_else(|| only(&|value| value["name"] != SIDECAR))
 }
 
 pub(super) fn containers(workload: &Json) -> impl Iterator<Item = &Json> {
@@ -138,7 +138,7 @@ pub(super) fn containers(workload: &Json) -> impl Iterator<Item = &Json> {
 /// Returns the workload of that name.
 #[must_use]
 pub fn named<'v>(all: &'v [Json], name: &str) -> Option<&'v Json> {
-    all.iter().find(|it| name_of(it) == name)
+    all.iter().find(|value| name_of(value) == name)
 }
 
 /// Returns the command of a container and its arguments.
@@ -196,21 +196,23 @@ impl ArgoCd {
         if let Some(workload) = repo_server {
             name_of(workload).clone_into(&mut argo_cd.repo_server);
             let container = container_of(workload, REPO_SERVER);
-            argo_cd.image = container.and_then(|it| it["image"].as_str()).map(str::to_owned);
+            argo_cd.image = container
+                .and_then(|container| container["image"].as_str())
+                .map(str::to_owned);
             let owners = workload["metadata"]["ownerReferences"].as_array();
-            let owner = owners.into_iter().flatten().find(|it| it["kind"] == "ArgoCD");
-            argo_cd.resource = owner.map(|it| it["name"].as_str().unwrap_or_default().to_owned());
+            let owner = owners.into_iter().flatten().find(|owner| owner["kind"] == "ArgoCD");
+            argo_cd.resource = owner.map(|owner| owner["name"].as_str().unwrap_or_default().to_owned());
         }
         if let Some(workload) = server {
             name_of(workload).clone_into(&mut argo_cd.server);
-            match container_of(workload, SERVER).and_then(|it| it["name"].as_str()) {
+            match container_of(workload, SERVER).and_then(|container| container["name"].as_str()) {
                 Some(name) => name.clone_into(&mut argo_cd.server_container),
                 None => unknown.push((
                     SERVER,
                     Unknown::Container {
                         workload: name_of(workload).to_owned(),
                         containers: containers(workload)
-                            .filter_map(|it| it["name"].as_str().map(str::to_owned))
+                            .filter_map(|container| container["name"].as_str().map(str::to_owned))
                             .collect(),
                     },
                 )),
@@ -223,9 +225,9 @@ impl ArgoCd {
     /// Gives workloads the containers and volumes of the ArgoCD resource, from which the operator has yet to create them.
     pub fn reconcile(&self, workloads: &mut [Json], resource: &Json) {
         const OURS: &str = "argocd-ocm-cmp";
-        let is_ours = |it: &Json| it["name"].as_str().is_some_and(|name| name.starts_with(OURS));
+        let is_ours = |value: &Json| value["name"].as_str().is_some_and(|name| name.starts_with(OURS));
         for (name, part) in [(&self.repo_server, "repo"), (&self.server, "server")] {
-            let Some(workload) = workloads.iter_mut().find(|it| name_of(it) == name) else {
+            let Some(workload) = workloads.iter_mut().find(|workload| name_of(workload) == name) else {
                 continue;
             };
             workload["metadata"]["managedFields"] = resource["metadata"]["managedFields"].clone();
@@ -254,7 +256,7 @@ impl ArgoCd {
         let is_missing = |(_, why): &(_, Unknown)| *why == Unknown::Missing;
         // The other messages about this namespace name what does not exist there.
         if self.unknown.len() == COMPONENTS && self.unknown.iter().all(is_missing) {
-            let needs_account = |it: &Feature| matches!(it, Feature::ApplicationSet | Feature::ArgocdRbac);
+            let needs_account = |feature: &Feature| matches!(feature, Feature::ApplicationSet | Feature::ArgocdRbac);
             let problem = format!(
                 "Namespace {namespace} has no Argo CD: install Argo CD first, or pass its namespace with --namespace"
             );
@@ -267,7 +269,10 @@ impl ArgoCd {
         }
         let mut problems = Vec::new();
         for feature in features {
-            let Some((component, why)) = feature.component().and_then(|it| Some((it, self.why_unknown(it)?))) else {
+            let Some((component, why)) = feature
+                .component()
+                .and_then(|component| Some((component, self.why_unknown(component)?)))
+            else {
                 continue;
             };
             let program = program(component);
@@ -340,9 +345,10 @@ impl ArgoCd {
             return objects;
         }
         let mut spec = Value::Map(Map::from_fields([]));
-        let is_missing =
-            |it: &ShippedObject| it.name() == self.server && self.why_unknown(SERVER) == Some(&Unknown::Missing);
-        for addition in additions.into_iter().filter(|it| !is_missing(it)) {
+        let is_missing = |object: &ShippedObject| {
+            object.name() == self.server && self.why_unknown(SERVER) == Some(&Unknown::Missing)
+        };
+        for addition in additions.into_iter().filter(|object| !is_missing(object)) {
             let part = if addition.name() == CONFIG_MAP {
                 data("extraConfig", addition)
             } else if addition.name() == CMD_PARAMS {
@@ -386,7 +392,10 @@ fn pod(field: &'static str, addition: ShippedObject) -> Value<'static> {
     let mut sidecars = Vec::new();
     for mut container in list(containers) {
         // Ours run a command or an image of their own.
-        if container.as_map().is_some_and(|it| it.get("image").is_some()) {
+        if container
+            .as_map()
+            .is_some_and(|container| container.get("image").is_some())
+        {
             sidecars.push(container);
         } else if let Some(mounts) = take(&mut container, &["volumeMounts"]) {
             spec.insert("volumeMounts", mounts);
@@ -621,7 +630,7 @@ mod tests {
             ..ArgoCd::default()
         };
         let all = installed(both);
-        let found: Vec<_> = all.iter().filter(|it| it.name() == "all-in-one").collect();
+        let found: Vec<_> = all.iter().filter(|object| object.name() == "all-in-one").collect();
         let [one] = found[..] else { panic!("{found:?}") };
         assert!(one.json().contains("argocd-ocm-cmp-tools") && one.json().contains("argocd-ocm-cmp-ui"));
     }
@@ -631,7 +640,7 @@ mod tests {
         let all = installed(ArgoCd::among(&chart()));
         let additions: Vec<String> = all
             .iter()
-            .filter(|it| it.is_addition())
+            .filter(|object| object.is_addition())
             .map(ShippedObject::to_string)
             .collect();
         assert_eq!(
@@ -643,14 +652,17 @@ mod tests {
                 "deployment.apps/cd-argocd-server",
             ]
         );
-        let server = all.iter().find(|it| it.name() == "cd-argocd-server").expect("the UI");
+        let server = all
+            .iter()
+            .find(|object| object.name() == "cd-argocd-server")
+            .expect("the UI");
         let server: Json = serde_json::from_str(&server.json()).expect("JSON");
         let container = &server["spec"]["template"]["spec"]["containers"][0];
         assert_eq!(container["name"], "server", "the chart's name");
         assert!(container["volumeMounts"].is_array());
         let binding = all
             .iter()
-            .find(|it| it.kind() == "RoleBinding" && it.name() == "argocd-ocm-cmp-placement");
+            .find(|object| object.kind() == "RoleBinding" && object.name() == "argocd-ocm-cmp-placement");
         assert!(binding.expect("the binding").json().contains(r#""name":"cd-sets""#));
     }
 
@@ -661,7 +673,7 @@ mod tests {
         workloads[0]["metadata"]["ownerReferences"] = json!([{"kind": "ArgoCD", "name": "cd"}]);
         let argo_cd = ArgoCd::among(&workloads);
         let all = installed(argo_cd.clone());
-        let resource = all.iter().find(|it| it.is_argo_cd()).expect("the resource");
+        let resource = all.iter().find(|object| object.is_argo_cd()).expect("the resource");
         let resource: Json = serde_json::from_str(&resource.json()).expect("JSON");
         let features = |workloads: &[Json]| Installed::among(workloads, None, &argo_cd).features;
         assert_eq!(features(&workloads), BTreeSet::new());
@@ -691,7 +703,7 @@ mod tests {
         let mut workloads = chart();
         workloads[0]["metadata"]["ownerReferences"] = json!([{"kind": "ArgoCD", "name": "cd"}]);
         let all = installed(ArgoCd::among(&workloads));
-        let additions: Vec<&ShippedObject> = all.iter().filter(|it| it.is_addition()).collect();
+        let additions: Vec<&ShippedObject> = all.iter().filter(|object| object.is_addition()).collect();
         let [resource] = additions[..] else {
             panic!("{additions:?}");
         };
@@ -704,7 +716,7 @@ mod tests {
                 .as_array()
                 .into_iter()
                 .flatten()
-                .filter_map(|it| it["name"].as_str());
+                .filter_map(|value| value["name"].as_str());
             names.map(str::to_owned).collect::<Vec<_>>()
         };
         assert_eq!(names(&spec["repo"]["sidecarContainers"]), ["argocd-ocm-cmp"]);

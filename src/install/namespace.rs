@@ -91,5 +91,5 @@ fn rename(value: &mut Value<'static>, namespace: &str) {
 }
 
 fn is_right_on_namespaces(rule: &Map<'_>) -> bool {
-    matches!(rule.get("resources"), Some(Value::List(of)) if of.iter().any(|it| it.as_str() == Some("namespaces")))
+    matches!(rule.get("resources"), Some(Value::List(of)) if of.iter().any(|value| value.as_str() == Some("namespaces")))
 }

@@ -102,7 +102,9 @@ impl ShippedObject {
             "v1" => "/api/v1".to_owned(),
             other => format!("/apis/{other}"),
         };
-        let namespace = self.namespace().map_or(String::new(), |it| format!("/namespaces/{it}"));
+        let namespace = self
+            .namespace()
+            .map_or(String::new(), |text| format!("/namespaces/{text}"));
         // This holds for every kind in our files.
         let kind = self.kind().to_lowercase();
         let plural = kind
@@ -162,12 +164,12 @@ impl ShippedObject {
     /// Returns true if both are the same object of a hub, whatever their content.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        let key = |it: &Self| {
+        let key = |object: &Self| {
             [
-                it.api_version(),
-                it.kind(),
-                it.name(),
-                it.namespace().unwrap_or_default(),
+                object.api_version(),
+                object.kind(),
+                object.name(),
+                object.namespace().unwrap_or_default(),
             ]
             .map(str::to_owned)
         };

@@ -221,7 +221,7 @@ mod tests {
         let ours = objects(&InstallOptions::everything("gitops"));
         let ours = ours
             .iter()
-            .find(|it| it.name() == POLICY && it.kind() == "ConfigMap")
+            .find(|object| object.name() == POLICY && object.kind() == "ConfigMap")
             .expect("the sample ConfigMap");
         let mut live: Value = serde_json::from_str(&ours.json()).expect("JSON");
         assert!(is_sample(&live));
@@ -245,7 +245,7 @@ mod tests {
         let project = |namespaces: &[&str]| {
             let all: Vec<_> = namespaces
                 .iter()
-                .map(|it| json!({"server": "x", "namespace": it}))
+                .map(|namespace| json!({"server": "x", "namespace": namespace}))
                 .collect();
             json!({"spec": {"destinations": all}})
         };

@@ -90,14 +90,14 @@ pub fn wrong_settings(principal: &Value, params: Option<&Value>) -> Vec<WrongSet
             remediation: format!("set {flag}, {variable}, or {key} in ConfigMap {PARAMS}, to {right}"),
         });
     };
-    if !value(&AUTH).is_some_and(|it| it.starts_with("mtls:") && it.contains(PATTERN)) {
+    if !value(&AUTH).is_some_and(|value| value.starts_with("mtls:") && value.contains(PATTERN)) {
         report(
             &AUTH,
             "it does not take the names of clusters from their certificates",
             AUTH_VALUE,
         );
     }
-    if value(&LISTEN_HOST).is_some_and(|it| ["127.0.0.1", "localhost", "::1"].contains(&it)) {
+    if value(&LISTEN_HOST).is_some_and(|value| ["127.0.0.1", "localhost", "::1"].contains(&value)) {
         report(
             &LISTEN_HOST,
             "it cannot be reached from outside its Pod",
@@ -121,7 +121,7 @@ pub fn unknown_redis<'v>(cmd_params: Option<&'v Value>, params: Option<&Value>) 
     const PROXY: &str = "argocd-agent-redis-proxy";
     const DEFAULT: &str = "argocd-redis:6379";
     let redis = cmd_params?["data"]["redis.server"].as_str()?;
-    let known = params.and_then(|it| it["data"]["principal.redis.server.address"].as_str());
+    let known = params.and_then(|config_map| config_map["data"]["principal.redis.server.address"].as_str());
     let is_proxy = redis.split([':', '.']).next() == Some(PROXY);
     (!is_proxy && !redis.is_empty() && redis != known.unwrap_or(DEFAULT)).then_some(redis)
 }
@@ -141,14 +141,14 @@ fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &Prin
             None => Some(
                 arguments
                     .get(at.saturating_add(1))
-                    .filter(|it| !it.starts_with("--"))
-                    .map_or("true", |it| it),
+                    .filter(|text| !text.starts_with("--"))
+                    .map_or("true", |text| text),
             ),
         }
     });
     flag.or_else(|| {
         let mut variables = container["env"].as_array().into_iter().flatten();
-        let variable = variables.find(|it| it["name"] == setting.variable)?;
+        let variable = variables.find(|variable| variable["name"] == setting.variable)?;
         let from_params = || {
             let key = variable["valueFrom"]["configMapKeyRef"]["key"].as_str()?;
             params?["data"][key].as_str()
@@ -167,7 +167,7 @@ mod tests {
         let all = objects(&InstallOptions::everything("argocd"));
         let found = all
             .into_iter()
-            .find(|it| it.kind() == "Deployment" && it.name() == PRINCIPALS[0]);
+            .find(|object| object.kind() == "Deployment" && object.name() == PRINCIPALS[0]);
         let found = found.expect("the principal");
         let value = serde_json::from_str(&found.json()).expect("JSON");
         (found, value)
@@ -176,7 +176,7 @@ mod tests {
     /// Returns the Deployment of argocd-agent's own manifests, which takes its settings from a ConfigMap.
     fn theirs() -> Value {
         let variable = |name: &str, key: &str| json!({"name": name, "valueFrom": {"configMapKeyRef": {"name": "argocd-agent-params", "key": key, "optional": true}}});
-        let env = [AUTH, LISTEN_HOST, MAPPING].map(|it| variable(it.variable, it.key));
+        let env = [AUTH, LISTEN_HOST, MAPPING].map(|setting| variable(setting.variable, setting.key));
         let container = json!({"name": "argocd-agent-principal", "args": ["principal"], "env": env});
         json!({
             "metadata": {"name": PRINCIPALS[0], "labels": {"app.kubernetes.io/name": PRINCIPALS[0]}},
@@ -201,7 +201,7 @@ mod tests {
             "principal.destination-based-mapping": "false",
         }});
         let found = wrong_settings(&theirs(), Some(&defaults));
-        let wrong: Vec<&str> = found.iter().map(|it| it.problem).collect();
+        let wrong: Vec<&str> = found.iter().map(|setting| setting.problem).collect();
         assert_eq!(
             wrong,
             [

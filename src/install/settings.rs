@@ -180,7 +180,7 @@ fn default_template(management: &mut Value<'static>, options: &InstallOptions) {
             return;
         };
         for config in configs {
-            let resource = config.as_map().and_then(|it| it.get("resource")?.as_str());
+            let resource = config.as_map().and_then(|config| config.get("resource")?.as_str());
             if resource == Some("addontemplates") {
                 fields(config, &["defaultConfig"], |default| {
                     default.insert("name", Value::from_text(addon_template_name(options)));
@@ -205,7 +205,7 @@ fn mount_policy(deployment: &mut Value<'static>, config_map: &str) {
             return;
         };
         for volume in volumes {
-            if volume.as_map().and_then(|it| it.get("name")?.as_str()) == Some(POLICY) {
+            if volume.as_map().and_then(|volume| volume.get("name")?.as_str()) == Some(POLICY) {
                 fields(volume, &["configMap"], |source| {
                     source.insert("name", Value::from_text(config_map));
                 });

@@ -12,7 +12,9 @@ fn expected(features: &[Feature]) -> InstallOptions {
 }
 
 fn find<'o>(objects: &'o [ShippedObject], kind: &str, name: &str) -> &'o ShippedObject {
-    let found = objects.iter().find(|it| (it.kind(), it.name()) == (kind, name));
+    let found = objects
+        .iter()
+        .find(|object| (object.kind(), object.name()) == (kind, name));
     found.unwrap_or_else(|| panic!("{kind} {name}"))
 }
 
@@ -68,7 +70,10 @@ fn feature_implies_its_dependencies() {
 
 #[test]
 fn every_controller_is_a_feature() {
-    let mut names: Vec<_> = controller::controllers::CONTROLLERS.iter().map(|it| it.name).collect();
+    let mut names: Vec<_> = controller::controllers::CONTROLLERS
+        .iter()
+        .map(|controller| controller.name)
+        .collect();
     names.dedup();
     let features = Feature::ALL.iter().filter_map(|feature| feature.controller());
     let mut of_features: Vec<_> = features.collect();
@@ -171,7 +176,9 @@ fn sidecar_mounts_the_configured_policy() {
         let name = at(pod, "volumes.argocd-ocm-cmp-policy.configMap.name").and_then(Value::as_str);
         let has_variable = at(pod, "containers.argocd-ocm-cmp.env.ARGOCD_OCM_CMP_POLICY_FILE").is_some();
         assert_eq!(name.is_some(), has_variable);
-        let is_written = all.iter().any(|it| (it.kind(), it.name()) == ("ConfigMap", POLICY));
+        let is_written = all
+            .iter()
+            .any(|object| (object.kind(), object.name()) == ("ConfigMap", POLICY));
         (name.map(str::to_owned), is_written)
     };
     let mut expected = expected(&[Plugin]);
@@ -220,7 +227,7 @@ fn namespace_is_replaced_everywhere() {
         project.contains(r#""!gitops""#) && !project.contains("!argocd"),
         "{project}"
     );
-    for policy in moved.iter().filter(|it| it.is_admission_policy()) {
+    for policy in moved.iter().filter(|object| object.is_admission_policy()) {
         assert!(policy.name().ends_with(".gitops"), "{policy}");
         let json = policy.json();
         for shipped in [":argocd:", "github.io/argocd'", ".argocd\""] {
@@ -264,8 +271,8 @@ fn each_admission_policy_matches_the_account_and_is_bound() {
     let all = objects(&InstallOptions::everything("gitops"));
     let (policies, bindings): (Vec<_>, Vec<_>) = all
         .iter()
-        .filter(|it| it.is_admission_policy())
-        .partition(|it| it.kind() == "ValidatingAdmissionPolicy");
+        .filter(|object| object.is_admission_policy())
+        .partition(|object| object.kind() == "ValidatingAdmissionPolicy");
     // Holds with an end have a binding of their own.
     assert_eq!((policies.len(), bindings.len()), (9, 10));
     for policy in &policies {
@@ -370,7 +377,8 @@ fn view_has_its_identity_before_argocd_server_starts() {
         let annotation = |name: &str| {
             let path = "spec.template.metadata.annotations";
             let annotations = at(find(&all, "Deployment", name).as_value(), path).and_then(Value::as_map);
-            let hash = annotations.and_then(|it| it.get("argocd-ocm-cmp.github.io/live-certificate")?.as_str());
+            let hash = annotations
+                .and_then(|annotation| annotation.get("argocd-ocm-cmp.github.io/live-certificate")?.as_str());
             hash.expect("a hash").to_owned()
         };
         [LIVE, "argocd-server"].map(annotation)
@@ -393,15 +401,15 @@ fn view_has_its_identity_before_argocd_server_starts() {
     let [of_certificate, restarted] = restarted(&expected);
     assert!(of_certificate != of_authority && restarted != server);
     expected.live.is_authority_foreign = true;
-    assert!(!objects(&expected).iter().any(|it| it.name() == AUTHORITY));
+    assert!(!objects(&expected).iter().any(|object| object.name() == AUTHORITY));
 }
 
 #[test]
 fn applies_objects_after_their_dependencies() {
     let all = objects(&InstallOptions::everything("argocd"));
     let kinds: Vec<_> = all.iter().map(ShippedObject::kind).collect();
-    let last = |kind| kinds.iter().rposition(|it| *it == kind).expect(kind);
-    let first = |kind| kinds.iter().position(|it| *it == kind).expect(kind);
+    let last = |kind| kinds.iter().rposition(|text| *text == kind).expect(kind);
+    let first = |kind| kinds.iter().position(|text| *text == kind).expect(kind);
     assert_eq!(last("CustomResourceDefinition"), 1);
     assert!(last("ClusterRole") < first("ClusterRoleBinding") && last("Role") < first("RoleBinding"));
     assert!(last("ConfigMap") < first("Deployment") && last("RoleBinding") < first("Deployment"));
@@ -433,7 +441,7 @@ fn printed_text_parses_to_the_objects() {
     for form in [OutputFormat::Yaml, OutputFormat::Json] {
         let text = format_objects(&all, form);
         let read: Vec<_> = yaml::documents(&text)
-            .map(|it| it.expect("YAML").value)
+            .map(|result| result.expect("YAML").value)
             .collect();
         assert_eq!(read.len(), all.len());
         assert!(read.iter().zip(&all).all(|(read, object)| read == object.as_value()));
@@ -460,7 +468,7 @@ fn every_object_has_a_path() {
 fn template_of_the_add_on_has_a_name_for_each_content() {
     let named = |options: &InstallOptions| {
         let objects = objects(options);
-        let template = objects.iter().find(|it| it.kind() == "AddOnTemplate");
+        let template = objects.iter().find(|object| object.kind() == "AddOnTemplate");
         let template = template.expect("the add-on has a template").clone();
         let management = find(&objects, "ClusterManagementAddOn", "argocd");
         let Some(Value::List(configs)) = at(management.as_value(), "spec.supportedConfigs") else {

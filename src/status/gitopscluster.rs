@@ -168,11 +168,11 @@ impl GitOpsClusterReport {
             Some((key, count?))
         };
         let server = &status["server"];
-        let conditions = items(&status["conditions"]).map(|it| GitOpsClusterCondition {
-            kind: format_scalar(&it["type"]),
-            status: format_scalar(&it["status"]),
-            reason: format_scalar(&it["reason"]),
-            message: format_scalar(&it["message"]),
+        let conditions = items(&status["conditions"]).map(|condition| GitOpsClusterCondition {
+            kind: format_scalar(&condition["type"]),
+            status: format_scalar(&condition["status"]),
+            reason: format_scalar(&condition["reason"]),
+            message: format_scalar(&condition["message"]),
         });
         let ready = state::condition(gitops_cluster, "Ready");
         let unlisted = status["clusterStatesCut"].as_u64().unwrap_or_default();
@@ -195,7 +195,12 @@ impl GitOpsClusterReport {
                 .filter_map(count)
                 .collect(),
             certificates: items(&status["certificates"])
-                .map(|it| (format_scalar(&it["name"]), format_scalar(&it["notAfter"])))
+                .map(|certificate| {
+                    (
+                        format_scalar(&certificate["name"]),
+                        format_scalar(&certificate["notAfter"]),
+                    )
+                })
                 .collect(),
             conditions: conditions.collect(),
             members,
@@ -254,11 +259,11 @@ fn live(
 
 /// Returns the agents that the status lists.
 fn listed(status: &Value) -> Vec<AgentMember> {
-    let member = |it: &Value| AgentMember {
-        state: it["state"].as_str().and_then(State::named),
-        name: format_scalar(&it["name"]),
-        certificate_expiry: it["certificateNotAfter"].as_str().map(str::to_owned),
-        message: format_scalar(&it["message"]),
+    let member = |value: &Value| AgentMember {
+        state: value["state"].as_str().and_then(State::named),
+        name: format_scalar(&value["name"]),
+        certificate_expiry: value["certificateNotAfter"].as_str().map(str::to_owned),
+        message: format_scalar(&value["message"]),
     };
     let mut members: Vec<_> = items(&status["clusterStates"]).map(member).collect();
     members.sort();

@@ -54,7 +54,11 @@ pub(super) fn build_status_value(status: &ApplicationStatus) -> Value<'static> {
     ];
     let unreachable: Vec<_> = report.unreachable.iter().map(Value::from_text).collect();
     fields.push(("unreachable", Value::List(unreachable)));
-    let holds = status.holds.iter().map(|it| Value::from_text(it.describe())).collect();
+    let holds = status
+        .holds
+        .iter()
+        .map(|hold| Value::from_text(hold.describe()))
+        .collect();
     fields.push(("holds", Value::List(holds)));
     fields.push(("problems", Value::List(status.problems.iter().map(problem).collect())));
     fields.push(("argocd", status.application.as_ref().map_or(Value::Null, argocd)));
@@ -72,16 +76,16 @@ fn problem(diagnosis: &Diagnosis) -> Value<'static> {
 
 /// Returns the state of the Application in Argo CD.
 fn argocd(application: &DiagnosedApplication) -> Value<'static> {
-    let condition = |it: &ApplicationCondition| {
+    let condition = |condition: &ApplicationCondition| {
         Value::map([
-            ("type", Value::from_text(&it.kind)),
-            ("message", Value::from_text(&it.message)),
+            ("type", Value::from_text(&condition.kind)),
+            ("message", Value::from_text(&condition.message)),
         ])
     };
-    let operation = |it: &SyncOperation| {
+    let operation = |operation: &SyncOperation| {
         Value::map([
-            ("phase", Value::from_text(&it.phase)),
-            ("message", Value::from_text(&it.message)),
+            ("phase", Value::from_text(&operation.phase)),
+            ("message", Value::from_text(&operation.message)),
         ])
     };
     Value::map([

@@ -148,10 +148,10 @@ fn state(application: &DiagnosedApplication) -> Vec<String> {
         application
             .conditions
             .iter()
-            .map(|it| format!("{}: {}", it.kind, it.message)),
+            .map(|condition| format!("{}: {}", condition.kind, condition.message)),
     );
     let operation = application.operation.iter();
-    lines.extend(operation.map(|it| format!("last sync {}: {}", it.phase, it.message)));
+    lines.extend(operation.map(|operation| format!("last sync {}: {}", operation.phase, operation.message)));
     lines
 }
 

@@ -88,7 +88,7 @@ fn wide_table_has_the_health_in_argo_cd() {
     let text = table(&report(), true, false);
     let columns = |line: usize| -> Vec<&str> {
         let cells = text.lines().nth(line).unwrap_or_default().split("   ");
-        cells.map(str::trim).filter(|it| !it.is_empty()).collect()
+        cells.map(str::trim).filter(|text| !text.is_empty()).collect()
     };
     assert_eq!(columns(0)[5..], ["HEALTH", "IN ARGO CD", "MESSAGE"], "{text}");
     assert_eq!(columns(2)[5..7], ["Waiting", "Progressing"], "{text}");
@@ -190,7 +190,9 @@ fn table_of_any_work_has_one_line_per_row() {
         assert!(is_plain_line(&progress(&report)));
         let value = build_status_value(&report);
         let printed = yaml::write(&value);
-        let read: Vec<_> = yaml::documents(&printed).map(|it| it.map(|it| it.value)).collect();
+        let read: Vec<_> = yaml::documents(&printed)
+            .map(|result| result.map(|document| document.value))
+            .collect();
         assert_eq!(read, [Ok(value)], "-o yaml prints the value");
     });
 }

@@ -85,15 +85,15 @@ fn branches(nodes: &[TreeNode]) -> Vec<(&TreeNode, String)> {
     let mut lines = Vec::new();
     let mut rest: Vec<(&TreeNode, String, String)> = nodes
         .iter()
-        .filter(|it| it.owner.is_none())
-        .map(|it| (it, String::new(), String::new()))
+        .filter(|node| node.owner.is_none())
+        .map(|node| (node, String::new(), String::new()))
         .collect();
     while let Some((node, branch, below)) = rest.pop() {
         let mut owned: Vec<&TreeNode> = nodes
             .iter()
             .filter(|it| it.owner.as_ref() == Some(&node.uid) && it.uid != node.uid)
             .collect();
-        owned.sort_by_key(|it| (&it.kind, &it.name));
+        owned.sort_by_key(|node| (&node.kind, &node.name));
         for (at, owned) in owned.into_iter().rev().enumerate() {
             let (corner, line) = if at == 0 { ("└─", "  ") } else { ("├─", "│ ") };
             rest.push((owned, format!("{below}{corner}"), format!("{below}{line}")));

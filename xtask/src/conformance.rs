@@ -169,7 +169,7 @@ fn kind_of(files: &[String], is_manifest: impl Fn(&str) -> bool) -> Option<Sampl
         Some(SampleKind::Kustomization)
     } else {
         let mut manifests = files.iter().filter(|file| {
-            let extension = Path::new(file).extension().and_then(|it| it.to_str());
+            let extension = Path::new(file).extension().and_then(|extension| extension.to_str());
             matches!(extension, Some("yaml" | "yml" | "json")) && is_manifest(file)
         });
         manifests.next().map(|_| SampleKind::Manifests)
@@ -242,7 +242,9 @@ impl ArgoCdProcess {
             return Ok(Err(error.to_owned()));
         }
         let manifests = answer["manifests"].as_array().context("manifests")?.iter();
-        Ok(Ok(manifests.filter_map(|it| it.as_str().map(str::to_owned)).collect()))
+        Ok(Ok(manifests
+            .filter_map(|manifest| manifest.as_str().map(str::to_owned))
+            .collect()))
     }
 }
 

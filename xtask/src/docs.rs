@@ -34,7 +34,7 @@ pub(crate) fn run() -> Result<()> {
     }
     for entry in fs::read_dir(&docs)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|it| it == "md") {
+        if path.extension().is_some_and(|extension| extension == "md") {
             let page = fs::read_to_string(&path)?;
             let name = path.file_name().unwrap_or_default();
             fs::write(pages.join(name), with_links(&page, "docs", repository, root))?;
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn reads_the_repository_of_the_book() {
         let settings = include_str!("../../docs/book.toml");
-        assert!(toml_text(settings, REPOSITORY).is_some_and(|it| it.starts_with("https://github.com/")));
+        assert!(toml_text(settings, REPOSITORY).is_some_and(|text| text.starts_with("https://github.com/")));
         assert_eq!(toml_text("title = \"a\"\n", REPOSITORY), None);
     }
 }

@@ -49,7 +49,10 @@ fn read_folder(folder: &Path, kinds: &mut Kinds, contradicted: &mut Vec<KindName
             read_folder(&path, kinds, contradicted)?;
             continue;
         }
-        let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+        let extension = path
+            .extension()
+            .and_then(|extension| extension.to_str())
+            .unwrap_or_default();
         if !["yaml", "yml", "json", "tpl"].contains(&extension) {
             continue;
         }

@@ -228,7 +228,12 @@ mod tests {
         let text = "use a;\n// a == b\nlet c = a == b && \"x || y\" != d;\n#[cfg(test)]\nmod tests { 1 < 2 }\n";
         let found: Vec<_> = mutants_of("a.rs", text)
             .iter()
-            .map(|it| (it.before, &text[it.at.expect("a place")..][..it.before.len()]))
+            .map(|mutant| {
+                (
+                    mutant.before,
+                    &text[mutant.at.expect("a place")..][..mutant.before.len()],
+                )
+            })
             .collect();
         assert_eq!(found, [(" == ", " == "), (" != ", " != "), (" && ", " && ")]);
     }

@@ -157,10 +157,10 @@ fn compile_all(root: &Path, programs: &Path) -> Result<PathBuf> {
     }
     let own = ARCHITECTURES
         .iter()
-        .find(|it| it.is_own())
+        .find(|architecture| architecture.is_own())
         .context("no program runs on this machine")?;
     let expected = works(root, Command::new(programs.join(own.name).join(PROGRAM)))?;
-    for architecture in ARCHITECTURES.iter().filter(|it| !it.is_own()) {
+    for architecture in ARCHITECTURES.iter().filter(|architecture| !architecture.is_own()) {
         let mut emulated = Command::new(format!("qemu-{}", architecture.machine));
         emulated.arg(programs.join(architecture.name).join(PROGRAM));
         let found = works(root, emulated).context("the package qemu-user has the emulators")?;
@@ -181,7 +181,7 @@ fn works(root: &Path, mut program: Command) -> Result<String> {
 
 /// Returns the architectures that have a program.
 fn of_programs(programs: &Path) -> Result<Vec<&'static Architecture>> {
-    let has_program = |it: &&Architecture| programs.join(it.name).join(PROGRAM).is_file();
+    let has_program = |architecture: &&Architecture| programs.join(architecture.name).join(PROGRAM).is_file();
     let found: Vec<_> = ARCHITECTURES.iter().filter(has_program).collect();
     ensure!(
         !found.is_empty(),
@@ -196,7 +196,7 @@ fn shared_parts(folder: &Path, programs: &Path, architectures: &[&Architecture])
     let parts = folder.join("parts");
     fs::create_dir_all(parts.join("completions"))?;
     fs::copy(root()?.join("LICENSE"), parts.join("LICENSE"))?;
-    let own = architectures.iter().find(|it| it.is_own());
+    let own = architectures.iter().find(|architecture| architecture.is_own());
     let own = own.context("no program runs on this machine, to print completions and the manual")?;
     let program = programs.join(own.name).join(PROGRAM);
     for (shell, file) in COMPLETIONS {

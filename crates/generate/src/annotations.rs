@@ -123,7 +123,10 @@ pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Annotation
         _ => {}
     }
     // A hook is created and never updated.
-    if annotations.hooks.is_empty() && annotations.strategy.is_none() && items(sync_options).any(|it| it == REPLACE) {
+    if annotations.hooks.is_empty()
+        && annotations.strategy.is_none()
+        && items(sync_options).any(|sync_option| sync_option == REPLACE)
+    {
         annotations.strategy = Some(UpdateStrategy::Update);
     }
     Ok(Some(annotations).filter(|annotations| *annotations != Annotations::default()))

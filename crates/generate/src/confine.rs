@@ -263,7 +263,7 @@ impl Scratch {
     pub fn new(parent: &Path) -> io::Result<Self> {
         let path = mkdtemp(&parent.join(format!("{SCRATCH}XXXXXX")))?;
         let lock = lock(&path)?;
-        if let Ok(now) = lock.metadata().and_then(|it| it.modified()) {
+        if let Ok(now) = lock.metadata().and_then(|metadata| metadata.modified()) {
             remove_abandoned(parent, now);
         }
         Ok(Self { path, _lock: lock })
@@ -469,7 +469,10 @@ mod tests {
         assert!(killed.exists(), "it may be a new one that is not locked yet");
         for folder in [killed.as_path(), used.path(), &foreign] {
             let folder = File::open(folder).expect("a folder");
-            let changed = folder.metadata().and_then(|it| it.modified()).expect("a time");
+            let changed = folder
+                .metadata()
+                .and_then(|metadata| metadata.modified())
+                .expect("a time");
             folder.set_modified(changed - ABANDONED * 2).expect("a time");
         }
         drop(Scratch::new(parent.path()).expect("a folder"));

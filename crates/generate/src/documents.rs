@@ -240,8 +240,10 @@ impl<'a> DocumentReader<'a> {
         }
         let positions = self.located.as_ref().and_then(|(_, positions)| positions.as_ref());
         let line = match source.item {
-            Some(item) => positions.and_then(|it| it.line_of(&format!("items[{}].{path}", item.get() - 1))),
-            None => positions.and_then(|it| it.line_of(path)),
+            Some(item) => {
+                positions.and_then(|positions| positions.line_of(&format!("items[{}].{path}", item.get() - 1)))
+            }
+            None => positions.and_then(|positions| positions.line_of(path)),
         };
         line.map_or(source, |line| source.at_line(line))
     }

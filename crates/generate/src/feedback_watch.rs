@@ -84,7 +84,9 @@ impl Watched {
             return Share::None;
         };
         let namespaces: BTreeSet<&str> = namespaces.collect();
-        let (chosen, others): (Vec<_>, Vec<_>) = namespaces.into_iter().partition(|&it| watched.contains(it));
+        let (chosen, others): (Vec<_>, Vec<_>) = namespaces
+            .into_iter()
+            .partition(|&namespace| watched.contains(namespace));
         match (chosen.is_empty(), others.is_empty()) {
             (true, _) => Share::None,
             (false, true) => Share::All,

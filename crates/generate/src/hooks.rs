@@ -171,7 +171,10 @@ mod tests {
     }
 
     fn names(objects: &[InPhase]) -> Vec<String> {
-        objects.iter().map(|it| it.object.key.name.to_string()).collect()
+        objects
+            .iter()
+            .map(|object| object.object.key.name.to_string())
+            .collect()
     }
 
     #[test]
@@ -259,7 +262,7 @@ mod tests {
     fn jobs_of_two_hook_phases_run_twice_other_kinds_once() {
         let twice = run("Job", "name: check", "PreSync,PostSync", "{}");
         assert_eq!(
-            twice.iter().map(|it| it.phase).collect::<Vec<_>>(),
+            twice.iter().map(|object| object.phase).collect::<Vec<_>>(),
             [Phase::PreSync, Phase::PostSync]
         );
         assert_ne!(names(&twice)[0], names(&twice)[1]);

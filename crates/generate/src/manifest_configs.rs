@@ -183,7 +183,12 @@ fn entries<'a>(
             .any(|object| content_hash::has_health(&object.placed, options));
         for Embedded { placed, .. } in &objects {
             let own = UpdateStrategy::choose(placed, options.strategy);
-            let ignores_health = has_health && placed.object.annotations.as_ref().is_some_and(|it| it.ignores_health);
+            let ignores_health = has_health
+                && placed
+                    .object
+                    .annotations
+                    .as_ref()
+                    .is_some_and(|annotations| annotations.ignores_health);
             if own != strategy || ignores_health || !ignored_fields::own(&placed.object).is_empty() {
                 entries.extend(identifiers(&placed.object, plurals).map(|identifier| ConfigEntry {
                     identifier,

@@ -367,7 +367,9 @@ fn with_versions(text: &'static str) -> (&'static str, Versions) {
 
 /// Returns what to do about a name that is none of the candidates.
 pub(super) fn remedy<'c>(name: &str, candidates: impl Iterator<Item = &'c str> + Clone) -> String {
-    let same = candidates.clone().find(|it| it.eq_ignore_ascii_case(name));
+    let same = candidates
+        .clone()
+        .find(|candidate| candidate.eq_ignore_ascii_case(name));
     let meant = same.or_else(|| similar(name, candidates));
     meant.map_or("correct or remove it".to_owned(), |name| {
         format!("did you mean {name}?")

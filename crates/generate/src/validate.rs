@@ -210,7 +210,11 @@ pub(super) fn repeated_output(deliveries: &[(u64, usize)]) -> Option<String> {
 pub(super) fn annotations_without_effect<'a>(objects: impl Iterator<Item = &'a Object>) -> Vec<String> {
     let mut found: Vec<(&KnownAnnotation, &Object, usize)> = Vec::new();
     for object in objects {
-        for known in object.annotations.iter().flat_map(|it| &it.without_effect) {
+        for known in object
+            .annotations
+            .iter()
+            .flat_map(|annotations| &annotations.without_effect)
+        {
             match found.iter_mut().find(|(other, ..)| other == known) {
                 Some((.., more)) => *more += 1,
                 None => found.push((known, object, 0)),

@@ -21,7 +21,10 @@ impl Connection {
     /// Returns the names of all contexts of the kubeconfig; none if it cannot be read.
     #[must_use]
     pub fn contexts(&self) -> Vec<String> {
-        let contexts = self.read_kubeconfig().map(|it| it.contexts).unwrap_or_default();
+        let contexts = self
+            .read_kubeconfig()
+            .map(|kubeconfig| kubeconfig.contexts)
+            .unwrap_or_default();
         contexts.into_iter().map(|context| context.name).collect()
     }
 

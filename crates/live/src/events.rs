@@ -44,9 +44,9 @@ pub struct Events {
 /// Returns the Events of the objects in a tree, by the uid of their object.
 #[must_use]
 pub fn select(tree: &Tree, candidates: &[Value], truncated: bool) -> Events {
-    let uids: HashSet<&str> = tree.nodes.iter().map(|it| &*it.uid).collect();
-    let of_tree = candidates.iter().filter(|it| {
-        it["involvedObject"]["uid"]
+    let uids: HashSet<&str> = tree.nodes.iter().map(|node| &*node.uid).collect();
+    let of_tree = candidates.iter().filter(|candidate| {
+        candidate["involvedObject"]["uid"]
             .as_str()
             .is_some_and(|uid| uids.contains(uid))
     });
@@ -63,7 +63,7 @@ fn parse_event(event: &Value) -> ObjectEvent {
         values
             .into_iter()
             .map(text)
-            .find(|it| !it.is_empty())
+            .find(|text| !text.is_empty())
             .unwrap_or_default()
     };
     let (series, created) = (&event["series"], &event["metadata"]["creationTimestamp"]);
@@ -115,7 +115,7 @@ mod tests {
             json!(1),
         ];
         let Events { events, truncated } = select(&tree, &candidates, false);
-        let shown: Vec<_> = events.iter().map(|it| (&*it.last, it.count)).collect();
+        let shown: Vec<_> = events.iter().map(|event| (&*event.last, event.count)).collect();
         assert_eq!(shown, [("2026-01-03T00:00:00Z", 7), ("2026-01-02T00:00:00Z", 1)]);
         assert_eq!(
             (&*events[0].message, &*events[0].first),

@@ -135,7 +135,7 @@ pub const AUTHORITY_KEY: &str = "ca.crt";
 pub async fn authority(hub: &Client, namespace: &str) -> Result<String, HttpRefusal> {
     let found = get(hub, &CONFIG_MAPS, namespace, AUTHORITY.to_owned()).await;
     let found = found.map_err(|error| refused(&error))?;
-    let text = found.as_ref().and_then(|it| it["data"][AUTHORITY_KEY].as_str());
+    let text = found.as_ref().and_then(|value| value["data"][AUTHORITY_KEY].as_str());
     text.map(str::to_owned).ok_or_else(|| {
         HttpRefusal::not_found(format!(
             "ConfigMap {namespace}/{AUTHORITY} has no certificate authority of cluster-proxy: create it as docs/live.md describes, or pass \

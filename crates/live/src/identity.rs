@@ -52,7 +52,7 @@ impl Identity {
     /// Returns one line if a part is missing or invalid.
     pub fn from_secret(data: &Value) -> Result<Self, String> {
         let bytes = |key: &str| {
-            let text = data[key].as_str().filter(|it| !it.is_empty());
+            let text = data[key].as_str().filter(|text| !text.is_empty());
             let text = text.ok_or_else(|| format!("{key} is missing"))?;
             STANDARD.decode(text).map_err(|_| format!("{key} is not base64"))
         };
@@ -81,7 +81,7 @@ impl Identity {
 /// # Errors
 /// Returns one line if the crypto library fails.
 pub fn create(namespace: &str, now: Timestamp) -> Result<Value, String> {
-    let of_service = ["", ".svc", ".svc.cluster.local"].map(|it| format!("{NAME}.{namespace}{it}"));
+    let of_service = ["", ".svc", ".svc.cluster.local"].map(|text| format!("{NAME}.{namespace}{text}"));
     // argocd-server connects by the name alone. Through `kubectl port-forward`, it is localhost.
     let names = of_service.into_iter().chain([NAME, "localhost"].map(str::to_owned));
     let names: BTreeSet<Box<str>> = names.map(Into::into).collect();
@@ -140,7 +140,9 @@ pub async fn load(hub: &Client, namespace: &str, now: Timestamp) -> Result<Ident
 
 /// Sends a request; returns `None` if the object has changed meanwhile.
 async fn request(hub: &Client, method: &str, path: &str, changes: Option<&Value>) -> Result<Option<Value>, String> {
-    let body = changes.map(|it| it.to_string().into_bytes()).unwrap_or_default();
+    let body = changes
+        .map(|change| change.to_string().into_bytes())
+        .unwrap_or_default();
     let request = http::Request::builder()
         .method(method)
         .uri(path)

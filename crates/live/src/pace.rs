@@ -57,7 +57,7 @@ mod tests {
         let at_once = waits.iter().filter(|wait| wait.is_zero()).count();
         assert_eq!(at_once, PACE_BURST as usize);
         assert!(
-            waits.is_sorted() && waits.len() < 40 && waits.last().is_some_and(|it| *it <= PACE_WAIT),
+            waits.is_sorted() && waits.len() < 40 && waits.last().is_some_and(|duration| *duration <= PACE_WAIT),
             "{waits:?}"
         );
         assert_eq!(

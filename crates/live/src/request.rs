@@ -165,7 +165,9 @@ pub fn parse(path: &str, query: &str, headers: &HeaderMap, argo_cd: &str) -> Res
         None => Ok(String::new()),
     };
     if let View::Logs(options) = &mut view {
-        options.container = container.map(|it| segment("container", &it)).transpose()?;
+        options.container = container
+            .map(|container| segment("container", &container))
+            .transpose()?;
         options.tail = number("tail", tail)?.unwrap_or(TAIL).min(TAIL_MAX);
         options.since = number("since", since)?;
         options.previous = is_true("previous", previous.as_deref())?;
@@ -291,7 +293,7 @@ mod tests {
 
     #[test]
     fn limits_the_options_of_logs() {
-        let logs = |query: &str| parsed("/api/v1/logs", &format!("{OBJECT}{query}")).map(|it| it.view);
+        let logs = |query: &str| parsed("/api/v1/logs", &format!("{OBJECT}{query}")).map(|request| request.view);
         assert_eq!(logs(""), Ok(View::Logs(LogOptions::default())));
         let expected = LogOptions {
             pods: vec!["a".to_owned(), "b".to_owned()],

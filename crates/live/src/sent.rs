@@ -86,7 +86,7 @@ pub fn check_project(
     found: &Value,
 ) -> Result<(), HttpRefusal> {
     let Some(checked) = checked_project else { return Ok(()) };
-    let project = found["spec"]["project"].as_str().filter(|it| !it.is_empty());
+    let project = found["spec"]["project"].as_str().filter(|project| !project.is_empty());
     if project.unwrap_or("default") == checked {
         return Ok(());
     }
@@ -106,7 +106,10 @@ pub fn check_project(
 pub fn find(works: &[Value], request: &LiveRequest) -> Result<SentObject, HttpRefusal> {
     for work in works {
         let manifests = work["spec"]["workload"]["manifests"].as_array();
-        let found = manifests.into_iter().flatten().find(|it| is(it, &request.object));
+        let found = manifests
+            .into_iter()
+            .flatten()
+            .find(|manifest| is(manifest, &request.object));
         if let Some(manifest) = found {
             return Ok(SentObject {
                 path: path_of(manifest, work, &request.object)?,
@@ -178,7 +181,7 @@ fn reported_plural(work: &Value, object: &ObjectId) -> Option<String> {
             && meta["namespace"].as_str().unwrap_or_default() == object.namespace
             && meta["name"] == *object.name
     };
-    let meta = manifests.iter().map(|it| &it["resourceMeta"]).find(is_it)?;
+    let meta = manifests.iter().map(|manifest| &manifest["resourceMeta"]).find(is_it)?;
     let plural = meta["resource"].as_str()?;
     let is_plural = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (!plural.is_empty() && plural.bytes().all(is_plural)).then(|| plural.to_owned())

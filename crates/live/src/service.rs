@@ -110,7 +110,7 @@ impl Service {
             let selector = selector.as_deref();
             async move {
                 let path = collection_path(kind.group, kind.version, &object.namespace, kind.plural)?;
-                let query = selector.map(|it| format!("labelSelector={it}"));
+                let query = selector.map(|selector| format!("labelSelector={selector}"));
                 let (mut items, truncated) = self.list(&request.cluster, &path, query.as_deref()).await?;
                 for item in &mut items {
                     // The items of a list have no kind of their own.
@@ -284,7 +284,7 @@ fn containers(request: &LiveRequest, options: &LogOptions, tree: &Tree) -> Resul
     if let Some(pod) = options
         .pods
         .iter()
-        .find(|name| !tree.pods().any(|it| it.name == **name))
+        .find(|name| !tree.pods().any(|node| node.name == **name))
     {
         return Err(HttpRefusal::not_found(format!(
             "Pod {pod} is not below {object}: check its name"
@@ -292,10 +292,14 @@ fn containers(request: &LiveRequest, options: &LogOptions, tree: &Tree) -> Resul
     }
     let selected = tree
         .pods()
-        .filter(|it| options.pods.is_empty() || options.pods.contains(&it.name));
-    let all = selected.flat_map(|pod| pod.containers.iter().map(|it| (pod.name.clone(), it.clone())));
+        .filter(|node| options.pods.is_empty() || options.pods.contains(&node.name));
+    let all = selected.flat_map(|pod| {
+        pod.containers
+            .iter()
+            .map(|container| (pod.name.clone(), container.clone()))
+    });
     let chosen: Vec<_> = all
-        .filter(|(_, container)| options.container.as_ref().is_none_or(|it| it == container))
+        .filter(|(_, container)| options.container.as_ref().is_none_or(|text| text == container))
         .collect();
     match (chosen.len(), &options.container) {
         (0, Some(container)) => Err(HttpRefusal::not_found(format!(
@@ -335,7 +339,9 @@ fn log_path(namespace: &str, pod: &str, container: &str, options: &LogOptions) -
 
 /// Returns the parameter with which a list continues, if the cluster sends a token as API servers do.
 fn continue_parameter(page: &Value) -> Option<String> {
-    let token = page["metadata"]["continue"].as_str().filter(|it| !it.is_empty())?;
+    let token = page["metadata"]["continue"]
+        .as_str()
+        .filter(|token| !token.is_empty())?;
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let token = token.trim_end_matches('=');
     (token.len() < 4_096 && token.bytes().all(is_safe)).then(|| format!("continue={token}"))
@@ -349,7 +355,7 @@ fn is_uid(text: &str) -> bool {
 fn is(live: &Value, object: &ObjectId) -> bool {
     let group = live["apiVersion"]
         .as_str()
-        .map(|it| it.split_once('/').map_or("", |(group, _)| group));
+        .map(|api_version| api_version.split_once('/').map_or("", |(group, _)| group));
     let metadata = &live["metadata"];
     group.is_some_and(|group| live["kind"].as_str().is_some_and(|kind| object.kind.is(group, kind)))
         && metadata["namespace"].as_str().unwrap_or_default() == object.namespace

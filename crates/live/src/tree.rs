@@ -83,8 +83,8 @@ pub fn selector(kind: &GroupKind, live: &Value) -> Option<String> {
     });
     let pairs: Option<Vec<_>> = pairs.collect();
     pairs
-        .filter(|it| is_workload && !it.is_empty())
-        .map(|it| it.join("%2C"))
+        .filter(|list| is_workload && !list.is_empty())
+        .map(|list| list.join("%2C"))
 }
 
 /// An object of the tree.
@@ -141,16 +141,16 @@ impl Tree {
                 .as_array()
                 .into_iter()
                 .flatten();
-            for owner in owners.filter_map(|it| it["uid"].as_str()) {
+            for owner in owners.filter_map(|owner| owner["uid"].as_str()) {
                 by_owner.entry(owner).or_default().push(candidate);
             }
         }
-        let mut seen: HashSet<String> = nodes.iter().map(|it| it.uid.clone()).collect();
+        let mut seen: HashSet<String> = nodes.iter().map(|node| node.uid.clone()).collect();
         let (mut at, mut truncated) = (0, truncated);
-        while let Some(owner) = nodes.get(at).map(|it| it.uid.clone()) {
+        while let Some(owner) = nodes.get(at).map(|node| node.uid.clone()) {
             at += 1;
             for owned in by_owner.get(&*owner).into_iter().flatten() {
-                let Some(node) = node(owned, Some(&owner)).filter(|it| seen.insert(it.uid.clone())) else {
+                let Some(node) = node(owned, Some(&owner)).filter(|node| seen.insert(node.uid.clone())) else {
                     continue;
                 };
                 if nodes.len() >= NODES {
@@ -165,7 +165,9 @@ impl Tree {
 
     /// Returns the Pods.
     pub fn pods(&self) -> impl Iterator<Item = &TreeNode> {
-        self.nodes.iter().filter(|it| it.kind == "Pod" && it.group.is_empty())
+        self.nodes
+            .iter()
+            .filter(|node| node.kind == "Pod" && node.group.is_empty())
     }
 }
 
@@ -190,7 +192,7 @@ fn node(object: &Value, owner: Option<&str>) -> Option<TreeNode> {
         status: if deleted { "Terminating".to_owned() } else { state.word },
         message: state
             .message
-            .map(|it| shortened(&one_line(&it), MESSAGE_MAX).into_owned()),
+            .map(|message| shortened(&one_line(&message), MESSAGE_MAX).into_owned()),
         ready: state.ready,
         containers: containers(kind, object),
     })
@@ -222,18 +224,21 @@ fn state(group: &str, kind: &str, object: &Value) -> ShownState {
         ("batch", "Job") => {
             let conditions = status["conditions"].as_array().into_iter().flatten();
             let ended = conditions
-                .filter(|it| it["status"] == "True")
-                .find(|it| it["type"] == "Complete" || it["type"] == "Failed");
+                .filter(|condition| condition["status"] == "True")
+                .find(|condition| condition["type"] == "Complete" || condition["type"] == "Failed");
             ShownState {
                 word: ended
-                    .map_or(
-                        "Running",
-                        |it| if it["type"] == "Failed" { "Failed" } else { "Complete" },
-                    )
+                    .map_or("Running", |value| {
+                        if value["type"] == "Failed" {
+                            "Failed"
+                        } else {
+                            "Complete"
+                        }
+                    })
                     .to_owned(),
                 message: ended
-                    .and_then(|it| it["message"].as_str())
-                    .filter(|it| !it.is_empty())
+                    .and_then(|value| value["message"].as_str())
+                    .filter(|text| !text.is_empty())
                     .map(str::to_owned),
                 ready: None,
             }
@@ -250,8 +255,8 @@ fn pod_state(pod: &Value) -> ShownState {
     let all = |list: &str| status[list].as_array().cloned().unwrap_or_default();
     let containers = all("containerStatuses");
     let total = pod["spec"]["containers"].as_array().map_or(0, Vec::len);
-    let ready = containers.iter().filter(|it| it["ready"] == true).count();
-    let waits_for_init = |it: &&Value| it["state"]["terminated"]["exitCode"] != 0 && it["ready"] != true;
+    let ready = containers.iter().filter(|container| container["ready"] == true).count();
+    let waits_for_init = |value: &&Value| value["state"]["terminated"]["exitCode"] != 0 && value["ready"] != true;
     let init = all("initContainerStatuses");
     let init = init.iter().find(waits_for_init);
     let of_state = |container: &Value, field: &str| {
@@ -262,7 +267,7 @@ fn pod_state(pod: &Value) -> ShownState {
     let failing = init.into_iter().chain(&containers).find(|container| {
         of_state(container, "reason").is_some_and(|word| word != "Completed" || status["phase"] != "Running")
     });
-    let text = |value: &Value| value.as_str().filter(|it| !it.is_empty()).map(str::to_owned);
+    let text = |value: &Value| value.as_str().filter(|value| !value.is_empty()).map(str::to_owned);
     let reason = failing
         .and_then(|container| of_state(container, "reason"))
         .or_else(|| text(&status["reason"]));
@@ -288,7 +293,8 @@ fn containers(kind: &str, object: &Value) -> Vec<String> {
     let all = lists
         .into_iter()
         .flat_map(|list| object["spec"][list].as_array().into_iter().flatten());
-    all.filter_map(|it| it["name"].as_str().map(str::to_owned)).collect()
+    all.filter_map(|value| value["name"].as_str().map(str::to_owned))
+        .collect()
 }
 
 #[cfg(test)]
@@ -303,7 +309,7 @@ mod tests {
     }
 
     fn names(tree: &Tree) -> Vec<&str> {
-        tree.nodes.iter().map(|it| &*it.name).collect()
+        tree.nodes.iter().map(|node| &*node.name).collect()
     }
 
     #[test]

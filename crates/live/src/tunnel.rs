@@ -337,7 +337,12 @@ fn is_json(response: &Response<Body>) -> bool {
         .headers()
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
-    content_type.is_some_and(|it| it.split(';').next().is_some_and(|it| it.trim() == "application/json"))
+    content_type.is_some_and(|content_type| {
+        content_type
+            .split(';')
+            .next()
+            .is_some_and(|text| text.trim() == "application/json")
+    })
 }
 
 /// The reason why a body is of no use.

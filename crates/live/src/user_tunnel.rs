@@ -84,11 +84,11 @@ pub async fn connect(hub: &Client, url: Uri, authority: &[u8], credentials: Auth
         )));
     }
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(authority).collect();
-    let certificates = certificates.ok().filter(|it| !it.is_empty());
+    let certificates = certificates.ok().filter(|list| !list.is_empty());
     let certificates = certificates
         .ok_or_else(|| HttpRefusal::invalid("the certificate authority of cluster-proxy has no certificate"))?;
     let mut config = Config::new(url.clone());
-    config.root_cert = Some(certificates.iter().map(|it| it.to_vec()).collect());
+    config.root_cert = Some(certificates.iter().map(|certificate| certificate.to_vec()).collect());
     config.auth_info = credentials;
     config.read_timeout = None;
     config.default_retry = false;
@@ -184,17 +184,19 @@ impl PodPort {
 /// Returns a ready Pod of a Service, and its port behind this port of the Service.
 fn target(service: &Value, pods: &Value, port: u16) -> Option<(String, u16)> {
     let ports = service["spec"]["ports"].as_array()?;
-    let target = &ports.iter().find(|it| it["port"] == port)?["targetPort"];
+    let target = &ports.iter().find(|value| value["port"] == port)?["targetPort"];
     let is_ready = |pod: &&Value| {
         let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-        conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
+        conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
     };
     let pod = pods["items"].as_array()?.iter().find(is_ready)?;
     let number = match target {
         Value::String(name) => {
             let containers = pod["spec"]["containers"].as_array()?.iter();
-            let mut ports = containers.filter_map(|it| it["ports"].as_array()).flatten();
-            ports.find(|it| it["name"] == **name)?["containerPort"].as_u64()?
+            let mut ports = containers
+                .filter_map(|container| container["ports"].as_array())
+                .flatten();
+            ports.find(|port| port["name"] == **name)?["containerPort"].as_u64()?
         }
         Value::Number(number) => number.as_u64()?,
         _ => port.into(),

@@ -196,7 +196,7 @@ impl WorkStatus {
         let messages = objects
             .iter()
             .take(MAX_LISTED)
-            .map(|it| format!("{}: {}", name(it), without_middle(&it.message, max)));
+            .map(|object| format!("{}: {}", name(object), without_middle(&object.message, max)));
         let messages = messages.collect::<Vec<_>>().join("; ");
         match objects.len().saturating_sub(MAX_LISTED) {
             _ if objects.is_empty() => None,
@@ -431,7 +431,14 @@ mod tests {
     fn messages(work: &WorkStatus) -> Vec<ObjectSummary<'_>> {
         let objects = work.objects.iter();
         objects
-            .map(|it| (it.full_name(), [it.applied, it.available], it.health, &*it.message))
+            .map(|object| {
+                (
+                    object.full_name(),
+                    [object.applied, object.available],
+                    object.health,
+                    &*object.message,
+                )
+            })
             .collect()
     }
 
@@ -510,7 +517,7 @@ mod tests {
     fn rows(work: &WorkStatus) -> serde_json::Value {
         let objects = work.objects.iter();
         objects
-            .map(|it| json!([it.kind, it.name, it.health.name(), it.message]))
+            .map(|object| json!([object.kind, object.name, object.health.name(), object.message]))
             .collect()
     }
 

@@ -137,7 +137,7 @@ impl Ownership {
             }
             Owner::Application(_) | Owner::OtherArgoCd => false,
             Owner::PossibleApplication(_) | Owner::None => {
-                let is_near = |it: &String| it == namespace;
+                let is_near = |text: &String| text == namespace;
                 self.is_named(kind, namespace, name)
                     && (self.in_any_namespace || self.namespaces(kind).iter().any(is_near))
             }

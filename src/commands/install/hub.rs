@@ -54,7 +54,7 @@ impl InstallHub {
     pub(crate) async fn list(&self, path: &str, labels: &str) -> Result<Option<Vec<Value>>, String> {
         let mut found = Vec::new();
         let page = ListParams::default().limit(hub::PAGE).labels(labels);
-        match hub::each(&self.client, path, page, |it: Value| found.push(it)).await {
+        match hub::each(&self.client, path, page, |value: Value| found.push(value)).await {
             Ok(()) => Ok(Some(found)),
             Err(error) if hub::status(&error) == Some(404) => Ok(None),
             Err(error) => Err(self.describe(path, "listed", &error)),
@@ -155,6 +155,6 @@ impl InstallHub {
 
 /// Formats an object for people: `Deployment argocd/argocd-repo-server`.
 pub(crate) fn qualified_name(object: &ShippedObject) -> String {
-    let namespace = object.namespace().map_or(String::new(), |it| format!("{it}/"));
+    let namespace = object.namespace().map_or(String::new(), |text| format!("{text}/"));
     format!("{} {namespace}{}", object.kind(), object.name())
 }

@@ -62,7 +62,7 @@ async fn authority(hub: &InstallHub, namespace: &str) -> Result<(Option<String>,
     let config_map = hub
         .get(&format!("/api/v1/namespaces/{namespace}/configmaps"), AUTHORITY)
         .await?;
-    let foreign = config_map.filter(|it| it["metadata"]["labels"]["app.kubernetes.io/name"] != LIVE);
+    let foreign = config_map.filter(|config_map| config_map["metadata"]["labels"]["app.kubernetes.io/name"] != LIVE);
     if let Some(foreign) = foreign {
         return Ok((foreign["data"][AUTHORITY_KEY].as_str().map(str::to_owned), true));
     }
@@ -106,7 +106,7 @@ async fn certificate(hub: &InstallHub, namespace: &str) -> Result<Option<String>
     let config_map = hub
         .get(&format!("/api/v1/namespaces/{namespace}/configmaps"), LIVE)
         .await?;
-    Ok(config_map.and_then(|it| it["data"]["tls.crt"].as_str().map(str::to_owned)))
+    Ok(config_map.and_then(|config_map| config_map["data"]["tls.crt"].as_str().map(str::to_owned)))
 }
 
 /// Waits until the service has published its certificate; `None` if that takes too long.

@@ -23,7 +23,7 @@ pub(super) async fn decided(
     let ours = objects(&InstallOptions::everything(&options.namespace));
     let ours = ours
         .iter()
-        .find(|it| it.kind() == "Deployment" && PRINCIPALS.contains(&it.name()));
+        .find(|object| object.kind() == "Deployment" && PRINCIPALS.contains(&object.name()));
     let Some(ours) = ours else {
         return Ok((Principal::Ours, lines));
     };
@@ -33,7 +33,7 @@ pub(super) async fn decided(
     let mut principal = Principal::Ours;
     for name in PRINCIPALS {
         let live = named(workloads, name);
-        let Some(live) = live.filter(|it| Principal::identify(it, ours) == Principal::Theirs) else {
+        let Some(live) = live.filter(|value| Principal::identify(value, ours) == Principal::Theirs) else {
             continue;
         };
         principal = Principal::Theirs;

@@ -127,8 +127,9 @@ fn warnings(applications: &[DiagnosedApplication], config: Option<&Value>) -> Ve
     let mut findings = Vec::new();
     let ignored_by_all = config.is_some_and(ignores_works);
     let frozen = applications.iter();
-    let frozen = frozen.filter(|it| it.respects_ignored && (it.ignores_works || ignored_by_all));
-    let frozen: BTreeSet<_> = frozen.map(|it| &*it.qualified_name).collect();
+    let frozen =
+        frozen.filter(|application| application.respects_ignored && (application.ignores_works || ignored_by_all));
+    let frozen: BTreeSet<_> = frozen.map(|application| &*application.qualified_name).collect();
     if !frozen.is_empty() {
         let number = count(frozen.len(), "Application");
         findings.push(FREEZES.finding(&[("applications", &number), ("names", &list_names(frozen))]));
@@ -185,7 +186,7 @@ fn ignores_works(config: &Value) -> bool {
     let data = config["data"].as_object().into_iter().flatten();
     let mut ignored = data.filter_map(|(key, value)| Some((key.strip_prefix(IGNORED)?, value.as_str()?)));
     ignored.any(|(kind, paths)| {
-        let is_of_works = kind == "all" || kind.strip_prefix(GROUP).is_some_and(|it| it.starts_with('_'));
+        let is_of_works = kind == "all" || kind.strip_prefix(GROUP).is_some_and(|text| text.starts_with('_'));
         is_of_works && paths.contains("workload")
     })
 }

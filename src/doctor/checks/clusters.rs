@@ -89,7 +89,7 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
         return vec![NO_CLUSTERS.finding(&[])];
     }
     let mut by_message: Vec<(&'static Message, Vec<&str>)> = Vec::new();
-    let mut add = |message: &'static Message, name| match by_message.iter_mut().find(|it| it.0.id == message.id) {
+    let mut add = |message: &'static Message, name| match by_message.iter_mut().find(|group| group.0.id == message.id) {
         Some((_, names)) => names.push(name),
         None => by_message.push((message, vec![name])),
     };
@@ -111,7 +111,12 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
             message.finding(&[("clusters", &number), ("names", &list_names(names))])
         })
         .collect();
-    findings.sort_by_key(|it| CHECK.messages.iter().position(|message| message.id == it.message.id));
+    findings.sort_by_key(|finding| {
+        CHECK
+            .messages
+            .iter()
+            .position(|message| message.id == finding.message.id)
+    });
     if findings.is_empty() {
         findings.push(OK.finding(&[("clusters", &by_cluster.len()), ("all", &clusters.len())]));
     }

@@ -64,9 +64,9 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let version = env!("CARGO_PKG_VERSION");
     let mut findings = Vec::new();
     let shipped = objects(embedded::ARGOCD_CM);
-    let ours = shipped.first().and_then(|it| it["data"].as_object());
+    let ours = shipped.first().and_then(|value| value["data"].as_object());
     for (key, check) in ours.into_iter().flatten() {
-        let Some((_, kind)) = key.strip_prefix(HEALTH).and_then(|it| it.rsplit_once('_')) else {
+        let Some((_, kind)) = key.strip_prefix(HEALTH).and_then(|text| text.rsplit_once('_')) else {
             continue;
         };
         match data(key) {

@@ -68,7 +68,7 @@ fn healthy_hub() -> HubState {
     let settings = controller::reconcile::Settings::default();
     let used = CONTROLLERS
         .iter()
-        .flat_map(|it| it.kinds(&settings))
+        .flat_map(|controller| controller.kinds(&settings))
         .map(controller::model::Kind::resource);
     for resource in used {
         apis.entry(resource.api_version())
@@ -139,7 +139,9 @@ fn value_of<T>(lookup: &mut Lookup<T>) -> &mut T {
 /// Returns the Pod template of a Deployment.
 fn template<'s>(hub_state: &'s mut HubState, name: &str) -> &'s mut Value {
     let mut all = value_of(&mut hub_state.deployments).iter_mut();
-    let deployment = all.find(|it| it["metadata"]["name"] == name).expect("the Deployment");
+    let deployment = all
+        .find(|value| value["metadata"]["name"] == name)
+        .expect("the Deployment");
     &mut deployment["spec"]["template"]["spec"]
 }
 
@@ -171,8 +173,8 @@ fn problems_after(break_it: impl FnOnce(&mut HubState)) -> Vec<&'static str> {
 }
 
 fn problem_ids(findings: &[Finding]) -> Vec<&'static str> {
-    let problems = findings.iter().filter(|it| it.message.level != Severity::Ok);
-    problems.map(|it| it.message.id).collect()
+    let problems = findings.iter().filter(|finding| finding.message.level != Severity::Ok);
+    problems.map(|finding| finding.message.id).collect()
 }
 
 fn messages() -> impl Iterator<Item = &'static Message> {
@@ -241,7 +243,9 @@ fn forbidden_reads_are_findings() {
         let findings = examine(&hub_state, now());
         assert_eq!(overall_result(&findings), CheckResult::Unknown, "{at}: {findings:#?}");
         assert!(
-            problem_ids(&findings).iter().all(|it| *it == "cannot-read"),
+            problem_ids(&findings)
+                .iter()
+                .all(|problem_id| *problem_id == "cannot-read"),
             "{at}: {findings:#?}"
         );
     }
@@ -319,7 +323,7 @@ fn hub_without_the_plugin_needs_none_for_the_pull_model() {
         containers
             .as_array_mut()
             .expect("containers")
-            .retain(|it| it["name"] != "argocd-ocm-cmp");
+            .retain(|container| container["name"] != "argocd-ocm-cmp");
     };
     let pull = problems_after(|hub_state| {
         without_plugin(hub_state);
@@ -540,14 +544,14 @@ fn finds_nodes_whose_kernels_may_lack_landlock() {
 #[test]
 fn finds_problems_of_the_plugins_pods() {
     let pod = |change: fn(&mut Value)| problems_after(|hub_state| change(&mut value_of(&mut hub_state.pods)[0]));
-    assert_eq!(pod(|it| it["metadata"]["labels"] = json!({})), ["socket-no-pods"]);
+    assert_eq!(pod(|value| value["metadata"]["labels"] = json!({})), ["socket-no-pods"]);
     assert_eq!(
-        pod(|it| it["spec"]["containers"] = json!([])),
+        pod(|value| value["spec"]["containers"] = json!([])),
         ["socket-pods-without-plugin"]
     );
-    assert_eq!(pod(|it| it["status"] = json!({})), ["socket-not-ready"]);
+    assert_eq!(pod(|value| value["status"] = json!({})), ["socket-not-ready"]);
     assert_eq!(
-        pod(|it| it["status"]["containerStatuses"][0]["restartCount"] = json!(9)),
+        pod(|value| value["status"]["containerStatuses"][0]["restartCount"] = json!(9)),
         ["socket-restarts"]
     );
     let error = "Failed to load target state: could not find plugin supporting the given repository";
@@ -693,13 +697,15 @@ fn finds_missing_permissions() {
             *is_granted = !which(permission);
         }
         let findings = examine(&hub_state, now());
-        let errors = findings.iter().filter(|it| it.message.level == Severity::Error);
+        let errors = findings
+            .iter()
+            .filter(|finding| finding.message.level == Severity::Error);
         errors.map(Finding::line).collect::<Vec<_>>().join("\n")
     };
     assert_eq!(without(|_| false), "");
     let lines = [
-        without(|it| it.resource == "events"),
-        without(|it| it.resource == "manifestworks" && it.verb == "delete"),
+        without(|permission| permission.resource == "events"),
+        without(|permission| permission.resource == "manifestworks" && permission.verb == "delete"),
         without(|_| true),
     ];
     insta::assert_snapshot!(lines.join("\n\n"));
@@ -707,8 +713,11 @@ fn finds_missing_permissions() {
 
 #[test]
 fn execute_as_is_checked_only_where_needed() {
-    let needs_execute_as =
-        |hub_state: &HubState| required_permissions(hub_state).iter().any(|it| it.verb == "execute-as");
+    let needs_execute_as = |hub_state: &HubState| {
+        required_permissions(hub_state)
+            .iter()
+            .any(|permission| permission.verb == "execute-as")
+    };
     let mut hub_state = healthy_hub();
     assert!(!needs_execute_as(&hub_state));
     value_of(&mut hub_state.works)[0].executor = true;
@@ -865,7 +874,7 @@ fn finds_problems_of_argocd_agent() {
             change(hub_state);
         })
     };
-    let of = |names: &[&str]| Lookup::Found(names.iter().map(|it| (*it).to_owned()).collect());
+    let of = |names: &[&str]| Lookup::Found(names.iter().map(|name| (*name).to_owned()).collect());
     assert!(others(&|hub_state| hub_state.other_versions = of(&[])).is_empty());
     assert_eq!(
         others(&|hub_state| hub_state.other_versions = of(&["argocd/fleet"])),
@@ -873,7 +882,7 @@ fn finds_problems_of_argocd_agent() {
     );
     let principal = |hub_state: &mut HubState| {
         let shipped = objects(embedded::DEPLOY_PRINCIPAL);
-        let found = shipped.into_iter().find(|it| it["kind"] == "Deployment");
+        let found = shipped.into_iter().find(|value| value["kind"] == "Deployment");
         value_of(&mut hub_state.deployments).push(found.expect("the principal"));
     };
     assert!(others(&principal).is_empty(), "ours has the right settings");
@@ -897,7 +906,10 @@ fn findings_of_a_large_fleet_are_short() {
     value_of(&mut hub_state.works).extend((0..10_000).map(refused));
     let findings = examine(&hub_state, now());
     assert_eq!(problem_ids(&findings), ["clusters-unknown", "works-without-namespace"]);
-    assert!(findings.iter().all(|it| it.line().len() < 500), "{findings:#?}");
+    assert!(
+        findings.iter().all(|finding| finding.line().len() < 500),
+        "{findings:#?}"
+    );
 }
 
 #[test]
@@ -952,7 +964,7 @@ fn finds_placements_that_select_no_cluster() {
     assert_eq!(problem_ids(&findings), ["works-without-clusters"]);
     let text = "no managed cluster is selected for 1 work of a Placement: fleet/shop-x: Placement fleet/eu: No valid \
                 ManagedClusterSetBindings found (NoManagedClusterSetBindings)";
-    assert!(findings.iter().any(|it| it.text == text), "{findings:?}");
+    assert!(findings.iter().any(|finding| finding.text == text), "{findings:?}");
     hub_state.unsatisfied_placements = Lookup::Refused("no".to_owned());
     assert_eq!(
         problem_ids(&examine(&hub_state, now())),
@@ -983,7 +995,7 @@ fn finds_objects_of_several_applications() {
     assert_eq!(problem_ids(&both), ["works-shared-objects"]);
     let text =
         "several Applications deliver 1 object to the same managed cluster: Deployment.apps shop/web on eu1 (a and b)";
-    assert!(both.iter().any(|it| it.text == text), "{both:?}");
+    assert!(both.iter().any(|finding| finding.text == text), "{both:?}");
 }
 
 /// Returns a hub with the view into the clusters, without problems.
@@ -1025,7 +1037,10 @@ type Break = fn(&mut HubState, &mut LiveState);
 fn every_broken_hop_of_the_view_is_named() {
     let ids = |hub_state: &HubState, now| -> Vec<&str> {
         let found = examine(hub_state, now).into_iter();
-        found.filter(|it| it.check == "live").map(|it| it.message.id).collect()
+        found
+            .filter(|finding| finding.check == "live")
+            .map(|finding| finding.message.id)
+            .collect()
     };
     assert_eq!(ids(&hub_with_live(), now()), ["live"]);
     assert_eq!(ids(&healthy_hub(), now()), [""; 0], "it is not installed");

@@ -116,7 +116,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     let over: Vec<_> = works
         .iter()
-        .filter(|it| it.size > LIMIT)
+        .filter(|work| work.size > LIMIT)
         .map(super::super::hub_state::HubWork::qualified_name)
         .collect();
     if !over.is_empty() {
@@ -127,20 +127,20 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let mut about_applications = |message: &'static Message, has_problem: &dyn Fn(&DiagnosedApplication) -> bool| {
         let applications = hub_state.applications.found().into_iter().flatten();
         let found: Vec<_> = applications
-            .filter(|it| has_problem(it))
-            .map(|it| &it.qualified_name)
+            .filter(|application| has_problem(application))
+            .map(|application| &application.qualified_name)
             .collect();
         if !found.is_empty() {
             let number = count(found.len(), "Application");
             findings.push(message.finding(&[("applications", &number), ("names", &list_names(found))]));
         }
     };
-    about_applications(&TOO_LARGE, &|it| it.errors().any(is_too_large));
-    about_applications(&SEVERAL_SOURCES, &|it| it.sources_share_works);
+    about_applications(&TOO_LARGE, &|application| application.errors().any(is_too_large));
+    about_applications(&SEVERAL_SOURCES, &|application| application.sources_share_works);
     for message in [&BY_EXECUTOR, &BY_AGENT, &NO_KIND, &OTHER_SCOPE, &NO_NAMESPACE, &OTHER] {
         let refused = works
             .iter()
-            .filter_map(|it| Some((it.qualified_name(), &*it.refused.as_ref()?.message)));
+            .filter_map(|work| Some((work.qualified_name(), &*work.refused.as_ref()?.message)));
         let mut of_it: Vec<_> = refused.filter(|(_, why)| reason(why).id == message.id).collect();
         of_it.sort_unstable();
         let Some((_, why)) = of_it.first() else { continue };
@@ -155,7 +155,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let mut watched: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for work in works {
         let of_cluster = watched.entry(&work.cluster).or_default();
-        of_cluster.extend(work.watched.iter().map(|it| &**it));
+        of_cluster.extend(work.watched.iter().map(|informer| &**informer));
     }
     watched.retain(|_, informers| informers.len() > WATCHES_MAX);
     if !watched.is_empty() {
@@ -175,7 +175,7 @@ fn without_clusters(hub_state: &HubState) -> Option<Finding> {
     let sets: Vec<_> = sets.filter(|set| !set.empty_placements.is_empty()).collect();
     let placements = hub_state.unsatisfied_placements.found();
     let placement = sets.first()?.empty_placements.first()?;
-    let why = placements.and_then(|it| it.get(placement));
+    let why = placements.and_then(|entries| entries.get(placement));
     let why = why.map_or(String::new(), |why| format!(": {}", without_middle(why, MESSAGE_MAX)));
     let why = format!("Placement {placement}{why}");
     let (number, names) = (

@@ -50,7 +50,10 @@ impl ReadMetadata {
     fn last_change(&self) -> Option<Timestamp> {
         let of_spec = |it: &&ManagedFields| it.fields_v1.as_ref().is_some_and(|fields| fields.spec.is_some());
         let writes = self.managed_fields.iter().flatten().filter(of_spec);
-        writes.filter_map(|it| it.time).chain(self.creation_timestamp).max()
+        writes
+            .filter_map(|fields| fields.time)
+            .chain(self.creation_timestamp)
+            .max()
     }
 }
 
@@ -77,8 +80,8 @@ pub(super) fn project(read: &Value) -> Option<(String, Project)> {
         let pairs = list
             .as_array()?
             .iter()
-            .map(|it| (text(&it["group"]), text(&it["kind"])));
-        Some(pairs.collect::<Vec<_>>()).filter(|it| !it.is_empty())
+            .map(|value| (text(&value["group"]), text(&value["kind"])));
+        Some(pairs.collect::<Vec<_>>()).filter(|list| !list.is_empty())
     };
     let spec = &read["spec"];
     let project = Project {
@@ -112,7 +115,9 @@ struct ConditionsStatus {
 impl ConditionedObject {
     fn status(&self, kind: &str) -> Option<&str> {
         let mut conditions = self.status.conditions.iter().flatten();
-        conditions.find(|it| it.kind == kind).map(|it| &*it.status)
+        conditions
+            .find(|condition| condition.kind == kind)
+            .map(|condition| &*condition.status)
     }
 }
 

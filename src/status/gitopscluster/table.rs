@@ -32,8 +32,8 @@ pub(super) fn table(report: &GitOpsClusterReport, now: Timestamp, wide: bool, co
     }
     let problems = report.conditions.iter();
     let problems: Vec<_> = problems
-        .filter(|it| it.status != "True" && it.kind != "Ready")
-        .map(|it| [&it.kind, &it.status, &it.message].map(|cell| clean(cell)))
+        .filter(|condition| condition.status != "True" && condition.kind != "Ready")
+        .map(|condition| [&condition.kind, &condition.status, &condition.message].map(|cell| clean(cell)))
         .collect();
     if !problems.is_empty() {
         let colour = |at: usize| Some((1, colour_of(&problems[at][1])));
@@ -44,18 +44,23 @@ pub(super) fn table(report: &GitOpsClusterReport, now: Timestamp, wide: bool, co
         let colour = |at: usize| Some((1, colour_of_state(report.members[at].state)));
         text.push('\n');
         text += &if wide {
-            let row = |it: &AgentMember| {
-                let end = it
+            let row = |member: &AgentMember| {
+                let end = member
                     .certificate_expiry
                     .as_ref()
                     .map_or("-".to_owned(), |end| format_expiry(end, now));
-                [clean(&it.name), it.state().to_owned(), end, clean(&it.message)]
+                [
+                    clean(&member.name),
+                    member.state().to_owned(),
+                    end,
+                    clean(&member.message),
+                ]
             };
             let members: Vec<_> = report.members.iter().map(row).collect();
             let headings = ["CLUSTER", "STATE", "CERTIFICATE-UNTIL", "MESSAGE"];
             section(headings, &members, colours, colour)
         } else {
-            let row = |it: &AgentMember| [clean(&it.name), it.state().to_owned(), clean(&it.message)];
+            let row = |member: &AgentMember| [clean(&member.name), member.state().to_owned(), clean(&member.message)];
             let members: Vec<_> = report.members.iter().map(row).collect();
             section(["CLUSTER", "STATE", "MESSAGE"], &members, colours, colour)
         };

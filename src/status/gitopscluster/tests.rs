@@ -272,7 +272,7 @@ fn json_output_is_complete() {
     });
     assert_eq!(value["conditions"][3], ready);
     let agents = value["agents"].as_array().expect("agents");
-    let states: Vec<_> = agents.iter().map(|it| &it["cluster"]).collect();
+    let states: Vec<_> = agents.iter().map(|agent| &agent["cluster"]).collect();
     assert_eq!(states, ["eu1", "eu2", "eu3", "new", "us2", "us1"]);
     let last = json!({
         "cluster": "us1", "state": "Connected", "certificateNotAfter": "2026-12-21T12:00:00Z", "message": "",

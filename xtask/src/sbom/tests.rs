@@ -123,7 +123,8 @@ fn metadata() -> Value {
 /// Returns the packages that can be reached from the program without dev-dependencies, build scripts and macros, each with the
 /// packages that always need it.
 fn reachable(metadata: &Value) -> BTreeMap<String, BTreeSet<String>> {
-    let by_id = |entries| -> BTreeMap<&str, &Value> { list(entries).iter().map(|it| (text(&it["id"]), it)).collect() };
+    let by_id =
+        |entries| -> BTreeMap<&str, &Value> { list(entries).iter().map(|value| (text(&value["id"]), value)).collect() };
     let (packages, nodes) = (by_id(&metadata["packages"]), by_id(&metadata["resolve"]["nodes"]));
     let purl = |id: &str| {
         purl(&Package {
@@ -135,7 +136,9 @@ fn reachable(metadata: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let is_linked = |edge: &&Value| list(&edge["dep_kinds"]).iter().any(|kind| kind["kind"].is_null());
     let is_optional = |from: &str, to: &str| {
         let mut dependencies = list(&packages[from]["dependencies"]).iter();
-        dependencies.any(|it| it["name"] == packages[to]["name"] && it["kind"].is_null() && it["optional"] == true)
+        dependencies.any(|dependency| {
+            dependency["name"] == packages[to]["name"] && dependency["kind"].is_null() && dependency["optional"] == true
+        })
     };
     let program = packages.iter().find(|(_, package)| package["name"] == PROGRAM);
     let (mut open, mut purls) = (vec![*program.unwrap().0], BTreeMap::<String, BTreeSet<String>>::new());

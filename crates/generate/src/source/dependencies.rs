@@ -165,7 +165,11 @@ fn complete(
     } else {
         read(["Chart.yaml", "requirements.yaml"])?
     };
-    let is_local = |name: &String| known.iter().any(|it| it.name == *name && it.path().is_some());
+    let is_local = |name: &String| {
+        known
+            .iter()
+            .any(|dependency| dependency.name == *name && dependency.path().is_some())
+    };
     if source.remotes.is_empty() && !missing.iter().any(is_local) {
         return Ok(None);
     }
@@ -178,7 +182,7 @@ fn complete(
     let _ = fs::create_dir(copy.folder.join("charts"));
     let mut problems = Vec::new();
     for name in missing {
-        let mut of_name: Vec<&Dependency> = known.iter().filter(|it| it.name == *name).collect();
+        let mut of_name: Vec<&Dependency> = known.iter().filter(|dependency| dependency.name == *name).collect();
         of_name.dedup();
         if of_name.is_empty() {
             problems.push(format!("Chart.lock: {name} is missing: {UPDATE}"));

@@ -444,7 +444,7 @@ impl Tools {
         let inputs = || Inputs {
             folder: folder.to_owned(),
             repository: access.folder.to_owned(),
-            arguments: arguments.iter().map(|it| it.as_ref().to_owned()).collect(),
+            arguments: arguments.iter().map(|argument| argument.as_ref().to_owned()).collect(),
             input: input.map(str::to_owned),
         };
         let error_output = ErrorOutput {
@@ -740,7 +740,7 @@ mod tests {
         let run =
             tools_with(&env.into(), LONG, None).run("sh", ["-c", "echo $HOME"], here, None, &ToolAccess::helm(here));
         assert_eq!(
-            run.ok().and_then(Result::ok).map(|it| it.manifests),
+            run.ok().and_then(Result::ok).map(|output| output.manifests),
             Some(b"/home/user\n".to_vec())
         );
     }

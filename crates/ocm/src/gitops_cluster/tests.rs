@@ -38,7 +38,10 @@ fn malformed_field_reads_as_missing_and_affects_no_other() {
             *spec.pointer_mut(path).expect("the path of a field") = other;
             let read: GitOpsClusterSpec = serde_json::from_value(spec.clone()).expect("invalid fields are ignored");
             if !path.starts_with("/placementRef") {
-                let placement = read.placement_ref.as_ref().and_then(|it| it.name.as_deref());
+                let placement = read
+                    .placement_ref
+                    .as_ref()
+                    .and_then(|placement| placement.name.as_deref());
                 assert_eq!(placement, Some("all"), "{spec}");
             }
             if !path.starts_with("/agent") {

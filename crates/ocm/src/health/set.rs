@@ -160,7 +160,10 @@ impl EvaluatedSet<'_, '_> {
     }
 
     fn placement_names(&self) -> String {
-        let names: Vec<&str> = self.placements().filter_map(|it| get_text(it, "name")).collect();
+        let names: Vec<&str> = self
+            .placements()
+            .filter_map(|placement| get_text(placement, "name"))
+            .collect();
         names.join(" or ")
     }
 

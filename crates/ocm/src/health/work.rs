@@ -102,7 +102,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
 
     let mut health = objects
         .iter()
-        .map(|it| it.health)
+        .map(|object| object.health)
         .min()
         .unwrap_or(HealthStatus::Healthy);
     let mut message = String::new();
@@ -148,7 +148,7 @@ fn left(manifests: &[Value<'_>]) -> String {
     let is_left = |manifest: &Map<'_>| {
         ReportedConditions::read_conditions(manifest)
             .get("Available")
-            .is_some_and(|it| it.is("True"))
+            .is_some_and(|condition| condition.is("True"))
     };
     let names: Vec<String> = manifests
         .iter()

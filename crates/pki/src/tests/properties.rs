@@ -128,8 +128,8 @@ fn subjects() -> BoxedStrategy<SubjectParts> {
 /// Returns the common name and the organizations of a subject that has no other attributes.
 fn plain(subject: &SubjectParts) -> Option<(&str, BTreeSet<&str>)> {
     let of = |oid| {
-        let attributes = subject.iter().flatten().filter(move |it| it.0 == oid);
-        attributes.map(|it| it.2.as_str()).collect::<Vec<_>>()
+        let attributes = subject.iter().flatten().filter(move |attribute| attribute.0 == oid);
+        attributes.map(|attribute| attribute.2.as_str()).collect::<Vec<_>>()
     };
     let (names, organizations) = (of(COMMON_NAME), of(ORGANIZATION_NAME));
     let is_plain = subject.iter().flatten().count() == organizations.len() + names.len() && names.len() == 1;
@@ -147,7 +147,7 @@ fn signs_plain_subjects_for_clients_only() {
         let text = as_pem("CERTIFICATE REQUEST", &request_of(&key.key, &subject));
         let read = read_request(&text);
         // In other encodings, the bytes are different text.
-        if subject.iter().flatten().any(|it| it.1 != Tag::Utf8String) {
+        if subject.iter().flatten().any(|attribute| attribute.1 != Tag::Utf8String) {
             return;
         }
         let Some((common_name, organizations)) = plain(&subject) else {
@@ -160,7 +160,7 @@ fn signs_plain_subjects_for_clients_only() {
         // Text that readers interpret differently is rejected.
         let Ok(read) = read else { return };
         assert_eq!(&*read.common_name, common_name);
-        let all: BTreeSet<&str> = read.organizations.iter().map(|it| &**it).collect();
+        let all: BTreeSet<&str> = read.organizations.iter().map(|organization| &**organization).collect();
         assert_eq!(all, organizations);
         let request = String::from_utf8(text).unwrap();
         let recipe = Recipe::Sign {
@@ -175,7 +175,11 @@ fn signs_plain_subjects_for_clients_only() {
         assert!(certificate.is_client && !certificate.serves && !certificate.is_authority);
         assert!(certificate.is_issued_by(&FAST.certificate) && certificate.has_key(&key.key.id()));
         assert_eq!((&*certificate.common_name, certificate.names.len()), (common_name, 0));
-        let all: BTreeSet<&str> = certificate.organizations.iter().map(|it| &**it).collect();
+        let all: BTreeSet<&str> = certificate
+            .organizations
+            .iter()
+            .map(|organization| &**organization)
+            .collect();
         assert_eq!(all, organizations);
         assert_eq!((certificate.not_before, certificate.not_after), (at(1), at(2)));
     });
