@@ -61,7 +61,7 @@ impl RequiredKey {
         let text = json!(ByteString(random.to_vec()));
         let text = text.as_str().unwrap_or_default().as_bytes().to_vec();
         let data = json!({self.key: ByteString(text)});
-        let Some(found) = found else {
+        let Some(secret) = found else {
             return Some(SecretWrite::Create(json!({
                 "apiVersion": "v1",
                 "kind": "Secret",
@@ -74,9 +74,9 @@ impl RequiredKey {
                 "data": data,
             })));
         };
-        let metadata = &found["metadata"];
+        let metadata = &secret["metadata"];
         let is_lacking_label = self.is_labelled && metadata["labels"].get(PART_OF).is_none();
-        let is_lacking_value = found["data"].get(self.key).is_none();
+        let is_lacking_value = secret["data"].get(self.key).is_none();
         if !is_lacking_value && !is_lacking_label {
             return None;
         }

@@ -211,11 +211,11 @@ fn differences(args: DiffArgs, env: &Env) -> Result<(String, bool), Problems> {
         (file.display().to_string(), texts, Arc::new(ownership.in_file()))
     } else {
         let ownership = Arc::new(ownership);
-        let found = progress::shown("reading the works on the hub", || fetch::works(&args.hub, &ownership));
-        let found = found.map_err(Problems::one)?;
+        let fetched = progress::shown("reading the works on the hub", || fetch::works(&args.hub, &ownership));
+        let fetched = fetched.map_err(Problems::one)?;
         let clusters = settings.target.clusters().iter();
-        let problems = clusters.filter_map(|cluster| cluster_problem(&cluster.to_string(), found.clusters.as_ref()?));
-        for notice in found
+        let problems = clusters.filter_map(|cluster| cluster_problem(&cluster.to_string(), fetched.clusters.as_ref()?));
+        for notice in fetched
             .notices
             .iter()
             .cloned()
@@ -223,7 +223,7 @@ fn differences(args: DiffArgs, env: &Env) -> Result<(String, bool), Problems> {
         {
             say(&format!("warning: {}\n", one_line(&notice)));
         }
-        ("hub".to_owned(), found.works, ownership)
+        ("hub".to_owned(), fetched.works, ownership)
     };
     let mut live = Vec::new();
     for text in &texts {

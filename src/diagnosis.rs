@@ -271,11 +271,11 @@ pub fn absence(
             remedy,
         )];
     }
-    let mut found = problems(application, clusters);
-    if found.is_empty() {
-        found.push(pending(application));
+    let mut diagnoses = problems(application, clusters);
+    if diagnoses.is_empty() {
+        diagnoses.push(pending(application));
     }
-    found
+    diagnoses
 }
 
 /// Returns why an Application has no works for these managed clusters, of which it may name none; empty if it should have.
@@ -340,7 +340,7 @@ pub fn problems(
     clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
 ) -> Vec<Diagnosis> {
     let of_condition = |condition: &ApplicationCondition| match of_message(&condition.message, application, clusters) {
-        Some(found) => found,
+        Some(cluster) => cluster,
         // The sync has the same error.
         None if condition.kind == "SyncError" && application.operation.is_some() => Vec::new(),
         None => vec![Diagnosis::new(
@@ -349,21 +349,21 @@ pub fn problems(
             "",
         )],
     };
-    let mut found: Vec<Diagnosis> = application.conditions.iter().flat_map(of_condition).collect();
-    if found.is_empty()
+    let mut diagnoses: Vec<Diagnosis> = application.conditions.iter().flat_map(of_condition).collect();
+    if diagnoses.is_empty()
         && let Some(operation) = &application.operation
     {
-        found = of_operation(operation, application, clusters);
+        diagnoses = of_operation(operation, application, clusters);
     }
-    for diagnosis in &mut found {
+    for diagnosis in &mut diagnoses {
         diagnosis.permanent &= !application.stale;
     }
     for name in &application.targets {
-        found.extend(clusters.and_then(|clusters| cluster_problem(name, clusters)));
+        diagnoses.extend(clusters.and_then(|clusters| cluster_problem(name, clusters)));
     }
     let mut known = BTreeSet::new();
-    found.retain(|diagnosis| known.insert(diagnosis.line()));
-    found
+    diagnoses.retain(|diagnosis| known.insert(diagnosis.line()));
+    diagnoses
 }
 
 /// Returns the problems that a sync met. A sync that Argo CD retries has a cause only if no retry can remove it.
@@ -546,7 +546,7 @@ fn plugin_errors(message: &str) -> Option<Vec<&str>> {
         .filter_map(|line| {
             // The first line begins with the exit code.
             let (before, error) = line.split_once("error: ")?;
-            let is_code = |it: char| it.is_ascii_digit() || it == ':' || it == ' ';
+            let is_code = |character: char| character.is_ascii_digit() || character == ':' || character == ' ';
             before.chars().all(is_code).then_some(error.trim())
         })
         .collect();
@@ -556,7 +556,7 @@ fn plugin_errors(message: &str) -> Option<Vec<&str>> {
 /// Returns the text between two others.
 fn between<'t>(text: &'t str, start: &str, end: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(start)?;
-    rest.split_once(end).map(|(found, _)| found)
+    rest.split_once(end).map(|(quoted, _)| quoted)
 }
 
 /// Returns the problem because of which nothing reaches a managed cluster, if any.

@@ -84,11 +84,11 @@ pub fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub
         }
     }
     let mut by_target: HashMap<&Target, (ComparedWorks<'_>, ComparedWorks<'_>)> = HashMap::new();
-    for it in live() {
-        by_target.entry(&it.work.target).or_default().0.push(it);
+    for compared in live() {
+        by_target.entry(&compared.work.target).or_default().0.push(compared);
     }
-    for it in generated() {
-        by_target.entry(&it.work.target).or_default().1.push(it);
+    for compared in generated() {
+        by_target.entry(&compared.work.target).or_default().1.push(compared);
     }
     let of_target = |target| {
         let (before, after) = &by_target[target];
@@ -186,8 +186,8 @@ impl<'w> WorkObject<'w> {
 }
 
 fn objects<'w>(works: &ComparedWorks<'w>) -> impl Iterator<Item = WorkObject<'w>> {
-    works.iter().flat_map(|it| {
-        let ComparedWork { work, objects } = it;
+    works.iter().flat_map(|compared| {
+        let ComparedWork { work, objects } = compared;
         objects.iter().map(move |object| WorkObject { work, object })
     })
 }
@@ -205,10 +205,14 @@ fn pairs<'w>(before: &ComparedWorks<'w>, after: &ComparedWorks<'w>) -> (Vec<Pair
     }
     let mut pairs = Vec::new();
     for new in objects(after) {
-        let old = live.get_mut(new.key()).and_then(|found| {
-            let same = found.iter().position(|old| old.work.name == new.work.name);
-            let at = same.or_else(|| found.iter().position(|old| !generated.contains(&old.key_in_work())))?;
-            Some(found.remove(at))
+        let old = live.get_mut(new.key()).and_then(|live_object| {
+            let same = live_object.iter().position(|old| old.work.name == new.work.name);
+            let at = same.or_else(|| {
+                live_object
+                    .iter()
+                    .position(|old| !generated.contains(&old.key_in_work()))
+            })?;
+            Some(live_object.remove(at))
         });
         pairs.push((old, new));
     }

@@ -105,8 +105,8 @@ pub fn works(hub: &HubArgs, ownership: &Arc<Ownership>) -> Result<FetchedWorks, 
             let by_file = ", or compare with a file with --file";
             error.replace(NO_HUB, "no hub to compare with: ") + if error.starts_with(NO_HUB) { by_file } else { "" }
         })?;
-        let found = hub.list_works(ownership).await;
-        found.map_err(|error| describe_error(&error, &hub.url))
+        let fetched = hub.list_works(ownership).await;
+        fetched.map_err(|error| describe_error(&error, &hub.url))
     })
 }
 
@@ -186,8 +186,8 @@ impl WorkReader {
     #[must_use]
     pub fn has_tunnel(&self, cluster: &str) -> bool {
         let path = ADDONS.path(&ObjectRef::new(cluster, ""));
-        let found = self.runtime.block_on(self.hub.get_text(path, CLUSTER_PROXY));
-        let addon = found.as_ref().ok().and_then(Lookup::found);
+        let lookup = self.runtime.block_on(self.hub.get_text(path, CLUSTER_PROXY));
+        let addon = lookup.as_ref().ok().and_then(Lookup::found);
         addon.is_some_and(|text| doctor::is_available(text))
     }
 
@@ -214,7 +214,7 @@ impl Hub {
     }
 
     async fn list_works(&self, ownership: &Arc<Ownership>) -> Result<FetchedWorks, Error> {
-        let mut found = FetchedWorks::default();
+        let mut fetched = FetchedWorks::default();
         for resource in [&WORKS, &WORK_SETS] {
             let selects = {
                 let ownership = Arc::clone(ownership);
@@ -225,7 +225,7 @@ impl Hub {
                 // OCM installs both kinds, but the second is newer.
                 Err(error) if status(&error) == Some(404) && resource.kind != WORKS.kind => continue,
                 Err(error) if status(&error) == Some(403) => {
-                    found.notices.push(format!(
+                    fetched.notices.push(format!(
                         "{} outside the namespaces of the targets are not read: {}",
                         resource.plural,
                         explain(&error)
@@ -246,10 +246,10 @@ impl Hub {
             let works = names
                 .into_iter()
                 .map(|listed| get(self.client.clone(), resource, (listed.namespace, listed.name)));
-            found.works.extend(in_order(works).await?.into_iter().flatten());
+            fetched.works.extend(in_order(works).await?.into_iter().flatten());
         }
-        found.clusters = self.clusters().await?;
-        Ok(found)
+        fetched.clusters = self.clusters().await?;
+        Ok(fetched)
     }
 
     /// Reads the state of an Application; `known` are the works from the last read. Returns one line if there is no Argo CD.
@@ -293,7 +293,7 @@ impl Hub {
             let application_works = ApplicationWorks::new(application, tracking, &listed, &[]);
             let selects = Arc::new(move |metadata: &Map<'_>| application_works.has(WORK_SETS.kind, metadata));
             match list(self.client.clone(), &WORK_SETS, None, selects).await {
-                Ok(found) => sets = found,
+                Ok(work_sets) => sets = work_sets,
                 Err(error) if status(&error) == Some(404) => {}
                 Err(error) if status(&error) == Some(403) => {
                     let notice = format!("manifestworkreplicasets are not read: {}", explain(&error));
@@ -418,7 +418,7 @@ impl Hub {
 /// Converts an answer: the object exists, does not exist, or cannot be read. Without an answer, it is an error.
 fn to_lookup<T>(answer: Result<T, Error>) -> Result<Lookup<T>, Error> {
     match answer {
-        Ok(it) => Ok(Lookup::Found(it)),
+        Ok(value) => Ok(Lookup::Found(value)),
         Err(error) => match status(&error) {
             Some(404) => Ok(Lookup::NotFound),
             // The hub does not authenticate us.

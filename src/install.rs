@@ -183,7 +183,7 @@ pub fn objects_of(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec
         ..options.clone()
     });
     let mut objects = objects(options);
-    objects.retain(|object| of_features.iter().any(|it| it.is_same(object)));
+    objects.retain(|object| of_features.iter().any(|feature| feature.is_same(object)));
     objects
 }
 

@@ -12,8 +12,8 @@ use std::io;
 pub fn page(mut program: Command, words: &[String]) -> Result<String, String> {
     program.build();
     let command = words.iter().try_fold(&program, |command, word| {
-        let found = command.get_subcommands().find(|command| command.get_name() == word);
-        found.ok_or_else(|| {
+        let subcommand = command.get_subcommands().find(|command| command.get_name() == word);
+        subcommand.ok_or_else(|| {
             format!(
                 "there is no command {:?}: `argocd-ocm-cmp help` lists all",
                 words.join(" ")

@@ -164,8 +164,8 @@ impl Rollout {
     fn progressing(work: &Value) -> Option<(bool, Option<Timestamp>)> {
         let condition = |kind: &str| {
             let mut all = work["status"]["conditions"].as_array()?.iter();
-            let found = all.find(|value| value["type"] == kind)?;
-            (found["observedGeneration"] == work["metadata"]["generation"]).then_some(found)
+            let entry = all.find(|value| value["type"] == kind)?;
+            (entry["observedGeneration"] == work["metadata"]["generation"]).then_some(entry)
         };
         condition("Applied").filter(|condition| condition["status"] == "True")?;
         let progressing = condition("Progressing")?;
@@ -251,8 +251,8 @@ impl Rollout {
         };
         match blocking() {
             _ if self.is_complete() => format!("complete, {numbers}"),
-            Some(it) if self.is_stopped() => format!("stopped at {}, {numbers}", it.name),
-            Some(it) => format!("waits for {}, {numbers}", it.name),
+            Some(cluster) if self.is_stopped() => format!("stopped at {}, {numbers}", cluster.name),
+            Some(cluster) => format!("waits for {}, {numbers}", cluster.name),
             None => format!("in progress, {numbers}"),
         }
     }

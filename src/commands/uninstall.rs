@@ -66,13 +66,13 @@ async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), P
         argo_cd: ArgoCd::among(&workloads),
         ..InstallOptions::everything(&args.argo_cd.namespace)
     });
-    let found = if args.additions_only {
+    let installed = if args.additions_only {
         Vec::new()
     } else {
-        let mut found = find(&hub, &ours).await.map_err(Problems::one)?;
-        found.retain(|object| !belongs_to_another_argocd(&object.shipped, &object.live, &args.argo_cd.namespace));
-        check(&hub, &found, args).await?;
-        found
+        let mut installed = find(&hub, &ours).await.map_err(Problems::one)?;
+        installed.retain(|object| !belongs_to_another_argocd(&object.shipped, &object.live, &args.argo_cd.namespace));
+        check(&hub, &installed, args).await?;
+        installed
     };
     let mut changes = String::new();
     for (object, live) in additions(&hub, &ours, &workloads).await? {
@@ -81,8 +81,10 @@ async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), P
         changes.push_str(&change);
     }
     // Workloads first, and last the objects that they need.
-    for it in found.iter().rev() {
-        let line = remove(&hub, it, args.dry_run).await.map_err(Problems::one)?;
+    for installed_object in installed.iter().rev() {
+        let line = remove(&hub, installed_object, args.dry_run)
+            .await
+            .map_err(Problems::one)?;
         lines.push_str(&line);
     }
     if !args.additions_only {
@@ -95,18 +97,18 @@ async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), P
 /// Finds all our objects, by labels or, where our files set none, by name, in the order in which they were applied. Secrets are found
 /// by name, too: those of clusters, which the controller writes, have the same labels and stay.
 async fn find(hub: &InstallHub, ours: &[ShippedObject]) -> Result<Vec<InstalledObject>, String> {
-    let mut found: Vec<InstalledObject> = Vec::new();
+    let mut installed: Vec<InstalledObject> = Vec::new();
     for shipped in ours.iter().filter(|object| !object.is_addition()) {
         let path = shipped.path();
         let live = if shipped.label("app.kubernetes.io/name").is_none() || shipped.kind() == "Secret" {
             let live = hub.get(&path, shipped.name()).await?;
             live.filter(|live| is_ours(shipped, live)).into_iter().collect()
-        } else if found.iter().any(|object| object.path == path) {
+        } else if installed.iter().any(|object| object.path == path) {
             continue;
         } else {
             hub.list(&path, LABELS).await?.unwrap_or_default()
         };
-        found.extend(live.into_iter().map(|mut live| {
+        installed.extend(live.into_iter().map(|mut live| {
             live["kind"] = shipped.kind().into();
             InstalledObject {
                 path: path.clone(),
@@ -115,7 +117,7 @@ async fn find(hub: &InstallHub, ours: &[ShippedObject]) -> Result<Vec<InstalledO
             }
         }));
     }
-    Ok(found)
+    Ok(installed)
 }
 
 /// Returns all reasons against removing the objects.

@@ -119,7 +119,7 @@ fn with_viewer<T>(
     let result = progress::shown("reading the managed cluster", || {
         runtime.block_on(async { read(&Viewer::connect(args).await?).await })
     });
-    result.map(|it| (runtime, it))
+    result.map(|value| (runtime, value))
 }
 
 /// A user who views what an Application delivers to a managed cluster.
@@ -177,8 +177,8 @@ impl Viewer {
     }
 
     fn find(&self, name: &ObjectName) -> Result<ObjectId, String> {
-        let found = name.find(&self.objects).cloned();
-        found.map_err(|line| {
+        let object = name.find(&self.objects).cloned();
+        object.map_err(|line| {
             let (application, cluster) = (&self.application.instance, &self.cluster);
             format!("Application {application} on cluster {cluster}: {line}")
         })

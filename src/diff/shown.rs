@@ -81,8 +81,8 @@ fn masked<'a>(secret: &Value<'a>, other: Option<&Value<'_>>, changed: &'static s
 pub(super) fn works<'a>(before: &ComparedWork<'a>, after: &ComparedWork<'a>) -> (Value<'a>, Value<'a>) {
     let (old, new) = (resources(before), resources(after));
     let one_sided: HashSet<_> = old.symmetric_difference(&new).collect();
-    let shown = |it: &ComparedWork<'a>| {
-        let mut value = work(&it.work);
+    let shown = |compared: &ComparedWork<'a>| {
+        let mut value = work(&compared.work);
         if let Some(configs) = configs_mut(&mut value) {
             configs.retain(|config| {
                 let identifier = config

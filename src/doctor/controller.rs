@@ -90,10 +90,7 @@ fn setting(hub_state: &HubState, container: &Value, flag: &str, variable: &str) 
         }
     }
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    if let Some(of_container) = items(&container["env"])
-        .iter()
-        .find(|entry| entry["name"] == variable)
-    {
+    if let Some(of_container) = items(&container["env"]).iter().find(|entry| entry["name"] == variable) {
         return text(&of_container["value"]);
     }
     let takes_settings = |source: &Value| source["configMapRef"]["name"] == CONTROLLER;

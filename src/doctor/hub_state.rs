@@ -27,7 +27,7 @@ impl<T> Lookup<T> {
     #[must_use]
     pub fn found(&self) -> Option<&T> {
         match self {
-            Self::Found(it) => Some(it),
+            Self::Found(value) => Some(value),
             Self::NotFound | Self::Refused(_) => None,
         }
     }
@@ -267,8 +267,8 @@ impl HubState {
     pub fn application_controller(&self) -> Option<&Value> {
         let of = |all: &'_ Lookup<Vec<Value>>| -> Option<usize> {
             let all = all.found()?;
-            let found = component_of(all, APPLICATION_CONTROLLER)?;
-            all.iter().position(|value| std::ptr::eq(value, found))
+            let controller = component_of(all, APPLICATION_CONTROLLER)?;
+            all.iter().position(|value| std::ptr::eq(value, controller))
         };
         if let Some(at) = of(&self.stateful_sets) {
             return self.stateful_sets.found()?.get(at);

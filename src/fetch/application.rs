@@ -204,7 +204,10 @@ impl FetchedOperation {
 
 /// Returns true if a condition is an error of Argo CD. The controller's conditions are about works, which `status` shows.
 fn is_error(kind: &str) -> bool {
-    kind.ends_with("Error") && !OWN_CONDITIONS.iter().any(|own| kind.starts_with(own))
+    kind.ends_with("Error")
+        && !OWN_CONDITIONS
+            .iter()
+            .any(|own_condition| kind.starts_with(own_condition))
 }
 
 /// Returns true if Argo CD has compared another source than that of the spec. An error of the spec itself leaves `comparedTo` empty.
@@ -278,10 +281,10 @@ impl Plugin {
 
     /// Returns the value of a setting, of a parameter or of an environment variable.
     fn setting(&self, parameter: &str, variable: &str) -> Option<&str> {
-        let parameters = self.parameters.iter().flatten().map(|it| (it, parameter));
+        let parameters = self.parameters.iter().flatten().map(|entry| (entry, parameter));
         let variables = self.env.iter().flatten().map(|parameter| (parameter, variable));
-        let (found, _) = parameters.chain(variables).find(|(it, name)| it.name == *name)?;
-        Some(found.value.as_deref().unwrap_or_default())
+        let (item, _) = parameters.chain(variables).find(|(entry, name)| entry.name == *name)?;
+        Some(item.value.as_deref().unwrap_or_default())
     }
 }
 

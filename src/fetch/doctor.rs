@@ -178,7 +178,7 @@ impl Hub {
         mut keep: impl FnMut(T) -> Option<K>,
     ) -> Result<Lookup<C>, Error> {
         let mut all = C::default();
-        let keep = |it: T| all.extend(keep(it));
+        let keep = |object: T| all.extend(keep(object));
         let read = each(&self.client, path, params.limit(PAGE), keep).await;
         Ok(to_lookup(read)?.map(|()| all))
     }

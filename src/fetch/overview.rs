@@ -180,10 +180,12 @@ impl ListedApplication {
         let is_reason = |condition: &&ListedCondition| {
             condition.kind != INFO
                 && (condition.kind.ends_with("Error")
-                    || OWN_CONDITIONS.iter().any(|own| condition.kind.starts_with(own)))
+                    || OWN_CONDITIONS
+                        .iter()
+                        .any(|own_condition| condition.kind.starts_with(own_condition)))
         };
-        let found = self.status.conditions.iter().flatten().find(is_reason);
-        found.map(|condition| &*condition.message)
+        let reason = self.status.conditions.iter().flatten().find(is_reason);
+        reason.map(|condition| &*condition.message)
     }
 
     fn overviewed(&self, argocd: &str) -> Overviewed {
@@ -306,13 +308,16 @@ impl<'n> Applications<'n> {
                 states.push((self.all[position].application.clone(), health));
             }
         }
-        for found in &self.all {
-            if found.pulled_on.as_deref() == Some(cluster) {
-                states.push((found.application.clone(), pulled_work(&found.application, cluster)));
+        for delivered in &self.all {
+            if delivered.pulled_on.as_deref() == Some(cluster) {
+                states.push((
+                    delivered.application.clone(),
+                    pulled_work(&delivered.application, cluster),
+                ));
             }
-            let here = found.unsynced.iter().filter(|(namespace, _)| namespace == cluster);
-            for (_, name) in here.filter(|(_, name)| !names.contains(name)) {
-                states.push((found.application.clone(), missing_work(found, cluster, name)));
+            let unsynced = delivered.unsynced.iter().filter(|(namespace, _)| namespace == cluster);
+            for (_, name) in unsynced.filter(|(_, name)| !names.contains(name)) {
+                states.push((delivered.application.clone(), missing_work(delivered, cluster, name)));
             }
         }
         states

@@ -101,11 +101,11 @@ pub(super) fn find_component<'v>(all: &'v [Json], component: &str) -> Result<Opt
     }
     let signs: [&dyn Fn(&Json) -> bool; 2] = [&is_labelled, &runs_it];
     for is_it in signs {
-        let found: Vec<&Json> = all.iter().filter(can_be_it).filter(|value| is_it(value)).collect();
-        match found[..] {
+        let workloads: Vec<&Json> = all.iter().filter(can_be_it).filter(|value| is_it(value)).collect();
+        match workloads[..] {
             [] => {}
             [one] => return Ok(Some(one)),
-            _ => return Err(found.into_iter().map(|value| name_of(value).to_owned()).collect()),
+            _ => return Err(workloads.into_iter().map(|value| name_of(value).to_owned()).collect()),
         }
     }
     Ok(None)
@@ -122,8 +122,8 @@ pub fn component_of<'v>(all: &'v [Json], component: &str) -> Option<&'v Json> {
 fn container_of<'v>(workload: &'v Json, component: &str) -> Option<&'v Json> {
     let program = program(component);
     let only = |is_it: &dyn Fn(&Json) -> bool| {
-        let mut found = containers(workload).filter(|container| is_it(container));
-        found.next().filter(|_| found.next().is_none())
+        let mut matching = containers(workload).filter(|container| is_it(container));
+        matching.next().filter(|_| matching.next().is_none())
     };
     only(&|value| runs(value, &program))
         .or_else(|| only(&|value| value["name"] == program.as_str() || value["name"] == component))
@@ -411,8 +411,8 @@ fn pod(field: &'static str, addition: ShippedObject) -> Value<'static> {
         ("initContainers", init),
         ("volumes", volumes),
     ] {
-        if let Some(found) = found {
-            spec.insert(key, found);
+        if let Some(parts) = found {
+            spec.insert(key, parts);
         }
     }
     Value::map([(field, Value::Map(spec))])

@@ -41,11 +41,11 @@ impl Installed {
         let server = named(workloads, &argo_cd.server);
         let controller = named(workloads, CONTROLLER);
         let container = |workload: Option<&Value>, name: &str| {
-            let found = workload
+            let matching = workload
                 .into_iter()
                 .flat_map(containers)
                 .find(|value| value["name"] == name);
-            found.cloned()
+            matching.cloned()
         };
         let image = |container: &Option<Value>| container.as_ref()?["image"].as_str().map(str::to_owned);
         let mut features = BTreeSet::new();
@@ -64,10 +64,10 @@ impl Installed {
         let program = container(controller, CONTAINER);
         let setting = |name: &str| {
             let mut env = program.as_ref()?["env"].as_array().into_iter().flatten();
-            let own = env
+            let own_value = env
                 .find(|variable| variable["name"] == name)
                 .and_then(|variable| variable["value"].as_str());
-            own.or_else(|| settings?["data"][name].as_str())
+            own_value.or_else(|| settings?["data"][name].as_str())
         };
         if controller.is_some() {
             features.insert(Feature::Controller);

@@ -27,10 +27,10 @@ pub fn is_our_manager(manager: &Value) -> bool {
 const KUBECTL: [(&str, &str); 2] = [("kubectl-client-side-apply", "Update"), ("kubectl", "Apply")];
 
 fn is_earlier(entry: &Value, is_addition: bool) -> bool {
-    let is = |(name, operation): (&str, &str)| entry["manager"] == name && entry["operation"] == operation;
+    let is_by = |(name, operation): (&str, &str)| entry["manager"] == name && entry["operation"] == operation;
     let of_part = entry["subresource"].as_str().is_some_and(|part| !part.is_empty());
-    let is_part = PART_MANAGERS.into_iter().any(|part| is((part, "Apply")));
-    let is_one = is_part || !is_addition && KUBECTL.into_iter().any(is);
+    let is_part = PART_MANAGERS.into_iter().any(|part| is_by((part, "Apply")));
+    let is_one = is_part || !is_addition && KUBECTL.into_iter().any(is_by);
     is_one && !of_part
 }
 

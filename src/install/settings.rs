@@ -237,11 +237,11 @@ pub(super) fn each_container(deployment: &mut Value<'static>, mut change: impl F
 
 /// Changes the mapping at a path, if it exists.
 pub(super) fn fields(value: &mut Value<'static>, path: &[&str], change: impl FnOnce(&mut Map<'static>)) {
-    let found = path.iter().try_fold(value, |value, step| match value {
+    let value_at_path = path.iter().try_fold(value, |value, step| match value {
         Value::Map(map) => map.get_mut(step),
         _ => None,
     });
-    if let Some(Value::Map(map)) = found {
+    if let Some(Value::Map(map)) = value_at_path {
         change(map);
     }
 }

@@ -77,8 +77,8 @@ impl ObjectName {
     /// # Errors
     /// Returns one line if there is none, or more than one.
     pub fn find<'o>(&self, objects: &'o [ObjectId]) -> Result<&'o ObjectId, String> {
-        let found: Vec<&ObjectId> = objects.iter().filter(|object| self.is(object)).collect();
-        match *found {
+        let matches: Vec<&ObjectId> = objects.iter().filter(|object| self.is(object)).collect();
+        match *matches {
             [object] => Ok(object),
             [] => {
                 let of_kind = || objects.iter().filter(|object| self.names_kind(&object.kind));
@@ -96,7 +96,7 @@ impl ObjectName {
                 Err(format!("{self} is not in its works: {remedy}"))
             }
             _ => {
-                let names: Vec<String> = found.iter().take(NAMED_MAX).map(|object| full_name(object)).collect();
+                let names: Vec<String> = matches.iter().take(NAMED_MAX).map(|object| full_name(object)).collect();
                 Err(format!("{self} is ambiguous: use one of {}", names.join(", ")))
             }
         }

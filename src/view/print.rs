@@ -91,7 +91,7 @@ fn branches(nodes: &[TreeNode]) -> Vec<(&TreeNode, String)> {
     while let Some((node, branch, below)) = rest.pop() {
         let mut owned: Vec<&TreeNode> = nodes
             .iter()
-            .filter(|it| it.owner.as_ref() == Some(&node.uid) && it.uid != node.uid)
+            .filter(|child| child.owner.as_ref() == Some(&node.uid) && child.uid != node.uid)
             .collect();
         owned.sort_by_key(|node| (&node.kind, &node.name));
         for (at, owned) in owned.into_iter().rev().enumerate() {

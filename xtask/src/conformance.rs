@@ -360,9 +360,9 @@ pub(crate) fn run(checkouts: &[String]) -> Result<()> {
     let mut counts: BTreeMap<(SampleKind, &str), usize> = BTreeMap::new();
     for checkout in checkouts {
         let checkout = fs::canonicalize(checkout).with_context(|| format!("cannot read {checkout}"))?;
-        let mut found = Vec::new();
-        sources(&checkout, &mut found)?;
-        for (kind, source) in found {
+        let mut samples = Vec::new();
+        sources(&checkout, &mut samples)?;
+        for (kind, source) in samples {
             let verdict = programs
                 .compare(kind, &checkout, &source)
                 .with_context(|| source.display().to_string())?;

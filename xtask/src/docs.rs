@@ -107,7 +107,7 @@ fn link(target: &str, folder: &str, repository: &str, root: &Path) -> String {
         Some(path) => path.to_owned(),
         None => Path::new(folder).join(path).to_string_lossy().into_owned(),
     };
-    let outside = OUTSIDE.iter().find(|(it, _)| *it == path).map(|(_, name)| *name);
+    let outside = OUTSIDE.iter().find(|(file, _)| *file == path).map(|(_, name)| *name);
     let in_docs = path.strip_prefix("docs/").filter(|name| *name != "SUMMARY.md");
     if let Some(name) = outside.or(in_docs) {
         return format!("{name}{anchor}");

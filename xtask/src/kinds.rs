@@ -21,15 +21,15 @@ type Kinds = BTreeMap<KindName, KnownCustom>;
 /// Adds the kinds that the CRDs in the folders define, or replaces them, and writes the file.
 pub(crate) fn run(folders: &[String]) -> Result<()> {
     ensure!(!folders.is_empty(), "kinds needs folders with CRDs");
-    let mut found = Kinds::new();
+    let mut known_kinds = Kinds::new();
     let mut contradicted = Vec::new();
     for folder in folders {
-        read_folder(Path::new(folder), &mut found, &mut contradicted)?;
+        read_folder(Path::new(folder), &mut known_kinds, &mut contradicted)?;
     }
     let mut kinds: Kinds = custom_kinds()
         .map(|(kind, known)| ((kind.group, kind.kind), known))
         .collect();
-    kinds.extend(found);
+    kinds.extend(known_kinds);
     for kind in contradicted {
         eprintln!(
             "{}.{}: left out, because its CRDs contradict each other",

@@ -62,7 +62,7 @@ fn read_list(list: &str) -> Result<Vec<Mutant<'_>>> {
 /// Returns the mistakes that can be made in the text of a file, outside of its tests, comments and texts.
 fn mutants_of<'t>(file: &'t str, text: &str) -> Vec<Mutant<'t>> {
     let code = text.split_once("#[cfg(test)]\n").map_or(text, |(code, _)| code);
-    let mut found = Vec::new();
+    let mut mutants = Vec::new();
     let mut start = 0;
     for line in code.split_inclusive('\n') {
         let is_code = !["//", "use ", "#[", "where"]
@@ -71,7 +71,7 @@ fn mutants_of<'t>(file: &'t str, text: &str) -> Vec<Mutant<'t>> {
         for (before, after) in EXCHANGES.into_iter().filter(|_| is_code) {
             let places = line.match_indices(before).map(|(place, _)| place);
             let outside_texts = places.filter(|place| line[..*place].matches('"').count() % 2 == 0);
-            found.extend(outside_texts.map(|place| Mutant {
+            mutants.extend(outside_texts.map(|place| Mutant {
                 file,
                 before,
                 after,
@@ -80,7 +80,7 @@ fn mutants_of<'t>(file: &'t str, text: &str) -> Vec<Mutant<'t>> {
         }
         start += line.len();
     }
-    found
+    mutants
 }
 
 /// Returns this number of items, evenly spread.

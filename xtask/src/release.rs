@@ -155,17 +155,17 @@ fn compile_all(root: &Path, programs: &Path) -> Result<PathBuf> {
             folder.join(PROGRAM),
         )?;
     }
-    let own = ARCHITECTURES
+    let own_architecture = ARCHITECTURES
         .iter()
         .find(|architecture| architecture.is_own())
         .context("no program runs on this machine")?;
-    let expected = works(root, Command::new(programs.join(own.name).join(PROGRAM)))?;
+    let expected = works(root, Command::new(programs.join(own_architecture.name).join(PROGRAM)))?;
     for architecture in ARCHITECTURES.iter().filter(|architecture| !architecture.is_own()) {
         let mut emulated = Command::new(format!("qemu-{}", architecture.machine));
         emulated.arg(programs.join(architecture.name).join(PROGRAM));
-        let found = works(root, emulated).context("the package qemu-user has the emulators")?;
+        let works_emulated = works(root, emulated).context("the package qemu-user has the emulators")?;
         ensure!(
-            found == expected,
+            works_emulated == expected,
             "the program for {} prints other works",
             architecture.name
         );
@@ -182,13 +182,13 @@ fn works(root: &Path, mut program: Command) -> Result<String> {
 /// Returns the architectures that have a program.
 fn of_programs(programs: &Path) -> Result<Vec<&'static Architecture>> {
     let has_program = |architecture: &&Architecture| programs.join(architecture.name).join(PROGRAM).is_file();
-    let found: Vec<_> = ARCHITECTURES.iter().filter(has_program).collect();
+    let architectures: Vec<_> = ARCHITECTURES.iter().filter(has_program).collect();
     ensure!(
-        !found.is_empty(),
+        !architectures.is_empty(),
         "{} has no amd64/{PROGRAM} or arm64/{PROGRAM}",
         programs.display()
     );
-    Ok(found)
+    Ok(architectures)
 }
 
 /// Writes what the archives of all architectures have in common into a folder, and returns that folder.
@@ -196,9 +196,10 @@ fn shared_parts(folder: &Path, programs: &Path, architectures: &[&Architecture])
     let parts = folder.join("parts");
     fs::create_dir_all(parts.join("completions"))?;
     fs::copy(root()?.join("LICENSE"), parts.join("LICENSE"))?;
-    let own = architectures.iter().find(|architecture| architecture.is_own());
-    let own = own.context("no program runs on this machine, to print completions and the manual")?;
-    let program = programs.join(own.name).join(PROGRAM);
+    let own_architecture = architectures.iter().find(|architecture| architecture.is_own());
+    let own_architecture =
+        own_architecture.context("no program runs on this machine, to print completions and the manual")?;
+    let program = programs.join(own_architecture.name).join(PROGRAM);
     for (shell, file) in COMPLETIONS {
         let script = output(Command::new(&program).args(["completion", shell]))?;
         fs::write(parts.join("completions").join(file), script)?;

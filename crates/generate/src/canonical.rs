@@ -129,8 +129,8 @@ pub(super) fn metadata(metadata: &mut Map<'_>) -> Result<(), ObjectFault> {
         if SERVER_SET.contains(&key) {
             return false;
         }
-        if let Err(found) = check(key, value) {
-            fault.get_or_insert(found);
+        if let Err(problem) = check(key, value) {
+            fault.get_or_insert(problem);
         }
         if let ("annotations", Value::Map(annotations)) = (key, &mut *value) {
             annotations.retain(|name, _| !SET_BY_OTHERS.contains(&name));

@@ -304,11 +304,11 @@ fn remove_abandoned(parent: &Path, now: SystemTime) {
             continue;
         }
         // The metadata of the entry itself: links are not followed.
-        let Ok(found) = entry.metadata() else { continue };
-        let is_old = found
+        let Ok(metadata) = entry.metadata() else { continue };
+        let is_old = metadata
             .modified()
             .is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > ABANDONED));
-        if found.is_dir() && found.uid() == geteuid().as_raw() && is_old {
+        if metadata.is_dir() && metadata.uid() == geteuid().as_raw() && is_old {
             // The lock is held until the folder is deleted, so that two processes do not delete it concurrently.
             if let Ok(_lock) = lock(&entry.path()) {
                 let _ = std::fs::remove_dir_all(entry.path());

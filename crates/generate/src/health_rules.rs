@@ -107,8 +107,9 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// most custom resources have.
 #[must_use]
 pub fn find_kind_health(group: &str, kind: &str, custom: bool) -> Option<&'static KindHealth> {
-    let own = with_own_rules().find(|(of, name, _)| (*of, *name) == (group, kind));
-    own.map(|(.., health)| health)
+    let own_rules = with_own_rules().find(|(of, name, _)| (*of, *name) == (group, kind));
+    own_rules
+        .map(|(.., health)| health)
         .or_else(|| custom.then(|| custom::find(group, kind).unwrap_or(&CUSTOM)))
 }
 

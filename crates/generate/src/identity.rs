@@ -109,8 +109,8 @@ pub(super) fn check_keys(fields: &Map<'_>) -> Result<(), IdentityFault> {
 /// As [`check_keys`], for a list.
 pub(super) fn check_list_keys(fields: &Map<'_>) -> Result<(), IdentityFault> {
     let text = |name| fields.get(name).and_then(Value::as_str).unwrap_or_default();
-    let own = schema::fields_of(text("apiVersion"), text("kind")).unwrap_or_default();
-    check(fields, "", &[&KEYS[..], &own].concat())?;
+    let own_fields = schema::fields_of(text("apiVersion"), text("kind")).unwrap_or_default();
+    check(fields, "", &[&KEYS[..], &own_fields].concat())?;
     match fields.get("metadata") {
         Some(Value::Map(metadata)) => check(metadata, "metadata.", &METADATA_KEYS),
         _ => Ok(()),

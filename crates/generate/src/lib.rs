@@ -196,7 +196,7 @@ fn collect_all<T>(results: impl Iterator<Item = Result<T, Problems>>) -> Result<
     for result in results {
         match result {
             Ok(value) => values.push(value),
-            Err(found) => problems.extend(found.into_lines()),
+            Err(errors) => problems.extend(errors.into_lines()),
         }
     }
     Problems::or(without_repeats(problems), values)

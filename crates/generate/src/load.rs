@@ -46,17 +46,17 @@ pub fn files(
         first.extend(found.by_ref().take(FILES_PER_THREAD * (cores - 1)));
         threads = first.len().div_ceil(FILES_PER_THREAD).min(cores);
     }
-    let found = Mutex::new(first.into_iter().chain(found).enumerate());
+    let queue = Mutex::new(first.into_iter().chain(found).enumerate());
     let loaded = thread::scope(|scope| {
         let others: Vec<_> = (1..threads)
             .map(|_| {
                 // The parser recurses, and documents may be nested deeply.
                 thread::Builder::new()
                     .stack_size(yaml::STACK)
-                    .spawn_scoped(scope, || work(&found, &budget, options))
+                    .spawn_scoped(scope, || work(&queue, &budget, options))
             })
             .collect();
-        let mut loaded = work(&found, &budget, options);
+        let mut loaded = work(&queue, &budget, options);
         for other in others {
             let done = other?.join().map_err(|_| io::Error::other("a thread stopped"))?;
             loaded.extend(done);
@@ -113,7 +113,7 @@ fn combined(read: impl IntoIterator<Item = Result<FileObjects, Vec<String>>>) ->
                 }
                 all.notices.extend(notices);
             }
-            Err(found) => problems.extend(found),
+            Err(errors) => problems.extend(errors),
         }
     }
     Problems::or(problems, all)
@@ -154,8 +154,8 @@ fn work(
     let mut bytes = Vec::new();
     loop {
         let some: Vec<_> = {
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.by_ref().take(FILES_AT_A_TIME).collect()
+            let mut queue = found.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.by_ref().take(FILES_AT_A_TIME).collect()
         };
         if some.is_empty() {
             return loaded;

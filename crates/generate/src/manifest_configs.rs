@@ -182,29 +182,29 @@ fn entries<'a>(
             .iter()
             .any(|object| content_hash::has_health(&object.placed, options));
         for Embedded { placed, .. } in &objects {
-            let own = UpdateStrategy::choose(placed, options.strategy);
+            let own_strategy = UpdateStrategy::choose(placed, options.strategy);
             let ignores_health = has_health
                 && placed
                     .object
                     .annotations
                     .as_ref()
                     .is_some_and(|annotations| annotations.ignores_health);
-            if own != strategy || ignores_health || !ignored_fields::own(&placed.object).is_empty() {
+            if own_strategy != strategy || ignores_health || !ignored_fields::own(&placed.object).is_empty() {
                 entries.extend(identifiers(&placed.object, plurals).map(|identifier| ConfigEntry {
                     identifier,
                     kind,
-                    strategy: own,
+                    strategy: own_strategy,
                     feedback: ReportedValues::Inherited,
                     rules: if ignores_health {
                         ConditionRules::HealthIgnored
-                    } else if rule_hash.is_some() && own.applies() != strategy.applies() {
+                    } else if rule_hash.is_some() && own_strategy.applies() != strategy.applies() {
                         // An object that is not applied again does not carry the content hash of this ManifestWork.
                         ConditionRules::OfKind
                     } else {
                         ConditionRules::Inherited
                     },
                     runs: false,
-                    hash: rule_hash.filter(|_| own.applies()),
+                    hash: rule_hash.filter(|_| own_strategy.applies()),
                     mode: ScrapeType::Poll,
                     has_status,
                     ignored: ignored_fields::config(&ignored_fields::find_ignored_fields(&placed.object, options)),

@@ -99,8 +99,8 @@ pub fn check(object: &Map<'_>) -> Vec<SchemaFinding> {
 /// Returns the names of the fields of a kind, with those of every object; `None` if the kind is not one of Kubernetes.
 pub(super) fn fields_of(api_version: &str, kind: &str) -> Option<Vec<&'static str>> {
     let line = SCHEMA.kind(api_version, kind)?;
-    let own = SCHEMA.parsed(line).iter().map(|field| field.name);
-    Some(own.chain(["apiVersion", "kind", "metadata"]).collect())
+    let own_fields = SCHEMA.parsed(line).iter().map(|field| field.name);
+    Some(own_fields.chain(["apiVersion", "kind", "metadata"]).collect())
 }
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::new(include_str!("schema/kubernetes.txt")));

@@ -322,20 +322,20 @@ impl Settings {
         let Some(application) = self.application.as_deref() else {
             return Ok(());
         };
-        let own = WorkName::from_str(application).map_err(|error| {
+        let work_name = WorkName::from_str(application).map_err(|error| {
             Problems::one(format!(
                 "env ARGOCD_APP_NAME: {error}: under a policy the works of an Application are named after it, so set it to the \
                  Application's name"
             ))
         })?;
-        if own.application() == self.name.application() {
+        if work_name.application() == self.name.application() {
             return Ok(());
         }
         Err(Problems::one(format!(
             "name {}: under a policy the works of an Application are named after it, here {}, because others could belong to \
              another project: leave the setting out",
             self.name.application(),
-            own.under_policy()
+            work_name.under_policy()
         )))
     }
 

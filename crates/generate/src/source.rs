@@ -194,13 +194,13 @@ pub fn variants(settings: &Settings) -> Result<Vec<Variant<'_>>, Problems> {
     let mut read: Vec<Arc<Manifests>> = Vec::with_capacity(reads.len());
     let mut size = 0;
     for some in reads.chunks(concurrency(reads.len())) {
-        for found in in_parallel(some, |read| read.manifests(source)) {
-            match found {
+        for outcome in in_parallel(some, |read| read.manifests(source)) {
+            match outcome {
                 Ok(manifests) => {
                     size += manifests.size();
                     read.push(Arc::new(manifests));
                 }
-                Err(found) => problems.extend(found.into_lines()),
+                Err(errors) => problems.extend(errors.into_lines()),
             }
         }
         validate::within(size, settings.max_output)?;
@@ -320,8 +320,8 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
         .components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     let repository = Repository::locate(folder, &source.path);
-    let found = value_files::location(path, folder, &repository);
-    match repository.follow(&found).map_err(|why| format!("{path}: {why}"))? {
+    let file = value_files::location(path, folder, &repository);
+    match repository.follow(&file).map_err(|why| format!("{path}: {why}"))? {
         PathTarget::File(_) if *kind == FolderKind::Helm => Ok(vec![Read::Folder {
             kind: FolderKind::Helm,
             below: "",
@@ -337,7 +337,7 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
                 below: path,
                 values: None,
             };
-            Ok(match FolderKind::detect(&found, &source.selection) {
+            Ok(match FolderKind::detect(&file, &source.selection) {
                 FolderKind::Directory => vec![shared.clone(), of_cluster(FolderKind::Directory)],
                 rendered => vec![of_cluster(rendered)],
             })
@@ -410,10 +410,10 @@ fn directory(folder: &Path, below: &str, source: &Source) -> Result<Manifests, P
         leave_out: overlays.map(|path| folder.join(path)).collect(),
         ..source.selection.clone()
     };
-    let mut found = discover::manifests(folder, below, &source.path, &selection)?;
-    let loaded = load::files(&mut found, selection.max_size, source.reading);
+    let mut discovered = discover::manifests(folder, below, &source.path, &selection)?;
+    let loaded = load::files(&mut discovered, selection.max_size, source.reading);
     // Report an unlistable folder first: it is the cause of other problems.
-    let notices = found.end()?;
+    let notices = discovered.end()?;
     let mut manifests = loaded?;
     if source.reading.validation == FieldValidation::Strict {
         // What is left out may be missing on the cluster.

@@ -208,16 +208,16 @@ pub(super) fn repeated_output(deliveries: &[(u64, usize)]) -> Option<String> {
 
 /// Returns a warning for each annotation of Argo CD that has no effect, with the first object that has it.
 pub(super) fn annotations_without_effect<'a>(objects: impl Iterator<Item = &'a Object>) -> Vec<String> {
-    let mut found: Vec<(&KnownAnnotation, &Object, usize)> = Vec::new();
+    let mut without_effect: Vec<(&KnownAnnotation, &Object, usize)> = Vec::new();
     for object in objects {
         for known in object
             .annotations
             .iter()
             .flat_map(|annotations| &annotations.without_effect)
         {
-            match found.iter_mut().find(|(other, ..)| other == known) {
+            match without_effect.iter_mut().find(|(other, ..)| other == known) {
                 Some((.., more)) => *more += 1,
-                None => found.push((known, object, 0)),
+                None => without_effect.push((known, object, 0)),
             }
         }
     }
@@ -228,7 +228,7 @@ pub(super) fn annotations_without_effect<'a>(objects: impl Iterator<Item = &'a O
         };
         known.warning(&format!("{}{more}", object.key))
     };
-    found.into_iter().filter_map(warning).collect()
+    without_effect.into_iter().filter_map(warning).collect()
 }
 
 /// The maximum number of bytes of an object in etcd, whose default is 1.5 MiB for a request.

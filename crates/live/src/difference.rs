@@ -25,16 +25,16 @@ const IGNORED: [&str; 2] = ["apiVersion", "status"];
 /// Returns the differences, at most [`DIFFERENCES`].
 #[must_use]
 pub fn differences(sent: &Value, live: &Value) -> Vec<Difference> {
-    let mut found = Vec::new();
+    let mut changes = Vec::new();
     for (key, value) in sent.as_object().into_iter().flatten() {
         if !IGNORED.contains(&&**key) {
-            compare(key, value, &live[key], &mut found);
+            compare(key, value, &live[key], &mut changes);
         }
     }
     // The API server sets the creation time itself.
-    found.retain(|difference| difference.path != "metadata.creationTimestamp");
-    found.truncate(DIFFERENCES);
-    found
+    changes.retain(|difference| difference.path != "metadata.creationTimestamp");
+    changes.truncate(DIFFERENCES);
+    changes
 }
 
 fn compare(path: &str, sent: &Value, live: &Value, found: &mut Vec<Difference>) {

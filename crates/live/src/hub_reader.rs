@@ -39,13 +39,13 @@ impl Delivery {
             get(hub, &APPLICATIONS, &application.namespace, application.name.clone()),
         )
         .map_err(|error| refused(&error))?;
-        let Some(found) = found else {
+        let Some(application_object) = found else {
             return Err(HttpRefusal::not_found(format!(
                 "Application {} does not exist: check its name",
                 application.instance
             )));
         };
-        check_project(application, project, &found)?;
+        check_project(application, project, &application_object)?;
         // Without the tracking method, the owner of a work is unknown.
         let config = config.ok_or_else(|| {
             HttpRefusal::nonsense(format!(
@@ -56,7 +56,7 @@ impl Delivery {
         Ok(Self {
             application: application.clone(),
             tracking: Tracking::configured(|key| config["data"][key].as_str()),
-            listed: ListedWorks::from_application(&found),
+            listed: ListedWorks::from_application(&application_object),
         })
     }
 
@@ -133,9 +133,11 @@ pub const AUTHORITY_KEY: &str = "ca.crt";
 /// # Errors
 /// Returns an error if it is not there, or cannot be read.
 pub async fn authority(hub: &Client, namespace: &str) -> Result<String, HttpRefusal> {
-    let found = get(hub, &CONFIG_MAPS, namespace, AUTHORITY.to_owned()).await;
-    let found = found.map_err(|error| refused(&error))?;
-    let text = found.as_ref().and_then(|value| value["data"][AUTHORITY_KEY].as_str());
+    let config_map = get(hub, &CONFIG_MAPS, namespace, AUTHORITY.to_owned()).await;
+    let config_map = config_map.map_err(|error| refused(&error))?;
+    let text = config_map
+        .as_ref()
+        .and_then(|value| value["data"][AUTHORITY_KEY].as_str());
     text.map(str::to_owned).ok_or_else(|| {
         HttpRefusal::not_found(format!(
             "ConfigMap {namespace}/{AUTHORITY} has no certificate authority of cluster-proxy: create it as docs/live.md describes, or pass \

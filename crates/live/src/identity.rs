@@ -112,21 +112,21 @@ pub fn certificate(data: &Value) -> Option<String> {
 pub async fn load(hub: &Client, namespace: &str, now: Timestamp) -> Result<Identity, String> {
     let secret = format!("/api/v1/namespaces/{namespace}/secrets/{NAME}");
     for _ in 0..ATTEMPTS {
-        let mut found = request(hub, "GET", &secret, None)
+        let mut secret_object = request(hub, "GET", &secret, None)
             .await?
             .ok_or("changed while it was read")?;
-        if found["data"].as_object().is_none_or(serde_json::Map::is_empty) {
-            let version = &found["metadata"]["resourceVersion"];
+        if secret_object["data"].as_object().is_none_or(serde_json::Map::is_empty) {
+            let version = &secret_object["metadata"]["resourceVersion"];
             let patch = json!({"metadata": {"resourceVersion": version}, "data": create(namespace, now)?});
             match request(hub, "PATCH", &secret, Some(&patch)).await? {
-                Some(written) => found = written,
+                Some(written) => secret_object = written,
                 None => continue,
             }
         }
-        let identity = Identity::from_secret(&found["data"]).map_err(|error| {
+        let identity = Identity::from_secret(&secret_object["data"]).map_err(|error| {
             format!("Secret {namespace}/{NAME}: {error}: remove its data and restart, and restart argocd-server")
         })?;
-        let certificate = certificate(&found["data"]).unwrap_or_default();
+        let certificate = certificate(&secret_object["data"]).unwrap_or_default();
         let config = format!("/api/v1/namespaces/{namespace}/configmaps/{NAME}");
         let published = request(hub, "GET", &config, None).await?.unwrap_or_default();
         if published["data"]["tls.crt"] != *certificate {

@@ -43,7 +43,7 @@ impl ListedWorks {
     #[must_use]
     pub fn for_cluster(&self, cluster: &str) -> Vec<&str> {
         let of_cluster = |(kind, namespace, _): &&ListedWork| kind == KIND && namespace == cluster;
-        let mut names: Vec<&str> = self.0.iter().filter(of_cluster).map(|it| &*it.2).collect();
+        let mut names: Vec<&str> = self.0.iter().filter(of_cluster).map(|work| &*work.2).collect();
         names.sort_unstable();
         names
     }
@@ -106,11 +106,11 @@ pub fn check_project(
 pub fn find(works: &[Value], request: &LiveRequest) -> Result<SentObject, HttpRefusal> {
     for work in works {
         let manifests = work["spec"]["workload"]["manifests"].as_array();
-        let found = manifests
+        let sent_manifest = manifests
             .into_iter()
             .flatten()
             .find(|manifest| is(manifest, &request.object));
-        if let Some(manifest) = found {
+        if let Some(manifest) = sent_manifest {
             return Ok(SentObject {
                 path: path_of(manifest, work, &request.object)?,
                 manifest: manifest.clone(),
@@ -142,10 +142,10 @@ pub fn objects(works: &[Value]) -> Vec<ObjectId> {
             name: metadata["name"].as_str()?.to_owned(),
         })
     };
-    let mut found: Vec<_> = manifests.flatten().filter_map(identity).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
+    let mut identities: Vec<_> = manifests.flatten().filter_map(identity).collect();
+    identities.sort_unstable();
+    identities.dedup();
+    identities
 }
 
 fn is(manifest: &Value, object: &ObjectId) -> bool {

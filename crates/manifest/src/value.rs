@@ -101,10 +101,10 @@ impl<'a> Map<'a> {
         if !in_order {
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             // `dedup_by` keeps the first of a run and passes (later, kept): moving the later value into it makes the last win.
-            entries.dedup_by(|later, kept| {
-                let same = later.0 == kept.0;
+            entries.dedup_by(|later, earlier| {
+                let same = later.0 == earlier.0;
                 if same {
-                    std::mem::swap(later, kept);
+                    std::mem::swap(later, earlier);
                 }
                 same
             });

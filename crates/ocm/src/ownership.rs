@@ -145,7 +145,7 @@ impl Ownership {
     }
 
     fn is_listed(&self, kind: &str, namespace: &str, name: &str) -> bool {
-        let is_it = |it: &ListedWork| (&*it.0, &*it.1, &*it.2) == (kind, namespace, name);
+        let is_it = |work: &ListedWork| (&*work.0, &*work.1, &*work.2) == (kind, namespace, name);
         self.listed.as_ref().is_none_or(|listed| listed.iter().any(is_it))
     }
 

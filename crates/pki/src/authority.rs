@@ -159,11 +159,11 @@ pub(super) fn promote(authority: &AuthorityData) -> Result<Made, Error> {
 pub(super) fn drop_others(authority: &AuthorityData) -> Result<Made, Error> {
     let certificates = authority.certificates()?;
     // Without a valid signer, the other CAs stay trusted.
-    let mut kept = vec![authority.signer()?.certificate];
+    let mut trusted = vec![authority.signer()?.certificate];
     if let Some(next) = &authority.next {
-        kept.push(certificates[position(&certificates, &next_id(next)?)?].clone());
+        trusted.push(certificates[position(&certificates, &next_id(next)?)?].clone());
     }
-    Ok(BTreeMap::from([(TLS_CERTIFICATE, Some(bundle(&kept)?))]))
+    Ok(BTreeMap::from([(TLS_CERTIFICATE, Some(bundle(&trusted)?))]))
 }
 
 fn next_id(key: &[u8]) -> Result<KeyId, Error> {
@@ -174,9 +174,9 @@ fn next_id(key: &[u8]) -> Result<KeyId, Error> {
 /// Returns the position of the CA with the next key, which is never the signing one.
 fn position(certificates: &[Certificate], next: &KeyId) -> Result<usize, Error> {
     let is_next = |certificate: &Certificate| certificate.is_authority && certificate.has_key(next);
-    let found = certificates.iter().skip(1).position(is_next);
-    found
-        .map(|found| found.saturating_add(1))
+    let next_position = certificates.iter().skip(1).position(is_next);
+    next_position
+        .map(|next_position| next_position.saturating_add(1))
         .ok_or_else(|| Error::NotAnnounced.within(NEXT_KEY))
 }
 

@@ -141,10 +141,10 @@ impl Draft<'_> {
         issuer: &CertificateSigner<'_>,
         names: Vec<GeneralName>,
     ) -> der::Result<Vec<Extension>> {
-        let own = key_identifier(public)?;
+        let key_id = key_identifier(public)?;
         let authority = match issuer.certificate {
             Some(certificate) => certificate.key_identifier()?.map(|identifier| identifier.0),
-            None => Some(own.0.clone()),
+            None => Some(key_id.0.clone()),
         };
         let is_authority = matches!(self.purpose, Purpose::Authority);
         let usage = match self.purpose {
@@ -164,7 +164,7 @@ impl Draft<'_> {
         if !purposes.is_empty() {
             extensions.push(extension(false, &ExtendedKeyUsage(purposes.to_vec()))?);
         }
-        extensions.push(extension(false, &own)?);
+        extensions.push(extension(false, &key_id)?);
         if authority.is_some() {
             let identifier = AuthorityKeyIdentifier {
                 key_identifier: authority,

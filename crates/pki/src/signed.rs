@@ -97,8 +97,10 @@ pub(super) fn extension<T>(extensions: &[Extension]) -> der::Result<Option<T>>
 where
     T: AssociatedOid + for<'a> der::Decode<'a, Error = der::Error>,
 {
-    let found = extensions.iter().find(|extension| extension.extn_id == T::OID);
-    found.map(|found| T::from_der(found.extn_value.as_bytes())).transpose()
+    let matching = extensions.iter().find(|extension| extension.extn_id == T::OID);
+    matching
+        .map(|extension| T::from_der(extension.extn_value.as_bytes()))
+        .transpose()
 }
 
 /// Returns the alternative names among the extensions: DNS names, IP addresses, mail addresses and URIs as text. Other kinds have

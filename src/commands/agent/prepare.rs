@@ -67,12 +67,12 @@ async fn ensure_key(
         _ => format!("the managed cluster at {url} cannot be reached: {}", hub::reason(error)),
     };
     for _ in 0..ATTEMPTS {
-        let found = match send(client, requests.get(required_key.secret, &GetParams::default())).await {
-            Ok(found) => Some(found),
+        let live = match send(client, requests.get(required_key.secret, &GetParams::default())).await {
+            Ok(object) => Some(object),
             Err(Error::Api(status)) if status.code == 404 => None,
             Err(error) => return Err(cannot("read", &error)),
         };
-        let (done, request) = match required_key.missing_write(found.as_ref(), namespace, &random()?) {
+        let (done, request) = match required_key.missing_write(live.as_ref(), namespace, &random()?) {
             None => return Ok("exists"),
             Some(SecretWrite::Create(secret)) => {
                 let params = PostParams {

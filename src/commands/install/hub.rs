@@ -44,7 +44,7 @@ impl InstallHub {
     /// Returns the live object, or `None` if the object or its kind does not exist.
     pub(crate) async fn get(&self, path: &str, name: &str) -> Result<Option<Value>, String> {
         match self.send(Request::new(path).get(name, &GetParams::default())).await {
-            Ok(found) => Ok(Some(found)),
+            Ok(object) => Ok(Some(object)),
             Err(error) if hub::status(&error) == Some(404) => Ok(None),
             Err(error) => Err(self.describe(&format!("{path}/{name}"), "read", &error)),
         }
@@ -52,10 +52,10 @@ impl InstallHub {
 
     /// Lists the objects, or returns `None` if their kind does not exist.
     pub(crate) async fn list(&self, path: &str, labels: &str) -> Result<Option<Vec<Value>>, String> {
-        let mut found = Vec::new();
+        let mut objects = Vec::new();
         let page = ListParams::default().limit(hub::PAGE).labels(labels);
-        match hub::each(&self.client, path, page, |value: Value| found.push(value)).await {
-            Ok(()) => Ok(Some(found)),
+        match hub::each(&self.client, path, page, |value: Value| objects.push(value)).await {
+            Ok(()) => Ok(Some(objects)),
             Err(error) if hub::status(&error) == Some(404) => Ok(None),
             Err(error) => Err(self.describe(path, "listed", &error)),
         }

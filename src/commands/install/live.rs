@@ -92,7 +92,7 @@ async fn identity(hub: &InstallHub, namespace: &str) -> Result<Value, String> {
     let secret = hub
         .get(&format!("/api/v1/namespaces/{namespace}/secrets"), LIVE)
         .await?;
-    let data = secret.map(|mut it| it["data"].take()).unwrap_or_default();
+    let data = secret.map(|mut object| object["data"].take()).unwrap_or_default();
     if data.as_object().is_none_or(serde_json::Map::is_empty) {
         return identity::create(namespace, Timestamp::now());
     }
@@ -111,7 +111,7 @@ async fn certificate(hub: &InstallHub, namespace: &str) -> Result<Option<String>
 
 /// Waits until the service has published its certificate; `None` if that takes too long.
 async fn published(hub: &InstallHub, namespace: &str) -> Result<Option<String>, String> {
-    let found = async {
+    let live = async {
         loop {
             if let Some(certificate) = certificate(hub, namespace).await? {
                 return Ok(Some(certificate));
@@ -119,5 +119,5 @@ async fn published(hub: &InstallHub, namespace: &str) -> Result<Option<String>, 
             sleep(POLL_INTERVAL).await;
         }
     };
-    timeout(ESTABLISH_TIMEOUT, found).await.unwrap_or(Ok(None))
+    timeout(ESTABLISH_TIMEOUT, live).await.unwrap_or(Ok(None))
 }

@@ -53,7 +53,7 @@ fn wrong_principals(hub_state: &HubState) -> Vec<Finding> {
     // Another check reports that Deployments cannot be read.
     let deployments = hub_state.deployments.found().into_iter().flatten();
     let principals = deployments.filter(|deployment| PRINCIPALS.contains(&name(deployment)));
-    let found = principals.flat_map(|principal| {
+    let findings = principals.flat_map(|principal| {
         let wrong = wrong_settings(principal, hub_state.agent_params.found());
         wrong.into_iter().map(move |WrongSetting { problem, remediation }| {
             let values: [(&str, &dyn Display); 3] = [
@@ -64,7 +64,7 @@ fn wrong_principals(hub_state: &HubState) -> Vec<Finding> {
             WRONG_SETTING.finding(&values)
         })
     });
-    found.collect()
+    findings.collect()
 }
 
 /// Returns the finding about GitOpsClusters whose agents have another version than the principal.

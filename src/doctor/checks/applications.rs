@@ -99,21 +99,21 @@ const MANY: usize = 20;
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     // Another check reports Applications that cannot be read.
     let applications = hub_state.applications.found().map_or(&[][..], Vec::as_slice);
-    let mut found: Vec<(&'static str, &str, String)> = Vec::new();
+    let mut reports: Vec<(&'static str, &str, String)> = Vec::new();
     for application in applications {
         for diagnosis in problems(application, hub_state.clusters.found()) {
             if let Some(message) = message(&diagnosis, hub_state) {
-                found.push((message.id, &application.qualified_name, diagnosis.problem));
+                reports.push((message.id, &application.qualified_name, diagnosis.problem));
             }
         }
     }
     let warnings = warnings(applications, hub_state.config.found());
-    if found.is_empty() && warnings.is_empty() && !applications.is_empty() {
+    if reports.is_empty() && warnings.is_empty() && !applications.is_empty() {
         return vec![OK.finding(&[("applications", &count(applications.len(), "Application"))])];
     }
-    found.sort_unstable();
+    reports.sort_unstable();
     let finding = |message: &&'static Message| {
-        let of_it: Vec<_> = found.iter().filter(|(id, ..)| *id == message.id).collect();
+        let of_it: Vec<_> = reports.iter().filter(|(id, ..)| *id == message.id).collect();
         let (_, _, why) = of_it.first()?;
         let names: BTreeSet<_> = of_it.iter().map(|(_, name, _)| *name).collect();
         let (number, why) = (count(names.len(), "Application"), without_middle(why, WHY_MAX));

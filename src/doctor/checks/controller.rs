@@ -134,7 +134,7 @@ fn pods(hub_state: &HubState, deployment: &Value) -> Vec<Finding> {
     };
     let wanted = deployment["spec"]["replicas"].as_u64().unwrap_or(1);
     let ready = deployment["status"]["readyReplicas"].as_u64().unwrap_or_default();
-    let found = match (pods.len(), ready) {
+    let finding = match (pods.len(), ready) {
         (0, _) => NO_PODS.finding(&[("namespace", namespace)]),
         (_, 0) => NOT_READY.finding(&[("namespace", namespace)]),
         (_, ready) if ready < wanted => {
@@ -142,7 +142,7 @@ fn pods(hub_state: &HubState, deployment: &Value) -> Vec<Finding> {
         }
         _ => return Vec::new(),
     };
-    vec![found]
+    vec![finding]
 }
 
 /// Reports a Lease without a holder, or one that its holder does not renew.

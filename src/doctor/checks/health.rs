@@ -157,7 +157,7 @@ fn rule_matches(rule: &Value, kind: &str) -> bool {
             || patterns
                 .iter()
                 .filter_map(Value::as_str)
-                .any(|it| matches_pattern(it, text))
+                .any(|pattern| matches_pattern(pattern, text))
     };
     field("apiGroups", GROUP) && field("kinds", kind) && field("clusters", "https://kubernetes.default.svc")
 }

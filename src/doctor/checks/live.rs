@@ -144,12 +144,12 @@ fn is_permitted(policies: &serde_json::Value) -> bool {
     let mut lines = policies.flat_map(|(_, text)| text.as_str().unwrap_or_default().lines());
     lines.any(|line| {
         let fields: Vec<&str> = line.split(',').map(str::trim).collect();
-        let is = |at: usize, names: [&str; 2]| fields.get(at).is_some_and(|field| names.contains(field));
-        is(0, ["p"; 2])
-            && is(2, ["extensions", "*"])
-            && is(3, ["invoke", "*"])
-            && is(4, ["live", "*"])
-            && is(5, ["allow"; 2])
+        let is_one_of = |at: usize, names: [&str; 2]| fields.get(at).is_some_and(|field| names.contains(field));
+        is_one_of(0, ["p"; 2])
+            && is_one_of(2, ["extensions", "*"])
+            && is_one_of(3, ["invoke", "*"])
+            && is_one_of(4, ["live", "*"])
+            && is_one_of(5, ["allow"; 2])
     })
 }
 
@@ -160,7 +160,11 @@ fn about_service(hub_state: &HubState, live: &LiveState) -> Vec<Finding> {
     if let Lookup::Found(deployments) = &hub_state.deployments {
         match deployments.iter().find(|deployment| name(deployment) == LIVE) {
             None => findings.push(NO_DEPLOYMENT.finding(&[("namespace", namespace)])),
-            Some(it) if it["status"]["readyReplicas"].as_u64().is_none_or(|ready| ready == 0) => {
+            Some(deployment)
+                if deployment["status"]["readyReplicas"]
+                    .as_u64()
+                    .is_none_or(|ready| ready == 0) =>
+            {
                 findings.push(NOT_READY.finding(&[("namespace", namespace)]));
             }
             Some(_) => {}

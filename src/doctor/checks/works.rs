@@ -126,13 +126,13 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let is_too_large = |error: &str| error.contains("the size of manifests is") && error.contains("which exceeds the");
     let mut about_applications = |message: &'static Message, has_problem: &dyn Fn(&DiagnosedApplication) -> bool| {
         let applications = hub_state.applications.found().into_iter().flatten();
-        let found: Vec<_> = applications
+        let names: Vec<_> = applications
             .filter(|application| has_problem(application))
             .map(|application| &application.qualified_name)
             .collect();
-        if !found.is_empty() {
-            let number = count(found.len(), "Application");
-            findings.push(message.finding(&[("applications", &number), ("names", &list_names(found))]));
+        if !names.is_empty() {
+            let number = count(names.len(), "Application");
+            findings.push(message.finding(&[("applications", &number), ("names", &list_names(names))]));
         }
     };
     about_applications(&TOO_LARGE, &|application| application.errors().any(is_too_large));

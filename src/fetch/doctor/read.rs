@@ -48,7 +48,7 @@ struct OwnedFields {
 impl ReadMetadata {
     /// Returns the time of the last write to the spec.
     fn last_change(&self) -> Option<Timestamp> {
-        let of_spec = |it: &&ManagedFields| it.fields_v1.as_ref().is_some_and(|fields| fields.spec.is_some());
+        let of_spec = |write: &&ManagedFields| write.fields_v1.as_ref().is_some_and(|fields| fields.spec.is_some());
         let writes = self.managed_fields.iter().flatten().filter(of_spec);
         writes
             .filter_map(|fields| fields.time)

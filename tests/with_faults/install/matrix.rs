@@ -269,7 +269,7 @@ impl Document {
 #[derive(Default)]
 struct Known {
     sets: BTreeMap<(String, BTreeSet<Feature>, bool), Documents>,
-    /// By [`Object::is_addition`] and their text.
+    /// By [`ShippedObject::is_addition`] and their text.
     documents: HashMap<(bool, String), Rc<Document>>,
 }
 

@@ -146,9 +146,9 @@ impl CustomRule {
             Some(parent) => group.ends_with(parent) && group.len() > parent.len(),
             None => self.group == group,
         };
-        let is_kind = |own: &String| match own.strip_prefix('*') {
+        let is_kind = |pattern: &String| match pattern.strip_prefix('*') {
             Some(ending) => kind.ends_with(ending),
-            None => own == kind,
+            None => pattern == kind,
         };
         is_group && self.kinds.iter().any(is_kind)
     }
@@ -234,7 +234,7 @@ impl Choice {
     }
 
     fn allows(&self, value: &str) -> bool {
-        self.is_any() || self.values.iter().any(|own| own == value) != self.except
+        self.is_any() || self.values.iter().any(|listed| listed == value) != self.except
     }
 }
 

@@ -60,17 +60,17 @@ impl Repository {
     /// Returns an error with the reason and the remedy if the path leads out of the repository, through a dangling link, or to a
     /// device.
     pub(super) fn follow(&self, path: &Path) -> Result<LinkTarget, String> {
-        let found = match path.canonicalize() {
-            Ok(found) => found,
+        let canonical = match path.canonicalize() {
+            Ok(canonical) => canonical,
             Err(error) if is_missing(&error) => return self.nothing_at(path),
             Err(error) => return Err(format!("it cannot be read: {}", plain(&error))),
         };
-        if !found.starts_with(&self.root) {
+        if !canonical.starts_with(&self.root) {
             return Err(OUTSIDE.to_owned());
         }
-        match fs::metadata(&found) {
-            Ok(metadata) if metadata.is_file() => Ok(LinkTarget::File(found)),
-            Ok(metadata) if metadata.is_dir() => Ok(LinkTarget::Folder(found)),
+        match fs::metadata(&canonical) {
+            Ok(metadata) if metadata.is_file() => Ok(LinkTarget::File(canonical)),
+            Ok(metadata) if metadata.is_dir() => Ok(LinkTarget::Folder(canonical)),
             Ok(_) => Err("it is neither a file nor a folder, so it cannot come from Git: remove it".to_owned()),
             Err(error) => Err(format!("it cannot be read: {}", plain(&error))),
         }
@@ -118,9 +118,9 @@ impl Repository {
             existing = parent;
         }
         match existing.canonicalize() {
-            Ok(found) if found.starts_with(&self.root) => {
+            Ok(canonical) if canonical.starts_with(&self.root) => {
                 let rest = path.strip_prefix(existing).unwrap_or(Path::new(""));
-                if cleaned(&found.join(rest)).starts_with(&self.root) {
+                if cleaned(&canonical.join(rest)).starts_with(&self.root) {
                     Ok(LinkTarget::Nothing)
                 } else {
                     Err(OUTSIDE.to_owned())

@@ -188,8 +188,8 @@ fn complete(
             problems.push(format!("Chart.lock: {name} is missing: {UPDATE}"));
         }
         for dependency in of_name {
-            if let Err(found) = dependency.add(&copy, source) {
-                let lines = found.into_lines().into_iter();
+            if let Err(problem) = dependency.add(&copy, source) {
+                let lines = problem.into_lines().into_iter();
                 problems.extend(lines.map(|line| format!("Chart.yaml: {name}: {line}")));
             }
         }
@@ -223,7 +223,7 @@ fn dependencies_in(file: &Path, repository: &Repository) -> Result<Vec<Dependenc
     else {
         return Ok(Vec::new());
     };
-    let mut found = Vec::new();
+    let mut dependencies = Vec::new();
     for document in yaml::documents(&text).take(1) {
         let document = document.map_err(|error| Problems::one(format!("{shown}:{}: {}", error.line, error.message)))?;
         let Some(Value::List(all)) = document.value.as_map().and_then(|fields| fields.get("dependencies")) else {
@@ -231,12 +231,12 @@ fn dependencies_in(file: &Path, repository: &Repository) -> Result<Vec<Dependenc
         };
         for fields in all.iter().filter_map(Value::as_map) {
             let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-            found.push(Dependency {
+            dependencies.push(Dependency {
                 name: text("name"),
                 version: text("version"),
                 repository: text("repository"),
             });
         }
     }
-    Ok(found)
+    Ok(dependencies)
 }

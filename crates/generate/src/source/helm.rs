@@ -115,7 +115,7 @@ fn arguments(helm: &HelmSettings, files: &ValueFiles<'_>, of_cluster: Option<&st
     }
     match files.find_all(&helm.value_files, helm.ignore_missing_value_files) {
         Ok(paths) => paths.iter().for_each(|path| option("--values", strvals::element(path))),
-        Err(found) => problems.extend(found),
+        Err(errors) => problems.extend(errors),
     }
     if helm.values.is_some() {
         option("--values", "-".to_owned());

@@ -432,7 +432,7 @@ impl Texts {
                 ranges.extend(
                     message
                         .match_indices(value.as_str())
-                        .map(|(at, found)| at..at + found.len()),
+                        .map(|(at, matched)| at..at + matched.len()),
                 );
             }
             if forms.iter().any(|form| self.public.contains(form)) || is_short_number(value) {
@@ -446,8 +446,8 @@ impl Texts {
             let parts = skeleton.find_parts(&wanted);
             ranges.extend(parts.into_iter().filter(|range| !self.is_public(message, range)));
             for form in &wanted {
-                let found = skeleton.find(form, message).into_iter();
-                ranges.extend(found.filter(|range| {
+                let matches = skeleton.find(form, message).into_iter();
+                ranges.extend(matches.filter(|range| {
                     let words = words_around(message, range);
                     words == *range || !self.is_public(message, &words)
                 }));

@@ -250,10 +250,10 @@ fn key_of<'a>(scalar: &Scalar<'a>) -> DecodedKey<'a> {
 /// Creates a mapping: keeps the last of duplicates, and converts keys to strings.
 fn finish(mut entries: Vec<DecodedEntry<'_>>) -> Decoded<'_> {
     entries.sort_by(|a, b| compare(&a.0, &b.0));
-    entries.dedup_by(|later, kept| {
-        let same = is_same(&later.0, &kept.0);
+    entries.dedup_by(|later, earlier| {
+        let same = is_same(&later.0, &earlier.0);
         if same {
-            std::mem::swap(later, kept);
+            std::mem::swap(later, earlier);
         }
         same
     });

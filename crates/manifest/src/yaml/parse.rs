@@ -191,7 +191,7 @@ impl<'a, S: Sink<'a>> YamlParser<'_, 'a, S> {
         if matches!(self.scanner.peek()?, TokenKind::Anchor(_) | TokenKind::Tag(..)) {
             properties = self.properties()?;
         }
-        let found = match self.scanner.peek()? {
+        let notation = match self.scanner.peek()? {
             TokenKind::Scalar(..) => {
                 let Token {
                     at,
@@ -220,7 +220,7 @@ impl<'a, S: Sink<'a>> YamlParser<'_, 'a, S> {
                 }
             },
         };
-        self.collection(found, properties.and_then(|properties| properties.anchor), depth + 1)
+        self.collection(notation, properties.and_then(|properties| properties.anchor), depth + 1)
     }
 
     fn collection(&mut self, found: CollectionNotation, anchor: Option<&'a str>, depth: usize) -> Result<(), Stop> {

@@ -31,10 +31,10 @@ impl<'a> Positions<'a> {
     /// `spec.ports[0].port`; a key in it may contain dots, and may be in brackets.
     #[must_use]
     pub fn line_of(&self, path: &str) -> Option<usize> {
-        let mut found = None;
+        let mut position = None;
         let (mut node, mut rest) = (0, path);
         while let Some((at, child, after)) = self.child(node, rest) {
-            found = Some(at);
+            position = Some(at);
             (node, rest) = (child, after.strip_prefix('.').unwrap_or(after));
         }
         let mut lines = LineCounter {
@@ -42,7 +42,7 @@ impl<'a> Positions<'a> {
             at: 0,
             line: 1,
         };
-        Some(lines.line_of(self.offset + found?))
+        Some(lines.line_of(self.offset + position?))
     }
 
     /// Returns the position of the child that the path begins with, its node, and the rest of the path.

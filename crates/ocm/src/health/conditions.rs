@@ -62,8 +62,8 @@ impl<'m> ReportedConditions<'m> {
 
     /// Returns the condition of this type, the last of several.
     pub(super) fn get(&self, kind: &str) -> Option<ReportedCondition<'m>> {
-        let found = self.all.iter().rev().find(|(known, _)| *known == kind);
-        found.map(|(_, condition)| *condition)
+        let entry = self.all.iter().rev().find(|(known, _)| *known == kind);
+        entry.map(|(_, condition)| *condition)
     }
 }
 

@@ -69,11 +69,11 @@ struct ResourceIdentifier {
 impl ResourceIdentifier {
     /// Returns true if a ManifestConfig with these patterns applies to `object`.
     fn matches(&self, object: &Self) -> bool {
-        let is = |pattern: &str, text: &str| pattern == "*" || pattern == text;
+        let is_match = |pattern: &str, text: &str| pattern == "*" || pattern == text;
         self.group == object.group
             && self.resource == object.resource
-            && is(&self.namespace, &object.namespace)
-            && is(&self.name, &object.name)
+            && is_match(&self.namespace, &object.namespace)
+            && is_match(&self.name, &object.name)
     }
 }
 

@@ -227,8 +227,12 @@ impl ShownConditions {
 impl Clause {
     /// Returns true if no object can meet both clauses.
     fn excludes(&self, other: &Self) -> bool {
-        self.alternatives.iter().all(|own| {
-            let excludes = |theirs: &Vec<Term>| own.iter().any(|term| theirs.iter().any(|their| term.excludes(their)));
+        self.alternatives.iter().all(|alternative| {
+            let excludes = |theirs: &Vec<Term>| {
+                alternative
+                    .iter()
+                    .any(|term| theirs.iter().any(|their| term.excludes(their)))
+            };
             other.alternatives.iter().all(excludes)
         })
     }

@@ -128,8 +128,8 @@ fn healths(rules: &[CustomRule], text: &str, path: &Path) -> Result<String, Prob
 }
 
 fn health(rules: &[CustomRule], kind: &GroupKind, object: &Map<'_>) -> String {
-    let own = rules.iter().find(|rule| rule.matches(&kind.group, &kind.kind));
-    let Some((rule, origin)) = own
+    let own_rule = rules.iter().find(|rule| rule.matches(&kind.group, &kind.kind));
+    let Some((rule, origin)) = own_rule
         .map(|rule| (rule, format!("line {}", rule.line)))
         .or_else(|| Some((find_rule(&kind.group, &kind.kind)?, "the built-in rule".to_owned())))
     else {
