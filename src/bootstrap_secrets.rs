@@ -45,7 +45,7 @@ pub const BYTES: usize = 32;
 
 /// A write of a Secret. It contains the value, so it must not be shown.
 #[derive(PartialEq, Eq)]
-pub enum Write {
+pub enum SecretWrite {
     /// Create the Secret.
     Create(Value),
     /// Complete the Secret with this merge patch, which the API server rejects if the Secret has changed since it was read.
@@ -56,13 +56,13 @@ impl RequiredKey {
     /// Returns the write that completes the Secret `found`, which may not exist; `None` if it is complete. `random` becomes the
     /// value of a missing key. Existing values stay, even an empty one, or a label that differs from Argo CD's.
     #[must_use]
-    pub fn missing_write(&self, found: Option<&Value>, namespace: &str, random: &[u8; BYTES]) -> Option<Write> {
+    pub fn missing_write(&self, found: Option<&Value>, namespace: &str, random: &[u8; BYTES]) -> Option<SecretWrite> {
         // Text, as Argo CD creates it: a password of Redis is an argument of its command line.
         let text = json!(ByteString(random.to_vec()));
         let text = text.as_str().unwrap_or_default().as_bytes().to_vec();
         let data = json!({self.key: ByteString(text)});
-        let Some(found) = found else {
-            return Some(Write::Create(json!({
+        let Some(secret) = found else {
+            return Some(SecretWrite::Create(json!({
                 "apiVersion": "v1",
                 "kind": "Secret",
                 "metadata": {
@@ -74,9 +74,9 @@ impl RequiredKey {
                 "data": data,
             })));
         };
-        let metadata = &found["metadata"];
+        let metadata = &secret["metadata"];
         let is_lacking_label = self.is_labelled && metadata["labels"].get(PART_OF).is_none();
-        let is_lacking_value = found["data"].get(self.key).is_none();
+        let is_lacking_value = secret["data"].get(self.key).is_none();
         if !is_lacking_value && !is_lacking_label {
             return None;
         }
@@ -87,7 +87,7 @@ impl RequiredKey {
         if is_lacking_value {
             patch["data"] = data;
         }
-        Some(Write::Patch(patch))
+        Some(SecretWrite::Patch(patch))
     }
 }
 
@@ -102,8 +102,8 @@ mod tests {
     fn missing_write(required_key: RequiredKey, found: Option<&Value>) -> Option<Value> {
         let write = required_key.missing_write(found, "argocd", &RANDOM)?;
         Some(match write {
-            Write::Create(object) => json!({"create": object}),
-            Write::Patch(patch) => json!({"patch": patch}),
+            SecretWrite::Create(object) => json!({"create": object}),
+            SecretWrite::Patch(patch) => json!({"patch": patch}),
         })
     }
 

@@ -74,7 +74,7 @@ fn with_close_suggestions(mut error: clap::Error) -> clap::Error {
         };
         let is_far = match error.get(suggested) {
             Some(ContextValue::String(suggestion)) => is_far(suggestion),
-            Some(ContextValue::Strings(suggestions)) => suggestions.iter().any(|it| is_far(it)),
+            Some(ContextValue::Strings(suggestions)) => suggestions.iter().any(|suggestion| is_far(suggestion)),
             _ => false,
         };
         if is_far {

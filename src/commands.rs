@@ -20,14 +20,14 @@ use crate::cli::{
 };
 use crate::diagnosis::cluster_problem;
 use crate::diff;
-use crate::diff::{ChangeList, ComparedWork, Style};
-use crate::summary::Summary;
+use crate::diff::{ChangeList, ComparedWork, DiffStyle};
+use crate::summary::WorkSummary;
 use crate::{completion, fetch, list, manual};
 use clap::CommandFactory;
 use generate::confine;
 use generate::settings;
 use generate::settings::{Arguments, Env, Settings};
-use generate::{Generated, generate, health_rules, policy, print};
+use generate::{GeneratedWorks, generate, health_rules, policy, print};
 use manifest::problem::{Problems, plain};
 use manifest::text::one_line;
 use ocm::ownership::Ownership;
@@ -157,11 +157,11 @@ fn print_works(args: GenerateArgs, output: &Printed, env: &Env) -> Result<io::Re
     let works = generated.works(&settings.name);
     let printed = match *output {
         Printed::Summary(format) => {
-            let summary = Summary {
+            let summary = WorkSummary {
                 works: works.collect(),
                 limit: settings.manifest_limit,
             };
-            let text = list::text(&summary, format).map_err(Problems::one)?;
+            let text = list::format_list(&summary, format).map_err(Problems::one)?;
             io::stdout().write_all(text.as_bytes())
         }
         Printed::Works(output) => {
@@ -204,21 +204,26 @@ fn differences(args: DiffArgs, env: &Env) -> Result<(String, bool), Problems> {
     let ownership = Ownership::on_hub(
         &settings.name,
         settings.target.clusters(),
-        works.iter().map(|it| &it.work),
+        works.iter().map(|work| &work.work),
     );
     let (side, texts, ownership) = if let Some(file) = &args.file {
-        let texts = vec![diff::read(file)?];
+        let texts = vec![diff::read_input(file)?];
         (file.display().to_string(), texts, Arc::new(ownership.in_file()))
     } else {
         let ownership = Arc::new(ownership);
-        let found = progress::shown("reading the works on the hub", || fetch::works(&args.hub, &ownership));
-        let found = found.map_err(Problems::one)?;
+        let fetched = progress::shown("reading the works on the hub", || fetch::works(&args.hub, &ownership));
+        let fetched = fetched.map_err(Problems::one)?;
         let clusters = settings.target.clusters().iter();
-        let problems = clusters.filter_map(|it| cluster_problem(&it.to_string(), found.clusters.as_ref()?));
-        for notice in found.notices.iter().cloned().chain(problems.map(|it| it.line())) {
+        let problems = clusters.filter_map(|cluster| cluster_problem(&cluster.to_string(), fetched.clusters.as_ref()?));
+        for notice in fetched
+            .notices
+            .iter()
+            .cloned()
+            .chain(problems.map(|diagnosis| diagnosis.line()))
+        {
             say(&format!("warning: {}\n", one_line(&notice)));
         }
-        ("hub".to_owned(), found.works, ownership)
+        ("hub".to_owned(), fetched.works, ownership)
     };
     let mut live = Vec::new();
     for text in &texts {
@@ -229,17 +234,17 @@ fn differences(args: DiffArgs, env: &Env) -> Result<(String, bool), Problems> {
         );
     }
     let renamed;
-    if diff::is_named_by_policy(&settings.name, live.iter().map(|it| it.work.name.as_str())) {
+    if diff::is_named_by_policy(&settings.name, live.iter().map(|work| work.work.name.as_str())) {
         // The policy is not available here, but on the hub the works have the names that it gives them.
         renamed = settings.name.clone().under_policy();
         works = generated.works(&renamed).map(ComparedWork::from).collect();
     }
     let changes = diff::compare(&live, &works, args.file.is_none());
     let text = match args.output {
-        None => diff::text(&changes, &Style { colours, live: side }),
+        None => diff::format_changes(&changes, &DiffStyle { colours, live: side }),
         // As kubectl diff: nothing to show is no output.
         Some(ListFormat::Table | ListFormat::Wide) if changes.is_empty() => String::new(),
-        Some(format) => list::text(&ChangeList(&changes), format).map_err(Problems::one)?,
+        Some(format) => list::format_list(&ChangeList(&changes), format).map_err(Problems::one)?,
     };
     Ok((text, !changes.is_empty()))
 }
@@ -264,7 +269,7 @@ fn settings(args: GenerateArgs, env: &Env) -> Result<Settings, Problems> {
     )
 }
 
-fn generated(settings: &Settings) -> Result<Generated<'_>, Problems> {
+fn generated(settings: &Settings) -> Result<GeneratedWorks<'_>, Problems> {
     if let Some(bytes) = settings.memory {
         confine::limit_own_memory(bytes);
     }

@@ -10,7 +10,7 @@ use clap_complete::CompleteEnv;
 use clap_complete::Shell;
 use clap_complete::engine::CompletionCandidate;
 use clap_complete::env::Shells;
-use ocm::application_works::Application;
+use ocm::application_works::ApplicationName;
 use ocm::resources::{APPLICATIONS, CLUSTERS, GITOPS_CLUSTERS, Resource};
 use std::env;
 use std::ffi::OsStr;
@@ -60,8 +60,8 @@ pub(crate) fn clusters(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Words { hub, last, .. } = Words::typed();
     let (listed, _) = last.rsplit_once(',').unwrap_or_default();
     let listed: Vec<&str> = listed.split([',', '=']).collect();
-    let found = fetch::names(&hub, &CLUSTERS, None).into_iter();
-    let rest = found.filter(|(_, name)| !listed.contains(&&**name));
+    let names = fetch::names(&hub, &CLUSTERS, None).into_iter();
+    let rest = names.filter(|(_, name)| !listed.contains(&&**name));
     candidates(typed, rest.map(|(_, name)| format!("{before}{name}")))
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn objects(typed: &OsStr) -> Vec<CompletionCandidate> {
     let application = words
         .application
         .as_deref()
-        .map(|name| Application::named(name, &words.namespace));
+        .map(|name| ApplicationName::named(name, &words.namespace));
     let Some(Ok(application)) = application else {
         return Vec::new();
     };
@@ -84,9 +84,9 @@ pub(crate) fn objects(typed: &OsStr) -> Vec<CompletionCandidate> {
 /// Returns the names of all objects of a kind, those outside Argo CD's namespace as `NAMESPACE/NAME`.
 fn qualified(resource: &'static Resource) -> impl Iterator<Item = String> {
     let Words { hub, namespace, .. } = Words::typed();
-    let found = fetch::names(&hub, resource, Some(&namespace));
+    let pairs = fetch::names(&hub, resource, Some(&namespace));
     let of_argo_cd = move |(of, name)| if of == namespace { name } else { format!("{of}/{name}") };
-    found.into_iter().map(of_argo_cd)
+    pairs.into_iter().map(of_argo_cd)
 }
 
 fn candidates(typed: &OsStr, all: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {

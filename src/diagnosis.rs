@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An Application, with the fields that tell why it delivers nothing.
 #[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Application {
+pub struct DiagnosedApplication {
     /// Its namespace and name.
     pub qualified_name: String,
     /// Its AppProject.
@@ -47,14 +47,14 @@ pub struct Application {
     /// Its health in Argo CD; empty before the first comparison.
     pub health: String,
     /// The errors among its conditions.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<ApplicationCondition>,
     /// The last sync.
-    pub operation: Option<Operation>,
+    pub operation: Option<SyncOperation>,
 }
 
-/// A condition of an Application.
+/// An entry of `status.conditions` of an Application: Argo CD and the controller report problems there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Condition {
+pub struct ApplicationCondition {
     /// Its type.
     pub kind: String,
     /// Its message.
@@ -63,7 +63,7 @@ pub struct Condition {
 
 /// A sync of an Application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Operation {
+pub struct SyncOperation {
     /// Its phase.
     pub phase: String,
     /// Its message.
@@ -72,25 +72,25 @@ pub struct Operation {
     pub failures: Vec<String>,
 }
 
-impl Operation {
+impl SyncOperation {
     /// Returns true if it has ended, and not all objects were applied.
     fn has_failed(&self) -> bool {
         self.phase == "Failed" || self.phase == "Error"
     }
 }
 
-impl Application {
+impl DiagnosedApplication {
     /// Returns the texts of all errors: of the conditions, and of the last sync if it failed.
     pub fn errors(&self) -> impl Iterator<Item = &str> {
-        let conditions = self.conditions.iter().map(|it| &*it.message);
-        let failed = self.operation.iter().filter(|it| it.has_failed());
-        conditions.chain(failed.flat_map(|it| it.failures.iter().map(String::as_str)))
+        let conditions = self.conditions.iter().map(|condition| &*condition.message);
+        let failed = self.operation.iter().filter(|operation| operation.has_failed());
+        conditions.chain(failed.flat_map(|operation| operation.failures.iter().map(String::as_str)))
     }
 }
 
 /// A managed cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cluster {
+pub struct DiagnosedCluster {
     /// True if the hub accepts it.
     pub accepted: bool,
     /// True if it was accepted and has joined.
@@ -103,14 +103,14 @@ pub struct Cluster {
 
 /// Returns the managed clusters that no longer contact the hub.
 #[must_use]
-pub fn unreachable(clusters: &BTreeMap<String, Cluster>) -> BTreeSet<String> {
+pub fn unreachable(clusters: &BTreeMap<String, DiagnosedCluster>) -> BTreeSet<String> {
     let unreachable = clusters.iter().filter(|(_, cluster)| cluster.unreachable);
     unreachable.map(|(name, _)| name.clone()).collect()
 }
 
-/// The cause of a problem.
+/// The cause of a problem; `doctor` and `status` print a remediation for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
+pub enum ProblemCause {
     /// No sidecar has the plugin.
     PluginMissing,
     /// No sidecar has a plugin of this name.
@@ -157,7 +157,7 @@ pub enum Cause {
     Other,
 }
 
-impl Cause {
+impl ProblemCause {
     /// Returns the name in JSON, which does not change.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -205,7 +205,7 @@ impl Cause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
     /// The cause.
-    pub cause: Cause,
+    pub cause: ProblemCause,
     /// The general problem, if `problem` is an error of the plugin; otherwise empty.
     pub context: &'static str,
     /// The problem.
@@ -217,7 +217,7 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    fn new(cause: Cause, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+    fn new(cause: ProblemCause, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             cause,
             context: "",
@@ -248,35 +248,42 @@ impl Diagnosis {
 
 /// Returns the reasons why an Application has no works; at least one.
 #[must_use]
-pub fn absence(application: &Application, clusters: Option<&BTreeMap<String, Cluster>>) -> Vec<Diagnosis> {
+pub fn absence(
+    application: &DiagnosedApplication,
+    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
+) -> Vec<Diagnosis> {
     if application.pull {
         let problem = format!(
             "it uses the pull model, because it has the label {}, and not the plugin",
             ocm::pull_model::PULL
         );
-        return vec![Diagnosis::new(Cause::PullModel, problem, "see its state in Argo CD")];
+        return vec![Diagnosis::new(
+            ProblemCause::PullModel,
+            problem,
+            "see its state in Argo CD",
+        )];
     }
     if application.plugins.is_empty() {
         let remedy = format!("set spec.source.plugin.name to {PLUGIN}");
         return vec![Diagnosis::new(
-            Cause::NoPlugin,
+            ProblemCause::NoPlugin,
             "none of its sources uses a plugin",
             remedy,
         )];
     }
-    let mut found = problems(application, clusters);
-    if found.is_empty() {
-        found.push(pending(application));
+    let mut diagnoses = problems(application, clusters);
+    if diagnoses.is_empty() {
+        diagnoses.push(pending(application));
     }
-    found
+    diagnoses
 }
 
 /// Returns why an Application has no works for these managed clusters, of which it may name none; empty if it should have.
 #[must_use]
 pub fn absence_on(
     names: &[String],
-    application: &Application,
-    clusters: Option<&BTreeMap<String, Cluster>>,
+    application: &DiagnosedApplication,
+    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
 ) -> Vec<Diagnosis> {
     let targets = &application.targets;
     let problem = |name: &String| {
@@ -286,7 +293,7 @@ pub fn absence_on(
             let targets: Vec<_> = targets.iter().map(String::as_str).collect();
             is_other.then(|| {
                 let problem = format!("it is not for managed cluster {name}, but for {}", targets.join(", "));
-                Diagnosis::new(Cause::NotTarget, problem, "")
+                Diagnosis::new(ProblemCause::NotTarget, problem, "")
             })
         })
     };
@@ -294,14 +301,18 @@ pub fn absence_on(
 }
 
 /// Returns why an Application without errors has no works yet.
-fn pending(application: &Application) -> Diagnosis {
-    if let Some(running) = application.operation.as_ref().filter(|it| it.phase == "Running") {
+fn pending(application: &DiagnosedApplication) -> Diagnosis {
+    if let Some(running) = application
+        .operation
+        .as_ref()
+        .filter(|operation| operation.phase == "Running")
+    {
         let problem = format!("Argo CD is syncing it: {}", running.message);
-        return Diagnosis::new(Cause::NotCompared, problem, "");
+        return Diagnosis::new(ProblemCause::NotCompared, problem, "");
     }
     match &*application.sync {
         "" => Diagnosis::new(
-            Cause::NotCompared,
+            ProblemCause::NotCompared,
             "Argo CD has not compared it with its source yet, or hides an error for its first three minutes",
             format!(
                 "see errors at once with argocd app get {} --hard-refresh",
@@ -309,12 +320,12 @@ fn pending(application: &Application) -> Diagnosis {
             ),
         ),
         "OutOfSync" => Diagnosis::new(
-            Cause::NotSynced,
+            ProblemCause::NotSynced,
             "it is OutOfSync",
             format!("sync it, such as with argocd app sync {}", application.qualified_name),
         ),
         sync => Diagnosis::new(
-            Cause::Other,
+            ProblemCause::Other,
             format!("it is {sync}, and Argo CD lists no works of it"),
             "check that its source has manifests, and that Argo CD watches works with argocd-ocm-cmp doctor argocd-cm",
         ),
@@ -324,39 +335,42 @@ fn pending(application: &Application) -> Diagnosis {
 /// Returns the problems because of which Argo CD does not deliver the current version of an Application. `clusters` are the managed
 /// clusters, if they could be read.
 #[must_use]
-pub fn problems(application: &Application, clusters: Option<&BTreeMap<String, Cluster>>) -> Vec<Diagnosis> {
-    let of_condition = |condition: &Condition| match of_message(&condition.message, application, clusters) {
-        Some(found) => found,
+pub fn problems(
+    application: &DiagnosedApplication,
+    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
+) -> Vec<Diagnosis> {
+    let of_condition = |condition: &ApplicationCondition| match of_message(&condition.message, application, clusters) {
+        Some(cluster) => cluster,
         // The sync has the same error.
         None if condition.kind == "SyncError" && application.operation.is_some() => Vec::new(),
         None => vec![Diagnosis::new(
-            Cause::Other,
+            ProblemCause::Other,
             format!("Argo CD reports {}: {}", condition.kind, condition.message),
             "",
         )],
     };
-    let mut found: Vec<Diagnosis> = application.conditions.iter().flat_map(of_condition).collect();
-    if found.is_empty()
+    let mut diagnoses: Vec<Diagnosis> = application.conditions.iter().flat_map(of_condition).collect();
+    if diagnoses.is_empty()
         && let Some(operation) = &application.operation
     {
-        found = of_operation(operation, application, clusters);
+        diagnoses = of_operation(operation, application, clusters);
     }
-    for diagnosis in &mut found {
+    for diagnosis in &mut diagnoses {
         diagnosis.permanent &= !application.stale;
     }
     for name in &application.targets {
-        found.extend(clusters.and_then(|clusters| cluster_problem(name, clusters)));
+        diagnoses.extend(clusters.and_then(|clusters| cluster_problem(name, clusters)));
     }
     let mut known = BTreeSet::new();
-    found.retain(|it| known.insert(it.line()));
-    found
+    diagnoses.retain(|diagnosis| known.insert(diagnosis.line()));
+    diagnoses
 }
 
 /// Returns the problems that a sync met. A sync that Argo CD retries has a cause only if no retry can remove it.
 fn of_operation(
-    operation: &Operation,
-    application: &Application,
-    clusters: Option<&BTreeMap<String, Cluster>>,
+    operation: &SyncOperation,
+    application: &DiagnosedApplication,
+    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
 ) -> Vec<Diagnosis> {
     let is_running = operation.phase == "Running";
     if !is_running && !operation.has_failed() || application.sync == "Synced" {
@@ -375,14 +389,14 @@ fn of_operation(
         "correct it, and sync it again, such as with argocd app sync {}",
         application.qualified_name
     );
-    vec![Diagnosis::new(Cause::SyncFailed, problem, remedy)]
+    vec![Diagnosis::new(ProblemCause::SyncFailed, problem, remedy)]
 }
 
 /// Recognizes the cause in an error of Argo CD.
 fn of_message(
     message: &str,
-    application: &Application,
-    clusters: Option<&BTreeMap<String, Cluster>>,
+    application: &DiagnosedApplication,
+    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
 ) -> Option<Vec<Diagnosis>> {
     if let Some(errors) = plugin_errors(message) {
         return Some(errors.into_iter().map(of_plugin).collect());
@@ -394,9 +408,9 @@ fn of_message(
     let (_, cause, remedy) = ERROR_TEXTS.iter().find(is_recognized)?;
     let words = message.rsplit(" desc = ").next().unwrap_or(message);
     let (cause, problem, remedy) = match cause {
-        Cause::PluginMissing => match between(message, "plugin with name \"", "\"") {
+        ProblemCause::PluginMissing => match between(message, "plugin with name \"", "\"") {
             Some(name) if name != PLUGIN => (
-                Cause::PluginName,
+                ProblemCause::PluginName,
                 format!("no sidecar of Argo CD's repo-server runs a plugin named {name}"),
                 "set spec.source.plugin.name to argocd-ocm-cmp",
             ),
@@ -406,7 +420,7 @@ fn of_message(
                 *remedy,
             ),
         },
-        Cause::Path => {
+        ProblemCause::Path => {
             let path = words.split(": app path does not exist").next().unwrap_or_default();
             let path = path.rsplit(": ").next().unwrap_or(path);
             (
@@ -415,18 +429,18 @@ fn of_message(
                 *remedy,
             )
         }
-        Cause::ProjectMissing => {
+        ProblemCause::ProjectMissing => {
             let problem = format!("AppProject {} does not exist", application.project);
             (*cause, problem, *remedy)
         }
-        Cause::Repository => (*cause, format!("Argo CD cannot read the repository: {words}"), *remedy),
+        ProblemCause::Repository => (*cause, format!("Argo CD cannot read the repository: {words}"), *remedy),
         _ => (*cause, words.to_owned(), *remedy),
     };
     Some(vec![Diagnosis::new(cause, problem, remedy)])
 }
 
 /// Words of an error of Argo CD, the cause, and the remedy.
-type ErrorText = (&'static [&'static str], Cause, &'static str);
+type ErrorText = (&'static [&'static str], ProblemCause, &'static str);
 
 /// The errors of Argo CD that are recognized.
 static ERROR_TEXTS: [ErrorText; 7] = [
@@ -436,23 +450,23 @@ static ERROR_TEXTS: [ErrorText; 7] = [
             "could not find plugin supporting the given repository",
             "plugin.sock",
         ],
-        Cause::PluginMissing,
+        ProblemCause::PluginMissing,
         "install it with argocd-ocm-cmp install --features plugin, or see why it does not run with argocd-ocm-cmp doctor \
          plugin socket",
     ),
     (
         &["app path does not exist"],
-        Cause::Path,
+        ProblemCause::Path,
         "correct spec.source.path, or commit the folder to the target revision",
     ),
     (
         &["Application referencing project "],
-        Cause::ProjectMissing,
+        ProblemCause::ProjectMissing,
         "apply it, such as proj.yaml, or set another one in spec.project",
     ),
     (
         &["do not match any of the allowed destinations in project"],
-        Cause::Destination,
+        ProblemCause::Destination,
         "set spec.destination.server to https://kubernetes.default.svc, the hub, and permit its namespace in the AppProject",
     ),
     (
@@ -463,12 +477,12 @@ static ERROR_TEXTS: [ErrorText; 7] = [
             "application destination can't have both name and server",
             "Destination server missing from app spec",
         ],
-        Cause::Destination,
+        ProblemCause::Destination,
         "set spec.destination.server to https://kubernetes.default.svc, the hub, without spec.destination.name",
     ),
     (
         &["is not permitted in project"],
-        Cause::Project,
+        ProblemCause::Project,
         "permit it in the AppProject, as proj.yaml does, or set another one in spec.project",
     ),
     (
@@ -480,17 +494,17 @@ static ERROR_TEXTS: [ErrorText; 7] = [
             "to a commit SHA",
             "couldn't find remote ref",
         ],
-        Cause::Repository,
+        ProblemCause::Repository,
         "correct spec.source, the repository, or its credentials in Argo CD",
     ),
 ];
 
 /// Returns the diagnosis of a missing namespace on the hub: the hub has one for each managed cluster that it accepted.
-fn of_namespace(name: &str, clusters: Option<&BTreeMap<String, Cluster>>) -> Diagnosis {
+fn of_namespace(name: &str, clusters: Option<&BTreeMap<String, DiagnosedCluster>>) -> Diagnosis {
     let problem = clusters.and_then(|clusters| cluster_problem(name, clusters));
     problem.unwrap_or_else(|| {
         Diagnosis::new(
-            Cause::ClusterUnknown,
+            ProblemCause::ClusterUnknown,
             format!("the hub has no namespace {name}, which each managed cluster has"),
             "correct the name of the cluster, or register it",
         )
@@ -512,11 +526,11 @@ const ABOUT_SETTINGS: [&str; 7] = [
 fn of_plugin(error: &str) -> Diagnosis {
     let is_about_policy = error.contains("the policy ") || error.starts_with("a policy is set");
     let (cause, context) = if is_about_policy {
-        (Cause::Policy, "the plugin's policy rejects it")
+        (ProblemCause::Policy, "the plugin's policy rejects it")
     } else if ABOUT_SETTINGS.iter().any(|start| error.starts_with(start)) {
-        (Cause::Setting, "a setting is wrong")
+        (ProblemCause::Setting, "a setting is wrong")
     } else {
-        (Cause::Manifests, "the plugin rejects its source")
+        (ProblemCause::Manifests, "the plugin rejects its source")
     };
     Diagnosis {
         context,
@@ -532,7 +546,7 @@ fn plugin_errors(message: &str) -> Option<Vec<&str>> {
         .filter_map(|line| {
             // The first line begins with the exit code.
             let (before, error) = line.split_once("error: ")?;
-            let is_code = |it: char| it.is_ascii_digit() || it == ':' || it == ' ';
+            let is_code = |character: char| character.is_ascii_digit() || character == ':' || character == ' ';
             before.chars().all(is_code).then_some(error.trim())
         })
         .collect();
@@ -542,29 +556,29 @@ fn plugin_errors(message: &str) -> Option<Vec<&str>> {
 /// Returns the text between two others.
 fn between<'t>(text: &'t str, start: &str, end: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(start)?;
-    rest.split_once(end).map(|(found, _)| found)
+    rest.split_once(end).map(|(quoted, _)| quoted)
 }
 
 /// Returns the problem because of which nothing reaches a managed cluster, if any.
 #[must_use]
-pub fn cluster_problem(name: &str, clusters: &BTreeMap<String, Cluster>) -> Option<Diagnosis> {
+pub fn cluster_problem(name: &str, clusters: &BTreeMap<String, DiagnosedCluster>) -> Option<Diagnosis> {
     let Some(cluster) = clusters.get(name) else {
         return Some(Diagnosis::new(
-            Cause::ClusterUnknown,
+            ProblemCause::ClusterUnknown,
             format!("managed cluster {name} is not registered on the hub"),
             "correct its name, or register it, such as with clusteradm join",
         ));
     };
     if !cluster.accepted {
         return Some(Diagnosis::new(
-            Cause::ClusterNotAccepted,
+            ProblemCause::ClusterNotAccepted,
             format!("managed cluster {name} is not accepted on the hub"),
             format!("accept it, such as with clusteradm accept --clusters {name}"),
         ));
     }
     (!cluster.joined && !cluster.unreachable).then(|| {
         Diagnosis::new(
-            Cause::ClusterNotJoined,
+            ProblemCause::ClusterNotJoined,
             format!("managed cluster {name} has not joined the hub"),
             "check that its registration agent runs",
         )
@@ -576,7 +590,8 @@ pub fn cluster_problem(name: &str, clusters: &BTreeMap<String, Cluster>) -> Opti
 pub fn unsatisfied(placement: &Value) -> Option<String> {
     let status = &placement["status"];
     let conditions = status["conditions"].as_array().into_iter().flatten();
-    let mut unsatisfied = conditions.filter(|it| it["type"] == "PlacementSatisfied" && it["status"] == "False");
+    let mut unsatisfied =
+        conditions.filter(|condition| condition["type"] == "PlacementSatisfied" && condition["status"] == "False");
     let condition = unsatisfied.next()?;
     if status["numberOfSelectedClusters"]
         .as_i64()
@@ -596,17 +611,19 @@ pub fn unsatisfied(placement: &Value) -> Option<String> {
 #[must_use]
 pub fn standstill(
     works: &[WorkStatus],
-    clusters: Option<&BTreeMap<String, Cluster>>,
+    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
     placements: &BTreeMap<String, String>,
 ) -> Vec<Diagnosis> {
     let of_placement = placements.iter().map(|(name, why)| {
         let remedy =
             "correct it, the ManagedClusterSetBindings in its namespace, or the labels and taints of the clusters";
         let problem = format!("Placement {name} selects no managed cluster: {why}");
-        Diagnosis::new(Cause::PlacementEmpty, problem, remedy)
+        Diagnosis::new(ProblemCause::PlacementEmpty, problem, remedy)
     });
     let is_available = |work: &WorkStatus| match (work.cluster(), clusters) {
-        (Some(name), Some(clusters)) => clusters.get(name).is_some_and(|it| it.available == Some(true)),
+        (Some(name), Some(clusters)) => clusters
+            .get(name)
+            .is_some_and(|cluster| cluster.available == Some(true)),
         _ => true,
     };
     let overdue = works.iter().filter(|work| is_available(work)).filter_map(|work| {
@@ -621,7 +638,7 @@ pub fn standstill(
             ),
         };
         let problem = format!("{place}: {}", work.overdue.as_ref()?);
-        Some(Diagnosis::new(Cause::Overdue, problem, remedy))
+        Some(Diagnosis::new(ProblemCause::Overdue, problem, remedy))
     });
     of_placement.chain(overdue).collect()
 }

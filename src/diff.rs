@@ -8,7 +8,7 @@
 //!
 //! An object has the same identity in every work for a cluster, so that a move from one work to another is not shown as a
 //! deletion and a creation. Live works are parsed as a whole; a generated object remains JSON and is parsed when it is compared,
-//! one at a time. Except for [`read`], all functions here are pure.
+//! one at a time. Except for [`read_input`], all functions here are pure.
 
 mod file;
 mod list;
@@ -16,10 +16,10 @@ mod shown;
 mod text;
 mod work;
 
-pub use file::{read, works};
+pub use file::{read_input, works};
 pub use list::ChangeList;
 pub use ocm::ownership::{ListedWork, OF_REPLICA_SET, Ownership};
-pub use text::{Style, object_text, text};
+pub use text::{DiffStyle, format_changes, object_text};
 pub use work::ComparedWork;
 
 use generate::content_hash;
@@ -34,7 +34,7 @@ use work::ComparedObject;
 
 /// A difference between a live and a generated object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Change {
+pub struct ObjectChange {
     /// The target of the work.
     pub target: Target,
     /// The changed object or work, and the change if there is no text of it.
@@ -65,11 +65,15 @@ pub fn is_named_by_policy<'n>(name: &WorkName, mut live: impl Iterator<Item = &'
 /// Works that are Argo CD hooks exist only while and after they run, and no sync removes them. So they are compared only with
 /// works that were never on a hub.
 #[must_use]
-pub fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub: bool) -> Vec<Change> {
-    let has_uid = |it: &ComparedWork<'_>| it.work.metadata().is_some_and(|metadata| metadata.get("uid").is_some());
+pub fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub: bool) -> Vec<ObjectChange> {
+    let has_uid = |work: &ComparedWork<'_>| {
+        work.work
+            .metadata()
+            .is_some_and(|metadata| metadata.get("uid").is_some())
+    };
     let on_hub = on_hub || live.iter().any(has_uid);
-    let is_hook = |it: &ComparedWork<'_>| it.work.annotation("argocd.argoproj.io/hook").is_some();
-    let is_compared = |it: &&ComparedWork<'_>| !(on_hub && is_hook(it));
+    let is_hook = |work: &ComparedWork<'_>| work.work.annotation("argocd.argoproj.io/hook").is_some();
+    let is_compared = |work: &&ComparedWork<'_>| !(on_hub && is_hook(work));
     let live = || live.iter().filter(is_compared);
     let generated = || generated.iter().filter(is_compared);
     let mut targets: Vec<&Target> = Vec::new();
@@ -79,12 +83,12 @@ pub fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub
             targets.push(&work.target);
         }
     }
-    let mut by_target: HashMap<&Target, (Works<'_>, Works<'_>)> = HashMap::new();
-    for it in live() {
-        by_target.entry(&it.work.target).or_default().0.push(it);
+    let mut by_target: HashMap<&Target, (ComparedWorks<'_>, ComparedWorks<'_>)> = HashMap::new();
+    for compared in live() {
+        by_target.entry(&compared.work.target).or_default().0.push(compared);
     }
-    for it in generated() {
-        by_target.entry(&it.work.target).or_default().1.push(it);
+    for compared in generated() {
+        by_target.entry(&compared.work.target).or_default().1.push(compared);
     }
     let of_target = |target| {
         let (before, after) = &by_target[target];
@@ -94,10 +98,10 @@ pub fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub
 }
 
 /// The works of a target on one side.
-type Works<'w> = Vec<&'w ComparedWork<'w>>;
+type ComparedWorks<'w> = Vec<&'w ComparedWork<'w>>;
 
-fn changes(target: &Target, before: &Works<'_>, after: &Works<'_>) -> Vec<Change> {
-    let change = |what, before, after| Change {
+fn changes(target: &Target, before: &ComparedWorks<'_>, after: &ComparedWorks<'_>) -> Vec<ObjectChange> {
+    let change = |what, before, after| ObjectChange {
         target: target.clone(),
         what,
         before,
@@ -105,7 +109,7 @@ fn changes(target: &Target, before: &Works<'_>, after: &Works<'_>) -> Vec<Change
     };
     let (pairs, unpaired) = pairs(before, after);
     let lines = lines(before, after, &pairs, &unpaired).into_iter();
-    let mut changes: Vec<Change> = lines.map(|line| change(line, None, None)).collect();
+    let mut changes: Vec<ObjectChange> = lines.map(|line| change(line, None, None)).collect();
     for new in after {
         let Some(old) = named(before, &new.work.name) else {
             continue;
@@ -119,8 +123,8 @@ fn changes(target: &Target, before: &Works<'_>, after: &Works<'_>) -> Vec<Change
     let mut has_other_hashes = false;
     for (old, new) in pairs {
         // One generated object at a time: parsed, compared, and dropped.
-        let generated = new.object.value();
-        let live = old.map(|old| old.object.value());
+        let generated = new.object.to_value();
+        let live = old.map(|old| old.object.to_value());
         if let Some(live) = &live
             && shown::is_same(live, &generated)
         {
@@ -136,7 +140,7 @@ fn changes(target: &Target, before: &Works<'_>, after: &Works<'_>) -> Vec<Change
     }
     let generated: HashSet<&ObjectKey> = objects(after).map(WorkObject::key).collect();
     for old in unpaired.into_iter().filter(|old| !generated.contains(old.key())) {
-        let (before, _) = shown::pair(Some(&old.object.value()), None);
+        let (before, _) = shown::pair(Some(&old.object.to_value()), None);
         let before = before.map(|value| side(old.work, &value));
         let stays = if old.work.keeps(old.key()) {
             " (stays on the cluster)"
@@ -164,7 +168,6 @@ fn title(work: &Work<'_>) -> String {
     format!("{} {}", work.kind(), work.name)
 }
 
-/// An object and its work.
 #[derive(Clone, Copy)]
 struct WorkObject<'w> {
     work: &'w Work<'w>,
@@ -182,9 +185,9 @@ impl<'w> WorkObject<'w> {
     }
 }
 
-fn objects<'w>(works: &Works<'w>) -> impl Iterator<Item = WorkObject<'w>> {
-    works.iter().flat_map(|it| {
-        let ComparedWork { work, objects } = it;
+fn objects<'w>(works: &ComparedWorks<'w>) -> impl Iterator<Item = WorkObject<'w>> {
+    works.iter().flat_map(|compared| {
+        let ComparedWork { work, objects } = compared;
         objects.iter().map(move |object| WorkObject { work, object })
     })
 }
@@ -194,7 +197,7 @@ type Pair<'w> = (Option<WorkObject<'w>>, WorkObject<'w>);
 
 /// Returns each generated object with its live object, and the live objects without a generated one. While works are replaced by
 /// others, and as a hook of two phases, an object is in several works: objects in works of the same name are paired.
-fn pairs<'w>(before: &Works<'w>, after: &Works<'w>) -> (Vec<Pair<'w>>, Vec<WorkObject<'w>>) {
+fn pairs<'w>(before: &ComparedWorks<'w>, after: &ComparedWorks<'w>) -> (Vec<Pair<'w>>, Vec<WorkObject<'w>>) {
     let generated: HashSet<_> = objects(after).map(WorkObject::key_in_work).collect();
     let mut live: HashMap<&ObjectKey, Vec<WorkObject<'w>>> = HashMap::new();
     for old in objects(before) {
@@ -202,10 +205,14 @@ fn pairs<'w>(before: &Works<'w>, after: &Works<'w>) -> (Vec<Pair<'w>>, Vec<WorkO
     }
     let mut pairs = Vec::new();
     for new in objects(after) {
-        let old = live.get_mut(new.key()).and_then(|found| {
-            let same = found.iter().position(|old| old.work.name == new.work.name);
-            let at = same.or_else(|| found.iter().position(|old| !generated.contains(&old.key_in_work())))?;
-            Some(found.remove(at))
+        let old = live.get_mut(new.key()).and_then(|live_object| {
+            let same = live_object.iter().position(|old| old.work.name == new.work.name);
+            let at = same.or_else(|| {
+                live_object
+                    .iter()
+                    .position(|old| !generated.contains(&old.key_in_work()))
+            })?;
+            Some(live_object.remove(at))
         });
         pairs.push((old, new));
     }
@@ -215,16 +222,21 @@ fn pairs<'w>(before: &Works<'w>, after: &Works<'w>) -> (Vec<Pair<'w>>, Vec<WorkO
 }
 
 /// Returns the changes of the works themselves, a line each.
-fn lines(before: &Works<'_>, after: &Works<'_>, pairs: &[Pair<'_>], unpaired: &[WorkObject<'_>]) -> Vec<String> {
+fn lines(
+    before: &ComparedWorks<'_>,
+    after: &ComparedWorks<'_>,
+    pairs: &[Pair<'_>],
+    unpaired: &[WorkObject<'_>],
+) -> Vec<String> {
     let mut lines = Vec::new();
-    for ComparedWork { work, objects } in after.iter().filter(|it| named(before, &it.work.name).is_none()) {
+    for ComparedWork { work, objects } in after.iter().filter(|work| named(before, &work.work.name).is_none()) {
         lines.push(format!(
             "{} is new, with {}",
             title(work),
             count(objects.len(), "object")
         ));
     }
-    for ComparedWork { work, .. } in before.iter().filter(|it| named(after, &it.work.name).is_none()) {
+    for ComparedWork { work, .. } in before.iter().filter(|work| named(after, &work.work.name).is_none()) {
         lines.push(format!("{} is deleted", title(work)));
     }
     for (Move { from, to, gap }, keys) in moves(after, pairs, unpaired) {
@@ -247,8 +259,8 @@ fn lines(before: &Works<'_>, after: &Works<'_>, pairs: &[Pair<'_>], unpaired: &[
     lines
 }
 
-fn named<'w>(works: &Works<'w>, name: &str) -> Option<&'w ComparedWork<'w>> {
-    works.iter().find(|it| it.work.name == name).copied()
+fn named<'w>(works: &ComparedWorks<'w>, name: &str) -> Option<&'w ComparedWork<'w>> {
+    works.iter().find(|work| work.work.name == name).copied()
 }
 
 /// A move of objects from one work to another.
@@ -262,7 +274,7 @@ struct Move<'w> {
 
 /// Returns the moves of objects between works.
 fn moves<'w>(
-    after: &Works<'_>,
+    after: &ComparedWorks<'_>,
     pairs: &[Pair<'w>],
     unpaired: &[WorkObject<'w>],
 ) -> Vec<(Move<'w>, Vec<&'w ObjectKey>)> {
@@ -337,7 +349,7 @@ mod tests {
 
     /// Returns the changes, with the names of works in place of whole sides.
     fn changes_of(live: &[String], generated: &[String]) -> Vec<String> {
-        let summary = |change: Change| {
+        let summary = |change: ObjectChange| {
             let side = |side: Option<Side>| side.map_or(String::new(), |side| side.work);
             let sides = match (change.before, change.after) {
                 (None, None) => String::new(),

@@ -20,8 +20,8 @@ mod shipped;
 pub use checks::{BEFORE_INSTALL, CHECKS, Check, REFUSED, about_nodes, agent_policy};
 pub use controller::ControllerPod;
 pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN, items};
-pub use hub_state::{ApplyError, HubState, LiveState, Lookup, Node, Project, ReplicaSet, Work};
-pub use message::{Finding, Level, Message};
+pub use hub_state::{ApplyError, HubNode, HubState, HubWork, LiveState, Lookup, Project, ReplicaSet};
+pub use message::{Finding, Message, Severity};
 pub use print::FindingList;
 pub use rights::{Permission, required_permissions};
 
@@ -56,7 +56,7 @@ pub enum CheckResult {
 /// Returns the overall result of the findings.
 #[must_use]
 pub fn overall_result(findings: &[Finding]) -> CheckResult {
-    if findings.iter().any(|finding| finding.message.level == Level::Error) {
+    if findings.iter().any(|finding| finding.message.level == Severity::Error) {
         CheckResult::Failed
     } else if findings.iter().any(|finding| finding.message.unreadable) {
         CheckResult::Unknown

@@ -45,7 +45,7 @@ pub fn run(
     let home = environment
         .find(|(name, _)| name == "HOME")
         .map(|(_, home)| PathBuf::from(home));
-    let result = read(&address, &remotes, &home.unwrap_or_default())
+    let result = download_chart_file(&address, &remotes, &home.unwrap_or_default())
         .and_then(|content| io::stdout().write_all(&content).map_err(|error| error.to_string()));
     Some(match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -56,7 +56,7 @@ pub fn run(
     })
 }
 
-fn read(address: &str, remotes: &str, home: &Path) -> Result<Vec<u8>, String> {
+fn download_chart_file(address: &str, remotes: &str, home: &Path) -> Result<Vec<u8>, String> {
     let remotes = remotes.split(',').filter(|prefix| !prefix.is_empty());
     let remotes: Remotes = remotes.map(str::parse).collect::<Result<_, _>>()?;
     runtime()?.block_on(async {
@@ -86,14 +86,13 @@ fn read(address: &str, remotes: &str, home: &Path) -> Result<Vec<u8>, String> {
     })
 }
 
-/// The answer of a server.
-struct Answer {
+struct ServerAnswer {
     status: StatusCode,
     headers: HeaderMap,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl ServerAnswer {
     fn content(self, url: &str) -> Result<Vec<u8>, String> {
         if self.status.is_success() {
             Ok(self.body)
@@ -115,7 +114,7 @@ fn not_an_address(url: &str) -> String {
 }
 
 /// Reads an address, and follows redirects, if they are allowed. The credentials are for the first host only.
-async fn get(url: &str, headers: &HeaderMap, is_allowed: impl Fn(&str) -> bool) -> Result<Answer, String> {
+async fn get(url: &str, headers: &HeaderMap, is_allowed: impl Fn(&str) -> bool) -> Result<ServerAnswer, String> {
     let mut headers = headers.clone();
     let mut url = url.to_owned();
     if !is_allowed(&url) {
@@ -165,7 +164,7 @@ fn resolve(url: &str, reference: &str) -> String {
     format!("{folder}/{reference}")
 }
 
-async fn get_once(url: &str, headers: &HeaderMap) -> Result<Answer, String> {
+async fn get_once(url: &str, headers: &HeaderMap) -> Result<ServerAnswer, String> {
     let failed = |why: &str| format!("{url} cannot be fetched: {why}");
     let uri: Uri = url.parse().map_err(|_| not_an_address(url))?;
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
@@ -182,7 +181,7 @@ async fn get_once(url: &str, headers: &HeaderMap) -> Result<Answer, String> {
         .map_err(|error| failed(&hub::explain(&error)))?;
     let (status, headers) = (answer.status(), answer.headers().clone());
     let body = answer.into_body().collect_bytes().await;
-    Ok(Answer {
+    Ok(ServerAnswer {
         status,
         headers,
         body: body.map_err(|error| failed(&hub::explain(&error)))?.to_vec(),
@@ -207,7 +206,7 @@ impl Registry<'_> {
     }
 
     /// Reads a path of the repository. A token comes from the registry itself, or from an allowed address.
-    async fn get(&mut self, path: &str) -> Result<Answer, String> {
+    async fn get(&mut self, path: &str) -> Result<ServerAnswer, String> {
         let url = format!("{}{path}", self.root());
         let answer = self.try_get(&url).await?;
         if answer.status != StatusCode::UNAUTHORIZED || self.authorization.is_some() {
@@ -219,7 +218,11 @@ impl Registry<'_> {
             rest.split_once('"').map(|(value, _)| value)
         };
         self.authorization = match parameter("realm") {
-            Some(realm) if challenge.get(..7).is_some_and(|it| it.eq_ignore_ascii_case("bearer ")) => {
+            Some(realm)
+                if challenge
+                    .get(..7)
+                    .is_some_and(|text| text.eq_ignore_ascii_case("bearer ")) =>
+            {
                 let default = format!("repository:{}:pull", self.path);
                 let scope = parameter("scope").unwrap_or(&default);
                 let mut url = format!("{realm}?scope={}", encode(scope));
@@ -237,7 +240,7 @@ impl Registry<'_> {
         }
     }
 
-    async fn try_get(&self, url: &str) -> Result<Answer, String> {
+    async fn try_get(&self, url: &str) -> Result<ServerAnswer, String> {
         let (root, remotes) = (self.root(), self.remotes);
         let mut headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(MANIFEST))]);
         if let Some(authorization) = &self.authorization {
@@ -277,7 +280,7 @@ impl Registry<'_> {
             .unwrap_or_default();
         let expected = digest
             .strip_prefix("sha256:")
-            .filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()));
+            .filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()));
         let expected = expected.ok_or_else(|| format!("{address} cannot be fetched: it is not a chart"))?;
         let archive = self.get(&format!("blobs/{digest}")).await?.content(&address)?;
         if hex(&Sha256::digest(&archive)) == expected {

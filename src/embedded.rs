@@ -24,7 +24,6 @@ pub(crate) const ARGOCD_RBAC: &str = include_str!("../deploy/argocd_rbac.yaml");
 pub(crate) const ARGOCD_ACTIONS: &str = include_str!("../deploy/argocd_actions.yaml");
 /// The controller, with the permissions that it always needs.
 pub(crate) const DEPLOY_CONTROLLER: &str = include_str!("../deploy/deploy_controller.yaml");
-/// The CRD of reports.
 pub(crate) const REPORT_CRD: &str = include_str!("../deploy/report_crd.yaml");
 /// The admission policy that limits the writes of the controller.
 pub(crate) const ADMISSION_POLICY: &str = include_str!("../deploy/admission_policy.yaml");
@@ -40,7 +39,6 @@ pub(crate) const DEPLOY_REPORT: &str = include_str!("../deploy/deploy_report.yam
 pub(crate) const DEPLOY_PULL: &str = include_str!("../deploy/deploy_pull.yaml");
 /// The OCM add-on that installs Argo CD on managed clusters.
 pub(crate) const ARGOCD_ADDON: &str = include_str!("../deploy/argocd_addon.yaml");
-/// The CRD of GitOpsClusters.
 pub(crate) const GITOPSCLUSTER_CRD: &str = include_str!("../deploy/gitopscluster_crd.yaml");
 /// Its permissions for GitOpsClusters.
 pub(crate) const DEPLOY_GITOPSCLUSTER: &str = include_str!("../deploy/deploy_gitopscluster.yaml");

@@ -13,7 +13,7 @@ pub use peers::peers;
 
 use crate::cli::HubArgs;
 use crate::diagnosis;
-use crate::diagnosis::Cluster;
+use crate::diagnosis::DiagnosedCluster;
 use crate::doctor::Lookup;
 use crate::runtime::runtime;
 use crate::view::kubectl_name;
@@ -24,7 +24,7 @@ use kube::{Client, Error};
 use live::hub_reader::Delivery;
 use manifest::value::{Map, Value};
 use manifest::yaml;
-use ocm::application_works::{Application, ApplicationWorks};
+use ocm::application_works::{ApplicationName, ApplicationWorks};
 use ocm::hold::{self, Hold};
 use ocm::object_ref::ObjectRef;
 use ocm::ownership::{Ownership, listed_works};
@@ -59,17 +59,17 @@ pub fn names(hub: &HubArgs, resource: &'static Resource, namespace: Option<&str>
     };
     let read = runtime.block_on(async { tokio::time::timeout(NAMES_TIMEOUT, read).await });
     let listed = read.ok().flatten().unwrap_or_default().into_iter();
-    listed.map(|it| (it.namespace, it.name)).collect()
+    listed.map(|listed| (listed.namespace, listed.name)).collect()
 }
 
 /// Returns the names of the objects that an Application delivers to a managed cluster, or to all, for a completion; none if the hub does
 /// not answer within two seconds.
 #[must_use]
-pub fn delivered(hub: &HubArgs, application: &Application, cluster: Option<&str>) -> Vec<String> {
+pub fn delivered(hub: &HubArgs, application: &ApplicationName, cluster: Option<&str>) -> Vec<String> {
     let Ok(runtime) = runtime() else { return Vec::new() };
     let read = async {
         let hub = Hub::connect(hub).await.ok()?.client;
-        let delivery = Delivery::read(&hub, application, None).await.ok()?;
+        let delivery = Delivery::read_application(&hub, application, None).await.ok()?;
         let clusters = match cluster {
             Some(cluster) => BTreeSet::from([cluster.to_owned()]),
             None => delivery.clusters(&hub).await.ok()?,
@@ -90,7 +90,7 @@ pub struct FetchedWorks {
     /// The JSON of each work.
     pub works: Vec<String>,
     /// The managed clusters, if the user is permitted to read them.
-    pub clusters: Option<BTreeMap<String, Cluster>>,
+    pub clusters: Option<BTreeMap<String, DiagnosedCluster>>,
     /// The reads that failed: one line each.
     pub notices: Vec<String>,
 }
@@ -105,8 +105,8 @@ pub fn works(hub: &HubArgs, ownership: &Arc<Ownership>) -> Result<FetchedWorks, 
             let by_file = ", or compare with a file with --file";
             error.replace(NO_HUB, "no hub to compare with: ") + if error.starts_with(NO_HUB) { by_file } else { "" }
         })?;
-        let found = hub.read(ownership).await;
-        found.map_err(|error| describe_error(&error, &hub.url))
+        let fetched = hub.list_works(ownership).await;
+        fetched.map_err(|error| describe_error(&error, &hub.url))
     })
 }
 
@@ -118,11 +118,11 @@ pub struct ApplicationState {
     /// The reads that failed: one line each.
     pub notices: Vec<String>,
     /// The managed clusters, if the user is permitted to read them.
-    pub clusters: Option<BTreeMap<String, Cluster>>,
+    pub clusters: Option<BTreeMap<String, DiagnosedCluster>>,
     /// The Placements of its works that select no managed cluster, with OCM's reasons, as far as the user may read them.
     pub unsatisfied_placements: BTreeMap<String, String>,
     /// The Application.
-    pub application: Lookup<diagnosis::Application>,
+    pub application: Lookup<diagnosis::DiagnosedApplication>,
     /// Argo CD's message about a running sync, if the user is permitted to read it.
     pub syncing: Option<String>,
     /// The holds of managed clusters, if the user is permitted to read namespaces.
@@ -130,7 +130,7 @@ pub struct ApplicationState {
 }
 
 /// Reads the works of an Application repeatedly: of unchanged works only the metadata.
-pub struct Reader {
+pub struct WorkReader {
     runtime: Runtime,
     hub: Hub,
     known: HashMap<Version, Arc<str>>,
@@ -139,7 +139,7 @@ pub struct Reader {
 /// A version of a work: its kind, namespace, name and `resourceVersion`.
 type Version = (&'static str, String, String, String);
 
-impl Reader {
+impl WorkReader {
     /// Creates a reader. Sends no request yet.
     ///
     /// # Errors
@@ -164,7 +164,11 @@ impl Reader {
     ///
     /// # Errors
     /// One line, if the hub cannot be reached or does not permit the read.
-    pub fn read(&mut self, application: &Application, clusters: &[String]) -> Result<ApplicationState, String> {
+    pub fn read_works(
+        &mut self,
+        application: &ApplicationName,
+        clusters: &[String],
+    ) -> Result<ApplicationState, String> {
         let Self { runtime, hub, known } = self;
         let state = runtime.block_on(hub.read_application(application, clusters, known));
         state.unwrap_or_else(|error| {
@@ -182,8 +186,8 @@ impl Reader {
     #[must_use]
     pub fn has_tunnel(&self, cluster: &str) -> bool {
         let path = ADDONS.path(&ObjectRef::new(cluster, ""));
-        let found = self.runtime.block_on(self.hub.get_text(path, CLUSTER_PROXY));
-        let addon = found.as_ref().ok().and_then(Lookup::found);
+        let lookup = self.runtime.block_on(self.hub.get_text(path, CLUSTER_PROXY));
+        let addon = lookup.as_ref().ok().and_then(Lookup::found);
         addon.is_some_and(|text| doctor::is_available(text))
     }
 
@@ -209,8 +213,8 @@ impl Hub {
         }
     }
 
-    async fn read(&self, ownership: &Arc<Ownership>) -> Result<FetchedWorks, Error> {
-        let mut found = FetchedWorks::default();
+    async fn list_works(&self, ownership: &Arc<Ownership>) -> Result<FetchedWorks, Error> {
+        let mut fetched = FetchedWorks::default();
         for resource in [&WORKS, &WORK_SETS] {
             let selects = {
                 let ownership = Arc::clone(ownership);
@@ -221,7 +225,7 @@ impl Hub {
                 // OCM installs both kinds, but the second is newer.
                 Err(error) if status(&error) == Some(404) && resource.kind != WORKS.kind => continue,
                 Err(error) if status(&error) == Some(403) => {
-                    found.notices.push(format!(
+                    fetched.notices.push(format!(
                         "{} outside the namespaces of the targets are not read: {}",
                         resource.plural,
                         explain(&error)
@@ -242,16 +246,16 @@ impl Hub {
             let works = names
                 .into_iter()
                 .map(|listed| get(self.client.clone(), resource, (listed.namespace, listed.name)));
-            found.works.extend(in_order(works).await?.into_iter().flatten());
+            fetched.works.extend(in_order(works).await?.into_iter().flatten());
         }
-        found.clusters = self.clusters().await?;
-        Ok(found)
+        fetched.clusters = self.clusters().await?;
+        Ok(fetched)
     }
 
     /// Reads the state of an Application; `known` are the works from the last read. Returns one line if there is no Argo CD.
     async fn read_application(
         &self,
-        application: &Application,
+        application: &ApplicationName,
         clusters: &[String],
         known: &mut HashMap<Version, Arc<str>>,
     ) -> Result<Result<ApplicationState, String>, Error> {
@@ -264,7 +268,7 @@ impl Hub {
 
     async fn read_state(
         &self,
-        application: &Application,
+        application: &ApplicationName,
         tracking: &Tracking,
         clusters: &[String],
         known: &mut HashMap<Version, Arc<str>>,
@@ -278,7 +282,7 @@ impl Hub {
                 let application: serde_json::Value = serde_json::from_str(&text).map_err(|_| no_api())?;
                 state.syncing = syncing(&application);
                 listed.extend(listed_works(&application));
-                let application = application::Application::deserialize(application).map_err(|_| no_api())?;
+                let application = application::FetchedApplication::deserialize(application).map_err(|_| no_api())?;
                 Lookup::Found(application.reduced())
             }
             Lookup::NotFound => Lookup::NotFound,
@@ -289,7 +293,7 @@ impl Hub {
             let application_works = ApplicationWorks::new(application, tracking, &listed, &[]);
             let selects = Arc::new(move |metadata: &Map<'_>| application_works.has(WORK_SETS.kind, metadata));
             match list(self.client.clone(), &WORK_SETS, None, selects).await {
-                Ok(found) => sets = found,
+                Ok(work_sets) => sets = work_sets,
                 Err(error) if status(&error) == Some(404) => {}
                 Err(error) if status(&error) == Some(403) => {
                     let notice = format!("manifestworkreplicasets are not read: {}", explain(&error));
@@ -332,7 +336,7 @@ impl Hub {
         state.works = known.values().map(Arc::clone).collect();
         state.clusters = self.clusters().await?;
         let on_hold = ListParams::default().labels(hold::LABEL);
-        let keep = |namespace: serde_json::Value| state.holds.extend(Hold::read(&namespace));
+        let keep = |namespace: serde_json::Value| state.holds.extend(Hold::from_namespace(&namespace));
         match self.each(&NAMESPACES, &ObjectRef::new("", ""), on_hold, keep).await {
             Ok(()) => {}
             // A user of an Application need not read namespaces.
@@ -403,7 +407,7 @@ impl Hub {
     }
 
     /// Returns the managed clusters; `None` if we are not permitted to read them.
-    async fn clusters(&self) -> Result<Option<BTreeMap<String, Cluster>>, Error> {
+    async fn clusters(&self) -> Result<Option<BTreeMap<String, DiagnosedCluster>>, Error> {
         match self.managed_clusters().await? {
             Lookup::Found(clusters) => Ok(Some(clusters)),
             Lookup::NotFound | Lookup::Refused(_) => Ok(None),
@@ -414,7 +418,7 @@ impl Hub {
 /// Converts an answer: the object exists, does not exist, or cannot be read. Without an answer, it is an error.
 fn to_lookup<T>(answer: Result<T, Error>) -> Result<Lookup<T>, Error> {
     match answer {
-        Ok(it) => Ok(Lookup::Found(it)),
+        Ok(value) => Ok(Lookup::Found(value)),
         Err(error) => match status(&error) {
             Some(404) => Ok(Lookup::NotFound),
             // The hub does not authenticate us.
@@ -463,9 +467,9 @@ where
             let metadata = items.iter().filter_map(|item| item.as_map()?.get("metadata")?.as_map());
             let listed = |metadata: &Map<'_>| {
                 Some(Listed {
-                    namespace: text(metadata, "namespace").unwrap_or_default(),
-                    name: text(metadata, "name")?,
-                    version: text(metadata, "resourceVersion").unwrap_or_default(),
+                    namespace: get_string(metadata, "namespace").unwrap_or_default(),
+                    name: get_string(metadata, "name")?,
+                    version: get_string(metadata, "resourceVersion").unwrap_or_default(),
                 })
             };
             names.extend(metadata.filter(|metadata| selects(metadata)).filter_map(listed));
@@ -479,11 +483,11 @@ where
 
 /// Returns the query with which a list continues.
 fn next_page(list: &Map<'_>) -> Option<String> {
-    let next_page = text(list.get("metadata")?.as_map()?, "continue")?;
+    let next_page = get_string(list.get("metadata")?.as_map()?, "continue")?;
     (!next_page.is_empty()).then_some(next_page)
 }
 
-fn text(fields: &Map<'_>, key: &str) -> Option<String> {
+fn get_string(fields: &Map<'_>, key: &str) -> Option<String> {
     fields.get(key)?.as_str().map(str::to_owned)
 }
 

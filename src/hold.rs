@@ -75,15 +75,15 @@ impl List for Holds {
         table::lines(&rows)
     }
 
-    fn value(&self) -> Value<'_> {
+    fn to_value(&self) -> Value<'_> {
         let holds = self.all.iter().map(|hold| {
             let mut map = Map::default();
-            map.insert("cluster", Value::text(hold.cluster.as_str()));
+            map.insert("cluster", Value::from_text(hold.cluster.as_str()));
             if let Some(until) = &hold.until {
-                map.insert("until", Value::text(until.as_str()));
+                map.insert("until", Value::from_text(until.as_str()));
             }
             if let Some(reason) = &hold.reason {
-                map.insert("reason", Value::text(reason.as_str()));
+                map.insert("reason", Value::from_text(reason.as_str()));
             }
             map.insert("over", Value::Bool(hold.is_over(self.now)));
             Value::Map(map)
@@ -141,7 +141,7 @@ mod tests {
              eu1       2026-11-30T21:00:00Z   over             storage migration\n"
         );
         assert_eq!(
-            holds.all.iter().map(|it| it.is_over(now())).collect::<Vec<_>>(),
+            holds.all.iter().map(|hold| hold.is_over(now())).collect::<Vec<_>>(),
             [false, false, true]
         );
         assert_eq!(

@@ -28,7 +28,7 @@ pub use installed::Installed;
 pub use live_view::{
     AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, LIVE, LiveView, live_authority,
 };
-pub use object::Object;
+pub use object::ShippedObject;
 pub use ownership::{
     PART_MANAGERS, belongs_to_another_argocd, conflicts, is_our_manager, is_unchanged, merged_managers,
     other_namespace, owns_argocd_fields,
@@ -42,7 +42,7 @@ pub use settings::CONTROLLER;
 
 use controller::argocd_agent::shipped;
 use controller::pull::Dialect;
-use generate::print::Output;
+use generate::print::OutputFormat;
 use manifest::value::Value;
 use manifest::{json, yaml};
 use serde_json::Value as Json;
@@ -177,19 +177,19 @@ impl InstallOptions {
 
 /// Returns the objects of these features, with the fields that the other features of `options` have in them.
 #[must_use]
-pub fn objects_of(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec<Object> {
+pub fn objects_of(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec<ShippedObject> {
     let of_features = objects(&InstallOptions {
         features: features.clone(),
         ..options.clone()
     });
     let mut objects = objects(options);
-    objects.retain(|object| of_features.iter().any(|it| it.is_same(object)));
+    objects.retain(|object| of_features.iter().any(|feature| feature.is_same(object)));
     objects
 }
 
 /// Returns the objects in the order of their dependencies. Deterministic: the same `options` gives the same objects.
 #[must_use]
-pub fn objects(options: &InstallOptions) -> Vec<Object> {
+pub fn objects(options: &InstallOptions) -> Vec<ShippedObject> {
     let mut features = with_implied(options.features.iter().copied().chain(settings::features(options)));
     if options.policy == PolicySource::None {
         features.remove(&Feature::Policy);
@@ -202,8 +202,8 @@ pub fn objects(options: &InstallOptions) -> Vec<Object> {
             files.push(file);
         }
     }
-    let mut objects: Vec<Object> = Vec::new();
-    for mut object in files.into_iter().flat_map(read) {
+    let mut objects: Vec<ShippedObject> = Vec::new();
+    for mut object in files.into_iter().flat_map(parse_shipped_file) {
         namespace::relocate(&mut object, &options.namespace);
         options.argo_cd.rename(&mut object);
         // Under their final names: of two documents of one object, the second would remove the fields of the first.
@@ -219,28 +219,28 @@ pub fn objects(options: &InstallOptions) -> Vec<Object> {
         settings::set(object, options, &features);
     }
     objects = options.argo_cd.with_resource(objects, &options.namespace);
-    let is_others = |it: &Object| matches!(options.policy, PolicySource::ConfigMap(_)) && it.name() == POLICY;
+    let is_others =
+        |object: &ShippedObject| matches!(options.policy, PolicySource::ConfigMap(_)) && object.name() == POLICY;
     objects.retain(|object| (object.is_addition() || !options.additions_only) && !is_others(object));
-    objects.sort_by_key(Object::rank);
+    objects.sort_by_key(ShippedObject::rank);
     objects
 }
 
-/// Reads the objects of a shipped file.
-fn read(file: &'static str) -> impl Iterator<Item = Object> {
-    yaml::documents(file).map(|document| Object::new(document.expect("the shipped files are valid YAML").value))
+fn parse_shipped_file(file: &'static str) -> impl Iterator<Item = ShippedObject> {
+    yaml::documents(file).map(|document| ShippedObject::new(document.expect("the shipped files are valid YAML").value))
 }
 
 /// Formats the objects for kubectl: YAML documents, or one JSON object a line.
 #[must_use]
-pub fn text(objects: &[Object], form: Output) -> String {
+pub fn format_objects(objects: &[ShippedObject], form: OutputFormat) -> String {
     let mut text = String::new();
     for (at, object) in objects.iter().enumerate() {
         match form {
-            Output::Yaml => {
+            OutputFormat::Yaml => {
                 text.push_str(if at > 0 { "---\n" } else { "" });
-                text.push_str(&yaml::write(object.value()));
+                text.push_str(&yaml::write(object.as_value()));
             }
-            Output::Json => {
+            OutputFormat::Json => {
                 text.push_str(&object.json());
                 text.push('\n');
             }

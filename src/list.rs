@@ -11,7 +11,7 @@ pub trait List {
     fn table(&self, wide: bool) -> String;
 
     /// Returns the value for JSON and YAML.
-    fn value(&self) -> Value<'_>;
+    fn to_value(&self) -> Value<'_>;
 
     /// Returns the names of the items.
     fn names(&self) -> Vec<String>;
@@ -21,16 +21,16 @@ pub trait List {
 ///
 /// # Errors
 /// One line, if the value is too large or nested too deeply for JSON.
-pub fn text(list: &impl List, format: ListFormat) -> Result<String, String> {
+pub fn format_list(list: &impl List, format: ListFormat) -> Result<String, String> {
     match format {
         ListFormat::Table => Ok(list.table(false)),
         ListFormat::Wide => Ok(list.table(true)),
         ListFormat::Json => {
             let mut text = String::new();
-            json::write(&list.value(), &mut text).map_err(|error| error.to_string())?;
+            json::write(&list.to_value(), &mut text).map_err(|error| error.to_string())?;
             Ok(text + "\n")
         }
-        ListFormat::Yaml => Ok(yaml::write(&list.value())),
+        ListFormat::Yaml => Ok(yaml::write(&list.to_value())),
         ListFormat::Name => Ok(list.names().into_iter().map(|name| name + "\n").collect()),
     }
 }

@@ -12,8 +12,8 @@ use std::io;
 pub fn page(mut program: Command, words: &[String]) -> Result<String, String> {
     program.build();
     let command = words.iter().try_fold(&program, |command, word| {
-        let found = command.get_subcommands().find(|it| it.get_name() == word);
-        found.ok_or_else(|| {
+        let subcommand = command.get_subcommands().find(|command| command.get_name() == word);
+        subcommand.ok_or_else(|| {
             format!(
                 "there is no command {:?}: `argocd-ocm-cmp help` lists all",
                 words.join(" ")
@@ -30,11 +30,11 @@ fn page_of(command: &Command, program: &Command) -> String {
         .unwrap_or_else(|| command.get_name())
         .to_owned();
     let man = Man::new(command.clone()).title(title);
-    let mut page = text(|out| Roff::new().to_writer(out));
+    let mut page = render_text(|out| Roff::new().to_writer(out));
     let preamble = page.clone();
     let mut add = |part: String| page.push_str(part.strip_prefix(&preamble).unwrap_or(&part));
-    add(text(|out| man.render_title(out)));
-    add(text(|out| man.render_name_section(out)));
+    add(render_text(|out| man.render_title(out)));
+    add(render_text(|out| man.render_name_section(out)));
     add(roff(|roff| {
         roff.control("SH", ["SYNOPSIS"]);
         usage(command, roff);
@@ -53,13 +53,13 @@ fn page_of(command: &Command, program: &Command) -> String {
         describe_one(command, &mut add);
     }
     // Only the program has a version.
-    add(text(|out| Man::new(program.clone()).render_version_section(out)));
+    add(render_text(|out| Man::new(program.clone()).render_version_section(out)));
     page
 }
 
 /// Adds a subsection for each command that can be run.
 fn describe(command: &Command, add: &mut impl FnMut(String)) {
-    for command in command.get_subcommands().filter(|it| it.get_name() != "help") {
+    for command in command.get_subcommands().filter(|command| command.get_name() != "help") {
         if command.has_subcommands() {
             describe(command, add);
             continue;
@@ -100,7 +100,7 @@ fn verbatim(text: &str, roff: &mut Roff) {
 
 /// Returns the body of a section.
 fn body(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
-    let section = text(render);
+    let section = render_text(render);
     let (_, under) = section.split_once(".SH ").expect("a section has a heading");
     under
         .split_once('\n')
@@ -110,10 +110,10 @@ fn body(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
 fn roff(write: impl FnOnce(&mut Roff)) -> String {
     let mut roff = Roff::new();
     write(&mut roff);
-    text(|out| roff.to_writer(out))
+    render_text(|out| roff.to_writer(out))
 }
 
-fn text(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
+fn render_text(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
     let mut out = Vec::new();
     render(&mut out).expect("writing to a Vec never fails");
     String::from_utf8(out).expect("the page is UTF-8")

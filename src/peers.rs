@@ -29,7 +29,7 @@ pub struct Peer {
 impl Peer {
     /// Reads a Deployment; `None` if it has no such controller, or no replica.
     #[must_use]
-    pub fn read(deployment: &Value) -> Option<Self> {
+    pub fn from_deployment(deployment: &Value) -> Option<Self> {
         let text = |key: &str| deployment["metadata"][key].as_str().unwrap_or_default();
         let object_ref = ObjectRef::new(text("namespace"), text("name"));
         let is_named = |part: &str, container: &Value| {
@@ -101,10 +101,10 @@ impl Peer {
             .controllers
             .iter()
             .copied()
-            .filter(|it| planned.contains(it))
+            .filter(|controller| planned.contains(controller))
             .collect();
         let scale = format!("kubectl -n {namespace} scale deployment {name} --replicas=0");
-        let stop = if *is_acm && both.iter().all(|it| DISABLED.contains(it)) {
+        let stop = if *is_acm && both.iter().all(|name| DISABLED.contains(name)) {
             format!(
                 "set pullModel.basic.disabled: true in ConfigMap {namespace}/{ACM_CONFIG_MAP}, and run kubectl -n {namespace} rollout \
                  restart deployment {name}"

@@ -11,25 +11,25 @@ use ocm::hash::hex;
 use sha2::{Digest, Sha256};
 
 /// The content of each file, in the order of the arguments.
-pub type Contents = Vec<Content>;
+pub type Contents = Vec<FileDigest>;
 
 /// The content of a file, as a digest: it may be a private key, which must not stay in our memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Content([u8; 32]);
+pub struct FileDigest([u8; 32]);
 
-impl Content {
+impl FileDigest {
     /// Returns the digest of these bytes.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 }
 
 /// Returns one text for the contents of all files, for an annotation: it changes with the contents.
 #[must_use]
-pub fn digest(contents: &[Content]) -> String {
+pub fn digest(contents: &[FileDigest]) -> String {
     let mut digest = Sha256::new();
-    for Content(content) in contents {
+    for FileDigest(content) in contents {
         digest.update(content);
     }
     hex(&digest.finalize()[..16])
@@ -50,14 +50,14 @@ pub enum Reaction {
 
 /// The known contents of the files.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct FileWatch {
     /// The contents when the running program was started.
     started: Option<Contents>,
     /// The contents at the last read.
     last: Option<Contents>,
 }
 
-impl Watch {
+impl FileWatch {
     /// Processes a read of the files: their contents, or `None` if one is missing, empty or unreadable.
     ///
     /// If the result is to start or restart, the program counts as started with these contents.
@@ -99,11 +99,11 @@ mod tests {
     use super::*;
 
     fn contents(texts: [&str; 2]) -> Contents {
-        texts.map(|text| Content::of(text.as_bytes())).into()
+        texts.map(|text| FileDigest::from_bytes(text.as_bytes())).into()
     }
 
-    fn running(texts: [&str; 2]) -> Watch {
-        let mut watch = Watch::default();
+    fn running(texts: [&str; 2]) -> FileWatch {
+        let mut watch = FileWatch::default();
         assert_eq!(watch.observe(Some(contents(texts))), Reaction::ReadAgain);
         assert_eq!(watch.observe(Some(contents(texts))), Reaction::Start);
         watch
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn starts_when_all_files_exist_and_are_stable() {
-        let mut watch = Watch::default();
+        let mut watch = FileWatch::default();
         assert_eq!(watch.observe(None), Reaction::None);
         assert_eq!(watch.observe(Some(contents(["a", "1"]))), Reaction::ReadAgain);
         assert_eq!(watch.observe(Some(contents(["b", "1"]))), Reaction::ReadAgain);

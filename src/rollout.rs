@@ -28,7 +28,7 @@ const UNDONE: &str = "argocd-ocm-cmp.github.io/rollout-undone";
 
 /// The state of a rollout on a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ClusterState {
+pub enum RolloutState {
     /// The cluster has the current content, and an object is broken, or its deadline has passed.
     Failed,
     /// The cluster has the current content, and its agent works on it.
@@ -41,7 +41,7 @@ pub enum ClusterState {
     Updated,
 }
 
-impl fmt::Display for ClusterState {
+impl fmt::Display for RolloutState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Failed => "Failed",
@@ -53,7 +53,7 @@ impl fmt::Display for ClusterState {
     }
 }
 
-/// A cluster of a rollout.
+/// A managed cluster that the ManifestWorkReplicaSet selects, and how far the rollout is there.
 #[derive(Clone, Debug)]
 pub struct RolloutCluster {
     /// The managed cluster.
@@ -61,7 +61,7 @@ pub struct RolloutCluster {
     /// The decision group of the Placement: its index, and its name, which may be empty.
     group: (u32, String),
     /// The state.
-    pub state: ClusterState,
+    pub state: RolloutState,
     /// The reason for the state; empty if there is none.
     pub message: String,
     /// True if the cluster exceeded the progress deadline, so that OCM counts it as a failure.
@@ -70,7 +70,7 @@ pub struct RolloutCluster {
     spec: Option<Value>,
 }
 
-/// A rollout.
+/// A ManifestWorkReplicaSet, and how far its rollout is on each cluster.
 #[derive(Clone, Debug)]
 pub struct Rollout {
     /// The ManifestWorkReplicaSet.
@@ -106,11 +106,11 @@ impl Rollout {
         };
         for decision in decisions {
             let labels = &decision["metadata"]["labels"];
-            let index = labels[GROUP_INDEX].as_str().and_then(|it| it.parse().ok());
+            let index = labels[GROUP_INDEX].as_str().and_then(|text| text.parse().ok());
             let group = (index.unwrap_or_default(), text(&labels[GROUP_NAME]));
             for decided in decision["status"]["decisions"].as_array().into_iter().flatten() {
                 let name = text(&decided["clusterName"]);
-                let hold = holds.iter().find(|it| it.cluster == name && !it.is_over(now));
+                let hold = holds.iter().find(|hold| hold.cluster == name && !hold.is_over(now));
                 let work = of_set.get(&name).copied();
                 rollout
                     .clusters
@@ -138,16 +138,16 @@ impl Rollout {
                 let progressing = Self::progressing(work);
                 is_late = progressing.is_some_and(|(_, since)| self.is_late(since, now));
                 if progressing.is_some_and(|(is_progressing, _)| !is_progressing) {
-                    (ClusterState::Updated, String::new())
+                    (RolloutState::Updated, String::new())
                 } else if is_late || matches!(status.health, HealthStatus::Degraded | HealthStatus::Missing) {
-                    (ClusterState::Failed, status.summary())
+                    (RolloutState::Failed, status.summary())
                 } else {
-                    (ClusterState::Updating, status.summary())
+                    (RolloutState::Updating, status.summary())
                 }
             }
             _ => match hold {
-                Some(hold) => (ClusterState::OnHold, hold.state()),
-                None => (ClusterState::Waiting, String::new()),
+                Some(hold) => (RolloutState::OnHold, hold.state()),
+                None => (RolloutState::Waiting, String::new()),
             },
         };
         RolloutCluster {
@@ -164,20 +164,20 @@ impl Rollout {
     fn progressing(work: &Value) -> Option<(bool, Option<Timestamp>)> {
         let condition = |kind: &str| {
             let mut all = work["status"]["conditions"].as_array()?.iter();
-            let found = all.find(|it| it["type"] == kind)?;
-            (found["observedGeneration"] == work["metadata"]["generation"]).then_some(found)
+            let entry = all.find(|value| value["type"] == kind)?;
+            (entry["observedGeneration"] == work["metadata"]["generation"]).then_some(entry)
         };
-        condition("Applied").filter(|it| it["status"] == "True")?;
+        condition("Applied").filter(|condition| condition["status"] == "True")?;
         let progressing = condition("Progressing")?;
         let since = progressing["lastTransitionTime"]
             .as_str()
-            .and_then(|it| it.parse().ok());
+            .and_then(|time| time.parse().ok());
         Some((progressing["status"] != "False", since))
     }
 
     fn is_late(&self, since: Option<Timestamp>, now: Timestamp) -> bool {
         let deadline = self.strategy()["progressDeadline"].as_str();
-        let deadline = deadline.and_then(|it| SignedDuration::try_from(duration::parse(it).ok()?).ok());
+        let deadline = deadline.and_then(|deadline| SignedDuration::try_from(duration::parse(deadline).ok()?).ok());
         let end = since
             .zip(deadline)
             .map(|(since, deadline)| time_math::after(since, deadline));
@@ -206,14 +206,16 @@ impl Rollout {
         }
     }
 
-    fn with_state(&self, state: ClusterState) -> impl Iterator<Item = &RolloutCluster> {
-        self.clusters.iter().filter(move |it| it.state == state)
+    fn with_state(&self, state: RolloutState) -> impl Iterator<Item = &RolloutCluster> {
+        self.clusters.iter().filter(move |cluster| cluster.state == state)
     }
 
     /// Returns true if all clusters have the current content.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.clusters.iter().all(|it| it.state == ClusterState::Updated)
+        self.clusters
+            .iter()
+            .all(|cluster| cluster.state == RolloutState::Updated)
     }
 
     /// Returns the clusters that OCM counts as failures together, by the group that they are counted in.
@@ -222,7 +224,7 @@ impl Rollout {
         let mut late = BTreeMap::new();
         for cluster in &self.clusters {
             let (failures, all): &mut (usize, usize) = late.entry(is_by_group.then_some(cluster.group.0)).or_default();
-            *failures += usize::from(cluster.is_late && cluster.state == ClusterState::Failed);
+            *failures += usize::from(cluster.is_late && cluster.state == RolloutState::Failed);
             *all += 1;
         }
         late
@@ -241,16 +243,16 @@ impl Rollout {
     /// Describes the state in one line.
     #[must_use]
     pub fn headline(&self) -> String {
-        let (all, updated) = (self.clusters.len(), self.with_state(ClusterState::Updated).count());
+        let (all, updated) = (self.clusters.len(), self.with_state(RolloutState::Updated).count());
         let numbers = format!("{updated} of {} updated", count(all, "cluster"));
         let blocking = || {
-            let states = [ClusterState::Failed, ClusterState::Updating, ClusterState::OnHold];
+            let states = [RolloutState::Failed, RolloutState::Updating, RolloutState::OnHold];
             states.into_iter().find_map(|state| self.with_state(state).next())
         };
         match blocking() {
             _ if self.is_complete() => format!("complete, {numbers}"),
-            Some(it) if self.is_stopped() => format!("stopped at {}, {numbers}", it.name),
-            Some(it) => format!("waits for {}, {numbers}", it.name),
+            Some(cluster) if self.is_stopped() => format!("stopped at {}, {numbers}", cluster.name),
+            Some(cluster) => format!("waits for {}, {numbers}", cluster.name),
             None => format!("in progress, {numbers}"),
         }
     }
@@ -261,13 +263,13 @@ impl Rollout {
     /// One line, if no cluster waits for others, or no strategy can go on.
     pub fn resume(&self) -> Result<SetChange, String> {
         let name = self.object_ref();
-        if self.with_state(ClusterState::Waiting).next().is_none() {
+        if self.with_state(RolloutState::Waiting).next().is_none() {
             return Err(format!(
                 "ManifestWorkReplicaSet {name} has no cluster that waits for others"
             ));
         }
-        let failed: Vec<_> = self.with_state(ClusterState::Failed).collect();
-        let held = self.with_state(ClusterState::OnHold).count();
+        let failed: Vec<_> = self.with_state(RolloutState::Failed).collect();
+        let held = self.with_state(RolloutState::OnHold).count();
         if failed.is_empty() && held == 0 {
             return Err(format!(
                 "ManifestWorkReplicaSet {name} is not stopped: {}",
@@ -275,10 +277,10 @@ impl Rollout {
             ));
         }
         let mandatory = self.strategy()["mandatoryDecisionGroups"].as_array();
-        let is_mandatory = |it: &&&RolloutCluster| {
+        let is_mandatory = |cluster: &&&RolloutCluster| {
             let is_it = |group: &Value| match group["groupName"].as_str() {
-                Some(name) if !name.is_empty() => name == it.group.1,
-                _ => group["groupIndex"].as_u64().unwrap_or_default() == u64::from(it.group.0),
+                Some(name) if !name.is_empty() => name == cluster.group.1,
+                _ => group["groupIndex"].as_u64().unwrap_or_default() == u64::from(cluster.group.0),
             };
             mandatory.into_iter().flatten().any(is_it)
         };
@@ -290,8 +292,8 @@ impl Rollout {
         }
         let has_deadline = self.strategy()["progressDeadline"]
             .as_str()
-            .is_some_and(|it| it != "None");
-        let late = failed.iter().filter(|it| it.is_late).count();
+            .is_some_and(|progress_deadline| progress_deadline != "None");
+        let late = failed.iter().filter(|cluster| cluster.is_late).count();
         // A cluster without a deadline, or before it, keeps its place among those that change at a time.
         let blocking = failed.len() - late + held;
         let mut fields = Vec::new();
@@ -370,7 +372,7 @@ impl Rollout {
         for cluster in self
             .clusters
             .iter()
-            .filter(|it| like.is_none_or(|like| like == it.name))
+            .filter(|cluster| like.is_none_or(|like| like == cluster.name))
         {
             let earlier = cluster
                 .spec
@@ -412,7 +414,7 @@ impl Rollout {
         let changing = self
             .clusters
             .iter()
-            .filter(|it| it.spec.as_ref().is_some_and(|spec| is_same(spec, template)))
+            .filter(|cluster| cluster.spec.as_ref().is_some_and(|spec| is_same(spec, template)))
             .count();
         Ok(SetChange {
             patch: json!({"metadata": metadata, "spec": {TEMPLATE: merge_patch::between(template, content).unwrap_or_else(|| json!({}))}}),
@@ -463,12 +465,12 @@ fn remove_zeros(value: &mut Value) {
 fn share(value: &Value, all: usize) -> usize {
     let percent = value
         .as_str()
-        .and_then(|it| it.strip_suffix('%')?.parse::<usize>().ok());
+        .and_then(|value| value.strip_suffix('%')?.parse::<usize>().ok());
     if let Some(percent) = percent {
         return (all * percent.min(100)).div_ceil(100);
     }
-    let number = value.as_u64().and_then(|it| usize::try_from(it).ok());
-    number.filter(|it| *it <= all).unwrap_or_default()
+    let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
+    number.filter(|number| *number <= all).unwrap_or_default()
 }
 
 /// The rollouts of an Application.
@@ -480,13 +482,18 @@ impl List for Rollouts {
         let mut text = String::new();
         for rollout in &self.0 {
             let head = ["CLUSTER", "GROUP", "STATE", "MESSAGE"].map(str::to_owned);
-            let rows = rollout.clusters.iter().map(|it| {
-                let group = if it.group.1.is_empty() {
-                    it.group.0.to_string()
+            let rows = rollout.clusters.iter().map(|cluster| {
+                let group = if cluster.group.1.is_empty() {
+                    cluster.group.0.to_string()
                 } else {
-                    it.group.1.clone()
+                    cluster.group.1.clone()
                 };
-                [it.name.clone(), group, it.state.to_string(), it.message.clone()]
+                [
+                    cluster.name.clone(),
+                    group,
+                    cluster.state.to_string(),
+                    cluster.message.clone(),
+                ]
             });
             let rows: Vec<_> = [head].into_iter().chain(rows).collect();
             if !text.is_empty() {
@@ -499,29 +506,29 @@ impl List for Rollouts {
         text
     }
 
-    fn value(&self) -> Listed<'_> {
+    fn to_value(&self) -> Listed<'_> {
         let rollouts = self.0.iter().map(|rollout| {
-            let clusters = rollout.clusters.iter().map(|it| {
-                Listed::Map(Map::of([
-                    ("cluster", Listed::text(it.name.as_str())),
-                    ("group", Listed::text(it.group.1.as_str())),
-                    ("message", Listed::text(it.message.as_str())),
-                    ("state", Listed::text(it.state.to_string())),
+            let clusters = rollout.clusters.iter().map(|cluster| {
+                Listed::Map(Map::from_fields([
+                    ("cluster", Listed::from_text(cluster.name.as_str())),
+                    ("group", Listed::from_text(cluster.group.1.as_str())),
+                    ("message", Listed::from_text(cluster.message.as_str())),
+                    ("state", Listed::from_text(cluster.state.to_string())),
                 ]))
             });
-            Listed::Map(Map::of([
+            Listed::Map(Map::from_fields([
                 ("clusters", Listed::List(clusters.collect())),
                 ("complete", Listed::Bool(rollout.is_complete())),
-                ("name", Listed::text(rollout.object_ref().to_string())),
+                ("name", Listed::from_text(rollout.object_ref().to_string())),
                 ("stopped", Listed::Bool(rollout.is_stopped())),
-                ("summary", Listed::text(rollout.headline())),
+                ("summary", Listed::from_text(rollout.headline())),
             ]))
         });
         Listed::List(rollouts.collect())
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.iter().map(|it| it.object_ref().to_string()).collect()
+        self.0.iter().map(|rollout| rollout.object_ref().to_string()).collect()
     }
 }
 
@@ -588,7 +595,11 @@ mod tests {
     }
 
     fn states(rollout: &Rollout) -> Vec<String> {
-        rollout.clusters.iter().map(|it| it.state.to_string()).collect()
+        rollout
+            .clusters
+            .iter()
+            .map(|cluster| cluster.state.to_string())
+            .collect()
     }
 
     const CANARY_FAILS: [(&str, &str); 3] = [("2", "True"), ("1", "False"), ("1", "False")];
@@ -618,7 +629,7 @@ mod tests {
         assert_eq!(states(&waiting), ["Updated", "OnHold", "Waiting"]);
         assert_eq!(waiting.headline(), "waits for eu2, 1 of 3 clusters updated");
         assert_eq!(
-            waiting.resume().map(|it| it.summary),
+            waiting.resume().map(|change| change.summary),
             Ok("rollout-max-concurrency=3".to_owned())
         );
     }

@@ -16,17 +16,17 @@ pub use print::StatusList;
 pub use table::progress;
 pub(crate) use table::{BOLD, END, GREEN, RED, YELLOW};
 
-use crate::diagnosis::{Application, Diagnosis};
-use ocm::health::{HealthStatus, Report};
+use crate::diagnosis::{DiagnosedApplication, Diagnosis};
+use ocm::health::{HealthReport, HealthStatus};
 use ocm::hold::Hold;
 
 /// The status of an Application.
 #[derive(Debug)]
 pub struct ApplicationStatus {
     /// Its works on the hub.
-    pub report: Report,
+    pub report: HealthReport,
     /// Its state in Argo CD, if the user is permitted to read it.
-    pub application: Option<Application>,
+    pub application: Option<DiagnosedApplication>,
     /// The problems because of which its current version is not delivered.
     pub problems: Vec<Diagnosis>,
     /// The holds of its clusters that have not ended.
@@ -49,6 +49,6 @@ impl ApplicationStatus {
     /// Returns true if waiting does not help.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
-        self.problems.iter().any(|it| it.permanent)
+        self.problems.iter().any(|diagnosis| diagnosis.permanent)
     }
 }

@@ -11,14 +11,14 @@ use std::array;
 
 /// The generated works.
 #[derive(Debug)]
-pub struct Summary<'w> {
+pub struct WorkSummary<'w> {
     /// The works.
     pub works: Vec<ManifestWork<'w>>,
     /// The maximum size of a work in OCM, in bytes.
     pub limit: Option<u64>,
 }
 
-impl List for Summary<'_> {
+impl List for WorkSummary<'_> {
     fn table(&self, wide: bool) -> String {
         if wide {
             table::<7>(&self.works, self.limit)
@@ -27,8 +27,8 @@ impl List for Summary<'_> {
         }
     }
 
-    fn value(&self) -> Value<'_> {
-        let works = self.works.iter().map(|work| value(work, self.limit));
+    fn to_value(&self) -> Value<'_> {
+        let works = self.works.iter().map(|work| build_work_value(work, self.limit));
         Value::map([("works", Value::List(works.collect()))])
     }
 
@@ -41,7 +41,7 @@ impl List for Summary<'_> {
     }
 }
 
-fn value(work: &ManifestWork<'_>, limit: Option<u64>) -> Value<'static> {
+fn build_work_value(work: &ManifestWork<'_>, limit: Option<u64>) -> Value<'static> {
     let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
     let target = match work.recipient {
         Recipient::Cluster { .. } => "cluster",
@@ -49,9 +49,9 @@ fn value(work: &ManifestWork<'_>, limit: Option<u64>) -> Value<'static> {
     };
     let SyncStep { phase, wave } = work.template.step;
     let mut fields = vec![
-        ("name", Value::text(work.name())),
-        (target, Value::text(work.recipient.to_string())),
-        ("phase", Value::text(phase.name())),
+        ("name", Value::from_text(work.name())),
+        (target, Value::from_text(work.recipient.to_string())),
+        ("phase", Value::from_text(phase.name())),
         ("wave", Value::Int(wave.into())),
         ("objects", number(work.template.objects.len() as u64)),
         ("bytes", number(work.template.size())),
@@ -77,7 +77,13 @@ fn table<const N: usize>(works: &[ManifestWork<'_>], limit: Option<u64>) -> Stri
 
 fn row(work: &ManifestWork<'_>, limit: Option<u64>) -> [String; 7] {
     let bytes = work.template.size();
-    let kinds = unique(work.template.objects.iter().map(|it| it.kind().to_string()).collect());
+    let kinds = unique(
+        work.template
+            .objects
+            .iter()
+            .map(|object| object.kind().to_string())
+            .collect(),
+    );
     [
         work.name(),
         work.recipient.to_string(),

@@ -144,7 +144,7 @@ mod tests {
         let default: Vec<_> = argument
             .get_default_values()
             .iter()
-            .map(|it| it.to_string_lossy())
+            .map(|text| text.to_string_lossy())
             .collect();
         let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
         // kubectl's rules have their own variable.

@@ -19,7 +19,7 @@ pub struct ArgoCdNamespace {
 
 /// Parses a name, which becomes a part of a path.
 pub(super) fn name(text: &str) -> Result<String, String> {
-    let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"-.".contains(&it);
+    let is_of_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
     if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_of_name) {
         Ok(text.to_owned())
     } else {

@@ -13,7 +13,7 @@ pub enum Output {
     Yaml,
 }
 
-impl From<Output> for print::Output {
+impl From<Output> for print::OutputFormat {
     fn from(output: Output) -> Self {
         match output {
             Output::Json => Self::Json,

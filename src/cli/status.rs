@@ -82,8 +82,8 @@ pub struct StatusArgs {
 /// Parses the name of a health in any case.
 fn health(name: &str) -> Result<HealthStatus, String> {
     let known = HealthStatus::ALL.into_iter();
-    let mut found = known.filter(|it| it.name().eq_ignore_ascii_case(name));
-    found.next().ok_or_else(|| "no such health".to_owned())
+    let mut matches = known.filter(|health| health.name().eq_ignore_ascii_case(name));
+    matches.next().ok_or_else(|| "no such health".to_owned())
 }
 
 const EXAMPLES: &str = "\

@@ -118,7 +118,11 @@ mod tests {
     fn selects_controllers_by_name() {
         let chosen = |arguments: &[&str]| {
             let options = resolve(arguments, &[]).expect("options");
-            options.controllers.iter().map(|it| it.name).collect::<Vec<_>>()
+            options
+                .controllers
+                .iter()
+                .map(|controller| controller.name)
+                .collect::<Vec<_>>()
         };
         let all: Vec<_> = CONTROLLERS.iter().map(|controller| controller.name).collect();
         assert_eq!(
@@ -150,7 +154,14 @@ mod tests {
     #[test]
     fn dialect_sets_defaults_that_flags_override() {
         let pull = |arguments: &[&str]| resolve(arguments, &[]).expect("options").settings.pull;
-        let flags = |it: &pull::Settings| (it.namespace, it.project, it.placement, it.read_only);
+        let flags = |settings: &pull::Settings| {
+            (
+                settings.namespace,
+                settings.project,
+                settings.placement,
+                settings.read_only,
+            )
+        };
         assert_eq!(flags(&pull(&[])), (false, false, false, false));
         let acm = &["--pull-dialect", "acm", "--argocd-namespace", "gitops"];
         assert_eq!(flags(&pull(acm)), (true, true, true, false));

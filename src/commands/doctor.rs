@@ -4,7 +4,7 @@ use super::{Exit, colours, progress, say, show};
 use crate::cli::DoctorArgs;
 use crate::doctor;
 use crate::doctor::{CheckResult, FindingList};
-use crate::fetch::Reader;
+use crate::fetch::WorkReader;
 use crate::list;
 use generate::settings::Env;
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use manifest::text::one_line;
 
 pub(super) fn run(args: &DoctorArgs, env: &Env) -> Exit {
     let hub_state = progress::shown("reading the hub", || {
-        Reader::connect(&args.hub).and_then(|reader| reader.examine(&args.argo_cd.namespace))
+        WorkReader::connect(&args.hub).and_then(|reader| reader.examine(&args.argo_cd.namespace))
     });
     let findings = hub_state.map(|hub_state| doctor::examine(&hub_state, Timestamp::now()));
     let printed = findings.and_then(|mut findings| {
@@ -25,7 +25,7 @@ pub(super) fn run(args: &DoctorArgs, env: &Env) -> Exit {
             findings: &findings,
             colours: colours(args.color, env),
         };
-        let text = list::text(&listed, args.output)?;
+        let text = list::format_list(&listed, args.output)?;
         Ok((text, doctor::overall_result(&findings)))
     });
     match printed {

@@ -2,9 +2,9 @@
 
 use super::{Exit, colours, progress, say, show};
 use crate::cli::{GitOpsClusterStatusArgs, ListFormat};
-use crate::fetch::{GitOpsClusterSelection, Reader};
+use crate::fetch::{GitOpsClusterSelection, WorkReader};
 use crate::list;
-use crate::status::gitopscluster::{GitOpsClusterList, Report};
+use crate::status::gitopscluster::{GitOpsClusterList, GitOpsClusterReport};
 use generate::settings::Env;
 use jiff::Timestamp;
 use manifest::text::one_line;
@@ -24,13 +24,16 @@ pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Exit {
     // Listing the works of a fleet takes the hub longer than all other reads.
     let certificates = !matches!(args.output, ListFormat::Table | ListFormat::Name);
     let fleet = progress::shown("reading the hub", || {
-        Reader::connect(&args.hub).and_then(|reader| reader.fleet(&selection, certificates))
+        WorkReader::connect(&args.hub).and_then(|reader| reader.fleet(&selection, certificates))
     });
     let printed = fleet.and_then(|fleet| {
         for notice in &fleet.notices {
             say(&format!("warning: {}\n", one_line(notice)));
         }
-        let reports = fleet.gitops_clusters.iter().map(|it| Report::new(it, &fleet));
+        let reports = fleet
+            .gitops_clusters
+            .iter()
+            .map(|gitops_cluster| GitOpsClusterReport::new(gitops_cluster, &fleet));
         let reports: Vec<_> = reports.collect();
         let listed = GitOpsClusterList {
             reports: &reports,
@@ -38,8 +41,8 @@ pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Exit {
             now: Timestamp::now(),
             colours: colours(args.color, env),
         };
-        let text = list::text(&listed, args.output)?;
-        Ok((text, reports.iter().all(Report::is_healthy)))
+        let text = list::format_list(&listed, args.output)?;
+        Ok((text, reports.iter().all(GitOpsClusterReport::is_healthy)))
     });
     match printed {
         Ok((text, is_healthy)) => match show("status", &text) {

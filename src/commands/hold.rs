@@ -1,6 +1,6 @@
 //! `hold` and `release`: freeze managed clusters, list the frozen ones, and end that.
 
-use super::install::Hub;
+use super::install::InstallHub;
 use super::{Exit, fail, progress, show};
 use crate::cli::{HoldArgs, HubArgs, ReleaseArgs};
 use crate::hold::{Holds, end};
@@ -17,7 +17,6 @@ const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclust
 const NAMESPACES: &str = "/api/v1/namespaces";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
-/// Runs `hold`.
 pub(super) fn run(args: &HoldArgs) -> Exit {
     let mut lines = String::new();
     let done = if args.clusters.is_empty() {
@@ -28,7 +27,6 @@ pub(super) fn run(args: &HoldArgs) -> Exit {
     finish(&lines, done)
 }
 
-/// Runs `release`.
 pub(super) fn run_release(args: &ReleaseArgs) -> Exit {
     let mut lines = String::new();
     let done = with_hub(&args.hub, "releasing", async |hub| {
@@ -49,26 +47,26 @@ pub(super) fn finish(lines: &str, done: Result<(), Problems>) -> Exit {
 pub(super) fn with_hub<T>(
     args: &HubArgs,
     what: &str,
-    run: impl AsyncFnOnce(Hub) -> Result<T, Problems>,
+    run: impl AsyncFnOnce(InstallHub) -> Result<T, Problems>,
 ) -> Result<T, Problems> {
     let runtime = runtime().map_err(Problems::one)?;
     progress::shown(what, || {
-        runtime.block_on(async { run(Hub::connect(args).await.map_err(Problems::one)?).await })
+        runtime.block_on(async { run(InstallHub::connect(args).await.map_err(Problems::one)?).await })
     })
 }
 
-async fn list_holds(hub: &Hub, args: &HoldArgs) -> Result<String, Problems> {
+async fn list_holds(hub: &InstallHub, args: &HoldArgs) -> Result<String, Problems> {
     let namespaces = hub.list(NAMESPACES, LABEL).await.map_err(Problems::one)?;
     let namespaces = namespaces.unwrap_or_default();
     let holds = Holds {
-        all: namespaces.iter().filter_map(Hold::read).collect(),
+        all: namespaces.iter().filter_map(Hold::from_namespace).collect(),
         now: Timestamp::now(),
     };
-    list::text(&holds, args.output).map_err(Problems::one)
+    list::format_list(&holds, args.output).map_err(Problems::one)
 }
 
 /// Begins the holds, and adds a line about each.
-async fn hold(hub: &Hub, args: &HoldArgs, lines: &mut String) -> Result<(), Problems> {
+async fn hold(hub: &InstallHub, args: &HoldArgs, lines: &mut String) -> Result<(), Problems> {
     let until = args.until.as_deref().map(|text| end(text, Timestamp::now()));
     let until = until.transpose().map_err(Problems::one)?;
     check_clusters(hub, &args.clusters).await?;
@@ -91,12 +89,12 @@ async fn hold(hub: &Hub, args: &HoldArgs, lines: &mut String) -> Result<(), Prob
 }
 
 /// Ends the holds, and adds a line about each.
-async fn release(hub: &Hub, args: &ReleaseArgs, lines: &mut String) -> Result<(), Problems> {
+async fn release(hub: &InstallHub, args: &ReleaseArgs, lines: &mut String) -> Result<(), Problems> {
     let mut problems = Vec::new();
     let mut held = Vec::new();
     for cluster in &args.clusters {
         match hub.get(NAMESPACES, cluster).await.map_err(Problems::one)? {
-            Some(namespace) => held.push((cluster, Hold::read(&namespace).is_some())),
+            Some(namespace) => held.push((cluster, Hold::from_namespace(&namespace).is_some())),
             None => problems.push(format!(
                 "managed cluster {cluster} has no namespace on the hub: check its name"
             )),
@@ -116,9 +114,9 @@ async fn release(hub: &Hub, args: &ReleaseArgs, lines: &mut String) -> Result<()
 }
 
 /// Checks that all clusters are registered: a typing error must not leave a cluster unprotected.
-async fn check_clusters(hub: &Hub, clusters: &[String]) -> Result<(), Problems> {
+async fn check_clusters(hub: &InstallHub, clusters: &[String]) -> Result<(), Problems> {
     let registered = hub.list(CLUSTERS, "").await.map_err(Problems::one)?.unwrap_or_default();
-    let name = |it: &Value| it["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let name = |value: &Value| value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let registered: Vec<String> = registered.iter().map(name).collect();
     let unknown = clusters.iter().filter(|cluster| !registered.contains(cluster));
     let problems = unknown.map(|cluster| {
@@ -130,7 +128,7 @@ async fn check_clusters(hub: &Hub, clusters: &[String]) -> Result<(), Problems> 
 }
 
 /// Checks that the hub enforces holds; with a time, that it knows when the time has come.
-async fn check_policy(hub: &Hub, namespace: &str, has_end: bool) -> Result<(), String> {
+async fn check_policy(hub: &InstallHub, namespace: &str, has_end: bool) -> Result<(), String> {
     let binding = if has_end { "timedholds" } else { "holds" };
     let binding = format!("argocd-ocm-cmp-{binding}.{namespace}");
     if hub.get(BINDINGS, &binding).await?.is_none() {

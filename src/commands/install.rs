@@ -9,16 +9,16 @@ mod settings;
 
 use super::{Exit, fail, progress, show};
 use crate::cli::HubInstallArgs;
-use crate::diff::{Style, object_text};
+use crate::diff::{DiffStyle, object_text};
 use crate::doctor;
-use crate::doctor::{Level, Node};
+use crate::doctor::{HubNode, Severity};
 use crate::install;
 use crate::install::{
-    ArgoCd, Feature, InstallOptions, Installed, LiveView, MANAGER, Object, PolicySource, Principal, is_ours,
+    ArgoCd, Feature, InstallOptions, Installed, LiveView, MANAGER, PolicySource, Principal, ShippedObject, is_ours,
     is_unchanged, merged_managers, objects, objects_of, other_namespace, owns_argocd_fields,
 };
 use crate::runtime::runtime;
-pub(super) use hub::{ApplyOptions, Hub, WriteError, qualified_name};
+pub(super) use hub::{ApplyFailure, ApplyOptions, InstallHub, qualified_name};
 use manifest::problem::Problems;
 use manifest::yaml;
 use policy::Existing;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &HubInstallArgs) -> Exit {
         if args.print {
             let objects = objects(&options);
             Problems::or(images::missing(args, &Installed::default(), &objects), ())?;
-            return Ok(show("objects", &install::text(&objects, args.output.into())));
+            return Ok(show("objects", &install::format_objects(&objects, args.output.into())));
         }
         let runtime = runtime().map_err(Problems::one)?;
         let mut lines = String::new();
@@ -79,7 +79,7 @@ async fn apply(
     requested: Option<PolicySource>,
     summary: &mut String,
 ) -> Result<(), Problems> {
-    let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
+    let hub = InstallHub::connect(&args.hub).await.map_err(Problems::one)?;
     let mut workloads = hub.workloads(&options.namespace).await.map_err(Problems::one)?;
     let argo_cd = ArgoCd::among(&workloads);
     if let Some(name) = &argo_cd.resource {
@@ -89,7 +89,7 @@ async fn apply(
         }
     }
     let workloads = &workloads;
-    let settings = settings::read(&hub, args).await.map_err(Problems::one)?;
+    let settings = settings::read_config_map(&hub, args).await.map_err(Problems::one)?;
     let (installed, features) = match options.adopt(workloads, settings.as_ref()) {
         Ok(adopted) => adopted,
         Err(problems) => return Problems::or(problems, ()),
@@ -132,7 +132,7 @@ async fn apply(
             take_over(&hub, object, live_object).await.map_err(Problems::one)?;
         }
     }
-    let how = |object: &Object, dry_run| ApplyOptions {
+    let how = |object: &ShippedObject, dry_run| ApplyOptions {
         manager: MANAGER,
         // The lists of an ArgoCD have one manager each, so force would remove the entries of others. In a dry run the fields that an
         // installation would inherit have their old manager.
@@ -150,8 +150,8 @@ async fn apply(
                 }
             }
             Ok(_) => {}
-            Err(WriteError::Other(line)) => problems.push(line),
-            Err(WriteError::Conflict(fields)) => problems.extend(conflict_lines(object, &fields)),
+            Err(ApplyFailure::Other(line)) => problems.push(line),
+            Err(ApplyFailure::Conflict(fields)) => problems.extend(conflict_lines(object, &fields)),
         }
     }
     Problems::or(problems, ())?;
@@ -177,10 +177,10 @@ async fn apply(
 /// # Errors
 /// Every reason not to apply any of them.
 async fn fetch_live<'o>(
-    hub: &Hub,
+    hub: &InstallHub,
     args: &HubInstallArgs,
     options: &InstallOptions,
-    objects: Vec<&'o Object>,
+    objects: Vec<&'o ShippedObject>,
 ) -> Result<(LiveObjects<'o>, String), Problems> {
     let namespace = args.argo_cd.namespace.as_str();
     if hub
@@ -236,7 +236,10 @@ async fn fetch_live<'o>(
 
 /// Returns the objects whose kinds the hub serves, and a line about those that are left out: an old API server has no admission
 /// policies.
-async fn served<'o>(hub: &Hub, objects: &'o [Object]) -> Result<(Vec<&'o Object>, String), Problems> {
+async fn served<'o>(
+    hub: &InstallHub,
+    objects: &'o [ShippedObject],
+) -> Result<(Vec<&'o ShippedObject>, String), Problems> {
     let Some(policy) = objects.iter().find(|object| object.is_admission_policy()) else {
         return Ok((objects.iter().collect(), String::new()));
     };
@@ -250,14 +253,18 @@ async fn served<'o>(hub: &Hub, objects: &'o [Object]) -> Result<(Vec<&'o Object>
 }
 
 /// Returns a line for each reason why the kernels of nodes may not confine helm and kustomize.
-async fn about_nodes(hub: &Hub) -> String {
-    let nodes: Vec<Node> = match hub.list("/api/v1/nodes", "").await {
-        Ok(nodes) => nodes.into_iter().flatten().map(|node| Node::read(&node)).collect(),
+async fn about_nodes(hub: &InstallHub) -> String {
+    let nodes: Vec<HubNode> = match hub.list("/api/v1/nodes", "").await {
+        Ok(nodes) => nodes
+            .into_iter()
+            .flatten()
+            .map(|node| HubNode::from_object(&node))
+            .collect(),
         Err(line) => return format!("warning: the kernels of the nodes are unknown: {line}\n"),
     };
     let mut lines = String::new();
     for finding in doctor::about_nodes(&nodes) {
-        if finding.message.level != Level::Ok {
+        if finding.message.level != Severity::Ok {
             let _ = writeln!(lines, "warning: {}", finding.line());
         }
     }
@@ -265,7 +272,7 @@ async fn about_nodes(hub: &Hub) -> String {
 }
 
 /// Objects, each with its live object.
-type LiveObjects<'o> = Vec<(&'o Object, Option<Value>)>;
+type LiveObjects<'o> = Vec<(&'o ShippedObject, Option<Value>)>;
 
 /// The CRD that Red Hat ACM installs too.
 const REPORTS: &str = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
@@ -274,7 +281,7 @@ const REPORTS: &str = "multiclusterapplicationsetreports.apps.open-cluster-manag
 ///
 /// The API server may write the status of an object between our read and our write, as it does with each FlowSchema. Then the object
 /// is read again.
-async fn take_over(hub: &Hub, object: &Object, live: &Value) -> Result<(), String> {
+async fn take_over(hub: &InstallHub, object: &ShippedObject, live: &Value) -> Result<(), String> {
     let mut current = live.clone();
     for _ in 0..TAKE_OVER_ATTEMPTS {
         let Some(managers) = merged_managers(&current, object.is_addition()) else {
@@ -295,15 +302,15 @@ async fn take_over(hub: &Hub, object: &Object, live: &Value) -> Result<(), Strin
 }
 
 async fn apply_object(
-    hub: &Hub,
-    object: &Object,
+    hub: &InstallHub,
+    object: &ShippedObject,
     before: Option<&Value>,
     how: ApplyOptions,
 ) -> Result<String, Problems> {
     let applied = match hub.apply(object, how).await {
         Ok(applied) => applied,
-        Err(WriteError::Other(line)) => return Err(Problems::one(line)),
-        Err(WriteError::Conflict(fields)) => return Problems::or(conflict_lines(object, &fields), String::new()),
+        Err(ApplyFailure::Other(line)) => return Err(Problems::one(line)),
+        Err(ApplyFailure::Conflict(fields)) => return Problems::or(conflict_lines(object, &fields), String::new()),
     };
     if object.kind() == "CustomResourceDefinition" {
         until_established(hub, object).await.map_err(Problems::one)?;
@@ -312,7 +319,7 @@ async fn apply_object(
 }
 
 /// Returns the line about an object that was applied, as kubectl prints it.
-fn result_line(object: &Object, before: Option<&Value>, applied: &Value, note: &str) -> String {
+fn result_line(object: &ShippedObject, before: Option<&Value>, applied: &Value, note: &str) -> String {
     let done = match before {
         None => "created",
         Some(before) if is_unchanged(before, applied) => "unchanged",
@@ -322,7 +329,7 @@ fn result_line(object: &Object, before: Option<&Value>, applied: &Value, note: &
 }
 
 /// Returns the changes of one of Argo CD's objects, as `kubectl diff` shows them: without what every write changes.
-pub(super) fn changes_of(object: &Object, live: &Value, changed: &Value) -> String {
+pub(super) fn changes_of(object: &ShippedObject, live: &Value, changed: &Value) -> String {
     let shown = |object: &Value| {
         let mut object = object.clone();
         if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -330,7 +337,7 @@ pub(super) fn changes_of(object: &Object, live: &Value, changed: &Value) -> Stri
         }
         object.to_string()
     };
-    let style = Style {
+    let style = DiffStyle {
         colours: false,
         live: "live".to_owned(),
     };
@@ -342,7 +349,7 @@ pub(super) fn changes_of(object: &Object, live: &Value, changed: &Value) -> Stri
 }
 
 /// Waits until the API server serves the kind.
-async fn until_established(hub: &Hub, crd: &Object) -> Result<(), String> {
+async fn until_established(hub: &InstallHub, crd: &ShippedObject) -> Result<(), String> {
     let established = async {
         loop {
             let live = hub.get(&crd.path(), crd.name()).await?;
@@ -367,7 +374,7 @@ async fn until_established(hub: &Hub, crd: &Object) -> Result<(), String> {
 }
 
 /// Returns a line about fields of Argo CD that our field manager owns and that applying would remove, with the remediation.
-pub(super) fn argocd_fields_error(object: &Object, live: &Value) -> Option<String> {
+pub(super) fn argocd_fields_error(object: &ShippedObject, live: &Value) -> Option<String> {
     (object.is_addition() && owns_argocd_fields(live)).then(|| {
         format!(
             "{}: our field manager owns fields of Argo CD (an earlier kubectl apply), and applying would remove them: apply Argo CD's own \
@@ -378,7 +385,7 @@ pub(super) fn argocd_fields_error(object: &Object, live: &Value) -> Option<Strin
 }
 
 /// Returns the conflicts of an object, one line each, with the remediation.
-fn conflict_lines(object: &Object, fields: &[(String, String)]) -> Vec<String> {
+fn conflict_lines(object: &ShippedObject, fields: &[(String, String)]) -> Vec<String> {
     let line = |(field, manager): &(String, String)| {
         let remediation = if object.is_argo_cd() {
             "add our entries there by hand, from install --print"

@@ -9,7 +9,7 @@ use hub::PATIENCE;
 use jiff::Timestamp;
 use live::identity;
 use live::limits::STREAM_TIMEOUT;
-use live::server::{Server, serve};
+use live::server::{LiveServer, serve};
 use live::service::Service;
 use live::tunnel::{Tunnel, TunnelOptions};
 use std::convert::{self, Infallible};
@@ -56,7 +56,7 @@ async fn start(args: &LiveArgs) -> Result<Infallible, String> {
     let identity = identity::load(&hub, argo_cd, Timestamp::now()).await?;
     let listener = TcpListener::bind(args.bind_address).await;
     let listener = listener.map_err(|error| format!("cannot listen on {}: {error}", args.bind_address))?;
-    let server = Server {
+    let server = LiveServer {
         service: Service::new(hub, tunnel, STREAM_TIMEOUT),
         identity,
         argo_cd: argo_cd.clone(),

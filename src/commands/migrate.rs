@@ -32,7 +32,7 @@ pub(super) fn plan(args: &MigratePlanArgs) -> Exit {
             for notice in notices {
                 say(&format!("warning: {}\n", one_line(&notice)));
             }
-            match show("plan", &text(&plan, &remedies)) {
+            match show("plan", &format_plan(&plan, &remedies)) {
                 Exit::SUCCESS if plan.problems().next().is_none() => Exit::SUCCESS,
                 Exit::SUCCESS => Exit::FAILURE,
                 _ => Exit::CANNOT_TELL,
@@ -68,7 +68,7 @@ fn options(args: &MigratePlanArgs) -> Result<Options, String> {
 }
 
 /// Returns a table with the totals by kind, and a line for each problem and for each controller to stop.
-fn text(plan: &Plan, remedies: &[String]) -> String {
+fn format_plan(plan: &Plan, remedies: &[String]) -> String {
     let mut rows = vec![["KIND", "READ", "CREATE", "UPDATE", "DELETE"].map(str::to_owned)];
     for (kind, totals) in plan.totals() {
         let Totals {

@@ -1,15 +1,15 @@
 //! `rollout`: look at the rollouts of an Application with a Placement, continue them, and take them back.
 
 use super::hold::{finish, with_hub};
-use super::install::Hub;
+use super::install::InstallHub;
 use super::{Exit, progress, say, show};
 use crate::cli::{RolloutArgs, RolloutCommand, RolloutStatusArgs};
-use crate::fetch::Reader;
+use crate::fetch::WorkReader;
 use crate::list;
 use crate::rollout::{Rollout, Rollouts, SetChange};
 use jiff::Timestamp;
 use manifest::problem::Problems;
-use ocm::application_works::Application;
+use ocm::application_works::ApplicationName;
 use ocm::health::{Clock, evaluate};
 use ocm::object_ref::ObjectRef;
 use ocm::ownership::OF_PLACEMENT;
@@ -17,7 +17,6 @@ use ocm::resources::{APPLICATIONS, DECISIONS, WORK_SETS};
 use serde_json::Value;
 use std::fmt::{Display, Write as _};
 
-/// Runs a command of `rollout`.
 pub(super) fn run(command: &RolloutCommand) -> Exit {
     match command {
         RolloutCommand::Status(args) => status(args),
@@ -42,7 +41,7 @@ pub(super) fn run(command: &RolloutCommand) -> Exit {
 fn status(args: &RolloutStatusArgs) -> Exit {
     let text = with_rollouts(&args.of, "reading the hub", async |_, rollouts, _| {
         let is_complete = rollouts.0.iter().all(Rollout::is_complete);
-        let text = list::text(&rollouts, args.output).map_err(Problems::one)?;
+        let text = list::format_list(&rollouts, args.output).map_err(Problems::one)?;
         Ok((text, is_complete))
     });
     match text {
@@ -69,10 +68,11 @@ fn change(
         args,
         "changing the rollout",
         async |hub, Rollouts(mut rollouts), application| {
-            if rollouts.iter().any(|it| !it.is_complete()) {
-                rollouts.retain(|it| !it.is_complete());
+            if rollouts.iter().any(|rollout| !rollout.is_complete()) {
+                rollouts.retain(|rollout| !rollout.is_complete());
             }
-            let changes: Result<Vec<_>, String> = rollouts.iter().map(|it| Ok((it, decide(it)?))).collect();
+            let changes: Result<Vec<_>, String> =
+                rollouts.iter().map(|rollout| Ok((rollout, decide(rollout)?))).collect();
             let changes = changes.map_err(Problems::one)?;
             if heals_itself(&application) {
                 let settings = changes
@@ -111,11 +111,11 @@ fn heals_itself(application: &Value) -> bool {
 fn with_rollouts<T>(
     args: &RolloutArgs,
     what: &str,
-    run: impl AsyncFnOnce(Hub, Rollouts, Value) -> Result<T, Problems>,
+    run: impl AsyncFnOnce(InstallHub, Rollouts, Value) -> Result<T, Problems>,
 ) -> Result<T, Problems> {
-    let application = Application::named(&args.application, &args.argo_cd.namespace).map_err(Problems::one)?;
+    let application = ApplicationName::named(&args.application, &args.argo_cd.namespace).map_err(Problems::one)?;
     let state = progress::shown("reading the works on the hub", || {
-        Reader::connect(&args.hub)?.read(&application, &[])
+        WorkReader::connect(&args.hub)?.read_works(&application, &[])
     });
     let state = state.map_err(Problems::one)?;
     let now = Timestamp::now();
@@ -131,7 +131,7 @@ fn with_rollouts<T>(
             None => sets.push(work),
         }
     }
-    let Application { namespace, name, .. } = &application;
+    let ApplicationName { namespace, name, .. } = &application;
     if sets.is_empty() {
         return Err(Problems::one(format!(
             "Application {namespace}/{name} has no ManifestWorkReplicaSet: check its name, or that it has a placement"

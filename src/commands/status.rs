@@ -4,9 +4,9 @@ use super::progress::CLEAR_LINE;
 use super::{Exit, colours, progress, say, show};
 use crate::cli::{ListFormat, StatusArgs};
 use crate::diagnosis;
-use crate::diagnosis::{Cluster, Diagnosis};
+use crate::diagnosis::{DiagnosedCluster, Diagnosis};
 use crate::doctor::Lookup;
-use crate::fetch::Reader;
+use crate::fetch::WorkReader;
 use crate::list;
 use crate::status;
 use crate::status::overview::OverviewList;
@@ -17,9 +17,9 @@ use jiff::Timestamp;
 use live::request::{self, ObjectId};
 use manifest::kinds::GroupKind;
 use manifest::text::one_line;
-use ocm::application_works::Application;
+use ocm::application_works::ApplicationName;
 use ocm::duration;
-use ocm::health::{Clock, HealthStatus, ObjectStatus, Report, WorkStatus};
+use ocm::health::{Clock, HealthReport, HealthStatus, ObjectStatus, WorkStatus};
 use ocm::hold::Hold;
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -39,9 +39,8 @@ const CUT: [&str; 2] = ["\x1b[?7l", "\x1b[?7h"];
 
 pub(super) fn run(args: &StatusArgs, env: &Env) -> Exit {
     let health = match &args.application {
-        Some(name) => {
-            Application::named(name, &args.argo_cd.namespace).and_then(|application| follow(args, env, &application))
-        }
+        Some(name) => ApplicationName::named(name, &args.argo_cd.namespace)
+            .and_then(|application| follow(args, env, &application)),
         None => list_applications(args, env),
     };
     match health {
@@ -57,7 +56,7 @@ pub(super) fn run(args: &StatusArgs, env: &Env) -> Exit {
 /// Lists the Applications of the hub, or those on the named managed clusters, and returns the worst health.
 fn list_applications(args: &StatusArgs, env: &Env) -> Result<HealthStatus, String> {
     let (mut overview, notices) = progress::shown("reading the hub", || {
-        Reader::connect(&args.hub).and_then(|reader| reader.overview(&args.argo_cd.namespace, &args.clusters))
+        WorkReader::connect(&args.hub).and_then(|reader| reader.overview(&args.argo_cd.namespace, &args.clusters))
     })?;
     for notice in notices {
         say(&format!("warning: {}\n", one_line(&notice)));
@@ -67,15 +66,15 @@ fn list_applications(args: &StatusArgs, env: &Env) -> Result<HealthStatus, Strin
         overview: &overview,
         colours: colours(args.color, env),
     };
-    match show("status", &list::text(&listed, args.output)?) {
+    match show("status", &list::format_list(&listed, args.output)?) {
         Exit::SUCCESS => Ok(overview.health()),
         _ => Ok(HealthStatus::Unknown),
     }
 }
 
 /// Reads until there is no more to wait for, and returns the last health of the Application.
-fn follow(args: &StatusArgs, env: &Env, application: &Application) -> Result<HealthStatus, String> {
-    let mut reader = Reader::connect(&args.hub)?;
+fn follow(args: &StatusArgs, env: &Env, application: &ApplicationName) -> Result<HealthStatus, String> {
+    let mut reader = WorkReader::connect(&args.hub)?;
     let mut screen = Screen {
         format: args.output,
         colours: colours(args.color, env),
@@ -151,12 +150,12 @@ impl NoStatus {
 }
 
 fn read_status(
-    reader: &mut Reader,
+    reader: &mut WorkReader,
     args: &StatusArgs,
-    application: &Application,
+    application: &ApplicationName,
     screen: &mut Screen,
 ) -> Result<ApplicationStatus, NoStatus> {
-    let mut read = || reader.read(application, &args.clusters);
+    let mut read = || reader.read_works(application, &args.clusters);
     // A progress line or a printed status already shows that the command runs.
     let state = if screen.has_progress || screen.printed.is_some() {
         read()
@@ -178,7 +177,7 @@ fn read_status(
     let clusters = state.clusters.as_ref();
     let unreachable = clusters.map(diagnosis::unreachable).unwrap_or_default();
     let has_works = !works.is_empty();
-    let report = Report::new(&application.instance, works, &unreachable, state.syncing);
+    let report = HealthReport::new(&application.instance, works, &unreachable, state.syncing);
     let in_argo_cd = match state.application {
         Lookup::Found(in_argo_cd) => Some(in_argo_cd),
         _ if has_works => None,
@@ -219,11 +218,11 @@ fn read_status(
 }
 
 /// Returns the first Degraded object with its managed cluster, of those whose name means nothing to a shell.
-fn degraded(report: &Report) -> Option<(&str, &ObjectStatus)> {
+fn degraded(report: &HealthReport) -> Option<(&str, &ObjectStatus)> {
     let is_plain = |text: &String| text.is_empty() || request::segment("name", text).is_ok();
-    let is_degraded = |it: &&ObjectStatus| {
-        let names = [&it.group, &it.kind, &it.namespace, &it.name];
-        it.health == HealthStatus::Degraded && names.into_iter().all(is_plain)
+    let is_degraded = |object: &&ObjectStatus| {
+        let names = [&object.group, &object.kind, &object.namespace, &object.name];
+        object.health == HealthStatus::Degraded && names.into_iter().all(is_plain)
     };
     for work in &report.works {
         if let (Some(cluster), Some(object)) = (work.cluster(), work.objects.iter().find(is_degraded)) {
@@ -244,8 +243,8 @@ fn look_command(args: &StatusArgs, cluster: &str, object: &ObjectStatus) -> Stri
         name: object.name.clone(),
     };
     let mut command = "argocd-ocm-cmp get".to_owned();
-    let kubeconfig = args.hub.kubeconfig.as_ref().map(|it| it.display().to_string());
-    let namespace = Some(args.argo_cd.namespace.clone()).filter(|it| it != "argocd");
+    let kubeconfig = args.hub.kubeconfig.as_ref().map(|path| path.display().to_string());
+    let namespace = Some(args.argo_cd.namespace.clone()).filter(|namespace| namespace != "argocd");
     let options = [
         ("", args.application.clone()),
         ("", Some(full_name(&id))),
@@ -264,9 +263,9 @@ fn look_command(args: &StatusArgs, cluster: &str, object: &ObjectStatus) -> Stri
 
 /// Returns the problems of an Application, only for the managed clusters `shown` if there are any.
 fn problems(
-    report: &Report,
-    in_argo_cd: Option<&diagnosis::Application>,
-    clusters: Option<&BTreeMap<String, Cluster>>,
+    report: &HealthReport,
+    in_argo_cd: Option<&diagnosis::DiagnosedApplication>,
+    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
     shown: &[String],
 ) -> Vec<Diagnosis> {
     let mut application = in_argo_cd.cloned().unwrap_or_default();
@@ -308,7 +307,7 @@ impl Screen {
             status,
             colours: self.colours,
         };
-        let mut text = list::text(&listed, self.format)?;
+        let mut text = list::format_list(&listed, self.format)?;
         if again && self.format == ListFormat::Yaml {
             text.insert_str(0, "---\n");
         }

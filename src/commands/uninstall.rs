@@ -1,11 +1,12 @@
 //! `uninstall`: removes from a hub what `install`, or kubectl with our files, has created.
 
-use super::install::{ApplyOptions, Hub, WriteError, argocd_fields_error, changes_of, qualified_name};
+use super::install::{ApplyFailure, ApplyOptions, InstallHub, argocd_fields_error, changes_of, qualified_name};
 use super::{Exit, fail, progress, show};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
-    ArgoCd, InstallOptions, LABELS, Object, POLICY, PROJECT, addition_to, belongs_to_another_argocd, has_additions,
-    helm_release, is_ours, is_sample, names_project, objects, other_namespace, our_managers, stuck_deletions,
+    ArgoCd, InstallOptions, LABELS, POLICY, PROJECT, ShippedObject, addition_to, belongs_to_another_argocd,
+    has_additions, helm_release, is_ours, is_sample, names_project, objects, other_namespace, our_managers,
+    stuck_deletions,
 };
 use crate::runtime::runtime;
 use controller::LEASE;
@@ -26,7 +27,7 @@ struct InstalledObject {
     /// The path of its kind and namespace.
     path: String,
     /// An embedded object of the same kind.
-    shipped: Object,
+    shipped: ShippedObject,
     live: Value,
 }
 
@@ -59,19 +60,19 @@ fn uninstall(args: &HubUninstallArgs) -> Result<Exit, Problems> {
 
 /// Removes all objects, and adds a line about each as soon as it is removed.
 async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), Problems> {
-    let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
+    let hub = InstallHub::connect(&args.hub).await.map_err(Problems::one)?;
     let workloads = hub.workloads(&args.argo_cd.namespace).await.map_err(Problems::one)?;
     let ours = objects(&InstallOptions {
         argo_cd: ArgoCd::among(&workloads),
         ..InstallOptions::everything(&args.argo_cd.namespace)
     });
-    let found = if args.additions_only {
+    let installed = if args.additions_only {
         Vec::new()
     } else {
-        let mut found = find(&hub, &ours).await.map_err(Problems::one)?;
-        found.retain(|it| !belongs_to_another_argocd(&it.shipped, &it.live, &args.argo_cd.namespace));
-        check(&hub, &found, args).await?;
-        found
+        let mut installed = find(&hub, &ours).await.map_err(Problems::one)?;
+        installed.retain(|object| !belongs_to_another_argocd(&object.shipped, &object.live, &args.argo_cd.namespace));
+        check(&hub, &installed, args).await?;
+        installed
     };
     let mut changes = String::new();
     for (object, live) in additions(&hub, &ours, &workloads).await? {
@@ -80,8 +81,10 @@ async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), P
         changes.push_str(&change);
     }
     // Workloads first, and last the objects that they need.
-    for it in found.iter().rev() {
-        let line = remove(&hub, it, args.dry_run).await.map_err(Problems::one)?;
+    for installed_object in installed.iter().rev() {
+        let line = remove(&hub, installed_object, args.dry_run)
+            .await
+            .map_err(Problems::one)?;
         lines.push_str(&line);
     }
     if !args.additions_only {
@@ -93,19 +96,19 @@ async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), P
 
 /// Finds all our objects, by labels or, where our files set none, by name, in the order in which they were applied. Secrets are found
 /// by name, too: those of clusters, which the controller writes, have the same labels and stay.
-async fn find(hub: &Hub, ours: &[Object]) -> Result<Vec<InstalledObject>, String> {
-    let mut found: Vec<InstalledObject> = Vec::new();
+async fn find(hub: &InstallHub, ours: &[ShippedObject]) -> Result<Vec<InstalledObject>, String> {
+    let mut installed: Vec<InstalledObject> = Vec::new();
     for shipped in ours.iter().filter(|object| !object.is_addition()) {
         let path = shipped.path();
         let live = if shipped.label("app.kubernetes.io/name").is_none() || shipped.kind() == "Secret" {
             let live = hub.get(&path, shipped.name()).await?;
             live.filter(|live| is_ours(shipped, live)).into_iter().collect()
-        } else if found.iter().any(|it| it.path == path) {
+        } else if installed.iter().any(|object| object.path == path) {
             continue;
         } else {
             hub.list(&path, LABELS).await?.unwrap_or_default()
         };
-        found.extend(live.into_iter().map(|mut live| {
+        installed.extend(live.into_iter().map(|mut live| {
             live["kind"] = shipped.kind().into();
             InstalledObject {
                 path: path.clone(),
@@ -114,20 +117,20 @@ async fn find(hub: &Hub, ours: &[Object]) -> Result<Vec<InstalledObject>, String
             }
         }));
     }
-    Ok(found)
+    Ok(installed)
 }
 
 /// Returns all reasons against removing the objects.
-async fn check(hub: &Hub, found: &[InstalledObject], args: &HubUninstallArgs) -> Result<(), Problems> {
+async fn check(hub: &InstallHub, found: &[InstalledObject], args: &HubUninstallArgs) -> Result<(), Problems> {
     let mut problems = Vec::new();
-    if let Some(release) = found.iter().find_map(|it| helm_release(&it.live)) {
+    if let Some(release) = found.iter().find_map(|object| helm_release(&object.live)) {
         problems.push(format!(
             "it was installed by Helm: remove the additions to Argo CD with --additions-only, then run helm uninstall {release}"
         ));
     }
     if let Some(other) = found
         .iter()
-        .find_map(|it| other_namespace(&it.live, &args.argo_cd.namespace))
+        .find_map(|object| other_namespace(&object.live, &args.argo_cd.namespace))
     {
         problems.push(format!(
             "it is installed in namespace {other}: pass --namespace {other}"
@@ -146,8 +149,12 @@ async fn check(hub: &Hub, found: &[InstalledObject], args: &HubUninstallArgs) ->
 ///
 /// # Errors
 /// Every reason against removing our fields from them.
-async fn additions(hub: &Hub, ours: &[Object], workloads: &[Value]) -> Result<Vec<(Object, Value)>, Problems> {
-    let (mut found, mut problems): (Vec<(Object, Value)>, _) = (Vec::new(), Vec::new());
+async fn additions(
+    hub: &InstallHub,
+    ours: &[ShippedObject],
+    workloads: &[Value],
+) -> Result<Vec<(ShippedObject, Value)>, Problems> {
+    let (mut found, mut problems): (Vec<(ShippedObject, Value)>, _) = (Vec::new(), Vec::new());
     for object in ours.iter().filter(|object| object.is_addition()) {
         if let Some(live) = hub.get(&object.path(), object.name()).await.map_err(Problems::one)? {
             problems.extend(argocd_fields_error(object, &live));
@@ -167,8 +174,8 @@ async fn additions(hub: &Hub, ours: &[Object], workloads: &[Value]) -> Result<Ve
 
 /// Removes our fields from one of Argo CD's objects. Returns the result as text, and the changes of a dry run.
 async fn release_fields(
-    hub: &Hub,
-    object: &Object,
+    hub: &InstallHub,
+    object: &ShippedObject,
     mut live: Value,
     dry_run: bool,
 ) -> Result<(String, String), Problems> {
@@ -200,15 +207,15 @@ async fn release_fields(
     Ok((result, changes))
 }
 
-fn refusal(object: &Object, refused: WriteError) -> Problems {
+fn refusal(object: &ShippedObject, refused: ApplyFailure) -> Problems {
     Problems::one(match refused {
-        WriteError::Other(line) => line,
-        WriteError::Conflict(_) => format!("{}: unexpected conflict while releasing fields", qualified_name(object)),
+        ApplyFailure::Other(line) => line,
+        ApplyFailure::Conflict(_) => format!("{}: unexpected conflict while releasing fields", qualified_name(object)),
     })
 }
 
 /// Deletes one of our objects, unless others need it, and returns a line about it.
-async fn remove(hub: &Hub, it: &InstalledObject, dry_run: bool) -> Result<String, String> {
+async fn remove(hub: &InstallHub, it: &InstalledObject, dry_run: bool) -> Result<String, String> {
     let shown = it.shown();
     match it.shipped.kind() {
         "CustomResourceDefinition" => match objects_of(hub, &it.live).await? {
@@ -256,14 +263,14 @@ async fn remove(hub: &Hub, it: &InstalledObject, dry_run: bool) -> Result<String
 }
 
 /// Counts the managed clusters on which the add-on has installed Argo CD.
-async fn clusters_with_argocd(hub: &Hub) -> Result<usize, String> {
+async fn clusters_with_argocd(hub: &InstallHub) -> Result<usize, String> {
     let all = hub.list(ADDONS, "").await?.unwrap_or_default();
     let is_it = |addon: &&Value| addon["metadata"]["name"] == ocm::pull_model::ADDON;
     Ok(all.iter().filter(is_it).count())
 }
 
 /// Counts the objects of the kind of a CRD, if the API server serves it.
-async fn objects_of(hub: &Hub, crd: &Value) -> Result<Option<usize>, String> {
+async fn objects_of(hub: &InstallHub, crd: &Value) -> Result<Option<usize>, String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
     let Some(version) = versions.clone().find(|version| version["served"] == true) else {
@@ -276,7 +283,7 @@ async fn objects_of(hub: &Hub, crd: &Value) -> Result<Option<usize>, String> {
 }
 
 /// Deletes the Lease of the controller, which cannot create a new one without its permissions.
-async fn remove_lease(hub: &Hub, args: &HubUninstallArgs) -> Result<String, String> {
+async fn remove_lease(hub: &InstallHub, args: &HubUninstallArgs) -> Result<String, String> {
     let path = format!(
         "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
         args.argo_cd.namespace

@@ -11,7 +11,7 @@ use hub::PATIENCE;
 use jiff::Timestamp;
 use kube::Client;
 use live::hub_reader::{self, Delivery};
-use live::refusal::Refusal;
+use live::refusal::HttpRefusal;
 use live::request::{LiveRequest, LogOptions, ObjectId, View};
 use live::sent;
 use live::service::{Answer, Service};
@@ -19,7 +19,7 @@ use live::tree::Tree;
 use live::user_tunnel;
 use manifest::problem::plain;
 use manifest::text::{count, one_line};
-use ocm::application_works::Application;
+use ocm::application_works::ApplicationName;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ pub(super) fn events(args: &ObjectsArgs) -> Exit {
 fn print_list<T: List>(what: &str, args: &ObjectsArgs, read: impl AsyncFnOnce(&Viewer) -> Result<T, String>) -> Exit {
     let read = async |view: &Viewer| {
         let list = read(view).await?;
-        Ok((list::text(&list, args.output)?, view.exit.get()))
+        Ok((list::format_list(&list, args.output)?, view.exit.get()))
     };
     match with_viewer(&args.view, read) {
         Ok((_, (text, exit))) => show(what, &text).or(exit),
@@ -72,7 +72,7 @@ pub(super) fn logs(args: &LogsArgs) -> Exit {
         tail: args.tail,
         since: args
             .since
-            .map(|it| u32::try_from(it.as_secs()).unwrap_or(u32::MAX).max(1)),
+            .map(|duration| u32::try_from(duration.as_secs()).unwrap_or(u32::MAX).max(1)),
         previous: args.previous,
         follow: args.follow,
     };
@@ -106,7 +106,7 @@ fn refuse(line: &str) -> Exit {
     fail(&format!("error: {}\n", one_line(line)))
 }
 
-fn line(refusal: Refusal) -> String {
+fn line(refusal: HttpRefusal) -> String {
     refusal.line
 }
 
@@ -119,13 +119,13 @@ fn with_viewer<T>(
     let result = progress::shown("reading the managed cluster", || {
         runtime.block_on(async { read(&Viewer::connect(args).await?).await })
     });
-    result.map(|it| (runtime, it))
+    result.map(|value| (runtime, value))
 }
 
 /// A user who views what an Application delivers to a managed cluster.
 struct Viewer {
     service: Service,
-    application: Application,
+    application: ApplicationName,
     cluster: String,
     works: Vec<Value>,
     objects: Vec<ObjectId>,
@@ -135,7 +135,7 @@ struct Viewer {
 
 impl Viewer {
     async fn connect(args: &ViewArgs) -> Result<Self, String> {
-        let application = Application::named(&args.application, &args.argo_cd.namespace)?;
+        let application = ApplicationName::named(&args.application, &args.argo_cd.namespace)?;
         let mut config = hub::config(&args.hub.connection()).await?;
         let url = args.cluster_proxy.url()?;
         let credentials =
@@ -146,7 +146,9 @@ impl Viewer {
         config.read_timeout = Some(PATIENCE);
         let (hub, _) = hub::client(config, identity)?;
 
-        let delivery = Delivery::read(&hub, &application, None).await.map_err(line)?;
+        let delivery = Delivery::read_application(&hub, &application, None)
+            .await
+            .map_err(line)?;
         let cluster = match &args.cluster {
             Some(cluster) => cluster.clone(),
             None => only_cluster(&hub, &application, &delivery).await?,
@@ -175,8 +177,8 @@ impl Viewer {
     }
 
     fn find(&self, name: &ObjectName) -> Result<ObjectId, String> {
-        let found = name.find(&self.objects).cloned();
-        found.map_err(|line| {
+        let object = name.find(&self.objects).cloned();
+        object.map_err(|line| {
             let (application, cluster) = (&self.application.instance, &self.cluster);
             format!("Application {application} on cluster {cluster}: {line}")
         })
@@ -194,7 +196,7 @@ impl Viewer {
         self.objects.iter().take(OBJECTS_MAX).cloned().collect()
     }
 
-    async fn show(&self, object: &ObjectId, view: View) -> Result<Answer, Refusal> {
+    async fn show(&self, object: &ObjectId, view: View) -> Result<Answer, HttpRefusal> {
         let request = LiveRequest {
             application: self.application.clone(),
             project: None,
@@ -208,14 +210,14 @@ impl Viewer {
     }
 
     /// Returns the live object; `None` if it does not exist.
-    async fn live(&self, object: &ObjectId) -> Result<Option<Value>, Refusal> {
+    async fn live(&self, object: &ObjectId) -> Result<Option<Value>, HttpRefusal> {
         match self.show(object, View::Object).await? {
             Answer::Object(mut answer) => Ok(Some(answer["live"].take()).filter(Value::is_object)),
             _ => Ok(None),
         }
     }
 
-    async fn tree(&self, object: &ObjectId) -> Result<Tree, Refusal> {
+    async fn tree(&self, object: &ObjectId) -> Result<Tree, HttpRefusal> {
         match self.show(object, View::Tree).await? {
             Answer::Tree(tree) => Ok(tree),
             _ => Ok(Tree::default()),
@@ -266,7 +268,7 @@ impl Viewer {
     }
 
     /// Reports what the user may not read, and makes the command fail at its end. Returns the line of another reason.
-    fn skip(&self, refusal: Refusal) -> Result<(), String> {
+    fn skip(&self, refusal: HttpRefusal) -> Result<(), String> {
         if refusal.status != StatusCode::FORBIDDEN {
             return Err(refusal.line);
         }
@@ -309,7 +311,7 @@ fn warn_if_truncated(truncated: bool) {
 }
 
 /// Returns the managed cluster of an Application that has one.
-async fn only_cluster(hub: &Client, application: &Application, delivery: &Delivery) -> Result<String, String> {
+async fn only_cluster(hub: &Client, application: &ApplicationName, delivery: &Delivery) -> Result<String, String> {
     let clusters = delivery
         .clusters(hub)
         .await

@@ -5,24 +5,24 @@ use testing::{holds, is_plain_line};
 const NOT_GENERATED: &str =
     "Failed to load target state: failed to generate manifest for source 1 of 1: rpc error: code = Unknown desc = ";
 
-fn application(kind: &str, message: &str) -> Application {
-    Application {
+fn application(kind: &str, message: &str) -> DiagnosedApplication {
+    DiagnosedApplication {
         qualified_name: "argocd/shop".to_owned(),
         project: "team".to_owned(),
         plugins: vec![PLUGIN.to_owned()],
         targets: ["cluster1".to_owned()].into(),
         sync: "Unknown".to_owned(),
         health: "Unknown".to_owned(),
-        conditions: vec![Condition {
+        conditions: vec![ApplicationCondition {
             kind: kind.to_owned(),
             message: message.to_owned(),
         }],
-        ..Application::default()
+        ..DiagnosedApplication::default()
     }
 }
 
-fn clusters() -> BTreeMap<String, Cluster> {
-    let joined = Cluster {
+fn clusters() -> BTreeMap<String, DiagnosedCluster> {
+    let joined = DiagnosedCluster {
         accepted: true,
         joined: true,
         available: Some(true),
@@ -30,12 +30,12 @@ fn clusters() -> BTreeMap<String, Cluster> {
     };
     let all = [
         ("cluster1", joined),
-        ("cluster2", Cluster::default()),
+        ("cluster2", DiagnosedCluster::default()),
         (
             "cluster3",
-            Cluster {
+            DiagnosedCluster {
                 accepted: true,
-                ..Cluster::default()
+                ..DiagnosedCluster::default()
             },
         ),
     ];
@@ -43,9 +43,10 @@ fn clusters() -> BTreeMap<String, Cluster> {
 }
 
 /// Returns the causes and the lines of an Application without works, and whether waiting helps.
-fn found(application: &Application) -> Vec<(Cause, String, bool)> {
+fn found(application: &DiagnosedApplication) -> Vec<(ProblemCause, String, bool)> {
     let all = absence(application, Some(&clusters())).into_iter();
-    all.map(|it| (it.cause, it.line(), it.permanent)).collect()
+    all.map(|diagnosis| (diagnosis.cause, diagnosis.line(), diagnosis.permanent))
+        .collect()
 }
 
 #[test]
@@ -62,7 +63,7 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
             format!(
                 "{NOT_GENERATED}could not find cmp-server plugin with name \"argocd-ocm-cpm\" supporting the given repository"
             ),
-            Cause::PluginName,
+            ProblemCause::PluginName,
             "no sidecar of Argo CD's repo-server runs a plugin named argocd-ocm-cpm: set spec.source.plugin.name to argocd-ocm-cmp",
         ),
         (
@@ -70,20 +71,20 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
             format!(
                 "{NOT_GENERATED}could not find cmp-server plugin with name \"argocd-ocm-cmp\" supporting the given repository"
             ),
-            Cause::PluginMissing,
+            ProblemCause::PluginMissing,
             "no sidecar of Argo CD's repo-server runs the plugin argocd-ocm-cmp: install it with argocd-ocm-cmp install --features \
              plugin, or see why it does not run with argocd-ocm-cmp doctor plugin socket",
         ),
         (
             "ComparisonError",
             printed("error: unknown parameter recursive: the parameters are recurse"),
-            Cause::Setting,
+            ProblemCause::Setting,
             "a setting is wrong: unknown parameter recursive: the parameters are recurse",
         ),
         (
             "ComparisonError",
             printed("error: web.yaml:6: document 1: a value is missing or cannot start like this"),
-            Cause::Manifests,
+            ProblemCause::Manifests,
             "the plugin rejects its source: web.yaml:6: document 1: a value is missing or cannot start like this",
         ),
         (
@@ -91,33 +92,33 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
             printed(
                 "error: cluster eu: the policy lets project team deliver nothing to it, only to eu-*: to allow it, add `eu`",
             ),
-            Cause::Policy,
+            ProblemCause::Policy,
             "the plugin's policy rejects it: cluster eu: the policy lets project team deliver nothing to it, only to eu-*: to allow it, \
              add `eu`",
         ),
         (
             "ComparisonError",
             format!("{NOT_GENERATED}Manifest generation error (cached): guestbok: app path does not exist"),
-            Cause::Path,
+            ProblemCause::Path,
             "the path guestbok does not exist in the repository: correct spec.source.path, or commit the folder to the target revision",
         ),
         (
             "InvalidSpecError",
             "Application referencing project team which does not exist".to_owned(),
-            Cause::ProjectMissing,
+            ProblemCause::ProjectMissing,
             "AppProject team does not exist: apply it, such as proj.yaml, or set another one in spec.project",
         ),
         (
             "InvalidSpecError",
             "application repo file:///a is not permitted in project 'team'".to_owned(),
-            Cause::Project,
+            ProblemCause::Project,
             "application repo file:///a is not permitted in project 'team': permit it in the AppProject, as proj.yaml does, or set \
              another one in spec.project",
         ),
         (
             "InvalidSpecError",
             "there are no clusters with this name: cluster1".to_owned(),
-            Cause::Destination,
+            ProblemCause::Destination,
             "there are no clusters with this name: cluster1: set spec.destination.server to https://kubernetes.default.svc, the hub, \
              without spec.destination.name",
         ),
@@ -125,7 +126,7 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
         let expected = vec![(cause, line.to_owned(), true)];
         assert_eq!(found(&application(kind, &message)), expected, "{message}");
         // Argo CD has not compared a corrected spec yet.
-        let corrected = Application {
+        let corrected = DiagnosedApplication {
             stale: true,
             ..application(kind, &message)
         };
@@ -143,7 +144,7 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
     assert_eq!(
         other,
         [(
-            Cause::Other,
+            ProblemCause::Other,
             "Argo CD reports ComparisonError: connection refused".to_owned(),
             false
         )]
@@ -152,11 +153,11 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
 
 #[test]
 fn sync_that_meets_an_unknown_cluster_is_not_waited_for() {
-    let syncing = |target: &str, phase: &str| Application {
+    let syncing = |target: &str, phase: &str| DiagnosedApplication {
         conditions: Vec::new(),
         targets: BTreeSet::new(),
         sync: "OutOfSync".to_owned(),
-        operation: Some(Operation {
+        operation: Some(SyncOperation {
             phase: phase.to_owned(),
             message: format!(
                 "one or more objects failed to apply, reason: namespaces \"{target}\" not found. Retrying attempt #1"
@@ -170,24 +171,24 @@ fn sync_that_meets_an_unknown_cluster_is_not_waited_for() {
         found.map(|(cause, _, permanent)| (cause, permanent)).collect()
     };
     for phase in ["Running", "Failed"] {
-        assert_eq!(causes("cluster9", phase), [(Cause::ClusterUnknown, true)]);
-        assert_eq!(causes("cluster2", phase), [(Cause::ClusterNotAccepted, true)]);
-        assert_eq!(causes("cluster3", phase), [(Cause::ClusterNotJoined, false)]);
+        assert_eq!(causes("cluster9", phase), [(ProblemCause::ClusterUnknown, true)]);
+        assert_eq!(causes("cluster2", phase), [(ProblemCause::ClusterNotAccepted, true)]);
+        assert_eq!(causes("cluster3", phase), [(ProblemCause::ClusterNotJoined, false)]);
     }
     let mut application = syncing("cluster9", "Failed");
-    application.operation = Some(Operation {
+    application.operation = Some(SyncOperation {
         phase: "Failed".to_owned(),
         message: "admission webhook denied the request".to_owned(),
         failures: Vec::new(),
     });
-    assert_eq!(found(&application)[0].0, Cause::SyncFailed);
+    assert_eq!(found(&application)[0].0, ProblemCause::SyncFailed);
     application.sync = "Synced".to_owned();
     assert_eq!(problems(&application, None), [], "a later sync corrected it");
 }
 
 #[test]
 fn application_without_errors_has_a_reason_too() {
-    let with = |change: fn(&mut Application)| {
+    let with = |change: fn(&mut DiagnosedApplication)| {
         let mut application = application("", "");
         application.conditions.clear();
         change(&mut application);
@@ -195,14 +196,29 @@ fn application_without_errors_has_a_reason_too() {
         assert_eq!(found.len(), 1, "{found:?}");
         (found[0].0, found[0].2)
     };
-    assert_eq!(with(|it| it.pull = true), (Cause::PullModel, true));
-    assert_eq!(with(|it| it.plugins.clear()), (Cause::NoPlugin, true));
-    assert_eq!(with(|it| it.sync.clear()), (Cause::NotCompared, false));
-    assert_eq!(with(|it| it.sync = "OutOfSync".to_owned()), (Cause::NotSynced, false));
-    assert_eq!(with(|it| it.sync = "Synced".to_owned()), (Cause::Other, false));
     assert_eq!(
-        with(|it| it.targets = ["cluster2".to_owned()].into()),
-        (Cause::ClusterNotAccepted, true)
+        with(|application| application.pull = true),
+        (ProblemCause::PullModel, true)
+    );
+    assert_eq!(
+        with(|application| application.plugins.clear()),
+        (ProblemCause::NoPlugin, true)
+    );
+    assert_eq!(
+        with(|application| application.sync.clear()),
+        (ProblemCause::NotCompared, false)
+    );
+    assert_eq!(
+        with(|application| application.sync = "OutOfSync".to_owned()),
+        (ProblemCause::NotSynced, false)
+    );
+    assert_eq!(
+        with(|application| application.sync = "Synced".to_owned()),
+        (ProblemCause::Other, false)
+    );
+    assert_eq!(
+        with(|application| application.targets = ["cluster2".to_owned()].into()),
+        (ProblemCause::ClusterNotAccepted, true)
     );
 }
 
@@ -221,9 +237,9 @@ fn filter_names_the_clusters_of_the_application() {
     assert!(lines("cluster9")[0].starts_with("managed cluster cluster9 is not registered on the hub: correct"));
     let elsewhere = absence_on(
         &["cluster1".to_owned()],
-        &Application {
+        &DiagnosedApplication {
             targets: ["a".to_owned(), "b".to_owned()].into(),
-            ..Application::default()
+            ..DiagnosedApplication::default()
         },
         Some(&clusters()),
     );
@@ -273,5 +289,5 @@ fn names_what_stands_still() {
         ],
         "cluster2 is not available, which another problem says"
     );
-    assert!(found.iter().all(|it| !it.permanent), "waiting may help");
+    assert!(found.iter().all(|diagnosis| !diagnosis.permanent), "waiting may help");
 }

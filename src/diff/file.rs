@@ -13,7 +13,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, or is not text.
-pub fn read(file: &Path) -> Result<String, Problems> {
+pub fn read_input(file: &Path) -> Result<String, Problems> {
     let mut bytes = Vec::new();
     let read = if file == Path::new("-") {
         io::stdin().lock().read_to_end(&mut bytes)

@@ -1,6 +1,6 @@
 //! The list of changes, for `diff -o`.
 
-use super::{Change, Side};
+use super::{ObjectChange, Side};
 use crate::list::{List, unique};
 use crate::table;
 use crate::table::clean;
@@ -13,13 +13,13 @@ use std::collections::HashMap;
 #[derive(Debug)]
 pub(super) struct ChangeOfTargets<'c> {
     /// The change of the first target.
-    pub(super) change: &'c Change,
+    pub(super) change: &'c ObjectChange,
     /// The targets, in order.
     pub(super) targets: Vec<&'c Target>,
 }
 
 /// Groups changes by what they change.
-pub(super) fn grouped(changes: &[Change]) -> Vec<ChangeOfTargets<'_>> {
+pub(super) fn grouped(changes: &[ObjectChange]) -> Vec<ChangeOfTargets<'_>> {
     let mut groups: Vec<ChangeOfTargets<'_>> = Vec::new();
     let mut indices = HashMap::new();
     for change in changes {
@@ -57,7 +57,7 @@ impl ChangeOfTargets<'_> {
 
 /// The changes on the hub.
 #[derive(Debug)]
-pub struct ChangeList<'c>(pub &'c [Change]);
+pub struct ChangeList<'c>(pub &'c [ObjectChange]);
 
 impl List for ChangeList<'_> {
     /// The wide table names all targets, the other one only a single target.
@@ -76,9 +76,9 @@ impl List for ChangeList<'_> {
         table::lines(&rows)
     }
 
-    fn value(&self) -> Value<'_> {
+    fn to_value(&self) -> Value<'_> {
         let groups = grouped(self.0);
-        Value::map([("changes", Value::List(groups.iter().map(value).collect()))])
+        Value::map([("changes", Value::List(groups.iter().map(to_change_value).collect()))])
     }
 
     /// The names of the objects, each once.
@@ -88,19 +88,19 @@ impl List for ChangeList<'_> {
     }
 }
 
-fn value<'c>(group: &ChangeOfTargets<'c>) -> Value<'c> {
-    let targets = group.targets.iter().map(|target| Value::text(target.to_string()));
+fn to_change_value<'c>(group: &ChangeOfTargets<'c>) -> Value<'c> {
+    let targets = group.targets.iter().map(|target| Value::from_text(target.to_string()));
     let side = |side: &'c Option<Side>| {
         let Some(Side { work, yaml }) = side else {
             return Value::Null;
         };
         let object = yaml::documents(yaml).next().and_then(Result::ok);
         let object = object.map_or(Value::Null, |document| document.value);
-        Value::map([("work", Value::text(work)), ("object", object)])
+        Value::map([("work", Value::from_text(work)), ("object", object)])
     };
     Value::map([
-        ("result", Value::text(group.result())),
-        ("object", Value::text(&group.change.what)),
+        ("result", Value::from_text(group.result())),
+        ("object", Value::from_text(&group.change.what)),
         ("clusters", Value::List(targets.collect())),
         ("before", side(&group.change.before)),
         ("after", side(&group.change.after)),

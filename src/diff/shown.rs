@@ -81,14 +81,18 @@ fn masked<'a>(secret: &Value<'a>, other: Option<&Value<'_>>, changed: &'static s
 pub(super) fn works<'a>(before: &ComparedWork<'a>, after: &ComparedWork<'a>) -> (Value<'a>, Value<'a>) {
     let (old, new) = (resources(before), resources(after));
     let one_sided: HashSet<_> = old.symmetric_difference(&new).collect();
-    let shown = |it: &ComparedWork<'a>| {
-        let mut value = work(&it.work);
+    let shown = |compared: &ComparedWork<'a>| {
+        let mut value = work(&compared.work);
         if let Some(configs) = configs_mut(&mut value) {
             configs.retain(|config| {
                 let identifier = config
                     .as_map()
                     .and_then(|config| config.get("resourceIdentifier")?.as_map());
-                let text = |key| identifier.and_then(|it| it.get(key)?.as_str()).unwrap_or_default();
+                let text = |key| {
+                    identifier
+                        .and_then(|identifier| identifier.get(key)?.as_str())
+                        .unwrap_or_default()
+                };
                 !one_sided.contains(&(text("group").to_owned(), text("resource").to_owned()))
             });
         }

@@ -1,7 +1,7 @@
 //! Changes as text, in the format of `diff -u`.
 
 use super::list::grouped;
-use super::{Change, Side, shown};
+use super::{ObjectChange, Side, shown};
 use manifest::text::is_unprintable;
 use manifest::value::Value;
 use manifest::yaml;
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 /// The style of the output.
 #[derive(Clone, Debug)]
-pub struct Style {
+pub struct DiffStyle {
     /// True if lines have colours.
     pub colours: bool,
     /// The name of the live side.
@@ -27,7 +27,7 @@ const CYAN: &str = "\x1b[36m";
 
 /// Formats changes; the same change for several clusters is shown once.
 #[must_use]
-pub fn text(changes: &[Change], style: &Style) -> String {
+pub fn format_changes(changes: &[ObjectChange], style: &DiffStyle) -> String {
     let mut out = String::new();
     for group in grouped(changes) {
         let change = group.change;
@@ -44,7 +44,7 @@ pub fn text(changes: &[Change], style: &Style) -> String {
 /// Formats the changes of a live object as `kubectl diff` does, with values of Secrets masked; empty if there are none. `name` is
 /// shown on both sides.
 #[must_use]
-pub fn object_text(name: &str, live: &Value<'_>, changed: &Value<'_>, style: &Style) -> String {
+pub fn object_text(name: &str, live: &Value<'_>, changed: &Value<'_>, style: &DiffStyle) -> String {
     let mut out = String::new();
     let (Some(before), Some(after)) = shown::pair(Some(live), Some(changed)) else {
         return out;
@@ -57,7 +57,7 @@ pub fn object_text(name: &str, live: &Value<'_>, changed: &Value<'_>, style: &St
     out
 }
 
-fn unified(change: &Change, style: &Style, out: &mut String) {
+fn unified(change: &ObjectChange, style: &DiffStyle, out: &mut String) {
     let name = |side: &Option<Side>, whose: &str| {
         side.as_ref()
             .map_or("/dev/null".to_owned(), |side| format!("{whose}: {}", side.work))
@@ -69,7 +69,7 @@ fn unified(change: &Change, style: &Style, out: &mut String) {
 }
 
 /// Writes the differences between two texts, without the names of their sides.
-fn hunks(before: &str, after: &str, style: &Style, out: &mut String) {
+fn hunks(before: &str, after: &str, style: &DiffStyle, out: &mut String) {
     let diff = TextDiff::from_lines(before, after);
     for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
         style.line(CYAN, &hunk.header().to_string(), out);
@@ -84,7 +84,7 @@ fn hunks(before: &str, after: &str, style: &Style, out: &mut String) {
     }
 }
 
-impl Style {
+impl DiffStyle {
     fn line(&self, colour: &str, line: &str, out: &mut String) {
         if self.colours && !colour.is_empty() {
             writeln!(out, "{colour}{line}\x1b[0m")

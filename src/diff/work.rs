@@ -66,10 +66,10 @@ impl<'a> ComparedObject<'a> {
     }
 
     /// Returns the value of the object; parses it if it is generated.
-    pub(super) fn value(&self) -> Cow<'_, Value<'a>> {
+    pub(super) fn to_value(&self) -> Cow<'_, Value<'a>> {
         match self {
             Self::Parsed(_, value) => Cow::Borrowed(value),
-            Self::Generated(embedded) => Cow::Owned(embedded.value()),
+            Self::Generated(embedded) => Cow::Owned(embedded.to_value()),
         }
     }
 }

@@ -25,7 +25,7 @@ use super::hub_state::HubState;
 use super::message::{Finding, Message};
 use jiff::Timestamp;
 
-/// A check.
+/// A check of `doctor`: reads the state of the hub only, without requests.
 #[derive(Debug)]
 pub struct Check {
     /// The name of the check.

@@ -25,7 +25,9 @@ impl ControllerPod {
     pub fn from_state(hub_state: &HubState) -> Option<Self> {
         let deployment = hub_state.controller()?;
         let pod = &deployment["spec"]["template"]["spec"];
-        let container = containers(deployment).iter().find(|it| it["name"] == "controller");
+        let container = containers(deployment)
+            .iter()
+            .find(|container| container["name"] == "controller");
         let container = container.or(containers(deployment).first())?;
         let setting = |flag: &str, variable: &str| setting(hub_state, container, flag, variable);
         let named =
@@ -35,7 +37,7 @@ impl ControllerPod {
         for name in named.split(',').map(str::trim) {
             let mut of_it = CONTROLLERS
                 .iter()
-                .filter(|it| name == "*" || it.name == name)
+                .filter(|controller| name == "*" || controller.name == name)
                 .peekable();
             if of_it.peek().is_none() {
                 unknown.push(name.to_owned());
@@ -88,11 +90,13 @@ fn setting(hub_state: &HubState, container: &Value, flag: &str, variable: &str) 
         }
     }
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    if let Some(of_container) = items(&container["env"]).iter().find(|it| it["name"] == variable) {
+    if let Some(of_container) = items(&container["env"]).iter().find(|entry| entry["name"] == variable) {
         return text(&of_container["value"]);
     }
     let takes_settings = |source: &Value| source["configMapRef"]["name"] == CONTROLLER;
-    items(&container["envFrom"]).iter().find(|it| takes_settings(it))?;
+    items(&container["envFrom"])
+        .iter()
+        .find(|source| takes_settings(source))?;
     text(&hub_state.settings.found()?["data"][variable])
 }
 
@@ -127,7 +131,7 @@ mod tests {
         assert_eq!(pod(|_| (), settings()).names(), all);
 
         let env = json!([{"name": "ARGOCD_OCM_CMP_CONTROLLERS", "value": "pull, more"}]);
-        let parsed = pod(|it| it["env"] = env.clone(), settings());
+        let parsed = pod(|value| value["env"] = env.clone(), settings());
         assert_eq!(
             (parsed.names(), parsed.unknown),
             (vec!["pull"], vec!["more".to_owned()])
@@ -135,9 +139,9 @@ mod tests {
 
         let words = json!(["--leader-elect=false", "--controllers", "gitopscluster"]);
         let parsed = pod(
-            |it| {
-                it["env"] = env;
-                it["args"] = words;
+            |value| {
+                value["env"] = env;
+                value["args"] = words;
             },
             settings(),
         );

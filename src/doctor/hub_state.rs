@@ -2,7 +2,7 @@
 
 use super::controller::ControllerPod;
 use super::rights::Permission;
-use crate::diagnosis::{Application, Cluster};
+use crate::diagnosis::{DiagnosedApplication, DiagnosedCluster};
 use crate::install::{LIVE, component_of};
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::one_line;
@@ -27,7 +27,7 @@ impl<T> Lookup<T> {
     #[must_use]
     pub fn found(&self) -> Option<&T> {
         match self {
-            Self::Found(it) => Some(it),
+            Self::Found(value) => Some(value),
             Self::NotFound | Self::Refused(_) => None,
         }
     }
@@ -44,7 +44,7 @@ impl<T> Lookup<T> {
 
 /// A node, as its kubelet describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Node {
+pub struct HubNode {
     /// Its name.
     pub name: String,
     /// True if its operating system is Linux.
@@ -55,10 +55,10 @@ pub struct Node {
     pub system: String,
 }
 
-impl Node {
+impl HubNode {
     /// Reads a Node. The kubelet may not have described it yet.
     #[must_use]
-    pub fn read(node: &Value) -> Self {
+    pub fn from_object(node: &Value) -> Self {
         let info = &node["status"]["nodeInfo"];
         let text = |value: &Value| one_line(value.as_str().unwrap_or_default()).into_owned();
         Self {
@@ -100,7 +100,7 @@ pub struct HubState {
     /// The Pods whose plugin has logged that it runs tools unconfined, and the resources that these can reach.
     pub unconfined: Lookup<BTreeMap<String, String>>,
     /// The nodes of the hub.
-    pub nodes: Lookup<Vec<Node>>,
+    pub nodes: Lookup<Vec<HubNode>>,
     /// The plugin's ConfigMap.
     pub plugin: Lookup<Value>,
     /// The ConfigMap with the health rules of the user.
@@ -116,13 +116,13 @@ pub struct HubState {
     /// The ClusterManagers, which configure OCM's operator.
     pub cluster_managers: Lookup<Vec<Value>>,
     /// The Applications that use the plugin, or were meant to.
-    pub applications: Lookup<Vec<Application>>,
+    pub applications: Lookup<Vec<DiagnosedApplication>>,
     /// The AppProjects in Argo CD's namespace.
     pub projects: Lookup<BTreeMap<String, Project>>,
     /// The managed clusters.
-    pub clusters: Lookup<BTreeMap<String, Cluster>>,
+    pub clusters: Lookup<BTreeMap<String, DiagnosedCluster>>,
     /// The works of Argo CD's Applications.
-    pub works: Lookup<Vec<Work>>,
+    pub works: Lookup<Vec<HubWork>>,
     /// The ManifestWorkReplicaSets of Argo CD's Applications.
     pub sets: Lookup<Vec<ReplicaSet>>,
     /// The Placements that select no managed cluster, with OCM's reasons.
@@ -171,9 +171,9 @@ pub struct Project {
     pub refused: Vec<(String, String)>,
 }
 
-/// A work.
+/// The fields of a work that the checks read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct HubWork {
     /// The managed cluster.
     pub cluster: Box<str>,
     /// Its name.
@@ -201,7 +201,7 @@ pub struct Work {
     pub other_resource_names: BTreeSet<Box<str>>,
 }
 
-impl Work {
+impl HubWork {
     /// Its namespace and name.
     pub(super) fn qualified_name(&self) -> String {
         format!("{}/{}", self.cluster, self.name)
@@ -243,15 +243,17 @@ impl HubState {
 
     /// Returns false if nothing of the plugin is on the hub, and the controller delivers without it, such as by the pull model.
     pub(super) fn expects_plugin(&self) -> bool {
-        let is_used = self.applications.found().is_some_and(|it| !it.is_empty());
+        let is_used = self.applications.found().is_some_and(|list| !list.is_empty());
         let is_there = matches!(self.plugin, Lookup::Found(_)) || self.sidecar().is_some();
-        let delivers_without = ControllerPod::from_state(self).is_some_and(|it| it.delivers_without_plugin());
+        let delivers_without = ControllerPod::from_state(self).is_some_and(|pod| pod.delivers_without_plugin());
         is_used || is_there || !delivers_without
     }
 
     /// Returns the plugin's container in the repo-server.
     pub(super) fn sidecar(&self) -> Option<&Value> {
-        containers(self.repo_server()?).iter().find(|it| it["name"] == PLUGIN)
+        containers(self.repo_server()?)
+            .iter()
+            .find(|container| container["name"] == PLUGIN)
     }
 
     /// Returns the Deployment of Argo CD's repo-server, under any name.
@@ -265,8 +267,8 @@ impl HubState {
     pub fn application_controller(&self) -> Option<&Value> {
         let of = |all: &'_ Lookup<Vec<Value>>| -> Option<usize> {
             let all = all.found()?;
-            let found = component_of(all, APPLICATION_CONTROLLER)?;
-            all.iter().position(|it| std::ptr::eq(it, found))
+            let controller = component_of(all, APPLICATION_CONTROLLER)?;
+            all.iter().position(|value| std::ptr::eq(value, controller))
         };
         if let Some(at) = of(&self.stateful_sets) {
             return self.stateful_sets.found()?.get(at);
@@ -279,15 +281,15 @@ impl HubState {
     pub fn has_live(&self) -> bool {
         let config = self.config.found();
         let mut deployments = self.deployments.found().into_iter().flatten();
-        config.is_some_and(|it| it["data"]["extension.config.live"].is_string())
-            || deployments.any(|it| name(it) == LIVE)
+        config.is_some_and(|config| config["data"]["extension.config.live"].is_string())
+            || deployments.any(|deployment| name(deployment) == LIVE)
     }
 
     /// Returns the controller's Deployment.
     #[must_use]
     pub fn controller(&self) -> Option<&Value> {
         let mut all = self.deployments.found()?.iter();
-        all.find(|it| name(it) == CONTROLLER)
+        all.find(|value| name(value) == CONTROLLER)
     }
 
     /// Returns the Pods of a Deployment; `None` if we are not permitted to read Pods.
@@ -312,7 +314,6 @@ impl HubState {
     }
 }
 
-/// Returns the name of an object.
 pub(super) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum Severity {
     /// Something does not work.
     Error,
     /// Something may work, and needs attention.
@@ -13,7 +13,7 @@ pub enum Level {
     Ok,
 }
 
-impl Level {
+impl Severity {
     /// Returns the printed name of the level.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -31,7 +31,7 @@ pub struct Message {
     /// The id in JSON, which does not change.
     pub id: &'static str,
     /// The severity.
-    pub level: Level,
+    pub level: Severity,
     /// True if something could not be read.
     pub unreadable: bool,
     /// The text of the finding.
@@ -45,7 +45,7 @@ impl Message {
     pub(super) const fn error(id: &'static str, text: &'static str, remediation: &'static str) -> Self {
         Self {
             id,
-            level: Level::Error,
+            level: Severity::Error,
             unreadable: false,
             text,
             remediation,
@@ -55,7 +55,7 @@ impl Message {
     /// Creates a message about something that needs attention.
     pub(super) const fn warning(id: &'static str, text: &'static str, remediation: &'static str) -> Self {
         Self {
-            level: Level::Warning,
+            level: Severity::Warning,
             ..Self::error(id, text, remediation)
         }
     }
@@ -71,7 +71,7 @@ impl Message {
     /// Creates a message about something that is in order.
     pub(super) const fn ok(id: &'static str, text: &'static str) -> Self {
         Self {
-            level: Level::Ok,
+            level: Severity::Ok,
             ..Self::error(id, text, "")
         }
     }
@@ -90,7 +90,7 @@ impl Message {
 /// The page about the findings. It has an anchor for each message.
 const PAGE: &str = "https://github.com/argocd-ocm-cmp/argocd-ocm-cmp/blob/main/docs/doctor.md";
 
-/// A finding.
+/// The result of one check about one object, or about the hub.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The check that reported it.
@@ -108,7 +108,7 @@ impl Finding {
     #[must_use]
     pub fn link(&self) -> Option<String> {
         let id = self.message.id;
-        (self.message.level != Level::Ok).then(|| format!("{PAGE}#{id}"))
+        (self.message.level != Severity::Ok).then(|| format!("{PAGE}#{id}"))
     }
 
     /// Formats the finding as one line.

@@ -1,6 +1,6 @@
 //! Findings in the formats of `-o`.
 
-use super::{Finding, Level};
+use super::{Finding, Severity};
 use crate::list::{List, unique};
 use crate::status::{BOLD, END, GREEN, RED, YELLOW};
 use crate::table;
@@ -21,9 +21,9 @@ impl List for FindingList<'_> {
     /// A line for each finding, the totals, and the addresses of the pages about them. The wide table has the ids too.
     fn table(&self, wide: bool) -> String {
         let mut text = if wide {
-            self.rows(["RESULT", "CHECK", "ID", "FINDING"], |it| {
-                let [result, check, line] = cells(it);
-                [result, check, it.message.id.to_owned(), line]
+            self.rows(["RESULT", "CHECK", "ID", "FINDING"], |finding| {
+                let [result, check, line] = cells(finding);
+                [result, check, finding.message.id.to_owned(), line]
             })
         } else {
             self.rows(["RESULT", "CHECK", "FINDING"], cells)
@@ -41,29 +41,32 @@ impl List for FindingList<'_> {
         text
     }
 
-    fn value(&self) -> Value<'_> {
+    fn to_value(&self) -> Value<'_> {
         let number = |level| Value::Int(i64::try_from(number(self.findings, level)).unwrap_or(i64::MAX));
-        let finding = |it: &Finding| {
+        let finding = |finding: &Finding| {
             Value::map([
-                ("result", Value::text(it.message.level.name())),
-                ("check", Value::text(it.check)),
-                ("id", Value::text(it.message.id)),
-                ("message", Value::text(&it.text)),
-                ("remediation", Value::text(&it.remediation)),
-                ("link", it.link().map_or(Value::Null, Value::text)),
-                ("checked", Value::Bool(!it.message.unreadable)),
+                ("result", Value::from_text(finding.message.level.name())),
+                ("check", Value::from_text(finding.check)),
+                ("id", Value::from_text(finding.message.id)),
+                ("message", Value::from_text(&finding.text)),
+                ("remediation", Value::from_text(&finding.remediation)),
+                ("link", finding.link().map_or(Value::Null, Value::from_text)),
+                ("checked", Value::Bool(!finding.message.unreadable)),
             ])
         };
         Value::map([
-            ("errors", number(Level::Error)),
-            ("warnings", number(Level::Warning)),
+            ("errors", number(Severity::Error)),
+            ("warnings", number(Severity::Warning)),
             ("findings", Value::List(self.findings.iter().map(finding).collect())),
         ])
     }
 
     /// The ids of the findings.
     fn names(&self) -> Vec<String> {
-        self.findings.iter().map(|it| it.message.id.to_owned()).collect()
+        self.findings
+            .iter()
+            .map(|finding| finding.message.id.to_owned())
+            .collect()
     }
 }
 
@@ -99,12 +102,12 @@ fn cells(finding: &Finding) -> [String; 3] {
     ]
 }
 
-fn number(findings: &[Finding], level: Level) -> usize {
-    findings.iter().filter(|it| it.message.level == level).count()
+fn number(findings: &[Finding], level: Severity) -> usize {
+    findings.iter().filter(|finding| finding.message.level == level).count()
 }
 
 fn totals(findings: &[Finding]) -> String {
-    let [errors, warnings] = [Level::Error, Level::Warning].map(|level| number(findings, level));
+    let [errors, warnings] = [Severity::Error, Severity::Warning].map(|level| number(findings, level));
     match (errors, warnings) {
         (0, 0) => "no problems found".to_owned(),
         _ => [(errors, "error"), (warnings, "warning")]
@@ -116,10 +119,10 @@ fn totals(findings: &[Finding]) -> String {
     }
 }
 
-fn colour(level: Level) -> &'static str {
+fn colour(level: Severity) -> &'static str {
     match level {
-        Level::Error => RED,
-        Level::Warning => YELLOW,
-        Level::Ok => GREEN,
+        Severity::Error => RED,
+        Severity::Warning => YELLOW,
+        Severity::Ok => GREEN,
     }
 }

@@ -77,7 +77,7 @@ pub fn required_permissions(hub_state: &HubState) -> Vec<Permission> {
         permissions.extend(
             of_argo_cd
                 .into_iter()
-                .filter(|it| it.verb != "execute-as" || with_executors),
+                .filter(|permission| permission.verb != "execute-as" || with_executors),
         );
     }
     if let Some(pod) = ControllerPod::from_state(hub_state) {
@@ -111,7 +111,7 @@ fn needs_execute_as(hub_state: &HubState) -> bool {
     let works = hub_state
         .works
         .found()
-        .is_some_and(|works| works.iter().any(|it| it.executor));
+        .is_some_and(|works| works.iter().any(|work| work.executor));
     works || gate(hub_state, "NilExecutorValidating") == Some(true)
 }
 
@@ -120,8 +120,8 @@ pub(super) fn gate(hub_state: &HubState, gate: &str) -> Option<bool> {
     let managers = hub_state.cluster_managers.found()?;
     let gates = managers
         .iter()
-        .flat_map(|it| items(&it["spec"]["workConfiguration"]["featureGates"]));
-    let mut modes = gates.filter(|it| it["feature"] == gate).map(|it| &it["mode"]);
+        .flat_map(|manager| items(&manager["spec"]["workConfiguration"]["featureGates"]));
+    let mut modes = gates.filter(|value| value["feature"] == gate).map(|gate| &gate["mode"]);
     modes.next().map(|mode| mode == "Enable")
 }
 
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     fn lines(file: &'static File) -> Vec<String> {
-        let line = |it: &Permission| format!("{}|{}|{it}", it.namespace, it.group);
+        let line = |permission: &Permission| format!("{}|{}|{permission}", permission.namespace, permission.group);
         permissions_of_file(file, "who", "gitops").iter().map(line).collect()
     }
 
@@ -188,12 +188,15 @@ mod tests {
             "gitops|coordination.k8s.io|update leases argocd-ocm-cmp-controller",
         ] {
             assert!(
-                controller.iter().any(|it| it == permission),
+                controller.iter().any(|controller| controller == permission),
                 "{permission}: {controller:#?}"
             );
         }
         let gitops = lines(&shipped::GITOPS_CLUSTER);
-        assert!(gitops.iter().any(|it| it == "||list namespaces gitops"), "{gitops:#?}");
+        assert!(
+            gitops.iter().any(|permission| permission == "||list namespaces gitops"),
+            "{gitops:#?}"
+        );
         for file in [
             &shipped::PULL,
             &shipped::CLUSTER_SECRETS,

@@ -1,7 +1,7 @@
 //! Reads the fields of an Application that `status` and `doctor` need.
 
 use crate::diagnosis;
-use crate::diagnosis::{Condition, Operation, is_our_plugin};
+use crate::diagnosis::{ApplicationCondition, SyncOperation, is_our_plugin};
 use crate::doctor::items;
 use manifest::text::without_middle;
 use ocm::glob::Glob;
@@ -23,16 +23,16 @@ const GENERATE_PATHS: &str = "argocd.argoproj.io/manifest-generate-paths";
 
 /// An Application of Argo CD.
 #[derive(Deserialize)]
-pub(crate) struct Application {
-    metadata: Metadata,
+pub(crate) struct FetchedApplication {
+    metadata: ApplicationMetadata,
     #[serde(default)]
     spec: Value,
     #[serde(default)]
-    status: ApplicationStatus,
+    status: FetchedStatus,
 }
 
 #[derive(Deserialize)]
-struct Metadata {
+struct ApplicationMetadata {
     name: String,
     #[serde(default)]
     namespace: String,
@@ -41,7 +41,7 @@ struct Metadata {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Source {
+pub(super) struct FetchedSource {
     #[serde(rename = "repoURL", default)]
     repository: String,
     chart: Option<String>,
@@ -53,13 +53,13 @@ pub(super) struct Source {
 pub(super) struct Plugin {
     #[serde(default)]
     name: String,
-    parameters: Option<Vec<Parameter>>,
-    env: Option<Vec<Parameter>>,
+    parameters: Option<Vec<SourceParameter>>,
+    env: Option<Vec<SourceParameter>>,
 }
 
 /// A parameter, with its value in `string` or `array`, or an environment variable, with its value in `value`.
 #[derive(Deserialize)]
-struct Parameter {
+struct SourceParameter {
     #[serde(default)]
     name: String,
     #[serde(alias = "string")]
@@ -69,9 +69,9 @@ struct Parameter {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct ApplicationStatus {
+struct FetchedStatus {
     conditions: Option<Vec<ReadCondition>>,
-    operation_state: Option<OperationState>,
+    operation_state: Option<FetchedOperation>,
     controller_namespace: Option<String>,
     #[serde(default)]
     sync: Value,
@@ -91,7 +91,7 @@ struct ReadCondition {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OperationState {
+struct FetchedOperation {
     #[serde(default)]
     phase: String,
     #[serde(default)]
@@ -112,19 +112,19 @@ struct Synced {
     message: String,
 }
 
-impl Application {
+impl FetchedApplication {
     /// Returns the Application if it belongs to the Argo CD in this namespace and is meant for the plugin, or leaves the choice of a
     /// plugin to Argo CD.
-    pub(crate) fn of_argo_cd(self, argocd: &str) -> Option<diagnosis::Application> {
+    pub(crate) fn of_argo_cd(self, argocd: &str) -> Option<diagnosis::DiagnosedApplication> {
         // An Application in another namespace names its Argo CD after the first reconciliation.
         if self.metadata.namespace != argocd && self.status.controller_namespace.as_deref() != Some(argocd) {
             return None;
         }
-        Some(self.reduced()).filter(|it| !it.plugins.is_empty())
+        Some(self.reduced()).filter(|application| !application.plugins.is_empty())
     }
 
     /// Returns the fields that matter for a diagnosis.
-    pub(crate) fn reduced(self) -> diagnosis::Application {
+    pub(crate) fn reduced(self) -> diagnosis::DiagnosedApplication {
         let Self { metadata, spec, status } = self;
         let source = [spec.get("source"), spec.pointer("/sourceHydrator/drySource")]
             .into_iter()
@@ -133,7 +133,7 @@ impl Application {
         let annotations = metadata.annotations.unwrap_or_default();
         let mut rendered_by_every_commit = BTreeSet::new();
         let mut plugins = Vec::new();
-        for source in sources.filter_map(|it| Source::deserialize(it).ok()) {
+        for source in sources.filter_map(|source| FetchedSource::deserialize(source).ok()) {
             let Some(plugin) = source.plugin.filter(Plugin::is_ours) else {
                 continue;
             };
@@ -151,9 +151,9 @@ impl Application {
             message: text(&hydration["message"]),
         });
         let conditions = status.conditions.into_iter().flatten().chain(hydration);
-        let conditions = conditions.filter(|it| is_error(&it.kind)).take(TEXTS_MAX);
+        let conditions = conditions.filter(|condition| is_error(&condition.kind)).take(TEXTS_MAX);
         let project = text(&spec["project"]);
-        diagnosis::Application {
+        diagnosis::DiagnosedApplication {
             qualified_name: format!("{}/{}", metadata.namespace, metadata.name),
             project: if project.is_empty() {
                 "default".to_owned()
@@ -161,47 +161,53 @@ impl Application {
                 project
             },
             placement: plugins.iter().any(Plugin::names_a_placement),
-            sources_share_works: (1..plugins.len())
-                .any(|at| plugins[..at].iter().any(|it| it.work_name() == plugins[at].work_name())),
+            sources_share_works: (1..plugins.len()).any(|at| {
+                plugins[..at]
+                    .iter()
+                    .any(|plugin| plugin.work_name() == plugins[at].work_name())
+            }),
             targets: plugins.iter().flat_map(Plugin::clusters).collect(),
-            plugins: plugins.into_iter().map(|it| it.name).collect(),
+            plugins: plugins.into_iter().map(|plugin| plugin.name).collect(),
             ignores_works: items(&spec["ignoreDifferences"]).iter().any(ignores_works),
             respects_ignored: items(&spec["syncPolicy"]["syncOptions"])
                 .iter()
-                .any(|it| it == "RespectIgnoreDifferences=true"),
+                .any(|sync_option| sync_option == "RespectIgnoreDifferences=true"),
             rendered_by_every_commit,
             pull: metadata
                 .labels
-                .is_some_and(|it| it.get(PULL).is_some_and(|value| value == "true")),
+                .is_some_and(|entries| entries.get(PULL).is_some_and(|value| value == "true")),
             stale,
             sync: text(&status.sync["status"]),
             health: text(&status.health["status"]),
             conditions: conditions
-                .map(|it| Condition {
-                    message: bounded(&it.message),
-                    kind: it.kind,
+                .map(|condition| ApplicationCondition {
+                    message: bounded(&condition.message),
+                    kind: condition.kind,
                 })
                 .collect(),
-            operation: status.operation_state.map(OperationState::reduced),
+            operation: status.operation_state.map(FetchedOperation::reduced),
         }
     }
 }
 
-impl OperationState {
-    fn reduced(self) -> Operation {
-        let synced = self.sync_result.and_then(|it| it.resources).unwrap_or_default();
-        let failed = synced.iter().filter(|it| it.status == "SyncFailed");
-        Operation {
+impl FetchedOperation {
+    fn reduced(self) -> SyncOperation {
+        let synced = self.sync_result.and_then(|result| result.resources).unwrap_or_default();
+        let failed = synced.iter().filter(|object| object.status == "SyncFailed");
+        SyncOperation {
             phase: self.phase,
             message: bounded(&self.message),
-            failures: failed.take(TEXTS_MAX).map(|it| bounded(&it.message)).collect(),
+            failures: failed.take(TEXTS_MAX).map(|object| bounded(&object.message)).collect(),
         }
     }
 }
 
 /// Returns true if a condition is an error of Argo CD. The controller's conditions are about works, which `status` shows.
 fn is_error(kind: &str) -> bool {
-    kind.ends_with("Error") && !OWN_CONDITIONS.iter().any(|own| kind.starts_with(own))
+    kind.ends_with("Error")
+        && !OWN_CONDITIONS
+            .iter()
+            .any(|own_condition| kind.starts_with(own_condition))
 }
 
 /// Returns true if Argo CD has compared another source than that of the spec. An error of the spec itself leaves `comparedTo` empty.
@@ -246,16 +252,21 @@ impl Plugin {
 
     /// Returns the managed clusters that it sets.
     pub(super) fn clusters(&self) -> BTreeSet<String> {
-        let parameters = self.parameters.iter().flatten().filter(|it| it.name == "clusters");
+        let parameters = self
+            .parameters
+            .iter()
+            .flatten()
+            .filter(|parameter| parameter.name == "clusters");
         let variables = self.env.iter().flatten();
-        let variables = variables.filter(|it| it.name == "CLUSTERS" || it.name == "TARGET_CLUSTER");
-        let texts = |it: &'_ Parameter| -> Vec<String> {
-            let array = it.array.iter().flatten().cloned();
-            array.chain(it.value.clone()).collect()
+        let variables =
+            variables.filter(|parameter| parameter.name == "CLUSTERS" || parameter.name == "TARGET_CLUSTER");
+        let texts = |parameter: &'_ SourceParameter| -> Vec<String> {
+            let array = parameter.array.iter().flatten().cloned();
+            array.chain(parameter.value.clone()).collect()
         };
         let texts = parameters.chain(variables).flat_map(texts);
-        let names = texts.flat_map(|text| text.split(',').map(|it| it.trim().to_owned()).collect::<Vec<_>>());
-        names.filter(|it| !it.is_empty()).collect()
+        let names = texts.flat_map(|text| text.split(',').map(|text| text.trim().to_owned()).collect::<Vec<_>>());
+        names.filter(|name| !name.is_empty()).collect()
     }
 
     /// Returns true if it sets a placement, rather than clusters.
@@ -270,10 +281,10 @@ impl Plugin {
 
     /// Returns the value of a setting, of a parameter or of an environment variable.
     fn setting(&self, parameter: &str, variable: &str) -> Option<&str> {
-        let parameters = self.parameters.iter().flatten().map(|it| (it, parameter));
-        let variables = self.env.iter().flatten().map(|it| (it, variable));
-        let (found, _) = parameters.chain(variables).find(|(it, name)| it.name == *name)?;
-        Some(found.value.as_deref().unwrap_or_default())
+        let parameters = self.parameters.iter().flatten().map(|entry| (entry, parameter));
+        let variables = self.env.iter().flatten().map(|parameter| (parameter, variable));
+        let (item, _) = parameters.chain(variables).find(|(entry, name)| entry.name == *name)?;
+        Some(item.value.as_deref().unwrap_or_default())
     }
 }
 
@@ -282,10 +293,10 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn reduced(namespace: &str, spec: &Value, status: &Value) -> Option<diagnosis::Application> {
+    fn reduced(namespace: &str, spec: &Value, status: &Value) -> Option<diagnosis::DiagnosedApplication> {
         let metadata = json!({"name": "shop", "namespace": namespace});
         let application = json!({"metadata": metadata, "spec": spec, "status": status});
-        let read: Application = serde_json::from_value(application).expect("an Application");
+        let read: FetchedApplication = serde_json::from_value(application).expect("an Application");
         read.of_argo_cd("argocd")
     }
 
@@ -323,7 +334,7 @@ mod tests {
         let application = reduced("argocd", &dry, &failed).expect("its dry source uses the plugin");
         assert_eq!(application.errors().collect::<Vec<_>>(), ["wrong"]);
         let by_env = json!({"source": {"plugin": {"env": [{"name": "PLACEMENT", "value": "a/b"}]}}});
-        assert!(reduced("argocd", &by_env, &json!({})).is_some_and(|it| it.placement));
+        assert!(reduced("argocd", &by_env, &json!({})).is_some_and(|application| application.placement));
         for other in [
             json!({"source": {"path": "a"}}),
             json!({"source": {"plugin": {"name": "other"}}}),
@@ -397,7 +408,7 @@ mod tests {
                 "metadata": {"name": "shop", "namespace": "argocd", "annotations": annotations},
                 "spec": {"source": source},
             });
-            let read: Application = serde_json::from_value(application).expect("an Application");
+            let read: FetchedApplication = serde_json::from_value(application).expect("an Application");
             read.reduced().rendered_by_every_commit
         };
         let plugin = json!({"name": "argocd-ocm-cmp"});

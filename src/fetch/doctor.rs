@@ -2,12 +2,12 @@
 
 mod read;
 
-use super::application::Application;
-use super::{Hub, Reader, describe_error, to_lookup};
+use super::application::FetchedApplication;
+use super::{Hub, WorkReader, describe_error, to_lookup};
 use crate::diagnosis;
-use crate::diagnosis::Cluster;
+use crate::diagnosis::DiagnosedCluster;
 use crate::doctor;
-use crate::doctor::{CONTROLLER, HubState, Lookup, PLUGIN, Permission, ReplicaSet, Work};
+use crate::doctor::{CONTROLLER, HubState, HubWork, Lookup, PLUGIN, Permission, ReplicaSet};
 use crate::install::{AUTHORITY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, LIVE, PARAMS, live_authority};
 use generate::{confine, health_rules};
 use http::Method;
@@ -36,9 +36,9 @@ const LOG_LINES: i64 = 2000;
 const LOG_SIZE: i64 = 4 << 20;
 
 /// The works for Placements and for clusters, and the clusters with the permissions of the view.
-type Delivered = (Lookup<Vec<ReplicaSet>>, Lookup<Vec<Work>>, BTreeSet<String>);
+type Delivered = (Lookup<Vec<ReplicaSet>>, Lookup<Vec<HubWork>>, BTreeSet<String>);
 
-impl Reader {
+impl WorkReader {
     /// Reads the state of a hub that `doctor` checks; its Argo CD is in this namespace. A read that is not permitted is part of
     /// the state.
     ///
@@ -53,7 +53,7 @@ impl Reader {
 
 /// Returns the Placements of a ManifestWorkReplicaSet that selects no managed cluster.
 pub(super) fn empty_placements(set: &str) -> Vec<ObjectRef> {
-    let set = serde_json::from_str::<read::Work>(set);
+    let set = serde_json::from_str::<read::ReadWork>(set);
     set.map(|set| set.empty_placements()).unwrap_or_default()
 }
 
@@ -178,7 +178,7 @@ impl Hub {
         mut keep: impl FnMut(T) -> Option<K>,
     ) -> Result<Lookup<C>, Error> {
         let mut all = C::default();
-        let keep = |it: T| all.extend(keep(it));
+        let keep = |object: T| all.extend(keep(object));
         let read = each(&self.client, path, params.limit(PAGE), keep).await;
         Ok(to_lookup(read)?.map(|()| all))
     }
@@ -186,11 +186,11 @@ impl Hub {
     /// Reads the resources of each used API.
     async fn apis(&self) -> Result<BTreeMap<String, Lookup<BTreeSet<String>>>, Error> {
         #[derive(Deserialize)]
-        struct Resources {
-            resources: Vec<Named>,
+        struct ApiResourceList {
+            resources: Vec<ApiResourceName>,
         }
         #[derive(Deserialize)]
-        struct Named {
+        struct ApiResourceName {
             name: String,
         }
         let used: [&Resource; 7] = [
@@ -207,8 +207,8 @@ impl Hub {
             let request = http::Request::get(format!("/apis/{api}")).body(Vec::new());
             let request =
                 request.map_err(|error| Error::BuildRequest(kube::core::request::Error::BuildRequest(error)))?;
-            let served = to_lookup(self.client.request::<Resources>(request).await)?;
-            let served = served.map(|all| all.resources.into_iter().map(|it| it.name).collect());
+            let served = to_lookup(self.client.request::<ApiResourceList>(request).await)?;
+            let served = served.map(|all| all.resources.into_iter().map(|resource| resource.name).collect());
             apis.insert(api, served);
         }
         Ok(apis)
@@ -217,35 +217,39 @@ impl Hub {
     /// Returns the namespaces that have an Argo CD.
     pub(super) async fn argocd_namespaces(&self) -> Result<Lookup<Vec<String>>, Error> {
         let named = ListParams::default().fields(&format!("metadata.name={CONFIG_MAP}"));
-        let namespace = |it: Value| it["metadata"]["namespace"].as_str().map(str::to_owned);
+        let namespace = |value: Value| value["metadata"]["namespace"].as_str().map(str::to_owned);
         self.list_reduced(&CONFIG_MAPS.path(&ObjectRef::new("", "")), named, namespace)
             .await
     }
 
-    async fn applications(&self, namespace: &str) -> Result<Lookup<Vec<diagnosis::Application>>, Error> {
+    async fn applications(&self, namespace: &str) -> Result<Lookup<Vec<diagnosis::DiagnosedApplication>>, Error> {
         let path = APPLICATIONS.path(&ObjectRef::new("", ""));
-        self.list_reduced(&path, ListParams::default(), |it: Application| it.of_argo_cd(namespace))
-            .await
-    }
-
-    async fn projects(&self, in_argocd: &ObjectRef) -> Result<Lookup<BTreeMap<String, doctor::Project>>, Error> {
-        self.list_reduced(&PROJECTS.path(in_argocd), ListParams::default(), |it: Value| {
-            read::project(&it)
+        self.list_reduced(&path, ListParams::default(), |application: FetchedApplication| {
+            application.of_argo_cd(namespace)
         })
         .await
     }
 
-    pub(super) async fn managed_clusters(&self) -> Result<Lookup<BTreeMap<String, Cluster>>, Error> {
+    async fn projects(&self, in_argocd: &ObjectRef) -> Result<Lookup<BTreeMap<String, doctor::Project>>, Error> {
+        self.list_reduced(&PROJECTS.path(in_argocd), ListParams::default(), |value: Value| {
+            read::project(&value)
+        })
+        .await
+    }
+
+    pub(super) async fn managed_clusters(&self) -> Result<Lookup<BTreeMap<String, DiagnosedCluster>>, Error> {
         let path = CLUSTERS.path(&ObjectRef::new("", ""));
-        self.list_reduced(&path, ListParams::default(), |it| Some(read::cluster(it)))
+        self.list_reduced(&path, ListParams::default(), |object| Some(read::cluster(object)))
             .await
     }
 
     /// Returns the managed clusters with an add-on, and its availability on each.
     async fn addons(&self, name: &str) -> Result<Lookup<BTreeMap<String, bool>>, Error> {
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
-        self.list_reduced(&ADDONS.path(&ObjectRef::new("", "")), named, |it| Some(read::addon(it)))
-            .await
+        self.list_reduced(&ADDONS.path(&ObjectRef::new("", "")), named, |object| {
+            Some(read::addon(object))
+        })
+        .await
     }
 
     /// Reads the parts of the view into the clusters.
@@ -255,10 +259,10 @@ impl Hub {
         let token = self.get(&secrets(&in_argocd.namespace), LIVE).await?;
         let issued = self.get(&secrets(CLUSTER_PROXY_NAMESPACE), AUTHORITY_SECRET).await?;
         Ok(doctor::LiveState {
-            has_token: token.map(|it| it["data"]["token"].as_str().is_some_and(|token| !token.is_empty())),
+            has_token: token.map(|value| value["data"]["token"].as_str().is_some_and(|token| !token.is_empty())),
             certificate: self.get(&config_maps, LIVE).await?,
             authority: self.get(&config_maps, AUTHORITY).await?,
-            issued_authority: issued.map(|it| live_authority(&it).unwrap_or_default()),
+            issued_authority: issued.map(|value| live_authority(&value).unwrap_or_default()),
             rbac: self.get(&config_maps, "argocd-rbac-cm").await?,
             addons: self.addons(super::CLUSTER_PROXY).await?,
             permitting,
@@ -268,17 +272,17 @@ impl Hub {
     /// Returns the GitOpsClusters whose agents have another version than the principal.
     async fn other_versions(&self) -> Result<Lookup<BTreeSet<String>>, Error> {
         let path = GITOPS_CLUSTERS.path(&ObjectRef::new("", ""));
-        self.list_reduced(&path, ListParams::default(), |it| read::other_version(&it))
+        self.list_reduced(&path, ListParams::default(), |object| read::other_version(&object))
             .await
     }
 
     /// Returns the Placements that select no managed cluster, with OCM's reasons.
     async fn unsatisfied_placements(&self) -> Result<Lookup<BTreeMap<String, String>>, Error> {
-        let unsatisfied = |it: Value| {
-            let text = |key: &str| it["metadata"][key].as_str().unwrap_or_default();
+        let unsatisfied = |value: Value| {
+            let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default();
             Some((
                 format!("{}/{}", text("namespace"), text("name")),
-                diagnosis::unsatisfied(&it)?,
+                diagnosis::unsatisfied(&value)?,
             ))
         };
         let path = PLACEMENTS.path(&ObjectRef::new("", ""));
@@ -291,8 +295,8 @@ impl Hub {
         let all_namespaces = ObjectRef::new("", "");
         let all = ListParams::default;
         let sets: Lookup<Vec<ReplicaSet>> = self
-            .list_reduced(&WORK_SETS.path(&all_namespaces), all(), |it: read::Work| {
-                it.set(tracking)
+            .list_reduced(&WORK_SETS.path(&all_namespaces), all(), |work: read::ReadWork| {
+                work.set(tracking)
             })
             .await?;
         // The label with which OCM names the set on its works.
@@ -305,16 +309,16 @@ impl Hub {
         let user = live::tunnel::cluster_user(namespace);
         let mut permitting = BTreeSet::new();
         let works = self
-            .list_reduced(&WORKS.path(&all_namespaces), all(), |it: read::Work| {
-                permitting.extend(it.cluster_with_binding(&user));
-                it.work(tracking, &labels)
+            .list_reduced(&WORKS.path(&all_namespaces), all(), |work: read::ReadWork| {
+                permitting.extend(work.cluster_with_binding(&user));
+                work.work(tracking, &labels)
             })
             .await?;
         Ok((sets, works, permitting))
     }
 
-    async fn nodes(&self) -> Result<Lookup<Vec<doctor::Node>>, Error> {
-        let read = |it: Value| Some(doctor::Node::read(&it));
+    async fn nodes(&self) -> Result<Lookup<Vec<doctor::HubNode>>, Error> {
+        let read = |value: Value| Some(doctor::HubNode::from_object(&value));
         self.list_reduced("/api/v1/nodes", ListParams::default(), read).await
     }
 
@@ -323,7 +327,7 @@ impl Hub {
     async fn unconfined(&self, hub_state: &HubState) -> Result<Lookup<BTreeMap<String, String>>, Error> {
         let pods = hub_state
             .repo_server()
-            .and_then(|it| hub_state.pods_of(it))
+            .and_then(|repo_server| hub_state.pods_of(repo_server))
             .unwrap_or_default();
         let path = format!("/api/v1/namespaces/{}/pods", hub_state.namespace);
         let params = LogParams {

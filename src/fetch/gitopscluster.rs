@@ -1,8 +1,8 @@
 //! Reads GitOpsClusters, and the health of the agents that they install on managed clusters.
 
-use super::{Hub, Reader, describe_error, no_api};
+use super::{Hub, WorkReader, describe_error, no_api};
 use crate::diagnosis::unreachable;
-use crate::status::gitopscluster::{Agents, Fleet, has_agents};
+use crate::status::gitopscluster::{AgentInputs, FleetState, has_agents};
 use controller::argocd_agent::state;
 use controller::cluster_secrets::{MANAGED_BY, OURS, OWNER};
 use controller::model::PlacementDecision;
@@ -30,7 +30,7 @@ pub enum GitOpsClusterSelection {
     },
     /// All of a namespace.
     Namespace(String),
-    /// All.
+    /// All of the hub.
     All,
 }
 
@@ -60,13 +60,13 @@ impl GitOpsClusterSelection {
     }
 }
 
-impl Reader {
+impl WorkReader {
     /// Reads GitOpsClusters and the health of their agents, and, if `certificates` is set, the expiry of the agents'
     /// certificates. Returns at least one GitOpsCluster.
     ///
     /// # Errors
     /// One line, if the hub cannot be reached, does not permit reading GitOpsClusters, or has none of these.
-    pub fn fleet(&self, selection: &GitOpsClusterSelection, certificates: bool) -> Result<Fleet, String> {
+    pub fn fleet(&self, selection: &GitOpsClusterSelection, certificates: bool) -> Result<FleetState, String> {
         let Self { runtime, hub, .. } = self;
         let url = &hub.url;
         let fleet = runtime.block_on(hub.fleet(selection, certificates));
@@ -86,15 +86,15 @@ impl Reader {
 }
 
 impl Hub {
-    async fn fleet(&self, selection: &GitOpsClusterSelection, certificates: bool) -> Result<Fleet, Error> {
+    async fn fleet(&self, selection: &GitOpsClusterSelection, certificates: bool) -> Result<FleetState, Error> {
         let object_ref = selection.object_ref();
-        let mut fleet = Fleet::default();
+        let mut fleet = FleetState::default();
         if let GitOpsClusterSelection::One { name, .. } = selection {
             let request = Request::new(GITOPS_CLUSTERS.path(&object_ref)).get(name, &GetParams::default());
             let text = self.client.request_text(request.map_err(Error::BuildRequest)?).await?;
-            fleet.gitops_clusters.push(read(&text)?);
+            fleet.gitops_clusters.push(parse_response(&text)?);
         } else {
-            let keep = |it: Value| fleet.gitops_clusters.push(it);
+            let keep = |value: Value| fleet.gitops_clusters.push(value);
             self.each(&GITOPS_CLUSTERS, &object_ref, ListParams::default(), keep)
                 .await?;
         }
@@ -109,12 +109,15 @@ impl Hub {
             )),
         }
         if certificates {
-            let with_agents = fleet.gitops_clusters.iter().filter(|it| has_agents(it));
-            let namespaces = with_agents.filter_map(|it| {
-                let argocd = it["spec"]["argoServer"]["argoNamespace"]
+            let with_agents = fleet
+                .gitops_clusters
+                .iter()
+                .filter(|gitops_cluster| has_agents(gitops_cluster));
+            let namespaces = with_agents.filter_map(|value| {
+                let argocd = value["spec"]["argoServer"]["argoNamespace"]
                     .as_str()
-                    .filter(|it| !it.is_empty());
-                argocd.or(it["metadata"]["namespace"].as_str()).map(str::to_owned)
+                    .filter(|argo_namespace| !argo_namespace.is_empty());
+                argocd.or(value["metadata"]["namespace"].as_str()).map(str::to_owned)
             });
             let namespaces = namespaces.collect();
             match self.certificates(&namespaces).await {
@@ -130,8 +133,8 @@ impl Hub {
     }
 
     /// Reads the managed clusters that get an agent, and the health of each agent.
-    async fn agents(&self, object_ref: &ObjectRef) -> Result<Agents, Error> {
-        let mut agents = Agents::default();
+    async fn agents(&self, object_ref: &ObjectRef) -> Result<AgentInputs, Error> {
+        let mut agents = AgentInputs::default();
         let ours = ListParams::default().labels(&format!("{MANAGED_BY}={OURS}"));
         let keep = |decision: Value| {
             let Some(owner) = decision["metadata"]["annotations"][OWNER].as_str() else {
@@ -174,7 +177,7 @@ impl Hub {
     }
 }
 
-fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Error> {
+fn parse_response<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|_| no_api())
 }
 

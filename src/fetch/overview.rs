@@ -1,7 +1,7 @@
 //! Reads the Applications of a hub, and the works on some of its managed clusters.
 
-use super::application::{Plugin, Source};
-use super::{Hub, Reader, describe_error};
+use super::application::{FetchedSource, Plugin};
+use super::{Hub, WorkReader, describe_error};
 use crate::diagnosis::cluster_problem;
 use crate::doctor::Lookup;
 use crate::status::overview::{OnCluster, Overview, Overviewed};
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kube::Error;
 use kube::core::params::ListParams;
 use manifest::text::count;
-use ocm::application_works::Application;
+use ocm::application_works::ApplicationName;
 use ocm::health::{Clock, HealthStatus, WorkStatus};
 use ocm::names::{self, WorkName};
 use ocm::object_ref::ObjectRef;
@@ -30,7 +30,7 @@ const PAGE: u32 = 50;
 /// An overview, and the reads that failed, one line each.
 type OverviewRead = (Overview, Vec<String>);
 
-impl Reader {
+impl WorkReader {
     /// Reads the Applications of the Argo CD in this namespace that are delivered to managed clusters; if `clusters` are named,
     /// only those with works there.
     ///
@@ -77,15 +77,15 @@ struct ListedMetadata {
 #[serde(rename_all = "camelCase", default)]
 struct ListedSpec {
     project: String,
-    source: Option<Source>,
-    sources: Option<Vec<Source>>,
+    source: Option<FetchedSource>,
+    sources: Option<Vec<FetchedSource>>,
     source_hydrator: Option<ListedHydrator>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ListedHydrator {
-    dry_source: Option<Source>,
+    dry_source: Option<FetchedSource>,
 }
 
 #[derive(Deserialize, Default)]
@@ -137,11 +137,15 @@ impl ListedApplication {
     /// Returns the settings of our plugin in its sources.
     fn plugins(&self) -> impl Iterator<Item = &Plugin> {
         let ListedSpec { source, sources, .. } = &self.spec;
-        let hydrated = self.spec.source_hydrator.as_ref().and_then(|it| it.dry_source.as_ref());
+        let hydrated = self
+            .spec
+            .source_hydrator
+            .as_ref()
+            .and_then(|hydrator| hydrator.dry_source.as_ref());
         let sources = source.iter().chain(hydrated).chain(sources.iter().flatten());
         sources
             .filter_map(|source| source.plugin.as_ref())
-            .filter(|it| it.is_ours())
+            .filter(|plugin| plugin.is_ours())
     }
 
     /// Returns true if it belongs to the Argo CD in this namespace. One in another namespace names its Argo CD after the first
@@ -158,29 +162,40 @@ impl ListedApplication {
             .plugins()
             .filter_map(|plugin| plugin.work_name()?.parse().ok())
             .collect();
-        names.extend(Application::named(&full_name, argocd).map(|it| it.works));
+        names.extend(ApplicationName::named(&full_name, argocd).map(|application| application.works));
         let resources = self.status.resources.iter().flatten();
-        resources.filter(move |it| {
-            let is_named = || match &*it.kind {
-                SET_KIND => names.iter().any(|name| name.is_of_set(&it.name, &it.namespace)),
-                _ => names.iter().any(|name| name.is_of(&it.name)),
+        resources.filter(move |resource| {
+            let is_named = || match &*resource.kind {
+                SET_KIND => names
+                    .iter()
+                    .any(|name| name.is_of_set(&resource.name, &resource.namespace)),
+                _ => names.iter().any(|name| name.is_of(&resource.name)),
             };
-            it.group == GROUP && (!it.requires_pruning || it.status == "Unknown" && is_named())
+            resource.group == GROUP && (!resource.requires_pruning || resource.status == "Unknown" && is_named())
         })
     }
 
     /// Returns the first reason why it is not healthy or not delivered.
     fn reason(&self) -> Option<&str> {
-        let is_reason = |it: &&ListedCondition| {
-            it.kind != INFO && (it.kind.ends_with("Error") || OWN_CONDITIONS.iter().any(|own| it.kind.starts_with(own)))
+        let is_reason = |condition: &&ListedCondition| {
+            condition.kind != INFO
+                && (condition.kind.ends_with("Error")
+                    || OWN_CONDITIONS
+                        .iter()
+                        .any(|own_condition| condition.kind.starts_with(own_condition)))
         };
-        let found = self.status.conditions.iter().flatten().find(is_reason);
-        found.map(|it| &*it.message)
+        let reason = self.status.conditions.iter().flatten().find(is_reason);
+        reason.map(|condition| &*condition.message)
     }
 
     fn overviewed(&self, argocd: &str) -> Overviewed {
         let ListedMetadata { name, namespace, .. } = &self.metadata;
-        let totals = self.status.conditions.iter().flatten().find(|it| it.kind == INFO);
+        let totals = self
+            .status
+            .conditions
+            .iter()
+            .flatten()
+            .find(|condition| condition.kind == INFO);
         Overviewed {
             name: if namespace == argocd {
                 name.clone()
@@ -188,19 +203,19 @@ impl ListedApplication {
                 format!("{namespace}/{name}")
             },
             project: Some(&self.spec.project)
-                .filter(|it| !it.is_empty())
-                .map_or("default", |it| it)
+                .filter(|project| !project.is_empty())
+                .map_or("default", |text| text)
                 .to_owned(),
             sync: self.status.sync.status.clone(),
             health: self.status.health.status.clone(),
-            totals: totals.map(|it| it.message.clone()),
+            totals: totals.map(|condition| condition.message.clone()),
             message: self.reason().unwrap_or_default().to_owned(),
         }
     }
 }
 
 /// An Application that is delivered to managed clusters.
-struct Found {
+struct DeliveredApplication {
     application: Overviewed,
     /// The managed cluster of the pull model.
     pulled_on: Option<String>,
@@ -215,7 +230,7 @@ struct Found {
 struct Applications<'n> {
     /// The namespace of Argo CD.
     argocd: &'n str,
-    all: Vec<Found>,
+    all: Vec<DeliveredApplication>,
     by_work: HashMap<ListedWork, usize>,
     /// The number of those that could not be parsed.
     malformed: usize,
@@ -243,7 +258,7 @@ impl<'n> Applications<'n> {
             self.malformed = self.malformed.saturating_add(1);
             return;
         };
-        let is_pulled = listed.metadata.labels.get(PULL).is_some_and(|it| it == "true");
+        let is_pulled = listed.metadata.labels.get(PULL).is_some_and(|text| text == "true");
         let is_delivered = is_pulled || listed.is_of(self.argocd) && listed.plugins().next().is_some();
         if !is_delivered {
             return;
@@ -258,13 +273,13 @@ impl<'n> Applications<'n> {
             self.by_work.insert(key, position);
         }
         let operation = listed.status.operation_state.as_ref();
-        let is_in = |phases: &[&str]| operation.filter(|it| phases.contains(&&*it.phase));
-        self.all.push(Found {
+        let is_in = |phases: &[&str]| operation.filter(|operation| phases.contains(&&*operation.phase));
+        self.all.push(DeliveredApplication {
             application: listed.overviewed(self.argocd),
             pulled_on: listed.metadata.annotations.get(CLUSTER).filter(|_| is_pulled).cloned(),
             unsynced,
             is_syncing: is_in(&["Running"]).is_some(),
-            failure: is_in(&["Failed", "Error"]).map(|it| it.message.clone()),
+            failure: is_in(&["Failed", "Error"]).map(|operation| operation.message.clone()),
         });
     }
 
@@ -293,13 +308,16 @@ impl<'n> Applications<'n> {
                 states.push((self.all[position].application.clone(), health));
             }
         }
-        for found in &self.all {
-            if found.pulled_on.as_deref() == Some(cluster) {
-                states.push((found.application.clone(), pulled_work(&found.application, cluster)));
+        for delivered in &self.all {
+            if delivered.pulled_on.as_deref() == Some(cluster) {
+                states.push((
+                    delivered.application.clone(),
+                    pulled_work(&delivered.application, cluster),
+                ));
             }
-            let here = found.unsynced.iter().filter(|(namespace, _)| namespace == cluster);
-            for (_, name) in here.filter(|(_, name)| !names.contains(name)) {
-                states.push((found.application.clone(), missing_work(found, cluster, name)));
+            let unsynced = delivered.unsynced.iter().filter(|(namespace, _)| namespace == cluster);
+            for (_, name) in unsynced.filter(|(_, name)| !names.contains(name)) {
+                states.push((delivered.application.clone(), missing_work(delivered, cluster, name)));
             }
         }
         states
@@ -323,18 +341,20 @@ fn named_applications(object: &Value, argocd: &str) -> Vec<(String, String)> {
     let mut applications: Vec<_> = marks
         .into_iter()
         .flatten()
-        .filter_map(|mark| Application::named(mark, argocd).ok())
+        .filter_map(|mark| ApplicationName::named(mark, argocd).ok())
         .collect();
-    if !applications.iter().any(|it| it.works.is_of(work)) {
-        applications.extend(Application::named(names::application_of(work), argocd));
+    if !applications.iter().any(|application| application.works.is_of(work)) {
+        applications.extend(ApplicationName::named(names::application_of(work), argocd));
     }
     let pulled = annotation(HUB_NAMESPACE).zip(annotation(HUB_NAME));
     let pulled = pulled.filter(|(namespace, name)| {
         // They become a part of a path.
-        Application::named(&format!("{namespace}/{name}"), argocd).is_ok()
+        ApplicationName::named(&format!("{namespace}/{name}"), argocd).is_ok()
     });
     let pulled = pulled.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
-    let applications = applications.into_iter().map(|it| (it.namespace, it.name));
+    let applications = applications
+        .into_iter()
+        .map(|application| (application.namespace, application.name));
     applications.chain(pulled).collect()
 }
 
@@ -359,7 +379,11 @@ impl Hub {
             Err(error) => return Err(error),
         }
         notices.extend(applications.notice());
-        let all = applications.all.into_iter().map(|it| it.application).collect();
+        let all = applications
+            .all
+            .into_iter()
+            .map(|application| application.application)
+            .collect();
         Ok((Overview::All(all), notices))
     }
 
@@ -385,7 +409,8 @@ impl Hub {
                 Some((namespace, name)) => {
                     // They become a part of a path.
                     sets.extend(
-                        Application::named(&format!("{namespace}/{name}"), "").map(|it| (it.namespace, it.name)),
+                        ApplicationName::named(&format!("{namespace}/{name}"), "")
+                            .map(|application| (application.namespace, application.name)),
                     );
                 }
                 None => names.extend(named_applications(work, argocd)),
@@ -424,7 +449,7 @@ impl Hub {
         let mut notices: Vec<_> = notice.into_iter().chain(applications.notice()).collect();
         let known = self.clusters().await?;
         let problem = |name: &String| cluster_problem(name, known.as_ref()?);
-        notices.extend(clusters.iter().filter_map(problem).map(|it| it.line()));
+        notices.extend(clusters.iter().filter_map(problem).map(|diagnosis| diagnosis.line()));
         Ok(Ok((overview, notices)))
     }
 
@@ -453,13 +478,13 @@ fn pulled_work(application: &Overviewed, cluster: &str) -> WorkStatus {
 }
 
 /// Returns the state of a work that does not exist.
-fn missing_work(found: &Found, cluster: &str, name: &str) -> WorkStatus {
+fn missing_work(found: &DeliveredApplication, cluster: &str, name: &str) -> WorkStatus {
     let health = if found.is_syncing {
         HealthStatus::Waiting
     } else {
         HealthStatus::Missing
     };
-    let reason = Some(&found.application.message).filter(|it| !it.is_empty());
+    let reason = Some(&found.application.message).filter(|message| !message.is_empty());
     let message = match reason.or(found.failure.as_ref()) {
         Some(reason) => format!("Argo CD has not created the work {name}: {reason}"),
         None => format!("Argo CD has not created the work {name}"),
@@ -537,7 +562,7 @@ mod tests {
         let all = applications().all;
         let names: Vec<_> = all
             .iter()
-            .map(|it| (&*it.application.name, it.pulled_on.as_deref()))
+            .map(|application| (&*application.application.name, application.pulled_on.as_deref()))
             .collect();
         assert_eq!(names, [("shop", None), ("pulled", Some("eu1"))]);
         assert_eq!(all[0].application.message, "eu1: it crashes");

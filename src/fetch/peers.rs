@@ -21,7 +21,7 @@ pub async fn peers(hub: &HubArgs) -> Result<(Vec<Peer>, Vec<String>), String> {
 impl Hub {
     async fn peers(&self) -> Result<(Vec<Peer>, Vec<String>), Error> {
         let (mut peers, mut notices) = (Vec::new(), Vec::new());
-        let keep = |deployment| peers.extend(Peer::read(&deployment));
+        let keep = |deployment| peers.extend(Peer::from_deployment(&deployment));
         match self
             .each(&DEPLOYMENTS, &ObjectRef::new("", ""), ListParams::default(), keep)
             .await

@@ -2,7 +2,7 @@
 
 use super::merge::merge;
 use super::settings::{each_container, fields};
-use super::{CMD_PARAMS, Feature, Object};
+use super::{CMD_PARAMS, Feature, ShippedObject};
 use manifest::value::{Map, Value};
 use ocm::tracking::CONFIG_MAP;
 use serde_json::Value as Json;
@@ -96,16 +96,16 @@ pub(super) fn find_component<'v>(all: &'v [Json], component: &str) -> Result<Opt
     let runs_it = |workload: &Json| containers(workload).any(|container| runs(container, &program));
     // A controller may be either.
     let can_be_it = |workload: &&Json| workload["kind"] != "StatefulSet" || ![REPO_SERVER, SERVER].contains(&component);
-    if let Some(workload) = all.iter().filter(can_be_it).find(|it| name_of(it) == program) {
+    if let Some(workload) = all.iter().filter(can_be_it).find(|value| name_of(value) == program) {
         return Ok(Some(workload));
     }
     let signs: [&dyn Fn(&Json) -> bool; 2] = [&is_labelled, &runs_it];
     for is_it in signs {
-        let found: Vec<&Json> = all.iter().filter(can_be_it).filter(|it| is_it(it)).collect();
-        match found[..] {
+        let workloads: Vec<&Json> = all.iter().filter(can_be_it).filter(|value| is_it(value)).collect();
+        match workloads[..] {
             [] => {}
             [one] => return Ok(Some(one)),
-            _ => return Err(found.into_iter().map(|it| name_of(it).to_owned()).collect()),
+            _ => return Err(workloads.into_iter().map(|value| name_of(value).to_owned()).collect()),
         }
     }
     Ok(None)
@@ -122,15 +122,14 @@ pub fn component_of<'v>(all: &'v [Json], component: &str) -> Option<&'v Json> {
 fn container_of<'v>(workload: &'v Json, component: &str) -> Option<&'v Json> {
     let program = program(component);
     let only = |is_it: &dyn Fn(&Json) -> bool| {
-        let mut found = containers(workload).filter(|container| is_it(container));
-        found.next().filter(|_| found.next().is_none())
+        let mut matching = containers(workload).filter(|container| is_it(container));
+        matching.next().filter(|_| matching.next().is_none())
     };
-    only(&|it| runs(it, &program))
-        .or_else(|| only(&|it| it["name"] == program.as_str() || it["name"] == component))
-        .or_else(|| only(&|it| it["name"] != SIDECAR))
+    only(&|value| runs(value, &program))
+        .or_else(|| only(&|value| value["name"] == program.as_str() || value["name"] == component))
+        .or_else(|| only(&|value| value["name"] != SIDECAR))
 }
 
-/// Returns the containers of a workload.
 pub(super) fn containers(workload: &Json) -> impl Iterator<Item = &Json> {
     let containers = workload["spec"]["template"]["spec"]["containers"].as_array();
     containers.into_iter().flatten()
@@ -139,7 +138,7 @@ pub(super) fn containers(workload: &Json) -> impl Iterator<Item = &Json> {
 /// Returns the workload of that name.
 #[must_use]
 pub fn named<'v>(all: &'v [Json], name: &str) -> Option<&'v Json> {
-    all.iter().find(|it| name_of(it) == name)
+    all.iter().find(|value| name_of(value) == name)
 }
 
 /// Returns the command of a container and its arguments.
@@ -197,21 +196,23 @@ impl ArgoCd {
         if let Some(workload) = repo_server {
             name_of(workload).clone_into(&mut argo_cd.repo_server);
             let container = container_of(workload, REPO_SERVER);
-            argo_cd.image = container.and_then(|it| it["image"].as_str()).map(str::to_owned);
+            argo_cd.image = container
+                .and_then(|container| container["image"].as_str())
+                .map(str::to_owned);
             let owners = workload["metadata"]["ownerReferences"].as_array();
-            let owner = owners.into_iter().flatten().find(|it| it["kind"] == "ArgoCD");
-            argo_cd.resource = owner.map(|it| it["name"].as_str().unwrap_or_default().to_owned());
+            let owner = owners.into_iter().flatten().find(|owner| owner["kind"] == "ArgoCD");
+            argo_cd.resource = owner.map(|owner| owner["name"].as_str().unwrap_or_default().to_owned());
         }
         if let Some(workload) = server {
             name_of(workload).clone_into(&mut argo_cd.server);
-            match container_of(workload, SERVER).and_then(|it| it["name"].as_str()) {
+            match container_of(workload, SERVER).and_then(|container| container["name"].as_str()) {
                 Some(name) => name.clone_into(&mut argo_cd.server_container),
                 None => unknown.push((
                     SERVER,
                     Unknown::Container {
                         workload: name_of(workload).to_owned(),
                         containers: containers(workload)
-                            .filter_map(|it| it["name"].as_str().map(str::to_owned))
+                            .filter_map(|container| container["name"].as_str().map(str::to_owned))
                             .collect(),
                     },
                 )),
@@ -224,9 +225,9 @@ impl ArgoCd {
     /// Gives workloads the containers and volumes of the ArgoCD resource, from which the operator has yet to create them.
     pub fn reconcile(&self, workloads: &mut [Json], resource: &Json) {
         const OURS: &str = "argocd-ocm-cmp";
-        let is_ours = |it: &Json| it["name"].as_str().is_some_and(|name| name.starts_with(OURS));
+        let is_ours = |value: &Json| value["name"].as_str().is_some_and(|name| name.starts_with(OURS));
         for (name, part) in [(&self.repo_server, "repo"), (&self.server, "server")] {
-            let Some(workload) = workloads.iter_mut().find(|it| name_of(it) == name) else {
+            let Some(workload) = workloads.iter_mut().find(|workload| name_of(workload) == name) else {
                 continue;
             };
             workload["metadata"]["managedFields"] = resource["metadata"]["managedFields"].clone();
@@ -255,7 +256,7 @@ impl ArgoCd {
         let is_missing = |(_, why): &(_, Unknown)| *why == Unknown::Missing;
         // The other messages about this namespace name what does not exist there.
         if self.unknown.len() == COMPONENTS && self.unknown.iter().all(is_missing) {
-            let needs_account = |it: &Feature| matches!(it, Feature::ApplicationSet | Feature::ArgocdRbac);
+            let needs_account = |feature: &Feature| matches!(feature, Feature::ApplicationSet | Feature::ArgocdRbac);
             let problem = format!(
                 "Namespace {namespace} has no Argo CD: install Argo CD first, or pass its namespace with --namespace"
             );
@@ -268,7 +269,10 @@ impl ArgoCd {
         }
         let mut problems = Vec::new();
         for feature in features {
-            let Some((component, why)) = feature.component().and_then(|it| Some((it, self.why_unknown(it)?))) else {
+            let Some((component, why)) = feature
+                .component()
+                .and_then(|component| Some((component, self.why_unknown(component)?)))
+            else {
                 continue;
             };
             let program = program(component);
@@ -302,7 +306,7 @@ impl ArgoCd {
 
     /// Replaces the names of Argo CD's own manifests in an object of our files: in an addition and its containers, and in the
     /// subjects of a binding.
-    pub(super) fn rename(&self, object: &mut Object) {
+    pub(super) fn rename(&self, object: &mut ShippedObject) {
         let shipped = Self::default();
         let names = [
             (&shipped.repo_server, &self.repo_server),
@@ -313,13 +317,13 @@ impl ArgoCd {
         let rename = |named: &mut Map<'static>| {
             let Some(name) = named.get_mut("name") else { return };
             if let Some((_, to)) = names.iter().find(|(from, _)| name.as_str() == Some(from.as_str())) {
-                *name = Value::text(to.as_str());
+                *name = Value::from_text(to.as_str());
             }
         };
         fields(object.value_mut(), &["metadata"], rename);
         each_container(object.value_mut(), |container| {
             if container.get("name").and_then(Value::as_str) == Some(&shipped.server_container) {
-                container.insert("name", Value::text(self.server_container.as_str()));
+                container.insert("name", Value::from_text(self.server_container.as_str()));
             }
         });
         fields(object.value_mut(), &[], |object| {
@@ -332,17 +336,19 @@ impl ArgoCd {
     }
 
     /// Replaces the additions to Argo CD's objects by an addition to the ArgoCD resource with the same effect, if there is one.
-    pub(super) fn with_resource(&self, objects: Vec<Object>, namespace: &str) -> Vec<Object> {
+    pub(super) fn with_resource(&self, objects: Vec<ShippedObject>, namespace: &str) -> Vec<ShippedObject> {
         let Some(resource) = &self.resource else {
             return objects;
         };
-        let (additions, mut objects): (Vec<_>, Vec<_>) = objects.into_iter().partition(Object::is_addition);
+        let (additions, mut objects): (Vec<_>, Vec<_>) = objects.into_iter().partition(ShippedObject::is_addition);
         if additions.is_empty() {
             return objects;
         }
-        let mut spec = Value::Map(Map::of([]));
-        let is_missing = |it: &Object| it.name() == self.server && self.why_unknown(SERVER) == Some(&Unknown::Missing);
-        for addition in additions.into_iter().filter(|it| !is_missing(it)) {
+        let mut spec = Value::Map(Map::from_fields([]));
+        let is_missing = |object: &ShippedObject| {
+            object.name() == self.server && self.why_unknown(SERVER) == Some(&Unknown::Missing)
+        };
+        for addition in additions.into_iter().filter(|object| !is_missing(object)) {
             let part = if addition.name() == CONFIG_MAP {
                 data("extraConfig", addition)
             } else if addition.name() == CMD_PARAMS {
@@ -354,10 +360,13 @@ impl ArgoCd {
             };
             merge(&mut spec, part);
         }
-        let metadata = Value::map([("name", Value::text(resource)), ("namespace", Value::text(namespace))]);
-        objects.push(Object::addition(Value::map([
-            ("apiVersion", Value::text("argoproj.io/v1beta1")),
-            ("kind", Value::text("ArgoCD")),
+        let metadata = Value::map([
+            ("name", Value::from_text(resource)),
+            ("namespace", Value::from_text(namespace)),
+        ]);
+        objects.push(ShippedObject::addition(Value::map([
+            ("apiVersion", Value::from_text("argoproj.io/v1beta1")),
+            ("kind", Value::from_text("ArgoCD")),
             ("metadata", metadata),
             ("spec", spec),
         ])));
@@ -366,24 +375,27 @@ impl ArgoCd {
 }
 
 /// Returns the data of a ConfigMap as a field of the ArgoCD resource.
-fn data(field: &'static str, addition: Object) -> Value<'static> {
+fn data(field: &'static str, addition: ShippedObject) -> Value<'static> {
     let data = take(&mut addition.into_value(), &["data"]);
     Value::map([(field, data.unwrap_or(Value::Null))])
 }
 
 /// Returns the additions to the Pods of a Deployment as a field of the ArgoCD resource. A container with the name of the
 /// Deployment's own has only volume mounts.
-fn pod(field: &'static str, addition: Object) -> Value<'static> {
+fn pod(field: &'static str, addition: ShippedObject) -> Value<'static> {
     let mut value = addition.into_value();
     let template: &[&str] = &["spec", "template"];
     let at = |path: &[&'static str]| [template, path].concat();
-    let mut spec = Map::of([]);
+    let mut spec = Map::from_fields([]);
     let annotations = take(&mut value, &at(&["metadata", "annotations"]));
     let containers = take(&mut value, &at(&["spec", "containers"]));
     let mut sidecars = Vec::new();
     for mut container in list(containers) {
         // Ours run a command or an image of their own.
-        if container.as_map().is_some_and(|it| it.get("image").is_some()) {
+        if container
+            .as_map()
+            .is_some_and(|container| container.get("image").is_some())
+        {
             sidecars.push(container);
         } else if let Some(mounts) = take(&mut container, &["volumeMounts"]) {
             spec.insert("volumeMounts", mounts);
@@ -399,8 +411,8 @@ fn pod(field: &'static str, addition: Object) -> Value<'static> {
         ("initContainers", init),
         ("volumes", volumes),
     ] {
-        if let Some(found) = found {
-            spec.insert(key, found);
+        if let Some(parts) = found {
+            spec.insert(key, parts);
         }
     }
     Value::map([(field, Value::Map(spec))])
@@ -454,7 +466,7 @@ mod tests {
         .into()
     }
 
-    fn installed(argo_cd: ArgoCd) -> Vec<Object> {
+    fn installed(argo_cd: ArgoCd) -> Vec<ShippedObject> {
         objects(&InstallOptions {
             argo_cd,
             ..InstallOptions::everything("argocd")
@@ -618,7 +630,7 @@ mod tests {
             ..ArgoCd::default()
         };
         let all = installed(both);
-        let found: Vec<_> = all.iter().filter(|it| it.name() == "all-in-one").collect();
+        let found: Vec<_> = all.iter().filter(|object| object.name() == "all-in-one").collect();
         let [one] = found[..] else { panic!("{found:?}") };
         assert!(one.json().contains("argocd-ocm-cmp-tools") && one.json().contains("argocd-ocm-cmp-ui"));
     }
@@ -628,8 +640,8 @@ mod tests {
         let all = installed(ArgoCd::among(&chart()));
         let additions: Vec<String> = all
             .iter()
-            .filter(|it| it.is_addition())
-            .map(Object::to_string)
+            .filter(|object| object.is_addition())
+            .map(ShippedObject::to_string)
             .collect();
         assert_eq!(
             additions,
@@ -640,14 +652,17 @@ mod tests {
                 "deployment.apps/cd-argocd-server",
             ]
         );
-        let server = all.iter().find(|it| it.name() == "cd-argocd-server").expect("the UI");
+        let server = all
+            .iter()
+            .find(|object| object.name() == "cd-argocd-server")
+            .expect("the UI");
         let server: Json = serde_json::from_str(&server.json()).expect("JSON");
         let container = &server["spec"]["template"]["spec"]["containers"][0];
         assert_eq!(container["name"], "server", "the chart's name");
         assert!(container["volumeMounts"].is_array());
         let binding = all
             .iter()
-            .find(|it| it.kind() == "RoleBinding" && it.name() == "argocd-ocm-cmp-placement");
+            .find(|object| object.kind() == "RoleBinding" && object.name() == "argocd-ocm-cmp-placement");
         assert!(binding.expect("the binding").json().contains(r#""name":"cd-sets""#));
     }
 
@@ -658,7 +673,7 @@ mod tests {
         workloads[0]["metadata"]["ownerReferences"] = json!([{"kind": "ArgoCD", "name": "cd"}]);
         let argo_cd = ArgoCd::among(&workloads);
         let all = installed(argo_cd.clone());
-        let resource = all.iter().find(|it| it.is_argo_cd()).expect("the resource");
+        let resource = all.iter().find(|object| object.is_argo_cd()).expect("the resource");
         let resource: Json = serde_json::from_str(&resource.json()).expect("JSON");
         let features = |workloads: &[Json]| Installed::among(workloads, None, &argo_cd).features;
         assert_eq!(features(&workloads), BTreeSet::new());
@@ -688,7 +703,7 @@ mod tests {
         let mut workloads = chart();
         workloads[0]["metadata"]["ownerReferences"] = json!([{"kind": "ArgoCD", "name": "cd"}]);
         let all = installed(ArgoCd::among(&workloads));
-        let additions: Vec<&Object> = all.iter().filter(|it| it.is_addition()).collect();
+        let additions: Vec<&ShippedObject> = all.iter().filter(|object| object.is_addition()).collect();
         let [resource] = additions[..] else {
             panic!("{additions:?}");
         };
@@ -701,7 +716,7 @@ mod tests {
                 .as_array()
                 .into_iter()
                 .flatten()
-                .filter_map(|it| it["name"].as_str());
+                .filter_map(|value| value["name"].as_str());
             names.map(str::to_owned).collect::<Vec<_>>()
         };
         assert_eq!(names(&spec["repo"]["sidecarContainers"]), ["argocd-ocm-cmp"]);

@@ -41,8 +41,11 @@ impl Installed {
         let server = named(workloads, &argo_cd.server);
         let controller = named(workloads, CONTROLLER);
         let container = |workload: Option<&Value>, name: &str| {
-            let found = workload.into_iter().flat_map(containers).find(|it| it["name"] == name);
-            found.cloned()
+            let matching = workload
+                .into_iter()
+                .flat_map(containers)
+                .find(|value| value["name"] == name);
+            matching.cloned()
         };
         let image = |container: &Option<Value>| container.as_ref()?["image"].as_str().map(str::to_owned);
         let mut features = BTreeSet::new();
@@ -50,7 +53,7 @@ impl Installed {
         if sidecar.is_some() {
             features.insert(Feature::Plugin);
         }
-        let volumes = server.and_then(|it| it["spec"]["template"]["spec"]["volumes"].as_array());
+        let volumes = server.and_then(|server| server["spec"]["template"]["spec"]["volumes"].as_array());
         for volume in volumes.into_iter().flatten() {
             match volume["name"].as_str() {
                 Some(EXTENSION) => features.insert(Feature::Ui),
@@ -61,8 +64,10 @@ impl Installed {
         let program = container(controller, CONTAINER);
         let setting = |name: &str| {
             let mut env = program.as_ref()?["env"].as_array().into_iter().flatten();
-            let own = env.find(|it| it["name"] == name).and_then(|it| it["value"].as_str());
-            own.or_else(|| settings?["data"][name].as_str())
+            let own_value = env
+                .find(|variable| variable["name"] == name)
+                .and_then(|variable| variable["value"].as_str());
+            own_value.or_else(|| settings?["data"][name].as_str())
         };
         if controller.is_some() {
             features.insert(Feature::Controller);
@@ -94,9 +99,9 @@ impl Installed {
 /// Returns the image pull secrets of a workload that our field manager has set.
 fn own_pull_secrets(workload: &Value) -> Vec<String> {
     let entries = workload["metadata"]["managedFields"].as_array().into_iter().flatten();
-    let ours = entries.filter(|it| it["manager"] == MANAGER && it["operation"] == "Apply");
+    let ours = entries.filter(|value| value["manager"] == MANAGER && value["operation"] == "Apply");
     let fields =
-        ours.filter_map(|it| it["fieldsV1"]["f:spec"]["f:template"]["f:spec"]["f:imagePullSecrets"].as_object());
+        ours.filter_map(|value| value["fieldsV1"]["f:spec"]["f:template"]["f:spec"]["f:imagePullSecrets"].as_object());
     let keys = fields.flat_map(serde_json::Map::keys);
     let names = keys.filter_map(|key| serde_json::from_str::<Value>(key.strip_prefix("k:")?).ok());
     names
@@ -107,7 +112,7 @@ fn own_pull_secrets(workload: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{InstallOptions, Object, objects, with_implied};
+    use crate::install::{InstallOptions, ShippedObject, objects, with_implied};
 
     /// Returns the Deployments that an installation applies.
     fn deployments(features: &[Feature], pull_dialect: Dialect) -> Vec<Value> {
@@ -117,7 +122,10 @@ mod tests {
             ..InstallOptions::everything("argocd")
         };
         let objects = objects(&options);
-        let deployments = objects.iter().filter(|it| it.kind() == "Deployment").map(Object::json);
+        let deployments = objects
+            .iter()
+            .filter(|object| object.kind() == "Deployment")
+            .map(ShippedObject::json);
         deployments
             .map(|json| serde_json::from_str(&json).expect("JSON"))
             .collect()

@@ -2,7 +2,7 @@
 
 pub use live::hub_reader::{AUTHORITY, AUTHORITY_KEY};
 
-use super::Object;
+use super::ShippedObject;
 use super::merge::merge;
 use k8s_openapi::ByteString;
 use manifest::value::{Map, Value};
@@ -44,37 +44,37 @@ pub fn live_authority(secret: &Json) -> Option<String> {
 
 impl LiveView {
     /// Returns the ConfigMap with the certificate authority.
-    pub(super) fn authority(&self, namespace: &str) -> Option<Object> {
+    pub(super) fn authority(&self, namespace: &str) -> Option<ShippedObject> {
         let authority = self.authority.as_deref().filter(|_| !self.is_authority_foreign)?;
         let labels = [
             ("app.kubernetes.io/name", LIVE),
             ("app.kubernetes.io/part-of", "argocd"),
         ];
         let metadata = [
-            ("name", Value::text(AUTHORITY)),
-            ("namespace", Value::text(namespace)),
+            ("name", Value::from_text(AUTHORITY)),
+            ("namespace", Value::from_text(namespace)),
             (
                 "labels",
-                Value::map(labels.map(|(key, value)| (key, Value::text(value)))),
+                Value::map(labels.map(|(key, value)| (key, Value::from_text(value)))),
             ),
         ];
-        Some(Object::new(Value::map([
-            ("apiVersion", Value::text("v1")),
-            ("kind", Value::text("ConfigMap")),
+        Some(ShippedObject::new(Value::map([
+            ("apiVersion", Value::from_text("v1")),
+            ("kind", Value::from_text("ConfigMap")),
             ("metadata", Value::map(metadata)),
-            ("data", Value::map([(AUTHORITY_KEY, Value::text(authority))])),
+            ("data", Value::map([(AUTHORITY_KEY, Value::from_text(authority))])),
         ])))
     }
 
     /// Adds the identity to the Secret, or the certificate to the ConfigMap that argocd-server mounts.
-    pub(super) fn fill(&self, object: &mut Object) {
-        let mut data = Map::of([]);
+    pub(super) fn fill(&self, object: &mut ShippedObject) {
+        let mut data = Map::from_fields([]);
         if object.kind() == "Secret" {
             for (key, value) in self.identity.iter().filter_map(Json::as_object).flatten() {
-                data.insert(key.clone(), Value::text(value.as_str().unwrap_or_default()));
+                data.insert(key.clone(), Value::from_text(value.as_str().unwrap_or_default()));
             }
         } else if let Some(certificate) = &self.certificate {
-            data.insert("tls.crt", Value::text(certificate.as_str()));
+            data.insert("tls.crt", Value::from_text(certificate.as_str()));
         }
         if data.iter().next().is_some() {
             merge(object.value_mut(), Value::map([("data", Value::Map(data))]));
@@ -82,14 +82,14 @@ impl LiveView {
     }
 
     /// Makes the Pods of argocd-server restart with another certificate of the service.
-    pub(super) fn restart_server(&self, deployment: &mut Object) {
+    pub(super) fn restart_server(&self, deployment: &mut ShippedObject) {
         if let Some(certificate) = &self.certificate {
             restart_with(deployment, certificate);
         }
     }
 
     /// Makes the Pods of the service restart with another certificate, or another certificate authority of cluster-proxy.
-    pub(super) fn restart_service(&self, deployment: &mut Object) {
+    pub(super) fn restart_service(&self, deployment: &mut ShippedObject) {
         if let Some(certificate) = &self.certificate {
             let authority = self.authority.as_deref().unwrap_or_default();
             restart_with(deployment, &format!("{certificate}{authority}"));
@@ -97,8 +97,8 @@ impl LiveView {
     }
 }
 
-fn restart_with(deployment: &mut Object, certificates: &str) {
-    let annotations = Value::map([(CERTIFICATE_HASH, Value::text(hash(certificates)))]);
+fn restart_with(deployment: &mut ShippedObject, certificates: &str) {
+    let annotations = Value::map([(CERTIFICATE_HASH, Value::from_text(hash(certificates)))]);
     let path = ["annotations", "metadata", "template", "spec"];
     let nested = path
         .into_iter()

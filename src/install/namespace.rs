@@ -1,12 +1,12 @@
 //! Moves an object of our files to the namespace of another Argo CD.
 
 use super::object::is_admission_policy;
-use super::{Object, SHIPPED_NAMESPACE};
+use super::{SHIPPED_NAMESPACE, ShippedObject};
 use manifest::value::{Map, Value};
 
 /// Replaces the shipped namespace in an object: in its metadata and in that of manifests for clusters, subjects of bindings and of
 /// FlowSchemas, the namespaces of a FlowSchema, permissions on that namespace, and names and expressions of admission policies.
-pub(super) fn relocate(object: &mut Object, namespace: &str) {
+pub(super) fn relocate(object: &mut ShippedObject, namespace: &str) {
     if is_admission_policy(object.kind()) {
         policy(object.value_mut(), namespace);
     } else if object.kind() != "CustomResourceDefinition" {
@@ -64,7 +64,7 @@ fn policy(value: &mut Value<'static>, namespace: &str) {
                 _ => None,
             });
             match moved {
-                Some(text) => *value = Value::text(text),
+                Some(text) => *value = Value::from_text(text),
                 None => policy(value, namespace),
             }
             true
@@ -81,15 +81,15 @@ fn rename_all(names: &mut [Value<'static>], namespace: &str) {
 
 fn rename(value: &mut Value<'static>, namespace: &str) {
     match value.as_str() {
-        Some(SHIPPED_NAMESPACE) => *value = Value::text(namespace),
+        Some(SHIPPED_NAMESPACE) => *value = Value::from_text(namespace),
         // A denied destination of an AppProject.
         Some(text) if text.strip_prefix('!') == Some(SHIPPED_NAMESPACE) => {
-            *value = Value::text(format!("!{namespace}"));
+            *value = Value::from_text(format!("!{namespace}"));
         }
         _ => {}
     }
 }
 
 fn is_right_on_namespaces(rule: &Map<'_>) -> bool {
-    matches!(rule.get("resources"), Some(Value::List(of)) if of.iter().any(|it| it.as_str() == Some("namespaces")))
+    matches!(rule.get("resources"), Some(Value::List(of)) if of.iter().any(|value| value.as_str() == Some("namespaces")))
 }

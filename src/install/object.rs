@@ -20,12 +20,12 @@ pub(super) fn is_admission_policy(kind: &str) -> bool {
 
 /// An object of our files.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Object {
+pub struct ShippedObject {
     value: Value<'static>,
     is_addition: bool,
 }
 
-impl Object {
+impl ShippedObject {
     /// Creates an object of a shipped file.
     pub(super) fn new(value: Value<'static>) -> Self {
         let mut object = Self {
@@ -46,7 +46,7 @@ impl Object {
 
     /// Returns the value.
     #[must_use]
-    pub fn value(&self) -> &Value<'static> {
+    pub fn as_value(&self) -> &Value<'static> {
         &self.value
     }
 
@@ -67,13 +67,13 @@ impl Object {
     /// Returns its `apiVersion`.
     #[must_use]
     pub fn api_version(&self) -> &str {
-        self.text("apiVersion")
+        self.get_text("apiVersion")
     }
 
     /// Returns its kind.
     #[must_use]
     pub fn kind(&self) -> &str {
-        self.text("kind")
+        self.get_text("kind")
     }
 
     /// Returns its name.
@@ -102,7 +102,9 @@ impl Object {
             "v1" => "/api/v1".to_owned(),
             other => format!("/apis/{other}"),
         };
-        let namespace = self.namespace().map_or(String::new(), |it| format!("/namespaces/{it}"));
+        let namespace = self
+            .namespace()
+            .map_or(String::new(), |text| format!("/namespaces/{text}"));
         // This holds for every kind in our files.
         let kind = self.kind().to_lowercase();
         let plural = kind
@@ -132,8 +134,8 @@ impl Object {
     /// Returns the object with only its apiVersion, kind, name and namespace.
     #[must_use]
     pub fn bare(&self) -> Self {
-        let text = |text: &str| Value::text(text);
-        let mut metadata = Map::of([("name", text(self.name()))]);
+        let text = |text: &str| Value::from_text(text);
+        let mut metadata = Map::from_fields([("name", text(self.name()))]);
         if let Some(namespace) = self.namespace() {
             metadata.insert("namespace", text(namespace));
         }
@@ -162,19 +164,19 @@ impl Object {
     /// Returns true if both are the same object of a hub, whatever their content.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        let key = |it: &Self| {
+        let key = |object: &Self| {
             [
-                it.api_version(),
-                it.kind(),
-                it.name(),
-                it.namespace().unwrap_or_default(),
+                object.api_version(),
+                object.kind(),
+                object.name(),
+                object.namespace().unwrap_or_default(),
             ]
             .map(str::to_owned)
         };
         key(self) == key(other)
     }
 
-    fn text(&self, key: &str) -> &str {
+    fn get_text(&self, key: &str) -> &str {
         let value = self.value.as_map().and_then(|map| map.get(key)?.as_str());
         value.unwrap_or_default()
     }
@@ -185,7 +187,7 @@ impl Object {
 }
 
 /// Formats the object as kubectl does: `deployment.apps/argocd-repo-server`.
-impl fmt::Display for Object {
+impl fmt::Display for ShippedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.kind().to_lowercase())?;
         if let Some((group, _)) = self.api_version().split_once('/') {

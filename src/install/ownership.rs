@@ -4,7 +4,7 @@
 //! apply --server-side` does for fields of `kubectl apply` (client-go's util/csaupgrade): then a field that the next version of a
 //! file no longer has is removed, where it would otherwise stay for ever as kubectl's.
 
-use super::{MANAGER, Object};
+use super::{MANAGER, ShippedObject};
 use serde_json::{Map, Value, json};
 
 /// The field managers with which kubectl applies files that change the same object of Argo CD as another file: with one manager,
@@ -27,10 +27,10 @@ pub fn is_our_manager(manager: &Value) -> bool {
 const KUBECTL: [(&str, &str); 2] = [("kubectl-client-side-apply", "Update"), ("kubectl", "Apply")];
 
 fn is_earlier(entry: &Value, is_addition: bool) -> bool {
-    let is = |(name, operation): (&str, &str)| entry["manager"] == name && entry["operation"] == operation;
+    let is_by = |(name, operation): (&str, &str)| entry["manager"] == name && entry["operation"] == operation;
     let of_part = entry["subresource"].as_str().is_some_and(|part| !part.is_empty());
-    let is_part = PART_MANAGERS.into_iter().any(|part| is((part, "Apply")));
-    let is_one = is_part || !is_addition && KUBECTL.into_iter().any(is);
+    let is_part = PART_MANAGERS.into_iter().any(|part| is_by((part, "Apply")));
+    let is_one = is_part || !is_addition && KUBECTL.into_iter().any(is_by);
     is_one && !of_part
 }
 
@@ -133,7 +133,7 @@ pub fn other_namespace<'v>(live: &'v Value, namespace: &str) -> Option<&'v str> 
 
 /// Returns true if it is an admission policy, or the binding of one, for the controller beside an Argo CD in another namespace.
 #[must_use]
-pub fn belongs_to_another_argocd(object: &Object, live: &Value, namespace: &str) -> bool {
+pub fn belongs_to_another_argocd(object: &ShippedObject, live: &Value, namespace: &str) -> bool {
     let name = live["metadata"]["name"].as_str().unwrap_or_default();
     let end = name.rsplit_once('.').map(|(_, end)| end);
     object.is_admission_policy() && end != Some(namespace)

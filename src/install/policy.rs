@@ -1,7 +1,7 @@
 //! The policy of the sidecar: kept by an existing installation, and set by a new one.
 
 use super::argo_cd::SIDECAR;
-use super::{is_our_manager, read};
+use super::{is_our_manager, parse_shipped_file};
 use crate::embedded::POLICY_CM;
 use generate::policy;
 use serde_json::Value;
@@ -122,7 +122,8 @@ pub fn decide(requested: Option<PolicySource>, live: &LivePolicy, repo_server: &
 /// Returns true if a ConfigMap holds the sample of this release and nothing else.
 #[must_use]
 pub fn is_sample(config_map: &Value) -> bool {
-    let mut samples = read(POLICY_CM).filter_map(|sample| serde_json::from_str::<Value>(&sample.json()).ok());
+    let mut samples =
+        parse_shipped_file(POLICY_CM).filter_map(|sample| serde_json::from_str::<Value>(&sample.json()).ok());
     config_map["binaryData"].is_null() && samples.any(|sample| sample["data"] == config_map["data"])
 }
 
@@ -220,7 +221,7 @@ mod tests {
         let ours = objects(&InstallOptions::everything("gitops"));
         let ours = ours
             .iter()
-            .find(|it| it.name() == POLICY && it.kind() == "ConfigMap")
+            .find(|object| object.name() == POLICY && object.kind() == "ConfigMap")
             .expect("the sample ConfigMap");
         let mut live: Value = serde_json::from_str(&ours.json()).expect("JSON");
         assert!(is_sample(&live));
@@ -244,7 +245,7 @@ mod tests {
         let project = |namespaces: &[&str]| {
             let all: Vec<_> = namespaces
                 .iter()
-                .map(|it| json!({"server": "x", "namespace": it}))
+                .map(|namespace| json!({"server": "x", "namespace": namespace}))
                 .collect();
             json!({"spec": {"destinations": all}})
         };

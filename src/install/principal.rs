@@ -2,7 +2,7 @@
 
 use super::argo_cd::containers;
 use super::removal::is_ours;
-use super::{Object, arguments};
+use super::{ShippedObject, arguments};
 use serde_json::Value;
 use std::fmt;
 
@@ -27,30 +27,30 @@ pub enum Principal {
 impl Principal {
     /// Decides about a live Deployment that has the name of a principal. `ours` is the one of deploy/deploy_principal.yaml.
     #[must_use]
-    pub fn of(live: &Value, ours: &Object) -> Self {
+    pub fn identify(live: &Value, ours: &ShippedObject) -> Self {
         if is_ours(ours, live) { Self::Ours } else { Self::Theirs }
     }
 }
 
 /// A setting of the principal: its flag, its environment variable, and its key in the ConfigMap argocd-agent-params of
 /// argocd-agent's own manifests.
-struct Setting {
+struct PrincipalSetting {
     flag: &'static str,
     variable: &'static str,
     key: &'static str,
 }
 
-const AUTH: Setting = Setting {
+const AUTH: PrincipalSetting = PrincipalSetting {
     flag: "--auth",
     variable: "ARGOCD_PRINCIPAL_AUTH",
     key: "principal.auth",
 };
-const LISTEN_HOST: Setting = Setting {
+const LISTEN_HOST: PrincipalSetting = PrincipalSetting {
     flag: "--listen-host",
     variable: "ARGOCD_PRINCIPAL_LISTEN_HOST",
     key: "principal.listen.host",
 };
-const MAPPING: Setting = Setting {
+const MAPPING: PrincipalSetting = PrincipalSetting {
     flag: "--destination-based-mapping",
     variable: "ARGOCD_PRINCIPAL_DESTINATION_BASED_MAPPING",
     key: "principal.destination-based-mapping",
@@ -81,23 +81,23 @@ impl fmt::Display for WrongSetting {
 /// Returns the wrong settings of a principal. `params` is the ConfigMap argocd-agent-params, if it exists.
 #[must_use]
 pub fn wrong_settings(principal: &Value, params: Option<&Value>) -> Vec<WrongSetting> {
-    let value = |setting: &Setting| effective(principal, params, setting);
+    let value = |setting: &PrincipalSetting| effective(principal, params, setting);
     let mut wrong = Vec::new();
-    let mut report = |setting: &Setting, problem: &'static str, right: &str| {
-        let Setting { flag, variable, key } = setting;
+    let mut report = |setting: &PrincipalSetting, problem: &'static str, right: &str| {
+        let PrincipalSetting { flag, variable, key } = setting;
         wrong.push(WrongSetting {
             problem,
             remediation: format!("set {flag}, {variable}, or {key} in ConfigMap {PARAMS}, to {right}"),
         });
     };
-    if !value(&AUTH).is_some_and(|it| it.starts_with("mtls:") && it.contains(PATTERN)) {
+    if !value(&AUTH).is_some_and(|value| value.starts_with("mtls:") && value.contains(PATTERN)) {
         report(
             &AUTH,
             "it does not take the names of clusters from their certificates",
             AUTH_VALUE,
         );
     }
-    if value(&LISTEN_HOST).is_some_and(|it| ["127.0.0.1", "localhost", "::1"].contains(&it)) {
+    if value(&LISTEN_HOST).is_some_and(|value| ["127.0.0.1", "localhost", "::1"].contains(&value)) {
         report(
             &LISTEN_HOST,
             "it cannot be reached from outside its Pod",
@@ -121,13 +121,13 @@ pub fn unknown_redis<'v>(cmd_params: Option<&'v Value>, params: Option<&Value>) 
     const PROXY: &str = "argocd-agent-redis-proxy";
     const DEFAULT: &str = "argocd-redis:6379";
     let redis = cmd_params?["data"]["redis.server"].as_str()?;
-    let known = params.and_then(|it| it["data"]["principal.redis.server.address"].as_str());
+    let known = params.and_then(|config_map| config_map["data"]["principal.redis.server.address"].as_str());
     let is_proxy = redis.split([':', '.']).next() == Some(PROXY);
     (!is_proxy && !redis.is_empty() && redis != known.unwrap_or(DEFAULT)).then_some(redis)
 }
 
 /// Returns the value of a setting in the container of the principal; other containers have other commands. As in argocd-agent, a flag wins over the environment.
-fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &Setting) -> Option<&'v str> {
+fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &PrincipalSetting) -> Option<&'v str> {
     let is_principal = |container: &&Value| arguments(container).any(|word| word == "principal");
     let container = containers(principal)
         .find(is_principal)
@@ -141,14 +141,14 @@ fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &Sett
             None => Some(
                 arguments
                     .get(at.saturating_add(1))
-                    .filter(|it| !it.starts_with("--"))
-                    .map_or("true", |it| it),
+                    .filter(|text| !text.starts_with("--"))
+                    .map_or("true", |text| text),
             ),
         }
     });
     flag.or_else(|| {
         let mut variables = container["env"].as_array().into_iter().flatten();
-        let variable = variables.find(|it| it["name"] == setting.variable)?;
+        let variable = variables.find(|variable| variable["name"] == setting.variable)?;
         let from_params = || {
             let key = variable["valueFrom"]["configMapKeyRef"]["key"].as_str()?;
             params?["data"][key].as_str()
@@ -163,11 +163,11 @@ mod tests {
     use crate::install::{InstallOptions, objects};
     use serde_json::json;
 
-    fn shipped() -> (Object, Value) {
+    fn shipped() -> (ShippedObject, Value) {
         let all = objects(&InstallOptions::everything("argocd"));
         let found = all
             .into_iter()
-            .find(|it| it.kind() == "Deployment" && it.name() == PRINCIPALS[0]);
+            .find(|object| object.kind() == "Deployment" && object.name() == PRINCIPALS[0]);
         let found = found.expect("the principal");
         let value = serde_json::from_str(&found.json()).expect("JSON");
         (found, value)
@@ -176,7 +176,7 @@ mod tests {
     /// Returns the Deployment of argocd-agent's own manifests, which takes its settings from a ConfigMap.
     fn theirs() -> Value {
         let variable = |name: &str, key: &str| json!({"name": name, "valueFrom": {"configMapKeyRef": {"name": "argocd-agent-params", "key": key, "optional": true}}});
-        let env = [AUTH, LISTEN_HOST, MAPPING].map(|it| variable(it.variable, it.key));
+        let env = [AUTH, LISTEN_HOST, MAPPING].map(|setting| variable(setting.variable, setting.key));
         let container = json!({"name": "argocd-agent-principal", "args": ["principal"], "env": env});
         json!({
             "metadata": {"name": PRINCIPALS[0], "labels": {"app.kubernetes.io/name": PRINCIPALS[0]}},
@@ -187,10 +187,10 @@ mod tests {
     #[test]
     fn our_principal_is_recognized_and_has_the_right_settings() {
         let (ours, live) = shipped();
-        assert_eq!(Principal::of(&live, &ours), Principal::Ours);
+        assert_eq!(Principal::identify(&live, &ours), Principal::Ours);
         assert_eq!(wrong_settings(&live, None), []);
         assert!(live.to_string().contains(AUTH_VALUE));
-        assert_eq!(Principal::of(&theirs(), &ours), Principal::Theirs);
+        assert_eq!(Principal::identify(&theirs(), &ours), Principal::Theirs);
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
             "principal.destination-based-mapping": "false",
         }});
         let found = wrong_settings(&theirs(), Some(&defaults));
-        let wrong: Vec<&str> = found.iter().map(|it| it.problem).collect();
+        let wrong: Vec<&str> = found.iter().map(|setting| setting.problem).collect();
         assert_eq!(
             wrong,
             [

@@ -1,6 +1,6 @@
 //! The selection of objects to remove on uninstall, and the reasons to keep some.
 
-use super::{LIVE, MANAGER, Object, PART_MANAGERS};
+use super::{LIVE, MANAGER, PART_MANAGERS, ShippedObject};
 use controller::pull;
 use manifest::value::Value as Manifest;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
@@ -15,12 +15,15 @@ pub const PROJECT: &str = "managed-clusters";
 /// Returns true if we installed a live object with the name of one of ours: it has our label or, if ours has none, we have
 /// applied it, or its description equals ours.
 #[must_use]
-pub fn is_ours(object: &Object, live: &Value) -> bool {
+pub fn is_ours(object: &ShippedObject, live: &Value) -> bool {
     const NAME: &str = "app.kubernetes.io/name";
     if let Some(name) = object.label(NAME) {
         return live["metadata"]["labels"][NAME] == name;
     }
-    let spec = object.value().as_map().and_then(|it| it.get("spec")?.as_map());
+    let spec = object
+        .as_value()
+        .as_map()
+        .and_then(|fields| fields.get("spec")?.as_map());
     let described = spec.and_then(|spec| spec.get("description")?.as_str());
     let is_described = described.is_some() && live["spec"]["description"].as_str() == described;
     is_described || our_managers(live).next().is_some()
@@ -29,17 +32,17 @@ pub fn is_ours(object: &Object, live: &Value) -> bool {
 /// Returns one of Argo CD's workloads as an object to which our field managers have added; `None` for others, and for those that we
 /// have installed.
 #[must_use]
-pub fn addition_to(live: &Value) -> Option<Object> {
+pub fn addition_to(live: &Value) -> Option<ShippedObject> {
     const NAMES: [&str; 3] = ["argocd-ocm-cmp", "argocd-ocm-cmp-controller", LIVE];
     let metadata = &live["metadata"];
     let is_installed = metadata["labels"]["app.kubernetes.io/name"]
         .as_str()
-        .is_some_and(|it| NAMES.contains(&it));
+        .is_some_and(|text| NAMES.contains(&text));
     our_managers(live).next().filter(|_| !is_installed)?;
-    let text = |value: &Value| Manifest::text(value.as_str().unwrap_or_default());
+    let text = |value: &Value| Manifest::from_text(value.as_str().unwrap_or_default());
     let names = ["name", "namespace"].map(|key| (key, text(&metadata[key])));
-    Some(Object::addition(Manifest::map([
-        ("apiVersion", Manifest::text("apps/v1")),
+    Some(ShippedObject::addition(Manifest::map([
+        ("apiVersion", Manifest::from_text("apps/v1")),
         ("kind", text(&live["kind"])),
         ("metadata", Manifest::map(names)),
     ])))
@@ -67,10 +70,13 @@ pub fn helm_release(live: &Value) -> Option<&str> {
 /// Returns true if one of Argo CD's objects still has some of our additions after our managers released them: another manager
 /// owns them too.
 #[must_use]
-pub fn has_additions(addition: &Object, live: &Value) -> bool {
+pub fn has_additions(addition: &ShippedObject, live: &Value) -> bool {
     let mut spec = live.clone();
     spec["metadata"] = Value::Null;
-    let keys = addition.value().as_map().and_then(|it| it.get("data")?.as_map());
+    let keys = addition
+        .as_value()
+        .as_map()
+        .and_then(|fields| fields.get("data")?.as_map());
     // A health check may be that of another release. Other keys are Argo CD's settings, which others set too.
     let is_ours = |key: &str, value: Option<&str>| match live["data"].get(key) {
         Some(live) => key.starts_with("resource.") || live.as_str() == value,
@@ -84,31 +90,31 @@ pub fn has_additions(addition: &Object, live: &Value) -> bool {
 /// that have only the finalizer of another namespace's controller do not.
 #[must_use]
 pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications: &[Value]) -> Vec<String> {
-    let ours = |it: &Value| {
-        let finalizers = it["metadata"]["finalizers"].as_array();
+    let ours = |value: &Value| {
+        let finalizers = value["metadata"]["finalizers"].as_array();
         let mut all = finalizers.into_iter().flatten().filter_map(Value::as_str);
-        let is_ours = |it: &str| it == SHARED_FINALIZER || namespace_of_finalizer(it) == Some(namespace);
-        all.find(|it| is_ours(it)).map(str::to_owned)
+        let is_ours = |text: &str| text == SHARED_FINALIZER || namespace_of_finalizer(text) == Some(namespace);
+        all.find(|text| is_ours(text)).map(str::to_owned)
     };
-    let qualified_name = |it: &Value| {
-        let text = |key: &str| it["metadata"][key].as_str().unwrap_or_default().to_owned();
+    let qualified_name = |value: &Value| {
+        let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default().to_owned();
         format!("{}/{}", text("namespace"), text("name"))
     };
-    let clusters = gitops_clusters.iter().filter_map(|it| {
-        let finalizer = ours(it)?;
+    let clusters = gitops_clusters.iter().filter_map(|gitops_cluster| {
+        let finalizer = ours(gitops_cluster)?;
         Some(format!(
             "GitOpsCluster {} has the controller's finalizer {finalizer}, and cannot be deleted without the controller: delete it \
              first, which removes its clusters from Argo CD, or remove the finalizer to keep them there",
-            qualified_name(it)
+            qualified_name(gitops_cluster)
         ))
     });
-    let waits = |it: &&Value| {
+    let waits = |value: &&Value| {
         // One that the controller cannot read never waits for it.
-        let application = pull::Application::read(*it).ok().flatten();
-        application.is_some_and(|it| it.deleting && it.argocd_finalizers().next().is_some())
+        let application = pull::Application::read(*value).ok().flatten();
+        application.is_some_and(|application| application.deleting && application.argocd_finalizers().next().is_some())
     };
-    let applications = applications.iter().filter(waits).map(|it| {
-        let qualified_name = qualified_name(it);
+    let applications = applications.iter().filter(waits).map(|application| {
+        let qualified_name = qualified_name(application);
         format!(
             "Application {qualified_name} is being deleted by the controller (pull model): wait until it is deleted"
         )
@@ -130,9 +136,11 @@ mod tests {
     use ocm::gitops_cluster::finalizer;
     use serde_json::json;
 
-    fn ours(kind: &str, name: &str) -> Object {
+    fn ours(kind: &str, name: &str) -> ShippedObject {
         let all = objects(&InstallOptions::everything("argocd"));
-        let found = all.into_iter().find(|it| (it.kind(), it.name()) == (kind, name));
+        let found = all
+            .into_iter()
+            .find(|object| (object.kind(), object.name()) == (kind, name));
         found.unwrap_or_else(|| panic!("{kind} {name}"))
     }
 

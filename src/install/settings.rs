@@ -1,8 +1,8 @@
 //! Applies flags to our files.
 
 use super::{
-    AGENT_IMAGE, ARGOCD_IMAGE, Feature, IMAGE, InstallImages, InstallOptions, LIVE, Object, POLICY, POLICY_KEY,
-    PolicySource, SHIPPED_NAMESPACE,
+    AGENT_IMAGE, ARGOCD_IMAGE, Feature, IMAGE, InstallImages, InstallOptions, LIVE, POLICY, POLICY_KEY, PolicySource,
+    SHIPPED_NAMESPACE, ShippedObject,
 };
 use crate::embedded::ARGOCD_ADDON as ADDON_FILE;
 use clap::ValueEnum;
@@ -47,7 +47,7 @@ pub(super) fn features(options: &InstallOptions) -> impl Iterator<Item = Feature
 }
 
 /// Applies the options to this object.
-pub(super) fn set(object: &mut Object, options: &InstallOptions, features: &BTreeSet<Feature>) {
+pub(super) fn set(object: &mut ShippedObject, options: &InstallOptions, features: &BTreeSet<Feature>) {
     let (kind, name) = (object.kind().to_owned(), object.name().to_owned());
     match (kind.as_str(), name.as_str()) {
         ("Deployment", CONTROLLER) => {
@@ -79,15 +79,15 @@ pub(super) fn set(object: &mut Object, options: &InstallOptions, features: &BTre
         }
         ("ConfigMap", CONTROLLER) => fields(object.value_mut(), &["data"], |data| {
             for (name, value) in &options.settings {
-                data.insert(name.clone(), Value::text(value.as_str()));
+                data.insert(name.clone(), Value::from_text(value.as_str()));
             }
-            data.insert(CONTROLLERS, Value::text(controllers(features)));
-            data.insert(DIALECT, Value::text(name_of(options.pull_dialect)));
+            data.insert(CONTROLLERS, Value::from_text(controllers(features)));
+            data.insert(DIALECT, Value::from_text(name_of(options.pull_dialect)));
         }),
         ("ConfigMap", POLICY) => {
             if let PolicySource::Text(policy) = &options.policy {
                 fields(object.value_mut(), &["data"], |data| {
-                    data.insert(POLICY_KEY, Value::text(policy.as_str()));
+                    data.insert(POLICY_KEY, Value::from_text(policy.as_str()));
                 });
             }
         }
@@ -137,7 +137,7 @@ fn images(deployment: &mut Value<'static>, options: &InstallOptions, ours: &str)
         &[(IMAGE, ours), (ARGOCD_IMAGE, tools), (AGENT_IMAGE, agent)],
     ) && !options.image_pull_secrets.is_empty()
     {
-        let secret = |name: &String| Value::map([("name", Value::text(name.as_str()))]);
+        let secret = |name: &String| Value::map([("name", Value::from_text(name.as_str()))]);
         let secrets = options.image_pull_secrets.iter().map(secret).collect();
         fields(deployment, POD, |pod| {
             pod.insert("imagePullSecrets", Value::List(secrets));
@@ -152,7 +152,7 @@ fn set_images(workload: &mut Value<'static>, images: &[(&str, &str)]) -> bool {
         let shipped = container.get("image").and_then(Value::as_str);
         let image = images.iter().find(|(from, _)| shipped == Some(from));
         if let Some((_, image)) = image {
-            container.insert("image", Value::text(*image));
+            container.insert("image", Value::from_text(*image));
             has_any = true;
         }
     });
@@ -162,7 +162,7 @@ fn set_images(workload: &mut Value<'static>, images: &[(&str, &str)]) -> bool {
 /// Sets the images in the AddOnTemplate of Argo CD, and its name. The image pull secrets are those of the hub.
 fn addon_template(template: &mut Value<'static>, options: &InstallOptions) {
     fields(template, &["metadata"], |metadata| {
-        metadata.insert("name", Value::text(addon_template_name(options)));
+        metadata.insert("name", Value::from_text(addon_template_name(options)));
     });
     fields(template, &["spec", "agentSpec", "workload"], |workload| {
         if let Some(Value::List(manifests)) = workload.get_mut("manifests") {
@@ -180,10 +180,10 @@ fn default_template(management: &mut Value<'static>, options: &InstallOptions) {
             return;
         };
         for config in configs {
-            let resource = config.as_map().and_then(|it| it.get("resource")?.as_str());
+            let resource = config.as_map().and_then(|config| config.get("resource")?.as_str());
             if resource == Some("addontemplates") {
                 fields(config, &["defaultConfig"], |default| {
-                    default.insert("name", Value::text(addon_template_name(options)));
+                    default.insert("name", Value::from_text(addon_template_name(options)));
                 });
             }
         }
@@ -205,9 +205,9 @@ fn mount_policy(deployment: &mut Value<'static>, config_map: &str) {
             return;
         };
         for volume in volumes {
-            if volume.as_map().and_then(|it| it.get("name")?.as_str()) == Some(POLICY) {
+            if volume.as_map().and_then(|volume| volume.get("name")?.as_str()) == Some(POLICY) {
                 fields(volume, &["configMap"], |source| {
-                    source.insert("name", Value::text(config_map));
+                    source.insert("name", Value::from_text(config_map));
                 });
             }
         }
@@ -215,7 +215,7 @@ fn mount_policy(deployment: &mut Value<'static>, config_map: &str) {
 }
 
 fn add_env(container: &mut Map<'static>, name: &'static str, value: &str) {
-    let entry = Value::map([("name", Value::text(name)), ("value", Value::text(value))]);
+    let entry = Value::map([("name", Value::from_text(name)), ("value", Value::from_text(value))]);
     match container.get_mut("env") {
         Some(Value::List(env)) => env.push(entry),
         _ => container.insert("env", Value::List(vec![entry])),
@@ -237,11 +237,11 @@ pub(super) fn each_container(deployment: &mut Value<'static>, mut change: impl F
 
 /// Changes the mapping at a path, if it exists.
 pub(super) fn fields(value: &mut Value<'static>, path: &[&str], change: impl FnOnce(&mut Map<'static>)) {
-    let found = path.iter().try_fold(value, |value, step| match value {
+    let value_at_path = path.iter().try_fold(value, |value, step| match value {
         Value::Map(map) => map.get_mut(step),
         _ => None,
     });
-    if let Some(Value::Map(map)) = found {
+    if let Some(Value::Map(map)) = value_at_path {
         change(map);
     }
 }

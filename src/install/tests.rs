@@ -11,8 +11,10 @@ fn expected(features: &[Feature]) -> InstallOptions {
     }
 }
 
-fn find<'o>(objects: &'o [Object], kind: &str, name: &str) -> &'o Object {
-    let found = objects.iter().find(|it| (it.kind(), it.name()) == (kind, name));
+fn find<'o>(objects: &'o [ShippedObject], kind: &str, name: &str) -> &'o ShippedObject {
+    let found = objects
+        .iter()
+        .find(|object| (object.kind(), object.name()) == (kind, name));
     found.unwrap_or_else(|| panic!("{kind} {name}"))
 }
 
@@ -34,7 +36,7 @@ const ENV: &str = "spec.template.spec.containers.controller.env";
 fn settings(expected: &InstallOptions) -> Vec<(String, String)> {
     let objects = objects(expected);
     let deployment = find(&objects, "Deployment", "argocd-ocm-cmp-controller");
-    let Some(Value::List(env)) = at(deployment.value(), ENV) else {
+    let Some(Value::List(env)) = at(deployment.as_value(), ENV) else {
         panic!("no env");
     };
     let text = |entry: &Map<'_>, key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -68,7 +70,10 @@ fn feature_implies_its_dependencies() {
 
 #[test]
 fn every_controller_is_a_feature() {
-    let mut names: Vec<_> = controller::controllers::CONTROLLERS.iter().map(|it| it.name).collect();
+    let mut names: Vec<_> = controller::controllers::CONTROLLERS
+        .iter()
+        .map(|controller| controller.name)
+        .collect();
     names.dedup();
     let features = Feature::ALL.iter().filter_map(|feature| feature.controller());
     let mut of_features: Vec<_> = features.collect();
@@ -91,7 +96,7 @@ fn controller_runs_every_requested_feature() {
     let objects = objects(&expected(&requested));
     let config = find(&objects, "ConfigMap", "argocd-ocm-cmp-controller");
     assert_eq!(
-        at(config.value(), "data.ARGOCD_OCM_CMP_CONTROLLERS").and_then(Value::as_str),
+        at(config.as_value(), "data.ARGOCD_OCM_CMP_CONTROLLERS").and_then(Value::as_str),
         Some(all)
     );
 }
@@ -108,7 +113,7 @@ fn agents_run_the_configured_images() {
         Some(expected.images.controller.as_str())
     );
     expected.features.insert(Plugin);
-    let text = text(&objects(&expected), Output::Yaml);
+    let text = format_objects(&objects(&expected), OutputFormat::Yaml);
     assert!(!text.contains(IMAGE) && !text.contains(ARGOCD_IMAGE));
     assert_eq!(text.matches("image: registry.example.com/ours:2\n").count(), 2);
     assert_eq!(text.matches("image: registry.example.com/argocd:v1\n").count(), 1);
@@ -116,7 +121,7 @@ fn agents_run_the_configured_images() {
 
 #[test]
 fn manifests_use_images_of_this_release() {
-    let text = text(&objects(&expected(&[Plugin, Controller])), Output::Yaml);
+    let text = format_objects(&objects(&expected(&[Plugin, Controller])), OutputFormat::Yaml);
     assert_eq!(text.matches(&format!("image: {IMAGE}\n")).count(), 2);
     assert_eq!(text.matches(&format!("image: {ARGOCD_IMAGE}\n")).count(), 1);
 }
@@ -127,7 +132,7 @@ fn flags_set_replicas_dialect_and_policy() {
     expected.replicas = Some(4);
     let objects_of = objects(&expected);
     let deployment = find(&objects_of, "Deployment", "argocd-ocm-cmp-controller");
-    assert_eq!(at(deployment.value(), "spec.replicas"), Some(&Value::Int(4)));
+    assert_eq!(at(deployment.as_value(), "spec.replicas"), Some(&Value::Int(4)));
     assert_eq!(setting(&expected, "ARGOCD_OCM_CMP_PULL_DIALECT"), None);
     expected.pull_dialect = Dialect::Acm;
     assert_eq!(
@@ -136,7 +141,7 @@ fn flags_set_replicas_dialect_and_policy() {
     );
     expected.policy = PolicySource::Text("projects: []\n".to_owned());
     let objects = objects(&expected);
-    let policy = find(&objects, "ConfigMap", "argocd-ocm-cmp-policy").value();
+    let policy = find(&objects, "ConfigMap", "argocd-ocm-cmp-policy").as_value();
     let data = at(policy, "data").and_then(Value::as_map).expect("data");
     assert_eq!(data.get("policy.yaml").and_then(Value::as_str), Some("projects: []\n"));
 }
@@ -148,7 +153,7 @@ fn merges_features_into_one_object_each() {
         assert!(!all[..at].iter().any(|other| other.is_same(object)), "{object}");
     }
     let sidecar = "spec.template.spec.containers.argocd-ocm-cmp";
-    let repo_server = find(&all, "Deployment", "argocd-repo-server").value();
+    let repo_server = find(&all, "Deployment", "argocd-repo-server").as_value();
     for part in [
         "image",
         "env.ARGOCD_OCM_CMP_POLICY_FILE",
@@ -164,14 +169,16 @@ fn sidecar_mounts_the_configured_policy() {
     let mounted = |expected: &InstallOptions| {
         let all = objects(expected);
         let pod = at(
-            find(&all, "Deployment", "argocd-repo-server").value(),
+            find(&all, "Deployment", "argocd-repo-server").as_value(),
             "spec.template.spec",
         )
         .expect("a pod");
         let name = at(pod, "volumes.argocd-ocm-cmp-policy.configMap.name").and_then(Value::as_str);
         let has_variable = at(pod, "containers.argocd-ocm-cmp.env.ARGOCD_OCM_CMP_POLICY_FILE").is_some();
         assert_eq!(name.is_some(), has_variable);
-        let is_written = all.iter().any(|it| (it.kind(), it.name()) == ("ConfigMap", POLICY));
+        let is_written = all
+            .iter()
+            .any(|object| (object.kind(), object.name()) == ("ConfigMap", POLICY));
         (name.map(str::to_owned), is_written)
     };
     let mut expected = expected(&[Plugin]);
@@ -197,7 +204,7 @@ fn namespace_is_replaced_everywhere() {
     for (shipped, moved) in shipped.iter().zip(&moved) {
         assert_eq!(moved.namespace().is_some(), shipped.namespace().is_some());
         assert_ne!(moved.namespace(), Some("argocd"), "{moved}");
-        remaining(moved.value(), &mut moved.to_string(), &mut paths);
+        remaining(moved.as_value(), &mut moved.to_string(), &mut paths);
     }
     // The component of a label, the add-on and Argo CD's program have that name too.
     let other_names = [
@@ -220,7 +227,7 @@ fn namespace_is_replaced_everywhere() {
         project.contains(r#""!gitops""#) && !project.contains("!argocd"),
         "{project}"
     );
-    for policy in moved.iter().filter(|it| it.is_admission_policy()) {
+    for policy in moved.iter().filter(|object| object.is_admission_policy()) {
         assert!(policy.name().ends_with(".gitops"), "{policy}");
         let json = policy.json();
         for shipped in [":argocd:", "github.io/argocd'", ".argocd\""] {
@@ -264,26 +271,27 @@ fn each_admission_policy_matches_the_account_and_is_bound() {
     let all = objects(&InstallOptions::everything("gitops"));
     let (policies, bindings): (Vec<_>, Vec<_>) = all
         .iter()
-        .filter(|it| it.is_admission_policy())
-        .partition(|it| it.kind() == "ValidatingAdmissionPolicy");
+        .filter(|object| object.is_admission_policy())
+        .partition(|object| object.kind() == "ValidatingAdmissionPolicy");
     // Holds with an end have a binding of their own.
     assert_eq!((policies.len(), bindings.len()), (9, 10));
     for policy in &policies {
         let is_of_plugin = policy.name() == "argocd-ocm-cmp-sources.gitops";
         let others = ["argocd-ocm-cmp-clusters.gitops", "argocd-ocm-cmp-holds.gitops"];
         if !is_of_plugin && !others.contains(&policy.name()) {
-            let conditions = at(policy.value(), "spec.matchConditions.is-the-controller.expression");
+            let conditions = at(policy.as_value(), "spec.matchConditions.is-the-controller.expression");
             assert_eq!(
                 conditions.and_then(Value::as_str),
                 Some("request.userInfo.username == 'system:serviceaccount:gitops:argocd-ocm-cmp-controller'")
             );
         }
         assert_eq!(
-            at(policy.value(), "spec.failurePolicy").and_then(Value::as_str),
+            at(policy.as_value(), "spec.failurePolicy").and_then(Value::as_str),
             Some(if is_of_plugin { "Ignore" } else { "Fail" })
         );
-        let of_it =
-            |binding: &&&Object| at(binding.value(), "spec.policyName").and_then(Value::as_str) == Some(policy.name());
+        let of_it = |binding: &&&ShippedObject| {
+            at(binding.as_value(), "spec.policyName").and_then(Value::as_str) == Some(policy.name())
+        };
         assert!(bindings.iter().any(|binding| of_it(&binding)), "{}", policy.name());
     }
     for binding in &bindings {
@@ -356,7 +364,7 @@ fn only_features_that_write_secrets_may_read_them() {
 #[test]
 fn view_has_its_identity_before_argocd_server_starts() {
     let mut expected = expected(&[Live]);
-    let printed = text(&objects(&expected), Output::Yaml);
+    let printed = format_objects(&objects(&expected), OutputFormat::Yaml);
     assert!(!printed.contains("live-certificate") && printed.contains("https://argocd-ocm-cmp-live:8443"));
     expected.live = LiveView {
         authority: Some("authority".to_owned()),
@@ -368,15 +376,16 @@ fn view_has_its_identity_before_argocd_server_starts() {
         let all = objects(expected);
         let annotation = |name: &str| {
             let path = "spec.template.metadata.annotations";
-            let annotations = at(find(&all, "Deployment", name).value(), path).and_then(Value::as_map);
-            let hash = annotations.and_then(|it| it.get("argocd-ocm-cmp.github.io/live-certificate")?.as_str());
+            let annotations = at(find(&all, "Deployment", name).as_value(), path).and_then(Value::as_map);
+            let hash = annotations
+                .and_then(|annotation| annotation.get("argocd-ocm-cmp.github.io/live-certificate")?.as_str());
             hash.expect("a hash").to_owned()
         };
         [LIVE, "argocd-server"].map(annotation)
     };
     let all = objects(&expected);
     let data = |kind, name, key: &str| {
-        let data = at(find(&all, kind, name).value(), "data")
+        let data = at(find(&all, kind, name).as_value(), "data")
             .and_then(Value::as_map)
             .expect("data");
         data.get(key).and_then(Value::as_str).expect("a text").to_owned()
@@ -392,15 +401,15 @@ fn view_has_its_identity_before_argocd_server_starts() {
     let [of_certificate, restarted] = restarted(&expected);
     assert!(of_certificate != of_authority && restarted != server);
     expected.live.is_authority_foreign = true;
-    assert!(!objects(&expected).iter().any(|it| it.name() == AUTHORITY));
+    assert!(!objects(&expected).iter().any(|object| object.name() == AUTHORITY));
 }
 
 #[test]
 fn applies_objects_after_their_dependencies() {
     let all = objects(&InstallOptions::everything("argocd"));
-    let kinds: Vec<_> = all.iter().map(Object::kind).collect();
-    let last = |kind| kinds.iter().rposition(|it| *it == kind).expect(kind);
-    let first = |kind| kinds.iter().position(|it| *it == kind).expect(kind);
+    let kinds: Vec<_> = all.iter().map(ShippedObject::kind).collect();
+    let last = |kind| kinds.iter().rposition(|text| *text == kind).expect(kind);
+    let first = |kind| kinds.iter().position(|text| *text == kind).expect(kind);
     assert_eq!(last("CustomResourceDefinition"), 1);
     assert!(last("ClusterRole") < first("ClusterRoleBinding") && last("Role") < first("RoleBinding"));
     assert!(last("ConfigMap") < first("Deployment") && last("RoleBinding") < first("Deployment"));
@@ -411,7 +420,7 @@ fn applies_objects_after_their_dependencies() {
 fn additions_only_prints_additions_to_argo_cds_objects() {
     let mut expected = InstallOptions::everything("argocd");
     expected.additions_only = true;
-    let shown: Vec<_> = objects(&expected).iter().map(Object::to_string).collect();
+    let shown: Vec<_> = objects(&expected).iter().map(ShippedObject::to_string).collect();
     assert_eq!(
         shown,
         [
@@ -429,18 +438,20 @@ fn additions_only_prints_additions_to_argo_cds_objects() {
 #[test]
 fn printed_text_parses_to_the_objects() {
     let all = objects(&InstallOptions::everything("argocd"));
-    for form in [Output::Yaml, Output::Json] {
-        let text = text(&all, form);
-        let read: Vec<_> = yaml::documents(&text).map(|it| it.expect("YAML").value).collect();
+    for form in [OutputFormat::Yaml, OutputFormat::Json] {
+        let text = format_objects(&all, form);
+        let read: Vec<_> = yaml::documents(&text)
+            .map(|result| result.expect("YAML").value)
+            .collect();
         assert_eq!(read.len(), all.len());
-        assert!(read.iter().zip(&all).all(|(read, object)| read == object.value()));
+        assert!(read.iter().zip(&all).all(|(read, object)| read == object.as_value()));
     }
 }
 
 #[test]
 fn every_object_has_a_path() {
     let all = objects(&InstallOptions::everything("gitops"));
-    let mut paths: Vec<_> = all.iter().map(Object::path).collect();
+    let mut paths: Vec<_> = all.iter().map(ShippedObject::path).collect();
     paths.sort();
     paths.dedup();
     insta::assert_snapshot!(paths.join("\n"));
@@ -457,10 +468,10 @@ fn every_object_has_a_path() {
 fn template_of_the_add_on_has_a_name_for_each_content() {
     let named = |options: &InstallOptions| {
         let objects = objects(options);
-        let template = objects.iter().find(|it| it.kind() == "AddOnTemplate");
+        let template = objects.iter().find(|object| object.kind() == "AddOnTemplate");
         let template = template.expect("the add-on has a template").clone();
         let management = find(&objects, "ClusterManagementAddOn", "argocd");
-        let Some(Value::List(configs)) = at(management.value(), "spec.supportedConfigs") else {
+        let Some(Value::List(configs)) = at(management.as_value(), "spec.supportedConfigs") else {
             panic!("no configs");
         };
         let default = at(&configs[0], "defaultConfig.name").and_then(Value::as_str);

@@ -25,7 +25,7 @@ fn acm() -> Value {
 }
 
 fn peer(deployment: &Value) -> Peer {
-    Peer::read(deployment).expect("a peer")
+    Peer::from_deployment(deployment).expect("a peer")
 }
 
 #[test]
@@ -96,9 +96,9 @@ fn other_deployments_are_no_peers() {
     let named_alike = deployment("propagation", "example.com/propagation:1", &[&["/propagation"]]);
     let unknown = deployment("other", "example.com/other:1", manager);
     for other in [stopped, unknown, of_cluster, named_alike, json!({})] {
-        assert_eq!(Peer::read(&other), None, "{other:#}");
+        assert_eq!(Peer::from_deployment(&other), None, "{other:#}");
     }
     let mut unset = acm();
     unset["spec"]["replicas"] = Value::Null;
-    assert!(Peer::read(&unset).is_some(), "one replica is the default");
+    assert!(Peer::from_deployment(&unset).is_some(), "one replica is the default");
 }

@@ -15,18 +15,18 @@ pub use print::GitOpsClusterList;
 
 use controller::argocd_agent::state;
 use controller::argocd_agent::state::State;
-use ocm::gitops_cluster::Spec;
+use ocm::gitops_cluster::GitOpsClusterSpec;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The state that was read on a hub. The values are JSON objects of the API server.
 #[derive(Clone, Debug, Default)]
-pub struct Fleet {
+pub struct FleetState {
     /// The requested GitOpsClusters.
     pub gitops_clusters: Vec<Value>,
     /// The health of their agents; `None` if the user is not permitted to read it.
-    pub agents: Option<Agents>,
+    pub agents: Option<AgentInputs>,
     /// The expiry of the agents' certificates (RFC 3339), by managed cluster; `None` if not requested, or not permitted.
     pub certificates: Option<BTreeMap<String, String>>,
     /// The reads that failed: one line each.
@@ -35,7 +35,7 @@ pub struct Fleet {
 
 /// The inputs of the agents' health.
 #[derive(Clone, Debug, Default)]
-pub struct Agents {
+pub struct AgentInputs {
     /// The managed clusters that get an agent, by the GitOpsCluster that installs it, as `NAMESPACE/NAME`.
     pub members: BTreeMap<String, BTreeSet<String>>,
     /// The add-ons of argocd-agent, by managed cluster. Only their status is read.
@@ -46,7 +46,7 @@ pub struct Agents {
 
 /// The state of a GitOpsCluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct GitOpsClusterReport {
     /// Its namespace.
     pub namespace: String,
     /// Its name there.
@@ -58,22 +58,22 @@ pub struct Report {
     /// The name of its Placement.
     pub placement: String,
     /// Its settings of argocd-agent, if it installs one.
-    pub agent: Option<Agent>,
+    pub agent: Option<AgentConnection>,
     /// The numbers of selected managed clusters, registered ones, and so on, as far as known.
     pub counts: Vec<(&'static str, u64)>,
     /// The certificates on the hub by the names of their Secrets, and their expiry (RFC 3339).
     pub certificates: Vec<(String, String)>,
     /// The conditions in its status, including `Ready`.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<GitOpsClusterCondition>,
     /// The managed clusters that get an agent, the least healthy first.
-    pub members: Vec<Member>,
+    pub members: Vec<AgentMember>,
     /// The number of other clusters, of unknown state.
     pub unlisted: u64,
 }
 
 /// The settings of argocd-agent in a GitOpsCluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Agent {
+pub struct AgentConnection {
     /// `managed` or `autonomous`.
     pub mode: String,
     /// The address that agents connect to, if known.
@@ -82,7 +82,7 @@ pub struct Agent {
 
 /// A condition of a status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Condition {
+pub struct GitOpsClusterCondition {
     /// The type of the condition.
     pub kind: String,
     /// `True`, `False` or `Unknown`.
@@ -95,7 +95,7 @@ pub struct Condition {
 
 /// A managed cluster with an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Member {
+pub struct AgentMember {
     /// The state of the agent; `None` if the status has a word that is unknown here.
     pub state: Option<State>,
     /// The cluster.
@@ -106,7 +106,7 @@ pub struct Member {
     pub message: String,
 }
 
-impl Member {
+impl AgentMember {
     /// Returns the state as text for people.
     #[must_use]
     pub fn state(&self) -> &'static str {
@@ -122,7 +122,7 @@ pub fn has_agents(gitops_cluster: &Value) -> bool {
 
 /// Returns the mode of the agents; the default is `managed`.
 fn mode(spec: &Value) -> Option<Box<str>> {
-    let spec = Spec::deserialize(spec).ok()?;
+    let spec = GitOpsClusterSpec::deserialize(spec).ok()?;
     let mode = spec
         .asked_agent()?
         .mode()
@@ -132,7 +132,7 @@ fn mode(spec: &Value) -> Option<Box<str>> {
     Some(mode)
 }
 
-fn text(value: &Value) -> String {
+fn format_scalar(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
@@ -144,12 +144,12 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-impl Report {
+impl GitOpsClusterReport {
     /// Creates the report on this GitOpsCluster of a fleet.
     #[must_use]
-    pub fn new(gitops_cluster: &Value, fleet: &Fleet) -> Self {
+    pub fn new(gitops_cluster: &Value, fleet: &FleetState) -> Self {
         let [metadata, spec, status] = ["metadata", "spec", "status"].map(|part| &gitops_cluster[part]);
-        let [namespace, name] = ["namespace", "name"].map(|key| text(&metadata[key]));
+        let [namespace, name] = ["namespace", "name"].map(|key| format_scalar(&metadata[key]));
         let mode = mode(spec);
         let is_agent = mode.is_some();
         let (members, agent_counts) = match &fleet.agents {
@@ -168,30 +168,39 @@ impl Report {
             Some((key, count?))
         };
         let server = &status["server"];
-        let conditions = items(&status["conditions"]).map(|it| Condition {
-            kind: text(&it["type"]),
-            status: text(&it["status"]),
-            reason: text(&it["reason"]),
-            message: text(&it["message"]),
+        let conditions = items(&status["conditions"]).map(|condition| GitOpsClusterCondition {
+            kind: format_scalar(&condition["type"]),
+            status: format_scalar(&condition["status"]),
+            reason: format_scalar(&condition["reason"]),
+            message: format_scalar(&condition["message"]),
         });
         let ready = state::condition(gitops_cluster, "Ready");
         let unlisted = status["clusterStatesCut"].as_u64().unwrap_or_default();
         Self {
             deleting: metadata["deletionTimestamp"].is_string(),
             is_current: ready["observedGeneration"] == metadata["generation"],
-            placement: text(&spec["placementRef"]["name"]),
-            agent: mode.map(|mode| Agent {
+            placement: format_scalar(&spec["placementRef"]["name"]),
+            agent: mode.map(|mode| AgentConnection {
                 mode: mode.into(),
-                server: server
-                    .is_object()
-                    .then(|| format!("{}:{}", text(&server["address"]), text(&server["port"]))),
+                server: server.is_object().then(|| {
+                    format!(
+                        "{}:{}",
+                        format_scalar(&server["address"]),
+                        format_scalar(&server["port"])
+                    )
+                }),
             }),
             counts: ["selected", "registered", "installed", "connected", "degraded"]
                 .into_iter()
                 .filter_map(count)
                 .collect(),
             certificates: items(&status["certificates"])
-                .map(|it| (text(&it["name"]), text(&it["notAfter"])))
+                .map(|certificate| {
+                    (
+                        format_scalar(&certificate["name"]),
+                        format_scalar(&certificate["notAfter"]),
+                    )
+                })
                 .collect(),
             conditions: conditions.collect(),
             members,
@@ -207,7 +216,7 @@ impl Report {
 
     /// Returns its `Ready` condition, if any.
     #[must_use]
-    pub fn ready(&self) -> Option<&Condition> {
+    pub fn ready(&self) -> Option<&GitOpsClusterCondition> {
         self.conditions.iter().find(|condition| condition.kind == "Ready")
     }
 
@@ -215,17 +224,17 @@ impl Report {
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         let is_ready = self.ready().is_some_and(|ready| ready.status == "True");
-        let is_healthy = |member: &Member| matches!(member.state, Some(State::Connected | State::Unreachable));
+        let is_healthy = |member: &AgentMember| matches!(member.state, Some(State::Connected | State::Unreachable));
         is_ready && self.is_current && self.members.iter().all(is_healthy)
     }
 }
 
 /// Returns the health of the agents of a GitOpsCluster, from their add-ons.
 fn live(
-    agents: &Agents,
+    agents: &AgentInputs,
     owner: &str,
     certificates: Option<&BTreeMap<String, String>>,
-) -> (Vec<Member>, [(&'static str, u64); 3]) {
+) -> (Vec<AgentMember>, [(&'static str, u64); 3]) {
     let (mut members, mut counts) = (Vec::new(), [("installed", 0), ("connected", 0), ("degraded", 0)]);
     for name in agents.members.get(owner).into_iter().flatten() {
         let agent_status = state::agent_status(agents.addons.get(name), agents.silent.contains(name));
@@ -237,7 +246,7 @@ fn live(
         for ((_, count), is) in counts.iter_mut().zip(is) {
             *count = u64::saturating_add(*count, u64::from(is));
         }
-        members.push(Member {
+        members.push(AgentMember {
             state: Some(agent_status.state),
             name: name.clone(),
             certificate_expiry: certificates.and_then(|all| all.get(name)).cloned(),
@@ -249,12 +258,12 @@ fn live(
 }
 
 /// Returns the agents that the status lists.
-fn listed(status: &Value) -> Vec<Member> {
-    let member = |it: &Value| Member {
-        state: it["state"].as_str().and_then(State::named),
-        name: text(&it["name"]),
-        certificate_expiry: it["certificateNotAfter"].as_str().map(str::to_owned),
-        message: text(&it["message"]),
+fn listed(status: &Value) -> Vec<AgentMember> {
+    let member = |value: &Value| AgentMember {
+        state: value["state"].as_str().and_then(State::named),
+        name: format_scalar(&value["name"]),
+        certificate_expiry: value["certificateNotAfter"].as_str().map(str::to_owned),
+        message: format_scalar(&value["message"]),
     };
     let mut members: Vec<_> = items(&status["clusterStates"]).map(member).collect();
     members.sort();

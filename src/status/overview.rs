@@ -30,7 +30,9 @@ impl Overviewed {
     /// Returns its health. An unknown text of another version of Argo CD is Unknown.
     #[must_use]
     pub fn health(&self) -> HealthStatus {
-        let known = HealthStatus::ALL.into_iter().find(|it| it.name() == self.health);
+        let known = HealthStatus::ALL
+            .into_iter()
+            .find(|health| health.name() == self.health);
         known.unwrap_or(HealthStatus::Unknown)
     }
 }
@@ -95,8 +97,8 @@ impl Overview {
                 && (projects.is_empty() || projects.contains(&application.project))
         };
         match self {
-            Self::All(all) => all.retain(|it| keeps(it, it.health())),
-            Self::OnClusters(all) => all.retain(|it| keeps(&it.application, it.health)),
+            Self::All(all) => all.retain(|application| keeps(application, application.health())),
+            Self::OnClusters(all) => all.retain(|cluster| keeps(&cluster.application, cluster.health)),
         }
     }
 
@@ -105,7 +107,7 @@ impl Overview {
     pub fn health(&self) -> HealthStatus {
         let worst = match self {
             Self::All(all) => all.iter().map(Overviewed::health).min(),
-            Self::OnClusters(all) => all.iter().map(|it| it.health).min(),
+            Self::OnClusters(all) => all.iter().map(|cluster| cluster.health).min(),
         };
         worst.unwrap_or(HealthStatus::Healthy)
     }
@@ -149,9 +151,11 @@ const OF_CLUSTERS: [&str; 8] = [
 
 fn row(it: &Overviewed) -> Row {
     let totals = it.totals.as_deref().and_then(Totals::read);
-    let healthy_on = totals.map_or(String::new(), |it| format!("{} of {}", it.healthy, it.clusters));
-    let size = totals.and_then(|it| it.size);
-    let [objects, works] = size.map_or([String::new(), String::new()], |size| size.map(|it| it.to_string()));
+    let healthy_on = totals.map_or(String::new(), |totals| {
+        format!("{} of {}", totals.healthy, totals.clusters)
+    });
+    let size = totals.and_then(|totals| totals.size);
+    let [objects, works] = size.map_or([String::new(), String::new()], |size| size.map(|size| size.to_string()));
     let texts = [
         &it.name,
         &it.project,
@@ -226,7 +230,7 @@ impl List for OverviewList<'_> {
         format!("{lines}{total}\n")
     }
 
-    fn value(&self) -> Value<'_> {
+    fn to_value(&self) -> Value<'_> {
         let values = match self.overview {
             Overview::All(all) => all.iter().map(value_of).collect(),
             Overview::OnClusters(all) => all.iter().map(value_on).collect(),
@@ -236,17 +240,17 @@ impl List for OverviewList<'_> {
 
     fn names(&self) -> Vec<String> {
         match self.overview {
-            Overview::All(all) => all.iter().map(|it| clean(&it.name)).collect(),
+            Overview::All(all) => all.iter().map(|application| clean(&application.name)).collect(),
             Overview::OnClusters(all) => all
                 .iter()
-                .map(|it| clean(&format!("{}/{}", it.cluster, it.application.name)))
+                .map(|cluster| clean(&format!("{}/{}", cluster.cluster, cluster.application.name)))
                 .collect(),
         }
     }
 }
 
 fn value_of(it: &Overviewed) -> Value<'static> {
-    let text = |text: &str| Value::text(text);
+    let text = |text: &str| Value::from_text(text);
     Value::map([
         ("application", text(&it.name)),
         ("project", text(&it.project)),
@@ -259,14 +263,14 @@ fn value_of(it: &Overviewed) -> Value<'static> {
 
 fn value_on(it: &OnCluster) -> Value<'static> {
     Value::map([
-        ("cluster", Value::text(&it.cluster)),
-        ("application", Value::text(&it.application.name)),
-        ("project", Value::text(&it.application.project)),
-        ("sync", Value::text(&it.application.sync)),
-        ("health", Value::text(it.health.name())),
+        ("cluster", Value::from_text(&it.cluster)),
+        ("application", Value::from_text(&it.application.name)),
+        ("project", Value::from_text(&it.application.project)),
+        ("sync", Value::from_text(&it.application.sync)),
+        ("health", Value::from_text(it.health.name())),
         ("objects", Value::Int(i64::try_from(it.objects).unwrap_or(i64::MAX))),
-        ("works", Value::List(it.works.iter().map(Value::text).collect())),
-        ("message", Value::text(&it.message)),
+        ("works", Value::List(it.works.iter().map(Value::from_text).collect())),
+        ("message", Value::from_text(&it.message)),
     ])
 }
 
@@ -305,7 +309,7 @@ mod tests {
             overview,
             colours: false,
         };
-        list::text(&listed, format).expect("a text")
+        list::format_list(&listed, format).expect("a text")
     }
 
     fn all() -> Overview {
@@ -342,7 +346,10 @@ mod tests {
     fn lists_are_filtered_by_health_and_project() {
         let kept = |health: &[HealthStatus], projects: &[&str]| {
             let mut overview = all();
-            overview.keep(health, &projects.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
+            overview.keep(
+                health,
+                &projects.iter().map(|project| (*project).to_owned()).collect::<Vec<_>>(),
+            );
             (text(&overview, ListFormat::Name), overview.health())
         };
         assert_eq!(kept(&[], &["web"]).0, "shop\nnew\n");

@@ -2,7 +2,7 @@
 
 use super::ApplicationStatus;
 use super::table::table;
-use crate::diagnosis::{Application, Condition, Diagnosis, Operation};
+use crate::diagnosis::{ApplicationCondition, DiagnosedApplication, Diagnosis, SyncOperation};
 use crate::list::List;
 use crate::table::clean;
 use manifest::value::{Map, Value};
@@ -23,8 +23,8 @@ impl List for StatusList<'_> {
         table(self.status, wide, self.colours)
     }
 
-    fn value(&self) -> Value<'_> {
-        value(self.status)
+    fn to_value(&self) -> Value<'_> {
+        build_status_value(self.status)
     }
 
     fn names(&self) -> Vec<String> {
@@ -35,15 +35,15 @@ impl List for StatusList<'_> {
 
 /// Returns a status as a value for `-o json` and `-o yaml`.
 #[must_use]
-pub(super) fn value(status: &ApplicationStatus) -> Value<'static> {
+pub(super) fn build_status_value(status: &ApplicationStatus) -> Value<'static> {
     let report = &status.report;
     let (clusters, healthy) = report.clusters();
     let counts = HealthStatus::ALL.map(|health| (Cow::Borrowed(health.name()), report.objects(health)));
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);
     let counts = counts.map(|(name, count)| (name, number(count))).collect();
     let mut fields = vec![
-        ("application", Value::text(&report.application)),
-        ("health", Value::text(status.health().name())),
+        ("application", Value::from_text(&report.application)),
+        ("health", Value::from_text(status.health().name())),
         (
             "clusters",
             Value::map([("total", number(clusters)), ("healthy", number(healthy))]),
@@ -52,9 +52,13 @@ pub(super) fn value(status: &ApplicationStatus) -> Value<'static> {
         ("syncing", Value::Bool(report.syncing.is_some())),
         ("works", Value::List(report.works.iter().map(work).collect())),
     ];
-    let unreachable: Vec<_> = report.unreachable.iter().map(Value::text).collect();
+    let unreachable: Vec<_> = report.unreachable.iter().map(Value::from_text).collect();
     fields.push(("unreachable", Value::List(unreachable)));
-    let holds = status.holds.iter().map(|it| Value::text(it.describe())).collect();
+    let holds = status
+        .holds
+        .iter()
+        .map(|hold| Value::from_text(hold.describe()))
+        .collect();
     fields.push(("holds", Value::List(holds)));
     fields.push(("problems", Value::List(status.problems.iter().map(problem).collect())));
     fields.push(("argocd", status.application.as_ref().map_or(Value::Null, argocd)));
@@ -63,22 +67,30 @@ pub(super) fn value(status: &ApplicationStatus) -> Value<'static> {
 
 fn problem(diagnosis: &Diagnosis) -> Value<'static> {
     Value::map([
-        ("cause", Value::text(diagnosis.cause.name())),
-        ("message", Value::text(diagnosis.message())),
-        ("remediation", Value::text(&diagnosis.remedy)),
+        ("cause", Value::from_text(diagnosis.cause.name())),
+        ("message", Value::from_text(diagnosis.message())),
+        ("remediation", Value::from_text(&diagnosis.remedy)),
         ("permanent", Value::Bool(diagnosis.permanent)),
     ])
 }
 
 /// Returns the state of the Application in Argo CD.
-fn argocd(application: &Application) -> Value<'static> {
-    let condition =
-        |it: &Condition| Value::map([("type", Value::text(&it.kind)), ("message", Value::text(&it.message))]);
-    let operation =
-        |it: &Operation| Value::map([("phase", Value::text(&it.phase)), ("message", Value::text(&it.message))]);
+fn argocd(application: &DiagnosedApplication) -> Value<'static> {
+    let condition = |condition: &ApplicationCondition| {
+        Value::map([
+            ("type", Value::from_text(&condition.kind)),
+            ("message", Value::from_text(&condition.message)),
+        ])
+    };
+    let operation = |operation: &SyncOperation| {
+        Value::map([
+            ("phase", Value::from_text(&operation.phase)),
+            ("message", Value::from_text(&operation.message)),
+        ])
+    };
     Value::map([
-        ("sync", Value::text(&application.sync)),
-        ("health", Value::text(&application.health)),
+        ("sync", Value::from_text(&application.sync)),
+        ("health", Value::from_text(&application.health)),
         (
             "conditions",
             Value::List(application.conditions.iter().map(condition).collect()),
@@ -92,11 +104,11 @@ fn argocd(application: &Application) -> Value<'static> {
 
 fn work(work: &WorkStatus) -> Value<'static> {
     Value::map([
-        ("kind", Value::text(work.kind)),
-        ("namespace", Value::text(&work.namespace)),
-        ("name", Value::text(&work.name)),
-        ("health", Value::text(work.health.name())),
-        ("message", Value::text(work.summary())),
+        ("kind", Value::from_text(work.kind)),
+        ("namespace", Value::from_text(&work.namespace)),
+        ("name", Value::from_text(&work.name)),
+        ("health", Value::from_text(work.health.name())),
+        ("message", Value::from_text(work.summary())),
         ("objects", Value::List(work.objects.iter().map(object).collect())),
     ])
 }
@@ -104,14 +116,14 @@ fn work(work: &WorkStatus) -> Value<'static> {
 fn object(object: &ObjectStatus) -> Value<'static> {
     let known = |known: Option<bool>| known.map_or(Value::Null, Value::Bool);
     Value::map([
-        ("group", Value::text(&object.group)),
-        ("kind", Value::text(&object.kind)),
-        ("namespace", Value::text(&object.namespace)),
-        ("name", Value::text(&object.name)),
+        ("group", Value::from_text(&object.group)),
+        ("kind", Value::from_text(&object.kind)),
+        ("namespace", Value::from_text(&object.namespace)),
+        ("name", Value::from_text(&object.name)),
         ("applied", known(object.applied)),
         ("available", known(object.available)),
-        ("health", Value::text(object.health.name())),
-        ("message", Value::text(&object.message)),
+        ("health", Value::from_text(object.health.name())),
+        ("message", Value::from_text(&object.message)),
     ])
 }
 

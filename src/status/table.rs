@@ -1,7 +1,7 @@
 //! The report as a table.
 
 use super::ApplicationStatus;
-use crate::diagnosis::{Application, Diagnosis};
+use crate::diagnosis::{DiagnosedApplication, Diagnosis};
 use crate::table;
 use crate::table::clean;
 use manifest::text::count;
@@ -140,7 +140,7 @@ fn problem_line(status: &ApplicationStatus, problem: &Diagnosis) -> String {
 }
 
 /// Formats the state of an Application in Argo CD.
-fn state(application: &Application) -> Vec<String> {
+fn state(application: &DiagnosedApplication) -> Vec<String> {
     let known = |text: &str| if text.is_empty() { "Unknown" } else { text }.to_owned();
     let (sync, health) = (known(&application.sync), known(&application.health));
     let mut lines = vec![format!("Argo CD: sync {sync}, health {health}")];
@@ -148,10 +148,10 @@ fn state(application: &Application) -> Vec<String> {
         application
             .conditions
             .iter()
-            .map(|it| format!("{}: {}", it.kind, it.message)),
+            .map(|condition| format!("{}: {}", condition.kind, condition.message)),
     );
     let operation = application.operation.iter();
-    lines.extend(operation.map(|it| format!("last sync {}: {}", it.phase, it.message)));
+    lines.extend(operation.map(|operation| format!("last sync {}: {}", operation.phase, operation.message)));
     lines
 }
 

@@ -1,11 +1,11 @@
 //! The table and the values of `status`.
 
-use super::print::value;
+use super::print::build_status_value;
 use super::table::table;
 use super::{ApplicationStatus, progress};
-use crate::diagnosis::{Application, Cause, Condition, Diagnosis};
+use crate::diagnosis::{ApplicationCondition, DiagnosedApplication, Diagnosis, ProblemCause};
 use manifest::yaml;
-use ocm::health::{Clock, HealthStatus, Report, WorkStatus, evaluate};
+use ocm::health::{Clock, HealthReport, HealthStatus, WorkStatus, evaluate};
 use ocm::hold::Hold;
 use std::collections::BTreeSet;
 use testing::status::{broken, fine, object, status, work};
@@ -21,7 +21,7 @@ fn evaluated(text: &str) -> WorkStatus {
 }
 
 /// Returns the status of an Application without problems.
-fn status_of(report: Report) -> ApplicationStatus {
+fn status_of(report: HealthReport) -> ApplicationStatus {
     ApplicationStatus {
         look: None,
         report,
@@ -48,7 +48,7 @@ fn report() -> ApplicationStatus {
     let syncing = Some("waiting for\nhealthy state".to_owned());
     ApplicationStatus {
         holds: vec![hold],
-        ..status_of(Report::new("team_shop", works, &silent, syncing))
+        ..status_of(HealthReport::new("team_shop", works, &silent, syncing))
     }
 }
 
@@ -88,7 +88,7 @@ fn wide_table_has_the_health_in_argo_cd() {
     let text = table(&report(), true, false);
     let columns = |line: usize| -> Vec<&str> {
         let cells = text.lines().nth(line).unwrap_or_default().split("   ");
-        cells.map(str::trim).filter(|it| !it.is_empty()).collect()
+        cells.map(str::trim).filter(|text| !text.is_empty()).collect()
     };
     assert_eq!(columns(0)[5..], ["HEALTH", "IN ARGO CD", "MESSAGE"], "{text}");
     assert_eq!(columns(2)[5..7], ["Waiting", "Progressing"], "{text}");
@@ -97,7 +97,7 @@ fn wide_table_has_the_health_in_argo_cd() {
 #[test]
 fn permanent_problem_is_not_healthy() {
     let problem = |permanent| Diagnosis {
-        cause: Cause::Path,
+        cause: ProblemCause::Path,
         context: "",
         problem: "the path shop\ndoes not exist".to_owned(),
         remedy: "commit it".to_owned(),
@@ -105,16 +105,16 @@ fn permanent_problem_is_not_healthy() {
     };
     let fine = evaluated(&work("eu1", &object("a"), &status("True", 2, &[fine("a")])));
     let with = |works: Vec<WorkStatus>, permanent| ApplicationStatus {
-        application: Some(Application {
+        application: Some(DiagnosedApplication {
             sync: "Unknown".to_owned(),
-            conditions: vec![Condition {
+            conditions: vec![ApplicationCondition {
                 kind: "ComparisonError".to_owned(),
                 message: "no\npath".to_owned(),
             }],
-            ..Application::default()
+            ..DiagnosedApplication::default()
         }),
         problems: vec![problem(permanent)],
-        ..status_of(Report::new("shop", works, &BTreeSet::new(), None))
+        ..status_of(HealthReport::new("shop", works, &BTreeSet::new(), None))
     };
     let lines = |status: &ApplicationStatus| -> Vec<String> {
         let table = table(status, false, false);
@@ -143,7 +143,7 @@ fn permanent_problem_is_not_healthy() {
     );
     assert_eq!(old.health(), HealthStatus::Degraded);
     assert_eq!(with(vec![fine], false).health(), HealthStatus::Progressing);
-    let printed = yaml::write(&value(&old));
+    let printed = yaml::write(&build_status_value(&old));
     for line in ["problems:\n- cause: path\n", "  sync: Unknown\n", "health: Degraded\n"] {
         assert!(printed.contains(line), "{line} is not in\n{printed}");
     }
@@ -151,7 +151,7 @@ fn permanent_problem_is_not_healthy() {
 
 #[test]
 fn yaml_output_has_health_totals_and_objects() {
-    let printed = yaml::write(&value(&report()));
+    let printed = yaml::write(&build_status_value(&report()));
     for line in [
         "application: team_shop\n",
         "clusters:\n  healthy: 1\n  total: 3\n",
@@ -168,7 +168,7 @@ fn table_of_5000_objects_has_no_trailing_spaces() {
     let objects: Vec<String> = names.iter().map(|name| object(name)).collect();
     let manifests: Vec<String> = names.iter().map(|name| broken(name)).collect();
     let work = evaluated(&work("eu1", &objects.join(","), &status("True", 2, &manifests)));
-    let report = Report::new("shop", vec![work], &BTreeSet::new(), None);
+    let report = HealthReport::new("shop", vec![work], &BTreeSet::new(), None);
     let text = table(&status_of(report), false, false);
     assert_eq!(text.lines().count(), 5003);
     assert!(text.lines().all(|line| line == line.trim_end()));
@@ -181,16 +181,18 @@ fn table_of_any_work_has_one_line_per_row() {
             return;
         };
         let rows = status.objects.len();
-        let report = status_of(Report::new("shop", vec![status], &BTreeSet::new(), None));
+        let report = status_of(HealthReport::new("shop", vec![status], &BTreeSet::new(), None));
         let table = table(&report, false, false);
         assert!(
             table.lines().count() <= rows + 5 && table.lines().all(is_plain_line),
             "{table:?}"
         );
         assert!(is_plain_line(&progress(&report)));
-        let value = value(&report);
+        let value = build_status_value(&report);
         let printed = yaml::write(&value);
-        let read: Vec<_> = yaml::documents(&printed).map(|it| it.map(|it| it.value)).collect();
+        let read: Vec<_> = yaml::documents(&printed)
+            .map(|result| result.map(|document| document.value))
+            .collect();
         assert_eq!(read, [Ok(value)], "-o yaml prints the value");
     });
 }

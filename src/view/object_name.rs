@@ -77,13 +77,15 @@ impl ObjectName {
     /// # Errors
     /// Returns one line if there is none, or more than one.
     pub fn find<'o>(&self, objects: &'o [ObjectId]) -> Result<&'o ObjectId, String> {
-        let found: Vec<&ObjectId> = objects.iter().filter(|it| self.is(it)).collect();
-        match *found {
+        let matches: Vec<&ObjectId> = objects.iter().filter(|object| self.is(object)).collect();
+        match *matches {
             [object] => Ok(object),
             [] => {
-                let of_kind = || objects.iter().filter(|it| self.names_kind(&it.kind));
-                let name = similar(&self.name, of_kind().map(|it| it.name.as_str()));
-                let meant = of_kind().find(|it| name == Some(it.name.as_str())).map(full_name);
+                let of_kind = || objects.iter().filter(|object| self.names_kind(&object.kind));
+                let name = similar(&self.name, of_kind().map(|object| object.name.as_str()));
+                let meant = of_kind()
+                    .find(|object| name == Some(object.name.as_str()))
+                    .map(full_name);
                 let remedy = match meant {
                     Some(meant) => format!("did you mean {meant}?"),
                     None if ["pod", "pods", "po"].contains(&&*self.kind) => {
@@ -94,7 +96,7 @@ impl ObjectName {
                 Err(format!("{self} is not in its works: {remedy}"))
             }
             _ => {
-                let names: Vec<String> = found.iter().take(NAMED_MAX).map(|it| full_name(it)).collect();
+                let names: Vec<String> = matches.iter().take(NAMED_MAX).map(|object| full_name(object)).collect();
                 Err(format!("{self} is ambiguous: use one of {}", names.join(", ")))
             }
         }
@@ -116,7 +118,9 @@ impl ObjectName {
                 .iter()
                 .any(|(short, full)| *short == self.kind && *full == &*kind.kind)
         };
-        kind.kind.eq_ignore_ascii_case(&self.kind) || kind.plurals().iter().any(|it| **it == self.kind) || is_short()
+        kind.kind.eq_ignore_ascii_case(&self.kind)
+            || kind.plurals().iter().any(|plural| **plural == self.kind)
+            || is_short()
     }
 }
 

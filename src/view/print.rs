@@ -6,9 +6,9 @@ use crate::list::{List, unique};
 use crate::table;
 use crate::table::clean;
 use jiff::{SignedDuration, Timestamp};
-use live::events::Event;
+use live::events::ObjectEvent;
 use live::request::ObjectId;
-use live::tree::Node;
+use live::tree::TreeNode;
 use manifest::kinds::GroupKind;
 use manifest::value::Value;
 use manifest::yaml;
@@ -18,7 +18,7 @@ use std::iter;
 #[derive(Debug)]
 pub enum ObjectEntry {
     /// The object on the cluster, and the objects below it.
-    Tree(Vec<Node>),
+    Tree(Vec<TreeNode>),
     /// An object that was not read, and the reason in one word.
     Absent(ObjectId, &'static str),
 }
@@ -39,7 +39,7 @@ impl List for ObjectList {
         if wide { self.columns::<5>() } else { self.columns::<4>() }
     }
 
-    fn value(&self) -> Value<'_> {
+    fn to_value(&self) -> Value<'_> {
         yaml::json(&self.json).unwrap_or(Value::Null)
     }
 
@@ -81,19 +81,19 @@ impl ObjectList {
 }
 
 /// Returns the nodes of a tree in the order of their lines, each with the branch to draw before it.
-fn branches(nodes: &[Node]) -> Vec<(&Node, String)> {
+fn branches(nodes: &[TreeNode]) -> Vec<(&TreeNode, String)> {
     let mut lines = Vec::new();
-    let mut rest: Vec<(&Node, String, String)> = nodes
+    let mut rest: Vec<(&TreeNode, String, String)> = nodes
         .iter()
-        .filter(|it| it.owner.is_none())
-        .map(|it| (it, String::new(), String::new()))
+        .filter(|node| node.owner.is_none())
+        .map(|node| (node, String::new(), String::new()))
         .collect();
     while let Some((node, branch, below)) = rest.pop() {
-        let mut owned: Vec<&Node> = nodes
+        let mut owned: Vec<&TreeNode> = nodes
             .iter()
-            .filter(|it| it.owner.as_ref() == Some(&node.uid) && it.uid != node.uid)
+            .filter(|child| child.owner.as_ref() == Some(&node.uid) && child.uid != node.uid)
             .collect();
-        owned.sort_by_key(|it| (&it.kind, &it.name));
+        owned.sort_by_key(|node| (&node.kind, &node.name));
         for (at, owned) in owned.into_iter().rev().enumerate() {
             let (corner, line) = if at == 0 { ("└─", "  ") } else { ("├─", "│ ") };
             rest.push((owned, format!("{below}{corner}"), format!("{below}{line}")));
@@ -103,7 +103,7 @@ fn branches(nodes: &[Node]) -> Vec<(&Node, String)> {
     lines
 }
 
-fn node_name(node: &Node) -> String {
+fn node_name(node: &TreeNode) -> String {
     let kind = GroupKind {
         group: node.group.as_str().into(),
         kind: node.kind.as_str().into(),
@@ -111,7 +111,7 @@ fn node_name(node: &Node) -> String {
     clean(&format!("{}/{}", kind_name(&kind), node.name))
 }
 
-fn event_object(event: &Event) -> String {
+fn event_object(event: &ObjectEvent) -> String {
     clean(&format!("{}/{}", event.kind.to_ascii_lowercase(), event.name))
 }
 
@@ -119,7 +119,7 @@ fn event_object(event: &Event) -> String {
 #[derive(Debug)]
 pub struct EventList {
     /// The Events.
-    pub events: Vec<Event>,
+    pub events: Vec<ObjectEvent>,
     /// The current time.
     pub now: Timestamp,
 }
@@ -127,7 +127,7 @@ pub struct EventList {
 impl List for EventList {
     fn table(&self, _wide: bool) -> String {
         let headings = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"].map(str::to_owned);
-        let row = |event: &Event| {
+        let row = |event: &ObjectEvent| {
             let last = match event.count {
                 0 | 1 => age(&event.last, self.now),
                 count => format!(
@@ -148,17 +148,17 @@ impl List for EventList {
         table::lines(&rows)
     }
 
-    fn value(&self) -> Value<'_> {
-        let event = |event: &Event| {
+    fn to_value(&self) -> Value<'_> {
+        let event = |event: &ObjectEvent| {
             Value::map([
-                ("type", Value::text(&event.level)),
-                ("reason", Value::text(&event.reason)),
-                ("message", Value::text(&event.message)),
+                ("type", Value::from_text(&event.level)),
+                ("reason", Value::from_text(&event.reason)),
+                ("message", Value::from_text(&event.message)),
                 ("count", Value::Int(i64::try_from(event.count).unwrap_or(i64::MAX))),
-                ("first", Value::text(&event.first)),
-                ("last", Value::text(&event.last)),
-                ("kind", Value::text(&event.kind)),
-                ("name", Value::text(&event.name)),
+                ("first", Value::from_text(&event.first)),
+                ("last", Value::from_text(&event.last)),
+                ("kind", Value::from_text(&event.kind)),
+                ("name", Value::from_text(&event.name)),
             ])
         };
         Value::map([("events", Value::List(self.events.iter().map(event).collect()))])
@@ -185,9 +185,9 @@ mod tests {
         "2026-01-10T00:00:00Z".parse().expect("a time")
     }
 
-    fn node(kind: &str, name: &str, owner: Option<&str>, ready: Option<&str>) -> Node {
+    fn node(kind: &str, name: &str, owner: Option<&str>, ready: Option<&str>) -> TreeNode {
         let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
-        Node {
+        TreeNode {
             group: group.to_owned(),
             version: "v1".to_owned(),
             kind: kind.to_owned(),
@@ -263,7 +263,7 @@ secret/key                -       Forbidden          -
 
     #[test]
     fn events_name_their_object_and_how_often_they_were_seen() {
-        let event = Event {
+        let event = ObjectEvent {
             level: "Warning".to_owned(),
             reason: "BackOff".to_owned(),
             message: "back-off".to_owned(),

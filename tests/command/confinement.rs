@@ -3,7 +3,7 @@
 //! A script that replaces helm tests the isolation: it does what a vulnerability in Helm would allow a chart.
 
 use crate::program::{program, tools, transcript};
-use generate::confine::{AllowedPaths, Confinement, Isolation, Limits, Scratch};
+use generate::confine::{AllowedPaths, Confinement, Isolation, ResourceLimits, Scratch};
 use std::fs::{self, Permissions};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -81,7 +81,13 @@ fn missing(isolation: &str) -> String {
     let scratch = Scratch::new(&std::env::temp_dir()).expect("a folder");
     let root = scratch.folder("root").expect("a folder");
     let isolation: Isolation = isolation.parse().expect("an isolation");
-    let confinement = Confinement::new(AllowedPaths::default(), false, Limits::default(), isolation, root);
+    let confinement = Confinement::new(
+        AllowedPaths::default(),
+        false,
+        ResourceLimits::default(),
+        isolation,
+        root,
+    );
     let in_force = confinement
         .probe(Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp")))
         .expect("the supervisor runs");

@@ -2,7 +2,7 @@
 
 use crate::generated::{compare_parts, parts_of};
 use crate::page::root;
-use argocd_ocm_cmp::doctor::{CHECKS, Level, Message, REFUSED};
+use argocd_ocm_cmp::doctor::{CHECKS, Message, REFUSED, Severity};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -28,7 +28,7 @@ fn findings(checks: &[(&str, &[&Message])], by_hand: &BTreeMap<String, String>) 
     for (check, messages) in checks {
         let heading = by_hand.get(*check).cloned();
         let mut section = heading.unwrap_or_else(|| format!("### Check `{check}` (`{check}`)")) + "\n\n";
-        for message in messages.iter().filter(|it| it.level != Level::Ok) {
+        for message in messages.iter().filter(|it| it.level != Severity::Ok) {
             let (id, level) = (message.id, message.level.name());
             let (text, remediation) = (message.text, message.remediation);
             // `doctor` links to the anchor.

@@ -1,15 +1,15 @@
 //! Checks that docs/concepts.md names the kinds that have health rules.
 
 use crate::page::pages;
-use generate::health_rules::{kinds, of};
+use generate::health_rules::{find_kind_health, kinds};
 
 #[test]
 fn concepts_name_every_kind_with_rules() {
     let page = pages().into_iter().find(|page| page.path == "docs/concepts.md");
     let text = page.expect("a page").lines.join(" ");
-    let custom = of("example.com", "Thing", true).map(|it| it.rules);
+    let custom = find_kind_health("example.com", "Thing", true).map(|it| it.rules);
     for (group, kind) in kinds() {
-        let has_own_rules = of(group, kind, false).map(|it| it.rules) != custom;
+        let has_own_rules = find_kind_health(group, kind, false).map(|it| it.rules) != custom;
         let name = if kind == "CustomResourceDefinition" {
             "CRD"
         } else {

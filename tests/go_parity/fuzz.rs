@@ -66,7 +66,7 @@ fn corpus() -> Vec<Vec<u8>> {
 /// Returns true if Go's answer to this input is ignored.
 fn is_excepted(input: &[u8]) -> bool {
     let Ok(text) = yaml::decode(input) else { return true };
-    let known = |error: &yaml::Error| {
+    let known = |error: &yaml::YamlError| {
         ["once as text and once as another type", "reader silently drops it"]
             .iter()
             .any(|part| error.message.contains(part))

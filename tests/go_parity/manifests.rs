@@ -395,7 +395,7 @@ impl Manifests {
 }
 
 fn text(text: &str) -> Node {
-    Node::Scalar(Value::text(text))
+    Node::Scalar(Value::from_text(text))
 }
 
 fn map<const N: usize>(fields: [(&str, Node); N]) -> Node {

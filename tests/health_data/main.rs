@@ -150,7 +150,7 @@ fn kind_with_a_status_is_progressing_until_it_reports_one() -> Result<()> {
     };
     let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
     let with_status = health_rules::of_kind_with_status("example.com", "Thing");
-    let without = health_rules::of("example.com", "Thing", true).context("rules")?;
+    let without = health_rules::find_kind_health("example.com", "Thing", true).context("rules")?;
     let monitor = health_rules::of_kind_with_status("monitoring.coreos.com", "ServiceMonitor");
     for (kind_health, kind, status, expected) in [
         (with_status, "Thing", Value::Null, "Progressing"),
@@ -206,7 +206,7 @@ fn rules_of(object: &Value) -> Result<&'static KindHealth> {
         group: group.into(),
         kind: kind.into(),
     };
-    health_rules::of(group, kind, group_kind.built_in().is_none()).context("no rules")
+    health_rules::find_kind_health(group, kind, group_kind.built_in().is_none()).context("no rules")
 }
 
 fn ask(agent: &mut Conversation, object: &Value, kind_health: &KindHealth) -> Result<Value> {

@@ -3,9 +3,9 @@
 use crate::application_source::{self, ApplicationSource};
 use anyhow::{Context, Result, bail, ensure};
 use generate::discover;
-use generate::discover::Selection;
+use generate::discover::FileSelection;
 use generate::load;
-use generate::object::{Object, Source};
+use generate::object::{Object, ObjectLocation};
 use generate::schema::FieldValidation;
 use manifest::value::Value;
 use manifest::yaml;
@@ -170,7 +170,7 @@ fn our_objects(question: &Question<'_>) -> Result<Vec<String>, String> {
             .into_iter()
             .collect()
     };
-    let selection = Selection {
+    let selection = FileSelection {
         recurse: question.recurse,
         include: globs(question.include),
         exclude: globs(question.exclude),
@@ -192,7 +192,9 @@ fn canonical(manifest: &str) -> Result<String> {
     let Value::Map(fields) = yaml::json(manifest)? else {
         bail!("not an object: {manifest}");
     };
-    Ok(Object::new(fields, Source::document(0, 1, 1))?.pieces().concat())
+    Ok(Object::new(fields, ObjectLocation::document(0, 1, 1))?
+        .pieces()
+        .concat())
 }
 
 fn subfolders(folder: &Path) -> Result<Vec<PathBuf>> {

@@ -463,7 +463,8 @@ fn kind_health_of(object: &Value) -> Result<&'static KindHealth> {
 }
 
 fn kind_health(group: &str, kind: &str) -> Result<&'static KindHealth> {
-    health_rules::of(group, kind, CUSTOM_GROUPS.contains(&group)).with_context(|| format!("{kind} has no health rules"))
+    health_rules::find_kind_health(group, kind, CUSTOM_GROUPS.contains(&group))
+        .with_context(|| format!("{kind} has no health rules"))
 }
 
 fn condition_rules(kind_health: &KindHealth) -> Value {

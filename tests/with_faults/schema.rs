@@ -2,7 +2,7 @@
 
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, bail, ensure};
-use generate::schema::{self, Finding};
+use generate::schema::{self, SchemaFinding};
 use http::Request;
 use http_body_util::BodyExt;
 use kube::client::{Body, Client};
@@ -135,7 +135,7 @@ fn in_json(value: &manifest::value::Value<'_>) -> Result<Value> {
     Ok(serde_json::from_str(&json)?)
 }
 
-fn findings(object: &Value) -> Result<Vec<Finding>> {
+fn findings(object: &Value) -> Result<Vec<SchemaFinding>> {
     let text = object.to_string();
     let value = yaml::json(&text)?;
     Ok(schema::check(value.as_map().context("an object")?))

@@ -32,14 +32,14 @@ type Objects = BTreeMap<String, Value>;
 type Rendered = Result<Objects, String>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum SampleKind {
     Chart,
     Kustomization,
     Manifests,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum RenderComparison {
     /// Both render this number of objects.
     Same(usize),
     /// Our error.
@@ -48,7 +48,7 @@ enum Verdict {
     Different(String),
 }
 
-impl Verdict {
+impl RenderComparison {
     fn name(&self) -> &'static str {
         match self {
             Self::Same(_) => "same",
@@ -59,7 +59,7 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for RenderComparison {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Same(count) => write!(formatter, "{count} objects"),
@@ -69,17 +69,17 @@ impl fmt::Display for Verdict {
 }
 
 /// Compares the objects of both sides; `again` are those of a second rendering by Argo CD.
-fn compare(ours: &Rendered, theirs: &Rendered, again: &Rendered) -> Verdict {
+fn compare(ours: &Rendered, theirs: &Rendered, again: &Rendered) -> RenderComparison {
     match (ours, theirs, again) {
         (Ok(ours), Ok(theirs), Ok(again)) => match difference(ours, theirs, again) {
-            None => Verdict::Same(ours.len()),
-            Some(difference) => Verdict::Different(difference),
+            None => RenderComparison::Same(ours.len()),
+            Some(difference) => RenderComparison::Different(difference),
         },
-        (Err(why), Err(_), _) => Verdict::BothRefuse(why.clone()),
-        (Err(why), ..) => Verdict::WeRefuse(why.clone()),
+        (Err(why), Err(_), _) => RenderComparison::BothRefuse(why.clone()),
+        (Err(why), ..) => RenderComparison::WeRefuse(why.clone()),
         (Ok(_), theirs, again) => {
             let why = theirs.as_ref().err().or(again.as_ref().err());
-            Verdict::Different(format!("only Argo CD refuses it: {}", why.map_or("", String::as_str)))
+            RenderComparison::Different(format!("only Argo CD refuses it: {}", why.map_or("", String::as_str)))
         }
     }
 }
@@ -161,18 +161,18 @@ fn objects(works: &str) -> Result<Objects> {
 }
 
 /// Returns how Argo CD renders a folder with these files, if it contains a source. `is_manifest` reads a file.
-fn kind_of(files: &[String], is_manifest: impl Fn(&str) -> bool) -> Option<Kind> {
+fn kind_of(files: &[String], is_manifest: impl Fn(&str) -> bool) -> Option<SampleKind> {
     let has = |names: &[&str]| files.iter().any(|file| names.contains(&&**file));
     if has(&["Chart.yaml"]) {
-        Some(Kind::Chart)
+        Some(SampleKind::Chart)
     } else if has(&["kustomization.yaml", "kustomization.yml", "Kustomization"]) {
-        Some(Kind::Kustomization)
+        Some(SampleKind::Kustomization)
     } else {
         let mut manifests = files.iter().filter(|file| {
-            let extension = Path::new(file).extension().and_then(|it| it.to_str());
+            let extension = Path::new(file).extension().and_then(|extension| extension.to_str());
             matches!(extension, Some("yaml" | "yml" | "json")) && is_manifest(file)
         });
-        manifests.next().map(|_| Kind::Manifests)
+        manifests.next().map(|_| SampleKind::Manifests)
     }
 }
 
@@ -186,7 +186,7 @@ fn is_manifest(text: &str) -> bool {
 }
 
 /// Returns the sources below a folder. Charts are not searched: their dependencies and templates are parts of them.
-fn sources(folder: &Path, found: &mut Vec<(Kind, PathBuf)>) -> Result<()> {
+fn sources(folder: &Path, found: &mut Vec<(SampleKind, PathBuf)>) -> Result<()> {
     let (mut files, mut folders) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let entry = entry?;
@@ -200,7 +200,7 @@ fn sources(folder: &Path, found: &mut Vec<(Kind, PathBuf)>) -> Result<()> {
     let read = |file: &str| fs::read_to_string(folder.join(file)).is_ok_and(|text| is_manifest(&text));
     let kind = kind_of(&files, read);
     found.extend(kind.map(|kind| (kind, folder.to_owned())));
-    if kind != Some(Kind::Chart) {
+    if kind != Some(SampleKind::Chart) {
         folders.sort();
         folders.iter().try_for_each(|folder| sources(folder, found))?;
     }
@@ -208,13 +208,13 @@ fn sources(folder: &Path, found: &mut Vec<(Kind, PathBuf)>) -> Result<()> {
 }
 
 /// Argo CD's own code, which answers each line of JSON with one.
-struct ArgoCd {
+struct ArgoCdProcess {
     process: Child,
     questions: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
-impl ArgoCd {
+impl ArgoCdProcess {
     fn start(program: &str, tools: &str) -> Result<Self> {
         let mut command = Command::new(program);
         command.env("PATH", tools).env("ARGOCD_LOG_LEVEL", "panic");
@@ -242,11 +242,13 @@ impl ArgoCd {
             return Ok(Err(error.to_owned()));
         }
         let manifests = answer["manifests"].as_array().context("manifests")?.iter();
-        Ok(Ok(manifests.filter_map(|it| it.as_str().map(str::to_owned)).collect()))
+        Ok(Ok(manifests
+            .filter_map(|manifest| manifest.as_str().map(str::to_owned))
+            .collect()))
     }
 }
 
-impl Drop for ArgoCd {
+impl Drop for ArgoCdProcess {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -257,7 +259,7 @@ impl Drop for ArgoCd {
 struct Programs {
     ours: PathBuf,
     tools: String,
-    argo_cd: ArgoCd,
+    argo_cd: ArgoCdProcess,
     /// A folder for the objects of Argo CD.
     scratch: PathBuf,
 }
@@ -273,15 +275,15 @@ impl Programs {
         Ok(Self {
             ours: root.join("target/debug").join(PROGRAM),
             tools: tools.to_owned(),
-            argo_cd: ArgoCd::start(argo_cd, tools)?,
+            argo_cd: ArgoCdProcess::start(argo_cd, tools)?,
             scratch: root.join("target/conformance"),
         })
     }
 
     /// Runs `generate` in a folder, at `path` of the repository.
-    fn generate(&self, kind: Kind, folder: &Path, path: &Path) -> Result<Rendered> {
+    fn generate(&self, kind: SampleKind, folder: &Path, path: &Path) -> Result<Rendered> {
         let mut command = Command::new(&self.ours);
-        let settings = if kind == Kind::Manifests {
+        let settings = if kind == SampleKind::Manifests {
             &SETTINGS[..]
         } else {
             &SETTINGS[..2]
@@ -326,10 +328,11 @@ impl Programs {
         for (number, manifest) in manifests.iter().enumerate() {
             fs::write(self.scratch.join(format!("{number:04}.json")), manifest)?;
         }
-        self.generate(Kind::Manifests, &self.scratch, Path::new(".")).map(Ok)
+        self.generate(SampleKind::Manifests, &self.scratch, Path::new("."))
+            .map(Ok)
     }
 
-    fn compare(&mut self, kind: Kind, checkout: &Path, source: &Path) -> Result<Verdict> {
+    fn compare(&mut self, kind: SampleKind, checkout: &Path, source: &Path) -> Result<RenderComparison> {
         let path = source.strip_prefix(checkout)?;
         let path = if path.as_os_str().is_empty() {
             Path::new(".")
@@ -338,7 +341,7 @@ impl Programs {
         };
         let ours = self.generate(kind, source, path)?;
         let theirs = match self.of_argo_cd(checkout, source)? {
-            Ok(Err(why)) => return Ok(Verdict::WeRefuse(why)),
+            Ok(Err(why)) => return Ok(RenderComparison::WeRefuse(why)),
             Ok(rendered) => rendered,
             Err(error) => Err(error),
         };
@@ -354,12 +357,12 @@ impl Programs {
 pub(crate) fn run(checkouts: &[String]) -> Result<()> {
     ensure!(!checkouts.is_empty(), "name folders of checkouts");
     let mut programs = Programs::find(root()?)?;
-    let mut counts: BTreeMap<(Kind, &str), usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(SampleKind, &str), usize> = BTreeMap::new();
     for checkout in checkouts {
         let checkout = fs::canonicalize(checkout).with_context(|| format!("cannot read {checkout}"))?;
-        let mut found = Vec::new();
-        sources(&checkout, &mut found)?;
-        for (kind, source) in found {
+        let mut samples = Vec::new();
+        sources(&checkout, &mut samples)?;
+        for (kind, source) in samples {
             let verdict = programs
                 .compare(kind, &checkout, &source)
                 .with_context(|| source.display().to_string())?;
@@ -427,14 +430,14 @@ mod tests {
         let (rendered, refused) = (Ok(Objects::new()), Err("no".to_owned()));
         let why = || "no".to_owned();
         for (ours, theirs, expected) in [
-            (&refused, &refused, Verdict::BothRefuse(why())),
-            (&refused, &rendered, Verdict::WeRefuse(why())),
+            (&refused, &refused, RenderComparison::BothRefuse(why())),
+            (&refused, &rendered, RenderComparison::WeRefuse(why())),
             (
                 &rendered,
                 &refused,
-                Verdict::Different("only Argo CD refuses it: no".to_owned()),
+                RenderComparison::Different("only Argo CD refuses it: no".to_owned()),
             ),
-            (&rendered, &rendered, Verdict::Same(0)),
+            (&rendered, &rendered, RenderComparison::Same(0)),
         ] {
             assert_eq!(compare(ours, theirs, theirs), expected);
         }
@@ -446,9 +449,12 @@ mod tests {
             let files: Vec<_> = files.iter().map(|file| (*file).to_owned()).collect();
             kind_of(&files, |file| file.starts_with("object"))
         };
-        assert_eq!(of(&["Chart.yaml", "values.yaml"]), Some(Kind::Chart));
-        assert_eq!(of(&["kustomization.yml", "object.yaml"]), Some(Kind::Kustomization));
-        assert_eq!(of(&["README.md", "object.json"]), Some(Kind::Manifests));
+        assert_eq!(of(&["Chart.yaml", "values.yaml"]), Some(SampleKind::Chart));
+        assert_eq!(
+            of(&["kustomization.yml", "object.yaml"]),
+            Some(SampleKind::Kustomization)
+        );
+        assert_eq!(of(&["README.md", "object.json"]), Some(SampleKind::Manifests));
         assert_eq!(of(&["object.md", "values.yaml"]), None);
         assert!(is_manifest("apiVersion: v1\nkind: A\n"));
         assert!(!is_manifest("kind: of\n"));

@@ -34,7 +34,7 @@ pub(crate) fn run() -> Result<()> {
     }
     for entry in fs::read_dir(&docs)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|it| it == "md") {
+        if path.extension().is_some_and(|extension| extension == "md") {
             let page = fs::read_to_string(&path)?;
             let name = path.file_name().unwrap_or_default();
             fs::write(pages.join(name), with_links(&page, "docs", repository, root))?;
@@ -107,7 +107,7 @@ fn link(target: &str, folder: &str, repository: &str, root: &Path) -> String {
         Some(path) => path.to_owned(),
         None => Path::new(folder).join(path).to_string_lossy().into_owned(),
     };
-    let outside = OUTSIDE.iter().find(|(it, _)| *it == path).map(|(_, name)| *name);
+    let outside = OUTSIDE.iter().find(|(file, _)| *file == path).map(|(_, name)| *name);
     let in_docs = path.strip_prefix("docs/").filter(|name| *name != "SUMMARY.md");
     if let Some(name) = outside.or(in_docs) {
         return format!("{name}{anchor}");
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn reads_the_repository_of_the_book() {
         let settings = include_str!("../../docs/book.toml");
-        assert!(toml_text(settings, REPOSITORY).is_some_and(|it| it.starts_with("https://github.com/")));
+        assert!(toml_text(settings, REPOSITORY).is_some_and(|text| text.starts_with("https://github.com/")));
         assert_eq!(toml_text("title = \"a\"\n", REPOSITORY), None);
     }
 }

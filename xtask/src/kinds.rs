@@ -13,23 +13,23 @@ use std::path::Path;
 const FILE: &str = "crates/manifest/src/kinds/custom.txt";
 
 /// The group and the name of a kind.
-type Name = (Box<str>, Box<str>);
+type KindName = (Box<str>, Box<str>);
 
 /// The kinds by group and name.
-type Kinds = BTreeMap<Name, KnownCustom>;
+type Kinds = BTreeMap<KindName, KnownCustom>;
 
 /// Adds the kinds that the CRDs in the folders define, or replaces them, and writes the file.
 pub(crate) fn run(folders: &[String]) -> Result<()> {
     ensure!(!folders.is_empty(), "kinds needs folders with CRDs");
-    let mut found = Kinds::new();
+    let mut known_kinds = Kinds::new();
     let mut contradicted = Vec::new();
     for folder in folders {
-        read_folder(Path::new(folder), &mut found, &mut contradicted)?;
+        read_folder(Path::new(folder), &mut known_kinds, &mut contradicted)?;
     }
     let mut kinds: Kinds = custom_kinds()
         .map(|(kind, known)| ((kind.group, kind.kind), known))
         .collect();
-    kinds.extend(found);
+    kinds.extend(known_kinds);
     for kind in contradicted {
         eprintln!(
             "{}.{}: left out, because its CRDs contradict each other",
@@ -38,10 +38,10 @@ pub(crate) fn run(folders: &[String]) -> Result<()> {
         kinds.remove(&kind);
     }
     let path = root()?.join(FILE);
-    std::fs::write(&path, text(&kinds)).with_context(|| format!("cannot write {}", path.display()))
+    std::fs::write(&path, format_kinds(&kinds)).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn read_folder(folder: &Path, kinds: &mut Kinds, contradicted: &mut Vec<Name>) -> Result<()> {
+fn read_folder(folder: &Path, kinds: &mut Kinds, contradicted: &mut Vec<KindName>) -> Result<()> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries {
         let path = entry?.path();
@@ -49,7 +49,10 @@ fn read_folder(folder: &Path, kinds: &mut Kinds, contradicted: &mut Vec<Name>) -
             read_folder(&path, kinds, contradicted)?;
             continue;
         }
-        let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+        let extension = path
+            .extension()
+            .and_then(|extension| extension.to_str())
+            .unwrap_or_default();
         if !["yaml", "yml", "json", "tpl"].contains(&extension) {
             continue;
         }
@@ -77,7 +80,7 @@ fn read_folder(folder: &Path, kinds: &mut Kinds, contradicted: &mut Vec<Name>) -
 }
 
 /// Returns the kinds that a CRD, or each CRD in a list, defines.
-fn definitions(value: &Value<'_>) -> Vec<(Name, KnownCustom)> {
+fn definitions(value: &Value<'_>) -> Vec<(KindName, KnownCustom)> {
     let Some(fields) = value.as_map() else {
         return Vec::new();
     };
@@ -87,7 +90,7 @@ fn definitions(value: &Value<'_>) -> Vec<(Name, KnownCustom)> {
     }
 }
 
-fn definition(fields: &Map<'_>) -> Option<(Name, KnownCustom)> {
+fn definition(fields: &Map<'_>) -> Option<(KindName, KnownCustom)> {
     if fields.get("kind")?.as_str()? != "CustomResourceDefinition" {
         return None;
     }
@@ -111,7 +114,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Returns the text of the file: one line for each group.
-fn text(kinds: &Kinds) -> String {
+fn format_kinds(kinds: &Kinds) -> String {
     let mut text = String::new();
     let mut last = "";
     for ((group, kind), KnownCustom { plural, scope }) in kinds {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
-use release::Destination;
+use release::ReleaseDestination;
 
 mod conformance;
 mod docs;
@@ -94,7 +94,7 @@ fn run() -> Result<()> {
                 }
             }
             let to = to.context("--to needs a folder, or a registry as oci://REGISTRY")?;
-            release::run(&Destination::new(&to), programs.as_deref().map(Path::new))
+            release::run(&ReleaseDestination::new(&to), programs.as_deref().map(Path::new))
         }
         Some("sbom") => {
             let mut target = "x86_64-unknown-linux-gnu".to_owned();
@@ -104,7 +104,7 @@ fn run() -> Result<()> {
                     _ => bail!("unknown option {option}\n{USAGE}"),
                 }
             }
-            let text = serde_json::to_string_pretty(&sbom::of(&target)?)?;
+            let text = serde_json::to_string_pretty(&sbom::build_sbom(&target)?)?;
             Ok(writeln!(io::stdout(), "{text}")?)
         }
         Some("schema") => schema::run(),

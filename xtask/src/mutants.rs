@@ -62,7 +62,7 @@ fn read_list(list: &str) -> Result<Vec<Mutant<'_>>> {
 /// Returns the mistakes that can be made in the text of a file, outside of its tests, comments and texts.
 fn mutants_of<'t>(file: &'t str, text: &str) -> Vec<Mutant<'t>> {
     let code = text.split_once("#[cfg(test)]\n").map_or(text, |(code, _)| code);
-    let mut found = Vec::new();
+    let mut mutants = Vec::new();
     let mut start = 0;
     for line in code.split_inclusive('\n') {
         let is_code = !["//", "use ", "#[", "where"]
@@ -71,7 +71,7 @@ fn mutants_of<'t>(file: &'t str, text: &str) -> Vec<Mutant<'t>> {
         for (before, after) in EXCHANGES.into_iter().filter(|_| is_code) {
             let places = line.match_indices(before).map(|(place, _)| place);
             let outside_texts = places.filter(|place| line[..*place].matches('"').count() % 2 == 0);
-            found.extend(outside_texts.map(|place| Mutant {
+            mutants.extend(outside_texts.map(|place| Mutant {
                 file,
                 before,
                 after,
@@ -80,7 +80,7 @@ fn mutants_of<'t>(file: &'t str, text: &str) -> Vec<Mutant<'t>> {
         }
         start += line.len();
     }
-    found
+    mutants
 }
 
 /// Returns this number of items, evenly spread.
@@ -104,12 +104,12 @@ impl Mutant<'_> {
 }
 
 /// A changed file, whose text is restored at the end.
-struct Changed {
+struct MutatedFile {
     path: PathBuf,
     text: String,
 }
 
-impl Changed {
+impl MutatedFile {
     fn apply(root: &Path, mutant: &Mutant<'_>) -> Result<Self> {
         let path = root.join(mutant.file);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", mutant.file))?;
@@ -122,7 +122,7 @@ impl Changed {
     }
 }
 
-impl Drop for Changed {
+impl Drop for MutatedFile {
     fn drop(&mut self) {
         if let Err(error) = fs::write(&self.path, &self.text) {
             eprintln!("cannot restore {}: {error}: restore it with Git", self.path.display());
@@ -165,7 +165,7 @@ fn survivors(root: &Path, chosen: &[&Mutant<'_>]) -> Result<Vec<String>> {
     ensure!(passes == Some(true), "the tests fail without a mutant");
     let (mut survivors, mut tested) = (Vec::new(), 0);
     for (number, mutant) in chosen.iter().enumerate() {
-        let changed = Changed::apply(root, mutant)?;
+        let changed = MutatedFile::apply(root, mutant)?;
         let at = mutant.place(&changed.text)?;
         let line = changed.text[..at].lines().count().max(1);
         let what = format!(
@@ -228,7 +228,12 @@ mod tests {
         let text = "use a;\n// a == b\nlet c = a == b && \"x || y\" != d;\n#[cfg(test)]\nmod tests { 1 < 2 }\n";
         let found: Vec<_> = mutants_of("a.rs", text)
             .iter()
-            .map(|it| (it.before, &text[it.at.expect("a place")..][..it.before.len()]))
+            .map(|mutant| {
+                (
+                    mutant.before,
+                    &text[mutant.at.expect("a place")..][..mutant.before.len()],
+                )
+            })
             .collect();
         assert_eq!(found, [(" == ", " == "), (" != ", " != "), (" && ", " && ")]);
     }

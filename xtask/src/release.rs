@@ -50,16 +50,14 @@ const COMPLETIONS: [(&str, &str); 5] = [
     ("zsh", "_argocd-ocm-cmp"),
 ];
 
-/// The destination of a release.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Destination {
-    /// A folder.
+pub(crate) enum ReleaseDestination {
     Folder(PathBuf),
     /// A registry with a path, such as `ghcr.io/argocd-ocm-cmp`.
     Registry(String),
 }
 
-impl Destination {
+impl ReleaseDestination {
     /// Parses a folder, or a registry as `oci://REGISTRY/PATH`.
     pub(crate) fn new(text: &str) -> Self {
         match text.strip_prefix("oci://") {
@@ -70,7 +68,7 @@ impl Destination {
 }
 
 /// Builds a release. `programs` has a folder for each architecture, such as `amd64/argocd-ocm-cmp`; without it, compiles all of them.
-pub(crate) fn run(destination: &Destination, programs: Option<&Path>) -> Result<()> {
+pub(crate) fn run(destination: &ReleaseDestination, programs: Option<&Path>) -> Result<()> {
     let root = root()?;
     let manifest = fs::read_to_string(root.join("Cargo.toml"))?;
     let version = toml_text(&manifest, "version").context("Cargo.toml has no version")?;
@@ -88,7 +86,7 @@ pub(crate) fn run(destination: &Destination, programs: Option<&Path>) -> Result<
         let name = format!("{PROGRAM}-{version}-linux-{}", architecture.name);
         fs::copy(programs.join(architecture.name).join(PROGRAM), parts.join(PROGRAM))?;
         archive(&parts, &folder.join(format!("{name}.tar.gz")))?;
-        let bill = serde_json::to_string_pretty(&sbom::of(&architecture.target())?)?;
+        let bill = serde_json::to_string_pretty(&sbom::build_sbom(&architecture.target())?)?;
         fs::write(folder.join(format!("{name}.cdx.json")), bill)?;
         files.extend([format!("{name}.tar.gz"), format!("{name}.cdx.json")]);
     }
@@ -106,17 +104,17 @@ pub(crate) fn run(destination: &Destination, programs: Option<&Path>) -> Result<
     succeed(Command::new(root.join("image/build")).arg(&programs).arg(&layout))?;
     let sums = output(Command::new("sha256sum").args(&files).current_dir(&folder))?;
     fs::write(folder.join("SHA256SUMS"), sums)?;
-    if let Destination::Registry(registry) = destination {
+    if let ReleaseDestination::Registry(registry) = destination {
         push(&folder, registry, version, &chart)?;
     }
     Ok(())
 }
 
 /// Returns an empty folder for the files. Only `target/dist` is emptied: another folder may have more than an earlier release.
-fn empty_folder(destination: &Destination, root: &Path) -> Result<PathBuf> {
+fn empty_folder(destination: &ReleaseDestination, root: &Path) -> Result<PathBuf> {
     let folder = match destination {
-        Destination::Folder(folder) => folder.clone(),
-        Destination::Registry(_) => {
+        ReleaseDestination::Folder(folder) => folder.clone(),
+        ReleaseDestination::Registry(_) => {
             let folder = root.join("target/dist");
             if folder.exists() {
                 fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
@@ -157,17 +155,17 @@ fn compile_all(root: &Path, programs: &Path) -> Result<PathBuf> {
             folder.join(PROGRAM),
         )?;
     }
-    let own = ARCHITECTURES
+    let own_architecture = ARCHITECTURES
         .iter()
-        .find(|it| it.is_own())
+        .find(|architecture| architecture.is_own())
         .context("no program runs on this machine")?;
-    let expected = works(root, Command::new(programs.join(own.name).join(PROGRAM)))?;
-    for architecture in ARCHITECTURES.iter().filter(|it| !it.is_own()) {
+    let expected = works(root, Command::new(programs.join(own_architecture.name).join(PROGRAM)))?;
+    for architecture in ARCHITECTURES.iter().filter(|architecture| !architecture.is_own()) {
         let mut emulated = Command::new(format!("qemu-{}", architecture.machine));
         emulated.arg(programs.join(architecture.name).join(PROGRAM));
-        let found = works(root, emulated).context("the package qemu-user has the emulators")?;
+        let works_emulated = works(root, emulated).context("the package qemu-user has the emulators")?;
         ensure!(
-            found == expected,
+            works_emulated == expected,
             "the program for {} prints other works",
             architecture.name
         );
@@ -183,14 +181,14 @@ fn works(root: &Path, mut program: Command) -> Result<String> {
 
 /// Returns the architectures that have a program.
 fn of_programs(programs: &Path) -> Result<Vec<&'static Architecture>> {
-    let has_program = |it: &&Architecture| programs.join(it.name).join(PROGRAM).is_file();
-    let found: Vec<_> = ARCHITECTURES.iter().filter(has_program).collect();
+    let has_program = |architecture: &&Architecture| programs.join(architecture.name).join(PROGRAM).is_file();
+    let architectures: Vec<_> = ARCHITECTURES.iter().filter(has_program).collect();
     ensure!(
-        !found.is_empty(),
+        !architectures.is_empty(),
         "{} has no amd64/{PROGRAM} or arm64/{PROGRAM}",
         programs.display()
     );
-    Ok(found)
+    Ok(architectures)
 }
 
 /// Writes what the archives of all architectures have in common into a folder, and returns that folder.
@@ -198,9 +196,10 @@ fn shared_parts(folder: &Path, programs: &Path, architectures: &[&Architecture])
     let parts = folder.join("parts");
     fs::create_dir_all(parts.join("completions"))?;
     fs::copy(root()?.join("LICENSE"), parts.join("LICENSE"))?;
-    let own = architectures.iter().find(|it| it.is_own());
-    let own = own.context("no program runs on this machine, to print completions and the manual")?;
-    let program = programs.join(own.name).join(PROGRAM);
+    let own_architecture = architectures.iter().find(|architecture| architecture.is_own());
+    let own_architecture =
+        own_architecture.context("no program runs on this machine, to print completions and the manual")?;
+    let program = programs.join(own_architecture.name).join(PROGRAM);
     for (shell, file) in COMPLETIONS {
         let script = output(Command::new(&program).args(["completion", shell]))?;
         fs::write(parts.join("completions").join(file), script)?;
@@ -265,16 +264,19 @@ mod tests {
 
     #[test]
     fn destination_is_a_folder_or_a_registry() {
-        assert_eq!(Destination::new("dist"), Destination::Folder("dist".into()));
         assert_eq!(
-            Destination::new("oci://localhost:5000/ours/"),
-            Destination::Registry("localhost:5000/ours".to_owned())
+            ReleaseDestination::new("dist"),
+            ReleaseDestination::Folder("dist".into())
+        );
+        assert_eq!(
+            ReleaseDestination::new("oci://localhost:5000/ours/"),
+            ReleaseDestination::Registry("localhost:5000/ours".to_owned())
         );
     }
 
     #[test]
     fn keeps_what_is_in_the_folder_of_a_user() {
-        let folder = Destination::Folder(concat!(env!("CARGO_MANIFEST_DIR"), "/src").into());
+        let folder = ReleaseDestination::Folder(concat!(env!("CARGO_MANIFEST_DIR"), "/src").into());
         let error = empty_folder(&folder, Path::new("/nowhere")).expect_err("it has files");
         assert!(
             error.to_string().ends_with("src is not empty: choose another folder"),

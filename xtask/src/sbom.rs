@@ -30,9 +30,9 @@ struct Added {
 }
 
 /// Returns the bill of the program for a target, from the cargo, rustc and C compiler on the PATH.
-pub(crate) fn of(target: &str) -> Result<Value> {
+pub(crate) fn build_sbom(target: &str) -> Result<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let tree = tree::of(&root, PROGRAM, target)?;
+    let tree = tree::read_tree(&root, PROGRAM, target)?;
     let lock = fs::read_to_string(root.join("Cargo.lock")).context("Cargo.lock")?;
     bill(&tree, &lock::checksums(&lock), &added()?)
 }
@@ -63,7 +63,7 @@ fn added() -> Result<Vec<Added>> {
 }
 
 /// Creates the bill.
-fn bill(tree: &tree::Tree, checksums: &BTreeMap<Package, String>, added: &[Added]) -> Result<Value> {
+fn bill(tree: &tree::PackageTree, checksums: &BTreeMap<Package, String>, added: &[Added]) -> Result<Value> {
     let mut components = Vec::new();
     let mut dependencies = Vec::new();
     for (package, needed) in &tree.needs {

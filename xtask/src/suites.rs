@@ -58,12 +58,11 @@ impl Suite {
 }
 
 /// A message of a lane.
-enum Event {
+enum SuiteEvent {
     Started(String),
     Ended(SuiteResult),
 }
 
-/// The result of a suite.
 #[derive(Debug)]
 struct SuiteResult {
     name: String,
@@ -146,8 +145,8 @@ impl Suites {
                 scope.spawn(move || {
                     let next = || suites.lock().unwrap_or_else(PoisonError::into_inner).next();
                     while let Some(suite) = next() {
-                        let _ = sender.send(Ok(Event::Started(suite.name.clone())));
-                        let _ = sender.send(run_suite(&suite, variables, logs).map(Event::Ended));
+                        let _ = sender.send(Ok(SuiteEvent::Started(suite.name.clone())));
+                        let _ = sender.send(run_suite(&suite, variables, logs).map(SuiteEvent::Ended));
                     }
                 });
             }
@@ -156,8 +155,8 @@ impl Suites {
             loop {
                 match receiver.recv_timeout(PROGRESS) {
                     Ok(event) => match event? {
-                        Event::Started(name) => running.push(name),
-                        Event::Ended(result) => {
+                        SuiteEvent::Started(name) => running.push(name),
+                        SuiteEvent::Ended(result) => {
                             let verdict = if result.has_passed { "passed" } else { "FAILED" };
                             eprintln!(
                                 "\n{}--- {} {verdict} after {} s",

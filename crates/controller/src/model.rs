@@ -80,7 +80,7 @@ pub fn project(text: &str) -> Result<Value, InvalidObject> {
 ///
 /// Returns an error if the JSON is invalid.
 pub fn hold(text: &str) -> Result<Option<Hold>, InvalidObject> {
-    Ok(Hold::read(&read(text)?))
+    Ok(Hold::from_namespace(&read(text)?))
 }
 
 /// Reads the namespaces of Applications from the JSON of the ConfigMap with Argo CD's parameters.

@@ -4,13 +4,13 @@
 mod effects;
 
 use super::ignored_fields::{self, FieldPath, IGNORE_FIELDS};
-use super::update_strategy::Strategy;
+use super::update_strategy::UpdateStrategy;
 pub use effects::{Effect, KNOWN, KnownAnnotation};
 use effects::{IGNORE_HEALTH, REPLACE};
 use manifest::value::{Map, Value};
 use ocm::pull_model::SYNC_OPTIONS;
 
-/// The annotation for the update strategy of an object: one of [`Strategy`]'s names.
+/// The annotation for the update strategy of an object: one of [`UpdateStrategy`]'s names.
 pub const UPDATE_STRATEGY: &str = "argocd-ocm-cmp.github.io/update-strategy";
 
 /// The phase of a sync in which an object is applied.
@@ -55,7 +55,7 @@ pub struct Annotations {
     /// True if it stays on the cluster when it leaves Git or the Application is deleted.
     pub keep: bool,
     /// The update strategy.
-    pub strategy: Option<Strategy>,
+    pub strategy: Option<UpdateStrategy>,
     /// The fields that the agent leaves to other writers.
     pub ignored_fields: Vec<FieldPath>,
     /// The `generateName` of a hook.
@@ -68,7 +68,7 @@ pub struct Annotations {
 
 /// An annotation with an unknown value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum AnnotationFault {
     /// A hook type that Argo CD does not have. Argo CD treats such an object as a hook and never applies it.
     #[error(
         "{HOOK}: {0:?} is not a hook: Argo CD has PreSync, Sync, PostSync, SyncFail, PreDelete, PostDelete and Skip"
@@ -95,7 +95,7 @@ const HELM_HOOK: &str = "helm.sh/hook";
 ///
 /// # Errors
 /// Returns an error with the annotation that is invalid.
-pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Fault> {
+pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, AnnotationFault> {
     let Some(Value::Map(annotations)) = metadata.get("annotations") else {
         return Ok(None);
     };
@@ -104,10 +104,10 @@ pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Fault> {
     let mut annotations = Annotations {
         keep: keeps(sync_options) || text("helm.sh/resource-policy") == Some("keep"),
         strategy: text(UPDATE_STRATEGY)
-            .map(|name| name.parse().map_err(Fault::Strategy))
+            .map(|name| name.parse().map_err(AnnotationFault::Strategy))
             .transpose()?,
         ignored_fields: text(IGNORE_FIELDS)
-            .map(|fields| ignored_fields::of_object(fields).map_err(Fault::IgnoredField))
+            .map(|fields| ignored_fields::of_object(fields).map_err(AnnotationFault::IgnoredField))
             .transpose()?
             .unwrap_or_default(),
         ignores_health: text(IGNORE_HEALTH) == Some("true"),
@@ -123,8 +123,11 @@ pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Fault> {
         _ => {}
     }
     // A hook is created and never updated.
-    if annotations.hooks.is_empty() && annotations.strategy.is_none() && items(sync_options).any(|it| it == REPLACE) {
-        annotations.strategy = Some(Strategy::Update);
+    if annotations.hooks.is_empty()
+        && annotations.strategy.is_none()
+        && items(sync_options).any(|sync_option| sync_option == REPLACE)
+    {
+        annotations.strategy = Some(UpdateStrategy::Update);
     }
     Ok(Some(annotations).filter(|annotations| *annotations != Annotations::default()))
 }
@@ -158,7 +161,7 @@ fn keeps(options: &str) -> bool {
     })
 }
 
-fn argo_cd_hooks(hooks: &str, annotations: &mut Annotations) -> Result<(), Fault> {
+fn argo_cd_hooks(hooks: &str, annotations: &mut Annotations) -> Result<(), AnnotationFault> {
     for hook in items(hooks).chain(items(hooks).next().is_none().then_some("")) {
         let phase = match hook {
             "PreSync" => Phase::PreSync,
@@ -168,7 +171,7 @@ fn argo_cd_hooks(hooks: &str, annotations: &mut Annotations) -> Result<(), Fault
             "PreDelete" => Phase::PreDelete,
             "PostDelete" => Phase::PostDelete,
             "Skip" => continue,
-            _ => return Err(Fault::Hook(hook.to_owned())),
+            _ => return Err(AnnotationFault::Hook(hook.to_owned())),
         };
         add(phase, annotations);
     }
@@ -176,7 +179,7 @@ fn argo_cd_hooks(hooks: &str, annotations: &mut Annotations) -> Result<(), Fault
     Ok(())
 }
 
-fn helm_hooks(hooks: &str, annotations: &mut Annotations) -> Result<(), Fault> {
+fn helm_hooks(hooks: &str, annotations: &mut Annotations) -> Result<(), AnnotationFault> {
     // `crd-install` is Helm 2's way to install CRDs first; it is not a hook.
     if hooks == "crd-install" {
         return Ok(());
@@ -189,7 +192,7 @@ fn helm_hooks(hooks: &str, annotations: &mut Annotations) -> Result<(), Fault> {
             // Argo CD does not run these either.
             "pre-delete" | "pre-rollback" | "post-rollback" | "test" | "test-success" | "test-failure"
             | "crd-install" => {}
-            _ => return Err(Fault::HelmHook(hook.to_owned())),
+            _ => return Err(AnnotationFault::HelmHook(hook.to_owned())),
         }
     }
     annotations.skip = annotations.hooks.is_empty();
@@ -292,7 +295,7 @@ mod tests {
         for (annotations, strategy) in [
             (
                 "argocd.argoproj.io/sync-options: 'Prune=false, Replace=true'",
-                Some(Strategy::Update),
+                Some(UpdateStrategy::Update),
             ),
             ("argocd.argoproj.io/sync-options: Replace=false", None),
             (
@@ -301,7 +304,7 @@ mod tests {
             ),
             (
                 "argocd.argoproj.io/sync-options: Replace=true, argocd-ocm-cmp.github.io/update-strategy: CreateOnly",
-                Some(Strategy::CreateOnly),
+                Some(UpdateStrategy::CreateOnly),
             ),
         ] {
             assert_eq!(
@@ -345,7 +348,7 @@ mod tests {
     #[test]
     fn rejects_unknown_update_strategies() {
         let expected = parsed("{argocd-ocm-cmp.github.io/update-strategy: CreateOnly}").unwrap();
-        assert_eq!(expected.strategy, Some(Strategy::CreateOnly));
+        assert_eq!(expected.strategy, Some(UpdateStrategy::CreateOnly));
         assert_eq!(
             parsed("{argocd-ocm-cmp.github.io/update-strategy: Never}").unwrap_err(),
             "argocd-ocm-cmp.github.io/update-strategy: \"Never\" is not an update strategy: OCM has ServerSideApply, Update, \

@@ -1,6 +1,6 @@
 //! The canonical form of an object: the form that the API server and kubectl's apply, which Argo CD uses, do not change.
 
-use super::object::{Fault, wrong_type};
+use super::object::{ObjectFault, wrong_type};
 use base64::engine::{Engine, general_purpose::STANDARD as BASE64};
 use manifest::value::{Map, Value};
 
@@ -123,14 +123,14 @@ pub(super) fn fold_string_data(fields: &mut Map<'_>) {
 ///
 /// # Errors
 /// Returns an error if a field is unknown to Kubernetes or has an invalid value.
-pub(super) fn metadata(metadata: &mut Map<'_>) -> Result<(), Fault> {
+pub(super) fn metadata(metadata: &mut Map<'_>) -> Result<(), ObjectFault> {
     let mut fault = None;
     metadata.retain(|key, value| {
         if SERVER_SET.contains(&key) {
             return false;
         }
-        if let Err(found) = check(key, value) {
-            fault.get_or_insert(found);
+        if let Err(problem) = check(key, value) {
+            fault.get_or_insert(problem);
         }
         if let ("annotations", Value::Map(annotations)) = (key, &mut *value) {
             annotations.retain(|name, _| !SET_BY_OTHERS.contains(&name));
@@ -141,19 +141,19 @@ pub(super) fn metadata(metadata: &mut Map<'_>) -> Result<(), Fault> {
     fault.map_or(Ok(()), Err)
 }
 
-fn check(key: &str, value: &Value<'_>) -> Result<(), Fault> {
+fn check(key: &str, value: &Value<'_>) -> Result<(), ObjectFault> {
     match (key, value) {
         ("labels" | "annotations", Value::Map(texts)) => only_texts(key, texts),
         ("labels" | "annotations", other) => Err(wrong_type(&format!("metadata.{key}"), other, "a mapping")),
         ("finalizers" | "ownerReferences", Value::List(_)) | ("name" | "namespace", _) => Ok(()),
         ("finalizers" | "ownerReferences", other) => Err(wrong_type(&format!("metadata.{key}"), other, "a list")),
-        ("generateName", _) => Err(Fault::GenerateName),
-        _ => Err(Fault::UnknownMetadata(key.to_owned())),
+        ("generateName", _) => Err(ObjectFault::GenerateName),
+        _ => Err(ObjectFault::UnknownMetadata(key.to_owned())),
     }
 }
 
 /// Checks that labels or annotations are strings.
-fn only_texts(field: &str, texts: &Map<'_>) -> Result<(), Fault> {
+fn only_texts(field: &str, texts: &Map<'_>) -> Result<(), ObjectFault> {
     match texts.iter().find(|(_, value)| !matches!(value, Value::String(_))) {
         None => Ok(()),
         Some((key, other)) => Err(wrong_type(&format!("metadata.{field}[{key}]"), other, "text")),

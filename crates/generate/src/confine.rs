@@ -36,7 +36,7 @@ use std::process::{Child, Command};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-pub use limits::{Limits, limit_own_memory};
+pub use limits::{ResourceLimits, limit_own_memory};
 pub use own_memory::generate_in_second_process;
 pub use slots::{Slot, TOOLS_AT_A_TIME};
 pub use supervisor::supervise;
@@ -103,7 +103,7 @@ pub struct Confinement {
     /// True if the tool may use the network.
     pub network: bool,
     /// The resource limits.
-    pub limits: Limits,
+    pub limits: ResourceLimits,
     /// The kernel isolation to use.
     pub isolation: Isolation,
     /// An empty folder in which the supervisor builds the tool's root file system. The supervisor reports what is in force in a
@@ -144,7 +144,7 @@ impl Confinement {
     pub fn new(
         allowed_paths: AllowedPaths,
         network: bool,
-        limits: Limits,
+        limits: ResourceLimits,
         isolation: Isolation,
         root: PathBuf,
     ) -> Self {
@@ -215,7 +215,13 @@ const REPORT_SIZE: u64 = 64 << 10;
 pub fn in_force() -> io::Result<ActiveIsolation> {
     let scratch = Scratch::new(&std::env::temp_dir())?;
     let root = scratch.folder("root")?;
-    let confinement = Confinement::new(AllowedPaths::default(), false, Limits::default(), Isolation::All, root);
+    let confinement = Confinement::new(
+        AllowedPaths::default(),
+        false,
+        ResourceLimits::default(),
+        Isolation::All,
+        root,
+    );
     confinement.probe(&this_program())
 }
 
@@ -257,7 +263,7 @@ impl Scratch {
     pub fn new(parent: &Path) -> io::Result<Self> {
         let path = mkdtemp(&parent.join(format!("{SCRATCH}XXXXXX")))?;
         let lock = lock(&path)?;
-        if let Ok(now) = lock.metadata().and_then(|it| it.modified()) {
+        if let Ok(now) = lock.metadata().and_then(|metadata| metadata.modified()) {
             remove_abandoned(parent, now);
         }
         Ok(Self { path, _lock: lock })
@@ -298,11 +304,11 @@ fn remove_abandoned(parent: &Path, now: SystemTime) {
             continue;
         }
         // The metadata of the entry itself: links are not followed.
-        let Ok(found) = entry.metadata() else { continue };
-        let is_old = found
+        let Ok(metadata) = entry.metadata() else { continue };
+        let is_old = metadata
             .modified()
             .is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > ABANDONED));
-        if found.is_dir() && found.uid() == geteuid().as_raw() && is_old {
+        if metadata.is_dir() && metadata.uid() == geteuid().as_raw() && is_old {
             // The lock is held until the folder is deleted, so that two processes do not delete it concurrently.
             if let Ok(_lock) = lock(&entry.path()) {
                 let _ = std::fs::remove_dir_all(entry.path());
@@ -463,7 +469,10 @@ mod tests {
         assert!(killed.exists(), "it may be a new one that is not locked yet");
         for folder in [killed.as_path(), used.path(), &foreign] {
             let folder = File::open(folder).expect("a folder");
-            let changed = folder.metadata().and_then(|it| it.modified()).expect("a time");
+            let changed = folder
+                .metadata()
+                .and_then(|metadata| metadata.modified())
+                .expect("a time");
             folder.set_modified(changed - ABANDONED * 2).expect("a time");
         }
         drop(Scratch::new(parent.path()).expect("a folder"));

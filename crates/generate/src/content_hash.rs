@@ -11,7 +11,7 @@ use super::hooks::Role;
 use super::manifest_configs::WorkOptions;
 use super::partition::SyncStep;
 use super::placed::Placed;
-use super::update_strategy::Strategy;
+use super::update_strategy::UpdateStrategy;
 use manifest::kinds::GroupKind;
 use manifest::value::Value;
 use ocm::hash;
@@ -55,8 +55,8 @@ impl Embedded {
 
     /// Parses the canonical JSON of this object.
     #[must_use]
-    pub fn value(&self) -> Value<'_> {
-        self.placed.object.value(self.hash.as_deref())
+    pub fn to_value(&self) -> Value<'_> {
+        self.placed.object.to_value(self.hash.as_deref())
     }
 
     /// Returns the size as a manifest, as OCM's admission webhook counts it.
@@ -96,20 +96,22 @@ pub fn embedded(objects: Vec<Placed>, is_needed: bool, options: &WorkOptions) ->
 }
 
 fn carries_hash(placed: &Placed, options: &WorkOptions) -> bool {
-    has_health(placed, options) && placed.role != Role::Run && Strategy::of(placed, options.strategy).applies()
+    has_health(placed, options)
+        && placed.role != Role::Run
+        && UpdateStrategy::choose(placed, options.strategy).applies()
 }
 
 /// Returns true if an object has a health besides that it is applied. Of the Services for a named cluster, only load balancers do.
 #[must_use]
 pub fn has_health(placed: &Placed, options: &WorkOptions) -> bool {
     let kind = &placed.object.key.kind;
-    let has_rules = health_rules::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
+    let has_rules = health_rules::find_kind_health(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
     has_rules
         && (options.rollout.is_some() || (&*kind.group, &*kind.kind) != ("", "Service") || is_load_balancer(placed))
 }
 
 fn is_load_balancer(service: &Placed) -> bool {
-    let service = service.object.value(None);
+    let service = service.object.to_value(None);
     let kind = service
         .as_map()
         .and_then(|fields| fields.at(&["spec", "type"])?.as_str());

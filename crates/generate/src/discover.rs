@@ -18,7 +18,7 @@ pub(super) const KUSTOMIZATION_FILES: [&str; 3] = ["kustomization.yaml", "kustom
 
 /// The selection of files in a folder.
 #[derive(Debug, Clone, Default)]
-pub struct Selection {
+pub struct FileSelection {
     /// True if sub-folders are read.
     pub recurse: bool,
     /// The patterns of which one must match; empty for all files.
@@ -31,7 +31,7 @@ pub struct Selection {
     pub leave_out: Vec<PathBuf>,
 }
 
-impl Selection {
+impl FileSelection {
     /// Returns true if the file is selected; `path` is relative to the folder.
     #[must_use]
     pub fn selects(&self, path: &str) -> bool {
@@ -58,7 +58,7 @@ pub fn manifests<'s>(
     folder: &'s Path,
     below: &str,
     source_path: &'s str,
-    selection: &'s Selection,
+    selection: &'s FileSelection,
 ) -> Result<Files<'s>, Problems> {
     let start = if below.is_empty() {
         folder.to_owned()
@@ -104,7 +104,7 @@ pub struct Files<'s> {
     walk: Box<dyn Iterator<Item = walkdir::Result<DirEntry>> + Send + 's>,
     folder: &'s Path,
     source_path: &'s str,
-    selection: &'s Selection,
+    selection: &'s FileSelection,
     notices: Vec<String>,
     problems: Vec<String>,
 }
@@ -154,7 +154,7 @@ enum FileAction {
     Reject(String),
 }
 
-fn consider(entry: &DirEntry, folder: &Path, source_path: &str, selection: &Selection) -> FileAction {
+fn consider(entry: &DirEntry, folder: &Path, source_path: &str, selection: &FileSelection) -> FileAction {
     let kind = entry.file_type();
     let base = entry.file_name().to_string_lossy();
     if let Some(tool) = tool_of(&base).filter(|_| entry.depth() > 1 && !kind.is_dir()) {
@@ -322,7 +322,7 @@ mod tests {
         for name in ["a.yaml", "b.jsonnet", "c.yaml", "d.jsonnet"] {
             fs::write(scratch.path().join(name), "").expect("a file");
         }
-        let selection = Selection::default();
+        let selection = FileSelection::default();
         let mut found = manifests(scratch.path(), "", "", &selection).expect("a folder");
         assert_eq!(found.next().map(|file| file.name).as_deref(), Some("a.yaml"));
         let message = found.end().unwrap_err().to_string();

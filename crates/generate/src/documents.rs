@@ -3,7 +3,7 @@
 use super::canonical;
 use super::identity;
 use super::likely_mistakes::{LikelyMistake, likely_mistakes};
-use super::object::{Fault, Object, Source};
+use super::object::{Object, ObjectFault, ObjectLocation};
 use super::schema::{self, FieldValidation};
 use manifest::value::{Map, Value};
 use manifest::yaml::{self, Positions};
@@ -14,9 +14,9 @@ use std::path::Path;
 /// The texts that mark a manifest: Argo CD requires a file that contains all of them to parse.
 const MANIFEST_MARKS: [&str; 3] = ["apiVersion:", "kind:", "metadata:"];
 
-/// The objects of a file.
+/// The objects of one file, in canonical form.
 #[derive(Debug, Default)]
-pub struct Documents {
+pub struct FileObjects {
     /// The objects, in the order of the file.
     pub objects: Vec<Box<Object>>,
     /// Warnings about kinds and fields, one line each.
@@ -60,7 +60,7 @@ pub struct ManifestText<'a> {
 ///
 /// # Errors
 /// Returns one line for every invalid object, or for the location of a syntax error.
-pub fn objects(file: ManifestText<'_>, options: impl Into<ReadOptions>) -> Result<Documents, Vec<String>> {
+pub fn objects(file: ManifestText<'_>, options: impl Into<ReadOptions>) -> Result<FileObjects, Vec<String>> {
     let mut reading = DocumentReader::new(file, options.into());
     if Path::new(file.name)
         .extension()
@@ -78,7 +78,7 @@ pub fn objects(file: ManifestText<'_>, options: impl Into<ReadOptions>) -> Resul
 ///
 /// # Errors
 /// Returns one line for every invalid object, or for the location of a syntax error.
-pub fn rendered(file: ManifestText<'_>, options: impl Into<ReadOptions>) -> Result<Documents, Vec<String>> {
+pub fn rendered(file: ManifestText<'_>, options: impl Into<ReadOptions>) -> Result<FileObjects, Vec<String>> {
     let mut reading = DocumentReader {
         may_be_no_manifest: false,
         ..DocumentReader::new(file, options.into())
@@ -100,7 +100,7 @@ struct DocumentReader<'a> {
     options: ReadOptions,
     /// True if the file need not be a manifest.
     may_be_no_manifest: bool,
-    read: Documents,
+    read: FileObjects,
     problems: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ impl<'a> DocumentReader<'a> {
             located_count: 0,
             options,
             may_be_no_manifest: true,
-            read: Documents {
+            read: FileObjects {
                 // Most files contain one object, and all are kept until the last is read.
                 objects: Vec::with_capacity(1),
                 notices: Vec::new(),
@@ -121,7 +121,7 @@ impl<'a> DocumentReader<'a> {
         }
     }
 
-    fn done(self) -> Result<Documents, Vec<String>> {
+    fn done(self) -> Result<FileObjects, Vec<String>> {
         if self.problems.is_empty() {
             Ok(self.read)
         } else {
@@ -187,17 +187,17 @@ impl<'a> DocumentReader<'a> {
         }
     }
 
-    fn source(&self, line: usize, document: usize) -> Source {
-        Source::document(self.file.index, line, document)
+    fn source(&self, line: usize, document: usize) -> ObjectLocation {
+        ObjectLocation::document(self.file.index, line, document)
     }
 
-    fn refuse(&mut self, source: Source, why: &str) {
+    fn refuse(&mut self, source: ObjectLocation, why: &str) {
         self.problems
             .push(format!("{}: {why}", source.location(self.file.name)));
     }
 
     /// Adds the object, or the items of a list: any object with an `items` list, one level deep.
-    fn add(&mut self, mut fields: Map<'_>, source: Source) {
+    fn add(&mut self, mut fields: Map<'_>, source: ObjectLocation) {
         let is_null_list = matches!(fields.get("items"), Some(Value::Null))
             && fields.get("spec").is_none()
             && fields.get("status").is_none();
@@ -226,7 +226,7 @@ impl<'a> DocumentReader<'a> {
     }
 
     /// Returns the location with the line of a field. Only messages need it, so only for them the document is parsed again.
-    fn at_field(&mut self, source: Source, path: &str) -> Source {
+    fn at_field(&mut self, source: ObjectLocation, path: &str) -> ObjectLocation {
         if self
             .located
             .as_ref()
@@ -234,23 +234,25 @@ impl<'a> DocumentReader<'a> {
         {
             self.located_count += 1;
             let positions = (self.located_count <= LOCATED_MAX)
-                .then(|| Positions::of(self.file.text, source.document as usize))
+                .then(|| Positions::locate_document(self.file.text, source.document as usize))
                 .flatten();
             self.located = Some((source.document, positions));
         }
         let positions = self.located.as_ref().and_then(|(_, positions)| positions.as_ref());
         let line = match source.item {
-            Some(item) => positions.and_then(|it| it.line_of(&format!("items[{}].{path}", item.get() - 1))),
-            None => positions.and_then(|it| it.line_of(path)),
+            Some(item) => {
+                positions.and_then(|positions| positions.line_of(&format!("items[{}].{path}", item.get() - 1)))
+            }
+            None => positions.and_then(|positions| positions.line_of(path)),
         };
         line.map_or(source, |line| source.at_line(line))
     }
 
-    fn add_one(&mut self, mut fields: Map<'_>, source: Source) {
+    fn add_one(&mut self, mut fields: Map<'_>, source: ObjectLocation) {
         if self.options.strips_descriptions {
             canonical::strip_descriptions(&mut fields);
         }
-        let called = ObjectName::of(&fields);
+        let called = InvalidObjectName::from_fields(&fields);
         let findings = match self.options.validation {
             FieldValidation::Ignore => Vec::new(),
             FieldValidation::Strict | FieldValidation::Warn => schema::check(&fields),
@@ -308,7 +310,7 @@ fn manifest(value: Value<'_>) -> Result<Map<'_>, NoManifest> {
                     why: fault.to_string(),
                     is_meant: fields.get("apiVersion").is_some() && fields.get("metadata").is_some(),
                 },
-                Ok(()) => NoManifest::new(Fault::Missing("kind").to_string()),
+                Ok(()) => NoManifest::new(ObjectFault::Missing("kind").to_string()),
             });
         }
         Some(other) => return Err(NoManifest::new(format!("kind is {}, not text", other.type_name()))),
@@ -327,14 +329,14 @@ fn manifest(value: Value<'_>) -> Result<Map<'_>, NoManifest> {
 }
 
 /// The identification of an invalid object, formatted only if needed.
-struct ObjectName<'a> {
+struct InvalidObjectName<'a> {
     kind: Option<Cow<'a, str>>,
     namespace: Option<Cow<'a, str>>,
     name: Option<Cow<'a, str>>,
 }
 
-impl<'a> ObjectName<'a> {
-    fn of(fields: &Map<'a>) -> Self {
+impl<'a> InvalidObjectName<'a> {
+    fn from_fields(fields: &Map<'a>) -> Self {
         let text = |fields: &Map<'a>, name| match fields.get(name) {
             Some(Value::String(text)) => Some(text.clone()),
             _ => None,
@@ -349,7 +351,7 @@ impl<'a> ObjectName<'a> {
     }
 }
 
-impl fmt::Display for ObjectName<'_> {
+impl fmt::Display for InvalidObjectName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.as_deref().unwrap_or("object"))?;
         match (&self.namespace, &self.name) {

@@ -13,7 +13,7 @@ use std::str::FromStr;
 
 /// The way in which agents notice that an object has changed on the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Feedback {
+pub enum ScrapeType {
     /// The agent reads all objects periodically.
     #[default]
     Poll,
@@ -21,7 +21,7 @@ pub enum Feedback {
     Watch,
 }
 
-impl FromStr for Feedback {
+impl FromStr for ScrapeType {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -52,10 +52,10 @@ pub struct Watched(BTreeMap<GroupKind, BTreeSet<Box<str>>>);
 impl Watched {
     /// Chooses what the agent watches among all objects of an Application on a cluster.
     #[must_use]
-    pub fn new(feedback: Feedback, objects: &[Placed]) -> Self {
+    pub fn new(feedback: ScrapeType, objects: &[Placed]) -> Self {
         match feedback {
-            Feedback::Poll => Self::default(),
-            Feedback::Watch => Self::up_to(INFORMERS_MAX, objects),
+            ScrapeType::Poll => Self::default(),
+            ScrapeType::Watch => Self::up_to(INFORMERS_MAX, objects),
         }
     }
 
@@ -79,12 +79,14 @@ impl Watched {
     }
 
     /// Returns which objects of a kind the agent watches, among those in `namespaces`.
-    pub(crate) fn of<'n>(&self, kind: &GroupKind, namespaces: impl Iterator<Item = &'n str>) -> Share {
+    pub(crate) fn find_watched_share<'n>(&self, kind: &GroupKind, namespaces: impl Iterator<Item = &'n str>) -> Share {
         let Some(watched) = self.0.get(kind) else {
             return Share::None;
         };
         let namespaces: BTreeSet<&str> = namespaces.collect();
-        let (chosen, others): (Vec<_>, Vec<_>) = namespaces.into_iter().partition(|&it| watched.contains(it));
+        let (chosen, others): (Vec<_>, Vec<_>) = namespaces
+            .into_iter()
+            .partition(|&namespace| watched.contains(namespace));
         match (chosen.is_empty(), others.is_empty()) {
             (true, _) => Share::None,
             (false, true) => Share::All,
@@ -127,13 +129,13 @@ mod tests {
 
     fn share(watched: &Watched, kind: &str, namespaces: &[&str]) -> Share {
         let kind = GroupKind::from_str(kind).expect("a kind");
-        watched.of(&kind, namespaces.iter().copied())
+        watched.find_watched_share(&kind, namespaces.iter().copied())
     }
 
     #[test]
     fn polling_watches_nothing() {
         let objects = all(&[objects("apps/v1 Deployment", "web", 3)]);
-        assert_eq!(Watched::new(Feedback::Poll, &objects), Watched::default());
+        assert_eq!(Watched::new(ScrapeType::Poll, &objects), Watched::default());
         assert_eq!(share(&Watched::default(), "Deployment.apps", &["web"]), Share::None);
     }
 
@@ -144,7 +146,7 @@ mod tests {
             objects("v1 ConfigMap", "web", 9),
             objects("v1 Service", "web", 9),
         ]);
-        let watched = Watched::new(Feedback::Watch, &objects);
+        let watched = Watched::new(ScrapeType::Watch, &objects);
         assert_eq!(share(&watched, "Deployment.apps", &["web"]), Share::All);
         assert_eq!(share(&watched, "ConfigMap", &["web"]), Share::None);
         assert_eq!(share(&watched, "Service", &["web"]), Share::None);
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn refuses_other_words() {
-        let error = Feedback::from_str("Watch").expect_err("an error");
+        let error = ScrapeType::from_str("Watch").expect_err("an error");
         assert_eq!(error, "\"Watch\" is not a way of feedback: set poll or watch");
     }
 }

@@ -19,9 +19,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Something on the network.
+/// Content on the network that a kustomization or a chart refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Request {
+pub enum RemoteContent {
     /// A revision of a Git repository.
     Git {
         /// The address of the repository.
@@ -75,7 +75,7 @@ pub const DOWNLOAD: &str = "download";
 /// The environment variable with the folder of fetched content.
 pub(crate) const FOLDER: &str = "ARGOCD_OCM_CMP_FETCHED";
 
-impl Request {
+impl RemoteContent {
     /// Returns the address.
     #[must_use]
     pub fn address(&self) -> String {
@@ -175,7 +175,7 @@ fn fetch(url: &str, revision: &str, fetched: &Path) -> io::Result<()> {
         url => url.to_owned(),
     };
     let revision = revision.to_owned();
-    deliver(&Request::Git { url, revision }, fetched, Path::new("."))
+    deliver(&RemoteContent::Git { url, revision }, fetched, Path::new("."))
 }
 
 /// Copies a chart as `helm pull --untar` does, with the arguments of kustomize.
@@ -198,7 +198,7 @@ fn pull(arguments: &[&str], fetched: &Path) -> io::Result<()> {
     if repository.is_empty() {
         (repository, name) = name.rsplit_once('/').unwrap_or((name, ""));
     }
-    let request = Request::Chart {
+    let request = RemoteContent::Chart {
         repository: repository.to_owned(),
         name: name.to_owned(),
         version: version.to_owned(),
@@ -207,7 +207,7 @@ fn pull(arguments: &[&str], fetched: &Path) -> io::Result<()> {
 }
 
 /// Copies requested content, or fails with the request.
-fn deliver(request: &Request, fetched: &Path, target: &Path) -> io::Result<()> {
+fn deliver(request: &RemoteContent, fetched: &Path, target: &Path) -> io::Result<()> {
     let folder = request.folder(fetched);
     if !folder.is_dir() {
         return Err(io::Error::other(request.line()));
@@ -248,14 +248,14 @@ mod tests {
 
     #[test]
     fn request_is_found_in_a_quoted_error() {
-        let request = Request::Git {
+        let request = RemoteContent::Git {
             url: "https://github.com/org/repo.git".to_owned(),
             revision: "v1".to_owned(),
         };
         let error_output = format!("Error: loader.New {:?}\n", format!("failed: {}\n", request.line()));
-        assert_eq!(Request::last_in(&error_output), Some(request.clone()));
+        assert_eq!(RemoteContent::last_in(&error_output), Some(request.clone()));
         assert_eq!(request.address(), "https://github.com/org/repo.git?ref=v1");
-        assert_eq!(Request::last_in("argocd-ocm-cmp-requests:x"), None);
+        assert_eq!(RemoteContent::last_in("argocd-ocm-cmp-requests:x"), None);
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub const SUSPENDED: &str = "Suspended";
 
 /// A condition that the agent sets on an object: one `conditionRules` entry of type `CEL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct CelRule {
     /// The type of the condition.
     pub condition: &'static str,
     /// The CEL expression over `object`; yields true or false, whatever fields the object lacks.
@@ -52,7 +52,7 @@ pub struct Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindHealth {
     /// The conditions that the agent sets.
-    pub rules: [Rule; 2],
+    pub rules: [CelRule; 2],
     /// The CEL expression of a third condition, which is True while an object that is progressing waits for a user.
     pub suspended: Option<&'static str>,
     /// The values that the agent reports, with their JSONPaths. OCM supports only strings, integers and booleans; it omits values
@@ -61,7 +61,7 @@ pub struct KindHealth {
 }
 
 impl KindHealth {
-    const fn new(rules: [Rule; 2], feedback: &'static [(&'static str, &'static str)]) -> Self {
+    const fn new(rules: [CelRule; 2], feedback: &'static [(&'static str, &'static str)]) -> Self {
         Self {
             rules,
             suspended: None,
@@ -106,13 +106,14 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// A `custom` kind, which Kubernetes does not serve itself, is evaluated by its rule in [`custom`], or else by the conditions that
 /// most custom resources have.
 #[must_use]
-pub fn of(group: &str, kind: &str, custom: bool) -> Option<&'static KindHealth> {
-    let own = with_own_rules().find(|(of, name, _)| (*of, *name) == (group, kind));
-    own.map(|(.., health)| health)
+pub fn find_kind_health(group: &str, kind: &str, custom: bool) -> Option<&'static KindHealth> {
+    let own_rules = with_own_rules().find(|(of, name, _)| (*of, *name) == (group, kind));
+    own_rules
+        .map(|(.., health)| health)
         .or_else(|| custom.then(|| custom::find(group, kind).unwrap_or(&CUSTOM)))
 }
 
-/// Returns the health rules of a custom kind whose CRD has a status: those of [`of`], except that an object without a status is
+/// Returns the health rules of a custom kind whose CRD has a status: those of [`find_kind_health`], except that an object without a status is
 /// progressing.
 #[must_use]
 pub fn of_kind_with_status(group: &str, kind: &str) -> &'static KindHealth {
@@ -139,19 +140,22 @@ mod tests {
 
     #[test]
     fn unknown_kinds_have_no_rules() {
-        assert_eq!(of("", "ConfigMap", false), None);
-        assert_eq!(of("example.com", "Deployment", false), None);
+        assert_eq!(find_kind_health("", "ConfigMap", false), None);
+        assert_eq!(find_kind_health("example.com", "Deployment", false), None);
         assert_eq!(
-            of("extensions", "Ingress", false),
-            of("networking.k8s.io", "Ingress", false)
+            find_kind_health("extensions", "Ingress", false),
+            find_kind_health("networking.k8s.io", "Ingress", false)
         );
-        assert_ne!(of("example.com", "Deployment", true), of("apps", "Deployment", true));
+        assert_ne!(
+            find_kind_health("example.com", "Deployment", true),
+            find_kind_health("apps", "Deployment", true)
+        );
     }
 
     #[test]
     fn health_rules_stay_small() {
         for (group, kind) in kinds_and_another() {
-            let kind_health = of(group, kind, true).unwrap();
+            let kind_health = find_kind_health(group, kind, true).unwrap();
             let mut rules = String::new();
             for rule in kind_health.rules {
                 json::write_text(rule.expression, &mut rules);
@@ -178,7 +182,7 @@ mod tests {
     #[test]
     fn condition_and_feedback_names_are_unique() {
         for (group, kind) in kinds_and_another() {
-            let kind_health = of(group, kind, true).unwrap();
+            let kind_health = find_kind_health(group, kind, true).unwrap();
             assert_eq!(kind_health.rules.map(|rule| rule.condition), [PROGRESSING, HEALTHY]);
             let names: HashSet<&str> = kind_health.feedback.iter().map(|(name, _)| *name).collect();
             assert_eq!(names.len(), kind_health.feedback.len(), "{kind}");

@@ -12,7 +12,7 @@
 
 use super::annotations::{Annotations, Phase};
 use super::health_rules;
-use super::object::{Fault, Object};
+use super::object::{Object, ObjectFault};
 use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
 use ocm::hash;
@@ -59,18 +59,18 @@ pub(super) fn prepare(
     annotations: &mut Annotations,
     metadata: &mut Map<'_>,
     fields: &mut Map<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), ObjectFault> {
     if let Some(Value::String(prefix)) = metadata.remove("generateName")
         && metadata.get("name").is_none_or(|name| *name == Value::Null)
     {
         let name = hash::without_separator(&prefix).to_owned();
         if name.is_empty() {
-            return Err(Fault::Missing("metadata.name"));
+            return Err(ObjectFault::Missing("metadata.name"));
         }
         metadata.insert("name", Value::String(name.into()));
         annotations.name_prefix = Some(prefix.as_ref().into());
-        if health_rules::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_none() {
-            return Err(Fault::HookWithoutHealth(kind.to_string()));
+        if health_rules::find_kind_health(&kind.group, &kind.kind, kind.built_in().is_none()).is_none() {
+            return Err(ObjectFault::HookWithoutHealth(kind.to_string()));
         }
     }
     if kind.is("batch", "Job")
@@ -171,7 +171,10 @@ mod tests {
     }
 
     fn names(objects: &[InPhase]) -> Vec<String> {
-        objects.iter().map(|it| it.object.key.name.to_string()).collect()
+        objects
+            .iter()
+            .map(|object| object.object.key.name.to_string())
+            .collect()
     }
 
     #[test]
@@ -259,7 +262,7 @@ mod tests {
     fn jobs_of_two_hook_phases_run_twice_other_kinds_once() {
         let twice = run("Job", "name: check", "PreSync,PostSync", "{}");
         assert_eq!(
-            twice.iter().map(|it| it.phase).collect::<Vec<_>>(),
+            twice.iter().map(|object| object.phase).collect::<Vec<_>>(),
             [Phase::PreSync, Phase::PostSync]
         );
         assert_ne!(names(&twice)[0], names(&twice)[1]);

@@ -14,7 +14,6 @@ use std::borrow::Cow;
 /// The keys that readers of any kind know.
 const KEYS: [&str; 6] = ["apiVersion", "items", "kind", "metadata", "spec", "status"];
 
-/// The keys of `metadata`.
 const METADATA_KEYS: [&str; 16] = [
     "annotations",
     "clusterName",
@@ -36,7 +35,7 @@ const METADATA_KEYS: [&str; 16] = [
 
 /// The reason why a manifest may be taken for another object.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum IdentityFault {
     /// A key that is read as another one.
     #[error("decoders that ignore case read the key {} as {known}: {remedy}", quoted(.path))]
     Key {
@@ -58,7 +57,7 @@ pub enum Fault {
     List,
 }
 
-impl Fault {
+impl IdentityFault {
     /// Returns the path of the invalid field.
     pub fn path(&self) -> Cow<'_, str> {
         match self {
@@ -83,15 +82,15 @@ pub(super) fn api_version(text: &str) -> Option<(&str, &str)> {
 ///
 /// # Errors
 /// Returns an error if it is a kind of Kubernetes in another case, or not a kind at all.
-pub(super) fn check_kind(group: &str, kind: &str) -> Result<(), Fault> {
+pub(super) fn check_kind(group: &str, kind: &str) -> Result<(), IdentityFault> {
     if !kind.chars().all(|char| char.is_ascii_alphanumeric() || char == '-') {
-        return Err(Fault::Kind(kind.to_owned()));
+        return Err(IdentityFault::Kind(kind.to_owned()));
     }
     let mut same = BUILT_IN
         .iter()
         .filter(|known| known.group == group && known.kind.eq_ignore_ascii_case(kind));
     match same.next() {
-        Some(known) if known.kind != kind => Err(Fault::KindCase(kind.to_owned(), known.kind)),
+        Some(known) if known.kind != kind => Err(IdentityFault::KindCase(kind.to_owned(), known.kind)),
         _ => Ok(()),
     }
 }
@@ -100,31 +99,31 @@ pub(super) fn check_kind(group: &str, kind: &str) -> Result<(), Fault> {
 ///
 /// # Errors
 /// Returns an error with the first such key.
-pub(super) fn check_keys(fields: &Map<'_>) -> Result<(), Fault> {
+pub(super) fn check_keys(fields: &Map<'_>) -> Result<(), IdentityFault> {
     if let Some(Value::List(_)) = fields.get("items") {
-        return Err(Fault::List);
+        return Err(IdentityFault::List);
     }
     check_list_keys(fields)
 }
 
 /// As [`check_keys`], for a list.
-pub(super) fn check_list_keys(fields: &Map<'_>) -> Result<(), Fault> {
+pub(super) fn check_list_keys(fields: &Map<'_>) -> Result<(), IdentityFault> {
     let text = |name| fields.get(name).and_then(Value::as_str).unwrap_or_default();
-    let own = schema::fields_of(text("apiVersion"), text("kind")).unwrap_or_default();
-    check(fields, "", &[&KEYS[..], &own].concat())?;
+    let own_fields = schema::fields_of(text("apiVersion"), text("kind")).unwrap_or_default();
+    check(fields, "", &[&KEYS[..], &own_fields].concat())?;
     match fields.get("metadata") {
         Some(Value::Map(metadata)) => check(metadata, "metadata.", &METADATA_KEYS),
         _ => Ok(()),
     }
 }
 
-fn check(fields: &Map<'_>, path: &str, known: &[&str]) -> Result<(), Fault> {
+fn check(fields: &Map<'_>, path: &str, known: &[&str]) -> Result<(), IdentityFault> {
     for (key, _) in fields.iter() {
         if known.contains(&key) {
             continue;
         }
         if let Some(known) = known.iter().find(|known| is_read_as(key, known)) {
-            return Err(Fault::Key {
+            return Err(IdentityFault::Key {
                 path: format!("{path}{key}"),
                 known: format!("{path}{known}"),
                 remedy: if fields.get(known).is_some() {

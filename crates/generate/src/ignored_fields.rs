@@ -6,7 +6,7 @@
 use super::manifest_configs::WorkOptions;
 use super::object::Object;
 use super::placed::Placed;
-use super::update_strategy::Strategy;
+use super::update_strategy::UpdateStrategy;
 use manifest::kinds::GroupKind;
 use manifest::value::Value;
 use std::collections::BTreeSet;
@@ -87,7 +87,7 @@ pub(super) fn of_object(text: &str) -> Result<Vec<FieldPath>, String> {
 }
 
 /// Returns the ignored fields of an object: those of its kind, and its own.
-pub(super) fn of<'p>(object: &'p Object, options: &'p WorkOptions) -> BTreeSet<&'p FieldPath> {
+pub(super) fn find_ignored_fields<'p>(object: &'p Object, options: &'p WorkOptions) -> BTreeSet<&'p FieldPath> {
     let of_kind = options
         .ignored_fields
         .iter()
@@ -113,11 +113,11 @@ pub(super) fn config(fields: &BTreeSet<&FieldPath>) -> Option<Value<'static>> {
             FieldPath::Path(text) => (1, text),
             FieldPath::Pointer(text) => (2, text),
         };
-        lists[at].1.push(Value::text(text));
+        lists[at].1.push(Value::from_text(text));
     }
     let lists = lists.into_iter().filter(|(_, texts)| !texts.is_empty());
     let lists = lists.map(|(name, texts)| (name, Value::List(texts)));
-    let condition = ("condition", Value::text("OnSpokePresent"));
+    let condition = ("condition", Value::from_text("OnSpokePresent"));
     (!fields.is_empty()).then(|| Value::map(std::iter::once(condition).chain(lists)))
 }
 
@@ -126,13 +126,13 @@ pub(super) fn config(fields: &BTreeSet<&FieldPath>) -> Option<Value<'static>> {
 pub(super) fn warnings(objects: &[Placed], options: &WorkOptions) -> Vec<String> {
     let mut warnings = Vec::new();
     for placed in objects {
-        let fields = of(&placed.object, options);
+        let fields = find_ignored_fields(&placed.object, options);
         if fields.is_empty() {
             continue;
         }
         let key = &placed.object.key;
-        let strategy = Strategy::of(placed, options.strategy);
-        if strategy != Strategy::ServerSideApply {
+        let strategy = UpdateStrategy::choose(placed, options.strategy);
+        if strategy != UpdateStrategy::ServerSideApply {
             warnings.push(format!(
                 "{key}: ignore-fields has no effect with the update strategy {}: set it to ServerSideApply",
                 strategy.name()
@@ -158,7 +158,7 @@ fn autoscaled(objects: &[Placed], options: &WorkOptions) -> Vec<String> {
         kind.is("autoscaling", "HorizontalPodAutoscaler") || kind.is("keda.sh", "ScaledObject")
     });
     let warning = |autoscaler: &Placed| {
-        let value = autoscaler.object.value(None);
+        let value = autoscaler.object.to_value(None);
         let target = value.as_map()?.at(&["spec", "scaleTargetRef"])?.as_map()?;
         let text = |key| target.get(key).and_then(Value::as_str);
         let (kind, name) = (text("kind").unwrap_or("Deployment"), text("name")?);
@@ -166,9 +166,10 @@ fn autoscaled(objects: &[Placed], options: &WorkOptions) -> Vec<String> {
             let key = &placed.object.key;
             &*key.kind.kind == kind && &*key.name == name && key.namespace == autoscaler.object.key.namespace
         })?;
-        scaled.object.value(None).as_map()?.at(&["spec", "replicas"])?;
-        let is_ignored = of(&scaled.object, options).contains(&FieldPath::Path(".spec.replicas".to_owned()));
-        let is_applied = Strategy::of(scaled, options.strategy).applies();
+        scaled.object.to_value(None).as_map()?.at(&["spec", "replicas"])?;
+        let is_ignored =
+            find_ignored_fields(&scaled.object, options).contains(&FieldPath::Path(".spec.replicas".to_owned()));
+        let is_applied = UpdateStrategy::choose(scaled, options.strategy).applies();
         (is_applied && !is_ignored).then(|| {
             format!(
                 "{}: the agent sets its replicas again about every five minutes, although {} scales it: remove spec.replicas, or set \

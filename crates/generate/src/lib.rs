@@ -66,15 +66,15 @@ use std::collections::HashSet;
 
 /// The result of `generate`.
 #[derive(Debug)]
-pub struct Generated<'s> {
-    deliveries: Vec<Delivery<'s>>,
+pub struct GeneratedWorks<'s> {
+    deliveries: Vec<GroupDelivery<'s>>,
     /// Warnings about skipped content or from tools, one line each.
     pub notices: Vec<String>,
 }
 
 /// The ManifestWorks of a group of recipients.
 #[derive(Debug)]
-struct Delivery<'s> {
+struct GroupDelivery<'s> {
     /// The recipients, at least one.
     recipients: Vec<Recipient<'s>>,
     /// The ManifestWorks of each recipient.
@@ -86,7 +86,7 @@ struct Delivery<'s> {
 /// # Errors
 /// Returns an error with one line per problem in the manifests. There is no partial output: Argo CD prunes what is no longer
 /// printed, so an error yields no ManifestWorks at all.
-pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
+pub fn generate(settings: &Settings) -> Result<GeneratedWorks<'_>, Problems> {
     let policy = settings.policy.as_deref().map(policy::load).transpose()?;
     let rules = policy
         .as_ref()
@@ -117,18 +117,18 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
     let deliveries = collect_all(variants.into_iter().map(|Variant { recipients, manifests }| {
         let overlaid = recipients.first().copied().filter(|_| has_overlays);
         let templates = templates(manifests, overlaid, rules, &options, settings, &mut notices)?;
-        Ok(Delivery { recipients, templates })
+        Ok(GroupDelivery { recipients, templates })
     }))?;
-    let works = deliveries.iter().map(Delivery::count).sum();
+    let works = deliveries.iter().map(GroupDelivery::count).sum();
     let printed = deliveries
         .iter()
         .map(|delivery| delivery.printed_size(&settings.name))
         .sum();
     validate::output(works, printed, settings.max_output)?;
-    let sizes: Vec<_> = deliveries.iter().map(Delivery::size).collect();
+    let sizes: Vec<_> = deliveries.iter().map(GroupDelivery::size).collect();
     notices.extend(validate::repeated_output(&sizes));
     let notices = bounded(without_repeats(notices));
-    Ok(Generated { deliveries, notices })
+    Ok(GeneratedWorks { deliveries, notices })
 }
 
 /// Returns the YAML of a ClusterRole with the permissions that OCM's agent, or the executor, needs on the managed clusters for the objects
@@ -196,7 +196,7 @@ fn collect_all<T>(results: impl Iterator<Item = Result<T, Problems>>) -> Result<
     for result in results {
         match result {
             Ok(value) => values.push(value),
-            Err(found) => problems.extend(found.into_lines()),
+            Err(errors) => problems.extend(errors.into_lines()),
         }
     }
     Problems::or(without_repeats(problems), values)
@@ -221,7 +221,7 @@ fn bounded(mut notices: Vec<String>) -> Vec<String> {
     notices
 }
 
-impl Delivery<'_> {
+impl GroupDelivery<'_> {
     /// Returns the number of bytes of the objects, and the number of recipients.
     fn size(&self) -> (u64, usize) {
         (self.templates.iter().map(Template::size).sum(), self.recipients.len())
@@ -252,11 +252,11 @@ impl Delivery<'_> {
     }
 }
 
-impl Generated<'_> {
+impl GeneratedWorks<'_> {
     /// Returns the ManifestWorks of the Application called `application`, recipient by recipient; none if there is nothing to
     /// deliver.
     pub fn works<'a>(&'a self, application: &'a WorkName) -> impl Iterator<Item = ManifestWork<'a>> {
-        let of_recipients = |delivery: &'a Delivery<'a>| delivery.recipients.iter().map(move |&to| (to, delivery));
+        let of_recipients = |delivery: &'a GroupDelivery<'a>| delivery.recipients.iter().map(move |&to| (to, delivery));
         let mut deliveries: Vec<_> = self.deliveries.iter().flat_map(of_recipients).collect();
         deliveries.sort_by_key(|(recipient, _)| recipient.position());
         deliveries.into_iter().flat_map(move |(recipient, delivery)| {

@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 /// A probable mistake.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LikelyMistake {
-    /// The line, from 1.
     pub(super) line: usize,
     /// The description, and what to do.
     pub(super) message: &'static str,
@@ -33,10 +32,10 @@ pub(super) fn likely_mistakes(text: &str, manifests: usize) -> Vec<LikelyMistake
     static ACTION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("{{"));
     static SOPS: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\nsops:"));
     let bytes = text.as_bytes();
-    let mut found = Vec::new();
+    let mut mistakes = Vec::new();
     let mut add = |at: usize, message| {
         let line = memchr::memchr_iter(b'\n', &bytes[..at]).count() + 1;
-        found.push(LikelyMistake { line, message });
+        mistakes.push(LikelyMistake { line, message });
     };
     let of_charts = |&at: &usize| {
         let end = text[at..].find("}}").map_or(text.len(), |end| at + end);
@@ -73,7 +72,7 @@ pub(super) fn likely_mistakes(text: &str, manifests: usize) -> Vec<LikelyMistake
             add(at + 1, ENCRYPTED);
         }
     }
-    found
+    mistakes
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! [`documents`]. The result does not depend on the timing of threads.
 
 use super::discover::ManifestFile;
-use super::documents::{self, Documents, ManifestText, ReadOptions};
+use super::documents::{self, FileObjects, ManifestText, ReadOptions};
 use super::source::Manifests;
 use manifest::problem::{Problems, plain};
 use manifest::yaml;
@@ -46,17 +46,17 @@ pub fn files(
         first.extend(found.by_ref().take(FILES_PER_THREAD * (cores - 1)));
         threads = first.len().div_ceil(FILES_PER_THREAD).min(cores);
     }
-    let found = Mutex::new(first.into_iter().chain(found).enumerate());
+    let queue = Mutex::new(first.into_iter().chain(found).enumerate());
     let loaded = thread::scope(|scope| {
         let others: Vec<_> = (1..threads)
             .map(|_| {
                 // The parser recurses, and documents may be nested deeply.
                 thread::Builder::new()
                     .stack_size(yaml::STACK)
-                    .spawn_scoped(scope, || work(&found, &budget, options))
+                    .spawn_scoped(scope, || work(&queue, &budget, options))
             })
             .collect();
-        let mut loaded = work(&found, &budget, options);
+        let mut loaded = work(&queue, &budget, options);
         for other in others {
             let done = other?.join().map_err(|_| io::Error::other("a thread stopped"))?;
             loaded.extend(done);
@@ -70,7 +70,7 @@ pub fn files(
     }
     loaded.sort_unstable_by_key(|loaded| loaded.at);
     let (files, read): (Vec<_>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.name, loaded.read)).unzip();
-    let Documents { objects, notices } = combined(read)?;
+    let FileObjects { objects, notices } = combined(read)?;
     Ok(Manifests {
         objects,
         files,
@@ -82,7 +82,7 @@ pub fn files(
 ///
 /// # Errors
 /// Returns an error with all problems of all texts.
-pub fn texts(texts: &[(String, &[u8])], options: ReadOptions) -> Result<Documents, Problems> {
+pub fn texts(texts: &[(String, &[u8])], options: ReadOptions) -> Result<FileObjects, Problems> {
     let texts = texts.iter().enumerate();
     combined(texts.map(|(index, (name, bytes))| {
         let text = decoded(name, bytes)?;
@@ -100,12 +100,12 @@ pub fn too_large(max: u64) -> String {
     )
 }
 
-fn combined(read: impl IntoIterator<Item = Result<Documents, Vec<String>>>) -> Result<Documents, Problems> {
-    let mut all = Documents::default();
+fn combined(read: impl IntoIterator<Item = Result<FileObjects, Vec<String>>>) -> Result<FileObjects, Problems> {
+    let mut all = FileObjects::default();
     let mut problems = Vec::new();
     for read in read {
         match read {
-            Ok(Documents { objects, notices }) => {
+            Ok(FileObjects { objects, notices }) => {
                 if all.objects.is_empty() {
                     all.objects = objects;
                 } else {
@@ -113,7 +113,7 @@ fn combined(read: impl IntoIterator<Item = Result<Documents, Vec<String>>>) -> R
                 }
                 all.notices.extend(notices);
             }
-            Err(found) => problems.extend(found),
+            Err(errors) => problems.extend(errors),
         }
     }
     Problems::or(problems, all)
@@ -123,7 +123,7 @@ struct Loaded {
     /// The index among all files.
     at: usize,
     name: String,
-    read: Result<Documents, Vec<String>>,
+    read: Result<FileObjects, Vec<String>>,
 }
 
 /// The number of bytes that all threads together may read.
@@ -154,14 +154,14 @@ fn work(
     let mut bytes = Vec::new();
     loop {
         let some: Vec<_> = {
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.by_ref().take(FILES_AT_A_TIME).collect()
+            let mut queue = found.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.by_ref().take(FILES_AT_A_TIME).collect()
         };
         if some.is_empty() {
             return loaded;
         }
         for (at, file) in some {
-            let read = match read(&file, budget, &mut bytes) {
+            let read = match read_within_budget(&file, budget, &mut bytes) {
                 Ok(true) => documents_of(at, &file.name, &bytes, options),
                 Ok(false) => return loaded,
                 Err(error) => Err(vec![format!(
@@ -177,7 +177,7 @@ fn work(
 }
 
 /// Reads a file into `bytes`, unless it would exceed the budget.
-fn read(file: &ManifestFile, budget: &Budget, bytes: &mut Vec<u8>) -> io::Result<bool> {
+fn read_within_budget(file: &ManifestFile, budget: &Budget, bytes: &mut Vec<u8>) -> io::Result<bool> {
     let mut open = File::open(&file.path)?;
     let size = open.metadata()?.len();
     if !budget.take(size) {
@@ -190,9 +190,9 @@ fn read(file: &ManifestFile, budget: &Budget, bytes: &mut Vec<u8>) -> io::Result
     Ok(true)
 }
 
-fn documents_of(index: usize, name: &str, bytes: &[u8], options: ReadOptions) -> Result<Documents, Vec<String>> {
+fn documents_of(index: usize, name: &str, bytes: &[u8], options: ReadOptions) -> Result<FileObjects, Vec<String>> {
     if SKIP_MARK.find(bytes).is_some() {
-        return Ok(Documents::default());
+        return Ok(FileObjects::default());
     }
     let text = &decoded(name, bytes)?;
     documents::objects(ManifestText { index, name, text }, options)

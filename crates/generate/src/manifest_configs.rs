@@ -5,8 +5,8 @@
 //! the agent takes it from the last matching entry.
 
 use super::content_hash::{self, Embedded};
-use super::feedback_watch::{Feedback, Share, Watched};
-use super::health_rules::{self, KindHealth, Rule};
+use super::feedback_watch::{ScrapeType, Share, Watched};
+use super::health_rules::{self, CelRule, KindHealth};
 use super::hooks::Role;
 use super::ignored_fields::{self, FieldPath};
 use super::object::Object;
@@ -14,7 +14,7 @@ use super::order;
 use super::placement::RolloutKind;
 use super::plurals::Plurals;
 use super::policy::Executor;
-use super::update_strategy::Strategy;
+use super::update_strategy::UpdateStrategy;
 use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
 use ocm::verdicts::{CONTENT_HASH, DELETED};
@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent switch")]
 pub struct WorkOptions {
     /// The update strategy of objects that set none; `None` for the default of each object.
-    pub strategy: Option<Strategy>,
+    pub strategy: Option<UpdateStrategy>,
     /// The fields of kinds that the agent leaves to other writers.
     pub ignored_fields: Vec<(GroupKind, FieldPath)>,
     /// True if Namespaces are deleted with the ManifestWork.
@@ -35,7 +35,7 @@ pub struct WorkOptions {
     /// True if health is evaluated: by the hub, or by condition rules, which OCM supports since v1.0.
     pub condition_rules: bool,
     /// The way in which agents notice that the health of an object has changed.
-    pub feedback: Feedback,
+    pub feedback: ScrapeType,
     /// True if Argo CD applies all ManifestWorks server-side, not only large ones.
     pub server_side_apply: bool,
     /// The ServiceAccount of the managed cluster whose permissions limit what the agent applies.
@@ -73,7 +73,7 @@ pub fn fields(
         .collect();
     if !orphans.is_empty() {
         let delete_option = Value::map([
-            ("propagationPolicy", Value::text("SelectivelyOrphan")),
+            ("propagationPolicy", Value::from_text("SelectivelyOrphan")),
             (
                 "selectivelyOrphans",
                 Value::map([("orphaningRules", Value::List(orphans))]),
@@ -82,23 +82,29 @@ pub fn fields(
         fields.push(("deleteOption", delete_option));
     }
     if let Some(Executor { namespace, name }) = &options.executor {
-        let account = Value::map([("name", Value::text(name)), ("namespace", Value::text(namespace))]);
-        let subject = Value::map([("serviceAccount", account), ("type", Value::text("ServiceAccount"))]);
+        let account = Value::map([
+            ("name", Value::from_text(name)),
+            ("namespace", Value::from_text(namespace)),
+        ]);
+        let subject = Value::map([
+            ("serviceAccount", account),
+            ("type", Value::from_text("ServiceAccount")),
+        ]);
         fields.push(("executor", Value::map([("subject", subject)])));
     }
     let entries = entries(objects, plurals, watched, options);
     // OCM considers a cluster complete only if the ManifestWork reports that it is not progressing, so an entry reports that if
     // no object does.
-    let reports_progress = entries.iter().any(Entry::has_health_rules);
+    let reports_progress = entries.iter().any(ConfigEntry::has_health_rules);
     let progress_reporter =
         (options.rollout.is_some() && options.condition_rules && !reports_progress).then_some(entries.len());
     let configs = entries
         .into_iter()
         .zip(1..)
-        .map(|(entry, count)| entry.value(options, defaults, Some(count) == progress_reporter))
+        .map(|(entry, count)| entry.into_value(options, defaults, Some(count) == progress_reporter))
         .collect();
     fields.push(("manifestConfigs", Value::List(configs)));
-    Map::of(fields)
+    Map::from_fields(fields)
 }
 
 /// Returns true if the object stays on the cluster when it leaves Git or the Application is deleted. Deleting a Namespace deletes
@@ -132,10 +138,10 @@ enum ReportedValues {
 }
 
 /// An entry of `manifestConfigs`.
-struct Entry<'a> {
+struct ConfigEntry<'a> {
     identifier: Value<'static>,
     kind: &'a GroupKind,
-    strategy: Strategy,
+    strategy: UpdateStrategy,
     /// The feedback of the objects; of an object with an entry of its own, the entry of its kind sets it.
     feedback: ReportedValues,
     rules: ConditionRules,
@@ -144,7 +150,7 @@ struct Entry<'a> {
     /// The content hash with which the condition rules identify objects applied by this ManifestWork, if needed.
     hash: Option<&'a str>,
     /// The way in which the agent notices changes.
-    mode: Feedback,
+    mode: ScrapeType,
     /// True if the CRD of the kind has a status.
     has_status: bool,
     /// The fields that the agent leaves to other writers, as an entry of `ignoreFields`.
@@ -153,7 +159,12 @@ struct Entry<'a> {
 
 /// Returns one entry for each object that differs from its kind, followed by one entry for each kind, and by one for each namespace
 /// in which the agent watches a kind that it polls elsewhere.
-fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, options: &WorkOptions) -> Vec<Entry<'a>> {
+fn entries<'a>(
+    objects: &'a [Embedded],
+    plurals: &Plurals,
+    watched: &Watched,
+    options: &WorkOptions,
+) -> Vec<ConfigEntry<'a>> {
     let mut kinds: BTreeMap<&GroupKind, Vec<&Embedded>> = BTreeMap::new();
     // Nearly all objects of a kind are adjacent.
     for of_kind in objects.chunk_by(|one, other| one.kind() == other.kind()) {
@@ -163,7 +174,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
     let mut of_kinds = Vec::new();
     let mut of_namespaces = Vec::new();
     for (kind, objects) in kinds {
-        let strategy = Strategy::of_kind(&objects[0].placed, options.strategy);
+        let strategy = UpdateStrategy::of_kind(&objects[0].placed, options.strategy);
         let has_status = plurals.has_status(kind);
         let hash = objects.iter().find_map(|object| object.hash.as_deref());
         let rule_hash = hash.filter(|_| options.rollout.is_some());
@@ -171,37 +182,42 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
             .iter()
             .any(|object| content_hash::has_health(&object.placed, options));
         for Embedded { placed, .. } in &objects {
-            let own = Strategy::of(placed, options.strategy);
-            let ignores_health = has_health && placed.object.annotations.as_ref().is_some_and(|it| it.ignores_health);
-            if own != strategy || ignores_health || !ignored_fields::own(&placed.object).is_empty() {
-                entries.extend(identifiers(&placed.object, plurals).map(|identifier| Entry {
+            let own_strategy = UpdateStrategy::choose(placed, options.strategy);
+            let ignores_health = has_health
+                && placed
+                    .object
+                    .annotations
+                    .as_ref()
+                    .is_some_and(|annotations| annotations.ignores_health);
+            if own_strategy != strategy || ignores_health || !ignored_fields::own(&placed.object).is_empty() {
+                entries.extend(identifiers(&placed.object, plurals).map(|identifier| ConfigEntry {
                     identifier,
                     kind,
-                    strategy: own,
+                    strategy: own_strategy,
                     feedback: ReportedValues::Inherited,
                     rules: if ignores_health {
                         ConditionRules::HealthIgnored
-                    } else if rule_hash.is_some() && own.applies() != strategy.applies() {
+                    } else if rule_hash.is_some() && own_strategy.applies() != strategy.applies() {
                         // An object that is not applied again does not carry the content hash of this ManifestWork.
                         ConditionRules::OfKind
                     } else {
                         ConditionRules::Inherited
                     },
                     runs: false,
-                    hash: rule_hash.filter(|_| own.applies()),
-                    mode: Feedback::Poll,
+                    hash: rule_hash.filter(|_| own_strategy.applies()),
+                    mode: ScrapeType::Poll,
                     has_status,
-                    ignored: ignored_fields::config(&ignored_fields::of(&placed.object, options)),
+                    ignored: ignored_fields::config(&ignored_fields::find_ignored_fields(&placed.object, options)),
                 }));
             }
         }
         let ignored = options.ignored_fields.iter().filter(|(of, _)| of == kind);
         let ignored = ignored_fields::config(&ignored.map(|(_, field)| field).collect());
-        let names = plurals.of(kind);
+        let names = plurals.list_plurals(kind);
         let plural = &names[0];
-        let share = watched.of(kind, namespaces(&objects));
+        let share = watched.find_watched_share(kind, namespaces(&objects));
         if let Share::Namespaces(chosen) = &share {
-            of_namespaces.extend(chosen.iter().map(|namespace| Entry {
+            of_namespaces.extend(chosen.iter().map(|namespace| ConfigEntry {
                 identifier: identify(&kind.group, "*", namespace, plural),
                 kind,
                 strategy,
@@ -209,14 +225,14 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
                 rules: ConditionRules::Inherited,
                 runs: false,
                 hash: None,
-                mode: Feedback::Watch,
+                mode: ScrapeType::Watch,
                 has_status,
                 ignored: ignored.clone(),
             }));
         }
         // Under another plural than the likely one, the agent updates the objects in the same way, but the hub reports the wrong
         // guess: it only knows entries whose wildcard is one star.
-        of_kinds.extend(names[1..].iter().map(|name| Entry {
+        of_kinds.extend(names[1..].iter().map(|name| ConfigEntry {
             identifier: identify(&kind.group, "*", "**", name),
             kind,
             strategy,
@@ -224,11 +240,11 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
             rules: ConditionRules::Inherited,
             runs: false,
             hash: None,
-            mode: Feedback::Poll,
+            mode: ScrapeType::Poll,
             has_status,
             ignored: ignored.clone(),
         }));
-        of_kinds.push(Entry {
+        of_kinds.push(ConfigEntry {
             identifier: identify(&kind.group, "*", "*", plural),
             kind,
             strategy,
@@ -241,9 +257,9 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, watched: &Watched, op
             runs: objects[0].placed.role == Role::Run,
             hash: rule_hash.filter(|_| strategy.applies()),
             mode: if share == Share::All {
-                Feedback::Watch
+                ScrapeType::Watch
             } else {
-                Feedback::Poll
+                ScrapeType::Poll
             },
             has_status,
             ignored,
@@ -266,12 +282,12 @@ const JOB_COMPLETE: &str =
 /// The CEL expression for a finished run of a Pod.
 const POD_COMPLETE: &str = "object.?status.?phase.orValue('') in ['Succeeded','Failed']";
 
-impl Entry<'_> {
+impl ConfigEntry<'_> {
     fn kind_health(&self) -> Option<&'static KindHealth> {
         if self.has_status && self.kind.built_in().is_none() {
             return Some(health_rules::of_kind_with_status(&self.kind.group, &self.kind.kind));
         }
-        health_rules::of(&self.kind.group, &self.kind.kind, self.kind.built_in().is_none())
+        health_rules::find_kind_health(&self.kind.group, &self.kind.kind, self.kind.built_in().is_none())
     }
 
     fn has_health_rules(&self) -> bool {
@@ -337,7 +353,7 @@ impl Entry<'_> {
     }
 
     /// Returns the entry; with `is_done`, its objects count as complete as soon as they are applied.
-    fn value(self, options: &WorkOptions, defaults: bool, is_done: bool) -> Value<'static> {
+    fn into_value(self, options: &WorkOptions, defaults: bool, is_done: bool) -> Value<'static> {
         let mut fields = Vec::new();
         let kind_health = self.kind_health();
         // The hub evaluates the values, except for a rollout across clusters, which OCM decides by the conditions.
@@ -355,25 +371,25 @@ impl Entry<'_> {
             // Without this value, the hub evaluates none.
             let is_reported = |(name, _): &(&str, &str)| options.condition_rules || *name != DELETED;
             let paths = kind_health.feedback.iter().copied().filter(is_reported).chain(hash);
-            let paths =
-                paths.map(|(name, path)| Value::map([("name", Value::text(name)), ("path", Value::text(path))]));
+            let paths = paths
+                .map(|(name, path)| Value::map([("name", Value::from_text(name)), ("path", Value::from_text(path))]));
             let rule = Value::map([
                 ("jsonPaths", Value::List(paths.collect())),
-                ("type", Value::text("JSONPaths")),
+                ("type", Value::from_text("JSONPaths")),
             ]);
             fields.push(("feedbackRules", Value::List(vec![rule])));
         }
-        if self.mode == Feedback::Watch {
-            fields.push(("feedbackScrapeType", Value::text("Watch")));
+        if self.mode == ScrapeType::Watch {
+            fields.push(("feedbackScrapeType", Value::from_text("Watch")));
         } else if defaults {
-            fields.push(("feedbackScrapeType", Value::text("Poll")));
+            fields.push(("feedbackScrapeType", Value::from_text("Poll")));
         }
         fields.push(("resourceIdentifier", self.identifier));
-        let mut strategy = vec![("type", Value::text(self.strategy.name()))];
-        if self.strategy == Strategy::ServerSideApply {
+        let mut strategy = vec![("type", Value::from_text(self.strategy.name()))];
+        if self.strategy == UpdateStrategy::ServerSideApply {
             let mut apply = vec![("force", Value::Bool(true))];
             if defaults {
-                apply.push(("fieldManager", Value::text("work-agent")));
+                apply.push(("fieldManager", Value::from_text("work-agent")));
             }
             if let Some(ignored) = self.ignored {
                 apply.push(("ignoreFields", Value::List(vec![ignored])));
@@ -387,7 +403,7 @@ impl Entry<'_> {
 
 /// Returns a rule that counts once an expression is true, here with its negation; until then, its condition is True with the message
 /// `waits`.
-fn rule_after(each: &Rule, (is_ready, is_not_ready): (&str, &str), waits: &str) -> Value<'static> {
+fn rule_after(each: &CelRule, (is_ready, is_not_ready): (&str, &str), waits: &str) -> Value<'static> {
     let message = match each.message {
         "" => String::new(),
         message => format!("{is_ready}?({message}):'{waits}'"),
@@ -400,12 +416,15 @@ fn rule_after(each: &Rule, (is_ready, is_not_ready): (&str, &str), waits: &str) 
 }
 
 fn rule(condition: &str, expression: &str, message: &str) -> Value<'static> {
-    let expressions = Value::List(vec![Value::text(expression)]);
-    let mut fields = vec![("celExpressions", expressions), ("condition", Value::text(condition))];
+    let expressions = Value::List(vec![Value::from_text(expression)]);
+    let mut fields = vec![
+        ("celExpressions", expressions),
+        ("condition", Value::from_text(condition)),
+    ];
     if !message.is_empty() {
-        fields.push(("messageExpression", Value::text(message)));
+        fields.push(("messageExpression", Value::from_text(message)));
     }
-    fields.push(("type", Value::text("CEL")));
+    fields.push(("type", Value::from_text("CEL")));
     Value::map(fields)
 }
 
@@ -413,7 +432,7 @@ fn rule(condition: &str, expression: &str, message: &str) -> Value<'static> {
 fn identifiers<'a>(object: &'a Object, plurals: &'a Plurals) -> impl Iterator<Item = Value<'static>> + 'a {
     let key = &object.key;
     let namespace = key.namespace.as_deref().unwrap_or_default();
-    let names = plurals.of(&key.kind).into_iter();
+    let names = plurals.list_plurals(&key.kind).into_iter();
     names.map(move |name| identify(&key.kind.group, &key.name, namespace, &name))
 }
 
@@ -425,5 +444,5 @@ fn identify(group: &str, name: &str, namespace: &str, resource: &str) -> Value<'
         ("resource", resource),
     ];
     let fields = fields.into_iter().filter(|(_, text)| !text.is_empty());
-    Value::map(fields.map(|(name, text)| (name, Value::text(text))))
+    Value::map(fields.map(|(name, text)| (name, Value::from_text(text))))
 }

@@ -23,7 +23,6 @@ pub struct Template {
     pub step: SyncStep,
     /// True if Argo CD applies it server-side. Otherwise it has a copy in an annotation.
     server_side: bool,
-    /// The annotations.
     annotations: Map<'static>,
     /// The fields of `spec` besides the workload, as a JSON object.
     spec: String,
@@ -149,9 +148,9 @@ fn without_end(object: &str) -> &str {
 }
 
 /// A `ManifestWork`, or the `ManifestWorkReplicaSet` for a placement for which
-/// [`Placement::objections`] returns nothing.
+/// [`PlacementTarget::objections`] returns nothing.
 ///
-/// [`Placement::objections`]: super::placement::Placement::objections
+/// [`PlacementTarget::objections`]: super::placement::PlacementTarget::objections
 #[derive(Clone, Copy, Debug)]
 pub struct ManifestWork<'a> {
     /// The content.
@@ -220,8 +219,8 @@ impl<'a> ManifestWork<'a> {
 
     /// Returns the ManifestWork as a value. Parses the canonical JSON of one object after the other.
     #[must_use]
-    pub fn value(&self) -> Value<'a> {
-        self.with_manifests(self.template.objects.iter().map(Embedded::value).collect())
+    pub fn to_value(&self) -> Value<'a> {
+        self.with_manifests(self.template.objects.iter().map(Embedded::to_value).collect())
     }
 
     /// Returns the ManifestWork as a value with an empty workload.
@@ -267,13 +266,13 @@ impl<'a> ManifestWork<'a> {
         let application = application_label(self.application.application());
         let labels = Value::map([
             (MANAGED_BY, Value::String(OURS.into())),
-            (APPLICATION_LABEL, Value::text(application)),
+            (APPLICATION_LABEL, Value::from_text(application)),
         ]);
-        Map::of([
+        Map::from_fields([
             ("annotations", Value::Map(self.template.annotations.clone())),
             ("labels", labels),
-            ("name", Value::text(self.name())),
-            ("namespace", Value::text(namespace)),
+            ("name", Value::from_text(self.name())),
+            ("namespace", Value::from_text(namespace)),
         ])
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub fn in_namespaces(objects: Vec<InPhase>, cluster_scoped: &[GroupKind], default: Option<&str>) -> Vec<Placed> {
     let defined: HashMap<GroupKind, Scope> = objects
         .iter()
-        .filter_map(|it| it.object.defines.as_deref())
+        .filter_map(|object| object.object.defines.as_deref())
         .map(|defined| (defined.kind.clone(), defined.scope))
         .collect();
     let scope_of = |object: &Object| {

@@ -6,7 +6,7 @@
 
 use super::annotations::{self, Annotations};
 use super::content_hash::CONTENT;
-use super::update_strategy::Strategy;
+use super::update_strategy::UpdateStrategy;
 use super::{canonical, fields_of_others, hooks, identity, list_keys, order, schema, validate};
 use manifest::json;
 use manifest::key::ObjectKey;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// The location of an object in the folder. Compact, because a folder may hold very many objects.
 #[derive(Clone, Copy, Debug)]
-pub struct Source {
+pub struct ObjectLocation {
     /// The file, as an index into the list of files.
     pub file: u32,
     /// The first line of its document, from 1.
@@ -33,7 +33,7 @@ pub struct Source {
     pub item: Option<NonZeroU32>,
 }
 
-impl Source {
+impl ObjectLocation {
     /// Returns the location of a document in a file. Numbers saturate at `u32::MAX`.
     #[must_use]
     pub fn document(file: usize, line: usize, document: usize) -> Self {
@@ -115,7 +115,7 @@ pub struct Object {
     /// The options that its annotations set.
     pub annotations: Option<Box<Annotations>>,
     /// The location it was read from.
-    pub source: Source,
+    pub source: ObjectLocation,
     /// The length in bytes in Go's JSON encoding. It saturates at `u32::MAX`, which exceeds every limit.
     length: u32,
     /// The JSON without the namespace.
@@ -176,7 +176,7 @@ impl InsertionPoint {
 
 /// The reason why a value is not a valid object.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum ObjectFault {
     /// A required field is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
@@ -195,16 +195,16 @@ pub enum Fault {
     ApiVersion(String),
     /// A kind, key or list that another reader identifies differently.
     #[error(transparent)]
-    Ambiguous(#[from] identity::Fault),
+    Ambiguous(#[from] identity::IdentityFault),
     /// A name that is not a valid URL path segment.
     #[error("metadata.name {0:?} must not contain '/' or '%', nor be '.' or '..'")]
     Name(String),
     /// A namespace that Kubernetes rejects. Accepting it would let a policy's globs match more than the namespace in question.
     #[error("metadata.namespace {0}")]
-    Namespace(ocm::names::Error),
+    Namespace(ocm::names::InvalidName),
     /// The name of a Namespace that Kubernetes rejects.
     #[error("metadata.name {0}")]
-    NameOfNamespace(ocm::names::Error),
+    NameOfNamespace(ocm::names::InvalidName),
     /// A generateName, which OCM rejects.
     #[error(
         "metadata.generateName is only allowed for a hook, because OCM applies the same object repeatedly: set metadata.name"
@@ -220,7 +220,7 @@ pub enum Fault {
     Wave(i64),
     /// An invalid annotation.
     #[error(transparent)]
-    Annotation(#[from] annotations::Fault),
+    Annotation(#[from] annotations::AnnotationFault),
     /// An unknown field of `metadata`.
     #[error(
         "metadata.{0} is not a field of Kubernetes metadata: {remedy}",
@@ -232,10 +232,10 @@ pub enum Fault {
     Huge,
     /// An object that cannot be printed for Argo CD.
     #[error(transparent)]
-    Unprintable(#[from] json::Error),
+    Unprintable(#[from] json::JsonError),
 }
 
-impl Fault {
+impl ObjectFault {
     /// Returns the path of the field that is invalid; empty for the object as a whole.
     #[must_use]
     pub fn path(&self) -> Cow<'_, str> {
@@ -276,12 +276,12 @@ impl Object {
     ///
     /// # Errors
     /// Returns an error if the value is not a valid object.
-    pub fn new(mut fields: Map<'_>, source: Source) -> Result<Self, Fault> {
+    pub fn new(mut fields: Map<'_>, source: ObjectLocation) -> Result<Self, ObjectFault> {
         identity::check_keys(&fields)?;
         let kind = required_text(&fields, "kind")?;
         let api_version = required_text(&fields, "apiVersion")?;
         let (group, version) =
-            identity::api_version(api_version).ok_or_else(|| Fault::ApiVersion(api_version.to_owned()))?;
+            identity::api_version(api_version).ok_or_else(|| ObjectFault::ApiVersion(api_version.to_owned()))?;
         identity::check_kind(group, kind)?;
         let known_fields = schema::fields_of(api_version, kind);
         let kind = GroupKind {
@@ -297,7 +297,7 @@ impl Object {
         }
         let mut metadata = match fields.remove("metadata") {
             Some(Value::Map(metadata)) => metadata,
-            None => return Err(Fault::Missing("metadata.name")),
+            None => return Err(ObjectFault::Missing("metadata.name")),
             Some(other) => return Err(wrong_type("metadata", &other, "a mapping")),
         };
         let mut annotations = annotations::annotations(&metadata)?;
@@ -313,17 +313,17 @@ impl Object {
         };
         let name: Box<str> = match metadata.get("name") {
             Some(Value::String(name)) if !name.is_empty() => name.as_ref().into(),
-            None | Some(Value::String(_)) => return Err(Fault::Missing("metadata.name")),
+            None | Some(Value::String(_)) => return Err(ObjectFault::Missing("metadata.name")),
             Some(other) => return Err(wrong_type("metadata.name", other, "text")),
         };
         if !is_path_segment(&name) {
-            return Err(Fault::Name(name.into()));
+            return Err(ObjectFault::Name(name.into()));
         }
         if let Some(namespace) = &namespace {
-            ocm::names::namespace(namespace).map_err(Fault::Namespace)?;
+            ocm::names::namespace(namespace).map_err(ObjectFault::Namespace)?;
         }
         if kind.is("", "Namespace") {
-            ocm::names::namespace(&name).map_err(Fault::NameOfNamespace)?;
+            ocm::names::namespace(&name).map_err(ObjectFault::NameOfNamespace)?;
         }
         let unknown_field = known_fields.and_then(|known| {
             let unknown = fields.iter().map(|(key, _)| key).find(|key| !known.contains(key))?;
@@ -333,18 +333,18 @@ impl Object {
         let wave = i32::try_from(wave)
             .ok()
             .filter(|wave| wave.abs() <= order::WAVE_MAX)
-            .ok_or(Fault::Wave(wave))?;
+            .ok_or(ObjectFault::Wave(wave))?;
         let repeated = list_keys::repeated(&kind, &fields).map(Into::into);
         let is_token = fields.get("type").and_then(Value::as_str) == Some("kubernetes.io/service-account-token");
         let is_token_request = kind.is("", "Secret") && is_token && fields.get("data").is_none();
         let defines = defines(&kind, &fields);
-        let Text {
+        let ObjectText {
             json,
             hash_insertion,
             namespace_at,
-        } = text(&fields, &metadata)?;
+        } = write_text(&fields, &metadata)?;
         if json.len() > HUGE {
-            return Err(Fault::Huge);
+            return Err(ObjectFault::Huge);
         }
         let passage = json::passage(&json);
         Ok(Self {
@@ -400,7 +400,7 @@ impl Object {
 
     /// Parses the canonical JSON, and adds the namespace, and the annotation [`CONTENT`] if `hash` is given.
     #[must_use]
-    pub fn value<'a>(&'a self, hash: Option<&'a str>) -> Value<'a> {
+    pub fn to_value<'a>(&'a self, hash: Option<&'a str>) -> Value<'a> {
         let mut object = yaml::json(&self.text).expect("the text is JSON");
         let metadata = object
             .as_map_mut()
@@ -473,34 +473,35 @@ pub fn namespace(name: &str) -> Object {
     };
     let mut fields = entries(&[("apiVersion", "v1"), ("kind", "Namespace")]);
     fields.insert("metadata", Value::Map(entries(&[("name", name)])));
-    let mut namespace = Object::new(fields, Source::document(0, 0, 0)).expect("a Namespace with a checked name");
+    let mut namespace =
+        Object::new(fields, ObjectLocation::document(0, 0, 0)).expect("a Namespace with a checked name");
     // Other Applications may share the Namespace and set labels that are unknown here.
     namespace.annotations = Some(Box::new(Annotations {
         keep: true,
-        strategy: Some(Strategy::CreateOnly),
+        strategy: Some(UpdateStrategy::CreateOnly),
         ..Annotations::default()
     }));
     namespace
 }
 
-fn required_text<'a>(fields: &'a Map<'_>, name: &'static str) -> Result<&'a str, Fault> {
+fn required_text<'a>(fields: &'a Map<'_>, name: &'static str) -> Result<&'a str, ObjectFault> {
     match fields.get(name) {
-        None | Some(Value::Null) => Err(Fault::Missing(name)),
-        Some(Value::String(text)) if text.is_empty() => Err(Fault::Missing(name)),
+        None | Some(Value::Null) => Err(ObjectFault::Missing(name)),
+        Some(Value::String(text)) if text.is_empty() => Err(ObjectFault::Missing(name)),
         Some(Value::String(text)) => Ok(text),
         Some(other) => Err(wrong_type(name, other, "text")),
     }
 }
 
-pub(super) fn wrong_type(field: &str, value: &Value<'_>, wanted: &'static str) -> Fault {
-    Fault::Type {
+pub(super) fn wrong_type(field: &str, value: &Value<'_>, wanted: &'static str) -> ObjectFault {
+    ObjectFault::Type {
         field: field.to_owned(),
         is: value.type_name(),
         wanted,
     }
 }
 
-/// Returns an offset into, or the approximate length of, a text that is not [`Fault::Huge`]. Compact, because a folder may hold
+/// Returns an offset into, or the approximate length of, a text that is not [`ObjectFault::Huge`]. Compact, because a folder may hold
 /// very many objects.
 fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
@@ -539,14 +540,14 @@ fn has_status(spec: &Map<'_>) -> bool {
 }
 
 /// The JSON of an object without the namespace, and the positions in it.
-struct Text {
+struct ObjectText {
     json: String,
     hash_insertion: InsertionPoint,
     namespace_at: usize,
 }
 
 /// Writes the JSON of an object whose `metadata` was removed from `fields`.
-fn text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<Text, Fault> {
+fn write_text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<ObjectText, ObjectFault> {
     let mut out = String::with_capacity(1024);
     let mut insertion_points = None;
     out.push('{');
@@ -567,7 +568,7 @@ fn text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<Text, Fault> {
         None => write_metadata(metadata, &mut out)?,
     };
     out.push('}');
-    Ok(Text {
+    Ok(ObjectText {
         json: out,
         hash_insertion,
         namespace_at,
@@ -575,7 +576,7 @@ fn text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<Text, Fault> {
 }
 
 /// Writes `metadata`. Returns the insertion points of the content hash and the namespace.
-fn write_metadata(metadata: &Map<'_>, out: &mut String) -> Result<(InsertionPoint, usize), Fault> {
+fn write_metadata(metadata: &Map<'_>, out: &mut String) -> Result<(InsertionPoint, usize), ObjectFault> {
     out.push_str("\"metadata\":{");
     // Annotations come first among the fields of metadata that the API server keeps, and a name always follows.
     let mut hash_insertion = InsertionPoint::new(out.len()..out.len(), Adjacent::NoAnnotations);
@@ -598,7 +599,7 @@ fn write_metadata(metadata: &Map<'_>, out: &mut String) -> Result<(InsertionPoin
 }
 
 /// Writes annotations, at least one. Returns the insertion point of the content hash.
-fn write_annotations(annotations: &Map<'_>, out: &mut String) -> Result<InsertionPoint, Fault> {
+fn write_annotations(annotations: &Map<'_>, out: &mut String) -> Result<InsertionPoint, ObjectFault> {
     out.push('{');
     let mut hash_insertion = None;
     for (at, (key, value)) in annotations.iter().enumerate() {
@@ -630,7 +631,7 @@ pub(crate) mod tests {
         try_object(yaml).expect(yaml)
     }
 
-    pub(crate) fn try_object(yaml: &str) -> Result<Object, Fault> {
+    pub(crate) fn try_object(yaml: &str) -> Result<Object, ObjectFault> {
         let document = manifest::yaml::documents(yaml)
             .next()
             .expect("a document")
@@ -638,7 +639,7 @@ pub(crate) mod tests {
         let Value::Map(fields) = document.value else {
             panic!("not a mapping: {yaml}");
         };
-        Object::new(fields, Source::document(0, document.line, document.number))
+        Object::new(fields, ObjectLocation::document(0, document.line, document.number))
     }
 
     fn fault(yaml: &str) -> String {
@@ -684,7 +685,10 @@ pub(crate) mod tests {
             object.pieces().concat(),
             r#"{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"},"name":"web","namespace":"shop","ownerReferences":[{"name":"x"}]},"spec":{}}"#
         );
-        assert_eq!(object.value(None), yaml::json(&object.pieces().concat()).expect("JSON"));
+        assert_eq!(
+            object.to_value(None),
+            yaml::json(&object.pieces().concat()).expect("JSON")
+        );
     }
 
     #[test]
@@ -712,7 +716,10 @@ pub(crate) mod tests {
                 r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"annotations":{{{expected}}},"labels":{{"c":"d"}},"name":"web","namespace":"shop"}}}}"#
             );
             assert_eq!(object.pieces_with_hash("0123456789").concat(), expected);
-            assert_eq!(object.value(Some("0123456789")), yaml::json(&expected).expect("JSON"));
+            assert_eq!(
+                object.to_value(Some("0123456789")),
+                yaml::json(&expected).expect("JSON")
+            );
             let size = json::webhook_size(json::passage(&expected).length);
             assert_eq!(object.size_with_hash("0123456789"), size, "{annotations}");
         }

@@ -318,7 +318,7 @@ mod tests {
         let objects = waves.map(|wave| annotated("v1 ConfigMap", "a", &wave));
         let namespace = placed(&["{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"]).pop();
         let partitions = partitions(placed(&objects.each_ref().map(String::as_str)), namespace, 10_000);
-        let waves: Vec<_> = partitions.iter().map(|it| it.step.hub_wave()).collect();
+        let waves: Vec<_> = partitions.iter().map(|partition| partition.step.hub_wave()).collect();
         assert_eq!(waves, [-2, 0, 3, -3]);
         assert_eq!(last_step(&partitions).map(SyncStep::hub_wave), Some(3));
     }

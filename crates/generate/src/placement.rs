@@ -9,16 +9,16 @@ use std::str::FromStr;
 
 /// A placement and the rollout across its clusters.
 #[derive(Clone, Debug)]
-pub struct Placement {
+pub struct PlacementTarget {
     /// The namespace of the placement and of the `ManifestWorkReplicaSet`s.
     pub namespace: String,
     /// The name of the placement.
     pub name: String,
     /// The rollout across the clusters.
-    pub rollout: Rollout,
+    pub rollout: RolloutStrategy,
 }
 
-impl FromStr for Placement {
+impl FromStr for PlacementTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -30,18 +30,18 @@ impl FromStr for Placement {
         Ok(Self {
             namespace: names::namespace(namespace).map_err(|error| error.to_string())?,
             name: name.to_owned(),
-            rollout: Rollout::default(),
+            rollout: RolloutStrategy::default(),
         })
     }
 }
 
-impl Display for Placement {
+impl Display for PlacementTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }
 }
 
-impl Placement {
+impl PlacementTarget {
     /// Returns the maximum length of the names of `ManifestWorkReplicaSet`s in its namespace.
     #[must_use]
     pub fn name_max(&self) -> usize {
@@ -86,7 +86,7 @@ impl Placement {
         }
         let unlimited = matches!(
             rollout.max_concurrency,
-            None | Some(Count::Number(0) | Count::Percentage(0))
+            None | Some(ClusterCount::Number(0) | ClusterCount::Percentage(0))
         );
         if rollout.kind == RolloutKind::Progressive && unlimited {
             lines.push(
@@ -97,7 +97,7 @@ impl Placement {
         }
         let may_fail = !matches!(
             rollout.max_failures,
-            None | Some(Count::Number(0) | Count::Percentage(0))
+            None | Some(ClusterCount::Number(0) | ClusterCount::Percentage(0))
         );
         if rollout.is_progressive() && may_fail && rollout.progress_deadline.is_none() {
             lines.push(
@@ -122,8 +122,8 @@ impl Placement {
     /// Returns the entry in `placementRefs`, including the defaults of OCM's CRD, so that Argo CD shows no difference.
     #[must_use]
     pub fn reference(&self) -> Map<'static> {
-        Map::of([
-            ("name", Value::text(&self.name)),
+        Map::from_fields([
+            ("name", Value::from_text(&self.name)),
             ("rolloutStrategy", Value::Map(self.rollout.strategy())),
         ])
     }
@@ -131,26 +131,26 @@ impl Placement {
 
 /// The rollout across the clusters: OCM's `RolloutStrategy`.
 #[derive(Clone, Debug, Default)]
-pub struct Rollout {
+pub struct RolloutStrategy {
     /// The order of the clusters.
     pub kind: RolloutKind,
     /// The maximum number of clusters that change at a time; `None` for all of a group, or all clusters.
-    pub max_concurrency: Option<Count>,
+    pub max_concurrency: Option<ClusterCount>,
     /// The number of clusters that may fail; `None` for zero.
-    pub max_failures: Option<Count>,
+    pub max_failures: Option<ClusterCount>,
     /// The soak time: how long a cluster must stay healthy; `None` for the default.
     pub min_success_time: Option<Time>,
     /// The time after which a cluster that has not succeeded counts as failed; `None` for never.
     pub progress_deadline: Option<Time>,
     /// The decision groups that come first.
-    pub mandatory_groups: Vec<Group>,
+    pub mandatory_groups: Vec<DecisionGroup>,
 }
 
 /// The default soak time: how long a cluster must stay healthy before the next one changes. OCM's agent evaluates the existing
 /// objects slightly before the objects that a change adds; without a pause the rollout would continue in between.
 const DEFAULT_SOAK: &str = "10s";
 
-impl Rollout {
+impl RolloutStrategy {
     /// Returns true if some clusters wait for others.
     #[must_use]
     pub fn is_progressive(&self) -> bool {
@@ -158,23 +158,23 @@ impl Rollout {
     }
 
     fn strategy(&self) -> Map<'static> {
-        let time = |time: &Option<Time>, none| Value::text(time.as_ref().map_or(none, |Time(time)| time.as_str()));
-        let count = |count: &Option<Count>| count.as_ref().map_or(Value::Int(0), Count::value);
+        let time = |time: &Option<Time>, none| Value::from_text(time.as_ref().map_or(none, |Time(time)| time.as_str()));
+        let count = |count: &Option<ClusterCount>| count.as_ref().map_or(Value::Int(0), ClusterCount::to_value);
         let mut fields = Vec::new();
         if self.is_progressive() && !self.mandatory_groups.is_empty() {
-            let groups = self.mandatory_groups.iter().map(Group::value).collect();
+            let groups = self.mandatory_groups.iter().map(DecisionGroup::to_value).collect();
             fields.push(("mandatoryDecisionGroups", Value::List(groups)));
         }
         if let Some(at_a_time) = &self.max_concurrency {
-            fields.push(("maxConcurrency", at_a_time.value()));
+            fields.push(("maxConcurrency", at_a_time.to_value()));
         }
         fields.push(("maxFailures", count(&self.max_failures)));
         let soak = if self.is_progressive() { DEFAULT_SOAK } else { "0" };
         fields.push(("minSuccessTime", time(&self.min_success_time, soak)));
         fields.push(("progressDeadline", time(&self.progress_deadline, "None")));
-        Map::of([
+        Map::from_fields([
             (self.kind.field(), Value::map(fields)),
-            ("type", Value::text(self.kind.name())),
+            ("type", Value::from_text(self.kind.name())),
         ])
     }
 }
@@ -224,23 +224,23 @@ impl FromStr for RolloutKind {
 
 /// A number or a percentage of clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Count {
+pub enum ClusterCount {
     /// A number.
     Number(u32),
     /// A percentage.
     Percentage(u8),
 }
 
-impl Count {
-    fn value(&self) -> Value<'static> {
+impl ClusterCount {
+    fn to_value(&self) -> Value<'static> {
         match self {
             Self::Number(number) => Value::Int(i64::from(*number)),
-            Self::Percentage(percentage) => Value::text(format!("{percentage}%")),
+            Self::Percentage(percentage) => Value::from_text(format!("{percentage}%")),
         }
     }
 }
 
-impl FromStr for Count {
+impl FromStr for ClusterCount {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -274,23 +274,23 @@ impl FromStr for Time {
 
 /// A decision group of a placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum DecisionGroup {
     /// The index, from 0.
     Index(u32),
     /// The name.
     Name(String),
 }
 
-impl Group {
-    fn value(&self) -> Value<'static> {
+impl DecisionGroup {
+    fn to_value(&self) -> Value<'static> {
         match self {
             Self::Index(index) => Value::map([("groupIndex", Value::Int(i64::from(*index)))]),
-            Self::Name(name) => Value::map([("groupName", Value::text(name))]),
+            Self::Name(name) => Value::map([("groupName", Value::from_text(name))]),
         }
     }
 }
 
-impl FromStr for Group {
+impl FromStr for DecisionGroup {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -315,14 +315,14 @@ mod tests {
     use super::*;
     use manifest::json;
 
-    fn placement(rollout: Rollout) -> Placement {
-        Placement {
+    fn placement(rollout: RolloutStrategy) -> PlacementTarget {
+        PlacementTarget {
             rollout,
             .."argocd/europe".parse().unwrap()
         }
     }
 
-    fn reference(rollout: Rollout) -> String {
+    fn reference(rollout: RolloutStrategy) -> String {
         let mut out = String::new();
         json::write_map(&placement(rollout).reference(), &mut out).unwrap();
         out
@@ -331,10 +331,10 @@ mod tests {
     #[test]
     fn placement_reference_has_every_default_of_the_crd() {
         assert_eq!(
-            reference(Rollout::default()),
+            reference(RolloutStrategy::default()),
             r#"{"name":"europe","rolloutStrategy":{"all":{"maxFailures":0,"minSuccessTime":"0","progressDeadline":"None"},"type":"All"}}"#
         );
-        let progressive = Rollout {
+        let progressive = RolloutStrategy {
             kind: RolloutKind::Progressive,
             max_concurrency: Some("25%".parse().unwrap()),
             max_failures: Some("2".parse().unwrap()),
@@ -346,9 +346,9 @@ mod tests {
             reference(progressive),
             r#"{"name":"europe","rolloutStrategy":{"progressive":{"mandatoryDecisionGroups":[{"groupName":"canary"},{"groupIndex":0}],"maxConcurrency":"25%","maxFailures":2,"minSuccessTime":"5m","progressDeadline":"1h"},"type":"Progressive"}}"#
         );
-        let per_group = Rollout {
+        let per_group = RolloutStrategy {
             kind: RolloutKind::ProgressivePerGroup,
-            ..Rollout::default()
+            ..RolloutStrategy::default()
         };
         assert_eq!(
             reference(per_group),
@@ -359,42 +359,42 @@ mod tests {
     #[test]
     fn refuses_rollouts_that_ocm_rejects() {
         for bad in ["europe", "/europe", "argocd/", "argocd/a/b", "Argocd/a", "a.b/c"] {
-            assert!(bad.parse::<Placement>().is_err(), "{bad}");
+            assert!(bad.parse::<PlacementTarget>().is_err(), "{bad}");
         }
         for bad in ["", "5", "10mx", "None", "1.5h", "-1s", "1h30m"] {
             assert!(bad.parse::<Time>().is_err(), "{bad}");
         }
         for bad in ["", "-1", "101%", "1.5", "%", "three"] {
-            assert!(bad.parse::<Count>().is_err(), "{bad}");
+            assert!(bad.parse::<ClusterCount>().is_err(), "{bad}");
         }
         let none = BTreeMap::new();
-        let progressive = |rollout: Rollout| {
-            let rollout = Rollout {
+        let progressive = |rollout: RolloutStrategy| {
+            let rollout = RolloutStrategy {
                 kind: RolloutKind::Progressive,
                 ..rollout
             };
             placement(rollout).objections(&none, true).join("; ")
         };
-        let one_by_one = Rollout {
-            max_concurrency: Some(Count::Number(1)),
-            ..Rollout::default()
+        let one_by_one = RolloutStrategy {
+            max_concurrency: Some(ClusterCount::Number(1)),
+            ..RolloutStrategy::default()
         };
         assert_eq!(progressive(one_by_one), "");
-        assert!(progressive(Rollout::default()).contains("all clusters at once"));
-        let zero = Rollout {
-            max_concurrency: Some(Count::Percentage(0)),
-            ..Rollout::default()
+        assert!(progressive(RolloutStrategy::default()).contains("all clusters at once"));
+        let zero = RolloutStrategy {
+            max_concurrency: Some(ClusterCount::Percentage(0)),
+            ..RolloutStrategy::default()
         };
         assert!(progressive(zero).contains("all clusters at once"));
-        let endless = Rollout {
-            max_failures: Some(Count::Number(1)),
-            ..Rollout::default()
+        let endless = RolloutStrategy {
+            max_failures: Some(ClusterCount::Number(1)),
+            ..RolloutStrategy::default()
         };
         assert!(progressive(endless).contains("set rollout-progress-deadline"));
-        let mut long: Placement = placement(Rollout::default());
+        let mut long: PlacementTarget = placement(RolloutStrategy::default());
         long.namespace = "a".repeat(40);
         assert!(long.objections(&none, true)[0].contains("use a namespace of at most 32 characters"));
         let overlays = [("eu1".to_owned(), "eu".to_owned())].into();
-        assert!(placement(Rollout::default()).objections(&overlays, false)[0].contains("leave overlays out"));
+        assert!(placement(RolloutStrategy::default()).objections(&overlays, false)[0].contains("leave overlays out"));
     }
 }

@@ -31,7 +31,7 @@ impl Plurals {
     }
 
     /// Returns the plurals that a kind may have, the most likely first; one if it is known.
-    pub(super) fn of(&self, kind: &GroupKind) -> Vec<Cow<'_, str>> {
+    pub(super) fn list_plurals(&self, kind: &GroupKind) -> Vec<Cow<'_, str>> {
         match self.names.get(kind) {
             Some(plural) => vec![plural.into()],
             None => kind.plurals(),
@@ -48,7 +48,7 @@ impl Plurals {
         let kinds: BTreeMap<&GroupKind, Scope> = objects
             .iter()
             .map(|placed| (&placed.object.key.kind, placed.scope))
-            .filter(|(kind, _)| self.of(kind).len() > 1)
+            .filter(|(kind, _)| self.list_plurals(kind).len() > 1)
             .collect();
         let warning = |(kind, scope): (&GroupKind, Scope)| {
             let plural = kind.guessed_plural();
@@ -89,7 +89,7 @@ mod tests {
             ("Ingress.networking.k8s.io", &["ingresses"]),
             ("Tank.example.com", &["tanks", "tank"]),
         ] {
-            assert_eq!(plurals.of(&kind.parse().expect("a kind")), expected, "{kind}");
+            assert_eq!(plurals.list_plurals(&kind.parse().expect("a kind")), expected, "{kind}");
         }
     }
 

@@ -22,7 +22,7 @@ use manifest::problem::Problems;
 use ocm::names;
 use ocm::names::is_dns_subdomain;
 use pattern::Patterns;
-use refusal::Refusal;
+use refusal::ObjectViolations;
 use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -38,18 +38,18 @@ pub const CONFIG_MAP: &str = "argocd-ocm-cmp-policy";
 /// The key of the policy in the ConfigMap, and the name of the file in the sidecar.
 pub const CONFIG_MAP_KEY: &str = "policy.yaml";
 
-/// A policy.
+/// The limits that an administrator sets for the Applications of each project.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// The entries; the first that matches a project decides.
-    entries: Vec<Entry>,
+    entries: Vec<PolicyEntry>,
     /// The file that it was read from.
     file: String,
 }
 
 /// An entry of a policy: limits for some projects.
 #[derive(Clone, Debug)]
-struct Entry {
+struct PolicyEntry {
     /// The projects; at least one.
     names: Patterns,
     /// The managed clusters; `None` for all.
@@ -84,12 +84,12 @@ impl Executor {
     ///
     /// # Errors
     /// Returns an error if Kubernetes rejects the namespace or the name.
-    pub fn new(namespace: &str, name: &str) -> Result<Self, [Option<names::Error>; 2]> {
+    pub fn new(namespace: &str, name: &str) -> Result<Self, [Option<names::InvalidName>; 2]> {
         let namespace = names::namespace(namespace);
         let name = if is_dns_subdomain(name) {
             Ok(name.to_owned())
         } else {
-            Err(names::Error::Subdomain(name.to_owned(), "a ServiceAccount's"))
+            Err(names::InvalidName::Subdomain(name.to_owned(), "a ServiceAccount's"))
         };
         match (namespace, name) {
             (Ok(namespace), Ok(name)) => Ok(Self { namespace, name }),
@@ -124,7 +124,7 @@ impl Display for Executor {
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'p> {
     project: &'p str,
-    entry: &'p Entry,
+    entry: &'p PolicyEntry,
     /// The index of the entry in the policy.
     at: usize,
 }
@@ -210,8 +210,8 @@ pub fn violations<'a, P: Display>(
             let kind = *kinds
                 .entry(&key.kind)
                 .or_insert_with(|| entry.kind(&key.kind.to_string()));
-            let mut refusal = Refusal::new(rules);
-            if kind == Kind::Refused {
+            let mut refusal = ObjectViolations::new(rules);
+            if kind == KindDecision::Refused {
                 refusal.kind(&key.kind.to_string());
             }
             let is_lower_case = built_in.is_none() && !key.kind.kind.contains(|char: char| char.is_ascii_uppercase());
@@ -226,7 +226,7 @@ pub fn violations<'a, P: Display>(
                     refusal.lacks_namespace();
                 } else if key.namespace.is_none() || built_in == Some(Scope::Cluster) {
                     refusal.cluster_scoped();
-                } else if built_in.is_none() && kind == Kind::Matched && !is_lower_case {
+                } else if built_in.is_none() && kind == KindDecision::Matched && !is_lower_case {
                     refusal.perhaps_cluster_scoped(&key.kind.to_string());
                 }
             }
@@ -241,7 +241,7 @@ pub fn violations<'a, P: Display>(
                 refusal.secret();
                 lacks_consent = false;
             }
-            against.extend(refusal.text());
+            against.extend(refusal.into_message());
         }
         if lacks_consent {
             against.push(SECRET_WITHOUT_CONSENT.to_owned());
@@ -271,7 +271,7 @@ fn namespace(key: &ObjectKey) -> Option<&str> {
 
 /// The decision of an entry about a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum KindDecision {
     Refused,
     /// Allowed by a pattern that matches several kinds.
     Matched,
@@ -279,15 +279,15 @@ enum Kind {
     Named,
 }
 
-impl Entry {
-    fn kind(&self, kind: &str) -> Kind {
+impl PolicyEntry {
+    fn kind(&self, kind: &str) -> KindDecision {
         let any = |list: &Option<Patterns>| list.as_ref().is_some_and(|list| list.matches(kind));
         if any(&self.denied_kinds) || (self.kinds.is_some() && !any(&self.kinds)) {
-            Kind::Refused
+            KindDecision::Refused
         } else if self.kinds.as_ref().is_some_and(|kinds| kinds.name(kind)) {
-            Kind::Named
+            KindDecision::Named
         } else {
-            Kind::Matched
+            KindDecision::Matched
         }
     }
 }
@@ -297,8 +297,8 @@ impl Rules<'_> {
     /// a name, so it is allowed even if cluster-scoped objects are not.
     #[must_use]
     pub fn against_created_namespace(&self, name: &str) -> Option<String> {
-        let mut refusal = Refusal::new(*self);
-        if self.entry.kind("Namespace") == Kind::Refused {
+        let mut refusal = ObjectViolations::new(*self);
+        if self.entry.kind("Namespace") == KindDecision::Refused {
             refusal.kind("Namespace");
         }
         if let Some(allowed) = &self.entry.namespaces
@@ -306,7 +306,7 @@ impl Rules<'_> {
         {
             refusal.namespace(name, allowed);
         }
-        let text = refusal.text()?;
+        let text = refusal.into_message()?;
         Some(format!("create-namespace: Namespace {name}: {text}"))
     }
 
@@ -320,7 +320,7 @@ impl Rules<'_> {
     /// entry that limits the clusters must name the placement.
     #[must_use]
     pub fn against_placement(&self, placement: &str) -> Option<String> {
-        let Entry {
+        let PolicyEntry {
             placements, clusters, ..
         } = self.entry;
         match (placements, clusters) {

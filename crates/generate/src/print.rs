@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 /// The output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Output {
+pub enum OutputFormat {
     /// One JSON object per line: the fastest format for Argo CD, read without reinterpretation.
     Json,
     /// YAML documents for people and kubectl.
@@ -21,20 +21,20 @@ pub enum Output {
 /// Returns an error if writing to `out` fails.
 pub fn works<'a>(
     works: impl Iterator<Item = ManifestWork<'a>>,
-    output: Output,
+    output: OutputFormat,
     out: &mut impl Write,
 ) -> io::Result<()> {
     for (at, work) in works.enumerate() {
         match output {
-            Output::Json => {
+            OutputFormat::Json => {
                 work.each_piece(|piece| out.write_all(piece.as_bytes()))?;
                 out.write_all(b"\n")?;
             }
-            Output::Yaml => {
+            OutputFormat::Yaml => {
                 if at > 0 {
                     out.write_all(b"---\n")?;
                 }
-                out.write_all(yaml::write(&work.value()).as_bytes())?;
+                out.write_all(yaml::write(&work.to_value()).as_bytes())?;
             }
         }
     }

@@ -23,7 +23,7 @@ impl Resources {
         for placed in objects {
             let kind = &placed.object.key.kind;
             let resources = self.0.entry(kind.group.clone()).or_default();
-            resources.extend(plurals.of(kind).into_iter().map(String::from));
+            resources.extend(plurals.list_plurals(kind).into_iter().map(String::from));
         }
     }
 

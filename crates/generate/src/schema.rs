@@ -56,7 +56,7 @@ impl FromStr for FieldValidation {
 
 /// A difference between an object and Kubernetes' kinds and fields.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct SchemaFinding {
     /// The path of the field, such as `spec.ports[0].port`.
     pub path: String,
     /// The description, and what to do.
@@ -70,7 +70,7 @@ const FINDINGS_MAX: usize = 10;
 
 /// Compares an object, with its `apiVersion` and `kind`, with the kinds and fields that Kubernetes has.
 #[must_use]
-pub fn check(object: &Map<'_>) -> Vec<Finding> {
+pub fn check(object: &Map<'_>) -> Vec<SchemaFinding> {
     let text = |name| object.get(name).and_then(Value::as_str);
     let (Some(api_version), Some(kind)) = (text("apiVersion"), text("kind")) else {
         return Vec::new();
@@ -80,14 +80,14 @@ pub fn check(object: &Map<'_>) -> Vec<Finding> {
     match schema.kind(api_version, kind) {
         Some(line) => {
             if let Some(range) = line.versions.range() {
-                findings.add(Path::Key(&Path::Root, "apiVersion"), false, || {
+                findings.add(ValuePath::Key(&ValuePath::Root, "apiVersion"), false, || {
                     format!("only Kubernetes {range} has {api_version} {kind}: other clusters refuse it")
                 });
             }
-            schema.fields(line, object, Path::Root, &mut findings);
+            schema.fields(line, object, ValuePath::Root, &mut findings);
         }
         None if group(api_version) == "work.open-cluster-management.io" => {
-            findings.add(Path::Key(&Path::Root, "kind"), false, || {
+            findings.add(ValuePath::Key(&ValuePath::Root, "kind"), false, || {
                 format!("the cluster must be a hub of OCM itself, because only hubs have {kind}: otherwise remove it")
             });
         }
@@ -99,8 +99,8 @@ pub fn check(object: &Map<'_>) -> Vec<Finding> {
 /// Returns the names of the fields of a kind, with those of every object; `None` if the kind is not one of Kubernetes.
 pub(super) fn fields_of(api_version: &str, kind: &str) -> Option<Vec<&'static str>> {
     let line = SCHEMA.kind(api_version, kind)?;
-    let own = SCHEMA.parsed(line).iter().map(|field| field.name);
-    Some(own.chain(["apiVersion", "kind", "metadata"]).collect())
+    let own_fields = SCHEMA.parsed(line).iter().map(|field| field.name);
+    Some(own_fields.chain(["apiVersion", "kind", "metadata"]).collect())
 }
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::new(include_str!("schema/kubernetes.txt")));
@@ -109,19 +109,19 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::new(include_str!("sch
 struct Schema {
     /// The oldest and the newest minor version.
     range: (u8, u8),
-    kinds: Vec<Line>,
-    types: Vec<Line>,
+    kinds: Vec<SchemaLine>,
+    types: Vec<SchemaLine>,
 }
 
 /// A line of the file: a kind or a type.
-struct Line {
+struct SchemaLine {
     /// The API version, such as `apps/v1`, if it is a kind.
     api_version: &'static str,
     /// The name of the kind or type.
     name: &'static str,
     versions: Versions,
     text: &'static str,
-    fields: OnceLock<Vec<Field>>,
+    fields: OnceLock<Vec<SchemaField>>,
 }
 
 /// The first and the last minor version, where they are not those of the schema.
@@ -144,7 +144,7 @@ impl Versions {
     }
 }
 
-struct Field {
+struct SchemaField {
     name: &'static str,
     versions: Versions,
     of: Type,
@@ -173,12 +173,12 @@ impl Schema {
         let (kinds, types) = rest.split_once("\n\n").expect("the types follow the kinds");
         Self {
             range: (minor(oldest), minor(newest)),
-            kinds: kinds.lines().map(Line::of_kind).collect(),
-            types: types.lines().map(|line| Line::new("", line)).collect(),
+            kinds: kinds.lines().map(SchemaLine::of_kind).collect(),
+            types: types.lines().map(|line| SchemaLine::new("", line)).collect(),
         }
     }
 
-    fn kind(&self, api_version: &str, kind: &str) -> Option<&Line> {
+    fn kind(&self, api_version: &str, kind: &str) -> Option<&SchemaLine> {
         // The file is in the order of the bytes, and a space sorts before all other characters of names.
         let at = self
             .kinds
@@ -191,13 +191,13 @@ impl Schema {
         at.expect("the file has all types that it uses")
     }
 
-    fn parsed<'s>(&'s self, line: &'s Line) -> &'s [Field] {
+    fn parsed<'s>(&'s self, line: &'s SchemaLine) -> &'s [SchemaField] {
         line.fields.get_or_init(|| {
             let field = |text: &'static str| {
                 let (name, of) = text.split_once(':').expect("a field has a type");
                 let (of, versions) = with_versions(of);
                 let of = self.type_of(of);
-                Field { name, versions, of }
+                SchemaField { name, versions, of }
             };
             line.text.split_ascii_whitespace().map(field).collect()
         })
@@ -222,16 +222,16 @@ impl Schema {
     }
 
     /// Compares the entries of a mapping with fields. Both are sorted.
-    fn fields(&self, line: &Line, entries: &Map<'_>, path: Path<'_>, findings: &mut Findings) {
+    fn fields(&self, line: &SchemaLine, entries: &Map<'_>, path: ValuePath<'_>, findings: &mut Findings) {
         let fields = self.parsed(line);
-        let is_root = matches!(path, Path::Root);
+        let is_root = matches!(path, ValuePath::Root);
         let mut rest = fields.iter().peekable();
         for (key, value) in entries.iter() {
             if *value == Value::Null || (is_root && matches!(key, "apiVersion" | "kind" | "metadata" | "status")) {
                 continue;
             }
             while rest.next_if(|field| field.name < key).is_some() {}
-            let path = Path::Key(&path, key);
+            let path = ValuePath::Key(&path, key);
             let Some(field) = rest.next_if(|field| field.name == key) else {
                 findings.add(path, true, || {
                     let remedy = remedy(key, fields.iter().map(|field| field.name));
@@ -244,11 +244,11 @@ impl Schema {
                     format!("only Kubernetes {range} has {path}: other clusters drop it silently")
                 });
             }
-            self.value(&field.of, value, path, findings);
+            self.validate_value(&field.of, value, path, findings);
         }
     }
 
-    fn value(&self, of: &Type, value: &Value<'_>, path: Path<'_>, findings: &mut Findings) {
+    fn validate_value(&self, of: &Type, value: &Value<'_>, path: ValuePath<'_>, findings: &mut Findings) {
         let wanted = match (of, value) {
             (Type::Any, _)
             | (_, Value::Null)
@@ -267,13 +267,13 @@ impl Schema {
             }
             (Type::List(of), Value::List(items)) => {
                 for (at, item) in items.iter().enumerate() {
-                    self.value(of, item, Path::Item(&path, at), findings);
+                    self.validate_value(of, item, ValuePath::Item(&path, at), findings);
                 }
                 return;
             }
             (Type::Map(of), Value::Map(entries)) => {
                 for (key, value) in entries.iter() {
-                    self.value(of, value, Path::Key(&path, key), findings);
+                    self.validate_value(of, value, ValuePath::Key(&path, key), findings);
                 }
                 return;
             }
@@ -312,7 +312,7 @@ impl Schema {
         } else {
             ("apiVersion", format!("use {}", served.join(" or ")))
         };
-        findings.add(Path::Key(&Path::Root, path), true, || {
+        findings.add(ValuePath::Key(&ValuePath::Root, path), true, || {
             format!("Kubernetes {} has no {api_version} {kind}: {remedy}", self.all())
         });
     }
@@ -323,7 +323,7 @@ impl Schema {
     }
 }
 
-impl Line {
+impl SchemaLine {
     fn of_kind(line: &'static str) -> Self {
         let (api_version, line) = line.split_once(' ').expect("the kind follows its API version");
         Self::new(api_version, line)
@@ -367,7 +367,9 @@ fn with_versions(text: &'static str) -> (&'static str, Versions) {
 
 /// Returns what to do about a name that is none of the candidates.
 pub(super) fn remedy<'c>(name: &str, candidates: impl Iterator<Item = &'c str> + Clone) -> String {
-    let same = candidates.clone().find(|it| it.eq_ignore_ascii_case(name));
+    let same = candidates
+        .clone()
+        .find(|candidate| candidate.eq_ignore_ascii_case(name));
     let meant = same.or_else(|| similar(name, candidates));
     meant.map_or("correct or remove it".to_owned(), |name| {
         format!("did you mean {name}?")
@@ -385,41 +387,41 @@ fn is_base64(text: &str) -> bool {
 
 /// The position of a value in an object. It is text only when something is found.
 #[derive(Clone, Copy)]
-enum Path<'p> {
+enum ValuePath<'p> {
     Root,
-    Key(&'p Path<'p>, &'p str),
-    Item(&'p Path<'p>, usize),
+    Key(&'p ValuePath<'p>, &'p str),
+    Item(&'p ValuePath<'p>, usize),
 }
 
 /// The number of characters of a key that messages show.
 const SHOWN_MAX: usize = 100;
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for ValuePath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Path::Root => Ok(()),
-            Path::Key(parent, key) => {
-                let dot = if matches!(parent, Path::Root) { "" } else { "." };
+            ValuePath::Root => Ok(()),
+            ValuePath::Key(parent, key) => {
+                let dot = if matches!(parent, ValuePath::Root) { "" } else { "." };
                 match key.char_indices().nth(SHOWN_MAX) {
                     Some((end, _)) => write!(f, "{parent}{dot}{}…", &key[..end]),
                     None => write!(f, "{parent}{dot}{key}"),
                 }
             }
-            Path::Item(parent, at) => write!(f, "{parent}[{at}]"),
+            ValuePath::Item(parent, at) => write!(f, "{parent}[{at}]"),
         }
     }
 }
 
 #[derive(Default)]
 struct Findings {
-    some: Vec<Finding>,
+    some: Vec<SchemaFinding>,
     more: usize,
 }
 
 impl Findings {
-    fn add(&mut self, path: Path<'_>, refused: bool, message: impl FnOnce() -> String) {
+    fn add(&mut self, path: ValuePath<'_>, refused: bool, message: impl FnOnce() -> String) {
         if self.some.len() < FINDINGS_MAX {
-            self.some.push(Finding {
+            self.some.push(SchemaFinding {
                 path: path.to_string(),
                 message: message(),
                 refused,
@@ -429,9 +431,9 @@ impl Findings {
         }
     }
 
-    fn done(mut self) -> Vec<Finding> {
+    fn done(mut self) -> Vec<SchemaFinding> {
         if self.more > 0 {
-            self.some.push(Finding {
+            self.some.push(SchemaFinding {
                 path: String::new(),
                 message: format!("{} more values do not match Kubernetes {}", self.more, SCHEMA.all()),
                 refused: false,
@@ -447,7 +449,7 @@ mod tests {
     use crate::settings::SETTINGS;
     use manifest::yaml;
 
-    fn findings(text: &str) -> Vec<Finding> {
+    fn findings(text: &str) -> Vec<SchemaFinding> {
         let document = yaml::documents(text).next().expect("a document").expect("YAML");
         check(document.value.as_map().expect("a mapping"))
     }
@@ -515,7 +517,7 @@ mod tests {
                 "spec.template.metadata.label is not a field of Kubernetes 1.29 to 1.37: correct or remove it",
             ),
         ] {
-            let expected = Finding {
+            let expected = SchemaFinding {
                 path: path.to_owned(),
                 message: message.to_owned(),
                 refused: true,

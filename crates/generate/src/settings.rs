@@ -12,16 +12,16 @@ mod suggestions;
 mod table;
 mod values;
 
-use super::discover::Selection;
-use super::feedback_watch::Feedback;
+use super::discover::FileSelection;
+use super::feedback_watch::ScrapeType;
 use super::ignored_fields;
 use super::manifest_configs::WorkOptions;
 use super::order;
 use super::placed::Placed;
-use super::placement::{Placement, Rollout};
+use super::placement::{PlacementTarget, RolloutStrategy};
 use super::policy::{Executor, Rules};
-use super::source::{CompletedCharts, HelmSettings, Input, Kind, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
-use super::update_strategy::Strategy;
+use super::source::{CompletedCharts, FolderKind, HelmSettings, Input, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
+use super::update_strategy::UpdateStrategy;
 use crate::confine::Isolation;
 use crate::documents::ReadOptions;
 use crate::schema::FieldValidation;
@@ -52,21 +52,21 @@ impl FlagValues {
         self.0.entry(setting.name).or_default().extend(texts);
     }
 
-    fn of(&self, setting: &Setting) -> &[String] {
+    fn get(&self, setting: &Setting) -> &[String] {
         self.0.get(setting.name).map_or(&[], Vec::as_slice)
     }
 }
 
 /// The target of the ManifestWorks.
 #[derive(Debug)]
-pub enum Target {
+pub enum DeliveryTarget {
     /// The managed clusters, each once, in the given order; at least one.
     Clusters(Vec<ClusterName>),
     /// A placement: the managed clusters that it selects now and later.
-    Placement(Placement),
+    Placement(PlacementTarget),
 }
 
-impl Target {
+impl DeliveryTarget {
     /// Returns the managed clusters that are known by name.
     #[must_use]
     pub fn clusters(&self) -> &[ClusterName] {
@@ -100,7 +100,7 @@ pub enum Recipient<'s> {
         name: &'s ClusterName,
     },
     /// A placement.
-    Placement(&'s Placement),
+    Placement(&'s PlacementTarget),
 }
 
 impl Display for Recipient<'_> {
@@ -153,7 +153,7 @@ pub struct Settings {
     /// The source of the manifests.
     pub source: Source,
     /// The target of the ManifestWorks.
-    pub target: Target,
+    pub target: DeliveryTarget,
     /// The base name of the ManifestWorks. Under a policy it must be the name of the Application.
     pub name: WorkName,
     /// The default namespace of namespaced objects.
@@ -212,13 +212,13 @@ impl Settings {
     /// Returns an error that names every missing or malformed setting and the source of its value.
     pub fn resolve(args: Arguments, env: &Env) -> Result<Self, Problems> {
         let mut sources = Sources::new(&args.given, env)?;
-        let mut namespace = sources.text(&table::NAMESPACE, ocm::names::namespace);
+        let mut namespace = sources.read_optional(&table::NAMESPACE, ocm::names::namespace);
         if namespace.is_none() && !sources.within_argo_cd() {
             // At a terminal, use kubectl's default. Argo CD has no default and rejects objects without a namespace.
             namespace = Some("default".to_owned());
         }
         let target = target(&mut sources);
-        let name = sources.text(&table::NAME, WorkName::from_str);
+        let name = sources.read_optional(&table::NAME, WorkName::from_str);
         sources.need(&table::NAME, name.is_none(), "no name for the work: pass --name NAME");
         let source = source(&mut sources, args.folder, args.launcher, namespace.clone(), env);
         let cluster_scoped = sources.list(&table::CLUSTER_SCOPED_KINDS, true, GroupKind::from_str);
@@ -231,16 +231,16 @@ impl Settings {
             "create-namespace is set, but the Application has no destination namespace: set spec.destination.namespace",
         );
         let requested_options = WorkOptions {
-            strategy: sources.text(&table::UPDATE_STRATEGY, Strategy::from_str),
+            strategy: sources.read_optional(&table::UPDATE_STRATEGY, UpdateStrategy::from_str),
             ignored_fields,
             delete_namespaces: sources.flag(&table::DELETE_NAMESPACES),
             delete_crds: sources.flag(&table::DELETE_CRDS),
             condition_rules: sources.flag(&table::CONDITION_RULES),
-            feedback: sources.value(&table::FEEDBACK, Feedback::from_str),
+            feedback: sources.read_or_default(&table::FEEDBACK, ScrapeType::from_str),
             server_side_apply: sources.flag(&table::SERVER_SIDE_APPLY),
-            executor: sources.text(&table::EXECUTOR, Executor::from_str),
+            executor: sources.read_optional(&table::EXECUTOR, Executor::from_str),
             rollout: match &target {
-                Some(Target::Placement(placement)) => Some(placement.rollout.kind),
+                Some(DeliveryTarget::Placement(placement)) => Some(placement.rollout.kind),
                 _ => None,
             },
         };
@@ -260,7 +260,7 @@ impl Settings {
             ));
         }
         let health_rules = sources.any_text(&table::HEALTH).map(PathBuf::from);
-        let source_overrides = sources.value(&table::SOURCE_OVERRIDES, SourceOverrides::from_str);
+        let source_overrides = sources.read_or_default(&table::SOURCE_OVERRIDES, SourceOverrides::from_str);
         let notices = suggestions::misspelled_variables(env);
         let mut problems = std::mem::take(&mut sources.problems);
         if !problems.is_empty() {
@@ -271,7 +271,7 @@ impl Settings {
             return Err(Problems::or(problems, ()).expect_err("a missing name or target is a problem"));
         };
         let name = if policy.is_some() { name.under_policy() } else { name };
-        if let Target::Placement(placement) = &target {
+        if let DeliveryTarget::Placement(placement) = &target {
             problems.extend(placement.objections(&source.overlays, requested_options.condition_rules));
         }
         Problems::or(
@@ -322,20 +322,20 @@ impl Settings {
         let Some(application) = self.application.as_deref() else {
             return Ok(());
         };
-        let own = WorkName::from_str(application).map_err(|error| {
+        let work_name = WorkName::from_str(application).map_err(|error| {
             Problems::one(format!(
                 "env ARGOCD_APP_NAME: {error}: under a policy the works of an Application are named after it, so set it to the \
                  Application's name"
             ))
         })?;
-        if own.application() == self.name.application() {
+        if work_name.application() == self.name.application() {
             return Ok(());
         }
         Err(Problems::one(format!(
             "name {}: under a policy the works of an Application are named after it, here {}, because others could belong to \
              another project: leave the setting out",
             self.name.application(),
-            own.under_policy()
+            work_name.under_policy()
         )))
     }
 
@@ -346,7 +346,7 @@ impl Settings {
         match &self.target {
             // OCM rolls out each ManifestWork separately: if the Application were split, its parts would reach a cluster at
             // different times.
-            Target::Placement(placement) if placement.rollout.is_progressive() => u64::MAX,
+            DeliveryTarget::Placement(placement) if placement.rollout.is_progressive() => u64::MAX,
             _ => limit(self.work_size).min(limit(self.manifest_limit)),
         }
     }
@@ -360,11 +360,11 @@ impl Settings {
     }
 }
 
-fn target(sources: &mut Sources<'_>) -> Option<Target> {
+fn target(sources: &mut Sources<'_>) -> Option<DeliveryTarget> {
     let mut seen = HashSet::new();
     let mut clusters = sources.list(&table::CLUSTERS, true, ClusterName::from_str);
     clusters.retain(|cluster| seen.insert(cluster.to_string()));
-    let mut placement = sources.text(&table::PLACEMENT, Placement::from_str);
+    let mut placement = sources.read_optional(&table::PLACEMENT, PlacementTarget::from_str);
     // Between the two, precedence decides as for one setting: an Application may name a Placement although the sidecar has a
     // TARGET_CLUSTER for the others.
     match sources.kind(&table::CLUSTERS).cmp(&sources.kind(&table::PLACEMENT)) {
@@ -372,12 +372,12 @@ fn target(sources: &mut Sources<'_>) -> Option<Target> {
         Ordering::Greater => clusters.clear(),
         Ordering::Equal => {}
     }
-    let rollout = Rollout {
-        kind: sources.value(&table::ROLLOUT, FromStr::from_str),
-        max_concurrency: sources.text(&table::ROLLOUT_MAX_CONCURRENCY, FromStr::from_str),
-        max_failures: sources.text(&table::ROLLOUT_MAX_FAILURES, FromStr::from_str),
-        min_success_time: sources.text(&table::ROLLOUT_MIN_SUCCESS_TIME, FromStr::from_str),
-        progress_deadline: sources.text(&table::ROLLOUT_PROGRESS_DEADLINE, FromStr::from_str),
+    let rollout = RolloutStrategy {
+        kind: sources.read_or_default(&table::ROLLOUT, FromStr::from_str),
+        max_concurrency: sources.read_optional(&table::ROLLOUT_MAX_CONCURRENCY, FromStr::from_str),
+        max_failures: sources.read_optional(&table::ROLLOUT_MAX_FAILURES, FromStr::from_str),
+        min_success_time: sources.read_optional(&table::ROLLOUT_MIN_SUCCESS_TIME, FromStr::from_str),
+        progress_deadline: sources.read_optional(&table::ROLLOUT_PROGRESS_DEADLINE, FromStr::from_str),
         mandatory_groups: sources.list(&table::ROLLOUT_GROUPS, true, FromStr::from_str),
     };
     let of_rollouts = [
@@ -395,7 +395,7 @@ fn target(sources: &mut Sources<'_>) -> Option<Target> {
         sources.problems.push(line);
     }
     match (placement, clusters.is_empty()) {
-        (Some(placement), true) => Some(Target::Placement(Placement { rollout, ..placement })),
+        (Some(placement), true) => Some(DeliveryTarget::Placement(PlacementTarget { rollout, ..placement })),
         (Some(_), false) => {
             sources.problems.push(
                 "clusters and a placement are both set: set only one of the parameters clusters (or the plugin env TARGET_CLUSTER) \
@@ -404,7 +404,7 @@ fn target(sources: &mut Sources<'_>) -> Option<Target> {
             );
             None
         }
-        (None, false) => Some(Target::Clusters(clusters)),
+        (None, false) => Some(DeliveryTarget::Clusters(clusters)),
         (None, true) => {
             let has_placement = sources.origin(&table::PLACEMENT).is_some();
             sources.need(
@@ -425,7 +425,7 @@ fn source(
     namespace: Option<String>,
     env: &Env,
 ) -> Source {
-    let selection = Selection {
+    let selection = FileSelection {
         recurse: sources.flag(&table::RECURSE),
         include: sources.list(&table::INCLUDE, false, glob),
         exclude: sources.list(&table::EXCLUDE, false, glob),
@@ -435,15 +435,15 @@ fn source(
     let tools = Tools {
         launcher,
         memory: sources.limit(&table::TOOL_MEMORY),
-        isolation: sources.value(&table::TOOL_ISOLATION, Isolation::from_str),
+        isolation: sources.read_or_default(&table::TOOL_ISOLATION, Isolation::from_str),
         env: Tools::environment(env),
-        timeout: sources.value(&table::EXEC_TIMEOUT, ocm::duration::parse),
+        timeout: sources.read_or_default(&table::EXEC_TIMEOUT, ocm::duration::parse),
         max_size: selection.max_size,
     };
     Source {
         input: Input::new(folder),
         path: env.get("ARGOCD_APP_SOURCE_PATH").cloned().unwrap_or_default(),
-        kind: sources.text(&table::SOURCE, Kind::from_str),
+        kind: sources.read_optional(&table::SOURCE, FolderKind::from_str),
         for_plain_manifests: [&table::RECURSE, &table::INCLUDE, &table::EXCLUDE]
             .into_iter()
             .find_map(|setting| sources.origin(setting)),
@@ -457,7 +457,7 @@ fn source(
         tools,
         selection,
         reading: ReadOptions {
-            validation: sources.value(&table::VALIDATE, FieldValidation::from_str),
+            validation: sources.read_or_default(&table::VALIDATE, FieldValidation::from_str),
             strips_descriptions: sources.flag(&table::STRIP_CRD_DESCRIPTIONS),
         },
         overlays: sources.map(&table::OVERLAYS, true, |cluster| {
@@ -501,7 +501,7 @@ fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> Helm
             .any_text(&table::HELM_RELEASE_NAME)
             .unwrap_or_else(|| application.rsplit('_').next().unwrap_or_default().to_owned()),
         namespace: sources
-            .text(&table::HELM_NAMESPACE, ocm::names::namespace)
+            .read_optional(&table::HELM_NAMESPACE, ocm::names::namespace)
             .or(namespace),
         value_files: sources.list(&table::HELM_VALUE_FILES, false, path),
         values: sources.any_text(&table::HELM_VALUES),
@@ -605,8 +605,8 @@ mod tests {
                 (variable, "eu1"),
             ];
             resolve(args, &env).map(|settings| match settings.target {
-                Target::Placement(placement) => placement.name,
-                Target::Clusters(_) => clusters(&settings).join(","),
+                DeliveryTarget::Placement(placement) => placement.name,
+                DeliveryTarget::Clusters(_) => clusters(&settings).join(","),
             })
         };
         let none = Arguments::default;

@@ -12,7 +12,9 @@ pub fn similar<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Opt
     }
     // Names such as `env` and `data` are similar to many others.
     let max = name.len() / 6;
-    let nearest = candidates.map(|it| (strsim::damerau_levenshtein(name, it), it)).min()?;
+    let nearest = candidates
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
+        .min()?;
     (nearest.0 <= max.min(2)).then_some(nearest.1)
 }
 

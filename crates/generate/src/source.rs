@@ -18,14 +18,14 @@ mod tool;
 mod value_files;
 
 use super::confine::TOOLS_AT_A_TIME;
-use super::discover::{self, Selection};
-use super::documents::{Documents, ReadOptions};
+use super::discover::{self, FileSelection};
+use super::documents::{FileObjects, ReadOptions};
 use super::load;
 use super::object::Object;
 use super::schema::FieldValidation;
-use super::settings::{Recipient, Settings, Target};
+use super::settings::{DeliveryTarget, Recipient, Settings};
 use super::validate;
-use bounds::{Repository, Target as PathTarget};
+use bounds::{LinkTarget as PathTarget, Repository};
 use manifest::key::ObjectKey;
 use manifest::problem::{Problems, plain};
 use manifest::yaml;
@@ -67,7 +67,7 @@ impl Input {
 
 /// The type of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FolderKind {
     /// Plain manifests.
     Directory,
     /// A kustomization.
@@ -76,7 +76,7 @@ pub enum Kind {
     Helm,
 }
 
-impl FromStr for Kind {
+impl FromStr for FolderKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -91,11 +91,11 @@ impl FromStr for Kind {
     }
 }
 
-impl Kind {
+impl FolderKind {
     /// Detects the type of a folder from the selected files in its root. A kustomization wins over a chart, as in Argo CD, which
     /// visits the files in the order of their names and keeps the last match.
     #[must_use]
-    pub fn of(folder: &Path, selection: &Selection) -> Self {
+    pub fn detect(folder: &Path, selection: &FileSelection) -> Self {
         let has = |name: &str| selection.selects(name) && folder.join(name).symlink_metadata().is_ok();
         if discover::KUSTOMIZATION_FILES.iter().any(|name| has(name)) {
             Self::Kustomize
@@ -115,9 +115,9 @@ pub struct Source {
     /// The path of the folder in its repository as Argo CD passes it; empty if unknown.
     pub path: String,
     /// The type of the folder; `None` to detect it.
-    pub kind: Option<Kind>,
+    pub kind: Option<FolderKind>,
     /// The selection of files in a folder of plain manifests.
-    pub selection: Selection,
+    pub selection: FileSelection,
     /// The origin of a setting that applies to plain manifests only, if one is set.
     pub for_plain_manifests: Option<String>,
     /// The settings for rendering charts.
@@ -189,18 +189,18 @@ pub struct Variant<'s> {
 /// large.
 pub fn variants(settings: &Settings) -> Result<Vec<Variant<'_>>, Problems> {
     let source = &settings.source;
-    let Plan { reads, variants } = Plan::new(source, &settings.target)?;
+    let ReadPlan { reads, variants } = ReadPlan::new(source, &settings.target)?;
     let mut problems = Vec::new();
     let mut read: Vec<Arc<Manifests>> = Vec::with_capacity(reads.len());
     let mut size = 0;
     for some in reads.chunks(concurrency(reads.len())) {
-        for found in in_parallel(some, |read| read.manifests(source)) {
-            match found {
+        for outcome in in_parallel(some, |read| read.manifests(source)) {
+            match outcome {
                 Ok(manifests) => {
                     size += manifests.size();
                     read.push(Arc::new(manifests));
                 }
-                Err(found) => problems.extend(found.into_lines()),
+                Err(errors) => problems.extend(errors.into_lines()),
             }
         }
         validate::within(size, settings.max_output)?;
@@ -233,7 +233,7 @@ pub fn variants(settings: &Settings) -> Result<Vec<Variant<'_>>, Problems> {
 enum Read<'s> {
     StandardInput,
     Folder {
-        kind: Kind,
+        kind: FolderKind,
         /// The path below the source's folder; empty for that folder.
         below: &'s str,
         /// The value file of a cluster, relative to the source's folder.
@@ -243,21 +243,23 @@ enum Read<'s> {
 
 /// The inputs to read, and the inputs of each variant: the shared input first, then the overlay.
 #[derive(Default)]
-struct Plan<'s, 't> {
+struct ReadPlan<'s, 't> {
     reads: Vec<Read<'s>>,
     variants: Vec<(Vec<Recipient<'t>>, Vec<usize>)>,
 }
 
-impl<'s, 't> Plan<'s, 't> {
-    fn new(source: &'s Source, target: &'t Target) -> Result<Self, Problems> {
+impl<'s, 't> ReadPlan<'s, 't> {
+    fn new(source: &'s Source, target: &'t DeliveryTarget) -> Result<Self, Problems> {
         let mut plan = Self::default();
         let shared = match &source.input {
             Input::Folder(folder) => Read::Folder {
-                kind: source.kind.unwrap_or_else(|| Kind::of(folder, &source.selection)),
+                kind: source
+                    .kind
+                    .unwrap_or_else(|| FolderKind::detect(folder, &source.selection)),
                 below: "",
                 values: None,
             },
-            Input::StandardInput if source.kind.is_some_and(|kind| kind != Kind::Directory) => {
+            Input::StandardInput if source.kind.is_some_and(|kind| kind != FolderKind::Directory) => {
                 return Err(Problems::one(
                     "standard input holds manifests that are rendered already: leave source out, or name the folder",
                 ));
@@ -317,11 +319,11 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
     let is_inside = Path::new(path)
         .components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    let repository = Repository::of(folder, &source.path);
-    let found = value_files::location(path, folder, &repository);
-    match repository.follow(&found).map_err(|why| format!("{path}: {why}"))? {
-        PathTarget::File(_) if *kind == Kind::Helm => Ok(vec![Read::Folder {
-            kind: Kind::Helm,
+    let repository = Repository::locate(folder, &source.path);
+    let file = value_files::location(path, folder, &repository);
+    match repository.follow(&file).map_err(|why| format!("{path}: {why}"))? {
+        PathTarget::File(_) if *kind == FolderKind::Helm => Ok(vec![Read::Folder {
+            kind: FolderKind::Helm,
             below: "",
             values: Some(path),
         }]),
@@ -335,8 +337,8 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
                 below: path,
                 values: None,
             };
-            Ok(match Kind::of(&found, &source.selection) {
-                Kind::Directory => vec![shared.clone(), of_cluster(Kind::Directory)],
+            Ok(match FolderKind::detect(&file, &source.selection) {
+                FolderKind::Directory => vec![shared.clone(), of_cluster(FolderKind::Directory)],
                 rendered => vec![of_cluster(rendered)],
             })
         }
@@ -348,8 +350,8 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
 
 impl Source {
     /// Returns the problem of a setting that applies to none of these types of folders: the shared one and the overlays.
-    fn unused_setting(&self, kinds: &[Kind]) -> Option<String> {
-        if let (Some(given), false) = (&self.for_plain_manifests, kinds.contains(&Kind::Directory)) {
+    fn unused_setting(&self, kinds: &[FolderKind]) -> Option<String> {
+        if let (Some(given), false) = (&self.for_plain_manifests, kinds.contains(&FolderKind::Directory)) {
             return Some(format!(
                 "{given}: it applies only to plain manifests, and this folder is rendered: leave it out, or set source to directory"
             ));
@@ -358,14 +360,18 @@ impl Source {
             .kustomize
             .given
             .as_ref()
-            .filter(|_| !kinds.contains(&Kind::Kustomize))
+            .filter(|_| !kinds.contains(&FolderKind::Kustomize))
         {
             return Some(format!(
                 "{given}: it applies only to kustomizations, and the folder has no kustomization.yaml in its root: leave it out, or name \
                  the folder of the kustomization"
             ));
         }
-        let given = self.helm.given.as_ref().filter(|_| !kinds.contains(&Kind::Helm))?;
+        let given = self
+            .helm
+            .given
+            .as_ref()
+            .filter(|_| !kinds.contains(&FolderKind::Helm))?;
         Some(format!(
             "{given}: it applies only to charts, and the folder has no Chart.yaml in its root: leave it out, or name the chart's folder"
         ))
@@ -373,7 +379,7 @@ impl Source {
 }
 
 impl Read<'_> {
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<FolderKind> {
         match self {
             Self::StandardInput => None,
             Self::Folder { kind, .. } => Some(*kind),
@@ -386,9 +392,9 @@ impl Read<'_> {
             _ => return standard_input(source),
         };
         match kind {
-            Kind::Directory => directory(folder, below, source),
-            Kind::Kustomize => kustomize::render(folder, below, source),
-            Kind::Helm => helm::render(folder, below, values, source),
+            FolderKind::Directory => directory(folder, below, source),
+            FolderKind::Kustomize => kustomize::render(folder, below, source),
+            FolderKind::Helm => helm::render(folder, below, values, source),
         }
     }
 }
@@ -400,14 +406,14 @@ fn directory(folder: &Path, below: &str, source: &Source) -> Result<Manifests, P
         .overlays
         .values()
         .filter(|path| Path::new(path) != Path::new(below));
-    let selection = Selection {
+    let selection = FileSelection {
         leave_out: overlays.map(|path| folder.join(path)).collect(),
         ..source.selection.clone()
     };
-    let mut found = discover::manifests(folder, below, &source.path, &selection)?;
-    let loaded = load::files(&mut found, selection.max_size, source.reading);
+    let mut discovered = discover::manifests(folder, below, &source.path, &selection)?;
+    let loaded = load::files(&mut discovered, selection.max_size, source.reading);
     // Report an unlistable folder first: it is the cause of other problems.
-    let notices = found.end()?;
+    let notices = discovered.end()?;
     let mut manifests = loaded?;
     if source.reading.validation == FieldValidation::Strict {
         // What is left out may be missing on the cluster.
@@ -434,7 +440,7 @@ fn rendered(texts: Vec<(String, &[u8])>, size: usize, source: &Source) -> Result
     if let Some(max) = source.selection.max_size.filter(|&max| size as u64 > max) {
         return Err(Problems::one(load::too_large(max)));
     }
-    let Documents { objects, notices } = load::texts(&texts, source.reading)?;
+    let FileObjects { objects, notices } = load::texts(&texts, source.reading)?;
     Ok(Manifests {
         objects,
         files: texts.into_iter().map(|(name, _)| name).collect(),
@@ -507,7 +513,7 @@ mod tests {
             ..Arguments::default()
         };
         let settings = Settings::resolve(args, &env).expect("valid settings");
-        let plan = Plan::new(&settings.source, &settings.target);
+        let plan = ReadPlan::new(&settings.source, &settings.target);
         plan.err().map(|problems| problems.to_string())
     }
 

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 /// The update strategies of a `ManifestWork`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
+pub enum UpdateStrategy {
     /// Server-side apply with forced conflicts: takes over the fields in Git and leaves others unchanged.
     ServerSideApply,
     /// The agent's merge for the kinds it knows, else a full replacement.
@@ -21,7 +21,7 @@ pub enum Strategy {
     ReadOnly,
 }
 
-impl Strategy {
+impl UpdateStrategy {
     /// Returns OCM's name of the strategy.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -41,7 +41,7 @@ impl Strategy {
 
     /// Returns the strategy of an object: its annotation, else the setting, else the default of its kind.
     #[must_use]
-    pub fn of(placed: &Placed, setting: Option<Self>) -> Self {
+    pub fn choose(placed: &Placed, setting: Option<Self>) -> Self {
         let object = &placed.object;
         let annotation = object.annotations.as_ref().and_then(|annotations| annotations.strategy);
         annotation.unwrap_or_else(|| match Self::of_kind(placed, setting) {
@@ -68,7 +68,7 @@ impl Strategy {
     }
 }
 
-impl FromStr for Strategy {
+impl FromStr for UpdateStrategy {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -86,17 +86,17 @@ mod tests {
     use super::*;
     use crate::placed::tests::placed;
 
-    fn strategy(kind: &str, annotations: &str, setting: Option<Strategy>) -> Strategy {
+    fn strategy(kind: &str, annotations: &str, setting: Option<UpdateStrategy>) -> UpdateStrategy {
         let (api_version, kind) = kind.split_once(' ').expect("two words");
         let yaml = format!(
             "{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: a, annotations: {{{annotations}}}}}}}"
         );
-        Strategy::of(&placed(&[&yaml])[0], setting)
+        UpdateStrategy::choose(&placed(&[&yaml])[0], setting)
     }
 
     #[test]
     fn annotation_overrides_setting_and_setting_overrides_default() {
-        use Strategy::{CreateOnly, ReadOnly, ServerSideApply, Update};
+        use UpdateStrategy::{CreateOnly, ReadOnly, ServerSideApply, Update};
         let read_only = "argocd-ocm-cmp.github.io/update-strategy: ReadOnly";
         assert_eq!(strategy("v1 ConfigMap", "", None), ServerSideApply);
         assert_eq!(strategy("v1 ConfigMap", "", Some(CreateOnly)), CreateOnly);
@@ -109,14 +109,14 @@ mod tests {
     #[test]
     fn uses_update_where_an_apply_patch_would_change_text() {
         for (data, expected) in [
-            ("plain: text", Strategy::ServerSideApply),
-            ("next-line: \"a\\x85b\"", Strategy::Update),
-            ("delete: \"a\\x7fb\"", Strategy::Update),
-            ("separator: \"a\\u2028b\"", Strategy::ServerSideApply),
-            ("number: 9007199254740993", Strategy::ServerSideApply),
+            ("plain: text", UpdateStrategy::ServerSideApply),
+            ("next-line: \"a\\x85b\"", UpdateStrategy::Update),
+            ("delete: \"a\\x7fb\"", UpdateStrategy::Update),
+            ("separator: \"a\\u2028b\"", UpdateStrategy::ServerSideApply),
+            ("number: 9007199254740993", UpdateStrategy::ServerSideApply),
         ] {
             let yaml = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{{data}}}}}");
-            assert_eq!(Strategy::of(&placed(&[&yaml])[0], None), expected, "{data}");
+            assert_eq!(UpdateStrategy::choose(&placed(&[&yaml])[0], None), expected, "{data}");
         }
     }
 }

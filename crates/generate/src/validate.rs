@@ -7,9 +7,9 @@ use super::object::Object;
 use super::order;
 use super::placed::Placed;
 use super::policy::{self, DeliveredObject, Rules};
-use super::settings::{Recipient, Settings, SourceOverrides, Target};
+use super::settings::{DeliveryTarget, Recipient, Settings, SourceOverrides};
 use super::source::Input;
-use super::update_strategy::Strategy;
+use super::update_strategy::UpdateStrategy;
 use manifest::problem::Problems;
 use manifest::text::count;
 
@@ -82,7 +82,7 @@ pub(super) fn objects(
     let repeated = placed.iter().filter_map(|placed| {
         let object = &placed.object;
         let repeated = object.repeated.as_deref()?;
-        let is_applied = Strategy::of(placed, strategy) == Strategy::ServerSideApply;
+        let is_applied = UpdateStrategy::choose(placed, strategy) == UpdateStrategy::ServerSideApply;
         is_applied.then(|| {
             format!(
                 "{}: {}: {repeated} twice, which server-side apply refuses: keep one of the two",
@@ -101,8 +101,8 @@ pub(super) fn objects(
     let refused = policy::violations(rules, settings.allow_secrets, settings.target.clusters(), delivered);
     let created = rules.and_then(|rules| rules.against_created_namespace(&created?.object.key.name));
     let placement = rules.and_then(|rules| match &settings.target {
-        Target::Placement(placement) => rules.against_placement(&placement.to_string()),
-        Target::Clusters(_) => None,
+        DeliveryTarget::Placement(placement) => rules.against_placement(&placement.to_string()),
+        DeliveryTarget::Clusters(_) => None,
     });
     let problems = missing_namespace
         .chain(placement)
@@ -208,12 +208,16 @@ pub(super) fn repeated_output(deliveries: &[(u64, usize)]) -> Option<String> {
 
 /// Returns a warning for each annotation of Argo CD that has no effect, with the first object that has it.
 pub(super) fn annotations_without_effect<'a>(objects: impl Iterator<Item = &'a Object>) -> Vec<String> {
-    let mut found: Vec<(&KnownAnnotation, &Object, usize)> = Vec::new();
+    let mut without_effect: Vec<(&KnownAnnotation, &Object, usize)> = Vec::new();
     for object in objects {
-        for known in object.annotations.iter().flat_map(|it| &it.without_effect) {
-            match found.iter_mut().find(|(other, ..)| other == known) {
+        for known in object
+            .annotations
+            .iter()
+            .flat_map(|annotations| &annotations.without_effect)
+        {
+            match without_effect.iter_mut().find(|(other, ..)| other == known) {
                 Some((.., more)) => *more += 1,
-                None => found.push((known, object, 0)),
+                None => without_effect.push((known, object, 0)),
             }
         }
     }
@@ -224,7 +228,7 @@ pub(super) fn annotations_without_effect<'a>(objects: impl Iterator<Item = &'a O
         };
         known.warning(&format!("{}{more}", object.key))
     };
-    found.into_iter().filter_map(warning).collect()
+    without_effect.into_iter().filter_map(warning).collect()
 }
 
 /// The maximum number of bytes of an object in etcd, whose default is 1.5 MiB for a request.
@@ -241,7 +245,7 @@ pub(super) fn works(works: &[Template], settings: &Settings) -> Result<(), Probl
     };
     // Whoever lets OCM accept more than etcd does has raised the limit of etcd, too.
     let stored_max = STORED_MAX.max(limit);
-    let is_placement = matches!(settings.target, Target::Placement(_));
+    let is_placement = matches!(settings.target, DeliveryTarget::Placement(_));
     let remedy = if is_placement {
         "a progressive rollout cannot be split into several works: set rollout to All, or deliver them with several Applications"
     } else {

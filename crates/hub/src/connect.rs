@@ -21,11 +21,14 @@ impl Connection {
     /// Returns the names of all contexts of the kubeconfig; none if it cannot be read.
     #[must_use]
     pub fn contexts(&self) -> Vec<String> {
-        let contexts = self.read().map(|it| it.contexts).unwrap_or_default();
+        let contexts = self
+            .read_kubeconfig()
+            .map(|kubeconfig| kubeconfig.contexts)
+            .unwrap_or_default();
         contexts.into_iter().map(|context| context.name).collect()
     }
 
-    fn read(&self) -> Result<Kubeconfig, KubeconfigError> {
+    fn read_kubeconfig(&self) -> Result<Kubeconfig, KubeconfigError> {
         match &self.kubeconfig {
             Some(file) => Kubeconfig::read_from(file),
             None => Kubeconfig::read(),
@@ -61,7 +64,7 @@ pub async fn config(connection: &Connection) -> Result<Config, String> {
         context: connection.context.clone(),
         ..KubeConfigOptions::default()
     };
-    let read = match connection.read() {
+    let read = match connection.read_kubeconfig() {
         Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
         Err(error) => Err(error),
     };

@@ -41,7 +41,7 @@ fn missing_permission(message: &str) -> Option<String> {
     };
     let scope = match scope
         .strip_prefix(" in the namespace \"")
-        .and_then(|it| it.split_once('"'))
+        .and_then(|text| text.split_once('"'))
     {
         Some((namespace, _)) => format!("in namespace {namespace}"),
         None => "at the cluster scope".to_owned(),

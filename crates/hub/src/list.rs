@@ -32,7 +32,7 @@ pub async fn each<T: DeserializeOwned>(
     loop {
         let request = requests.list(&page);
         let text = client.request_text(request.map_err(Error::BuildRequest)?).await?;
-        let List { items, metadata } = serde_json::from_str(&text).map_err(Error::SerdeError)?;
+        let ListPage { items, metadata } = serde_json::from_str(&text).map_err(Error::SerdeError)?;
         items.into_iter().for_each(&mut keep);
         match metadata.more.filter(|more| !more.is_empty()) {
             Some(more) => page = page.continue_token(&more),
@@ -43,7 +43,7 @@ pub async fn each<T: DeserializeOwned>(
 
 #[derive(Deserialize)]
 #[serde(bound = "T: Deserialize<'de>")]
-struct List<T> {
+struct ListPage<T> {
     /// An empty list of metadata has `null` here.
     #[serde(deserialize_with = "items")]
     items: Vec<T>,
@@ -69,9 +69,9 @@ mod tests {
     #[test]
     fn parses_an_empty_list() {
         for text in [r#"{"items": null}"#, r#"{"items": [], "metadata": {}}"#] {
-            let list: List<Value> = from_str(text).expect("a list");
+            let list: ListPage<Value> = from_str(text).expect("a list");
             assert!(list.items.is_empty());
         }
-        assert!(from_str::<List<Value>>("{}").is_err(), "not a list");
+        assert!(from_str::<ListPage<Value>>("{}").is_err(), "not a list");
     }
 }

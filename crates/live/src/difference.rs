@@ -25,16 +25,16 @@ const IGNORED: [&str; 2] = ["apiVersion", "status"];
 /// Returns the differences, at most [`DIFFERENCES`].
 #[must_use]
 pub fn differences(sent: &Value, live: &Value) -> Vec<Difference> {
-    let mut found = Vec::new();
+    let mut changes = Vec::new();
     for (key, value) in sent.as_object().into_iter().flatten() {
         if !IGNORED.contains(&&**key) {
-            compare(key, value, &live[key], &mut found);
+            compare(key, value, &live[key], &mut changes);
         }
     }
     // The API server sets the creation time itself.
-    found.retain(|it| it.path != "metadata.creationTimestamp");
-    found.truncate(DIFFERENCES);
-    found
+    changes.retain(|difference| difference.path != "metadata.creationTimestamp");
+    changes.truncate(DIFFERENCES);
+    changes
 }
 
 fn compare(path: &str, sent: &Value, live: &Value, found: &mut Vec<Difference>) {
@@ -49,7 +49,7 @@ fn compare(path: &str, sent: &Value, live: &Value, found: &mut Vec<Difference>) 
         }
         (Value::Array(items), Value::Array(live_items)) if has_names(items) && has_names(live_items) => {
             for item in items {
-                let live = live_items.iter().find(|it| it["name"] == item["name"]);
+                let live = live_items.iter().find(|live_item| live_item["name"] == item["name"]);
                 let name = item["name"].as_str().unwrap_or_default();
                 compare(&format!("{path}[{name}]"), item, live.unwrap_or(&Value::Null), found);
             }
@@ -120,7 +120,10 @@ mod tests {
     use serde_json::json;
 
     fn paths(sent: &Value, live: &Value) -> Vec<String> {
-        differences(sent, live).into_iter().map(|it| it.path).collect()
+        differences(sent, live)
+            .into_iter()
+            .map(|difference| difference.path)
+            .collect()
     }
 
     #[test]
@@ -149,7 +152,7 @@ mod tests {
         assert_eq!(found, expected);
         let replicas = differences(&sent, &live)
             .into_iter()
-            .find(|it| it.path == "spec.replicas");
+            .find(|difference| difference.path == "spec.replicas");
         let expected = Difference {
             path: "spec.replicas".to_owned(),
             sent: json!(2),

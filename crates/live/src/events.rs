@@ -10,9 +10,9 @@ use std::collections::HashSet;
 /// The maximum length of a message, in bytes.
 const MESSAGE_MAX: usize = 1_000;
 
-/// An Event.
+/// The fields of an Event that Argo CD's pages show.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Event {
+pub struct ObjectEvent {
     /// `Normal` or `Warning`.
     #[serde(rename = "type")]
     pub level: String,
@@ -36,7 +36,7 @@ pub struct Event {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Events {
     /// The Events.
-    pub events: Vec<Event>,
+    pub events: Vec<ObjectEvent>,
     /// True if there are more.
     pub truncated: bool,
 }
@@ -44,26 +44,26 @@ pub struct Events {
 /// Returns the Events of the objects in a tree, by the uid of their object.
 #[must_use]
 pub fn select(tree: &Tree, candidates: &[Value], truncated: bool) -> Events {
-    let uids: HashSet<&str> = tree.nodes.iter().map(|it| &*it.uid).collect();
-    let of_tree = candidates.iter().filter(|it| {
-        it["involvedObject"]["uid"]
+    let uids: HashSet<&str> = tree.nodes.iter().map(|node| &*node.uid).collect();
+    let of_tree = candidates.iter().filter(|candidate| {
+        candidate["involvedObject"]["uid"]
             .as_str()
             .is_some_and(|uid| uids.contains(uid))
     });
-    let mut events: Vec<_> = of_tree.map(read).collect();
+    let mut events: Vec<_> = of_tree.map(parse_event).collect();
     events.sort_by(|one, other| other.last.cmp(&one.last).then_with(|| one.name.cmp(&other.name)));
     let truncated = truncated || events.len() > EVENTS;
     events.truncate(EVENTS);
     Events { events, truncated }
 }
 
-fn read(event: &Value) -> Event {
+fn parse_event(event: &Value) -> ObjectEvent {
     let text = |value: &Value| shortened(&one_line(value.as_str().unwrap_or_default()), MESSAGE_MAX).into_owned();
     let first_of = |values: [&Value; 3]| {
         values
             .into_iter()
             .map(text)
-            .find(|it| !it.is_empty())
+            .find(|text| !text.is_empty())
             .unwrap_or_default()
     };
     let (series, created) = (&event["series"], &event["metadata"]["creationTimestamp"]);
@@ -74,7 +74,7 @@ fn read(event: &Value) -> Event {
         &event["eventTime"],
     ];
     let last = first_of(last);
-    Event {
+    ObjectEvent {
         level: text(&event["type"]),
         reason: text(&event["reason"]),
         message: text(&event["message"]),
@@ -115,7 +115,7 @@ mod tests {
             json!(1),
         ];
         let Events { events, truncated } = select(&tree, &candidates, false);
-        let shown: Vec<_> = events.iter().map(|it| (&*it.last, it.count)).collect();
+        let shown: Vec<_> = events.iter().map(|event| (&*event.last, event.count)).collect();
         assert_eq!(shown, [("2026-01-03T00:00:00Z", 7), ("2026-01-02T00:00:00Z", 1)]);
         assert_eq!(
             (&*events[0].message, &*events[0].first),

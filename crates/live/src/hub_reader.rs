@@ -1,6 +1,6 @@
 //! Reads from the hub which objects an Application delivers to a cluster.
 
-use crate::refusal::Refusal;
+use crate::refusal::HttpRefusal;
 use crate::request::LiveRequest;
 use crate::sent::{ListedWorks, SentObject, check_project, find};
 use futures::future::try_join_all;
@@ -8,7 +8,7 @@ use hub::{explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
-use ocm::application_works::Application;
+use ocm::application_works::ApplicationName;
 use ocm::object_ref::ObjectRef;
 use ocm::ownership::OF_REPLICA_SET;
 use ocm::resources::{APPLICATIONS, CONFIG_MAPS, Resource, WORK_SETS, WORKS};
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 /// An Application on the hub, with the works that Argo CD lists for it.
 #[derive(Debug)]
 pub struct Delivery {
-    application: Application,
+    application: ApplicationName,
     tracking: Tracking,
     listed: ListedWorks,
 }
@@ -29,22 +29,26 @@ impl Delivery {
     ///
     /// # Errors
     /// Returns an error if the Application does not exist or is in another project, or the hub cannot be read.
-    pub async fn read(hub: &Client, application: &Application, project: Option<&str>) -> Result<Self, Refusal> {
+    pub async fn read_application(
+        hub: &Client,
+        application: &ApplicationName,
+        project: Option<&str>,
+    ) -> Result<Self, HttpRefusal> {
         let (config, found) = futures::try_join!(
             get(hub, &CONFIG_MAPS, &application.argo_cd, CONFIG_MAP.to_owned()),
             get(hub, &APPLICATIONS, &application.namespace, application.name.clone()),
         )
         .map_err(|error| refused(&error))?;
-        let Some(found) = found else {
-            return Err(Refusal::not_found(format!(
+        let Some(application_object) = found else {
+            return Err(HttpRefusal::not_found(format!(
                 "Application {} does not exist: check its name",
                 application.instance
             )));
         };
-        check_project(application, project, &found)?;
+        check_project(application, project, &application_object)?;
         // Without the tracking method, the owner of a work is unknown.
         let config = config.ok_or_else(|| {
-            Refusal::nonsense(format!(
+            HttpRefusal::nonsense(format!(
                 "ConfigMap {}/{CONFIG_MAP} does not exist: check --argocd-namespace",
                 application.argo_cd
             ))
@@ -52,7 +56,7 @@ impl Delivery {
         Ok(Self {
             application: application.clone(),
             tracking: Tracking::configured(|key| config["data"][key].as_str()),
-            listed: ListedWorks::of(&found),
+            listed: ListedWorks::from_application(&application_object),
         })
     }
 
@@ -60,7 +64,7 @@ impl Delivery {
     ///
     /// # Errors
     /// Returns an error if the hub cannot be read.
-    pub async fn clusters(&self, hub: &Client) -> Result<BTreeSet<String>, Refusal> {
+    pub async fn clusters(&self, hub: &Client) -> Result<BTreeSet<String>, HttpRefusal> {
         let mut clusters: BTreeSet<String> = self.listed.clusters().map(str::to_owned).collect();
         for (namespace, name) in self.listed.sets() {
             let works = self.works_of_set(hub, None, namespace, name);
@@ -75,7 +79,7 @@ impl Delivery {
     ///
     /// # Errors
     /// Returns an error if the hub cannot be read.
-    pub async fn works(&self, hub: &Client, cluster: &str) -> Result<Vec<Value>, Refusal> {
+    pub async fn works(&self, hub: &Client, cluster: &str) -> Result<Vec<Value>, HttpRefusal> {
         self.read_works(hub, cluster).await.map_err(|error| refused(&error))
     }
 
@@ -128,12 +132,14 @@ pub const AUTHORITY_KEY: &str = "ca.crt";
 ///
 /// # Errors
 /// Returns an error if it is not there, or cannot be read.
-pub async fn authority(hub: &Client, namespace: &str) -> Result<String, Refusal> {
-    let found = get(hub, &CONFIG_MAPS, namespace, AUTHORITY.to_owned()).await;
-    let found = found.map_err(|error| refused(&error))?;
-    let text = found.as_ref().and_then(|it| it["data"][AUTHORITY_KEY].as_str());
+pub async fn authority(hub: &Client, namespace: &str) -> Result<String, HttpRefusal> {
+    let config_map = get(hub, &CONFIG_MAPS, namespace, AUTHORITY.to_owned()).await;
+    let config_map = config_map.map_err(|error| refused(&error))?;
+    let text = config_map
+        .as_ref()
+        .and_then(|value| value["data"][AUTHORITY_KEY].as_str());
     text.map(str::to_owned).ok_or_else(|| {
-        Refusal::not_found(format!(
+        HttpRefusal::not_found(format!(
             "ConfigMap {namespace}/{AUTHORITY} has no certificate authority of cluster-proxy: create it as docs/live.md describes, or pass \
              --cluster-proxy-ca"
         ))
@@ -144,8 +150,8 @@ pub async fn authority(hub: &Client, namespace: &str) -> Result<String, Refusal>
 ///
 /// # Errors
 /// Returns an error if the Application, its project or the object in a work does not match, or the hub cannot be read.
-pub async fn sent(hub: &Client, request: &LiveRequest) -> Result<SentObject, Refusal> {
-    let delivery = Delivery::read(hub, &request.application, request.project.as_deref()).await?;
+pub async fn sent(hub: &Client, request: &LiveRequest) -> Result<SentObject, HttpRefusal> {
+    let delivery = Delivery::read_application(hub, &request.application, request.project.as_deref()).await?;
     find(&delivery.works(hub, &request.cluster).await?, request)
 }
 
@@ -159,6 +165,6 @@ async fn get(hub: &Client, resource: &Resource, namespace: &str, name: String) -
     }
 }
 
-fn refused(error: &Error) -> Refusal {
-    Refusal::nonsense(format!("the hub cannot be read: {}", explain(error)))
+fn refused(error: &Error) -> HttpRefusal {
+    HttpRefusal::nonsense(format!("the hub cannot be read: {}", explain(error)))
 }

@@ -50,9 +50,9 @@ impl Identity {
     ///
     /// # Errors
     /// Returns one line if a part is missing or invalid.
-    pub fn read(data: &Value) -> Result<Self, String> {
+    pub fn from_secret(data: &Value) -> Result<Self, String> {
         let bytes = |key: &str| {
-            let text = data[key].as_str().filter(|it| !it.is_empty());
+            let text = data[key].as_str().filter(|text| !text.is_empty());
             let text = text.ok_or_else(|| format!("{key} is missing"))?;
             STANDARD.decode(text).map_err(|_| format!("{key} is not base64"))
         };
@@ -81,7 +81,7 @@ impl Identity {
 /// # Errors
 /// Returns one line if the crypto library fails.
 pub fn create(namespace: &str, now: Timestamp) -> Result<Value, String> {
-    let of_service = ["", ".svc", ".svc.cluster.local"].map(|it| format!("{NAME}.{namespace}{it}"));
+    let of_service = ["", ".svc", ".svc.cluster.local"].map(|text| format!("{NAME}.{namespace}{text}"));
     // argocd-server connects by the name alone. Through `kubectl port-forward`, it is localhost.
     let names = of_service.into_iter().chain([NAME, "localhost"].map(str::to_owned));
     let names: BTreeSet<Box<str>> = names.map(Into::into).collect();
@@ -112,21 +112,21 @@ pub fn certificate(data: &Value) -> Option<String> {
 pub async fn load(hub: &Client, namespace: &str, now: Timestamp) -> Result<Identity, String> {
     let secret = format!("/api/v1/namespaces/{namespace}/secrets/{NAME}");
     for _ in 0..ATTEMPTS {
-        let mut found = request(hub, "GET", &secret, None)
+        let mut secret_object = request(hub, "GET", &secret, None)
             .await?
             .ok_or("changed while it was read")?;
-        if found["data"].as_object().is_none_or(serde_json::Map::is_empty) {
-            let version = &found["metadata"]["resourceVersion"];
+        if secret_object["data"].as_object().is_none_or(serde_json::Map::is_empty) {
+            let version = &secret_object["metadata"]["resourceVersion"];
             let patch = json!({"metadata": {"resourceVersion": version}, "data": create(namespace, now)?});
             match request(hub, "PATCH", &secret, Some(&patch)).await? {
-                Some(written) => found = written,
+                Some(written) => secret_object = written,
                 None => continue,
             }
         }
-        let identity = Identity::read(&found["data"]).map_err(|error| {
+        let identity = Identity::from_secret(&secret_object["data"]).map_err(|error| {
             format!("Secret {namespace}/{NAME}: {error}: remove its data and restart, and restart argocd-server")
         })?;
-        let certificate = certificate(&found["data"]).unwrap_or_default();
+        let certificate = certificate(&secret_object["data"]).unwrap_or_default();
         let config = format!("/api/v1/namespaces/{namespace}/configmaps/{NAME}");
         let published = request(hub, "GET", &config, None).await?.unwrap_or_default();
         if published["data"]["tls.crt"] != *certificate {
@@ -140,7 +140,9 @@ pub async fn load(hub: &Client, namespace: &str, now: Timestamp) -> Result<Ident
 
 /// Sends a request; returns `None` if the object has changed meanwhile.
 async fn request(hub: &Client, method: &str, path: &str, changes: Option<&Value>) -> Result<Option<Value>, String> {
-    let body = changes.map(|it| it.to_string().into_bytes()).unwrap_or_default();
+    let body = changes
+        .map(|change| change.to_string().into_bytes())
+        .unwrap_or_default();
     let request = http::Request::builder()
         .method(method)
         .uri(path)
@@ -168,7 +170,7 @@ mod tests {
     fn accepts_only_its_token() {
         let now = Timestamp::from_second(1_800_000_000).expect("a time");
         let data = create("argocd", now).expect("an identity");
-        let identity = Identity::read(&data).expect("an identity");
+        let identity = Identity::from_secret(&data).expect("an identity");
         let token = STANDARD
             .decode(data["token"].as_str().expect("a token"))
             .expect("base64");
@@ -187,7 +189,7 @@ mod tests {
             for value in [Value::Null, json!(""), json!("eA=="), json!("%")] {
                 let mut changed = data.clone();
                 changed[key] = value;
-                let error = Identity::read(&changed).err().expect(key);
+                let error = Identity::from_secret(&changed).err().expect(key);
                 assert!(error.contains(key), "{error}");
             }
         }

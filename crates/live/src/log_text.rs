@@ -5,13 +5,13 @@ use manifest::text::is_unprintable;
 
 /// Cuts the bytes of a log into lines.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct LogLines {
     /// The mark at the start of each line; empty if the log has one container.
     mark: String,
     pending: Vec<u8>,
 }
 
-impl Lines {
+impl LogLines {
     /// Creates the lines of a container.
     #[must_use]
     pub fn new(mark: String) -> Self {
@@ -90,7 +90,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn all(mark: &str, pieces: &[&[u8]]) -> String {
-        let mut lines = Lines::new(mark.to_owned());
+        let mut lines = LogLines::new(mark.to_owned());
         let mut text: String = pieces.iter().map(|piece| lines.push(piece)).collect();
         text.push_str(&lines.finish());
         text

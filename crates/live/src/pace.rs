@@ -2,7 +2,7 @@
 //! would only queue there, even those whose client has gone.
 
 use crate::limits::{PACE_BURST, PACE_INTERVAL, PACE_WAIT};
-use crate::refusal::Refusal;
+use crate::refusal::HttpRefusal;
 use http::StatusCode;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -18,10 +18,10 @@ impl Pace {
     ///
     /// # Errors
     /// Returns an error at once if that takes too long.
-    pub async fn wait(&self, cluster: &str) -> Result<(), Refusal> {
+    pub async fn wait(&self, cluster: &str) -> Result<(), HttpRefusal> {
         let wait = self.reserve(cluster, Instant::now());
         let wait = wait.ok_or_else(|| {
-            Refusal::new(
+            HttpRefusal::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 format!("cluster {cluster} is asked too often: try again in some seconds"),
             )
@@ -57,7 +57,7 @@ mod tests {
         let at_once = waits.iter().filter(|wait| wait.is_zero()).count();
         assert_eq!(at_once, PACE_BURST as usize);
         assert!(
-            waits.is_sorted() && waits.len() < 40 && waits.last().is_some_and(|it| *it <= PACE_WAIT),
+            waits.is_sorted() && waits.len() < 40 && waits.last().is_some_and(|duration| *duration <= PACE_WAIT),
             "{waits:?}"
         );
         assert_eq!(

@@ -9,14 +9,14 @@ const LINE_MAX: usize = 1_000;
 
 /// A reason, in one line, with the status of the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct HttpRefusal {
     /// The status.
     pub status: StatusCode,
     /// The problem and its remedy.
     pub line: String,
 }
 
-impl Refusal {
+impl HttpRefusal {
     /// Creates a refusal.
     pub fn new(status: StatusCode, line: impl AsRef<str>) -> Self {
         let line = shortened(&one_line(line.as_ref()), LINE_MAX).into_owned();

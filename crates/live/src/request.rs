@@ -1,10 +1,10 @@
 //! Parses requests. Argo CD's headers name the Application; the path names the view, and the query a cluster and one object.
 
 use crate::limits::{TAIL, TAIL_MAX};
-use crate::refusal::Refusal;
+use crate::refusal::HttpRefusal;
 use http::{HeaderMap, StatusCode};
 use manifest::kinds::GroupKind;
-use ocm::application_works::Application;
+use ocm::application_works::ApplicationName;
 use ocm::names::ClusterName;
 use std::fmt;
 
@@ -27,7 +27,7 @@ const NAME_MAX: usize = 253;
 #[derive(Clone, Debug, PartialEq)]
 pub struct LiveRequest {
     /// The Application.
-    pub application: Application,
+    pub application: ApplicationName,
     /// The project in which argocd-server has checked the user's access; `None` for a user who reads the hub with another identity.
     pub project: Option<String>,
     /// The user, as a name for limits and the log only.
@@ -108,28 +108,29 @@ impl fmt::Display for ObjectId {
 ///
 /// # Errors
 /// Returns the first problem.
-pub fn parse(path: &str, query: &str, headers: &HeaderMap, argo_cd: &str) -> Result<LiveRequest, Refusal> {
+pub fn parse(path: &str, query: &str, headers: &HeaderMap, argo_cd: &str) -> Result<LiveRequest, HttpRefusal> {
     let mut view = match path.strip_prefix(PREFIX) {
         Some("object") => View::Object,
         Some("tree") => View::Tree,
         Some("events") => View::Events,
         Some("logs") => View::Logs(LogOptions::default()),
         _ => {
-            return Err(Refusal::not_found(
+            return Err(HttpRefusal::not_found(
                 "unknown path: use /api/v1/object, tree, events or logs",
             ));
         }
     };
     let application = header(headers, APPLICATION)?;
     // argocd-server checks that there is one colon.
-    let application = Application::named(&application.replacen(':', "/", 1), argo_cd).map_err(Refusal::invalid)?;
+    let application =
+        ApplicationName::named(&application.replacen(':', "/", 1), argo_cd).map_err(HttpRefusal::invalid)?;
     let project = Some(header(headers, PROJECT)?.to_owned());
     let user = header(headers, USER).unwrap_or_default().to_owned();
     let (mut cluster, mut group, mut kind, mut namespace, mut name) = (None, None, None, None, None);
     let (mut container, mut tail, mut since, mut previous, mut follow) = (None, None, None, None, None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value = decoded(value).ok_or_else(|| Refusal::invalid(format!("{key} is not UTF-8")))?;
+        let value = decoded(value).ok_or_else(|| HttpRefusal::invalid(format!("{key} is not UTF-8")))?;
         let place = match (key, &mut view) {
             ("cluster", _) => &mut cluster,
             ("group", _) => &mut group,
@@ -145,26 +146,28 @@ pub fn parse(path: &str, query: &str, headers: &HeaderMap, argo_cd: &str) -> Res
                 options.pods.push(segment("pod", &value)?);
                 continue;
             }
-            _ => return Err(Refusal::invalid(format!("unknown parameter {key:?}: remove it"))),
+            _ => return Err(HttpRefusal::invalid(format!("unknown parameter {key:?}: remove it"))),
         };
         if place.replace(value).is_some() {
-            return Err(Refusal::invalid(format!("{key} is set twice: set it once")));
+            return Err(HttpRefusal::invalid(format!("{key} is set twice: set it once")));
         }
     }
     let required = |key: &str, value: Option<String>| {
         let value = value.filter(|value| !value.is_empty());
-        value.ok_or_else(|| Refusal::invalid(format!("{key} is not set: set it in the query")))
+        value.ok_or_else(|| HttpRefusal::invalid(format!("{key} is not set: set it in the query")))
     };
     let cluster = required("cluster", cluster)?;
     cluster
         .parse::<ClusterName>()
-        .map_err(|error| Refusal::invalid(error.to_string()))?;
+        .map_err(|error| HttpRefusal::invalid(error.to_string()))?;
     let optional = |key: &str, value: Option<String>| match value.filter(|value| !value.is_empty()) {
         Some(value) => segment(key, &value),
         None => Ok(String::new()),
     };
     if let View::Logs(options) = &mut view {
-        options.container = container.map(|it| segment("container", &it)).transpose()?;
+        options.container = container
+            .map(|container| segment("container", &container))
+            .transpose()?;
         options.tail = number("tail", tail)?.unwrap_or(TAIL).min(TAIL_MAX);
         options.since = number("since", since)?;
         options.previous = is_true("previous", previous.as_deref())?;
@@ -188,11 +191,11 @@ pub fn parse(path: &str, query: &str, headers: &HeaderMap, argo_cd: &str) -> Res
 }
 
 /// Returns the value of a header that must be sent once.
-fn header<'h>(headers: &'h HeaderMap, name: &str) -> Result<&'h str, Refusal> {
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Result<&'h str, HttpRefusal> {
     let mut all = headers.get_all(name).iter();
     match (all.next().and_then(|value| value.to_str().ok()), all.next()) {
         (Some(value), None) if !value.is_empty() => Ok(value),
-        _ => Err(Refusal::new(
+        _ => Err(HttpRefusal::new(
             StatusCode::UNAUTHORIZED,
             format!("the header {name} is missing or repeated: send requests through argocd-server"),
         )),
@@ -203,28 +206,28 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> Result<&'h str, Refusal> {
 ///
 /// # Errors
 /// Returns an error for a text that could be read as another path: OCM's user-server escapes what is escaped again.
-pub fn segment(key: &str, text: &str) -> Result<String, Refusal> {
+pub fn segment(key: &str, text: &str) -> Result<String, HttpRefusal> {
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:~@".contains(&byte);
     if text.is_empty() || text.len() > NAME_MAX || text.starts_with("..") || text == "." || !text.bytes().all(is_safe) {
-        return Err(Refusal::invalid(format!(
+        return Err(HttpRefusal::invalid(format!(
             "{key} {text:?} is not supported: use letters, digits, '-', '.', '_' and ':'"
         )));
     }
     Ok(text.to_owned())
 }
 
-fn number(key: &str, value: Option<String>) -> Result<Option<u32>, Refusal> {
+fn number(key: &str, value: Option<String>) -> Result<Option<u32>, HttpRefusal> {
     let parsed = value.map(|value| value.parse());
     parsed
         .transpose()
-        .map_err(|_| Refusal::invalid(format!("{key} is not a number: set it to a whole number")))
+        .map_err(|_| HttpRefusal::invalid(format!("{key} is not a number: set it to a whole number")))
 }
 
-fn is_true(key: &str, value: Option<&str>) -> Result<bool, Refusal> {
+fn is_true(key: &str, value: Option<&str>) -> Result<bool, HttpRefusal> {
     match value {
         Some("true") => Ok(true),
         None | Some("false") => Ok(false),
-        Some(_) => Err(Refusal::invalid(format!("{key} is neither true nor false"))),
+        Some(_) => Err(HttpRefusal::invalid(format!("{key} is neither true nor false"))),
     }
 }
 
@@ -262,7 +265,7 @@ mod tests {
 
     const OBJECT: &str = "cluster=eu1&group=apps&kind=Deployment&namespace=shop&name=web";
 
-    fn parsed(path: &str, query: &str) -> Result<LiveRequest, Refusal> {
+    fn parsed(path: &str, query: &str) -> Result<LiveRequest, HttpRefusal> {
         parse(path, query, &headers(OF_ARGO_CD), "argocd")
     }
 
@@ -290,7 +293,7 @@ mod tests {
 
     #[test]
     fn limits_the_options_of_logs() {
-        let logs = |query: &str| parsed("/api/v1/logs", &format!("{OBJECT}{query}")).map(|it| it.view);
+        let logs = |query: &str| parsed("/api/v1/logs", &format!("{OBJECT}{query}")).map(|request| request.view);
         assert_eq!(logs(""), Ok(View::Logs(LogOptions::default())));
         let expected = LogOptions {
             pods: vec!["a".to_owned(), "b".to_owned()],

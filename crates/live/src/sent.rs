@@ -1,10 +1,10 @@
 //! Finds an object in the works of an Application, and the path that a cluster serves it under. A path is built from the work alone.
 
-use crate::refusal::Refusal;
+use crate::refusal::HttpRefusal;
 use crate::request::{LiveRequest, ObjectId, segment};
 use manifest::kinds::GroupKind;
 use manifest::yaml;
-use ocm::application_works::Application;
+use ocm::application_works::ApplicationName;
 use ocm::ownership::{ListedWork, Ownership, listed_works};
 use ocm::tracking::Tracking;
 use ocm::work::{KIND, SET_KIND};
@@ -27,7 +27,7 @@ pub struct ListedWorks(HashSet<ListedWork>);
 impl ListedWorks {
     /// Reads the list in the status of an Application.
     #[must_use]
-    pub fn of(application: &Value) -> Self {
+    pub fn from_application(application: &Value) -> Self {
         Self(listed_works(application).collect())
     }
 
@@ -43,7 +43,7 @@ impl ListedWorks {
     #[must_use]
     pub fn for_cluster(&self, cluster: &str) -> Vec<&str> {
         let of_cluster = |(kind, namespace, _): &&ListedWork| kind == KIND && namespace == cluster;
-        let mut names: Vec<&str> = self.0.iter().filter(of_cluster).map(|it| &*it.2).collect();
+        let mut names: Vec<&str> = self.0.iter().filter(of_cluster).map(|work| &*work.2).collect();
         names.sort_unstable();
         names
     }
@@ -64,7 +64,7 @@ impl ListedWorks {
     /// Returns true if Argo CD has marked the work or set as the Application's. A list alone is no proof: two Applications that share
     /// a work both list it.
     #[must_use]
-    pub fn owns(&self, application: &Application, tracking: &Tracking, kind: &str, work: &Value) -> bool {
+    pub fn owns(&self, application: &ApplicationName, tracking: &Tracking, kind: &str, work: &Value) -> bool {
         let metadata = work["metadata"].to_string();
         let Ok(metadata) = yaml::json(&metadata) else {
             return false;
@@ -80,13 +80,17 @@ impl ListedWorks {
 ///
 /// # Errors
 /// Returns an error if it is in another one.
-pub fn check_project(application: &Application, checked_project: Option<&str>, found: &Value) -> Result<(), Refusal> {
+pub fn check_project(
+    application: &ApplicationName,
+    checked_project: Option<&str>,
+    found: &Value,
+) -> Result<(), HttpRefusal> {
     let Some(checked) = checked_project else { return Ok(()) };
-    let project = found["spec"]["project"].as_str().filter(|it| !it.is_empty());
+    let project = found["spec"]["project"].as_str().filter(|project| !project.is_empty());
     if project.unwrap_or("default") == checked {
         return Ok(());
     }
-    Err(Refusal::new(
+    Err(HttpRefusal::new(
         http::StatusCode::FORBIDDEN,
         format!(
             "Application {} is not in the project {checked}: reload the page",
@@ -99,18 +103,21 @@ pub fn check_project(application: &Application, checked_project: Option<&str>, f
 ///
 /// # Errors
 /// Returns an error if no work has the object, or if its identity in the work cannot be a path.
-pub fn find(works: &[Value], request: &LiveRequest) -> Result<SentObject, Refusal> {
+pub fn find(works: &[Value], request: &LiveRequest) -> Result<SentObject, HttpRefusal> {
     for work in works {
         let manifests = work["spec"]["workload"]["manifests"].as_array();
-        let found = manifests.into_iter().flatten().find(|it| is(it, &request.object));
-        if let Some(manifest) = found {
+        let sent_manifest = manifests
+            .into_iter()
+            .flatten()
+            .find(|manifest| is(manifest, &request.object));
+        if let Some(manifest) = sent_manifest {
             return Ok(SentObject {
                 path: path_of(manifest, work, &request.object)?,
                 manifest: manifest.clone(),
             });
         }
     }
-    Err(Refusal::not_found(format!(
+    Err(HttpRefusal::not_found(format!(
         "{} is not in the works of Application {} on cluster {}: only what the Application delivers can be shown",
         request.object, request.application.instance, request.cluster
     )))
@@ -135,10 +142,10 @@ pub fn objects(works: &[Value]) -> Vec<ObjectId> {
             name: metadata["name"].as_str()?.to_owned(),
         })
     };
-    let mut found: Vec<_> = manifests.flatten().filter_map(identity).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
+    let mut identities: Vec<_> = manifests.flatten().filter_map(identity).collect();
+    identities.sort_unstable();
+    identities.dedup();
+    identities
 }
 
 fn is(manifest: &Value, object: &ObjectId) -> bool {
@@ -151,7 +158,7 @@ fn is(manifest: &Value, object: &ObjectId) -> bool {
         && text(&metadata["name"]) == object.name
 }
 
-fn path_of(manifest: &Value, work: &Value, object: &ObjectId) -> Result<String, Refusal> {
+fn path_of(manifest: &Value, work: &Value, object: &ObjectId) -> Result<String, HttpRefusal> {
     let api_version = manifest["apiVersion"].as_str().unwrap_or_default();
     let version = api_version.rsplit('/').next().unwrap_or_default();
     let plural = match object.kind.built_in() {
@@ -174,7 +181,7 @@ fn reported_plural(work: &Value, object: &ObjectId) -> Option<String> {
             && meta["namespace"].as_str().unwrap_or_default() == object.namespace
             && meta["name"] == *object.name
     };
-    let meta = manifests.iter().map(|it| &it["resourceMeta"]).find(is_it)?;
+    let meta = manifests.iter().map(|manifest| &manifest["resourceMeta"]).find(is_it)?;
     let plural = meta["resource"].as_str()?;
     let is_plural = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (!plural.is_empty() && plural.bytes().all(is_plural)).then(|| plural.to_owned())
@@ -184,7 +191,7 @@ fn reported_plural(work: &Value, object: &ObjectId) -> Option<String> {
 ///
 /// # Errors
 /// Returns an error if a part cannot be a segment of a path.
-pub fn collection_path(group: &str, version: &str, namespace: &str, plural: &str) -> Result<String, Refusal> {
+pub fn collection_path(group: &str, version: &str, namespace: &str, plural: &str) -> Result<String, HttpRefusal> {
     let mut path = if group.is_empty() {
         "/api/".to_owned()
     } else {
@@ -203,13 +210,13 @@ mod tests {
     use super::*;
     use crate::request::View;
     use manifest::kinds::GroupKind;
-    use ocm::application_works::Application;
+    use ocm::application_works::ApplicationName;
     use ocm::work::GROUP;
     use serde_json::json;
 
     fn request(kind: &str, group: &str, namespace: &str, name: &str) -> LiveRequest {
         LiveRequest {
-            application: Application::named("shop", "argocd").expect("a name"),
+            application: ApplicationName::named("shop", "argocd").expect("a name"),
             project: Some("team".to_owned()),
             user: String::new(),
             cluster: "eu1".to_owned(),
@@ -332,7 +339,7 @@ mod tests {
         let listed = |name: &str| json!({"group": GROUP, "kind": KIND, "namespace": "eu1", "name": name});
         let application =
             json!({"status": {"resources": [listed("shop"), listed("own-name"), {"group": "", "kind": "Secret"}]}});
-        let works = ListedWorks::of(&application);
+        let works = ListedWorks::from_application(&application);
         assert_eq!(works.for_cluster("eu1"), ["own-name", "shop"]);
         assert_eq!(works.for_cluster("eu2"), [""; 0]);
         let tracking = Tracking::configured(|_| None);

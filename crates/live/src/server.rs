@@ -2,7 +2,7 @@
 
 use crate::identity::{Identity, TOKEN_HEADER};
 use crate::limits::{CLIENT_TIMEOUT, CONNECTIONS, HEAD_BYTES};
-use crate::refusal::Refusal;
+use crate::refusal::HttpRefusal;
 use crate::request::parse;
 use crate::service::{Answer, Service};
 use futures::stream;
@@ -22,8 +22,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info};
 
-/// The server of a service.
-pub struct Server {
+/// The HTTPS server that argocd-server forwards the requests of users to.
+pub struct LiveServer {
     /// The service.
     pub service: Service,
     /// Its identity.
@@ -35,7 +35,7 @@ pub struct Server {
 type LiveResponse = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// Serves requests while it is polled; dropping it closes the connections.
-pub async fn serve(listener: TcpListener, server: Server) -> Infallible {
+pub async fn serve(listener: TcpListener, server: LiveServer) -> Infallible {
     let acceptor = TlsAcceptor::from(Arc::clone(&server.identity.tls));
     let server = Arc::new(server);
     hub::serve(listener, CONNECTIONS, |stream| {
@@ -45,7 +45,7 @@ pub async fn serve(listener: TcpListener, server: Server) -> Infallible {
     .await
 }
 
-impl Server {
+impl LiveServer {
     async fn converse(&self, acceptor: &TlsAcceptor, stream: TcpStream) {
         let Ok(Ok(stream)) = timeout(CLIENT_TIMEOUT, acceptor.accept(stream)).await else {
             debug!("no TLS handshake");
@@ -90,19 +90,19 @@ impl Server {
         }
     }
 
-    async fn answer<B>(&self, request: &Request<B>) -> Result<Answer, Refusal> {
+    async fn answer<B>(&self, request: &Request<B>) -> Result<Answer, HttpRefusal> {
         let mut tokens = request.headers().get_all(TOKEN_HEADER).iter();
         let is_argo_cd = tokens
             .next()
             .is_some_and(|token| self.identity.accepts(token.as_bytes()));
         if !is_argo_cd || tokens.next().is_some() {
-            return Err(Refusal::new(
+            return Err(HttpRefusal::new(
                 StatusCode::UNAUTHORIZED,
                 "the request is not from argocd-server: check extension.config in ConfigMap argocd-cm, and restart argocd-server",
             ));
         }
         if request.method() != Method::GET {
-            return Err(Refusal::new(
+            return Err(HttpRefusal::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "method not allowed: this view is read-only",
             ));

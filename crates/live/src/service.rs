@@ -5,14 +5,14 @@ use crate::events;
 use crate::events::Events;
 use crate::hub_reader;
 use crate::limits::{LOG_BYTES, OBJECT_BYTES, PAGE_BYTES, PAGE_OBJECTS, PAGES, REQUEST_STREAMS};
-use crate::log_text::Lines;
+use crate::log_text::LogLines;
 use crate::mask;
-use crate::refusal::Refusal;
+use crate::refusal::HttpRefusal;
 use crate::request::{LiveRequest, LogOptions, ObjectId, View};
 use crate::sent::{SentObject, collection_path};
 use crate::streams::Streams;
 use crate::tree::{Tree, kinds_below, selector};
-use crate::tunnel::{Found, Tunnel};
+use crate::tunnel::{ObjectLookup, Tunnel};
 use futures::future::{join_all, try_join_all};
 use http_body_util::BodyExt;
 use hyper::body::Bytes;
@@ -26,7 +26,7 @@ use tokio::time::timeout;
 /// The number of pieces of a log that wait for a slow reader.
 const PIECES: usize = 8;
 
-/// An answer.
+/// The answer to a request for an object that the plugin delivers.
 pub enum Answer {
     /// An object, as it is and as it was sent, with the differences.
     Object(Value),
@@ -65,7 +65,7 @@ impl Service {
     ///
     /// # Errors
     /// Returns the reason why there is no answer.
-    pub async fn answer(&self, request: &LiveRequest) -> Result<Answer, Refusal> {
+    pub async fn answer(&self, request: &LiveRequest) -> Result<Answer, HttpRefusal> {
         let sent = hub_reader::sent(&self.hub, request).await?;
         self.show(request, sent).await
     }
@@ -74,7 +74,7 @@ impl Service {
     ///
     /// # Errors
     /// Returns the reason why there is no answer.
-    pub async fn show(&self, request: &LiveRequest, sent: SentObject) -> Result<Answer, Refusal> {
+    pub async fn show(&self, request: &LiveRequest, sent: SentObject) -> Result<Answer, HttpRefusal> {
         let live = self.live(request, &sent).await?;
         if request.view == View::Object {
             return Ok(Answer::Object(object(sent.manifest, live)));
@@ -88,18 +88,18 @@ impl Service {
     }
 
     /// Returns the live object, if it exists.
-    async fn live(&self, request: &LiveRequest, sent: &SentObject) -> Result<Option<Value>, Refusal> {
+    async fn live(&self, request: &LiveRequest, sent: &SentObject) -> Result<Option<Value>, HttpRefusal> {
         match self.tunnel.get(&request.cluster, &sent.path, OBJECT_BYTES).await? {
-            Found::No(_) => Ok(None),
-            Found::Yes(live) if is(&live, &request.object) => Ok(Some(live)),
-            Found::Yes(_) => Err(Refusal::nonsense(format!(
+            ObjectLookup::No(_) => Ok(None),
+            ObjectLookup::Yes(live) if is(&live, &request.object) => Ok(Some(live)),
+            ObjectLookup::Yes(_) => Err(HttpRefusal::nonsense(format!(
                 "cluster {} answers with another object than {}",
                 request.cluster, request.object
             ))),
         }
     }
 
-    async fn tree(&self, request: &LiveRequest, live: Option<Value>) -> Result<Tree, Refusal> {
+    async fn tree(&self, request: &LiveRequest, live: Option<Value>) -> Result<Tree, HttpRefusal> {
         let Some(live) = live else { return Ok(Tree::default()) };
         let object = &request.object;
         if object.namespace.is_empty() {
@@ -110,7 +110,7 @@ impl Service {
             let selector = selector.as_deref();
             async move {
                 let path = collection_path(kind.group, kind.version, &object.namespace, kind.plural)?;
-                let query = selector.map(|it| format!("labelSelector={it}"));
+                let query = selector.map(|selector| format!("labelSelector={selector}"));
                 let (mut items, truncated) = self.list(&request.cluster, &path, query.as_deref()).await?;
                 for item in &mut items {
                     // The items of a list have no kind of their own.
@@ -120,7 +120,7 @@ impl Service {
                         group => format!("{group}/{}", kind.version).into(),
                     };
                 }
-                Ok::<_, Refusal>((items, truncated))
+                Ok::<_, HttpRefusal>((items, truncated))
             }
         });
         let lists = try_join_all(lists).await?;
@@ -133,7 +133,7 @@ impl Service {
     ///
     /// # Errors
     /// Returns an error if the cluster cannot be read.
-    pub async fn events(&self, cluster: &str, namespace: &str, tree: &Tree) -> Result<Events, Refusal> {
+    pub async fn events(&self, cluster: &str, namespace: &str, tree: &Tree) -> Result<Events, HttpRefusal> {
         let namespace = match namespace {
             "" => "default",
             namespace => namespace,
@@ -152,7 +152,7 @@ impl Service {
     }
 
     /// Returns the objects of a list, and true if there are more.
-    async fn list(&self, cluster: &str, path: &str, query: Option<&str>) -> Result<(Vec<Value>, bool), Refusal> {
+    async fn list(&self, cluster: &str, path: &str, query: Option<&str>) -> Result<(Vec<Value>, bool), HttpRefusal> {
         let (mut items, mut next): (Vec<Value>, Option<String>) = (Vec::new(), None);
         for _ in 0..PAGES {
             let mut path = format!("{path}?limit={PAGE_OBJECTS}");
@@ -161,14 +161,14 @@ impl Service {
                 path.push_str(part);
             }
             let mut page = match self.tunnel.get(cluster, &path, PAGE_BYTES).await? {
-                Found::Yes(page) => page,
-                Found::No(_) => break,
+                ObjectLookup::Yes(page) => page,
+                ObjectLookup::No(_) => break,
             };
             let Value::Array(mut found) = page["items"].take() else {
                 break;
             };
             if found.len() > PAGE_OBJECTS {
-                return Err(Refusal::nonsense(format!(
+                return Err(HttpRefusal::nonsense(format!(
                     "cluster {cluster} answers with more objects than it was asked for"
                 )));
             }
@@ -188,7 +188,7 @@ impl Service {
         request: &LiveRequest,
         options: &LogOptions,
         tree: &Tree,
-    ) -> Result<mpsc::Receiver<LogPart>, Refusal> {
+    ) -> Result<mpsc::Receiver<LogPart>, HttpRefusal> {
         let containers = containers(request, options, tree)?;
         let permit = self.streams.open(&request.user, containers.len())?;
         let is_one = containers.len() == 1;
@@ -204,8 +204,10 @@ impl Service {
                 format!("[{pod} {container}] ")
             };
             let log = match opened {
-                Ok(Found::Yes(response)) => Ok(response),
-                Ok(Found::No(message)) => Err(Refusal::not_found(format!("Pod {pod} has no such log: {message}"))),
+                Ok(ObjectLookup::Yes(response)) => Ok(response),
+                Ok(ObjectLookup::No(message)) => {
+                    Err(HttpRefusal::not_found(format!("Pod {pod} has no such log: {message}")))
+                }
                 Err(refusal) => Err(refusal),
             };
             match log {
@@ -223,7 +225,7 @@ impl Service {
                 let (sender, cluster) = (sender.clone(), &cluster);
                 async move {
                     let copied = match log {
-                        Ok(body) => copy_log(cluster, Lines::new(mark.clone()), body, &sender, max).await,
+                        Ok(body) => copy_log(cluster, LogLines::new(mark.clone()), body, &sender, max).await,
                         Err(line) => Err(line),
                     };
                     if let Err(line) = copied {
@@ -241,7 +243,7 @@ impl Service {
 /// Sends the lines of a log until it ends, or until the reader has gone. Fails if the connection breaks.
 async fn copy_log(
     cluster: &str,
-    mut lines: Lines,
+    mut lines: LogLines,
     mut body: impl hyper::body::Body<Data = Bytes> + Unpin,
     sender: &mpsc::Sender<LogPart>,
     max: usize,
@@ -277,40 +279,44 @@ async fn copy_log(
 }
 
 /// Returns the Pods and containers whose logs a request asks for.
-fn containers(request: &LiveRequest, options: &LogOptions, tree: &Tree) -> Result<Vec<(String, String)>, Refusal> {
+fn containers(request: &LiveRequest, options: &LogOptions, tree: &Tree) -> Result<Vec<(String, String)>, HttpRefusal> {
     let object = &request.object;
     if let Some(pod) = options
         .pods
         .iter()
-        .find(|name| !tree.pods().any(|it| it.name == **name))
+        .find(|name| !tree.pods().any(|node| node.name == **name))
     {
-        return Err(Refusal::not_found(format!(
+        return Err(HttpRefusal::not_found(format!(
             "Pod {pod} is not below {object}: check its name"
         )));
     }
     let selected = tree
         .pods()
-        .filter(|it| options.pods.is_empty() || options.pods.contains(&it.name));
-    let all = selected.flat_map(|pod| pod.containers.iter().map(|it| (pod.name.clone(), it.clone())));
+        .filter(|node| options.pods.is_empty() || options.pods.contains(&node.name));
+    let all = selected.flat_map(|pod| {
+        pod.containers
+            .iter()
+            .map(|container| (pod.name.clone(), container.clone()))
+    });
     let chosen: Vec<_> = all
-        .filter(|(_, container)| options.container.as_ref().is_none_or(|it| it == container))
+        .filter(|(_, container)| options.container.as_ref().is_none_or(|text| text == container))
         .collect();
     match (chosen.len(), &options.container) {
-        (0, Some(container)) => Err(Refusal::not_found(format!(
+        (0, Some(container)) => Err(HttpRefusal::not_found(format!(
             "no Pod of {object} has a container {container}"
         ))),
-        (0, None) => Err(Refusal::not_found(format!(
+        (0, None) => Err(HttpRefusal::not_found(format!(
             "{object} has no Pods on cluster {}",
             request.cluster
         ))),
-        (count, _) if count > REQUEST_STREAMS => Err(Refusal::invalid(format!(
+        (count, _) if count > REQUEST_STREAMS => Err(HttpRefusal::invalid(format!(
             "{object} has {count} containers, of at most {REQUEST_STREAMS}: choose Pods or a container"
         ))),
         _ => Ok(chosen),
     }
 }
 
-fn log_path(namespace: &str, pod: &str, container: &str, options: &LogOptions) -> Result<String, Refusal> {
+fn log_path(namespace: &str, pod: &str, container: &str, options: &LogOptions) -> Result<String, HttpRefusal> {
     let (pod, container) = (
         crate::request::segment("pod", pod)?,
         crate::request::segment("container", container)?,
@@ -333,7 +339,9 @@ fn log_path(namespace: &str, pod: &str, container: &str, options: &LogOptions) -
 
 /// Returns the parameter with which a list continues, if the cluster sends a token as API servers do.
 fn continue_parameter(page: &Value) -> Option<String> {
-    let token = page["metadata"]["continue"].as_str().filter(|it| !it.is_empty())?;
+    let token = page["metadata"]["continue"]
+        .as_str()
+        .filter(|token| !token.is_empty())?;
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let token = token.trim_end_matches('=');
     (token.len() < 4_096 && token.bytes().all(is_safe)).then(|| format!("continue={token}"))
@@ -347,7 +355,7 @@ fn is_uid(text: &str) -> bool {
 fn is(live: &Value, object: &ObjectId) -> bool {
     let group = live["apiVersion"]
         .as_str()
-        .map(|it| it.split_once('/').map_or("", |(group, _)| group));
+        .map(|api_version| api_version.split_once('/').map_or("", |(group, _)| group));
     let metadata = &live["metadata"];
     group.is_some_and(|group| live["kind"].as_str().is_some_and(|kind| object.kind.is(group, kind)))
         && metadata["namespace"].as_str().unwrap_or_default() == object.namespace
@@ -379,7 +387,7 @@ mod tests {
             let frames: Vec<_> = [Some(lines), end].into_iter().flatten().collect();
             let body = StreamBody::new(stream::iter(frames));
             let (sender, mut receiver) = mpsc::channel(PIECES);
-            let copied = copy_log("eu1", Lines::default(), body, &sender, usize::MAX).await;
+            let copied = copy_log("eu1", LogLines::default(), body, &sender, usize::MAX).await;
             assert_eq!(copied, expected);
             drop(sender);
             let mut text = Vec::new();

@@ -1,7 +1,7 @@
 //! Limits the number of streams: in total, and of each user.
 
 use crate::limits::{STREAMS, USER_STREAMS};
-use crate::refusal::Refusal;
+use crate::refusal::HttpRefusal;
 use http::StatusCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ impl Streams {
     ///
     /// # Errors
     /// Returns an error if there are too many.
-    pub fn open(&self, user: &str, count: usize) -> Result<Permit, Refusal> {
+    pub fn open(&self, user: &str, count: usize) -> Result<Permit, HttpRefusal> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let total: usize = open.values().sum();
         let of_user = open.get(user).copied().unwrap_or_default();
@@ -39,7 +39,7 @@ impl Streams {
                 count,
             });
         };
-        Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, line))
+        Err(HttpRefusal::new(StatusCode::TOO_MANY_REQUESTS, line))
     }
 }
 

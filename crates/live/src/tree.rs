@@ -83,13 +83,13 @@ pub fn selector(kind: &GroupKind, live: &Value) -> Option<String> {
     });
     let pairs: Option<Vec<_>> = pairs.collect();
     pairs
-        .filter(|it| is_workload && !it.is_empty())
-        .map(|it| it.join("%2C"))
+        .filter(|list| is_workload && !list.is_empty())
+        .map(|list| list.join("%2C"))
 }
 
 /// An object of the tree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Node {
+pub struct TreeNode {
     /// The API group.
     pub group: String,
     /// The version.
@@ -121,7 +121,7 @@ pub struct Node {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tree {
     /// The objects, owners first.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<TreeNode>,
     /// True if there are more.
     pub truncated: bool,
 }
@@ -130,7 +130,7 @@ impl Tree {
     /// Builds the tree below `root` from the objects of [`kinds_below`] in its namespace.
     #[must_use]
     pub fn new(root: &Value, candidates: &[Value], truncated: bool) -> Self {
-        let mut nodes: Vec<Node> = node(root, None).into_iter().collect();
+        let mut nodes: Vec<TreeNode> = node(root, None).into_iter().collect();
         let mut by_owner: HashMap<&str, Vec<&Value>> = HashMap::new();
         for candidate in candidates {
             // An object of another namespace cannot be owned, and is not what the list asked for.
@@ -141,16 +141,16 @@ impl Tree {
                 .as_array()
                 .into_iter()
                 .flatten();
-            for owner in owners.filter_map(|it| it["uid"].as_str()) {
+            for owner in owners.filter_map(|owner| owner["uid"].as_str()) {
                 by_owner.entry(owner).or_default().push(candidate);
             }
         }
-        let mut seen: HashSet<String> = nodes.iter().map(|it| it.uid.clone()).collect();
+        let mut seen: HashSet<String> = nodes.iter().map(|node| node.uid.clone()).collect();
         let (mut at, mut truncated) = (0, truncated);
-        while let Some(owner) = nodes.get(at).map(|it| it.uid.clone()) {
+        while let Some(owner) = nodes.get(at).map(|node| node.uid.clone()) {
             at += 1;
             for owned in by_owner.get(&*owner).into_iter().flatten() {
-                let Some(node) = node(owned, Some(&owner)).filter(|it| seen.insert(it.uid.clone())) else {
+                let Some(node) = node(owned, Some(&owner)).filter(|node| seen.insert(node.uid.clone())) else {
                     continue;
                 };
                 if nodes.len() >= NODES {
@@ -164,12 +164,14 @@ impl Tree {
     }
 
     /// Returns the Pods.
-    pub fn pods(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.iter().filter(|it| it.kind == "Pod" && it.group.is_empty())
+    pub fn pods(&self) -> impl Iterator<Item = &TreeNode> {
+        self.nodes
+            .iter()
+            .filter(|node| node.kind == "Pod" && node.group.is_empty())
     }
 }
 
-fn node(object: &Value, owner: Option<&str>) -> Option<Node> {
+fn node(object: &Value, owner: Option<&str>) -> Option<TreeNode> {
     let text = |value: &Value| shortened(value.as_str().unwrap_or_default(), MESSAGE_MAX).into_owned();
     let metadata = &object["metadata"];
     let uid = metadata["uid"].as_str().filter(|uid| !uid.is_empty())?;
@@ -178,7 +180,7 @@ fn node(object: &Value, owner: Option<&str>) -> Option<Node> {
     let kind = object["kind"].as_str()?;
     let state = state(group, kind, object);
     let deleted = metadata["deletionTimestamp"].is_string();
-    Some(Node {
+    Some(TreeNode {
         group: group.to_owned(),
         version: version.to_owned(),
         kind: kind.to_owned(),
@@ -190,7 +192,7 @@ fn node(object: &Value, owner: Option<&str>) -> Option<Node> {
         status: if deleted { "Terminating".to_owned() } else { state.word },
         message: state
             .message
-            .map(|it| shortened(&one_line(&it), MESSAGE_MAX).into_owned()),
+            .map(|message| shortened(&one_line(&message), MESSAGE_MAX).into_owned()),
         ready: state.ready,
         containers: containers(kind, object),
     })
@@ -198,16 +200,16 @@ fn node(object: &Value, owner: Option<&str>) -> Option<Node> {
 
 /// The state of an object, as kubectl shows it.
 #[derive(Default)]
-struct State {
+struct ShownState {
     word: String,
     message: Option<String>,
     ready: Option<String>,
 }
 
-fn state(group: &str, kind: &str, object: &Value) -> State {
+fn state(group: &str, kind: &str, object: &Value) -> ShownState {
     let status = &object["status"];
     let count = |value: &Value| value.as_u64().unwrap_or_default();
-    let of_replicas = |desired: u64, ready: u64| State {
+    let of_replicas = |desired: u64, ready: u64| ShownState {
         word: if ready >= desired { "Ready" } else { "Progressing" }.to_owned(),
         ready: Some(format!("{ready}/{desired}")),
         message: None,
@@ -222,36 +224,39 @@ fn state(group: &str, kind: &str, object: &Value) -> State {
         ("batch", "Job") => {
             let conditions = status["conditions"].as_array().into_iter().flatten();
             let ended = conditions
-                .filter(|it| it["status"] == "True")
-                .find(|it| it["type"] == "Complete" || it["type"] == "Failed");
-            State {
+                .filter(|condition| condition["status"] == "True")
+                .find(|condition| condition["type"] == "Complete" || condition["type"] == "Failed");
+            ShownState {
                 word: ended
-                    .map_or(
-                        "Running",
-                        |it| if it["type"] == "Failed" { "Failed" } else { "Complete" },
-                    )
+                    .map_or("Running", |value| {
+                        if value["type"] == "Failed" {
+                            "Failed"
+                        } else {
+                            "Complete"
+                        }
+                    })
                     .to_owned(),
                 message: ended
-                    .and_then(|it| it["message"].as_str())
-                    .filter(|it| !it.is_empty())
+                    .and_then(|value| value["message"].as_str())
+                    .filter(|text| !text.is_empty())
                     .map(str::to_owned),
                 ready: None,
             }
         }
-        _ => State {
+        _ => ShownState {
             word: "Present".to_owned(),
-            ..State::default()
+            ..ShownState::default()
         },
     }
 }
 
-fn pod_state(pod: &Value) -> State {
+fn pod_state(pod: &Value) -> ShownState {
     let status = &pod["status"];
     let all = |list: &str| status[list].as_array().cloned().unwrap_or_default();
     let containers = all("containerStatuses");
     let total = pod["spec"]["containers"].as_array().map_or(0, Vec::len);
-    let ready = containers.iter().filter(|it| it["ready"] == true).count();
-    let waits_for_init = |it: &&Value| it["state"]["terminated"]["exitCode"] != 0 && it["ready"] != true;
+    let ready = containers.iter().filter(|container| container["ready"] == true).count();
+    let waits_for_init = |value: &&Value| value["state"]["terminated"]["exitCode"] != 0 && value["ready"] != true;
     let init = all("initContainerStatuses");
     let init = init.iter().find(waits_for_init);
     let of_state = |container: &Value, field: &str| {
@@ -262,11 +267,11 @@ fn pod_state(pod: &Value) -> State {
     let failing = init.into_iter().chain(&containers).find(|container| {
         of_state(container, "reason").is_some_and(|word| word != "Completed" || status["phase"] != "Running")
     });
-    let text = |value: &Value| value.as_str().filter(|it| !it.is_empty()).map(str::to_owned);
+    let text = |value: &Value| value.as_str().filter(|value| !value.is_empty()).map(str::to_owned);
     let reason = failing
         .and_then(|container| of_state(container, "reason"))
         .or_else(|| text(&status["reason"]));
-    State {
+    ShownState {
         word: one_line(
             &reason
                 .or_else(|| text(&status["phase"]))
@@ -288,7 +293,8 @@ fn containers(kind: &str, object: &Value) -> Vec<String> {
     let all = lists
         .into_iter()
         .flat_map(|list| object["spec"][list].as_array().into_iter().flatten());
-    all.filter_map(|it| it["name"].as_str().map(str::to_owned)).collect()
+    all.filter_map(|value| value["name"].as_str().map(str::to_owned))
+        .collect()
 }
 
 #[cfg(test)]
@@ -303,7 +309,7 @@ mod tests {
     }
 
     fn names(tree: &Tree) -> Vec<&str> {
-        tree.nodes.iter().map(|it| &*it.name).collect()
+        tree.nodes.iter().map(|node| &*node.name).collect()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::limits::{ANSWER_TIMEOUT, REACH_TIMEOUT};
 use crate::pace::Pace;
-use crate::refusal::Refusal;
+use crate::refusal::HttpRefusal;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt;
@@ -74,7 +74,7 @@ enum TunnelIdentity {
 
 /// What a cluster says about an object.
 #[derive(Debug)]
-pub enum Found<T> {
+pub enum ObjectLookup<T> {
     /// It exists.
     Yes(T),
     /// It does not exist; with the message of the API server.
@@ -133,14 +133,14 @@ impl Tunnel {
     ///
     /// # Errors
     /// Returns an error if the cluster cannot be reached, refuses the request, or answers with something else.
-    pub async fn get(&self, cluster: &str, path: &str, max: usize) -> Result<Found<Value>, Refusal> {
+    pub async fn get(&self, cluster: &str, path: &str, max: usize) -> Result<ObjectLookup<Value>, HttpRefusal> {
         let read = async {
             let response = match self.open(cluster, path).await? {
-                Found::Yes(response) => response,
-                Found::No(message) => return Ok(Found::No(message)),
+                ObjectLookup::Yes(response) => response,
+                ObjectLookup::No(message) => return Ok(ObjectLookup::No(message)),
             };
             let nonsense = || {
-                Refusal::nonsense(format!(
+                HttpRefusal::nonsense(format!(
                     "cluster {cluster} answers with something else than a Kubernetes object"
                 ))
             };
@@ -151,21 +151,21 @@ impl Tunnel {
                 .await
                 .map_err(|broken| match broken {
                     Broken::TooLarge => {
-                        Refusal::nonsense(format!("cluster {cluster} answers with more than {} MiB", max >> 20))
+                        HttpRefusal::nonsense(format!("cluster {cluster} answers with more than {} MiB", max >> 20))
                     }
                     Broken::Incomplete => {
-                        Refusal::unreachable(format!("the answer of cluster {cluster} is incomplete: try again"))
+                        HttpRefusal::unreachable(format!("the answer of cluster {cluster} is incomplete: try again"))
                     }
                 })?;
             let value: Value = serde_json::from_slice(&bytes).map_err(|_| nonsense())?;
             if value.is_object() {
-                Ok(Found::Yes(value))
+                Ok(ObjectLookup::Yes(value))
             } else {
                 Err(nonsense())
             }
         };
         timeout(ANSWER_TIMEOUT, read).await.unwrap_or_else(|_| {
-            Err(Refusal::unreachable(format!(
+            Err(HttpRefusal::unreachable(format!(
                 "cluster {cluster} has not sent its answer within {} s: try again",
                 ANSWER_TIMEOUT.as_secs()
             )))
@@ -176,7 +176,7 @@ impl Tunnel {
     ///
     /// # Errors
     /// Returns an error if the cluster cannot be reached or refuses the request.
-    pub async fn open(&self, cluster: &str, path: &str) -> Result<Found<Response<Body>>, Refusal> {
+    pub async fn open(&self, cluster: &str, path: &str) -> Result<ObjectLookup<Response<Body>>, HttpRefusal> {
         self.pace.wait(cluster).await?;
         let opened = async {
             let mut response = self.send(cluster, path).await?;
@@ -191,23 +191,23 @@ impl Tunnel {
             evaluate(cluster, response, self.identity.remedy()).await
         };
         timeout(REACH_TIMEOUT, opened).await.unwrap_or_else(|_| {
-            Err(Refusal::unreachable(format!(
+            Err(HttpRefusal::unreachable(format!(
                 "cluster {cluster} has not answered within {} s: check the add-on cluster-proxy of the cluster",
                 REACH_TIMEOUT.as_secs()
             )))
         })
     }
 
-    async fn send(&self, cluster: &str, path: &str) -> Result<Response<Body>, Refusal> {
+    async fn send(&self, cluster: &str, path: &str) -> Result<Response<Body>, HttpRefusal> {
         let mut request = Request::get(format!("/{cluster}{path}"));
         if let Some(token) = self.identity.token().await? {
             request = request.header(AUTHORIZATION, token);
         }
         let request = request
             .body(Body::empty())
-            .map_err(|_| Refusal::invalid("the identity of the object in the work is not supported"))?;
+            .map_err(|_| HttpRefusal::invalid("the identity of the object in the work is not supported"))?;
         self.client.send(request).await.map_err(|error| {
-            Refusal::unreachable(format!(
+            HttpRefusal::unreachable(format!(
                 "cluster-proxy cannot be reached at {}: {}: check its user-server",
                 self.url,
                 reason(&error)
@@ -235,7 +235,7 @@ impl TunnelIdentity {
     }
 
     /// Returns the value of the header with a token, unless the client sends it.
-    async fn token(&self) -> Result<Option<HeaderValue>, Refusal> {
+    async fn token(&self) -> Result<Option<HeaderValue>, HttpRefusal> {
         let Self::Account {
             hub,
             account: [namespace, account],
@@ -259,17 +259,17 @@ impl TunnelIdentity {
         let request = Request::post(path)
             .header(CONTENT_TYPE, "application/json")
             .body(body.to_string().into_bytes())
-            .map_err(|_| Refusal::nonsense("the name of the account for clusters is invalid"))?;
+            .map_err(|_| HttpRefusal::nonsense("the name of the account for clusters is invalid"))?;
         let created = Instant::now();
         let answer: Value = hub.request(request).await.map_err(|error| {
-            Refusal::nonsense(format!(
+            HttpRefusal::nonsense(format!(
                 "the hub issues no token for ServiceAccount {namespace}/{account}: {}",
                 explain(&error)
             ))
         })?;
         let text = answer["status"]["token"].as_str().unwrap_or_default();
         let mut header = HeaderValue::try_from(format!("Bearer {text}"))
-            .map_err(|_| Refusal::nonsense("the hub issues a token that is no text"))?;
+            .map_err(|_| HttpRefusal::nonsense("the hub issues a token that is no text"))?;
         header.set_sensitive(true);
         *token = Some((header.clone(), created));
         Ok(Some(header))
@@ -277,13 +277,17 @@ impl TunnelIdentity {
 }
 
 /// Returns a successful response, or the reason in another one.
-async fn evaluate(cluster: &str, response: Response<Body>, remedy: &str) -> Result<Found<Response<Body>>, Refusal> {
+async fn evaluate(
+    cluster: &str,
+    response: Response<Body>,
+    remedy: &str,
+) -> Result<ObjectLookup<Response<Body>>, HttpRefusal> {
     let status = response.status();
     if status == StatusCode::OK {
-        return Ok(Found::Yes(response));
+        return Ok(ObjectLookup::Yes(response));
     }
     if status.is_redirection() || status.is_success() || status.is_informational() {
-        return Err(Refusal::nonsense(format!(
+        return Err(HttpRefusal::nonsense(format!(
             "cluster {cluster} answers with {status}: check the add-on cluster-proxy of the cluster"
         )));
     }
@@ -293,13 +297,13 @@ async fn evaluate(cluster: &str, response: Response<Body>, remedy: &str) -> Resu
     if is_api_server && answer["kind"] == "Status" {
         let message = shortened(answer["message"].as_str().unwrap_or_default(), QUOTED_MAX).into_owned();
         return match status {
-            StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST => Ok(Found::No(message)),
-            StatusCode::FORBIDDEN => Err(Refusal::new(
+            StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST => Ok(ObjectLookup::No(message)),
+            StatusCode::FORBIDDEN => Err(HttpRefusal::new(
                 status,
                 format!("cluster {cluster} refuses: {message}: {remedy}"),
             )),
             StatusCode::UNAUTHORIZED => Err(not_accepted(cluster, &message)),
-            _ => Err(Refusal::nonsense(format!(
+            _ => Err(HttpRefusal::nonsense(format!(
                 "cluster {cluster} answers with {status}: {message}"
             ))),
         };
@@ -312,17 +316,17 @@ async fn evaluate(cluster: &str, response: Response<Body>, remedy: &str) -> Resu
         StatusCode::BAD_REQUEST
         | StatusCode::BAD_GATEWAY
         | StatusCode::SERVICE_UNAVAILABLE
-        | StatusCode::GATEWAY_TIMEOUT => Err(Refusal::unreachable(format!(
+        | StatusCode::GATEWAY_TIMEOUT => Err(HttpRefusal::unreachable(format!(
             "cluster {cluster} cannot be reached through cluster-proxy: install and check its add-on cluster-proxy ({text})"
         ))),
-        _ => Err(Refusal::nonsense(format!(
+        _ => Err(HttpRefusal::nonsense(format!(
             "cluster {cluster} answers with {status}, not with a Kubernetes object"
         ))),
     }
 }
 
-fn not_accepted(cluster: &str, message: &str) -> Refusal {
-    Refusal::nonsense(format!(
+fn not_accepted(cluster: &str, message: &str) -> HttpRefusal {
+    HttpRefusal::nonsense(format!(
         "cluster {cluster} does not accept the token: renew it, or enable impersonation of cluster-proxy's service-proxy for tokens of the hub \
          ({message})"
     ))
@@ -333,7 +337,12 @@ fn is_json(response: &Response<Body>) -> bool {
         .headers()
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
-    content_type.is_some_and(|it| it.split(';').next().is_some_and(|it| it.trim() == "application/json"))
+    content_type.is_some_and(|content_type| {
+        content_type
+            .split(';')
+            .next()
+            .is_some_and(|text| text.trim() == "application/json")
+    })
 }
 
 /// The reason why a body is of no use.
@@ -436,7 +445,7 @@ mod tests {
     }
 
     /// Returns what a tunnel makes of a response.
-    async fn response_to(response: &str) -> Result<Found<Value>, Refusal> {
+    async fn response_to(response: &str) -> Result<ObjectLookup<Value>, HttpRefusal> {
         let response = response.to_owned();
         let answer = async move |_: String, stream: &mut TlsStream<TcpStream>| {
             let _gone = stream.write_all(response.as_bytes()).await;
@@ -476,7 +485,7 @@ mod tests {
             tokio::task::LocalSet::new().run_until(asked).await
         };
         let renewed = ask(|request| request.contains("Bearer of-the-hub-1")).await;
-        assert!(matches!(renewed, Ok(Found::Yes(_))), "{renewed:?}");
+        assert!(matches!(renewed, Ok(ObjectLookup::Yes(_))), "{renewed:?}");
         let refused = ask(|request| request.contains("Bearer of-the-hub-2")).await;
         let refused = refused.expect_err("the cluster accepts neither token");
         assert!(refused.line.contains("does not accept the token"), "{}", refused.line);
@@ -485,14 +494,14 @@ mod tests {
     #[tokio::test]
     async fn reads_objects_and_says_why_there_is_none() {
         let found = response_to(&http("200 OK", "application/json; charset=utf-8", r#"{"kind": "Pod"}"#)).await;
-        assert!(matches!(found, Ok(Found::Yes(object)) if object["kind"] == "Pod"));
+        assert!(matches!(found, Ok(ObjectLookup::Yes(object)) if object["kind"] == "Pod"));
         let missing = response_to(&http(
             "404 Not Found",
             JSON,
             r#"{"kind": "Status", "message": "no such Pod"}"#,
         ))
         .await;
-        assert!(matches!(missing, Ok(Found::No(message)) if message == "no such Pod"));
+        assert!(matches!(missing, Ok(ObjectLookup::No(message)) if message == "no such Pod"));
     }
 
     #[tokio::test]
@@ -623,7 +632,7 @@ mod tests {
             )
         };
         let (ours, theirs) = tokio::task::LocalSet::new().run_until(asked).await;
-        let Ok(Found::Yes(seen)) = ours else {
+        let Ok(ObjectLookup::Yes(seen)) = ours else {
             panic!("an answer")
         };
         let request = seen["request"].as_str().expect("a request").to_ascii_lowercase();

@@ -3,7 +3,7 @@
 //! The API server of the hub forwards a port of cluster-proxy's Pod, as for `kubectl port-forward`. Its proxy of Services is of no use:
 //! it removes the token that identifies the user to a cluster.
 
-use crate::refusal::Refusal;
+use crate::refusal::HttpRefusal;
 use crate::tunnel::Tunnel;
 use http::Uri;
 use hub::{explain, reason};
@@ -77,18 +77,18 @@ pub fn token_credentials(
 ///
 /// # Errors
 /// Returns an error if the configuration is invalid, or if the Service has no Pod.
-pub async fn connect(hub: &Client, url: Uri, authority: &[u8], credentials: AuthInfo) -> Result<Tunnel, Refusal> {
+pub async fn connect(hub: &Client, url: Uri, authority: &[u8], credentials: AuthInfo) -> Result<Tunnel, HttpRefusal> {
     if url.scheme_str() != Some("https") {
-        return Err(Refusal::invalid(format!(
+        return Err(HttpRefusal::invalid(format!(
             "--cluster-proxy {url} is not a URL with https"
         )));
     }
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(authority).collect();
-    let certificates = certificates.ok().filter(|it| !it.is_empty());
+    let certificates = certificates.ok().filter(|list| !list.is_empty());
     let certificates = certificates
-        .ok_or_else(|| Refusal::invalid("the certificate authority of cluster-proxy has no certificate"))?;
+        .ok_or_else(|| HttpRefusal::invalid("the certificate authority of cluster-proxy has no certificate"))?;
     let mut config = Config::new(url.clone());
-    config.root_cert = Some(certificates.iter().map(|it| it.to_vec()).collect());
+    config.root_cert = Some(certificates.iter().map(|certificate| certificate.to_vec()).collect());
     config.auth_info = credentials;
     config.read_timeout = None;
     config.default_retry = false;
@@ -101,7 +101,7 @@ pub async fn connect(hub: &Client, url: Uri, authority: &[u8], credentials: Auth
         }
     };
     let client =
-        client.map_err(|error| Refusal::invalid(format!("no client for cluster-proxy: {}", reason(&error))))?;
+        client.map_err(|error| HttpRefusal::invalid(format!("no client for cluster-proxy: {}", reason(&error))))?;
     Ok(Tunnel::of_user(url, client))
 }
 
@@ -138,11 +138,11 @@ struct PodPort {
 
 impl PodPort {
     /// Finds a ready Pod of a Service.
-    async fn of_service(hub: &Client, namespace: &str, name: &str, port: u16) -> Result<Self, Refusal> {
+    async fn of_service(hub: &Client, namespace: &str, name: &str, port: u16) -> Result<Self, HttpRefusal> {
         let place = format!("Service {namespace}/{name} of cluster-proxy");
         let unreadable = |error: &Error| {
             let line = format!("{place} cannot be reached: {}: check --cluster-proxy", explain(error));
-            Refusal::unreachable(line)
+            HttpRefusal::unreachable(line)
         };
         let read = async |request: Result<http::Request<Vec<u8>>, _>| {
             let request = request.map_err(|error| unreadable(&Error::BuildRequest(error)))?;
@@ -155,7 +155,7 @@ impl PodPort {
             .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
             .collect();
         if selector.is_empty() {
-            return Err(Refusal::unreachable(format!(
+            return Err(HttpRefusal::unreachable(format!(
                 "{place} selects no Pods: check --cluster-proxy"
             )));
         }
@@ -163,7 +163,7 @@ impl PodPort {
         let listed = ListParams::default().labels(&selector.join(","));
         let list = read(Request::new(&pods).list(&listed)).await?;
         let (pod, port) = target(&service, &list, port).ok_or_else(|| {
-            Refusal::unreachable(format!("{place} has no ready Pod with port {port}: check its Pods"))
+            HttpRefusal::unreachable(format!("{place} has no ready Pod with port {port}: check its Pods"))
         })?;
         Ok(Self {
             pods: Api::namespaced(hub.clone(), namespace),
@@ -184,17 +184,19 @@ impl PodPort {
 /// Returns a ready Pod of a Service, and its port behind this port of the Service.
 fn target(service: &Value, pods: &Value, port: u16) -> Option<(String, u16)> {
     let ports = service["spec"]["ports"].as_array()?;
-    let target = &ports.iter().find(|it| it["port"] == port)?["targetPort"];
+    let target = &ports.iter().find(|value| value["port"] == port)?["targetPort"];
     let is_ready = |pod: &&Value| {
         let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-        conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
+        conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
     };
     let pod = pods["items"].as_array()?.iter().find(is_ready)?;
     let number = match target {
         Value::String(name) => {
             let containers = pod["spec"]["containers"].as_array()?.iter();
-            let mut ports = containers.filter_map(|it| it["ports"].as_array()).flatten();
-            ports.find(|it| it["name"] == **name)?["containerPort"].as_u64()?
+            let mut ports = containers
+                .filter_map(|container| container["ports"].as_array())
+                .flatten();
+            ports.find(|port| port["name"] == **name)?["containerPort"].as_u64()?
         }
         Value::Number(number) => number.as_u64()?,
         _ => port.into(),

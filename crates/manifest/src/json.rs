@@ -17,7 +17,7 @@ pub const DEPTH_MAX: usize = 9_990;
 
 /// The reason why Argo CD cannot read a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum JsonError {
     /// A key longer than [`KEY_MAX`].
     #[error("the key that begins with {0:?} has more than {KEY_MAX} characters, which Argo CD cannot read")]
     LongKey(String),
@@ -30,7 +30,7 @@ pub enum Error {
 ///
 /// # Errors
 /// Returns an error if Argo CD could not read the text; `out` then contains a part of it.
-pub fn write(value: &Value<'_>, out: &mut String) -> Result<(), Error> {
+pub fn write(value: &Value<'_>, out: &mut String) -> Result<(), JsonError> {
     write_at(value, 1, out)
 }
 
@@ -38,11 +38,11 @@ pub fn write(value: &Value<'_>, out: &mut String) -> Result<(), Error> {
 ///
 /// # Errors
 /// As [`write()`].
-pub fn write_map(map: &Map<'_>, out: &mut String) -> Result<(), Error> {
+pub fn write_map(map: &Map<'_>, out: &mut String) -> Result<(), JsonError> {
     write_map_at(map, 1, out)
 }
 
-fn write_at(value: &Value<'_>, depth: usize, out: &mut String) -> Result<(), Error> {
+fn write_at(value: &Value<'_>, depth: usize, out: &mut String) -> Result<(), JsonError> {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(true) => out.push_str("true"),
@@ -52,7 +52,7 @@ fn write_at(value: &Value<'_>, depth: usize, out: &mut String) -> Result<(), Err
         Value::String(text) => write_text(text, out),
         Value::List(items) => {
             if depth > DEPTH_MAX {
-                return Err(Error::TooDeep);
+                return Err(JsonError::TooDeep);
             }
             out.push('[');
             for (at, item) in items.iter().enumerate() {
@@ -68,9 +68,9 @@ fn write_at(value: &Value<'_>, depth: usize, out: &mut String) -> Result<(), Err
     Ok(())
 }
 
-fn write_map_at(map: &Map<'_>, depth: usize, out: &mut String) -> Result<(), Error> {
+fn write_map_at(map: &Map<'_>, depth: usize, out: &mut String) -> Result<(), JsonError> {
     if depth > DEPTH_MAX {
-        return Err(Error::TooDeep);
+        return Err(JsonError::TooDeep);
     }
     out.push('{');
     for (at, (key, value)) in map.iter().enumerate() {
@@ -88,12 +88,12 @@ fn write_map_at(map: &Map<'_>, depth: usize, out: &mut String) -> Result<(), Err
 ///
 /// # Errors
 /// Returns an error if the key is too long for Argo CD.
-pub fn write_key(key: &str, out: &mut String) -> Result<(), Error> {
+pub fn write_key(key: &str, out: &mut String) -> Result<(), JsonError> {
     let start = out.len();
     write_text(key, out);
     // The number of bytes is an upper bound, so only the rare long key is counted.
     if out.len() - start > KEY_MAX + 2 && out[start..].chars().count() > KEY_MAX + 2 {
-        return Err(Error::LongKey(key.chars().take(40).collect()));
+        return Err(JsonError::LongKey(key.chars().take(40).collect()));
     }
     out.push(':');
     Ok(())

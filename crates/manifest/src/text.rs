@@ -38,10 +38,10 @@ pub fn without_middle(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         return text.into();
     }
-    let kept = max.saturating_sub('…'.len_utf8());
+    let budget = max.saturating_sub('…'.len_utf8());
     let is_boundary = |at: &usize| text.is_char_boundary(*at);
-    let end = (0..=kept.div_ceil(2)).rev().find(is_boundary).unwrap_or(0);
-    let start = text.len().saturating_sub(kept / 2);
+    let end = (0..=budget.div_ceil(2)).rev().find(is_boundary).unwrap_or(0);
+    let start = text.len().saturating_sub(budget / 2);
     let start = (start..text.len()).find(is_boundary).unwrap_or(text.len());
     format!("{}…{}", &text[..end], &text[start..]).into()
 }

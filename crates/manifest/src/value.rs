@@ -26,14 +26,14 @@ pub enum Value<'a> {
 impl<'a> Value<'a> {
     /// Creates an owned string.
     #[must_use]
-    pub fn text(text: impl Into<String>) -> Self {
+    pub fn from_text(text: impl Into<String>) -> Self {
         Self::String(Cow::Owned(text.into()))
     }
 
     /// Creates a mapping of these fields.
     #[must_use]
     pub fn map(fields: impl IntoIterator<Item = (&'static str, Self)>) -> Self {
-        Self::Map(Map::of(fields))
+        Self::Map(Map::from_fields(fields))
     }
 
     /// Returns the string, if the value is one.
@@ -101,10 +101,10 @@ impl<'a> Map<'a> {
         if !in_order {
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             // `dedup_by` keeps the first of a run and passes (later, kept): moving the later value into it makes the last win.
-            entries.dedup_by(|later, kept| {
-                let same = later.0 == kept.0;
+            entries.dedup_by(|later, earlier| {
+                let same = later.0 == earlier.0;
                 if same {
-                    std::mem::swap(later, kept);
+                    std::mem::swap(later, earlier);
                 }
                 same
             });
@@ -114,7 +114,7 @@ impl<'a> Map<'a> {
 
     /// Creates a mapping of these fields, in any order.
     #[must_use]
-    pub fn of(fields: impl IntoIterator<Item = (&'static str, Value<'a>)>) -> Self {
+    pub fn from_fields(fields: impl IntoIterator<Item = (&'static str, Value<'a>)>) -> Self {
         let entries = fields.into_iter().map(|(key, value)| (Cow::Borrowed(key), value));
         Self::from_entries(entries.collect())
     }

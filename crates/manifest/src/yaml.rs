@@ -55,7 +55,7 @@ pub struct Document<'a> {
 
 /// An error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct YamlError {
     /// The number of the document, see [`Document::number`].
     pub document: usize,
     /// The line of the file, from 1.
@@ -64,13 +64,13 @@ pub struct Error {
     pub message: Cow<'static, str>,
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for YamlError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "line {}: {}", self.line, self.message)
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for YamlError {}
 
 /// Returns the documents of a file in order, as apimachinery's `YAMLOrJSONDecoder` does.
 ///
@@ -82,24 +82,24 @@ impl std::error::Error for Error {}
 pub fn documents(text: &str) -> Documents<'_> {
     let first = text.char_indices().find(|(_, character)| !character.is_whitespace());
     let source = match first {
-        Some((at, '{')) if at < JSON_SNIFF_BYTES => Source::Json(json::Reader::new(text)),
-        _ => Source::Yaml(Chunks::new(text, 0), None),
+        Some((at, '{')) if at < JSON_SNIFF_BYTES => DocumentSource::Json(json::JsonReader::new(text)),
+        _ => DocumentSource::Yaml(Chunks::new(text, 0), None),
     };
     Documents {
         source,
         number: 0,
-        lines: Lines { text, at: 0, line: 1 },
+        lines: LineCounter { text, at: 0, line: 1 },
     }
 }
 
 /// Returns the first repeated key in a mapping of the text. Kubernetes uses the last value; a reader of files that must be
 /// unambiguous refuses both. [`documents`] must have read the text without an error.
 #[must_use]
-pub fn repeated_key(text: &str) -> Option<Error> {
-    let mut lines = Lines { text, at: 0, line: 1 };
+pub fn repeated_key(text: &str) -> Option<YamlError> {
+    let mut lines = LineCounter { text, at: 0, line: 1 };
     let mut chunks = Chunks::new(text, 0);
     let mut number = 0;
-    while let Some(Ok(chunk)) = chunks.next() {
+    while let Some(Ok(chunk)) = chunks.next_chunk() {
         number += 1;
         let (graph, offset) = graph(&chunk)?;
         if let Some(mut fault) = graph.repeated_key() {
@@ -115,11 +115,11 @@ pub fn repeated_key(text: &str) -> Option<Error> {
 /// # Errors
 ///
 /// Returns an error if Go's `encoding/json` rejects the text, or if a number exceeds the range of a float.
-pub fn json(text: &str) -> Result<Value<'_>, Error> {
-    let mut reader = json::Reader::new(text);
-    let fault = match reader.next() {
+pub fn json(text: &str) -> Result<Value<'_>, YamlError> {
+    let mut reader = json::JsonReader::new(text);
+    let fault = match reader.next_document() {
         json::Next::Value(_, value) => {
-            let more = match reader.next() {
+            let more = match reader.next_document() {
                 json::Next::End => return Ok(value),
                 json::Next::Value(start, _) => start,
                 json::Next::Syntax(fault) | json::Next::Range(fault) => fault.at,
@@ -129,35 +129,35 @@ pub fn json(text: &str) -> Result<Value<'_>, Error> {
         json::Next::End => Fault::new(text.len(), "the file is empty"),
         json::Next::Syntax(fault) | json::Next::Range(fault) => fault,
     };
-    Err(Lines { text, at: 0, line: 1 }.error(1, fault))
+    Err(LineCounter { text, at: 0, line: 1 }.error(1, fault))
 }
 
 /// An iterator over documents: see [`documents`].
 #[derive(Debug)]
 pub struct Documents<'a> {
-    source: Source<'a>,
+    source: DocumentSource<'a>,
     number: usize,
-    lines: Lines<'a>,
+    lines: LineCounter<'a>,
 }
 
 #[derive(Debug)]
-enum Source<'a> {
-    Json(json::Reader<'a>),
+enum DocumentSource<'a> {
+    Json(json::JsonReader<'a>),
     /// With the reason why the text is not JSON, until the first document is read.
     Yaml(Chunks<'a>, Option<Fault>),
     End,
 }
 
 impl<'a> Iterator for Documents<'a> {
-    type Item = Result<Document<'a>, Error>;
+    type Item = Result<Document<'a>, YamlError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let read = match &mut self.source {
-                Source::End => return None,
-                Source::Json(reader) => match reader.next() {
+                DocumentSource::End => return None,
+                DocumentSource::Json(reader) => match reader.next_document() {
                     json::Next::End => {
-                        self.source = Source::End;
+                        self.source = DocumentSource::End;
                         return None;
                     }
                     json::Next::Value(start, value) => Ok(Some((start, value))),
@@ -166,17 +166,17 @@ impl<'a> Iterator for Documents<'a> {
                         let start = yaml_start(self.lines.text, reader.position());
                         match start {
                             Some(start) if self.number <= 1 => {
-                                self.source = Source::Yaml(Chunks::new(self.lines.text, start), Some(fault));
+                                self.source = DocumentSource::Yaml(Chunks::new(self.lines.text, start), Some(fault));
                                 continue;
                             }
                             _ => Err(fault),
                         }
                     }
                 },
-                Source::Yaml(chunks, not_json) => {
-                    let read = match chunks.next() {
+                DocumentSource::Yaml(chunks, not_json) => {
+                    let read = match chunks.next_chunk() {
                         None => {
-                            self.source = Source::End;
+                            self.source = DocumentSource::End;
                             return None;
                         }
                         Some(Ok(chunk)) => read_chunk(chunk),
@@ -200,7 +200,7 @@ impl<'a> Iterator for Documents<'a> {
                     }));
                 }
                 Err(fault) => {
-                    self.source = Source::End;
+                    self.source = DocumentSource::End;
                     return Some(Err(self.lines.error(self.number, fault)));
                 }
             }
@@ -273,13 +273,13 @@ fn read_text(text: &str) -> Result<Option<(usize, Value<'_>)>, Fault> {
 
 /// A counter of lines, which usually moves forward.
 #[derive(Debug)]
-struct Lines<'a> {
+struct LineCounter<'a> {
     text: &'a str,
     at: usize,
     line: usize,
 }
 
-impl Lines<'_> {
+impl LineCounter<'_> {
     fn line_of(&mut self, at: usize) -> usize {
         if at < self.at {
             (self.at, self.line) = (0, 1);
@@ -289,8 +289,8 @@ impl Lines<'_> {
         self.line
     }
 
-    fn error(&mut self, document: usize, fault: Fault) -> Error {
-        Error {
+    fn error(&mut self, document: usize, fault: Fault) -> YamlError {
+        YamlError {
             document,
             line: self.line_of(fault.at),
             message: fault.message,

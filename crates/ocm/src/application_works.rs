@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 
 /// An Application, identified by its name in Argo CD.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Application {
+pub struct ApplicationName {
     /// The namespace.
     pub namespace: String,
     /// The name.
@@ -22,7 +22,7 @@ pub struct Application {
     pub argo_cd: String,
 }
 
-impl Application {
+impl ApplicationName {
     /// Parses `NAME`, `NAMESPACE/NAME` or `NAMESPACE_NAME`; `own` is Argo CD's namespace.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl ApplicationWorks {
     /// in the Application's resource list, and `sets` are the namespaces and names of its ManifestWorkReplicaSets.
     #[must_use]
     pub fn new(
-        application: &Application,
+        application: &ApplicationName,
         tracking: &Tracking,
         listed: &HashSet<ListedWork>,
         sets: &[(String, String)],
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn parses_application_names_like_argo_cd() {
-        let instance = |text: &str| Application::named(text, "argocd").map(|application| application.instance);
+        let instance = |text: &str| ApplicationName::named(text, "argocd").map(|application| application.instance);
         for (text, expected) in [
             ("shop", "shop"),
             ("argocd/shop", "shop"),
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn owns_works_of_its_replica_sets_and_works_being_deleted() {
-        let application = Application::named("shop", "argocd").expect("a name");
+        let application = ApplicationName::named("shop", "argocd").expect("a name");
         let set = application.works.set_part("", "fleet", 60);
         let has = |sets: &[(String, String)], kind: &str, metadata: &str| {
             let document = yaml::documents(metadata).next().expect("a document").expect("YAML");

@@ -16,10 +16,13 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use addon::{AddonAgent, AgentAddon, GitOpsAddon, ManifestWork, OlmSubscription};
-pub use agent::{Agent, Images, Operator, Progressive, ProgressivePerGroup, Rollout};
+pub use addon::{AddonAgent, AddonManifestWork, AgentAddon, GitOpsAddon, OlmSubscription};
+pub use agent::{AgentImages, AgentRollout, AgentSettings, Operator, Progressive, ProgressivePerGroup};
 pub use finalizers::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
-pub use status::{CERTIFICATES_MAX, Certificate, ClusterState, Clusters, Condition, STATES_MAX, Server, Status};
+pub use status::{
+    CERTIFICATES_MAX, CertificateExpiry, ClusterState, Clusters, Condition, GitOpsClusterStatus, PrincipalAddress,
+    STATES_MAX,
+};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -84,9 +87,9 @@ impl<'d, T: DeserializeOwned> Deserialize<'d> for Field<T> {
         ),
     ])),
 ))]
-pub struct Spec {
+pub struct GitOpsClusterSpec {
     /// Additional settings of argocd-agent. Needs argoCDAgentAddon or gitopsAddon.argoCDAgent.enabled.
-    pub agent: Field<Agent>,
+    pub agent: Field<AgentSettings>,
     /// The add-on that runs argocd-agent, as argocd-pull-integration defines it in v1alpha1.
     #[serde(rename = "argoCDAgentAddon")]
     pub agent_addon: Field<AgentAddon>,
@@ -113,7 +116,7 @@ pub enum AskedAgent<'s> {
     Acm(&'s AddonAgent),
 }
 
-impl Spec {
+impl GitOpsClusterSpec {
     /// Returns the settings of argocd-agent, if the GitOpsCluster requests it.
     #[must_use]
     pub fn asked_agent(&self) -> Option<AskedAgent<'_>> {
@@ -190,7 +193,7 @@ pub struct PlacementRef {
 #[derive(schemars::JsonSchema)]
 struct GitOpsCluster {
     #[expect(dead_code, reason = "only its schema is used")]
-    spec: Spec,
+    spec: GitOpsClusterSpec,
     #[expect(dead_code, reason = "only its schema is used")]
-    status: Option<Status>,
+    status: Option<GitOpsClusterStatus>,
 }

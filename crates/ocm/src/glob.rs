@@ -9,12 +9,12 @@ pub(crate) mod properties;
 /// A compiled glob.
 #[derive(Clone, Debug)]
 pub struct Glob {
-    program: Vec<Step>,
+    program: Vec<GlobStep>,
 }
 
 /// The error of a malformed glob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum GlobError {
     /// A `[` without its `]`, or an empty list.
     #[error("a '[' is not closed by ']'")]
     OpenClass,
@@ -31,7 +31,7 @@ pub enum Error {
 
 /// A step of the matcher: a nondeterministic automaton that follows all alternatives at once, so that no pattern is slow.
 #[derive(Clone, Debug)]
-enum Step {
+enum GlobStep {
     Char(char),
     Any,
     Class { negated: bool, class: Class },
@@ -52,13 +52,13 @@ impl Glob {
     /// # Errors
     /// Returns an error if the pattern is malformed. Argo CD lets such a pattern match nothing and logs a warning; for an exclude
     /// that would deploy the files to exclude, so this function rejects it.
-    pub fn new(pattern: &str) -> Result<Self, Error> {
+    pub fn new(pattern: &str) -> Result<Self, GlobError> {
         let mut compiler = Compiler {
             rest: pattern.chars().peekable(),
             program: Vec::new(),
         };
         compiler.sequence(false)?;
-        compiler.program.push(Step::Match);
+        compiler.program.push(GlobStep::Match);
         Ok(Self {
             program: compiler.program,
         })
@@ -73,10 +73,10 @@ impl Glob {
         for char in text.chars() {
             for &at in &now.steps {
                 let continues = match &self.program[at] {
-                    Step::Char(expected) => *expected == char,
-                    Step::Any => true,
-                    Step::Class { negated, class } => class.contains(char) != *negated,
-                    Step::Fork(..) | Step::Jump(_) | Step::Match => false,
+                    GlobStep::Char(expected) => *expected == char,
+                    GlobStep::Any => true,
+                    GlobStep::Class { negated, class } => class.contains(char) != *negated,
+                    GlobStep::Fork(..) | GlobStep::Jump(_) | GlobStep::Match => false,
                 };
                 if continues {
                     next.start(&self.program, at + 1);
@@ -85,7 +85,7 @@ impl Glob {
             std::mem::swap(&mut now, &mut next);
             next.clear();
         }
-        now.steps.iter().any(|&at| matches!(self.program[at], Step::Match))
+        now.steps.iter().any(|&at| matches!(self.program[at], GlobStep::Match))
     }
 }
 
@@ -112,15 +112,15 @@ impl Threads {
         }
     }
 
-    fn start(&mut self, program: &[Step], at: usize) {
+    fn start(&mut self, program: &[GlobStep], at: usize) {
         let mut pending = vec![at];
         while let Some(at) = pending.pop() {
             if std::mem::replace(&mut self.alive[at], true) {
                 continue;
             }
             match program[at] {
-                Step::Jump(to) => pending.push(to),
-                Step::Fork(one, other) => pending.extend([one, other]),
+                GlobStep::Jump(to) => pending.push(to),
+                GlobStep::Fork(one, other) => pending.extend([one, other]),
                 _ => self.steps.push(at),
             }
         }
@@ -134,12 +134,12 @@ impl Threads {
 
 struct Compiler<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
-    program: Vec<Step>,
+    program: Vec<GlobStep>,
 }
 
 impl Compiler<'_> {
     /// Compiles up to the end, or inside `{…}` up to the `,` or `}` that ends this alternative, which is not consumed.
-    fn sequence(&mut self, inside: bool) -> Result<(), Error> {
+    fn sequence(&mut self, inside: bool) -> Result<(), GlobError> {
         while let Some(&char) = self.rest.peek() {
             if inside && matches!(char, ',' | '}') {
                 return Ok(());
@@ -148,78 +148,78 @@ impl Compiler<'_> {
             match char {
                 '*' => {
                     let fork = self.program.len();
-                    self.program.push(Step::Fork(fork + 1, fork + 3));
-                    self.program.push(Step::Any);
-                    self.program.push(Step::Jump(fork));
+                    self.program.push(GlobStep::Fork(fork + 1, fork + 3));
+                    self.program.push(GlobStep::Any);
+                    self.program.push(GlobStep::Jump(fork));
                 }
-                '?' => self.program.push(Step::Any),
+                '?' => self.program.push(GlobStep::Any),
                 '[' => self.class()?,
                 '{' => self.alternatives()?,
                 '\\' => {
                     // A single backslash at the end matches nothing, as in gobwas.
                     if let Some(escaped) = self.rest.next() {
-                        self.program.push(Step::Char(escaped));
+                        self.program.push(GlobStep::Char(escaped));
                     }
                 }
-                plain => self.program.push(Step::Char(plain)),
+                plain => self.program.push(GlobStep::Char(plain)),
             }
         }
         Ok(())
     }
 
-    fn alternatives(&mut self) -> Result<(), Error> {
+    fn alternatives(&mut self) -> Result<(), GlobError> {
         let mut ends = Vec::new();
         loop {
             let fork = self.program.len();
-            self.program.push(Step::Fork(fork + 1, fork + 1));
+            self.program.push(GlobStep::Fork(fork + 1, fork + 1));
             self.sequence(true)?;
             match self.rest.next() {
                 Some(',') => {
                     ends.push(self.program.len());
-                    self.program.push(Step::Jump(0));
-                    self.program[fork] = Step::Fork(fork + 1, self.program.len());
+                    self.program.push(GlobStep::Jump(0));
+                    self.program[fork] = GlobStep::Fork(fork + 1, self.program.len());
                 }
                 Some(_) => break,
-                None => return Err(Error::OpenAlternatives),
+                None => return Err(GlobError::OpenAlternatives),
             }
         }
         let end = self.program.len();
         for jump in ends {
-            self.program[jump] = Step::Jump(end);
+            self.program[jump] = GlobStep::Jump(end);
         }
         Ok(())
     }
 
-    fn class(&mut self) -> Result<(), Error> {
+    fn class(&mut self) -> Result<(), GlobError> {
         let negated = self.rest.next_if_eq(&'!').is_some();
-        let low = self.rest.next().ok_or(Error::OpenClass)?;
+        let low = self.rest.next().ok_or(GlobError::OpenClass)?;
         let class = if self.rest.next_if_eq(&'-').is_some() {
-            let high = self.rest.next().ok_or(Error::OpenClass)?;
+            let high = self.rest.next().ok_or(GlobError::OpenClass)?;
             match self.rest.next() {
                 Some(']') => {}
-                Some(_) => return Err(Error::MixedClass),
-                None => return Err(Error::OpenClass),
+                Some(_) => return Err(GlobError::MixedClass),
+                None => return Err(GlobError::OpenClass),
             }
             if high < low {
-                return Err(Error::BackwardRange);
+                return Err(GlobError::BackwardRange);
             }
             Class::Range(low, high)
         } else {
             Class::List(self.listed(low)?)
         };
-        self.program.push(Step::Class { negated, class });
+        self.program.push(GlobStep::Class { negated, class });
         Ok(())
     }
 
-    fn listed(&mut self, first: char) -> Result<Vec<char>, Error> {
+    fn listed(&mut self, first: char) -> Result<Vec<char>, GlobError> {
         let mut chars = Vec::new();
         let mut next = Some(first);
         loop {
             match next {
-                None => return Err(Error::OpenClass),
-                Some(']') if chars.is_empty() => return Err(Error::OpenClass),
+                None => return Err(GlobError::OpenClass),
+                Some(']') if chars.is_empty() => return Err(GlobError::OpenClass),
                 Some(']') => return Ok(chars),
-                Some('\\') => chars.push(self.rest.next().ok_or(Error::OpenClass)?),
+                Some('\\') => chars.push(self.rest.next().ok_or(GlobError::OpenClass)?),
                 Some(char) => chars.push(char),
             }
             next = self.rest.next();
@@ -267,10 +267,10 @@ mod tests {
         assert!(matches("[a-c].yaml", "b.yaml"));
         assert!(!matches("[!a-c].yaml", "b.yaml"));
         assert!(matches("[xyz]", "y"));
-        assert_eq!(Glob::new("[a-z0-9]").unwrap_err(), Error::MixedClass);
-        assert_eq!(Glob::new("[a").unwrap_err(), Error::OpenClass);
-        assert_eq!(Glob::new("[z-a]").unwrap_err(), Error::BackwardRange);
-        assert_eq!(Glob::new("{a,b").unwrap_err(), Error::OpenAlternatives);
+        assert_eq!(Glob::new("[a-z0-9]").unwrap_err(), GlobError::MixedClass);
+        assert_eq!(Glob::new("[a").unwrap_err(), GlobError::OpenClass);
+        assert_eq!(Glob::new("[z-a]").unwrap_err(), GlobError::BackwardRange);
+        assert_eq!(Glob::new("{a,b").unwrap_err(), GlobError::OpenAlternatives);
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod set;
 mod work;
 
 use crate::work as works;
-use conditions::text;
+use conditions::get_text;
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::without_middle;
 use manifest::value::{Map, Value};
@@ -196,7 +196,7 @@ impl WorkStatus {
         let messages = objects
             .iter()
             .take(MAX_LISTED)
-            .map(|it| format!("{}: {}", name(it), without_middle(&it.message, max)));
+            .map(|object| format!("{}: {}", name(object), without_middle(&object.message, max)));
         let messages = messages.collect::<Vec<_>>().join("; ");
         match objects.len().saturating_sub(MAX_LISTED) {
             _ if objects.is_empty() => None,
@@ -225,7 +225,7 @@ impl Clock {
 
     /// Returns the first time at which the same evaluation has another result, or `None` if time changes nothing.
     #[must_use]
-    pub fn next(&self) -> Option<Timestamp> {
+    pub fn next_change(&self) -> Option<Timestamp> {
         self.next.get()
     }
 
@@ -306,7 +306,7 @@ pub fn health_timeline(work: &Value<'_>, now: Timestamp) -> Result<Vec<(Timestam
         if timeline.last().is_none_or(|(_, before)| *before != status) {
             timeline.push((at, status));
         }
-        then = clock.next().filter(|&next| next > at);
+        then = clock.next_change().filter(|&next| next > at);
     }
     Ok(timeline)
 }
@@ -334,12 +334,12 @@ fn evaluate_work(fields: &Map<'_>, clock: &Clock) -> Result<WorkStatus, String> 
 }
 
 fn text_of<'m>(fields: &'m Map<'_>, key: &str) -> &'m str {
-    text(fields, key).unwrap_or_default()
+    get_text(fields, key).unwrap_or_default()
 }
 
 /// The health of an Application.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct HealthReport {
     /// The name in Argo CD.
     pub application: String,
     /// The works, worst health first.
@@ -350,7 +350,7 @@ pub struct Report {
     pub syncing: Option<String>,
 }
 
-impl Report {
+impl HealthReport {
     /// Builds a report; `silent` are the clusters that the hub does not hear from.
     #[must_use]
     pub fn new(
@@ -431,7 +431,14 @@ mod tests {
     fn messages(work: &WorkStatus) -> Vec<ObjectSummary<'_>> {
         let objects = work.objects.iter();
         objects
-            .map(|it| (it.full_name(), [it.applied, it.available], it.health, &*it.message))
+            .map(|object| {
+                (
+                    object.full_name(),
+                    [object.applied, object.available],
+                    object.health,
+                    &*object.message,
+                )
+            })
             .collect()
     }
 
@@ -510,7 +517,7 @@ mod tests {
     fn rows(work: &WorkStatus) -> serde_json::Value {
         let objects = work.objects.iter();
         objects
-            .map(|it| json!([it.kind, it.name, it.health.name(), it.message]))
+            .map(|object| json!([object.kind, object.name, object.health.name(), object.message]))
             .collect()
     }
 
@@ -673,17 +680,17 @@ mod tests {
         let work = evaluated(&work("eu1", &objects.join(","), &status("True", 2, &manifests)));
         assert_eq!((work.health, work.objects.len()), (HealthStatus::Degraded, 5000));
         assert!(work.summary().ends_with("; and 4997 more"), "{}", work.summary());
-        let report = Report::new("shop", vec![work], &BTreeSet::new(), None);
+        let report = HealthReport::new("shop", vec![work], &BTreeSet::new(), None);
         assert_eq!(report.objects(HealthStatus::Degraded), 5000);
     }
 
     #[test]
     fn application_is_progressing_while_argo_cd_syncs() {
         let works = || vec![evaluated(&work("eu1", &object("a"), &status("True", 2, &[fine("a")])))];
-        let health = |syncing| Report::new("shop", works(), &BTreeSet::new(), syncing).health();
+        let health = |syncing| HealthReport::new("shop", works(), &BTreeSet::new(), syncing).health();
         assert_eq!(health(None), HealthStatus::Healthy);
         assert_eq!(health(Some(String::new())), HealthStatus::Progressing);
-        let nothing = Report::new("shop", Vec::new(), &BTreeSet::new(), None);
+        let nothing = HealthReport::new("shop", Vec::new(), &BTreeSet::new(), None);
         assert_eq!(nothing.health(), HealthStatus::Unknown);
     }
 }

@@ -27,7 +27,7 @@ pub struct Hold {
 impl Hold {
     /// Reads the hold in a namespace, if there is one.
     #[must_use]
-    pub fn read(namespace: &Value) -> Option<Self> {
+    pub fn from_namespace(namespace: &Value) -> Option<Self> {
         let metadata = &namespace["metadata"];
         metadata["labels"].get(LABEL)?;
         let annotation = |key| Some(metadata["annotations"].get(key)?.as_str()?.to_owned());
@@ -99,10 +99,10 @@ mod tests {
             };
             let mut namespace = hold.patch();
             namespace["metadata"]["name"] = "eu1".into();
-            assert_eq!(Hold::read(&namespace), Some(hold));
+            assert_eq!(Hold::from_namespace(&namespace), Some(hold));
         }
         assert_eq!(
-            Hold::read(&json!({"metadata": {"name": "eu1", "annotations": {REASON: "old"}}})),
+            Hold::from_namespace(&json!({"metadata": {"name": "eu1", "annotations": {REASON: "old"}}})),
             None
         );
     }

@@ -14,7 +14,7 @@ const LABEL_HASH_DIGITS: usize = 10;
 
 /// The error of an invalid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum InvalidName {
     /// Not a DNS label (RFC 1123).
     #[error(
         "{0:?} is not a {1} name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit"
@@ -32,13 +32,13 @@ pub enum Error {
 pub struct ClusterName(String);
 
 impl FromStr for ClusterName {
-    type Err = Error;
+    type Err = InvalidName;
 
-    fn from_str(name: &str) -> Result<Self, Error> {
+    fn from_str(name: &str) -> Result<Self, InvalidName> {
         if is_dns_label(name) {
             Ok(Self(name.to_owned()))
         } else {
-            Err(Error::Label(name.to_owned(), "managed cluster"))
+            Err(InvalidName::Label(name.to_owned(), "managed cluster"))
         }
     }
 }
@@ -53,11 +53,11 @@ impl fmt::Display for ClusterName {
 ///
 /// # Errors
 /// Returns an error if `name` is not one.
-pub fn namespace(name: &str) -> Result<String, Error> {
+pub fn namespace(name: &str) -> Result<String, InvalidName> {
     if is_dns_label(name) {
         Ok(name.to_owned())
     } else {
-        Err(Error::Label(name.to_owned(), "namespace"))
+        Err(InvalidName::Label(name.to_owned(), "namespace"))
     }
 }
 

@@ -9,7 +9,6 @@ use std::collections::{BTreeSet, HashSet};
 /// Identifies the works of an Application by their metadata.
 #[derive(Debug)]
 pub struct Ownership {
-    /// The name of its works.
     name: WorkName,
     /// The kind of its works.
     kind: &'static str,
@@ -138,7 +137,7 @@ impl Ownership {
             }
             Owner::Application(_) | Owner::OtherArgoCd => false,
             Owner::PossibleApplication(_) | Owner::None => {
-                let is_near = |it: &String| it == namespace;
+                let is_near = |text: &String| text == namespace;
                 self.is_named(kind, namespace, name)
                     && (self.in_any_namespace || self.namespaces(kind).iter().any(is_near))
             }
@@ -146,7 +145,7 @@ impl Ownership {
     }
 
     fn is_listed(&self, kind: &str, namespace: &str, name: &str) -> bool {
-        let is_it = |it: &ListedWork| (&*it.0, &*it.1, &*it.2) == (kind, namespace, name);
+        let is_it = |work: &ListedWork| (&*work.0, &*work.1, &*work.2) == (kind, namespace, name);
         self.listed.as_ref().is_none_or(|listed| listed.iter().any(is_it))
     }
 

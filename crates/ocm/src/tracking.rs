@@ -125,7 +125,7 @@ impl Tracking {
             return Owner::None;
         };
         match &self.installation {
-            Some(own) if own != marks.installation_id.unwrap_or_default() => Owner::OtherArgoCd,
+            Some(installation_id) if installation_id != marks.installation_id.unwrap_or_default() => Owner::OtherArgoCd,
             _ => Owner::Application(application),
         }
     }

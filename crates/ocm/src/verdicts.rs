@@ -63,7 +63,7 @@ pub enum Test {
     /// The value is not true, or not reported.
     IsNotTrue(&'static str),
     /// The first number is less than the second.
-    Less(Number, Number),
+    Less(ReportedNumber, ReportedNumber),
     /// Both texts are reported, and the first sorts before the second, as times do.
     Earlier(&'static str, &'static str),
     /// The values differ, or only one of them is reported.
@@ -72,7 +72,7 @@ pub enum Test {
 
 /// A number from reported values; one that is not reported counts as zero.
 #[derive(Clone, Copy, Debug)]
-pub enum Number {
+pub enum ReportedNumber {
     /// The value.
     Of(&'static str),
     /// The first value without the second.
@@ -105,22 +105,22 @@ pub enum Reported<'m> {
 
 /// The values that the agent reports on an object, by name.
 #[derive(Clone, Debug, Default)]
-pub struct Values<'m>(BTreeMap<&'m str, Reported<'m>>);
+pub struct FeedbackValues<'m>(BTreeMap<&'m str, Reported<'m>>);
 
-impl<'m> FromIterator<(&'m str, Reported<'m>)> for Values<'m> {
+impl<'m> FromIterator<(&'m str, Reported<'m>)> for FeedbackValues<'m> {
     fn from_iter<I: IntoIterator<Item = (&'m str, Reported<'m>)>>(values: I) -> Self {
         Self(values.into_iter().collect())
     }
 }
 
-impl<'m> Values<'m> {
+impl<'m> FeedbackValues<'m> {
     fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
     /// Returns the text of a value; empty if there is none.
     #[must_use]
-    pub fn text(&self, name: &str) -> &'m str {
+    pub fn get_text(&self, name: &str) -> &'m str {
         match self.0.get(name) {
             Some(Reported::Text(text)) => text,
             _ => "",
@@ -160,7 +160,7 @@ pub fn find(group: &str, kind: &str) -> Option<&'static KindVerdicts> {
 impl KindVerdicts {
     /// Evaluates the values of an object. A healthy object has no message.
     #[must_use]
-    pub fn evaluate(&self, values: &Values<'_>) -> (HealthStatus, String) {
+    pub fn evaluate(&self, values: &FeedbackValues<'_>) -> (HealthStatus, String) {
         let rule = self
             .rules
             .iter()
@@ -187,12 +187,12 @@ impl KindVerdicts {
 }
 
 impl Rule {
-    fn message(&self, values: &Values<'_>) -> String {
+    fn message(&self, values: &FeedbackValues<'_>) -> String {
         let mut message = String::new();
         for piece in pieces(self.message) {
             let written = match piece {
                 Piece::Constant(text) => message.write_str(text),
-                Piece::Text(name) => message.write_str(values.text(name)),
+                Piece::Text(name) => message.write_str(values.get_text(name)),
                 Piece::Number(name) => write!(message, "{}", values.number(name)),
                 Piece::Difference(name, other) => write!(message, "{}", values.difference(name, other)),
             };
@@ -203,28 +203,28 @@ impl Rule {
 }
 
 impl Test {
-    fn holds(&self, values: &Values<'_>) -> bool {
-        let number = |number: &Number| match number {
-            Number::Of(name) => values.number(name),
-            Number::Difference(name, other) => values.difference(name, other),
+    fn holds(&self, values: &FeedbackValues<'_>) -> bool {
+        let number = |number: &ReportedNumber| match number {
+            ReportedNumber::Of(name) => values.number(name),
+            ReportedNumber::Difference(name, other) => values.difference(name, other),
         };
         match self {
             Self::Has(name) => values.has(name),
             Self::Lacks(name) => !values.has(name),
-            Self::Is(name, text) => values.text(name) == *text,
-            Self::IsNot(name, text) => values.text(name) != *text,
+            Self::Is(name, text) => values.get_text(name) == *text,
+            Self::IsNot(name, text) => values.get_text(name) != *text,
             Self::IsTrue(name) => values.is_true(name),
             Self::IsNotTrue(name) => !values.is_true(name),
             Self::Less(less, more) => number(less) < number(more),
-            Self::Earlier(early, late) => values.has(early) && values.text(early) < values.text(late),
+            Self::Earlier(early, late) => values.has(early) && values.get_text(early) < values.get_text(late),
             Self::Differs(one, other) => values.0.get(one) != values.0.get(other),
         }
     }
 
     fn names(&self) -> Vec<&'static str> {
-        let of = |number: &Number| match *number {
-            Number::Of(name) => vec![name],
-            Number::Difference(name, other) => vec![name, other],
+        let of = |number: &ReportedNumber| match *number {
+            ReportedNumber::Of(name) => vec![name],
+            ReportedNumber::Difference(name, other) => vec![name, other],
         };
         match self {
             Self::Has(name)

@@ -2,7 +2,7 @@
 
 use super::Error;
 use super::certificate::Certificate;
-use super::issue::{Draft, Issuer, Purpose};
+use super::issue::{CertificateSigner, Draft, Purpose};
 use super::key::{Key, KeyId, NewKey, pem_text};
 use aws_lc_rs::rsa::KeySize;
 use jiff::Timestamp;
@@ -71,7 +71,7 @@ impl AuthorityData {
         Certificate::read_all(&self.bundle).map_err(|error| error.within(TLS_CERTIFICATE))
     }
 
-    fn next(&self) -> Result<&[u8], Error> {
+    fn next_key(&self) -> Result<&[u8], Error> {
         self.next.as_deref().ok_or_else(|| Error::Missing.within(NEXT_KEY))
     }
 
@@ -80,7 +80,7 @@ impl AuthorityData {
         if !certificate.is_authority {
             return Err(Error::NotAnAuthority.within(TLS_CERTIFICATE));
         }
-        let key = Key::read(&self.key).map_err(|error| error.within(TLS_KEY))?;
+        let key = Key::from_pem(&self.key).map_err(|error| error.within(TLS_KEY))?;
         if !certificate.has_key(&key.id()) {
             return Err(Error::OtherKey.within(TLS_KEY));
         }
@@ -96,7 +96,7 @@ pub(super) struct Signer {
 
 impl Signer {
     pub(super) fn sign(&self, draft: &Draft<'_>, public: &[u8]) -> Result<Vec<u8>, Error> {
-        let issuer = Issuer {
+        let issuer = CertificateSigner {
             certificate: Some(&self.certificate),
             key: &self.key,
         };
@@ -119,7 +119,7 @@ pub(super) fn create(
         not_before,
         not_after,
     };
-    let issuer = Issuer {
+    let issuer = CertificateSigner {
         certificate: None,
         key: &key.key,
     };
@@ -145,7 +145,7 @@ pub(super) fn announce(
 /// Carries out `Recipe::Promote`.
 pub(super) fn promote(authority: &AuthorityData) -> Result<Made, Error> {
     let mut certificates = authority.certificates()?;
-    let key = authority.next()?;
+    let key = authority.next_key()?;
     let next = position(&certificates, &next_id(key)?)?;
     certificates[..=next].rotate_right(1);
     Ok(BTreeMap::from([
@@ -159,24 +159,24 @@ pub(super) fn promote(authority: &AuthorityData) -> Result<Made, Error> {
 pub(super) fn drop_others(authority: &AuthorityData) -> Result<Made, Error> {
     let certificates = authority.certificates()?;
     // Without a valid signer, the other CAs stay trusted.
-    let mut kept = vec![authority.signer()?.certificate];
+    let mut trusted = vec![authority.signer()?.certificate];
     if let Some(next) = &authority.next {
-        kept.push(certificates[position(&certificates, &next_id(next)?)?].clone());
+        trusted.push(certificates[position(&certificates, &next_id(next)?)?].clone());
     }
-    Ok(BTreeMap::from([(TLS_CERTIFICATE, Some(bundle(&kept)?))]))
+    Ok(BTreeMap::from([(TLS_CERTIFICATE, Some(bundle(&trusted)?))]))
 }
 
 fn next_id(key: &[u8]) -> Result<KeyId, Error> {
-    let key = Key::read(key).map_err(|error| error.within(NEXT_KEY))?;
+    let key = Key::from_pem(key).map_err(|error| error.within(NEXT_KEY))?;
     Ok(key.id())
 }
 
 /// Returns the position of the CA with the next key, which is never the signing one.
 fn position(certificates: &[Certificate], next: &KeyId) -> Result<usize, Error> {
     let is_next = |certificate: &Certificate| certificate.is_authority && certificate.has_key(next);
-    let found = certificates.iter().skip(1).position(is_next);
-    found
-        .map(|found| found.saturating_add(1))
+    let next_position = certificates.iter().skip(1).position(is_next);
+    next_position
+        .map(|next_position| next_position.saturating_add(1))
         .ok_or_else(|| Error::NotAnnounced.within(NEXT_KEY))
 }
 

@@ -50,7 +50,7 @@ pub struct Certificate {
 
 /// The body of a certificate (TBSCertificate).
 #[derive(Sequence)]
-pub(super) struct Body<'a> {
+pub(super) struct TbsCertificate<'a> {
     #[asn1(context_specific = "0", default = "Default::default")]
     pub(super) version: Version,
     pub(super) serial: SerialNumber,
@@ -78,7 +78,7 @@ impl Certificate {
         let mut certificates = Vec::new();
         for block in CertificateDer::pem_slice_iter(pem) {
             let block = block.map_err(|_| Error::Pem)?;
-            let certificate = Self::read(block.as_ref());
+            let certificate = Self::from_der(block.as_ref());
             let unread =
                 |error: der::Error| Error::Certificate(certificates.len().saturating_add(1), error.to_string().into());
             certificates.push(certificate.map_err(unread)?);
@@ -103,9 +103,9 @@ impl Certificate {
         texts.collect::<Result<Vec<_>, _>>().unwrap_or_default().concat()
     }
 
-    fn read(bytes: &[u8]) -> der::Result<Self> {
+    fn from_der(bytes: &[u8]) -> der::Result<Self> {
         let signed = Signed::from_der(bytes)?;
-        let body: Body = signed.body.decode_as()?;
+        let body: TbsCertificate = signed.body.decode_as()?;
         if body.algorithm != signed.algorithm {
             // RFC 5280, 4.1.1.2. Go rejects such a certificate too.
             return Err(der::ErrorKind::Failed.into());
@@ -118,7 +118,7 @@ impl Certificate {
             let fits = |one: &ObjectIdentifier| *one == purpose || *one == ANY_EXTENDED_KEY_USAGE;
             purposes.as_ref().is_none_or(|purposes| purposes.0.iter().any(fits))
         };
-        let subject = Subject::read(body.subject)?;
+        let subject = Subject::from_name(body.subject)?;
         Ok(Self {
             common_name: subject.common_name,
             organizations: subject.organizations,
@@ -143,7 +143,10 @@ impl Certificate {
         let (Ok(signed), Ok(theirs)) = (self.signed(), authority.signed()) else {
             return false;
         };
-        let (Ok(body), Ok(theirs)) = (signed.body.decode_as::<Body>(), theirs.body.decode_as::<Body>()) else {
+        let (Ok(body), Ok(theirs)) = (
+            signed.body.decode_as::<TbsCertificate>(),
+            theirs.body.decode_as::<TbsCertificate>(),
+        ) else {
             return false;
         };
         authority.is_authority && body.issuer == theirs.subject && signed.is_signed_by(theirs.key)
@@ -187,7 +190,7 @@ impl Certificate {
 
     /// Returns the identifier of its key (SubjectKeyIdentifier), if present.
     pub(super) fn key_identifier(&self) -> der::Result<Option<SubjectKeyIdentifier>> {
-        let body: Body = self.signed()?.body.decode_as()?;
+        let body: TbsCertificate = self.signed()?.body.decode_as()?;
         signed::extension(body.extensions.as_deref().unwrap_or_default())
     }
 }

@@ -20,13 +20,13 @@ pub struct ClientConfig {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Config {
-    tls_client_config: Tls,
+struct ClusterConfig {
+    tls_client_config: TlsClientConfig,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Tls {
+struct TlsClientConfig {
     insecure: bool,
     cert_data: ByteString,
     key_data: ByteString,
@@ -38,8 +38,8 @@ impl ClientConfig {
     ///
     /// # Errors
     /// Returns an error if it has no certificate and private key. The error quotes nothing of the content.
-    pub fn read(config: &[u8]) -> Result<Self, Error> {
-        let config: Config = serde_json::from_slice(config).map_err(|_| Error::Config)?;
+    pub fn from_json(config: &[u8]) -> Result<Self, Error> {
+        let config: ClusterConfig = serde_json::from_slice(config).map_err(|_| Error::Config)?;
         let tls = config.tls_client_config;
         let certificates = Certificate::read_all(&tls.cert_data.0).map_err(|error| error.within("certData"))?;
         Ok(Self {
@@ -59,11 +59,12 @@ impl ClientConfig {
 
 /// Writes a configuration with this certificate, its key and the trusted CAs, all in PEM.
 pub(super) fn write(certificate: Vec<u8>, key: Vec<u8>, bundle: &[u8]) -> Vec<u8> {
-    let tls_client_config = Tls {
+    let tls_client_config = TlsClientConfig {
         insecure: false,
         cert_data: ByteString(certificate),
         key_data: ByteString(key),
         ca_data: ByteString(bundle.to_vec()),
     };
-    serde_json::to_vec(&Config { tls_client_config }).expect("the configuration contains only strings and booleans")
+    serde_json::to_vec(&ClusterConfig { tls_client_config })
+        .expect("the configuration contains only strings and booleans")
 }

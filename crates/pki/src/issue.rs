@@ -1,7 +1,7 @@
 //! Builds and signs certificates.
 
 use super::Error;
-use super::certificate::{Body, Certificate};
+use super::certificate::{Certificate, TbsCertificate};
 use super::key::{Key, pem_text};
 use super::signed::{PublicKey, Signed};
 use der::asn1::{Any, AnyRef, BitStringRef, Ia5String, ObjectIdentifier, OctetString, SetOfVec};
@@ -47,14 +47,14 @@ pub(super) struct Draft<'a> {
 }
 
 /// The signer of a certificate; without an issuing certificate, it is self-signed.
-pub(super) struct Issuer<'a> {
+pub(super) struct CertificateSigner<'a> {
     pub(super) certificate: Option<&'a Certificate>,
     pub(super) key: &'a Key,
 }
 
 impl Draft<'_> {
     /// Issues the certificate for a public key, in PEM. It expires no later than the issuer.
-    pub(super) fn issue(&self, public: &[u8], issuer: &Issuer<'_>) -> Result<Vec<u8>, Error> {
+    pub(super) fn issue(&self, public: &[u8], issuer: &CertificateSigner<'_>) -> Result<Vec<u8>, Error> {
         let validity = self.validity(issuer.certificate)?;
         let names = self
             .names
@@ -92,7 +92,7 @@ impl Draft<'_> {
     fn body(
         &self,
         public: &[u8],
-        issuer: &Issuer<'_>,
+        issuer: &CertificateSigner<'_>,
         serial: &[u8],
         algorithm: &[u8],
         validity: Validity,
@@ -100,8 +100,10 @@ impl Draft<'_> {
     ) -> der::Result<Vec<u8>> {
         let subject = self.subject()?;
         let signed = issuer.certificate.map(Certificate::signed).transpose()?;
-        let authority = signed.map(|signed| signed.body.decode_as::<Body>()).transpose()?;
-        let body = Body {
+        let authority = signed
+            .map(|signed| signed.body.decode_as::<TbsCertificate>())
+            .transpose()?;
+        let body = TbsCertificate {
             version: Version::V3,
             serial: SerialNumber::new(serial)?,
             algorithm: AnyRef::new(Tag::Sequence, algorithm)?,
@@ -133,11 +135,16 @@ impl Draft<'_> {
         parts.collect::<der::Result<Vec<_>>>()?.to_der()
     }
 
-    fn extensions(&self, public: &[u8], issuer: &Issuer<'_>, names: Vec<GeneralName>) -> der::Result<Vec<Extension>> {
-        let own = key_identifier(public)?;
+    fn extensions(
+        &self,
+        public: &[u8],
+        issuer: &CertificateSigner<'_>,
+        names: Vec<GeneralName>,
+    ) -> der::Result<Vec<Extension>> {
+        let key_id = key_identifier(public)?;
         let authority = match issuer.certificate {
             Some(certificate) => certificate.key_identifier()?.map(|identifier| identifier.0),
-            None => Some(own.0.clone()),
+            None => Some(key_id.0.clone()),
         };
         let is_authority = matches!(self.purpose, Purpose::Authority);
         let usage = match self.purpose {
@@ -157,7 +164,7 @@ impl Draft<'_> {
         if !purposes.is_empty() {
             extensions.push(extension(false, &ExtendedKeyUsage(purposes.to_vec()))?);
         }
-        extensions.push(extension(false, &own)?);
+        extensions.push(extension(false, &key_id)?);
         if authority.is_some() {
             let identifier = AuthorityKeyIdentifier {
                 key_identifier: authority,

@@ -30,7 +30,7 @@ impl KeyId {
 /// # Errors
 /// Returns an error if there is no private key, or none of a supported algorithm.
 pub fn key_of(pem: &[u8]) -> Result<KeyId, Error> {
-    Ok(Key::read(pem)?.id())
+    Ok(Key::from_pem(pem)?.id())
 }
 
 /// The signature algorithms by key type, one for each, which all verifiers accept in certificates.
@@ -50,7 +50,7 @@ pub(super) struct Key {
 
 impl Key {
     /// Reads the first private key of a PEM text.
-    pub(super) fn read(pem: &[u8]) -> Result<Self, Error> {
+    pub(super) fn from_pem(pem: &[u8]) -> Result<Self, Error> {
         let private = PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
             pem::Error::NoItemsFound => Error::NoKey,
             _ => Error::Pem,

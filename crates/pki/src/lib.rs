@@ -24,7 +24,7 @@ pub use certificate::Certificate;
 pub use client_config::ClientConfig;
 pub use key::{KeyId, key_of};
 pub use recipe::{Recipe, make, self_signed};
-pub use request::{Request, read_request};
+pub use request::{SigningRequest, read_request};
 
 /// The error of reading or issuing. No variant contains any part of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,7 @@
 use super::Error;
 use super::authority::{self, Authority, AuthorityData, Made, TLS_CERTIFICATE, TLS_KEY};
 use super::client_config;
-use super::issue::{Draft, Issuer, Purpose};
+use super::issue::{CertificateSigner, Draft, Purpose};
 use super::key::NewKey;
 use super::request::read_request;
 use aws_lc_rs::rsa::KeySize;
@@ -227,7 +227,7 @@ pub fn self_signed(
         not_after,
     };
     let key = NewKey::p256()?;
-    let issuer = Issuer {
+    let issuer = CertificateSigner {
         certificate: None,
         key: &key.key,
     };

@@ -14,7 +14,7 @@ use x509_cert::request::{ExtensionReq, Version};
 
 /// The content of a certificate request, whose sender has the private key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct SigningRequest {
     /// The common name of the subject, which has exactly one.
     pub common_name: Box<str>,
     /// The organizations of the subject, in its order; Go writes several in its own order. The subject has no other attributes.
@@ -28,7 +28,7 @@ pub struct Request {
 
 /// The signed part of a request.
 #[derive(Sequence)]
-pub(super) struct Body<'a> {
+pub(super) struct CertificationRequestInfo<'a> {
     pub(super) version: Version,
     pub(super) subject: AnyRef<'a>,
     pub(super) key: AnyRef<'a>,
@@ -36,7 +36,7 @@ pub(super) struct Body<'a> {
     pub(super) attributes: Attributes,
 }
 
-impl Request {
+impl SigningRequest {
     /// Returns true if the request is for this key.
     #[must_use]
     pub fn has_key(&self, key: &KeyId) -> bool {
@@ -55,23 +55,23 @@ impl Request {
 ///
 /// # Errors
 /// Returns an error if the request cannot be read, is not signed with its own key, or has another subject.
-pub fn read_request(pem: &[u8]) -> Result<Request, Error> {
+pub fn read_request(pem: &[u8]) -> Result<SigningRequest, Error> {
     let mut blocks = CertificateSigningRequestDer::pem_slice_iter(pem);
     let (Some(Ok(block)), None) = (blocks.next(), blocks.next()) else {
         return Err(Error::NoRequest);
     };
     let unread = |error: der::Error| Error::Request(error.to_string().into());
     let signed = Signed::from_der(&block).map_err(unread)?;
-    let body: Body = signed.body.decode_as().map_err(unread)?;
+    let body: CertificationRequestInfo = signed.body.decode_as().map_err(unread)?;
     if !signed.is_signed_by(body.key) {
         return Err(Error::Unproven);
     }
-    let subject = Subject::read(body.subject).map_err(unread)?;
+    let subject = Subject::from_name(body.subject).map_err(unread)?;
     if !subject.is_plain {
         return Err(Error::Subject);
     }
     let public = body.key.to_der().map_err(unread)?;
-    Ok(Request {
+    Ok(SigningRequest {
         common_name: subject.common_name,
         organizations: subject.organizations,
         names: names(&body).map_err(unread)?,
@@ -80,7 +80,7 @@ pub fn read_request(pem: &[u8]) -> Result<Request, Error> {
     })
 }
 
-fn names(body: &Body<'_>) -> der::Result<BTreeSet<Box<str>>> {
+fn names(body: &CertificationRequestInfo<'_>) -> der::Result<BTreeSet<Box<str>>> {
     let mut names = BTreeSet::new();
     let extension_requests = body
         .attributes

@@ -66,12 +66,12 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    pub(super) fn read(name: AnyRef<'_>) -> der::Result<Self> {
+    pub(super) fn from_name(name: AnyRef<'_>) -> der::Result<Self> {
         let name: Name = name.decode_as()?;
         let all = |oid: ObjectIdentifier| {
             name.iter()
                 .filter(move |part| part.oid == oid)
-                .map(|part| text(&part.value))
+                .map(|part| decode_text(&part.value))
         };
         let organizations: Box<[_]> = all(ORGANIZATION_NAME).collect();
         let names = all(COMMON_NAME).count();
@@ -84,7 +84,7 @@ impl Subject {
     }
 }
 
-fn text(value: &Any) -> Box<str> {
+fn decode_text(value: &Any) -> Box<str> {
     match DirectoryString::try_from(value) {
         Ok(text) => text.value().into(),
         // A type that names may not have, or invalid characters for the type.
@@ -97,8 +97,10 @@ pub(super) fn extension<T>(extensions: &[Extension]) -> der::Result<Option<T>>
 where
     T: AssociatedOid + for<'a> der::Decode<'a, Error = der::Error>,
 {
-    let found = extensions.iter().find(|extension| extension.extn_id == T::OID);
-    found.map(|found| T::from_der(found.extn_value.as_bytes())).transpose()
+    let matching = extensions.iter().find(|extension| extension.extn_id == T::OID);
+    matching
+        .map(|extension| T::from_der(extension.extn_value.as_bytes()))
+        .transpose()
 }
 
 /// Returns the alternative names among the extensions: DNS names, IP addresses, mail addresses and URIs as text. Other kinds have

@@ -1,7 +1,7 @@
 //! `agent prepare`: reads the Secrets of Argo CD and writes the missing keys.
 
 use super::Exit;
-use crate::bootstrap_secrets::{BYTES, REQUIRED_KEYS, RequiredKey, Write};
+use crate::bootstrap_secrets::{BYTES, REQUIRED_KEYS, RequiredKey, SecretWrite};
 use crate::cli::{HubArgs, PrepareArgs, TargetArgs};
 use crate::commands::show;
 use crate::runtime::runtime;
@@ -67,21 +67,21 @@ async fn ensure_key(
         _ => format!("the managed cluster at {url} cannot be reached: {}", hub::reason(error)),
     };
     for _ in 0..ATTEMPTS {
-        let found = match send(client, requests.get(required_key.secret, &GetParams::default())).await {
-            Ok(found) => Some(found),
+        let live = match send(client, requests.get(required_key.secret, &GetParams::default())).await {
+            Ok(object) => Some(object),
             Err(Error::Api(status)) if status.code == 404 => None,
             Err(error) => return Err(cannot("read", &error)),
         };
-        let (done, request) = match required_key.missing_write(found.as_ref(), namespace, &random()?) {
+        let (done, request) = match required_key.missing_write(live.as_ref(), namespace, &random()?) {
             None => return Ok("exists"),
-            Some(Write::Create(secret)) => {
+            Some(SecretWrite::Create(secret)) => {
                 let params = PostParams {
                     field_manager: Some(MANAGER.to_owned()),
                     ..PostParams::default()
                 };
                 ("created", requests.create(&params, secret.to_string().into_bytes()))
             }
-            Some(Write::Patch(patch)) => {
+            Some(SecretWrite::Patch(patch)) => {
                 let params = PatchParams {
                     field_manager: Some(MANAGER.to_owned()),
                     ..PatchParams::default()

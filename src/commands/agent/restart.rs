@@ -5,11 +5,11 @@
 
 use super::Exit;
 use super::prepare::{connect, send};
-use super::run::{REREAD_DELAY, Signals, contents};
+use super::run::{REREAD_DELAY, TerminationSignals, contents};
 use crate::cli::RestartArgs;
 use crate::commands::say;
 use crate::restart_on_change;
-use crate::restart_on_change::{Reaction, Watch};
+use crate::restart_on_change::{FileWatch, Reaction};
 use crate::runtime::runtime;
 use controller::runtime::writer::MANAGER;
 use kube::Client;
@@ -24,9 +24,9 @@ const STARTED_WITH: &str = "argocd-ocm-cmp.github.io/certificates";
 
 pub(super) fn run(args: &RestartArgs) -> Result<Exit, String> {
     runtime()?.block_on(async {
-        let mut signals = Signals::listen()?;
+        let mut signals = TerminationSignals::listen()?;
         let (client, _) = connect(&args.at).await?;
-        let (mut watch, mut reported) = (Watch::default(), None);
+        let (mut watch, mut reported) = (FileWatch::default(), None);
         loop {
             let result = contents(&args.files);
             let waiting = result.as_ref().err().map(|problem| format!("waiting for {problem}"));
@@ -47,7 +47,7 @@ pub(super) fn run(args: &RestartArgs) -> Result<Exit, String> {
                 reported = line;
             }
             select! {
-                _ = signals.next() => return Ok(Exit::SUCCESS),
+                _ = signals.wait_for_signal() => return Ok(Exit::SUCCESS),
                 () = sleep(pause) => {}
             }
         }

@@ -6,7 +6,7 @@
 use super::Exit;
 use crate::cli::RunArgs;
 use crate::commands::say;
-use crate::restart_on_change::{Content, Contents, Reaction, Watch};
+use crate::restart_on_change::{Contents, FileDigest, FileWatch, Reaction};
 use crate::runtime::runtime;
 use manifest::problem::plain;
 use nix::sys::signal::{Signal, kill};
@@ -35,8 +35,8 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, String> {
     runtime()?.block_on(async {
         let mut supervisor = Supervisor {
             args,
-            signals: Signals::listen()?,
-            watch: Watch::default(),
+            signals: TerminationSignals::listen()?,
+            watch: FileWatch::default(),
             reported: None,
         };
         supervisor.run().await
@@ -44,12 +44,12 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, String> {
 }
 
 /// The signals that ask this process to end.
-pub(super) struct Signals {
+pub(super) struct TerminationSignals {
     terminated: unix::Signal,
     interrupted: unix::Signal,
 }
 
-impl Signals {
+impl TerminationSignals {
     pub(super) fn listen() -> Result<Self, String> {
         let install_handler = |kind| signal(kind).map_err(|error| format!("cannot install signal handlers: {error}"));
         Ok(Self {
@@ -59,7 +59,7 @@ impl Signals {
     }
 
     /// Waits for the next signal.
-    pub(super) async fn next(&mut self) -> Signal {
+    pub(super) async fn wait_for_signal(&mut self) -> Signal {
         select! {
             _ = self.terminated.recv() => Signal::SIGTERM,
             _ = self.interrupted.recv() => Signal::SIGINT,
@@ -69,8 +69,8 @@ impl Signals {
 
 struct Supervisor<'a> {
     args: &'a RunArgs,
-    signals: Signals,
-    watch: Watch,
+    signals: TerminationSignals,
+    watch: FileWatch,
     /// The last message about a missing file.
     reported: Option<String>,
 }
@@ -124,7 +124,7 @@ impl Supervisor<'_> {
                 Reaction::None => self.args.interval,
             };
             select! {
-                signal = self.signals.next() => return Some(signal),
+                signal = self.signals.wait_for_signal() => return Some(signal),
                 () = sleep(pause) => {}
             }
         }
@@ -136,7 +136,7 @@ impl Supervisor<'_> {
         loop {
             select! {
                 ended = program.wait() => return Ok(Stopped::ForGood(ended?)),
-                signal = self.signals.next() => return self.stop(program, signal).await.map(Stopped::ForGood),
+                signal = self.signals.wait_for_signal() => return self.stop(program, signal).await.map(Stopped::ForGood),
                 () = sleep(pause) => {}
             }
             pause = match self.watch.observe(contents(&self.args.files).ok()) {
@@ -149,7 +149,7 @@ impl Supervisor<'_> {
                     // A signal for this process may arrive while the program stops.
                     return select! {
                         stopped = stop(program, Signal::SIGTERM, self.args.grace_period) => stopped.map(|_| Stopped::ForRestart),
-                        signal = self.signals.next() => self.stop(program, signal).await.map(Stopped::ForGood),
+                        signal = self.signals.wait_for_signal() => self.stop(program, signal).await.map(Stopped::ForGood),
                     };
                 }
             };
@@ -161,7 +161,7 @@ impl Supervisor<'_> {
         loop {
             select! {
                 stopped = stop(program, signal, self.args.grace_period) => return stopped,
-                again = self.signals.next() => signal = again,
+                again = self.signals.wait_for_signal() => signal = again,
             }
         }
     }
@@ -190,7 +190,7 @@ pub(super) fn contents(files: &[impl AsRef<Path>]) -> Result<Contents, String> {
     files.iter().map(|file| content(file.as_ref())).collect()
 }
 
-fn content(file: &Path) -> Result<Content, String> {
+fn content(file: &Path) -> Result<FileDigest, String> {
     let problem = |why: &str| format!("{}: {why}", file.display());
     let read = || {
         // Reads of other file types may never end, or never begin.
@@ -206,7 +206,7 @@ fn content(file: &Path) -> Result<Content, String> {
         Ok(None) => Err(problem("not a file")),
         Ok(Some(bytes)) if bytes.is_empty() => Err(problem("empty")),
         Ok(Some(bytes)) if bytes.len() as u64 > MAX => Err(problem("larger than 4 MiB")),
-        Ok(Some(bytes)) => Ok(Content::of(&bytes)),
+        Ok(Some(bytes)) => Ok(FileDigest::from_bytes(&bytes)),
     }
 }
 

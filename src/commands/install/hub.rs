@@ -1,7 +1,7 @@
 //! The requests to the hub that `install` and `uninstall` make.
 
 use crate::cli::HubArgs;
-use crate::install::{Object, conflicts};
+use crate::install::{ShippedObject, conflicts};
 use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::core::request::{self, Request};
 use kube::{Client, Error};
@@ -9,20 +9,19 @@ use serde_json::{Value, json};
 use std::convert::identity;
 
 /// A hub and its URL.
-pub(crate) struct Hub {
+pub(crate) struct InstallHub {
     client: Client,
     url: String,
 }
 
 /// The reason why an object is not applied.
-pub(crate) enum WriteError {
+pub(crate) enum ApplyFailure {
     /// Other managers own these fields with other values: each field with its manager.
     Conflict(Vec<(String, String)>),
     /// Another reason, in one line.
     Other(String),
 }
 
-/// The options of an apply.
 #[derive(Clone, Copy)]
 pub(crate) struct ApplyOptions {
     /// The field manager.
@@ -33,7 +32,7 @@ pub(crate) struct ApplyOptions {
     pub(crate) dry_run: bool,
 }
 
-impl Hub {
+impl InstallHub {
     pub(crate) async fn connect(args: &HubArgs) -> Result<Self, String> {
         let config = hub::config(&args.connection()).await;
         let mut config = config.map_err(|line| line.replace(hub::NO_HUB, "no hub: "))?;
@@ -45,7 +44,7 @@ impl Hub {
     /// Returns the live object, or `None` if the object or its kind does not exist.
     pub(crate) async fn get(&self, path: &str, name: &str) -> Result<Option<Value>, String> {
         match self.send(Request::new(path).get(name, &GetParams::default())).await {
-            Ok(found) => Ok(Some(found)),
+            Ok(object) => Ok(Some(object)),
             Err(error) if hub::status(&error) == Some(404) => Ok(None),
             Err(error) => Err(self.describe(&format!("{path}/{name}"), "read", &error)),
         }
@@ -53,10 +52,10 @@ impl Hub {
 
     /// Lists the objects, or returns `None` if their kind does not exist.
     pub(crate) async fn list(&self, path: &str, labels: &str) -> Result<Option<Vec<Value>>, String> {
-        let mut found = Vec::new();
+        let mut objects = Vec::new();
         let page = ListParams::default().limit(hub::PAGE).labels(labels);
-        match hub::each(&self.client, path, page, |it: Value| found.push(it)).await {
-            Ok(()) => Ok(Some(found)),
+        match hub::each(&self.client, path, page, |value: Value| objects.push(value)).await {
+            Ok(()) => Ok(Some(objects)),
             Err(error) if hub::status(&error) == Some(404) => Ok(None),
             Err(error) => Err(self.describe(path, "listed", &error)),
         }
@@ -77,7 +76,7 @@ impl Hub {
     }
 
     /// Applies an object, and returns the result.
-    pub(crate) async fn apply(&self, object: &Object, how: ApplyOptions) -> Result<Value, WriteError> {
+    pub(crate) async fn apply(&self, object: &ShippedObject, how: ApplyOptions) -> Result<Value, ApplyFailure> {
         let params = PatchParams {
             field_manager: Some(how.manager.to_owned()),
             force: how.force,
@@ -92,17 +91,17 @@ impl Hub {
                 let causes = causes.filter(|cause| cause.reason == "FieldManagerConflict");
                 let fields = conflicts(causes.map(|cause| (cause.field.as_str(), cause.message.as_str())));
                 if fields.is_empty() {
-                    WriteError::Other(self.describe(&qualified_name(object), "applied", &error))
+                    ApplyFailure::Other(self.describe(&qualified_name(object), "applied", &error))
                 } else {
-                    WriteError::Conflict(fields)
+                    ApplyFailure::Conflict(fields)
                 }
             }
-            _ => WriteError::Other(self.describe(&qualified_name(object), "applied", &error)),
+            _ => ApplyFailure::Other(self.describe(&qualified_name(object), "applied", &error)),
         })
     }
 
     /// Writes the `managedFields` of an object. Returns false if the object has changed since it was read.
-    pub(crate) async fn manage(&self, object: &Object, live: &Value, managers: &Value) -> Result<bool, String> {
+    pub(crate) async fn manage(&self, object: &ShippedObject, live: &Value, managers: &Value) -> Result<bool, String> {
         let patch =
             json!({"metadata": {"managedFields": managers, "resourceVersion": live["metadata"]["resourceVersion"]}});
         let request = Request::new(object.path()).patch(object.name(), &PatchParams::default(), &Patch::Merge(patch));
@@ -155,7 +154,7 @@ impl Hub {
 }
 
 /// Formats an object for people: `Deployment argocd/argocd-repo-server`.
-pub(crate) fn qualified_name(object: &Object) -> String {
-    let namespace = object.namespace().map_or(String::new(), |it| format!("{it}/"));
+pub(crate) fn qualified_name(object: &ShippedObject) -> String {
+    let namespace = object.namespace().map_or(String::new(), |text| format!("{text}/"));
     format!("{} {namespace}{}", object.kind(), object.name())
 }

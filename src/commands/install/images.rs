@@ -1,7 +1,9 @@
 //! The images of an installation: from the flags, from the hub, or of this release.
 
 use crate::cli::HubInstallArgs;
-use crate::install::{ArgoCd, IMAGE, IS_PUBLISHED, InstallImages, InstallOptions, Installed, Object, REPO_SERVER};
+use crate::install::{
+    ArgoCd, IMAGE, IS_PUBLISHED, InstallImages, InstallOptions, Installed, REPO_SERVER, ShippedObject,
+};
 use ocm::image::tag;
 use std::fmt::Write as _;
 
@@ -28,7 +30,7 @@ pub(super) fn selected(args: &HubInstallArgs, installed: &Installed, argo_cd: &A
 }
 
 /// Returns an error if the objects need an image of this program, and there is none yet.
-pub(super) fn missing(args: &HubInstallArgs, installed: &Installed, objects: &[Object]) -> Vec<String> {
+pub(super) fn missing(args: &HubInstallArgs, installed: &Installed, objects: &[ShippedObject]) -> Vec<String> {
     let is_known = IS_PUBLISHED
         || args.image.is_some()
         || installed.controller_image.is_some()
@@ -42,7 +44,11 @@ pub(super) fn missing(args: &HubInstallArgs, installed: &Installed, objects: &[O
 }
 
 /// Returns an error if the objects need the image of the hub's Argo CD, and it is not known.
-pub(super) fn unknown_tools(args: &HubInstallArgs, options: &InstallOptions, objects: &[Object]) -> Option<String> {
+pub(super) fn unknown_tools(
+    args: &HubInstallArgs,
+    options: &InstallOptions,
+    objects: &[ShippedObject],
+) -> Option<String> {
     let argo_cd = &options.argo_cd;
     let is_found = argo_cd.why_unknown(REPO_SERVER).is_none();
     let has_sidecar = || {
@@ -59,7 +65,7 @@ pub(super) fn unknown_tools(args: &HubInstallArgs, options: &InstallOptions, obj
 }
 
 /// Returns a line for each image of another version that stays.
-pub(super) fn kept(args: &HubInstallArgs, installed: &Installed, objects: &[Object]) -> String {
+pub(super) fn kept(args: &HubInstallArgs, installed: &Installed, objects: &[ShippedObject]) -> String {
     let mut lines = String::new();
     let mut live: Vec<&String> = [&installed.controller_image, &installed.sidecar_image]
         .into_iter()
@@ -77,6 +83,6 @@ pub(super) fn kept(args: &HubInstallArgs, installed: &Installed, objects: &[Obje
 }
 
 /// Returns true if a container of the object runs the image.
-fn has_image(object: &Object, image: &str) -> bool {
+fn has_image(object: &ShippedObject, image: &str) -> bool {
     object.json().contains(&format!("\"image\":\"{image}\""))
 }

@@ -1,6 +1,6 @@
 //! The view into the clusters: reads from the hub what no file has.
 
-use super::{ESTABLISH_TIMEOUT, Hub, POLL_INTERVAL};
+use super::{ESTABLISH_TIMEOUT, InstallHub, POLL_INTERVAL};
 use crate::cli::HubInstallArgs;
 use crate::install::{
     AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, Feature, InstallOptions, LIVE, LiveView,
@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 /// Returns the parts of the view, with a line if argocd-server does not trust it yet. `requested` are the features to apply.
 pub(super) async fn completed(
-    hub: &Hub,
+    hub: &InstallHub,
     args: &HubInstallArgs,
     options: &InstallOptions,
     requested: &BTreeSet<Feature>,
@@ -58,11 +58,11 @@ pub(super) async fn completed(
 }
 
 /// Returns the certificate authority of cluster-proxy, and true if an administrator has created its ConfigMap.
-async fn authority(hub: &Hub, namespace: &str) -> Result<(Option<String>, bool), String> {
+async fn authority(hub: &InstallHub, namespace: &str) -> Result<(Option<String>, bool), String> {
     let config_map = hub
         .get(&format!("/api/v1/namespaces/{namespace}/configmaps"), AUTHORITY)
         .await?;
-    let foreign = config_map.filter(|it| it["metadata"]["labels"]["app.kubernetes.io/name"] != LIVE);
+    let foreign = config_map.filter(|config_map| config_map["metadata"]["labels"]["app.kubernetes.io/name"] != LIVE);
     if let Some(foreign) = foreign {
         return Ok((foreign["data"][AUTHORITY_KEY].as_str().map(str::to_owned), true));
     }
@@ -88,30 +88,30 @@ async fn authority(hub: &Hub, namespace: &str) -> Result<(Option<String>, bool),
 }
 
 /// Returns the data of the Secret with the identity of the service, or a new identity.
-async fn identity(hub: &Hub, namespace: &str) -> Result<Value, String> {
+async fn identity(hub: &InstallHub, namespace: &str) -> Result<Value, String> {
     let secret = hub
         .get(&format!("/api/v1/namespaces/{namespace}/secrets"), LIVE)
         .await?;
-    let data = secret.map(|mut it| it["data"].take()).unwrap_or_default();
+    let data = secret.map(|mut object| object["data"].take()).unwrap_or_default();
     if data.as_object().is_none_or(serde_json::Map::is_empty) {
         return identity::create(namespace, Timestamp::now());
     }
-    let read = Identity::read(&data);
+    let read = Identity::from_secret(&data);
     let problem = |error| format!("Secret {namespace}/{LIVE}: {error}: remove its data, then install again");
     read.map(|_| data).map_err(problem)
 }
 
 /// Returns the certificate that the service has published.
-async fn certificate(hub: &Hub, namespace: &str) -> Result<Option<String>, String> {
+async fn certificate(hub: &InstallHub, namespace: &str) -> Result<Option<String>, String> {
     let config_map = hub
         .get(&format!("/api/v1/namespaces/{namespace}/configmaps"), LIVE)
         .await?;
-    Ok(config_map.and_then(|it| it["data"]["tls.crt"].as_str().map(str::to_owned)))
+    Ok(config_map.and_then(|config_map| config_map["data"]["tls.crt"].as_str().map(str::to_owned)))
 }
 
 /// Waits until the service has published its certificate; `None` if that takes too long.
-async fn published(hub: &Hub, namespace: &str) -> Result<Option<String>, String> {
-    let found = async {
+async fn published(hub: &InstallHub, namespace: &str) -> Result<Option<String>, String> {
+    let live = async {
         loop {
             if let Some(certificate) = certificate(hub, namespace).await? {
                 return Ok(Some(certificate));
@@ -119,5 +119,5 @@ async fn published(hub: &Hub, namespace: &str) -> Result<Option<String>, String>
             sleep(POLL_INTERVAL).await;
         }
     };
-    timeout(ESTABLISH_TIMEOUT, found).await.unwrap_or(Ok(None))
+    timeout(ESTABLISH_TIMEOUT, live).await.unwrap_or(Ok(None))
 }

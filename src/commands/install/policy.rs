@@ -1,10 +1,10 @@
 //! The policy of the sidecar on a hub: the current one, and whether the ConfigMap to be mounted exists.
 
-use super::{Hub, qualified_name};
+use super::{InstallHub, qualified_name};
 use crate::cli::HubInstallArgs;
 use crate::install::{
-    Feature, InstallOptions, Object, POLICY, POLICY_KEY, PolicySource, decide, is_open_project, live_policy, named,
-    with_implied,
+    Feature, InstallOptions, POLICY, POLICY_KEY, PolicySource, ShippedObject, decide, is_open_project, live_policy,
+    named, with_implied,
 };
 use generate::policy;
 use generate::policy::Policy;
@@ -29,7 +29,7 @@ pub(super) fn requested(args: &HubInstallArgs) -> Result<Option<PolicySource>, P
 
 /// Decides the policy of the sidecar from its current one, with a line for the user where needed.
 pub(super) async fn decided(
-    hub: &Hub,
+    hub: &InstallHub,
     options: &InstallOptions,
     workloads: &[Value],
     requested: Option<PolicySource>,
@@ -54,7 +54,7 @@ pub(super) async fn decided(
 }
 
 /// Checks the ConfigMap that is to be mounted and that this command does not write: without it, the Pod does not start.
-async fn check_mounted(hub: &Hub, namespace: &str, name: &str) -> Result<(), Problems> {
+async fn check_mounted(hub: &InstallHub, namespace: &str, name: &str) -> Result<(), Problems> {
     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
     let live = hub.get(&path, name).await.map_err(Problems::one)?;
     let text = live.as_ref().and_then(|live| live["data"][POLICY_KEY].as_str());
@@ -77,7 +77,7 @@ pub(super) enum Existing {
 }
 
 /// Decides if an existing policy or AppProject stays. Neither is overwritten.
-pub(super) fn kept(args: &HubInstallArgs, source: &PolicySource, object: &Object, live: &Value) -> Existing {
+pub(super) fn kept(args: &HubInstallArgs, source: &PolicySource, object: &ShippedObject, live: &Value) -> Existing {
     match (object.kind(), object.name()) {
         ("ConfigMap", POLICY) => match source {
             PolicySource::Text(text) if live["data"][POLICY_KEY] != text.as_str() => {
@@ -99,7 +99,7 @@ pub(super) fn kept(args: &HubInstallArgs, source: &PolicySource, object: &Object
 }
 
 /// Returns a line about the sample, if it was just created.
-pub(super) fn about_sample(source: &PolicySource, object: &Object, live: Option<&Value>) -> Option<String> {
+pub(super) fn about_sample(source: &PolicySource, object: &ShippedObject, live: Option<&Value>) -> Option<String> {
     let is_new =
         live.is_none() && *source == PolicySource::Sample && object.kind() == "ConfigMap" && object.name() == POLICY;
     is_new.then(|| {

@@ -1,6 +1,6 @@
 //! The principal of argocd-agent on a hub: found before ours is installed.
 
-use super::Hub;
+use super::InstallHub;
 use crate::install::{
     CMD_PARAMS, Feature, InstallOptions, PARAMS, PRINCIPALS, Principal, named, objects, unknown_redis, with_implied,
     wrong_settings,
@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 /// Decides if the principal of the hub is ours, with lines about another's: that it stays, and the settings with which it does
 /// not work.
 pub(super) async fn decided(
-    hub: &Hub,
+    hub: &InstallHub,
     options: &InstallOptions,
     workloads: &[Value],
 ) -> Result<(Principal, String), Problems> {
@@ -23,7 +23,7 @@ pub(super) async fn decided(
     let ours = objects(&InstallOptions::everything(&options.namespace));
     let ours = ours
         .iter()
-        .find(|it| it.kind() == "Deployment" && PRINCIPALS.contains(&it.name()));
+        .find(|object| object.kind() == "Deployment" && PRINCIPALS.contains(&object.name()));
     let Some(ours) = ours else {
         return Ok((Principal::Ours, lines));
     };
@@ -33,7 +33,7 @@ pub(super) async fn decided(
     let mut principal = Principal::Ours;
     for name in PRINCIPALS {
         let live = named(workloads, name);
-        let Some(live) = live.filter(|it| Principal::of(it, ours) == Principal::Theirs) else {
+        let Some(live) = live.filter(|value| Principal::identify(value, ours) == Principal::Theirs) else {
             continue;
         };
         principal = Principal::Theirs;

@@ -1,12 +1,12 @@
 //! The settings of the controller in its ConfigMap on a hub.
 
-use super::Hub;
+use super::InstallHub;
 use crate::cli::HubInstallArgs;
-use crate::install::{CONTROLLER, Object};
+use crate::install::{CONTROLLER, ShippedObject};
 use serde_json::Value;
 
 /// Returns the ConfigMap, if it exists. Additions to Argo CD's objects do not depend on it.
-pub(super) async fn read(hub: &Hub, args: &HubInstallArgs) -> Result<Option<Value>, String> {
+pub(super) async fn read_config_map(hub: &InstallHub, args: &HubInstallArgs) -> Result<Option<Value>, String> {
     if args.additions_only {
         return Ok(None);
     }
@@ -15,15 +15,22 @@ pub(super) async fn read(hub: &Hub, args: &HubInstallArgs) -> Result<Option<Valu
 }
 
 /// Returns a line about an existing ConfigMap that stays, with the settings that the new Deployment overrides.
-pub(super) fn left(live: &Value, objects: &[Object]) -> Option<String> {
-    let find = |kind: &str| objects.iter().find(|it| (it.kind(), it.name()) == (kind, CONTROLLER));
+pub(super) fn left(live: &Value, objects: &[ShippedObject]) -> Option<String> {
+    let find = |kind: &str| {
+        objects
+            .iter()
+            .find(|object| (object.kind(), object.name()) == (kind, CONTROLLER))
+    };
     let deployment = find("Deployment").filter(|_| find("ConfigMap").is_none())?;
     let deployment: Value = serde_json::from_str(&deployment.json()).ok()?;
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
-    let env = containers.into_iter().flatten().filter_map(|it| it["env"].as_array());
+    let env = containers
+        .into_iter()
+        .flatten()
+        .filter_map(|container| container["env"].as_array());
     let overridden: Vec<&str> = env
         .flatten()
-        .filter_map(|it| Some((it["name"].as_str()?, &it["value"])))
+        .filter_map(|variable| Some((variable["name"].as_str()?, &variable["value"])))
         .filter(|(name, value)| !live["data"][name].is_null() && live["data"][name] != **value)
         .map(|(name, _)| name)
         .collect();

@@ -39,7 +39,7 @@ static NOT_AVAILABLE: Message = Message::error(
 static OK: Message = Message::ok("argocd-agent", "argocd-agent is available on {all}");
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
-    if !ControllerPod::from_state(hub_state).is_some_and(|it| it.is_enabled(AGENTS)) {
+    if !ControllerPod::from_state(hub_state).is_some_and(|pod| pod.is_enabled(AGENTS)) {
         return Vec::new();
     }
     let mut findings = wrong_principals(hub_state);
@@ -52,8 +52,8 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
 fn wrong_principals(hub_state: &HubState) -> Vec<Finding> {
     // Another check reports that Deployments cannot be read.
     let deployments = hub_state.deployments.found().into_iter().flatten();
-    let principals = deployments.filter(|it| PRINCIPALS.contains(&name(it)));
-    let found = principals.flat_map(|principal| {
+    let principals = deployments.filter(|deployment| PRINCIPALS.contains(&name(deployment)));
+    let findings = principals.flat_map(|principal| {
         let wrong = wrong_settings(principal, hub_state.agent_params.found());
         wrong.into_iter().map(move |WrongSetting { problem, remediation }| {
             let values: [(&str, &dyn Display); 3] = [
@@ -64,7 +64,7 @@ fn wrong_principals(hub_state: &HubState) -> Vec<Finding> {
             WRONG_SETTING.finding(&values)
         })
     });
-    found.collect()
+    findings.collect()
 }
 
 /// Returns the finding about GitOpsClusters whose agents have another version than the principal.

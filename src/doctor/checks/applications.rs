@@ -1,7 +1,7 @@
 //! Checks that Argo CD delivers the current version of Applications that use the plugin.
 
 use super::Check;
-use crate::diagnosis::{Application, Cause, Diagnosis, problems};
+use crate::diagnosis::{DiagnosedApplication, Diagnosis, ProblemCause, problems};
 use crate::doctor::hub_state::HubState;
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
@@ -99,21 +99,21 @@ const MANY: usize = 20;
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     // Another check reports Applications that cannot be read.
     let applications = hub_state.applications.found().map_or(&[][..], Vec::as_slice);
-    let mut found: Vec<(&'static str, &str, String)> = Vec::new();
+    let mut reports: Vec<(&'static str, &str, String)> = Vec::new();
     for application in applications {
         for diagnosis in problems(application, hub_state.clusters.found()) {
             if let Some(message) = message(&diagnosis, hub_state) {
-                found.push((message.id, &application.qualified_name, diagnosis.problem));
+                reports.push((message.id, &application.qualified_name, diagnosis.problem));
             }
         }
     }
     let warnings = warnings(applications, hub_state.config.found());
-    if found.is_empty() && warnings.is_empty() && !applications.is_empty() {
+    if reports.is_empty() && warnings.is_empty() && !applications.is_empty() {
         return vec![OK.finding(&[("applications", &count(applications.len(), "Application"))])];
     }
-    found.sort_unstable();
+    reports.sort_unstable();
     let finding = |message: &&'static Message| {
-        let of_it: Vec<_> = found.iter().filter(|(id, ..)| *id == message.id).collect();
+        let of_it: Vec<_> = reports.iter().filter(|(id, ..)| *id == message.id).collect();
         let (_, _, why) = of_it.first()?;
         let names: BTreeSet<_> = of_it.iter().map(|(_, name, _)| *name).collect();
         let (number, why) = (count(names.len(), "Application"), without_middle(why, WHY_MAX));
@@ -123,12 +123,13 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
 }
 
 /// Returns the findings about Applications without errors that Argo CD delivers otherwise than expected.
-fn warnings(applications: &[Application], config: Option<&Value>) -> Vec<Finding> {
+fn warnings(applications: &[DiagnosedApplication], config: Option<&Value>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let ignored_by_all = config.is_some_and(ignores_works);
     let frozen = applications.iter();
-    let frozen = frozen.filter(|it| it.respects_ignored && (it.ignores_works || ignored_by_all));
-    let frozen: BTreeSet<_> = frozen.map(|it| &*it.qualified_name).collect();
+    let frozen =
+        frozen.filter(|application| application.respects_ignored && (application.ignores_works || ignored_by_all));
+    let frozen: BTreeSet<_> = frozen.map(|application| &*application.qualified_name).collect();
     if !frozen.is_empty() {
         let number = count(frozen.len(), "Application");
         findings.push(FREEZES.finding(&[("applications", &number), ("names", &list_names(frozen))]));
@@ -154,29 +155,29 @@ fn warnings(applications: &[Application], config: Option<&Value>) -> Vec<Finding
 /// Returns the message about a problem, unless another check reports it.
 fn message(diagnosis: &Diagnosis, hub_state: &HubState) -> Option<&'static Message> {
     match diagnosis.cause {
-        Cause::PluginName => Some(&PLUGIN_NAME),
-        Cause::Setting => Some(&SETTING),
-        Cause::Policy => Some(&POLICY),
-        Cause::Manifests => Some(&MANIFESTS),
-        Cause::Path | Cause::Repository => Some(&SOURCE),
+        ProblemCause::PluginName => Some(&PLUGIN_NAME),
+        ProblemCause::Setting => Some(&SETTING),
+        ProblemCause::Policy => Some(&POLICY),
+        ProblemCause::Manifests => Some(&MANIFESTS),
+        ProblemCause::Path | ProblemCause::Repository => Some(&SOURCE),
         // The check `projects` reports AppProjects that do not exist.
-        Cause::ProjectMissing if hub_state.projects.found().is_some() => None,
-        Cause::ProjectMissing | Cause::Destination | Cause::Project => Some(&DESTINATION),
-        Cause::ClusterUnknown | Cause::ClusterNotAccepted => Some(&CLUSTER),
+        ProblemCause::ProjectMissing if hub_state.projects.found().is_some() => None,
+        ProblemCause::ProjectMissing | ProblemCause::Destination | ProblemCause::Project => Some(&DESTINATION),
+        ProblemCause::ClusterUnknown | ProblemCause::ClusterNotAccepted => Some(&CLUSTER),
         // The check `works` reports works that are too large.
-        Cause::SyncFailed if diagnosis.problem.contains("the size of manifests is") => None,
-        Cause::SyncFailed => Some(&NOT_SYNCED),
-        Cause::Other => Some(&OTHER),
+        ProblemCause::SyncFailed if diagnosis.problem.contains("the size of manifests is") => None,
+        ProblemCause::SyncFailed => Some(&NOT_SYNCED),
+        ProblemCause::Other => Some(&OTHER),
         // The checks `socket` and `clusters` report these, and the rest is no error.
-        Cause::PluginMissing
-        | Cause::ClusterNotJoined
-        | Cause::NoPlugin
-        | Cause::PullModel
-        | Cause::NotTarget
-        | Cause::NotSynced
-        | Cause::NotCompared
-        | Cause::PlacementEmpty
-        | Cause::Overdue => None,
+        ProblemCause::PluginMissing
+        | ProblemCause::ClusterNotJoined
+        | ProblemCause::NoPlugin
+        | ProblemCause::PullModel
+        | ProblemCause::NotTarget
+        | ProblemCause::NotSynced
+        | ProblemCause::NotCompared
+        | ProblemCause::PlacementEmpty
+        | ProblemCause::Overdue => None,
     }
 }
 
@@ -185,7 +186,7 @@ fn ignores_works(config: &Value) -> bool {
     let data = config["data"].as_object().into_iter().flatten();
     let mut ignored = data.filter_map(|(key, value)| Some((key.strip_prefix(IGNORED)?, value.as_str()?)));
     ignored.any(|(kind, paths)| {
-        let is_of_works = kind == "all" || kind.strip_prefix(GROUP).is_some_and(|it| it.starts_with('_'));
+        let is_of_works = kind == "all" || kind.strip_prefix(GROUP).is_some_and(|text| text.starts_with('_'));
         is_of_works && paths.contains("workload")
     })
 }

@@ -112,17 +112,24 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
 
 /// Returns the image of Argo CD's own container.
 fn image(repo_server: &Value) -> &str {
-    let mut own = containers(repo_server).iter().filter(|it| it["name"] != PLUGIN);
-    own.next().and_then(|it| it["image"].as_str()).unwrap_or_default()
+    let mut own_containers = containers(repo_server)
+        .iter()
+        .filter(|container| container["name"] != PLUGIN);
+    own_containers
+        .next()
+        .and_then(|value| value["image"].as_str())
+        .unwrap_or_default()
 }
 
 /// Returns true if an argument of Argo CD's own container disables TLS, and none removes the authority of clients.
 fn is_without_tls(repo_server: &Value) -> bool {
-    let own = containers(repo_server).iter().filter(|it| it["name"] != PLUGIN);
-    let arguments: Vec<&str> = own.flat_map(arguments).collect();
+    let own_containers = containers(repo_server)
+        .iter()
+        .filter(|container| container["name"] != PLUGIN);
+    let arguments: Vec<&str> = own_containers.flat_map(arguments).collect();
     arguments
         .iter()
-        .any(|it| ["--disable-tls", "--disable-tls=true"].contains(it))
+        .any(|argument| ["--disable-tls", "--disable-tls=true"].contains(argument))
         && !arguments.contains(&"--client-ca-path=")
 }
 

@@ -1,8 +1,8 @@
 //! Checks that the managed clusters with works accept them.
 
 use super::{Check, refused};
-use crate::diagnosis::Cluster;
-use crate::doctor::hub_state::{HubState, Lookup, Work, is_late};
+use crate::diagnosis::DiagnosedCluster;
+use crate::doctor::hub_state::{HubState, HubWork, Lookup, is_late};
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::count;
@@ -81,7 +81,7 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
         Lookup::Refused(why) => return refused("ManagedClusters", why),
     };
     // Another check reports works that cannot be read.
-    let mut by_cluster: BTreeMap<&str, Vec<&Work>> = BTreeMap::new();
+    let mut by_cluster: BTreeMap<&str, Vec<&HubWork>> = BTreeMap::new();
     for work in hub_state.works.found().into_iter().flatten() {
         by_cluster.entry(&work.cluster).or_default().push(work);
     }
@@ -89,7 +89,7 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
         return vec![NO_CLUSTERS.finding(&[])];
     }
     let mut by_message: Vec<(&'static Message, Vec<&str>)> = Vec::new();
-    let mut add = |message: &'static Message, name| match by_message.iter_mut().find(|it| it.0.id == message.id) {
+    let mut add = |message: &'static Message, name| match by_message.iter_mut().find(|group| group.0.id == message.id) {
         Some((_, names)) => names.push(name),
         None => by_message.push((message, vec![name])),
     };
@@ -111,7 +111,12 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
             message.finding(&[("clusters", &number), ("names", &list_names(names))])
         })
         .collect();
-    findings.sort_by_key(|it| CHECK.messages.iter().position(|message| message.id == it.message.id));
+    findings.sort_by_key(|finding| {
+        CHECK
+            .messages
+            .iter()
+            .position(|message| message.id == finding.message.id)
+    });
     if findings.is_empty() {
         findings.push(OK.finding(&[("clusters", &by_cluster.len()), ("all", &clusters.len())]));
     }
@@ -119,7 +124,7 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
 }
 
 /// Returns the problem of a cluster that has works, if any.
-fn problem(cluster: Option<&Cluster>, works: &[&Work], now: Timestamp) -> Option<&'static Message> {
+fn problem(cluster: Option<&DiagnosedCluster>, works: &[&HubWork], now: Timestamp) -> Option<&'static Message> {
     let Some(cluster) = cluster else {
         return Some(&NOT_REGISTERED);
     };

@@ -2,7 +2,7 @@
 //! versions of the nodes' kernels tell whether they have Landlock.
 
 use super::{Check, refused};
-use crate::doctor::hub_state::{HubState, Lookup, Node};
+use crate::doctor::hub_state::{HubNode, HubState, Lookup};
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
 use manifest::text::count;
@@ -61,13 +61,13 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
 
 /// Returns what the kernels of nodes mean for the confinement of helm and kustomize.
 #[must_use]
-pub fn about_nodes(nodes: &[Node]) -> Vec<Finding> {
-    let names = |nodes: &[&Node]| list_names(nodes.iter().map(|node| node.name.clone()));
-    let kernels = |nodes: &[&Node]| list_names(nodes.iter().map(|node| format!("Linux {}", node.kernel)));
-    let nodes: Vec<&Node> = nodes.iter().filter(|node| node.is_linux).collect();
-    let of = |landlock: Landlock| -> Vec<&Node> {
+pub fn about_nodes(nodes: &[HubNode]) -> Vec<Finding> {
+    let names = |nodes: &[&HubNode]| list_names(nodes.iter().map(|node| node.name.clone()));
+    let kernels = |nodes: &[&HubNode]| list_names(nodes.iter().map(|node| format!("Linux {}", node.kernel)));
+    let nodes: Vec<&HubNode> = nodes.iter().filter(|node| node.is_linux).collect();
+    let of = |landlock: Landlock| -> Vec<&HubNode> {
         let nodes = nodes.iter().copied();
-        nodes.filter(|node| Landlock::of(node) == landlock).collect()
+        nodes.filter(|node| Landlock::from_node(node) == landlock).collect()
     };
     let (old, unknown) = (of(Landlock::No), of(Landlock::Unknown));
     let mut findings = Vec::new();
@@ -97,7 +97,7 @@ enum Landlock {
 }
 
 impl Landlock {
-    fn of(node: &Node) -> Self {
+    fn from_node(node: &HubNode) -> Self {
         let mut numbers = node.kernel.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
         let (Some(major), Some(minor)) = (numbers.next(), numbers.next()) else {
             return Self::Unknown;

@@ -134,7 +134,7 @@ fn pods(hub_state: &HubState, deployment: &Value) -> Vec<Finding> {
     };
     let wanted = deployment["spec"]["replicas"].as_u64().unwrap_or(1);
     let ready = deployment["status"]["readyReplicas"].as_u64().unwrap_or_default();
-    let found = match (pods.len(), ready) {
+    let finding = match (pods.len(), ready) {
         (0, _) => NO_PODS.finding(&[("namespace", namespace)]),
         (_, 0) => NOT_READY.finding(&[("namespace", namespace)]),
         (_, ready) if ready < wanted => {
@@ -142,7 +142,7 @@ fn pods(hub_state: &HubState, deployment: &Value) -> Vec<Finding> {
         }
         _ => return Vec::new(),
     };
-    vec![found]
+    vec![finding]
 }
 
 /// Reports a Lease without a holder, or one that its holder does not renew.
@@ -154,7 +154,7 @@ fn lease(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
         Lookup::Found(leases) => leases,
     };
     let is_held = |lease: &&Value| !lease["spec"]["holderIdentity"].as_str().unwrap_or_default().is_empty();
-    let lease = leases.iter().find(|it| name(it) == LEASE).filter(is_held);
+    let lease = leases.iter().find(|lease| name(lease) == LEASE).filter(is_held);
     match lease {
         None => vec![NO_LEASE.finding(&[("namespace", namespace)])],
         Some(lease) if !is_renewed(lease, now) => vec![NOT_RENEWED.finding(&[("namespace", namespace)])],
@@ -164,7 +164,9 @@ fn lease(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
 
 fn is_renewed(lease: &Value, now: Timestamp) -> bool {
     let spec = &lease["spec"];
-    let renewed = spec["renewTime"].as_str().and_then(|it| it.parse::<Timestamp>().ok());
+    let renewed = spec["renewTime"]
+        .as_str()
+        .and_then(|renew_time| renew_time.parse::<Timestamp>().ok());
     let lasts = SignedDuration::from_secs(spec["leaseDurationSeconds"].as_i64().unwrap_or_default());
     renewed.is_some_and(|at| now.duration_since(at) <= lasts.saturating_add(GRACE))
 }

@@ -64,9 +64,9 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let version = env!("CARGO_PKG_VERSION");
     let mut findings = Vec::new();
     let shipped = objects(embedded::ARGOCD_CM);
-    let ours = shipped.first().and_then(|it| it["data"].as_object());
+    let ours = shipped.first().and_then(|value| value["data"].as_object());
     for (key, check) in ours.into_iter().flatten() {
-        let Some((_, kind)) = key.strip_prefix(HEALTH).and_then(|it| it.rsplit_once('_')) else {
+        let Some((_, kind)) = key.strip_prefix(HEALTH).and_then(|text| text.rsplit_once('_')) else {
             continue;
         };
         match data(key) {
@@ -118,7 +118,9 @@ fn kinds_without_rule(hub_state: &HubState, config: &Value) -> BTreeSet<String> 
     let has_rule = |name: &str| {
         let (kind, group) = name.split_once('.').unwrap_or((name, ""));
         let is_of_user = of_user.iter().any(|rule| rule.matches(group, kind));
-        is_of_user || custom::find_rule(group, kind).is_some() || health_rules::of(group, kind, false).is_some()
+        is_of_user
+            || custom::find_rule(group, kind).is_some()
+            || health_rules::find_kind_health(group, kind, false).is_some()
     };
     kinds
         .filter(|kind| checks.contains(*kind) && !has_rule(kind))
@@ -155,7 +157,7 @@ fn rule_matches(rule: &Value, kind: &str) -> bool {
             || patterns
                 .iter()
                 .filter_map(Value::as_str)
-                .any(|it| matches_pattern(it, text))
+                .any(|pattern| matches_pattern(pattern, text))
     };
     field("apiGroups", GROUP) && field("kinds", kind) && field("clusters", "https://kubernetes.default.svc")
 }

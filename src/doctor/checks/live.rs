@@ -112,7 +112,7 @@ fn about_argocd_server(hub_state: &HubState, live: &LiveState) -> Vec<Finding> {
     if hub_state
         .config
         .found()
-        .is_some_and(|it| it["data"]["extension.config.live"].is_null())
+        .is_some_and(|config| config["data"]["extension.config.live"].is_null())
     {
         findings.push(NO_EXTENSION.finding(&[]));
     }
@@ -122,7 +122,7 @@ fn about_argocd_server(hub_state: &HubState, live: &LiveState) -> Vec<Finding> {
         .and_then(|all| component_of(all, "server"));
     if let Some(server) = server {
         let volumes = items(&server["spec"]["template"]["spec"]["volumes"]);
-        let is_mounted = volumes.iter().any(|it| it["configMap"]["name"] == LIVE);
+        let is_mounted = volumes.iter().any(|volume| volume["configMap"]["name"] == LIVE);
         match &live.certificate {
             Lookup::Refused(why) => findings.extend(refused(&format!("ConfigMap {namespace}/{LIVE}"), why)),
             Lookup::Found(config) if is_mounted && config["data"]["tls.crt"].is_string() => {}
@@ -144,12 +144,12 @@ fn is_permitted(policies: &serde_json::Value) -> bool {
     let mut lines = policies.flat_map(|(_, text)| text.as_str().unwrap_or_default().lines());
     lines.any(|line| {
         let fields: Vec<&str> = line.split(',').map(str::trim).collect();
-        let is = |at: usize, names: [&str; 2]| fields.get(at).is_some_and(|field| names.contains(field));
-        is(0, ["p"; 2])
-            && is(2, ["extensions", "*"])
-            && is(3, ["invoke", "*"])
-            && is(4, ["live", "*"])
-            && is(5, ["allow"; 2])
+        let is_one_of = |at: usize, names: [&str; 2]| fields.get(at).is_some_and(|field| names.contains(field));
+        is_one_of(0, ["p"; 2])
+            && is_one_of(2, ["extensions", "*"])
+            && is_one_of(3, ["invoke", "*"])
+            && is_one_of(4, ["live", "*"])
+            && is_one_of(5, ["allow"; 2])
     })
 }
 
@@ -158,9 +158,13 @@ fn about_service(hub_state: &HubState, live: &LiveState) -> Vec<Finding> {
     let mut findings = Vec::new();
     // Another check reports that Deployments cannot be read.
     if let Lookup::Found(deployments) = &hub_state.deployments {
-        match deployments.iter().find(|it| name(it) == LIVE) {
+        match deployments.iter().find(|deployment| name(deployment) == LIVE) {
             None => findings.push(NO_DEPLOYMENT.finding(&[("namespace", namespace)])),
-            Some(it) if it["status"]["readyReplicas"].as_u64().is_none_or(|ready| ready == 0) => {
+            Some(deployment)
+                if deployment["status"]["readyReplicas"]
+                    .as_u64()
+                    .is_none_or(|ready| ready == 0) =>
+            {
                 findings.push(NOT_READY.finding(&[("namespace", namespace)]));
             }
             Some(_) => {}
@@ -184,7 +188,11 @@ fn about_authority(hub_state: &HubState, live: &LiveState, now: Timestamp) -> Ve
     let Ok(certificates) = Certificate::read_all(text.as_bytes()) else {
         return vec![NO_AUTHORITY.finding(&[("namespace", namespace)])];
     };
-    let until = certificates.iter().map(|it| it.not_after).max().unwrap_or(now);
+    let until = certificates
+        .iter()
+        .map(|certificate| certificate.not_after)
+        .max()
+        .unwrap_or(now);
     if until <= now {
         return vec![EXPIRED.finding(&[("namespace", namespace), ("time", &until)])];
     }
@@ -207,13 +215,19 @@ fn about_addons(hub_state: &HubState, live: &LiveState) -> Vec<Finding> {
     };
     let works = hub_state.works.found().into_iter().flatten();
     let clusters: BTreeSet<&str> = works
-        .filter(|it| it.application.is_some())
-        .map(|it| &*it.cluster)
+        .filter(|work| work.application.is_some())
+        .map(|work| &*work.cluster)
         .collect();
-    let missing: Vec<_> = clusters.iter().filter(|it| !addons.contains_key(**it)).collect();
-    let unavailable: Vec<_> = clusters.iter().filter(|it| addons.get(**it) == Some(&false)).collect();
-    let with_addon = clusters.iter().filter(|it| addons.contains_key(**it));
-    let refusing: Vec<_> = with_addon.filter(|it| !live.permitting.contains(**it)).collect();
+    let missing: Vec<_> = clusters
+        .iter()
+        .filter(|cluster| !addons.contains_key(**cluster))
+        .collect();
+    let unavailable: Vec<_> = clusters
+        .iter()
+        .filter(|cluster| addons.get(**cluster) == Some(&false))
+        .collect();
+    let with_addon = clusters.iter().filter(|cluster| addons.contains_key(**cluster));
+    let refusing: Vec<_> = with_addon.filter(|text| !live.permitting.contains(**text)).collect();
     let mut findings = Vec::new();
     for (message, names) in [
         (&NO_ADDON, missing),

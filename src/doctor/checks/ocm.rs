@@ -65,10 +65,10 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
         Lookup::Refused(why) => findings.extend(refused("ManifestWorkReplicaSets", why)),
         Lookup::NotFound => {}
         Lookup::Found(sets) => {
-            let idle = sets.iter().filter(|it| !it.has_status && is_late(it.created, now));
-            let idle: Vec<_> = idle.map(|it| &it.qualified_name).collect();
+            let idle = sets.iter().filter(|set| !set.has_status && is_late(set.created, now));
+            let idle: Vec<_> = idle.map(|set| &set.qualified_name).collect();
             if !idle.is_empty() {
-                let has_cluster_manager = hub_state.cluster_managers.found().is_some_and(|it| !it.is_empty());
+                let has_cluster_manager = hub_state.cluster_managers.found().is_some_and(|list| !list.is_empty());
                 let message = if has_cluster_manager && enabled != Some(true) {
                     &NO_GATE
                 } else {
@@ -100,15 +100,15 @@ fn needed(hub_state: &HubState) -> Vec<&'static Resource> {
         .found()
         .into_iter()
         .flatten()
-        .any(|it| it.placement)
+        .any(|application| application.placement)
     {
         needed.extend([&WORK_SETS, &DECISIONS]);
     }
     let controllers = ControllerPod::from_state(hub_state)
-        .map(|it| it.controllers)
+        .map(|pod| pod.controllers)
         .unwrap_or_default();
     let settings = Settings::default();
-    for kind in controllers.iter().flat_map(|it| it.kinds(&settings)) {
+    for kind in controllers.iter().flat_map(|controller| controller.kinds(&settings)) {
         let resource = kind.resource();
         let is_ocm = resource.group.ends_with("open-cluster-management.io") && !kind.may_be_missing();
         if is_ocm && !needed.contains(&resource) {
@@ -121,7 +121,7 @@ fn needed(hub_state: &HubState) -> Vec<&'static Resource> {
 /// Returns true if the stored version of works has condition rules, which OCM has since version 1.0.
 fn has_rules(crd: &Value) -> bool {
     let versions = items(&crd["spec"]["versions"]).iter();
-    let mut stored = versions.filter(|it| it["name"] == WORKS.version);
+    let mut stored = versions.filter(|version| version["name"] == WORKS.version);
     stored.any(|version| {
         let spec = &version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
         !spec["manifestConfigs"]["items"]["properties"]["conditionRules"].is_null()

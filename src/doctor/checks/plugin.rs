@@ -106,7 +106,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     }
     if !items(&sidecar["env"])
         .iter()
-        .any(|it| it["name"] == "ARGOCD_OCM_CMP_POLICY_FILE")
+        .any(|variable| variable["name"] == "ARGOCD_OCM_CMP_POLICY_FILE")
     {
         findings.push(NO_POLICY.finding(&[("deployment", &deployment)]));
     }
@@ -141,13 +141,13 @@ fn missing_mounts(sidecar: &Value) -> Vec<String> {
     let paths = |container: &Value| -> Vec<String> {
         let mounts = items(&container["volumeMounts"]).iter();
         mounts
-            .filter_map(|it| it["mountPath"].as_str().map(str::to_owned))
+            .filter_map(|mount| mount["mountPath"].as_str().map(str::to_owned))
             .collect()
     };
     let shipped = objects(embedded::DEPLOY_CMP);
     let ours = shipped
         .first()
-        .and_then(|it| containers(it).first())
+        .and_then(|value| containers(value).first())
         .map(paths)
         .unwrap_or_default();
     let theirs = paths(sidecar);

@@ -2,7 +2,7 @@
 //! container, and the errors of Applications that do not find it.
 
 use super::{Check, refused};
-use crate::diagnosis::{Cause, problems};
+use crate::diagnosis::{ProblemCause, problems};
 use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, items, name};
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
@@ -52,11 +52,11 @@ const RESTARTS: u64 = 3;
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     let applications = hub_state.applications.found();
-    let lost = applications.into_iter().flatten().filter(|it| {
-        let mut problems = problems(it, None).into_iter();
-        problems.any(|it| it.cause == Cause::PluginMissing)
+    let lost = applications.into_iter().flatten().filter(|application| {
+        let mut problems = problems(application, None).into_iter();
+        problems.any(|diagnosis| diagnosis.cause == ProblemCause::PluginMissing)
     });
-    let lost: Vec<_> = lost.map(|it| &it.qualified_name).collect();
+    let lost: Vec<_> = lost.map(|application| &application.qualified_name).collect();
     if !lost.is_empty() {
         let number = count(lost.len(), "Application");
         findings.push(NOT_FOUND.finding(&[("applications", &number), ("names", &list_names(lost))]));
@@ -75,16 +75,21 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         findings.push(NO_PODS.finding(&[("deployment", &deployment)]));
         return findings;
     }
-    let (with, without): (Vec<_>, Vec<_>) = pods
-        .iter()
-        .partition(|pod| items(&pod["spec"]["containers"]).iter().any(|it| it["name"] == PLUGIN));
+    let (with, without): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| {
+        items(&pod["spec"]["containers"])
+            .iter()
+            .any(|container| container["name"] == PLUGIN)
+    });
     if !without.is_empty() {
         let names = list_names(without.into_iter().copied().map(name));
         findings.push(NOT_IN_PODS.finding(&[("deployment", &deployment), ("names", &names)]));
     }
     let status = |pod: &Value| {
         let mut containers = items(&pod["status"]["containerStatuses"]).iter();
-        containers.find(|it| it["name"] == PLUGIN).cloned().unwrap_or_default()
+        containers
+            .find(|container| container["name"] == PLUGIN)
+            .cloned()
+            .unwrap_or_default()
     };
     let unready: Vec<_> = with.iter().filter(|pod| status(pod)["ready"] != true).collect();
     if let Some(first) = unready.first() {

@@ -1,11 +1,11 @@
 use super::{CHECKS, REFUSED};
 use crate::cli::ListFormat;
-use crate::diagnosis::{Application, Cluster, Condition, Operation};
+use crate::diagnosis::{ApplicationCondition, DiagnosedApplication, DiagnosedCluster, SyncOperation};
 use crate::doctor::shipped;
 use crate::doctor::shipped::objects;
 use crate::doctor::{
-    ApplyError, CheckResult, Finding, FindingList, HubState, Level, LiveState, Lookup, Message, Node, Permission,
-    Project, ReplicaSet, Work, about_nodes, agent_policy, examine, overall_result, required_permissions,
+    ApplyError, CheckResult, Finding, FindingList, HubNode, HubState, HubWork, LiveState, Lookup, Message, Permission,
+    Project, ReplicaSet, Severity, about_nodes, agent_policy, examine, overall_result, required_permissions,
 };
 use crate::embedded;
 use crate::list;
@@ -37,14 +37,14 @@ fn pod(name: &str, labels: &Value, container: &str) -> Value {
     })
 }
 
-fn work(cluster: &str, name: &str) -> Work {
-    Work {
+fn work(cluster: &str, name: &str) -> HubWork {
+    HubWork {
         cluster: cluster.into(),
         name: name.into(),
         created: Some(ago(3600)),
         size: 1000,
         has_status: true,
-        ..Work::default()
+        ..HubWork::default()
     }
 }
 
@@ -68,7 +68,7 @@ fn healthy_hub() -> HubState {
     let settings = controller::reconcile::Settings::default();
     let used = CONTROLLERS
         .iter()
-        .flat_map(|it| it.kinds(&settings))
+        .flat_map(|controller| controller.kinds(&settings))
         .map(controller::model::Kind::resource);
     for resource in used {
         apis.entry(resource.api_version())
@@ -82,17 +82,17 @@ fn healthy_hub() -> HubState {
         "metadata": {"name": controller},
         "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": ago(5).to_string()},
     });
-    let cluster = Cluster {
+    let cluster = DiagnosedCluster {
         accepted: true,
         joined: true,
         available: Some(true),
-        ..Cluster::default()
+        ..DiagnosedCluster::default()
     };
-    let application = Application {
+    let application = DiagnosedApplication {
         qualified_name: "argocd/shop".to_owned(),
         project: "managed-clusters".to_owned(),
         plugins: vec!["argocd-ocm-cmp".to_owned()],
-        ..Application::default()
+        ..DiagnosedApplication::default()
     };
     let mut hub_state = HubState {
         namespace: "argocd".to_owned(),
@@ -139,7 +139,9 @@ fn value_of<T>(lookup: &mut Lookup<T>) -> &mut T {
 /// Returns the Pod template of a Deployment.
 fn template<'s>(hub_state: &'s mut HubState, name: &str) -> &'s mut Value {
     let mut all = value_of(&mut hub_state.deployments).iter_mut();
-    let deployment = all.find(|it| it["metadata"]["name"] == name).expect("the Deployment");
+    let deployment = all
+        .find(|value| value["metadata"]["name"] == name)
+        .expect("the Deployment");
     &mut deployment["spec"]["template"]["spec"]
 }
 
@@ -151,10 +153,12 @@ fn enable_controllers(hub_state: &mut HubState, controllers: &str) {
 
 /// Adds an error of Argo CD to the Application.
 fn has_error(hub_state: &mut HubState, kind: &str, message: &str) {
-    value_of(&mut hub_state.applications)[0].conditions.push(Condition {
-        kind: kind.to_owned(),
-        message: message.to_owned(),
-    });
+    value_of(&mut hub_state.applications)[0]
+        .conditions
+        .push(ApplicationCondition {
+            kind: kind.to_owned(),
+            message: message.to_owned(),
+        });
 }
 
 fn withhold(hub_state: &mut HubState, resource: &Resource) {
@@ -169,8 +173,8 @@ fn problems_after(break_it: impl FnOnce(&mut HubState)) -> Vec<&'static str> {
 }
 
 fn problem_ids(findings: &[Finding]) -> Vec<&'static str> {
-    let problems = findings.iter().filter(|it| it.message.level != Level::Ok);
-    problems.map(|it| it.message.id).collect()
+    let problems = findings.iter().filter(|finding| finding.message.level != Severity::Ok);
+    problems.map(|finding| finding.message.id).collect()
 }
 
 fn messages() -> impl Iterator<Item = &'static Message> {
@@ -180,7 +184,7 @@ fn messages() -> impl Iterator<Item = &'static Message> {
 
 fn printed(findings: &[Finding], format: ListFormat) -> String {
     let colours = false;
-    list::text(&FindingList { findings, colours }, format).expect("text")
+    list::format_list(&FindingList { findings, colours }, format).expect("text")
 }
 
 #[test]
@@ -210,7 +214,7 @@ fn errors_come_first_with_remediation() {
     );
     let colours = true;
     let findings = &findings;
-    let coloured = list::text(&FindingList { findings, colours }, ListFormat::Table).expect("a table");
+    let coloured = list::format_list(&FindingList { findings, colours }, ListFormat::Table).expect("a table");
     assert!(coloured.contains("\x1b[31merror\x1b[0m"), "{coloured}");
 }
 
@@ -239,7 +243,9 @@ fn forbidden_reads_are_findings() {
         let findings = examine(&hub_state, now());
         assert_eq!(overall_result(&findings), CheckResult::Unknown, "{at}: {findings:#?}");
         assert!(
-            problem_ids(&findings).iter().all(|it| *it == "cannot-read"),
+            problem_ids(&findings)
+                .iter()
+                .all(|problem_id| *problem_id == "cannot-read"),
             "{at}: {findings:#?}"
         );
     }
@@ -317,7 +323,7 @@ fn hub_without_the_plugin_needs_none_for_the_pull_model() {
         containers
             .as_array_mut()
             .expect("containers")
-            .retain(|it| it["name"] != "argocd-ocm-cmp");
+            .retain(|container| container["name"] != "argocd-ocm-cmp");
     };
     let pull = problems_after(|hub_state| {
         without_plugin(hub_state);
@@ -369,7 +375,7 @@ fn finds_applications_with_errors() {
     assert_eq!(target("nowhere"), ["applications-cluster"]);
     assert!(target("eu1").is_empty());
     let failed = problems_after(|hub_state| {
-        value_of(&mut hub_state.applications)[0].operation = Some(Operation {
+        value_of(&mut hub_state.applications)[0].operation = Some(SyncOperation {
             phase: "Failed".to_owned(),
             message: "denied".to_owned(),
             failures: Vec::new(),
@@ -489,15 +495,15 @@ fn finds_pods_without_confinement() {
 fn finds_nodes_whose_kernels_may_lack_landlock() {
     let node = |name: &str, system: &str, kernel: &str| {
         let info = json!({"operatingSystem": "linux", "osImage": system, "kernelVersion": kernel});
-        Node::read(&json!({"metadata": {"name": name}, "status": {"nodeInfo": info}}))
+        HubNode::from_object(&json!({"metadata": {"name": name}, "status": {"nodeInfo": info}}))
     };
     let windows = json!({"metadata": {"name": "w"}, "status": {"nodeInfo": {"operatingSystem": "windows", "kernelVersion": "10.0.1"}}});
     let new = node("a", "Ubuntu 22.04.5 LTS", "5.15.0-1053-aws");
     for (other, expected) in [
         (node("b", "Debian GNU/Linux 12 (bookworm)", "6.1.0-18-amd64"), &[][..]),
         (node("b", "Bottlerocket OS 1.44.0 (aws-k8s-1.33)", "5.13"), &[]),
-        (Node::read(&windows), &[]),
-        (Node::read(&json!({"metadata": {"name": "new"}})), &[]),
+        (HubNode::from_object(&windows), &[]),
+        (HubNode::from_object(&json!({"metadata": {"name": "new"}})), &[]),
         (
             node("b", "Red Hat Enterprise Linux 8.10 (Ootpa)", "4.18.0-553.el8_10.x86_64"),
             &["confinement-old-kernels"],
@@ -538,14 +544,14 @@ fn finds_nodes_whose_kernels_may_lack_landlock() {
 #[test]
 fn finds_problems_of_the_plugins_pods() {
     let pod = |change: fn(&mut Value)| problems_after(|hub_state| change(&mut value_of(&mut hub_state.pods)[0]));
-    assert_eq!(pod(|it| it["metadata"]["labels"] = json!({})), ["socket-no-pods"]);
+    assert_eq!(pod(|value| value["metadata"]["labels"] = json!({})), ["socket-no-pods"]);
     assert_eq!(
-        pod(|it| it["spec"]["containers"] = json!([])),
+        pod(|value| value["spec"]["containers"] = json!([])),
         ["socket-pods-without-plugin"]
     );
-    assert_eq!(pod(|it| it["status"] = json!({})), ["socket-not-ready"]);
+    assert_eq!(pod(|value| value["status"] = json!({})), ["socket-not-ready"]);
     assert_eq!(
-        pod(|it| it["status"]["containerStatuses"][0]["restartCount"] = json!(9)),
+        pod(|value| value["status"]["containerStatuses"][0]["restartCount"] = json!(9)),
         ["socket-restarts"]
     );
     let error = "Failed to load target state: could not find plugin supporting the given repository";
@@ -691,13 +697,15 @@ fn finds_missing_permissions() {
             *is_granted = !which(permission);
         }
         let findings = examine(&hub_state, now());
-        let errors = findings.iter().filter(|it| it.message.level == Level::Error);
+        let errors = findings
+            .iter()
+            .filter(|finding| finding.message.level == Severity::Error);
         errors.map(Finding::line).collect::<Vec<_>>().join("\n")
     };
     assert_eq!(without(|_| false), "");
     let lines = [
-        without(|it| it.resource == "events"),
-        without(|it| it.resource == "manifestworks" && it.verb == "delete"),
+        without(|permission| permission.resource == "events"),
+        without(|permission| permission.resource == "manifestworks" && permission.verb == "delete"),
         without(|_| true),
     ];
     insta::assert_snapshot!(lines.join("\n\n"));
@@ -705,8 +713,11 @@ fn finds_missing_permissions() {
 
 #[test]
 fn execute_as_is_checked_only_where_needed() {
-    let needs_execute_as =
-        |hub_state: &HubState| required_permissions(hub_state).iter().any(|it| it.verb == "execute-as");
+    let needs_execute_as = |hub_state: &HubState| {
+        required_permissions(hub_state)
+            .iter()
+            .any(|permission| permission.verb == "execute-as")
+    };
     let mut hub_state = healthy_hub();
     assert!(!needs_execute_as(&hub_state));
     value_of(&mut hub_state.works)[0].executor = true;
@@ -723,11 +734,11 @@ fn finds_problems_of_clusters() {
         problems_after(|hub_state| {
             value_of(&mut hub_state.clusters).insert(
                 name.to_owned(),
-                Cluster {
+                DiagnosedCluster {
                     accepted: joined,
                     joined,
                     available,
-                    ..Cluster::default()
+                    ..DiagnosedCluster::default()
                 },
             );
         })
@@ -744,7 +755,7 @@ fn finds_problems_of_clusters() {
     );
     let unanswered = |created| {
         problems_after(|hub_state| {
-            let work = Work {
+            let work = HubWork {
                 has_status: false,
                 created: Some(created),
                 ..work("us1", "shop")
@@ -755,7 +766,7 @@ fn finds_problems_of_clusters() {
     assert_eq!(unanswered(ago(100)), ["clusters-without-work-agent"]);
     assert!(unanswered(ago(10)).is_empty(), "reported only after the grace period");
     let one_of_two = problems_after(|hub_state| {
-        let unanswered = Work {
+        let unanswered = HubWork {
             has_status: false,
             ..work("eu1", "other")
         };
@@ -818,7 +829,7 @@ fn finds_problems_of_works() {
                     .collect()
             };
             let all = value_of(&mut hub_state.works);
-            all.extend((0..works).map(|number| Work {
+            all.extend((0..works).map(|number| HubWork {
                 watched: informers(number),
                 ..work("eu1", &format!("w{number}"))
             }));
@@ -828,7 +839,7 @@ fn finds_problems_of_works() {
     assert_eq!(watches(2, 26), ["works-too-many-watches"]);
     let error = "the size of manifests is 600103 bytes which exceeds the 512000 limit";
     let too_large = problems_after(|hub_state| {
-        value_of(&mut hub_state.applications)[0].operation = Some(Operation {
+        value_of(&mut hub_state.applications)[0].operation = Some(SyncOperation {
             phase: "Failed".to_owned(),
             message: error.to_owned(),
             failures: vec![error.to_owned()],
@@ -863,7 +874,7 @@ fn finds_problems_of_argocd_agent() {
             change(hub_state);
         })
     };
-    let of = |names: &[&str]| Lookup::Found(names.iter().map(|it| (*it).to_owned()).collect());
+    let of = |names: &[&str]| Lookup::Found(names.iter().map(|name| (*name).to_owned()).collect());
     assert!(others(&|hub_state| hub_state.other_versions = of(&[])).is_empty());
     assert_eq!(
         others(&|hub_state| hub_state.other_versions = of(&["argocd/fleet"])),
@@ -871,7 +882,7 @@ fn finds_problems_of_argocd_agent() {
     );
     let principal = |hub_state: &mut HubState| {
         let shipped = objects(embedded::DEPLOY_PRINCIPAL);
-        let found = shipped.into_iter().find(|it| it["kind"] == "Deployment");
+        let found = shipped.into_iter().find(|value| value["kind"] == "Deployment");
         value_of(&mut hub_state.deployments).push(found.expect("the principal"));
     };
     assert!(others(&principal).is_empty(), "ours has the right settings");
@@ -886,7 +897,7 @@ fn finds_problems_of_argocd_agent() {
 #[test]
 fn findings_of_a_large_fleet_are_short() {
     let mut hub_state = healthy_hub();
-    let refused = |at: usize| Work {
+    let refused = |at: usize| HubWork {
         refused: Some(ApplyError {
             message: format!("namespaces \"n{at}\" not found").into(),
         }),
@@ -895,7 +906,10 @@ fn findings_of_a_large_fleet_are_short() {
     value_of(&mut hub_state.works).extend((0..10_000).map(refused));
     let findings = examine(&hub_state, now());
     assert_eq!(problem_ids(&findings), ["clusters-unknown", "works-without-namespace"]);
-    assert!(findings.iter().all(|it| it.line().len() < 500), "{findings:#?}");
+    assert!(
+        findings.iter().all(|finding| finding.line().len() < 500),
+        "{findings:#?}"
+    );
 }
 
 #[test]
@@ -905,7 +919,7 @@ fn every_message_has_a_unique_id_and_remediation() {
         assert!(ids.insert(message.id), "{}", message.id);
         assert_eq!(
             message.remediation.is_empty(),
-            message.level == Level::Ok,
+            message.level == Severity::Ok,
             "{}",
             message.id
         );
@@ -950,7 +964,7 @@ fn finds_placements_that_select_no_cluster() {
     assert_eq!(problem_ids(&findings), ["works-without-clusters"]);
     let text = "no managed cluster is selected for 1 work of a Placement: fleet/shop-x: Placement fleet/eu: No valid \
                 ManagedClusterSetBindings found (NoManagedClusterSetBindings)";
-    assert!(findings.iter().any(|it| it.text == text), "{findings:?}");
+    assert!(findings.iter().any(|finding| finding.text == text), "{findings:?}");
     hub_state.unsatisfied_placements = Lookup::Refused("no".to_owned());
     assert_eq!(
         problem_ids(&examine(&hub_state, now())),
@@ -961,12 +975,12 @@ fn finds_placements_that_select_no_cluster() {
 
 #[test]
 fn finds_objects_of_several_applications() {
-    let with = |application: &str, cluster: &str, name: &str| Work {
+    let with = |application: &str, cluster: &str, name: &str| HubWork {
         application: Some(application.into()),
         objects: vec!["Deployment.apps shop/web".into()],
         ..work(cluster, name)
     };
-    let findings = |works: Vec<Work>| {
+    let findings = |works: Vec<HubWork>| {
         let mut hub_state = healthy_hub();
         hub_state.works = Lookup::Found(works);
         examine(&hub_state, now())
@@ -981,7 +995,7 @@ fn finds_objects_of_several_applications() {
     assert_eq!(problem_ids(&both), ["works-shared-objects"]);
     let text =
         "several Applications deliver 1 object to the same managed cluster: Deployment.apps shop/web on eu1 (a and b)";
-    assert!(both.iter().any(|it| it.text == text), "{both:?}");
+    assert!(both.iter().any(|finding| finding.text == text), "{both:?}");
 }
 
 /// Returns a hub with the view into the clusters, without problems.
@@ -1023,7 +1037,10 @@ type Break = fn(&mut HubState, &mut LiveState);
 fn every_broken_hop_of_the_view_is_named() {
     let ids = |hub_state: &HubState, now| -> Vec<&str> {
         let found = examine(hub_state, now).into_iter();
-        found.filter(|it| it.check == "live").map(|it| it.message.id).collect()
+        found
+            .filter(|finding| finding.check == "live")
+            .map(|finding| finding.message.id)
+            .collect()
     };
     assert_eq!(ids(&hub_with_live(), now()), ["live"]);
     assert_eq!(ids(&healthy_hub(), now()), [""; 0], "it is not installed");
@@ -1082,7 +1099,7 @@ fn every_broken_hop_of_the_view_is_named() {
 
 #[test]
 fn finds_applications_that_freeze_their_works() {
-    let application = |ignores_works: bool| Application {
+    let application = |ignores_works: bool| DiagnosedApplication {
         ignores_works,
         respects_ignored: true,
         ..value_of(&mut healthy_hub().applications)[0].clone()
@@ -1109,7 +1126,7 @@ fn finds_repositories_whose_commits_render_many_applications() {
             let applications = value_of(&mut hub_state.applications);
             let first = applications[0].clone();
             *applications = (0..number)
-                .map(|number| Application {
+                .map(|number| DiagnosedApplication {
                     qualified_name: format!("argocd/shop-{number}"),
                     rendered_by_every_commit: BTreeSet::from(["https://git.example.com/all.git".to_owned()]),
                     ..first.clone()

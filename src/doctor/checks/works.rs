@@ -1,8 +1,8 @@
 //! Checks that the works of Applications are applied, and not larger than OCM permits.
 
 use super::{Check, refused};
-use crate::diagnosis::Application;
-use crate::doctor::hub_state::{HubState, Lookup, Work};
+use crate::diagnosis::DiagnosedApplication;
+use crate::doctor::hub_state::{HubState, HubWork, Lookup};
 use crate::doctor::message::{Finding, Message, list_names};
 use jiff::Timestamp;
 use manifest::text::{count, without_middle};
@@ -116,31 +116,31 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     let over: Vec<_> = works
         .iter()
-        .filter(|it| it.size > LIMIT)
-        .map(super::super::hub_state::Work::qualified_name)
+        .filter(|work| work.size > LIMIT)
+        .map(super::super::hub_state::HubWork::qualified_name)
         .collect();
     if !over.is_empty() {
         let number = count(over.len(), "work");
         findings.push(OVER_LIMIT.finding(&[("works", &number), ("limit", &LIMIT), ("names", &list_names(over))]));
     }
     let is_too_large = |error: &str| error.contains("the size of manifests is") && error.contains("which exceeds the");
-    let mut about_applications = |message: &'static Message, has_problem: &dyn Fn(&Application) -> bool| {
+    let mut about_applications = |message: &'static Message, has_problem: &dyn Fn(&DiagnosedApplication) -> bool| {
         let applications = hub_state.applications.found().into_iter().flatten();
-        let found: Vec<_> = applications
-            .filter(|it| has_problem(it))
-            .map(|it| &it.qualified_name)
+        let names: Vec<_> = applications
+            .filter(|application| has_problem(application))
+            .map(|application| &application.qualified_name)
             .collect();
-        if !found.is_empty() {
-            let number = count(found.len(), "Application");
-            findings.push(message.finding(&[("applications", &number), ("names", &list_names(found))]));
+        if !names.is_empty() {
+            let number = count(names.len(), "Application");
+            findings.push(message.finding(&[("applications", &number), ("names", &list_names(names))]));
         }
     };
-    about_applications(&TOO_LARGE, &|it| it.errors().any(is_too_large));
-    about_applications(&SEVERAL_SOURCES, &|it| it.sources_share_works);
+    about_applications(&TOO_LARGE, &|application| application.errors().any(is_too_large));
+    about_applications(&SEVERAL_SOURCES, &|application| application.sources_share_works);
     for message in [&BY_EXECUTOR, &BY_AGENT, &NO_KIND, &OTHER_SCOPE, &NO_NAMESPACE, &OTHER] {
         let refused = works
             .iter()
-            .filter_map(|it| Some((it.qualified_name(), &*it.refused.as_ref()?.message)));
+            .filter_map(|work| Some((work.qualified_name(), &*work.refused.as_ref()?.message)));
         let mut of_it: Vec<_> = refused.filter(|(_, why)| reason(why).id == message.id).collect();
         of_it.sort_unstable();
         let Some((_, why)) = of_it.first() else { continue };
@@ -155,7 +155,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let mut watched: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for work in works {
         let of_cluster = watched.entry(&work.cluster).or_default();
-        of_cluster.extend(work.watched.iter().map(|it| &**it));
+        of_cluster.extend(work.watched.iter().map(|informer| &**informer));
     }
     watched.retain(|_, informers| informers.len() > WATCHES_MAX);
     if !watched.is_empty() {
@@ -175,7 +175,7 @@ fn without_clusters(hub_state: &HubState) -> Option<Finding> {
     let sets: Vec<_> = sets.filter(|set| !set.empty_placements.is_empty()).collect();
     let placements = hub_state.unsatisfied_placements.found();
     let placement = sets.first()?.empty_placements.first()?;
-    let why = placements.and_then(|it| it.get(placement));
+    let why = placements.and_then(|entries| entries.get(placement));
     let why = why.map_or(String::new(), |why| format!(": {}", without_middle(why, MESSAGE_MAX)));
     let why = format!("Placement {placement}{why}");
     let (number, names) = (
@@ -186,18 +186,18 @@ fn without_clusters(hub_state: &HubState) -> Option<Finding> {
 }
 
 /// Returns the finding about kinds that managed clusters serve under another resource name.
-fn other_resource_names(works: &[Work]) -> Option<Finding> {
+fn other_resource_names(works: &[HubWork]) -> Option<Finding> {
     let works = || works.iter().filter(|work| !work.other_resource_names.is_empty());
     let settings: BTreeSet<_> = works().flat_map(|work| &work.other_resource_names).collect();
     let number = count(works().count(), "work");
-    let names = list_names(works().map(Work::qualified_name));
+    let names = list_names(works().map(HubWork::qualified_name));
     let settings = list_names(settings);
     let values: [(&str, &dyn std::fmt::Display); 3] = [("works", &number), ("names", &names), ("settings", &settings)];
     works().next().map(|_| OTHER_RESOURCE_NAME.finding(&values))
 }
 
 /// Returns the finding about objects that several Applications deliver to one cluster.
-fn shared(works: &[Work]) -> Option<Finding> {
+fn shared(works: &[HubWork]) -> Option<Finding> {
     let mut owners: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for work in works {
         let Some(application) = &work.application else { continue };

@@ -2,9 +2,9 @@
 
 mod work;
 
-pub(super) use work::Work;
+pub(super) use work::ReadWork;
 
-use crate::diagnosis::Cluster;
+use crate::diagnosis::DiagnosedCluster;
 use crate::doctor::Project;
 use jiff::Timestamp;
 use manifest::text::{one_line, without_middle};
@@ -18,7 +18,7 @@ const TEXT_MAX: usize = 512;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata {
+struct ReadMetadata {
     name: String,
     #[serde(default)]
     namespace: String,
@@ -36,27 +36,30 @@ struct Metadata {
 #[serde(rename_all = "camelCase")]
 struct ManagedFields {
     time: Option<Timestamp>,
-    fields_v1: Option<Fields>,
+    fields_v1: Option<OwnedFields>,
 }
 
 #[derive(Deserialize)]
-struct Fields {
+struct OwnedFields {
     #[serde(rename = "f:spec")]
     spec: Option<IgnoredAny>,
 }
 
-impl Metadata {
+impl ReadMetadata {
     /// Returns the time of the last write to the spec.
     fn last_change(&self) -> Option<Timestamp> {
-        let of_spec = |it: &&ManagedFields| it.fields_v1.as_ref().is_some_and(|fields| fields.spec.is_some());
+        let of_spec = |write: &&ManagedFields| write.fields_v1.as_ref().is_some_and(|fields| fields.spec.is_some());
         let writes = self.managed_fields.iter().flatten().filter(of_spec);
-        writes.filter_map(|it| it.time).chain(self.creation_timestamp).max()
+        writes
+            .filter_map(|fields| fields.time)
+            .chain(self.creation_timestamp)
+            .max()
     }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Condition {
+struct OcmCondition {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
@@ -77,8 +80,8 @@ pub(super) fn project(read: &Value) -> Option<(String, Project)> {
         let pairs = list
             .as_array()?
             .iter()
-            .map(|it| (text(&it["group"]), text(&it["kind"])));
-        Some(pairs.collect::<Vec<_>>()).filter(|it| !it.is_empty())
+            .map(|value| (text(&value["group"]), text(&value["kind"])));
+        Some(pairs.collect::<Vec<_>>()).filter(|list| !list.is_empty())
     };
     let spec = &read["spec"];
     let project = Project {
@@ -89,12 +92,12 @@ pub(super) fn project(read: &Value) -> Option<(String, Project)> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Conditioned {
-    metadata: Metadata,
+pub(super) struct ConditionedObject {
+    metadata: ReadMetadata,
     #[serde(default)]
     spec: Accepted,
     #[serde(default)]
-    status: Conditions,
+    status: ConditionsStatus,
 }
 
 #[derive(Deserialize, Default)]
@@ -105,19 +108,21 @@ struct Accepted {
 }
 
 #[derive(Deserialize, Default)]
-struct Conditions {
-    conditions: Option<Vec<Condition>>,
+struct ConditionsStatus {
+    conditions: Option<Vec<OcmCondition>>,
 }
 
-impl Conditioned {
+impl ConditionedObject {
     fn status(&self, kind: &str) -> Option<&str> {
         let mut conditions = self.status.conditions.iter().flatten();
-        conditions.find(|it| it.kind == kind).map(|it| &*it.status)
+        conditions
+            .find(|condition| condition.kind == kind)
+            .map(|condition| &*condition.status)
     }
 }
 
-pub(super) fn cluster(read: Conditioned) -> (String, Cluster) {
-    let cluster = Cluster {
+pub(super) fn cluster(read: ConditionedObject) -> (String, DiagnosedCluster) {
+    let cluster = DiagnosedCluster {
         accepted: read.spec.hub_accepts_client,
         joined: read.spec.hub_accepts_client && read.status("ManagedClusterJoined") == Some("True"),
         available: match read.status("ManagedClusterConditionAvailable") {
@@ -131,14 +136,14 @@ pub(super) fn cluster(read: Conditioned) -> (String, Cluster) {
 }
 
 /// Returns the managed cluster of an add-on, and its availability.
-pub(super) fn addon(read: Conditioned) -> (String, bool) {
+pub(super) fn addon(read: ConditionedObject) -> (String, bool) {
     let is_available = read.status("Available") == Some("True");
     (read.metadata.namespace, is_available)
 }
 
 /// Returns the namespace and name of a GitOpsCluster whose agents have another version than the principal.
-pub(super) fn other_version(read: &Conditioned) -> Option<String> {
-    let Metadata { namespace, name, .. } = &read.metadata;
+pub(super) fn other_version(read: &ConditionedObject) -> Option<String> {
+    let ReadMetadata { namespace, name, .. } = &read.metadata;
     (read.status("AgentVersionMatches") == Some("False")).then(|| format!("{namespace}/{name}"))
 }
 

@@ -1,7 +1,7 @@
 //! Reports in the formats of `-o`.
 
 use super::table::table;
-use super::{Condition, Member, Report};
+use super::{AgentMember, GitOpsClusterCondition, GitOpsClusterReport};
 use crate::list::List;
 use crate::table::clean;
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub struct GitOpsClusterList<'r> {
     /// The reports about them.
-    pub reports: &'r [Report],
+    pub reports: &'r [GitOpsClusterReport],
     /// True if the user named one: then the value is not a list.
     pub is_one: bool,
     /// The time that the expiry of certificates is relative to.
@@ -30,36 +30,37 @@ impl List for GitOpsClusterList<'_> {
         tables.collect::<Vec<_>>().join("\n\n")
     }
 
-    fn value(&self) -> Value<'_> {
+    fn to_value(&self) -> Value<'_> {
         match self.reports {
-            [one] if self.is_one => value(one),
-            all => Value::map([("items", Value::List(all.iter().map(value).collect()))]),
+            [one] if self.is_one => build_report_value(one),
+            all => Value::map([("items", Value::List(all.iter().map(build_report_value).collect()))]),
         }
     }
 
     fn names(&self) -> Vec<String> {
-        let name = |report: &Report| clean(&format!("{}/{}", report.namespace, report.name));
+        let name = |report: &GitOpsClusterReport| clean(&format!("{}/{}", report.namespace, report.name));
         self.reports.iter().map(name).collect()
     }
 }
 
 /// Returns a report as a value for `-o json` and `-o yaml`. Unknown fields are null; `unlisted` counts clusters of unknown state.
 #[must_use]
-pub(super) fn value(report: &Report) -> Value<'static> {
+pub(super) fn build_report_value(report: &GitOpsClusterReport) -> Value<'static> {
     let agent = report.agent.as_ref();
     let counts = report.counts.iter();
     let counts = counts.map(|(state, count)| (Cow::Borrowed(*state), number(*count)));
-    let certificate =
-        |(name, end): &(String, String)| Value::map([("name", Value::text(name)), ("notAfter", Value::text(end))]);
+    let certificate = |(name, end): &(String, String)| {
+        Value::map([("name", Value::from_text(name)), ("notAfter", Value::from_text(end))])
+    };
     Value::map([
-        ("namespace", Value::text(&report.namespace)),
-        ("name", Value::text(&report.name)),
+        ("namespace", Value::from_text(&report.namespace)),
+        ("name", Value::from_text(&report.name)),
         ("healthy", Value::Bool(report.is_healthy())),
         ("deleting", Value::Bool(report.deleting)),
         ("current", Value::Bool(report.is_current)),
         ("principal", optional(agent.and_then(|agent| agent.server.as_ref()))),
         ("mode", optional(agent.map(|agent| &agent.mode))),
-        ("placement", Value::text(&report.placement)),
+        ("placement", Value::from_text(&report.placement)),
         ("clusters", Value::Map(Map::from_entries(counts.collect()))),
         (
             "certificates",
@@ -74,26 +75,26 @@ pub(super) fn value(report: &Report) -> Value<'static> {
     ])
 }
 
-fn condition(it: &Condition) -> Value<'static> {
+fn condition(it: &GitOpsClusterCondition) -> Value<'static> {
     Value::map([
-        ("type", Value::text(&it.kind)),
-        ("status", Value::text(&it.status)),
-        ("reason", Value::text(&it.reason)),
-        ("message", Value::text(&it.message)),
+        ("type", Value::from_text(&it.kind)),
+        ("status", Value::from_text(&it.status)),
+        ("reason", Value::from_text(&it.reason)),
+        ("message", Value::from_text(&it.message)),
     ])
 }
 
-fn member(it: &Member) -> Value<'static> {
+fn member(it: &AgentMember) -> Value<'static> {
     Value::map([
-        ("cluster", Value::text(&it.name)),
-        ("state", Value::text(it.state())),
+        ("cluster", Value::from_text(&it.name)),
+        ("state", Value::from_text(it.state())),
         ("certificateNotAfter", optional(it.certificate_expiry.as_ref())),
-        ("message", Value::text(&it.message)),
+        ("message", Value::from_text(&it.message)),
     ])
 }
 
 fn optional(text: Option<&String>) -> Value<'static> {
-    text.map_or(Value::Null, Value::text)
+    text.map_or(Value::Null, Value::from_text)
 }
 
 fn number(count: u64) -> Value<'static> {

@@ -1,7 +1,7 @@
 //! The report as a table.
 
 use super::super::table::{BOLD, END, GREEN, RED, YELLOW};
-use super::{Condition, Member, Report};
+use super::{AgentMember, GitOpsClusterCondition, GitOpsClusterReport};
 use crate::table;
 use crate::table::clean;
 use controller::argocd_agent::state::State;
@@ -14,7 +14,7 @@ const READY: &str = "READY";
 /// Formats the GitOpsCluster, its certificates, its problems, and a line for each managed cluster, the least healthy first. If
 /// `wide`, clusters have the expiry of their certificates. All times are relative to `now`.
 #[must_use]
-pub(super) fn table(report: &Report, now: Timestamp, wide: bool, colours: bool) -> String {
+pub(super) fn table(report: &GitOpsClusterReport, now: Timestamp, wide: bool, colours: bool) -> String {
     let head = head(report);
     let widths = table::widths(head.iter());
     let mut text = String::new();
@@ -32,8 +32,8 @@ pub(super) fn table(report: &Report, now: Timestamp, wide: bool, colours: bool) 
     }
     let problems = report.conditions.iter();
     let problems: Vec<_> = problems
-        .filter(|it| it.status != "True" && it.kind != "Ready")
-        .map(|it| [&it.kind, &it.status, &it.message].map(|cell| clean(cell)))
+        .filter(|condition| condition.status != "True" && condition.kind != "Ready")
+        .map(|condition| [&condition.kind, &condition.status, &condition.message].map(|cell| clean(cell)))
         .collect();
     if !problems.is_empty() {
         let colour = |at: usize| Some((1, colour_of(&problems[at][1])));
@@ -44,18 +44,23 @@ pub(super) fn table(report: &Report, now: Timestamp, wide: bool, colours: bool) 
         let colour = |at: usize| Some((1, colour_of_state(report.members[at].state)));
         text.push('\n');
         text += &if wide {
-            let row = |it: &Member| {
-                let end = it
+            let row = |member: &AgentMember| {
+                let end = member
                     .certificate_expiry
                     .as_ref()
                     .map_or("-".to_owned(), |end| format_expiry(end, now));
-                [clean(&it.name), it.state().to_owned(), end, clean(&it.message)]
+                [
+                    clean(&member.name),
+                    member.state().to_owned(),
+                    end,
+                    clean(&member.message),
+                ]
             };
             let members: Vec<_> = report.members.iter().map(row).collect();
             let headings = ["CLUSTER", "STATE", "CERTIFICATE-UNTIL", "MESSAGE"];
             section(headings, &members, colours, colour)
         } else {
-            let row = |it: &Member| [clean(&it.name), it.state().to_owned(), clean(&it.message)];
+            let row = |member: &AgentMember| [clean(&member.name), member.state().to_owned(), clean(&member.message)];
             let members: Vec<_> = report.members.iter().map(row).collect();
             section(["CLUSTER", "STATE", "MESSAGE"], &members, colours, colour)
         };
@@ -68,7 +73,7 @@ pub(super) fn table(report: &Report, now: Timestamp, wide: bool, colours: bool) 
 }
 
 /// Returns the rows about the GitOpsCluster itself.
-fn head(report: &Report) -> Vec<[String; 2]> {
+fn head(report: &GitOpsClusterReport) -> Vec<[String; 2]> {
     let mut rows = vec![("GITOPSCLUSTER", format!("{}/{}", report.namespace, report.name))];
     rows.push((READY, ready(report)));
     if let Some(agent) = &report.agent {
@@ -87,8 +92,8 @@ fn head(report: &Report) -> Vec<[String; 2]> {
         .collect()
 }
 
-fn ready(report: &Report) -> String {
-    let Some(Condition { status, message, .. }) = report.ready() else {
+fn ready(report: &GitOpsClusterReport) -> String {
+    let Some(GitOpsClusterCondition { status, message, .. }) = report.ready() else {
         return "no controller has written its status: check that one runs with --controllers gitopscluster".to_owned();
     };
     let aside = match (report.deleting, report.is_current) {
@@ -104,7 +109,7 @@ fn ready(report: &Report) -> String {
     format!("{status}{aside}{message}")
 }
 
-fn ready_colour(report: &Report) -> &'static str {
+fn ready_colour(report: &GitOpsClusterReport) -> &'static str {
     colour_of(report.ready().map_or("Unknown", |ready| &ready.status))
 }
 

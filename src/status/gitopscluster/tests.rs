@@ -1,6 +1,6 @@
 //! Tests of the report on GitOpsClusters.
 
-use super::print::value;
+use super::print::build_report_value;
 use super::table::table;
 use super::*;
 use jiff::Timestamp;
@@ -55,7 +55,7 @@ fn addon(conditions: &[(&str, &str, &str)]) -> Value {
 }
 
 /// Returns the state of those agents on the hub, and of one of another GitOpsCluster.
-fn agents() -> Agents {
+fn agents() -> AgentInputs {
     let (applied, available) = (("ManifestApplied", "True", ""), ("Available", "True", ""));
     let addons = [
         (
@@ -72,7 +72,7 @@ fn agents() -> Agents {
         ("other", addon(&[("Degraded", "True", "of another GitOpsCluster")])),
     ];
     let members = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-    Agents {
+    AgentInputs {
         members: BTreeMap::from([
             (
                 "argocd/fleet".to_owned(),
@@ -88,20 +88,20 @@ fn agents() -> Agents {
     }
 }
 
-fn fleet_state() -> Fleet {
+fn fleet_state() -> FleetState {
     let expiry = |name: &str, end: &str| (name.to_owned(), end.to_owned());
-    Fleet {
+    FleetState {
         agents: Some(agents()),
         certificates: Some(BTreeMap::from([
             expiry("us1", "2026-12-21T12:00:00Z"),
             expiry("eu1", "2026-11-20T12:00:00Z"),
         ])),
-        ..Fleet::default()
+        ..FleetState::default()
     }
 }
 
-fn shown(gitops_cluster: &Value, fleet: &Fleet, wide: bool) -> String {
-    table(&Report::new(gitops_cluster, fleet), now(), wide, false)
+fn shown(gitops_cluster: &Value, fleet: &FleetState, wide: bool) -> String {
+    table(&GitOpsClusterReport::new(gitops_cluster, fleet), now(), wide, false)
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn wide_table_shows_certificate_expiry() {
 
 #[test]
 fn without_access_to_add_ons_shows_the_status() {
-    let text = shown(&fleet(), &Fleet::default(), true);
+    let text = shown(&fleet(), &FleetState::default(), true);
     let (_, clusters) = text.split_once("CLUSTERS ").expect("a head");
     insta::assert_snapshot!(clusters.replace("argocd-agent", "…"), @r"
            7 selected, 6 registered, 9 installed, 9 connected, 9 degraded
@@ -183,7 +183,7 @@ fn without_agents_shows_registered_clusters() {
             "conditions": [condition("Ready", "True", "all conditions are True")],
         },
     });
-    assert!(Report::new(&registers, &fleet_state()).is_healthy());
+    assert!(GitOpsClusterReport::new(&registers, &fleet_state()).is_healthy());
     insta::assert_snapshot!(shown(&registers, &fleet_state(), true), @r"
     GITOPSCLUSTER   team/fleet
     READY           True: all conditions are True
@@ -222,7 +222,7 @@ fn healthy_only_if_ready_and_every_agent_is_healthy() {
         let agents = fleet.agents.as_mut().expect("agents");
         let names = names.iter().map(ToString::to_string).collect();
         agents.members.insert("argocd/fleet".to_owned(), names);
-        Report::new(&one, &fleet).is_healthy()
+        GitOpsClusterReport::new(&one, &fleet).is_healthy()
     };
     assert!(with(&["us1", "us2"], 2));
     assert!(with(&[], 2));
@@ -230,7 +230,7 @@ fn healthy_only_if_ready_and_every_agent_is_healthy() {
     for unhealthy in ["eu1", "eu2", "eu3", "new"] {
         assert!(!with(&["us1", unhealthy], 2), "{unhealthy}");
     }
-    assert!(!Report::new(&fleet(), &fleet_state()).is_healthy());
+    assert!(!GitOpsClusterReport::new(&fleet(), &fleet_state()).is_healthy());
 }
 
 #[test]
@@ -252,9 +252,9 @@ fn both_dialects_request_an_agent() {
 
 #[test]
 fn json_output_is_complete() {
-    let report = Report::new(&fleet(), &fleet_state());
+    let report = GitOpsClusterReport::new(&fleet(), &fleet_state());
     let mut text = String::new();
-    manifest::json::write(&value(&report), &mut text).expect("JSON");
+    manifest::json::write(&build_report_value(&report), &mut text).expect("JSON");
     let value: Value = serde_json::from_str(&text).expect("JSON");
     let head = json!({
         "namespace": "argocd", "name": "fleet", "healthy": false, "deleting": false, "current": true,
@@ -272,7 +272,7 @@ fn json_output_is_complete() {
     });
     assert_eq!(value["conditions"][3], ready);
     let agents = value["agents"].as_array().expect("agents");
-    let states: Vec<_> = agents.iter().map(|it| &it["cluster"]).collect();
+    let states: Vec<_> = agents.iter().map(|agent| &agent["cluster"]).collect();
     assert_eq!(states, ["eu1", "eu2", "eu3", "new", "us2", "us1"]);
     let last = json!({
         "cluster": "us1", "state": "Connected", "certificateNotAfter": "2026-12-21T12:00:00Z", "message": "",
@@ -283,7 +283,7 @@ fn json_output_is_complete() {
 
 #[test]
 fn colours_change_nothing_but_colour() {
-    let report = Report::new(&fleet(), &fleet_state());
+    let report = GitOpsClusterReport::new(&fleet(), &fleet_state());
     let coloured = table(&report, now(), true, true);
     for painted in [
         "\x1b[31mDegraded\x1b[0m",

@@ -1,6 +1,8 @@
 //! Valid and invalid GitOpsClusters.
 
-use ocm::gitops_cluster::{Certificate, ClusterState, Clusters, Condition, Server, Status};
+use ocm::gitops_cluster::{
+    CertificateExpiry, ClusterState, Clusters, Condition, GitOpsClusterStatus, PrincipalAddress,
+};
 use serde_json::{Value, json};
 
 fn placement() -> Value {
@@ -90,11 +92,11 @@ pub(super) fn peer_specs() -> [(&'static str, &'static str, Value); 7] {
 }
 
 /// Returns a status with all fields.
-pub(super) fn status() -> Status {
+pub(super) fn status() -> GitOpsClusterStatus {
     let then = || "2026-06-01T12:00:00Z".to_owned();
-    Status {
+    GitOpsClusterStatus {
         argo_namespace: Some("argocd".to_owned()),
-        certificates: vec![Certificate {
+        certificates: vec![CertificateExpiry {
             name: "argocd-agent-ca".to_owned(),
             not_after: then(),
         }],
@@ -123,7 +125,7 @@ pub(super) fn status() -> Status {
         last_update_time: Some(then()),
         message: Some("wait".to_owned()),
         phase: Some("failed".to_owned()),
-        server: Some(Server {
+        server: Some(PrincipalAddress {
             address: "hub.example.com".to_owned(),
             port: "443".to_owned(),
         }),

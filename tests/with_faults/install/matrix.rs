@@ -10,8 +10,8 @@
 use super::{Installation, installation, read};
 use anyhow::{Context, Result, bail, ensure};
 use argocd_ocm_cmp::install::{
-    ArgoCd, Feature, InstallOptions, MANAGER, Object, PolicySource, addition_to, decide, is_ours, live_policy, named,
-    objects, with_implied,
+    ArgoCd, Feature, InstallOptions, MANAGER, PolicySource, ShippedObject, addition_to, decide, is_ours, live_policy,
+    named, objects, with_implied,
 };
 use clap::ValueEnum as _;
 use manifest::yaml;
@@ -269,7 +269,7 @@ impl Document {
 #[derive(Default)]
 struct Known {
     sets: BTreeMap<(String, BTreeSet<Feature>, bool), Documents>,
-    /// By [`Object::is_addition`] and their text.
+    /// By [`ShippedObject::is_addition`] and their text.
     documents: HashMap<(bool, String), Rc<Document>>,
 }
 
@@ -383,7 +383,7 @@ impl Model {
     }
 }
 
-fn document(object: &Object, known: &mut HashMap<(bool, String), Rc<Document>>) -> (Rc<str>, Rc<Document>) {
+fn document(object: &ShippedObject, known: &mut HashMap<(bool, String), Rc<Document>>) -> (Rc<str>, Rc<Document>) {
     let (name, text) = (format!("{} {}", object.kind(), object.name()), object.json());
     let read = |text: &str| {
         let document = Document::new(&name, object.label(LABEL), text, || {

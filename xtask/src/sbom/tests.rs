@@ -4,7 +4,7 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 #[test]
 fn lists_every_linked_package_once_with_its_licence() {
-    let bill = of(TARGET).unwrap();
+    let bill = build_sbom(TARGET).unwrap();
     let mut purls = BTreeSet::new();
     for component in list(&bill["components"]) {
         let purl = text(&component["purl"]);
@@ -57,7 +57,7 @@ fn lists_every_linked_package_once_with_its_licence() {
 
 #[test]
 fn dependencies_name_only_listed_packages() {
-    let bill = of(TARGET).unwrap();
+    let bill = build_sbom(TARGET).unwrap();
     let components = list(&bill["components"]).iter().chain([&bill["metadata"]["component"]]);
     let listed: BTreeSet<&str> = components.map(|component| text(&component["bom-ref"])).collect();
     let edges = list(&bill["dependencies"]);
@@ -72,7 +72,10 @@ fn dependencies_name_only_listed_packages() {
 
 #[test]
 fn bill_is_reproducible() {
-    assert_eq!(of(TARGET).unwrap().to_string(), of(TARGET).unwrap().to_string());
+    assert_eq!(
+        build_sbom(TARGET).unwrap().to_string(),
+        build_sbom(TARGET).unwrap().to_string()
+    );
 }
 
 #[test]
@@ -82,7 +85,7 @@ fn a_package_without_a_licence_is_an_error() {
         version: "1.0.0".to_owned(),
     };
     let (root, nameless) = (package("root"), package("nameless"));
-    let tree = |licence: &str| tree::Tree {
+    let tree = |licence: &str| tree::PackageTree {
         root: root.clone(),
         needs: BTreeMap::from([
             (root.clone(), BTreeSet::from([nameless.clone()])),
@@ -120,7 +123,8 @@ fn metadata() -> Value {
 /// Returns the packages that can be reached from the program without dev-dependencies, build scripts and macros, each with the
 /// packages that always need it.
 fn reachable(metadata: &Value) -> BTreeMap<String, BTreeSet<String>> {
-    let by_id = |entries| -> BTreeMap<&str, &Value> { list(entries).iter().map(|it| (text(&it["id"]), it)).collect() };
+    let by_id =
+        |entries| -> BTreeMap<&str, &Value> { list(entries).iter().map(|value| (text(&value["id"]), value)).collect() };
     let (packages, nodes) = (by_id(&metadata["packages"]), by_id(&metadata["resolve"]["nodes"]));
     let purl = |id: &str| {
         purl(&Package {
@@ -132,7 +136,9 @@ fn reachable(metadata: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let is_linked = |edge: &&Value| list(&edge["dep_kinds"]).iter().any(|kind| kind["kind"].is_null());
     let is_optional = |from: &str, to: &str| {
         let mut dependencies = list(&packages[from]["dependencies"]).iter();
-        dependencies.any(|it| it["name"] == packages[to]["name"] && it["kind"].is_null() && it["optional"] == true)
+        dependencies.any(|dependency| {
+            dependency["name"] == packages[to]["name"] && dependency["kind"].is_null() && dependency["optional"] == true
+        })
     };
     let program = packages.iter().find(|(_, package)| package["name"] == PROGRAM);
     let (mut open, mut purls) = (vec![*program.unwrap().0], BTreeMap::<String, BTreeSet<String>>::new());

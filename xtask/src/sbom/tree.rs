@@ -23,7 +23,7 @@ impl fmt::Display for Package {
 
 /// The packages under a root, itself included.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct PackageTree {
     pub(super) root: Package,
     /// The packages that each is linked with directly.
     pub(super) needs: BTreeMap<Package, BTreeSet<Package>>,
@@ -32,7 +32,7 @@ pub(super) struct Tree {
 }
 
 /// Returns the packages that `program` is linked with on a target.
-pub(super) fn of(workspace: &Path, program: &str, target: &str) -> Result<Tree> {
+pub(super) fn read_tree(workspace: &Path, program: &str, target: &str) -> Result<PackageTree> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(workspace);
     cargo.args(["tree", "--locked", "--package", program, "--target", target]);
@@ -41,11 +41,11 @@ pub(super) fn of(workspace: &Path, program: &str, target: &str) -> Result<Tree> 
     let output = cargo.output().context("cargo cannot be run")?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "cargo tree failed: {}", errors.trim());
-    read(&String::from_utf8(output.stdout)?)
+    parse_tree(&String::from_utf8(output.stdout)?)
 }
 
 /// Parses a line for each edge: its depth, the package and its licence. The dependencies of a package are listed once.
-fn read(text: &str) -> Result<Tree> {
+fn parse_tree(text: &str) -> Result<PackageTree> {
     let (mut needs, mut licences) = (BTreeMap::<_, BTreeSet<_>>::new(), BTreeMap::new());
     let mut above: Vec<Package> = Vec::new();
     for line in text.lines() {
@@ -61,7 +61,7 @@ fn read(text: &str) -> Result<Tree> {
         above.push(package);
     }
     let root = above.into_iter().next().context("cargo tree prints nothing")?;
-    Ok(Tree { root, needs, licences })
+    Ok(PackageTree { root, needs, licences })
 }
 
 fn package(line: &str, licences: &mut BTreeMap<Package, String>) -> Option<Package> {
@@ -84,7 +84,7 @@ mod tests {
     fn builds_edges_from_depths() {
         let text =
             "0\ta v0.1.0 (/src)\tApache-2.0\t\n1\tb v1.0.0\tMIT\t\n2\tc v2.0.0+up\tMIT\t\n1\tc v2.0.0+up\tMIT\t (*)\n";
-        let tree = read(text).unwrap();
+        let tree = parse_tree(text).unwrap();
         let listed_by_bill: Vec<String> = tree
             .needs
             .iter()
@@ -103,7 +103,7 @@ mod tests {
             ]
         );
         for broken in ["", "0\ta\tMIT\t\n", "2\ta v1.0.0\tMIT\t\n"] {
-            assert!(read(broken).is_err(), "{broken:?}");
+            assert!(parse_tree(broken).is_err(), "{broken:?}");
         }
     }
 }

@@ -65,7 +65,7 @@ pub struct Spec {
 #[derive(Deserialize)]
 struct Object {
     metadata: Metadata,
-    spec: gitops_cluster::Spec,
+    spec: gitops_cluster::GitOpsClusterSpec,
     status: Option<Map<String, Value>>,
 }
 
@@ -149,8 +149,8 @@ impl Spec {
     }
 }
 
-impl From<gitops_cluster::Spec> for Spec {
-    fn from(requested: gitops_cluster::Spec) -> Self {
+impl From<gitops_cluster::GitOpsClusterSpec> for Spec {
+    fn from(requested: gitops_cluster::GitOpsClusterSpec) -> Self {
         let is = |field: &Field<bool>| field.unwrap_or_default();
         let addon = requested.gitops_addon.as_ref().filter(|addon| is(&addon.enabled));
         let agent = requested.asked_agent().map(|agent| match agent {
@@ -180,7 +180,7 @@ impl From<gitops_cluster::Spec> for Spec {
 
 /// Returns the requested fields that are not implemented, except the agent's own fields.
 fn not_implemented(
-    requested: &gitops_cluster::Spec,
+    requested: &gitops_cluster::GitOpsClusterSpec,
     addon: Option<&GitOpsAddon>,
     wants_agent: bool,
 ) -> Vec<&'static str> {
@@ -228,7 +228,7 @@ fn not_implemented(
 }
 
 /// Returns true if argocd-operator is to be installed.
-fn is_operator_chosen(besides: Option<&gitops_cluster::Agent>) -> bool {
+fn is_operator_chosen(besides: Option<&gitops_cluster::AgentSettings>) -> bool {
     let operator = besides.and_then(|it| it.operator.as_ref());
     operator.is_some_and(|it| it.enabled.unwrap_or_default())
 }
@@ -264,7 +264,7 @@ impl<'a> RequestedAgent<'a> {
     }
 
     /// Returns the desired settings of the agent. Returns the name of an invalid field as the error.
-    fn desired(self, besides: Option<&gitops_cluster::Agent>) -> Result<DesiredAgent, &'static str> {
+    fn desired(self, besides: Option<&gitops_cluster::AgentSettings>) -> Result<DesiredAgent, &'static str> {
         let mode = match text(self.mode.0).as_deref() {
             None | Some("managed") => Mode::Managed,
             Some("autonomous") => Mode::Autonomous,
@@ -273,7 +273,8 @@ impl<'a> RequestedAgent<'a> {
         let port = text(self.port.0).map(|port| port.parse::<NonZeroU16>());
         let port = port.transpose().map_err(|_| self.port.1)?;
         let images = besides.and_then(|it| it.images.as_ref());
-        let image = |of: fn(&gitops_cluster::Images) -> &Field<Box<str>>| images.and_then(|images| text(of(images)));
+        let image =
+            |of: fn(&gitops_cluster::AgentImages) -> &Field<Box<str>>| images.and_then(|images| text(of(images)));
         let rollout = besides.and_then(|it| it.rollout_strategy.as_ref());
         let revoked = besides.and_then(|it| it.revoked_clusters.as_ref());
         Ok(DesiredAgent {

@@ -42,7 +42,7 @@ const fn without(annotation: &'static str, option: Option<&'static str>, why: &'
 
 /// The annotation that takes an object out of the health of its Application.
 pub(super) const IGNORE_HEALTH: &str = "argocd.argoproj.io/ignore-healthcheck";
-/// The sync option that selects [`super::Strategy::Update`].
+/// The sync option that selects [`super::UpdateStrategy::Update`].
 pub(super) const REPLACE: &str = "Replace=true";
 
 const HOOK_DELETE_POLICY: &str = "argocd.argoproj.io/hook-delete-policy";

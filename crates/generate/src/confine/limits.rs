@@ -15,7 +15,7 @@ const MEMORY: Resource = Resource::RLIMIT_DATA;
 
 /// The resource limits of a tool, for each of its processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// The maximum number of bytes of writable memory; `None` for no limit.
     pub memory: Option<u64>,
     /// The maximum number of bytes of a written file; `None` for no limit.
@@ -24,7 +24,7 @@ pub struct Limits {
     pub processor_time: Option<Duration>,
 }
 
-impl Limits {
+impl ResourceLimits {
     /// Applies the limits to this process and its children. Existing lower limits are kept.
     pub(super) fn apply(&self) {
         // The limit of the plugin itself is not that of a tool.
@@ -42,7 +42,7 @@ impl Limits {
     }
 }
 
-/// Limits the writable memory of this process, but not that of the tools that it starts: they have [`Limits`].
+/// Limits the writable memory of this process, but not that of the tools that it starts: they have [`ResourceLimits`].
 pub fn limit_own_memory(bytes: u64) {
     if let Ok((_, hard)) = getrlimit(MEMORY) {
         let _ = setrlimit(MEMORY, bytes.min(hard), hard);

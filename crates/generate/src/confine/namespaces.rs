@@ -91,14 +91,20 @@ fn show(path: &Path, root: &Path, writable: bool) -> io::Result<()> {
     if !writable {
         // Flags of a mount by another user can only be extended; if it has others, the permissions of the files apply.
         let flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
-        let kept = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-        let _ = mount(nothing, &target, nothing, flags | kept, nothing)
-            .or_else(|_| mount(nothing, &target, nothing, flags | kept | MsFlags::MS_NOEXEC, nothing));
+        let base_flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+        let _ = mount(nothing, &target, nothing, flags | base_flags, nothing).or_else(|_| {
+            mount(
+                nothing,
+                &target,
+                nothing,
+                flags | base_flags | MsFlags::MS_NOEXEC,
+                nothing,
+            )
+        });
     }
     Ok(())
 }
 
-/// Returns the path of `path` below `root`.
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }

@@ -1,12 +1,12 @@
 //! Converts verdicts to the condition rules of a placement: CEL over the object for the paths of the reported values.
 
-use super::{HEALTHY, PROGRESSING, Rule};
+use super::{CelRule, HEALTHY, PROGRESSING};
 use ocm::health::HealthStatus;
-use ocm::verdicts::{KindVerdicts, Number, Test};
+use ocm::verdicts::{KindVerdicts, ReportedNumber, Test};
 
 /// Returns the rules of a kind. They live as long as the program, because all kinds do.
-pub(super) fn rules(verdicts: &KindVerdicts) -> [Rule; 2] {
-    let rule = |condition, expression: String| Rule {
+pub(super) fn rules(verdicts: &KindVerdicts) -> [CelRule; 2] {
+    let rule = |condition, expression: String| CelRule {
         condition,
         expression: expression.leak(),
         message: "",
@@ -46,12 +46,12 @@ fn all(verdicts: &KindVerdicts, tests: &[Test]) -> String {
 fn cel(verdicts: &KindVerdicts, test: &Test) -> String {
     let path = |name: &str| {
         let value = verdicts.values.iter().find(|(known, _)| *known == name);
-        Path::parse(value.expect("a rule uses values of its kind").1)
+        JsonPath::parse(value.expect("a rule uses values of its kind").1)
     };
     let string = |name| format!("{}.orValue('')", path(name).object);
-    let number = |number: &Number| match *number {
-        Number::Of(name) => format!("{}.orValue(0)", path(name).object),
-        Number::Difference(name, other) => {
+    let number = |number: &ReportedNumber| match *number {
+        ReportedNumber::Of(name) => format!("{}.orValue(0)", path(name).object),
+        ReportedNumber::Difference(name, other) => {
             format!("{}.orValue(0)-{}.orValue(0)", path(name).object, path(other).object)
         }
     };
@@ -69,14 +69,14 @@ fn cel(verdicts: &KindVerdicts, test: &Test) -> String {
 }
 
 /// A JSONPath: fields, and possibly a list with or without a filter, followed by one field of its items or several.
-struct Path<'p> {
+struct JsonPath<'p> {
     /// CEL for the optional value of the fields.
     object: String,
     /// The filter of the items in CEL, empty for none, and their fields.
     items: Option<(String, Vec<&'p str>)>,
 }
 
-impl<'p> Path<'p> {
+impl<'p> JsonPath<'p> {
     fn parse(path: &'p str) -> Self {
         let (fields, rest) = path.split_once('[').unwrap_or((path, ""));
         let fields = fields.split('.').skip(1).map(|field| format!(".?{field}"));
@@ -153,10 +153,10 @@ mod tests {
                 "object.?status.?l.orValue([]).exists(c,c.?reason.orValue('B')!='B'&&c.status=='A')",
             ),
         ] {
-            assert_eq!(Path::parse(path).exists(), exists);
-            assert_eq!(Path::parse(path).is("A"), is);
+            assert_eq!(JsonPath::parse(path).exists(), exists);
+            assert_eq!(JsonPath::parse(path).is("A"), is);
         }
-        let address = Path::parse(".status.l[*]['ip','hostname']");
+        let address = JsonPath::parse(".status.l[*]['ip','hostname']");
         assert_eq!(
             address.exists(),
             "object.?status.?l.orValue([]).exists(c,has(c.ip)||has(c.hostname))"

@@ -17,7 +17,7 @@ pub use evaluate::{Evaluation, evaluate};
 pub use file::{CONFIG_MAP, CONFIG_MAP_KEY, check, load};
 pub use parse::{RuleError, parse};
 
-use super::{HEALTHY, KindHealth, PROGRESSING, Rule, rules};
+use super::{CelRule, HEALTHY, KindHealth, PROGRESSING, rules};
 use std::sync::{LazyLock, OnceLock};
 
 /// The rules of the kinds of common operators.
@@ -67,7 +67,7 @@ pub(super) fn find(group: &str, kind: &str) -> Option<&'static KindHealth> {
 fn kind_health(rule: &CustomRule) -> KindHealth {
     let (progressing, healthy, suspended) = rule.expressions();
     let leak = |text: String| -> &'static str { text.leak() };
-    let rule_of = |condition, expressions: cel::Expressions| Rule {
+    let rule_of = |condition, expressions: cel::Expressions| CelRule {
         condition,
         expression: leak(expressions.condition),
         message: leak(expressions.message),
@@ -87,7 +87,7 @@ fn kind_health(rule: &CustomRule) -> KindHealth {
 /// The rules of kinds without one whose CRD has a status: an object without it is not in its desired state.
 pub(super) static REPORTS_STATUS: LazyLock<KindHealth> = LazyLock::new(|| {
     let [progressing, healthy] = rules::CUSTOM;
-    let progressing = Rule {
+    let progressing = CelRule {
         expression: format!("!has(object.status)||{}", progressing.expression).leak(),
         ..progressing
     };
@@ -134,7 +134,7 @@ pub struct CustomRule {
     /// The verdict if no clause holds.
     otherwise: Verdict,
     /// Fields of the object that hold a message.
-    messages: Vec<FieldPath>,
+    messages: Vec<NestedField>,
     reports: Vec<(String, String)>,
 }
 
@@ -146,9 +146,9 @@ impl CustomRule {
             Some(parent) => group.ends_with(parent) && group.len() > parent.len(),
             None => self.group == group,
         };
-        let is_kind = |own: &String| match own.strip_prefix('*') {
+        let is_kind = |pattern: &String| match pattern.strip_prefix('*') {
             Some(ending) => kind.ends_with(ending),
-            None => own == kind,
+            None => pattern == kind,
         };
         is_group && self.kinds.iter().any(is_kind)
     }
@@ -187,7 +187,7 @@ enum Term {
 /// The field that has the conditions.
 #[derive(Clone, Debug, PartialEq)]
 struct ConditionList {
-    owner: FieldPath,
+    owner: NestedField,
     owners: Owners,
 }
 
@@ -204,7 +204,7 @@ enum Owners {
 impl ConditionList {
     fn of_status() -> Self {
         Self {
-            owner: FieldPath(vec!["status".to_owned()]),
+            owner: NestedField(vec!["status".to_owned()]),
             owners: Owners::One,
         }
     }
@@ -234,20 +234,20 @@ impl Choice {
     }
 
     fn allows(&self, value: &str) -> bool {
-        self.is_any() || self.values.iter().any(|own| own == value) != self.except
+        self.is_any() || self.values.iter().any(|listed| listed == value) != self.except
     }
 }
 
 /// The names of nested fields.
 #[derive(Clone, Debug, PartialEq)]
-struct FieldPath(Vec<String>);
+struct NestedField(Vec<String>);
 
 #[derive(Clone, Debug, PartialEq)]
 struct FieldTest {
     negated: bool,
     /// The list to search for an item with the field; `None` for a field of the object.
-    list: Option<FieldPath>,
-    path: FieldPath,
+    list: Option<NestedField>,
+    path: NestedField,
     comparison: Comparison,
 }
 
@@ -255,9 +255,9 @@ struct FieldTest {
 enum Comparison {
     Present,
     /// One of these values.
-    In(Vec<Scalar>),
+    In(Vec<ScalarLiteral>),
     /// Present, and none of these values.
-    NotIn(Vec<Scalar>),
+    NotIn(Vec<ScalarLiteral>),
     /// Compared with another number; missing numbers are 0.
     Number(Order, Operand),
 }
@@ -271,12 +271,12 @@ enum Order {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Operand {
-    Path(FieldPath),
+    Path(NestedField),
     Number(i64),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Scalar {
+enum ScalarLiteral {
     Text(String),
     Number(i64),
     Bool(bool),

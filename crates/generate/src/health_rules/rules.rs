@@ -10,20 +10,20 @@
 //! `status`. Messages come from other controllers, and that of a condition is limited to 32,768 characters, beyond which the agent
 //! could not write the status at all: the expressions take the first 300 characters.
 
-use super::{HEALTHY, PROGRESSING, Rule};
+use super::{CelRule, HEALTHY, PROGRESSING};
 
 mod expressions {
     include!(concat!(env!("OUT_DIR"), "/expressions.rs"));
 }
 
-const fn rules([progressing, what_it_waits_for, healthy, what_is_broken]: [&'static str; 4]) -> [Rule; 2] {
+const fn rules([progressing, what_it_waits_for, healthy, what_is_broken]: [&'static str; 4]) -> [CelRule; 2] {
     [
-        Rule {
+        CelRule {
             condition: PROGRESSING,
             expression: progressing,
             message: what_it_waits_for,
         },
-        Rule {
+        CelRule {
             condition: HEALTHY,
             expression: healthy,
             message: what_is_broken,
@@ -31,6 +31,6 @@ const fn rules([progressing, what_it_waits_for, healthy, what_is_broken]: [&'sta
     ]
 }
 
-pub(super) const POD: [Rule; 2] = rules(expressions::POD);
-pub(super) const AUTOSCALER: [Rule; 2] = rules(expressions::AUTOSCALER);
-pub(super) const CUSTOM: [Rule; 2] = rules(expressions::CUSTOM);
+pub(super) const POD: [CelRule; 2] = rules(expressions::POD);
+pub(super) const AUTOSCALER: [CelRule; 2] = rules(expressions::AUTOSCALER);
+pub(super) const CUSTOM: [CelRule; 2] = rules(expressions::CUSTOM);

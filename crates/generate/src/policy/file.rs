@@ -30,7 +30,7 @@ pub fn checked(path: &Path) -> Result<String, Problems> {
 
 /// Reads a policy, and returns its text too.
 fn parsed(path: &Path) -> Result<(Policy, String), Problems> {
-    let text = text(path)?;
+    let text = read_policy_text(path)?;
     let shown = path.display();
     let Some(data) = in_config_map(&text) else {
         return Ok((Policy::parse(&text, &shown.to_string())?, text));
@@ -45,10 +45,10 @@ fn parsed(path: &Path) -> Result<(Policy, String), Problems> {
     Ok((parsed, policy.to_owned()))
 }
 
-fn text(path: &Path) -> Result<String, Problems> {
+fn read_policy_text(path: &Path) -> Result<String, Problems> {
     let shown = path.display().to_string();
-    let bytes =
-        read(path).map_err(|error| Problems::one(format!("{shown}: the policy cannot be read: {}", plain(&error))))?;
+    let bytes = read_config_file(path)
+        .map_err(|error| Problems::one(format!("{shown}: the policy cannot be read: {}", plain(&error))))?;
     if bytes.len() as u64 > MAX_SIZE {
         return Err(Problems::one(format!(
             "{shown}: the policy has more than {MAX_SIZE} bytes, the limit of a ConfigMap: shorten it"
@@ -60,7 +60,7 @@ fn text(path: &Path) -> Result<String, Problems> {
 }
 
 /// Reads a file that may be from a ConfigMap, up to one byte more than that may have.
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read_config_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
     Ok(bytes)

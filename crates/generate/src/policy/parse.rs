@@ -1,8 +1,8 @@
 //! Parses a policy from text, and reports all problems of the text.
 
 use super::pattern::{Pattern, Patterns};
-use super::{Entry, Executor, Policy};
-use crate::placement::Placement;
+use super::{Executor, Policy, PolicyEntry};
+use crate::placement::PlacementTarget;
 use manifest::kinds::BUILT_IN;
 use manifest::problem::Problems;
 use manifest::value::{Map, Value};
@@ -33,7 +33,7 @@ pub(super) fn policy(text: &str, file: &str) -> Result<Policy, Problems> {
     if let Some(error) = yaml::repeated_key(text) {
         return Err(Problems::one(format!("{file}:{}: {}", error.line, error.message)));
     }
-    let mut reader = Reader {
+    let mut reader = PolicyReader {
         file,
         problems: Vec::new(),
     };
@@ -43,12 +43,12 @@ pub(super) fn policy(text: &str, file: &str) -> Result<Policy, Problems> {
 }
 
 /// The state of parsing, with the problems found so far.
-struct Reader<'a> {
+struct PolicyReader<'a> {
     file: &'a str,
     problems: Vec<String>,
 }
 
-impl Reader<'_> {
+impl PolicyReader<'_> {
     fn refuse(&mut self, what: &str) {
         self.problems.push(format!("{}: {what}", self.file));
     }
@@ -62,7 +62,7 @@ impl Reader<'_> {
         self.refuse(&format!("{path} is {}, not {wanted}{remedy}", value.type_name()));
     }
 
-    fn entries(&mut self, value: &Value<'_>) -> Vec<Entry> {
+    fn entries(&mut self, value: &Value<'_>) -> Vec<PolicyEntry> {
         let Value::Map(fields) = value else {
             self.refuse(&format!("it is {}, not a policy", value.type_name()));
             return Vec::new();
@@ -80,7 +80,7 @@ impl Reader<'_> {
             return Vec::new();
         }
         self.unknown(fields, "", "a policy", &["apiVersion", "kind", "projects"]);
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<PolicyEntry> = Vec::new();
         match fields.get("projects") {
             None => self.refuse("projects is missing: without an entry no project may deliver anything"),
             Some(Value::List(items)) if items.is_empty() => {
@@ -100,9 +100,9 @@ impl Reader<'_> {
     }
 
     /// Reports an entry that never applies: its author meant something else.
-    fn unreachable(&mut self, earlier: &[Entry], entry: &Entry, path: &str) {
+    fn unreachable(&mut self, earlier: &[PolicyEntry], entry: &PolicyEntry, path: &str) {
         for (at, name) in entry.names.0.iter().enumerate() {
-            let covers = |earlier: &Entry| earlier.names.0.iter().any(|pattern| pattern.covers(name));
+            let covers = |earlier: &PolicyEntry| earlier.names.0.iter().any(|pattern| pattern.covers(name));
             if let Some(first) = earlier.iter().position(covers) {
                 self.refuse(&format!(
                     "{path}.names[{at}] {:?} has no effect: projects[{first}] comes first and matches it",
@@ -112,7 +112,7 @@ impl Reader<'_> {
         }
     }
 
-    fn entry(&mut self, value: &Value<'_>, path: &str) -> Entry {
+    fn entry(&mut self, value: &Value<'_>, path: &str) -> PolicyEntry {
         let nothing = Map::default();
         let fields = if let Value::Map(fields) = value {
             self.unknown(fields, path, "an entry", FIELDS);
@@ -144,7 +144,7 @@ impl Reader<'_> {
             self.wrong_type(&format!("{path}.{name}"), value, "true or false");
             None
         };
-        Entry {
+        PolicyEntry {
             names,
             clusters,
             placements,
@@ -255,14 +255,14 @@ fn pattern(text: &str, check: &dyn Fn(&Pattern) -> Result<(), String>) -> Result
 
 fn placement(pattern: &Pattern) -> Result<(), String> {
     if pattern.is_literal() {
-        pattern.text.parse::<Placement>()?;
+        pattern.text.parse::<PlacementTarget>()?;
     }
     Ok(())
 }
 
 fn project(pattern: &Pattern) -> Result<(), String> {
     if pattern.is_literal() && !is_dns_subdomain(&pattern.text) {
-        return Err(names::Error::Subdomain(pattern.text.clone(), "a project's").to_string());
+        return Err(names::InvalidName::Subdomain(pattern.text.clone(), "a project's").to_string());
     }
     Ok(())
 }

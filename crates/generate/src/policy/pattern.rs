@@ -1,6 +1,6 @@
 //! The lists of a policy: globs, of which any may match.
 
-use ocm::glob::{Error, Glob};
+use ocm::glob::{Glob, GlobError};
 use std::fmt;
 
 /// A glob, or a literal text.
@@ -12,7 +12,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    pub(super) fn new(text: &str) -> Result<Self, Error> {
+    pub(super) fn new(text: &str) -> Result<Self, GlobError> {
         let glob = if text.contains(['*', '?', '[', '{', '\\']) {
             Some(Glob::new(text)?)
         } else {

@@ -195,7 +195,7 @@ fn answer(policy: &Policy, question: &Question) -> Answer {
             violations(Some(rules), question.allow_secrets, [""; 0], objects).is_empty(),
             rules.against_created_namespace(&question.name).is_none(),
         ],
-        executor: executor.map(|executor| executor.map(|it| (it.namespace, it.name))),
+        executor: executor.map(|executor| executor.map(|executor| (executor.namespace, executor.name))),
     }
 }
 
@@ -330,7 +330,7 @@ fn narrow(entry: &mut Value, how: u8, at: Index) {
         _ => {
             if let Some(Value::Array(items)) = fields
                 .get_mut(name)
-                .filter(|it| it.as_array().is_some_and(|it| it.len() > 1))
+                .filter(|value| value.as_array().is_some_and(|list| list.len() > 1))
             {
                 items.remove(at.index(items.len()));
             }

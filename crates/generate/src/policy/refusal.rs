@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 /// All violations of one object.
 #[derive(Debug)]
-pub(super) struct Refusal<'p> {
+pub(super) struct ObjectViolations<'p> {
     rules: Rules<'p>,
     /// The violations.
     refused: Vec<String>,
@@ -15,7 +15,7 @@ pub(super) struct Refusal<'p> {
     changes: Vec<String>,
 }
 
-impl<'p> Refusal<'p> {
+impl<'p> ObjectViolations<'p> {
     pub(super) fn new(rules: Rules<'p>) -> Self {
         Self {
             rules,
@@ -90,7 +90,7 @@ impl<'p> Refusal<'p> {
     }
 
     /// Returns the refusal in one line; `None` without violations.
-    pub(super) fn text(self) -> Option<String> {
+    pub(super) fn into_message(self) -> Option<String> {
         (!self.refused.is_empty()).then(|| {
             format!(
                 "the policy lets project {} deliver {}: to allow it, {}",

@@ -1,6 +1,6 @@
 //! Summaries of policies for `policy check`.
 
-use super::{Entry, Policy, Rules};
+use super::{Policy, PolicyEntry, Rules};
 use std::fmt::Write as _;
 
 pub(super) fn of_policy(policy: &Policy) -> String {
@@ -21,7 +21,7 @@ pub(super) fn of_project(rules: &Rules<'_>) -> String {
     text
 }
 
-fn describe(entry: &Entry, out: &mut String) {
+fn describe(entry: &PolicyEntry, out: &mut String) {
     let list = |list: &Option<super::Patterns>| list.as_ref().map_or("all".to_owned(), ToString::to_string);
     let mut kinds = list(&entry.kinds);
     if let Some(denied) = &entry.denied_kinds {

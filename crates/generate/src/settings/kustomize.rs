@@ -35,7 +35,7 @@ pub(super) fn settings(sources: &mut Sources<'_>, env: &Env) -> KustomizeSetting
         given: sources.origin_in_application(&given),
         options: options.split_whitespace().map(str::to_owned).collect(),
         edits: edits(sources, env),
-        patches: sources.text(&table::KUSTOMIZE_PATCHES, |text| {
+        patches: sources.read_optional(&table::KUSTOMIZE_PATCHES, |text| {
             check_patches(text).map(|()| text.to_owned())
         }),
         components: sources.list(&table::KUSTOMIZE_COMPONENTS, false, |path| {

@@ -4,8 +4,8 @@ use super::sources::Sources;
 use super::table::{self, SETTINGS, Setting, ValueType};
 use super::values::glob;
 use super::{Env, FlagValues};
-use crate::discover::Selection;
-use crate::source::Kind;
+use crate::discover::FileSelection;
+use crate::source::FolderKind;
 use manifest::json;
 use manifest::problem::Problems;
 use manifest::value::{Map, Value};
@@ -23,13 +23,13 @@ pub fn announcements(folder: &Path, env: &Env) -> Result<String, Problems> {
     let env = env.iter().filter(|(name, _)| *name != "ARGOCD_APP_NAME");
     let env = env.map(|(name, value)| (name.clone(), value.clone())).collect();
     let mut sources = Sources::new(&nothing_typed, &env)?;
-    let selection = Selection {
+    let selection = FileSelection {
         include: sources.list(&table::INCLUDE, false, glob),
         exclude: sources.list(&table::EXCLUDE, false, glob),
-        ..Selection::default()
+        ..FileSelection::default()
     };
-    let kind = sources.text(&table::SOURCE, Kind::from_str);
-    let kind = kind.unwrap_or_else(|| Kind::of(folder, &selection));
+    let kind = sources.read_optional(&table::SOURCE, FolderKind::from_str);
+    let kind = kind.unwrap_or_else(|| FolderKind::detect(folder, &selection));
     let parameters = SETTINGS
         .iter()
         .filter(|setting| setting.parameter && has_meaning(setting, kind));
@@ -44,11 +44,11 @@ pub fn announcements(folder: &Path, env: &Env) -> Result<String, Problems> {
     Ok(out)
 }
 
-fn has_meaning(setting: &Setting, kind: Kind) -> bool {
+fn has_meaning(setting: &Setting, kind: FolderKind) -> bool {
     match setting.name {
-        "recurse" | "include" | "exclude" => kind == Kind::Directory,
-        name if name.starts_with("helm-") => kind == Kind::Helm,
-        name if name.starts_with("kustomize-") => kind == Kind::Kustomize,
+        "recurse" | "include" | "exclude" => kind == FolderKind::Directory,
+        name if name.starts_with("helm-") => kind == FolderKind::Helm,
+        name if name.starts_with("kustomize-") => kind == FolderKind::Kustomize,
         _ => true,
     }
 }
@@ -62,7 +62,7 @@ pub(super) enum Shape {
 }
 
 fn announcement(setting: &Setting, sources: &mut Sources<'_>) -> Value<'static> {
-    let plain = |text: &str| Value::text(text.replace('`', ""));
+    let plain = |text: &str| Value::from_text(text.replace('`', ""));
     let (item_type, usual) = match setting.value_type {
         // The UI edits booleans as strings so far. The type is for other readers and for later versions of the UI.
         ValueType::Flag => ("boolean", Shape::Text),
@@ -75,10 +75,10 @@ fn announcement(setting: &Setting, sources: &mut Sources<'_>) -> Value<'static> 
         default => plain(&format!("{} (default: {default})", setting.about)),
     };
     let mut fields = vec![
-        ("name", Value::text(setting.name)),
-        ("title", Value::text(setting.title)),
+        ("name", Value::from_text(setting.name)),
+        ("title", Value::from_text(setting.title)),
         ("tooltip", tooltip),
-        ("itemType", Value::text(item_type)),
+        ("itemType", Value::from_text(item_type)),
     ];
     // The UI shows a value only in the announced shape.
     let shapes = sources.shapes(setting);
@@ -87,18 +87,20 @@ fn announcement(setting: &Setting, sources: &mut Sources<'_>) -> Value<'static> 
         Shape::Text => {
             let given = sources.texts(setting).pop();
             let value = given.or_else(|| setting.default_value().map(str::to_owned));
-            fields.extend(value.map(|value| ("string", Value::text(value))));
+            fields.extend(value.map(|value| ("string", Value::from_text(value))));
         }
         Shape::List => {
-            let given = sources.texts(setting).into_iter().map(Value::text);
-            fields.push(("collectionType", Value::text("array")));
+            let given = sources.texts(setting).into_iter().map(Value::from_text);
+            fields.push(("collectionType", Value::from_text("array")));
             fields.push(("array", Value::List(given.collect())));
         }
         Shape::Map => {
             let commas = setting.name == table::OVERLAYS.name;
             let given = sources.map(setting, commas, |key| Ok::<_, String>(key.to_owned()));
-            let given = given.into_iter().map(|(key, value)| (key.into(), Value::text(value)));
-            fields.push(("collectionType", Value::text("map")));
+            let given = given
+                .into_iter()
+                .map(|(key, value)| (key.into(), Value::from_text(value)));
+            fields.push(("collectionType", Value::from_text("map")));
             fields.push(("map", Value::Map(Map::from_entries(given.collect()))));
         }
     }

@@ -114,8 +114,7 @@ fn given() -> BoxedStrategy<FlagValues> {
     let list = vec(parameter(), 0..5).prop_map(|list| json!(list).to_string());
     let broken = list.clone().prop_flat_map(|text| mutated(vec![text]));
     let broken = broken.prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let parameters =
-        prop_oneof![6 => list, 2 => broken, 1 => hostile_text(), 1 => hostile_json().prop_map(|it| it.to_string())];
+    let parameters = prop_oneof![6 => list, 2 => broken, 1 => hostile_text(), 1 => hostile_json().prop_map(|value| value.to_string())];
     let names: Vec<String> = settings_of_applications()
         .iter()
         .flat_map(|setting| setting.variables().map(String::from).collect::<Vec<_>>())
@@ -142,7 +141,7 @@ fn namespace(work: &ManifestWork<'_>) -> String {
         Ok::<_, ()>(())
     });
     assert_eq!(written, Ok(()));
-    assert_eq!(yaml::json(&text).expect("JSON"), work.value());
+    assert_eq!(yaml::json(&text).expect("JSON"), work.to_value());
     let work: Value = serde_json::from_str(&text).expect("JSON");
     work["metadata"]["namespace"].as_str().expect("a namespace").to_owned()
 }
@@ -168,8 +167,8 @@ fn random_settings_give_works_for_each_target_or_plain_errors() {
                 let works: BTreeSet<String> = generated.works(&settings.name).map(|work| namespace(&work)).collect();
                 let clusters = settings.target.clusters().iter().map(ToString::to_string);
                 let expected: BTreeSet<String> = match &settings.target {
-                    super::Target::Clusters(_) => clusters.collect(),
-                    super::Target::Placement(placement) => [placement.namespace.clone()].into(),
+                    super::DeliveryTarget::Clusters(_) => clusters.collect(),
+                    super::DeliveryTarget::Placement(placement) => [placement.namespace.clone()].into(),
                 };
                 assert_eq!(works, expected);
             }
@@ -277,7 +276,7 @@ fn announcements_are_always_a_list_or_plain_errors() {
     holds(400, given, |given| match announcements(&folder, &given.env()) {
         Ok(text) => {
             let list: Vec<Value> = serde_json::from_str(&text).expect("a list");
-            assert!(list.iter().all(|it| it["name"].is_string()));
+            assert!(list.iter().all(|value| value["name"].is_string()));
         }
         Err(problems) => assert_plain(&problems.to_string()),
     });

@@ -12,7 +12,7 @@ use std::fmt::Display;
 
 /// A plugin parameter as Argo CD passes it; the Application determines which of the three fields is set.
 #[derive(Debug, serde::Deserialize)]
-struct Parameter {
+struct PluginParameter {
     name: String,
     string: Option<String>,
     array: Option<Vec<String>>,
@@ -22,7 +22,7 @@ struct Parameter {
 /// All given values, and the problems found so far.
 pub(super) struct Sources<'a> {
     flags: &'a FlagValues,
-    parameters: BTreeMap<String, Parameter>,
+    parameters: BTreeMap<String, PluginParameter>,
     env: &'a Env,
     pub(super) problems: Vec<String>,
 }
@@ -61,7 +61,7 @@ impl<'a> Sources<'a> {
     pub(super) fn new(flags: &'a FlagValues, env: &'a Env) -> Result<Self, Problems> {
         // Unset without a plugin section, `null` without parameters: both mean none.
         let text = env.get("ARGOCD_APP_PARAMETERS").map_or("", |text| text.trim());
-        let given: Option<Vec<Parameter>> = if text.is_empty() {
+        let given: Option<Vec<PluginParameter>> = if text.is_empty() {
             None
         } else {
             serde_json::from_str(text).map_err(|error| {
@@ -123,7 +123,6 @@ impl<'a> Sources<'a> {
         given.map(|given| given.origin)
     }
 
-    /// Returns the kind of the source of a setting.
     pub(super) fn kind(&mut self, setting: &Setting) -> SourceKind {
         self.first_given(setting).kind
     }
@@ -131,7 +130,7 @@ impl<'a> Sources<'a> {
     /// Returns the name of the source that sets a setting to an empty text.
     pub(super) fn set_but_empty(&self, setting: &Setting) -> Option<String> {
         let is_blank = |text: &String| text.trim().is_empty();
-        if self.flags.of(setting).iter().any(is_blank) {
+        if self.flags.get(setting).iter().any(is_blank) {
             return Some(format!("--{}", setting.name));
         }
         let mut variables = setting.variables();
@@ -164,31 +163,38 @@ impl<'a> Sources<'a> {
         written.map(|(_, shape)| shape).collect()
     }
 
-    /// Returns a setting with one value.
-    pub(super) fn text<T, E: Display>(&mut self, setting: &Setting, parse: impl Fn(&str) -> Result<T, E>) -> Option<T> {
+    pub(super) fn read_optional<T, E: Display>(
+        &mut self,
+        setting: &Setting,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<T> {
         self.list(setting, false, parse).pop()
     }
 
     /// Returns a setting with one arbitrary text.
     pub(super) fn any_text(&mut self, setting: &Setting) -> Option<String> {
-        self.text(setting, |text| Ok::<_, String>(text.to_owned()))
+        self.read_optional(setting, |text| Ok::<_, String>(text.to_owned()))
     }
 
     /// Returns a setting with one value, or the default that the table has for it.
-    pub(super) fn value<T, E: Display>(&mut self, setting: &Setting, parse: impl Fn(&str) -> Result<T, E>) -> T {
+    pub(super) fn read_or_default<T, E: Display>(
+        &mut self,
+        setting: &Setting,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> T {
         let default = || parse(setting.default_value()?).ok();
-        let given = self.text(setting, &parse);
+        let given = self.read_optional(setting, &parse);
         given.or_else(default).expect("the default in the table is a value")
     }
 
     /// Returns a boolean setting.
     pub(super) fn flag(&mut self, setting: &Setting) -> bool {
-        self.value(setting, values::boolean)
+        self.read_or_default(setting, values::boolean)
     }
 
     /// Returns a setting in bytes; 0 means no limit.
     pub(super) fn limit(&mut self, setting: &Setting) -> Option<u64> {
-        Some(self.value(setting, values::quantity)).filter(|&bytes| bytes > 0)
+        Some(self.read_or_default(setting, values::quantity)).filter(|&bytes| bytes > 0)
     }
 
     /// Returns a setting with several values; with `commas`, one text may contain several.
@@ -257,7 +263,7 @@ impl<'a> Sources<'a> {
                 entries: false,
             })
         };
-        let flags = self.flags.of(setting).to_vec();
+        let flags = self.flags.get(setting).to_vec();
         if let Some(given) = given(SourceKind::Flag, format!("--{}", setting.name), flags) {
             return given;
         }

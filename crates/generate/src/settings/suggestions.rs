@@ -15,7 +15,7 @@ pub(super) fn misspelled_variables(env: &Env) -> Vec<String> {
     let known: Vec<Cow<'static, str>> = SETTINGS.iter().flat_map(|setting| setting.variables()).collect();
     let warning = |name: &String| {
         let prefix = PREFIXES.into_iter().find(|prefix| name.starts_with(prefix))?;
-        if known.iter().any(|it| it == name) {
+        if known.iter().any(|text| text == name) {
             return None;
         }
         let short = name.strip_prefix(prefix)?;

@@ -16,12 +16,11 @@ pub(super) struct Repository {
 
 /// The target of a path after following links.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum LinkTarget {
     /// Nothing exists there, and no link on the way could later lead elsewhere.
     Nothing,
     /// A regular file.
     File(PathBuf),
-    /// A folder.
     Folder(PathBuf),
 }
 
@@ -32,7 +31,7 @@ const OUTSIDE: &str = "it is outside the repository: copy it into it";
 
 impl Repository {
     /// Returns the repository of `folder`; `source_path` is the path of the folder in it, if Argo CD passes it.
-    pub(super) fn of(folder: &Path, source_path: &str) -> Self {
+    pub(super) fn locate(folder: &Path, source_path: &str) -> Self {
         Self::at(discover::repository(folder, source_path))
     }
 
@@ -43,7 +42,6 @@ impl Repository {
         }
     }
 
-    /// Returns the root.
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
@@ -61,18 +59,18 @@ impl Repository {
     /// # Errors
     /// Returns an error with the reason and the remedy if the path leads out of the repository, through a dangling link, or to a
     /// device.
-    pub(super) fn follow(&self, path: &Path) -> Result<Target, String> {
-        let found = match path.canonicalize() {
-            Ok(found) => found,
+    pub(super) fn follow(&self, path: &Path) -> Result<LinkTarget, String> {
+        let canonical = match path.canonicalize() {
+            Ok(canonical) => canonical,
             Err(error) if is_missing(&error) => return self.nothing_at(path),
             Err(error) => return Err(format!("it cannot be read: {}", plain(&error))),
         };
-        if !found.starts_with(&self.root) {
+        if !canonical.starts_with(&self.root) {
             return Err(OUTSIDE.to_owned());
         }
-        match fs::metadata(&found) {
-            Ok(metadata) if metadata.is_file() => Ok(Target::File(found)),
-            Ok(metadata) if metadata.is_dir() => Ok(Target::Folder(found)),
+        match fs::metadata(&canonical) {
+            Ok(metadata) if metadata.is_file() => Ok(LinkTarget::File(canonical)),
+            Ok(metadata) if metadata.is_dir() => Ok(LinkTarget::Folder(canonical)),
             Ok(_) => Err("it is neither a file nor a folder, so it cannot come from Git: remove it".to_owned()),
             Err(error) => Err(format!("it cannot be read: {}", plain(&error))),
         }
@@ -87,7 +85,7 @@ impl Repository {
         for link in links {
             let why = match self.follow(link.path()) {
                 Err(why) => why,
-                Ok(Target::Folder(target)) if is_parent(&target, link.path()) => {
+                Ok(LinkTarget::Folder(target)) if is_parent(&target, link.path()) => {
                     "it leads to one of its parent folders: remove the link".to_owned()
                 }
                 Ok(_) => continue,
@@ -102,16 +100,16 @@ impl Repository {
     ///
     /// # Errors
     /// Returns an error with the reason if the file is outside the repository, unreadable or too large.
-    pub(super) fn read(&self, path: &Path) -> Result<Option<String>, String> {
+    pub(super) fn read_text(&self, path: &Path) -> Result<Option<String>, String> {
         match self.follow(path)? {
-            Target::File(file) => read(&file, TEXT_SIZE).map(Some),
-            Target::Folder(_) | Target::Nothing => Ok(None),
+            LinkTarget::File(file) => read_limited(&file, TEXT_SIZE).map(Some),
+            LinkTarget::Folder(_) | LinkTarget::Nothing => Ok(None),
         }
     }
 
     /// Checks that a missing path ends within the repository and not at a link. A target may appear before a tool reads it, such
     /// as the folder of a process in `/proc`.
-    fn nothing_at(&self, path: &Path) -> Result<Target, String> {
+    fn nothing_at(&self, path: &Path) -> Result<LinkTarget, String> {
         let mut existing = path;
         while let Some(parent) = existing.parent() {
             if existing.symlink_metadata().is_ok() {
@@ -120,10 +118,10 @@ impl Repository {
             existing = parent;
         }
         match existing.canonicalize() {
-            Ok(found) if found.starts_with(&self.root) => {
+            Ok(canonical) if canonical.starts_with(&self.root) => {
                 let rest = path.strip_prefix(existing).unwrap_or(Path::new(""));
-                if cleaned(&found.join(rest)).starts_with(&self.root) {
-                    Ok(Target::Nothing)
+                if cleaned(&canonical.join(rest)).starts_with(&self.root) {
+                    Ok(LinkTarget::Nothing)
                 } else {
                     Err(OUTSIDE.to_owned())
                 }
@@ -165,7 +163,7 @@ fn is_parent(folder: &Path, path: &Path) -> bool {
 }
 
 /// Reads a text file of at most `most` bytes.
-pub(super) fn read(file: &Path, most: u64) -> Result<String, String> {
+pub(super) fn read_limited(file: &Path, most: u64) -> Result<String, String> {
     let mut text = String::new();
     match fs::File::open(file).and_then(|file| file.take(most + 1).read_to_string(&mut text)) {
         Err(error) => Err(format!("it cannot be read: {}", plain(&error))),
@@ -228,11 +226,11 @@ mod tests {
         let follow = |name: &str| repository.follow(&cleaned(&shop.join(name)));
         let shared = repository.root().join("shared.yaml");
         for name in ["../../shared.yaml", "inside", "inside-too", "none/../inside"] {
-            assert_eq!(follow(name), Ok(Target::File(shared.clone())), "{name}");
+            assert_eq!(follow(name), Ok(LinkTarget::File(shared.clone())), "{name}");
         }
-        assert_eq!(follow("../.."), Ok(Target::Folder(repository.root().to_owned())));
+        assert_eq!(follow("../.."), Ok(LinkTarget::Folder(repository.root().to_owned())));
         for name in ["none", "none/none", "inside/none"] {
-            assert_eq!(follow(name), Ok(Target::Nothing), "{name}");
+            assert_eq!(follow(name), Ok(LinkTarget::Nothing), "{name}");
         }
         for name in [
             "outside",

@@ -4,11 +4,11 @@
 //! They are added to a copy of the checkout, once for all clusters.
 
 use super::Source;
-use super::bounds::{Repository, Target};
+use super::bounds::{LinkTarget, Repository};
 use super::checkout::CheckoutCopy;
 use super::fetch::Chart;
 use super::tool::ToolAccess;
-use crate::fetched::Request;
+use crate::fetched::RemoteContent;
 use manifest::problem::{Problems, plain};
 use manifest::value::Value;
 use manifest::yaml;
@@ -74,7 +74,7 @@ impl Dependency {
     /// Adds the dependency to the copy of the chart.
     fn add(&self, copy: &CheckoutCopy, source: &Source) -> Result<(), Problems> {
         let charts = match copy.repository.follow(&copy.folder.join("charts")) {
-            Ok(Target::Folder(charts)) => charts,
+            Ok(LinkTarget::Folder(charts)) => charts,
             Ok(_) => return Err(Problems::one("charts/ is not a folder: remove it")),
             Err(why) => return Err(Problems::one(format!("charts/: {why}"))),
         };
@@ -89,7 +89,7 @@ impl Dependency {
             )));
         }
         let chart = Chart::fetch(
-            &Request::Chart {
+            &RemoteContent::Chart {
                 repository: self.repository.clone(),
                 name: self.name.clone(),
                 version: self.version.clone(),
@@ -104,7 +104,7 @@ impl Dependency {
     fn package(&self, path: &str, charts: &Path, copy: &CheckoutCopy, source: &Source) -> Result<(), Problems> {
         let failed = |why: &str| Problems::one(format!("{}: {why}", self.repository));
         let folder = match copy.repository.follow(&copy.folder.join(path)) {
-            Ok(Target::Folder(folder)) => folder,
+            Ok(LinkTarget::Folder(folder)) => folder,
             Ok(_) => return Err(failed("there is no such folder: correct the path")),
             Err(why) => return Err(failed(&why)),
         };
@@ -165,7 +165,11 @@ fn complete(
     } else {
         read(["Chart.yaml", "requirements.yaml"])?
     };
-    let is_local = |name: &String| known.iter().any(|it| it.name == *name && it.path().is_some());
+    let is_local = |name: &String| {
+        known
+            .iter()
+            .any(|dependency| dependency.name == *name && dependency.path().is_some())
+    };
     if source.remotes.is_empty() && !missing.iter().any(is_local) {
         return Ok(None);
     }
@@ -178,14 +182,14 @@ fn complete(
     let _ = fs::create_dir(copy.folder.join("charts"));
     let mut problems = Vec::new();
     for name in missing {
-        let mut of_name: Vec<&Dependency> = known.iter().filter(|it| it.name == *name).collect();
+        let mut of_name: Vec<&Dependency> = known.iter().filter(|dependency| dependency.name == *name).collect();
         of_name.dedup();
         if of_name.is_empty() {
             problems.push(format!("Chart.lock: {name} is missing: {UPDATE}"));
         }
         for dependency in of_name {
-            if let Err(found) = dependency.add(&copy, source) {
-                let lines = found.into_lines().into_iter();
+            if let Err(problem) = dependency.add(&copy, source) {
+                let lines = problem.into_lines().into_iter();
                 problems.extend(lines.map(|line| format!("Chart.yaml: {name}: {line}")));
             }
         }
@@ -214,12 +218,12 @@ fn check_lock(copy: &CheckoutCopy, source: &Source) -> Result<(), Problems> {
 fn dependencies_in(file: &Path, repository: &Repository) -> Result<Vec<Dependency>, Problems> {
     let shown = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Some(text) = repository
-        .read(file)
+        .read_text(file)
         .map_err(|why| Problems::one(format!("{shown}: {why}")))?
     else {
         return Ok(Vec::new());
     };
-    let mut found = Vec::new();
+    let mut dependencies = Vec::new();
     for document in yaml::documents(&text).take(1) {
         let document = document.map_err(|error| Problems::one(format!("{shown}:{}: {}", error.line, error.message)))?;
         let Some(Value::List(all)) = document.value.as_map().and_then(|fields| fields.get("dependencies")) else {
@@ -227,12 +231,12 @@ fn dependencies_in(file: &Path, repository: &Repository) -> Result<Vec<Dependenc
         };
         for fields in all.iter().filter_map(Value::as_map) {
             let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-            found.push(Dependency {
+            dependencies.push(Dependency {
                 name: text("name"),
                 version: text("version"),
                 repository: text("repository"),
             });
         }
     }
-    Ok(found)
+    Ok(dependencies)
 }

@@ -8,7 +8,7 @@ use super::Source;
 use super::remote::Remotes;
 use super::tool::{ToolAccess, ToolError};
 use crate::confine::Scratch;
-use crate::fetched::{ARCHIVE, ARCHIVE_ADDRESS, Request, SUBMODULES, create_stand_ins};
+use crate::fetched::{ARCHIVE, ARCHIVE_ADDRESS, RemoteContent, SUBMODULES, create_stand_ins};
 use manifest::problem::{Problems, plain};
 use manifest::value::Value;
 use manifest::yaml;
@@ -40,7 +40,7 @@ pub(super) struct Fetched {
     /// A private folder.
     scratch: Scratch,
     /// The addresses of single files, with the repositories in whose folders they are.
-    files: BTreeMap<String, Request>,
+    files: BTreeMap<String, RemoteContent>,
 }
 
 impl Fetched {
@@ -89,7 +89,7 @@ impl Fetched {
             let known = request.iter().chain(self.files.values());
             let repository = known.clone().find(|request| below(&file, request).is_some()).cloned();
             if repository.is_some() || request.is_none() {
-                check_allowed(&Request::File { url: file.clone() }, &source.remotes)?;
+                check_allowed(&RemoteContent::File { url: file.clone() }, &source.remotes)?;
             }
             if let Some(repository) = repository {
                 if self.provide_file(&file, &repository, source)? {
@@ -111,7 +111,7 @@ impl Fetched {
 
     /// Fetches a file with manifests. kustomize gets it as a kustomization in a folder of its repository, because it has no network to
     /// read a file. Returns false if the content is something else, such as the page of a repository.
-    fn provide_file(&mut self, file: &str, repository: &Request, source: &Source) -> Result<bool, Problems> {
+    fn provide_file(&mut self, file: &str, repository: &RemoteContent, source: &Source) -> Result<bool, Problems> {
         let Some(path) = below(file, repository) else {
             return Ok(false);
         };
@@ -131,7 +131,7 @@ impl Fetched {
         Ok(true)
     }
 
-    fn fetch(&self, request: &Request, source: &Source) -> Result<(), Problems> {
+    fn fetch(&self, request: &RemoteContent, source: &Source) -> Result<(), Problems> {
         let folder = request.folder(&self.content());
         let failed = |why: &str| not_fetched(request, why);
         fs::create_dir(&folder).map_err(|error| failed(&plain(&error)))?;
@@ -143,7 +143,7 @@ impl Fetched {
             Err(error) => Err(failed(&error.line())),
         };
         match request {
-            Request::Git { url, revision } => {
+            RemoteContent::Git { url, revision } => {
                 let access = ToolAccess::fetch(&folder);
                 run("git", &["init", "--quiet"], &access)?;
                 let fetch = [
@@ -160,18 +160,18 @@ impl Fetched {
                 run("git", &["checkout", "--quiet", "FETCH_HEAD"], &access)?;
                 fs::remove_dir_all(folder.join(".git")).map_err(|error| failed(&plain(&error)))
             }
-            Request::Chart { .. } => {
+            RemoteContent::Chart { .. } => {
                 let chart = Chart::fetch(request, source)?;
                 fs::write(self.content().join(ARCHIVE), chart.archive).map_err(|error| failed(&plain(&error)))?;
                 let access = ToolAccess::unpack(&folder, self);
                 run("helm", &["pull", ARCHIVE_ADDRESS, "--untar"], &access)
             }
-            Request::File { .. } => Ok(()),
+            RemoteContent::File { .. } => Ok(()),
         }
     }
 }
 
-fn not_fetched(request: &Request, why: &str) -> Problems {
+fn not_fetched(request: &RemoteContent, why: &str) -> Problems {
     Problems::one(format!("{} cannot be fetched: {why}", request.address()))
 }
 
@@ -187,8 +187,8 @@ const REPOSITORY: &str = "fetched";
 
 impl Chart {
     /// Fetches a chart in the newest version that fits, which Helm chooses.
-    pub(super) fn fetch(request: &Request, source: &Source) -> Result<Self, Problems> {
-        let Request::Chart {
+    pub(super) fn fetch(request: &RemoteContent, source: &Source) -> Result<Self, Problems> {
+        let RemoteContent::Chart {
             repository,
             name,
             version,
@@ -297,15 +297,15 @@ fn is_exact(version: &str) -> bool {
 }
 
 /// Checks that the administrator allows an address.
-fn check_allowed(request: &Request, remotes: &Remotes) -> Result<(), Problems> {
+fn check_allowed(request: &RemoteContent, remotes: &Remotes) -> Result<(), Problems> {
     let is_allowed = match request {
         // A prefix may be that of all files in a repository.
-        Request::Git { url, revision } => {
+        RemoteContent::Git { url, revision } => {
             let url = url.strip_suffix(".git").unwrap_or(url).trim_end_matches('/');
             remotes.allow(&format!("{url}/?ref={revision}"))
         }
-        Request::Chart { .. } => remotes.allow(&request.address()),
-        Request::File { url } => remotes.allow_file(url),
+        RemoteContent::Chart { .. } => remotes.allow(&request.address()),
+        RemoteContent::File { url } => remotes.allow_file(url),
     };
     if is_allowed {
         return Ok(());
@@ -314,8 +314,10 @@ fn check_allowed(request: &Request, remotes: &Remotes) -> Result<(), Problems> {
 }
 
 /// Returns the path of a file below the repository of a request.
-fn below<'a>(file: &'a str, request: &Request) -> Option<&'a str> {
-    let Request::Git { url, .. } = request else { return None };
+fn below<'a>(file: &'a str, request: &RemoteContent) -> Option<&'a str> {
+    let RemoteContent::Git { url, .. } = request else {
+        return None;
+    };
     let rest = file.strip_prefix(url.strip_suffix(".git").unwrap_or(url))?;
     rest.strip_prefix('/').or_else(|| rest.is_empty().then_some(rest))
 }
@@ -332,8 +334,8 @@ fn is_list_of_manifests(content: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn git(url: &str) -> Request {
-        Request::Git {
+    fn git(url: &str) -> RemoteContent {
+        RemoteContent::Git {
             url: url.to_owned(),
             revision: "v1".to_owned(),
         }

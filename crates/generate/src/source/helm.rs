@@ -49,7 +49,7 @@ pub(super) fn render(
     } else {
         folder.join(below)
     };
-    let repository = Repository::of(folder, &source.path);
+    let repository = Repository::locate(folder, &source.path);
     Problems::or(repository.links_out_of(&chart), ())?;
     let run = |chart: &Path, repository: &Repository| {
         let arguments = arguments(&source.helm, &ValueFiles { chart, repository }, of_cluster)?;
@@ -115,7 +115,7 @@ fn arguments(helm: &HelmSettings, files: &ValueFiles<'_>, of_cluster: Option<&st
     }
     match files.find_all(&helm.value_files, helm.ignore_missing_value_files) {
         Ok(paths) => paths.iter().for_each(|path| option("--values", strvals::element(path))),
-        Err(found) => problems.extend(found),
+        Err(errors) => problems.extend(errors),
     }
     if helm.values.is_some() {
         option("--values", "-".to_owned());
@@ -132,7 +132,7 @@ fn arguments(helm: &HelmSettings, files: &ValueFiles<'_>, of_cluster: Option<&st
         ("helm-string-parameters", "--set-string", &helm.string_parameters),
     ] {
         for (key, value) in parameters {
-            match strvals::check_key(key).and_then(|()| strvals::value(value)) {
+            match strvals::check_key(key).and_then(|()| strvals::escape_commas(value)) {
                 Ok(value) => option(flag, format!("{key}={value}")),
                 Err(why) => problems.push(format!("{setting}: {key}: {why}")),
             }

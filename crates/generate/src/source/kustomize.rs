@@ -1,6 +1,6 @@
 //! Renders a kustomization as Argo CD does: with `kustomize edit` for the settings, and `kustomize build`.
 
-use super::bounds::{Repository, TEXT_SIZE, Target, read};
+use super::bounds::{LinkTarget, Repository, TEXT_SIZE, read_limited};
 use super::checkout::{self, CheckoutCopy};
 use super::fetch::{Fetched, REQUESTS};
 use super::helm::{is_word, plain_version};
@@ -83,9 +83,9 @@ impl KustomizeSettings {
 /// # Errors
 /// Returns an error if the kustomization needs an address that is not allowed, or with the message of kustomize.
 pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Manifests, Problems> {
-    let repository = Repository::of(folder, &source.path);
+    let repository = Repository::locate(folder, &source.path);
     let folder = folder.join(below);
-    let mut run = Run {
+    let mut run = KustomizeRun {
         source,
         fetched: Fetched::new()?,
         attempts: 0,
@@ -114,13 +114,13 @@ pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Mani
 }
 
 /// The runs of kustomize for one kustomization, which share the fetched content.
-struct Run<'s> {
+struct KustomizeRun<'s> {
     source: &'s Source,
     fetched: Fetched,
     attempts: usize,
 }
 
-impl Run<'_> {
+impl KustomizeRun<'_> {
     /// Runs kustomize in a folder of the checkout `root`, and fetches what it lacks. `name` is the name in messages.
     fn kustomize(
         &mut self,
@@ -154,20 +154,20 @@ struct Copy(CheckoutCopy);
 impl Copy {
     fn new(folder: &Path, repository: &Repository) -> Result<Self, Problems> {
         let path = match repository.follow(folder) {
-            Ok(Target::Folder(found)) => found,
+            Ok(LinkTarget::Folder(found)) => found,
             Ok(_) => return Err(Problems::one("the folder of the kustomization cannot be read")),
             Err(why) => return Err(Problems::one(format!("the folder of the kustomization: {why}"))),
         };
         let copy = CheckoutCopy::new(&path, repository)?;
         for name in KUSTOMIZATION_FILES {
             match repository.follow(&path.join(name)) {
-                Ok(Target::File(found)) if !found.starts_with(&path) => {
+                Ok(LinkTarget::File(found)) if !found.starts_with(&path) => {
                     return Err(Problems::one(format!(
                         "{name}: it is a link out of the folder, which kustomize does not follow: copy the file"
                     )));
                 }
                 // kustomize writes into the file, also through a link: it must be one of this copy.
-                Ok(Target::File(found)) => fs::remove_file(copy.folder.join(name))
+                Ok(LinkTarget::File(found)) => fs::remove_file(copy.folder.join(name))
                     .and_then(|()| fs::copy(found, copy.folder.join(name)))
                     .map(drop)
                     .map_err(|error| checkout::not_copied(&error))?,
@@ -179,7 +179,7 @@ impl Copy {
     }
 
     /// Changes the kustomization by the settings.
-    fn edit(&self, run: &mut Run<'_>) -> Result<(), Problems> {
+    fn edit(&self, run: &mut KustomizeRun<'_>) -> Result<(), Problems> {
         let settings = &run.source.kustomize;
         for edit in &settings.edits {
             run.kustomize(
@@ -219,7 +219,7 @@ impl Copy {
         let file = KUSTOMIZATION_FILES.map(|name| self.0.folder.join(name));
         let file = file.iter().find(|file| file.is_file());
         let file = file.ok_or("the folder has no kustomization.yaml")?;
-        let text = read(file, TEXT_SIZE)?;
+        let text = read_limited(file, TEXT_SIZE)?;
         let document = yaml::documents(&text).next().transpose();
         let document = document.map_err(|error| format!("the kustomization: {error}"))?;
         let Some(Value::Map(mut fields)) = document.map(|document| document.value) else {

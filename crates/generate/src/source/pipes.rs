@@ -26,7 +26,7 @@ impl Pipe {
         }
     }
 
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+    fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         let Some(from) = &mut self.from else { return Ok(()) };
         let most = buffer.len().min(self.limit - self.bytes.len());
         let read = match from.read(&mut buffer[..most]) {
@@ -62,7 +62,7 @@ pub(super) fn read_all(pipes: &mut [Pipe], time: Duration) -> io::Result<bool> {
         let ready: Vec<bool> = waiting.iter().map(|fd| fd.any().unwrap_or(true)).collect();
         let open = pipes.iter_mut().filter(|pipe| pipe.from.is_some());
         for (pipe, _) in open.zip(ready).filter(|(_, ready)| *ready) {
-            pipe.read(&mut buffer)?;
+            pipe.read_some(&mut buffer)?;
         }
     }
     Ok(true)

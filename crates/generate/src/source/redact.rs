@@ -90,7 +90,7 @@ pub(super) fn without_secrets(message: &str, inputs: &Inputs) -> String {
     }
     let message = &*shortened(message, MAX_MESSAGE);
     let mut texts = Texts::default();
-    if texts.read(inputs).is_err() {
+    if texts.read_inputs(inputs).is_err() {
         return TOO_LARGE.to_owned();
     }
     if !texts.has_secrets {
@@ -132,7 +132,7 @@ struct Texts {
 struct TooLarge;
 
 impl Texts {
-    fn read(&mut self, inputs: &Inputs) -> Result<(), TooLarge> {
+    fn read_inputs(&mut self, inputs: &Inputs) -> Result<(), TooLarge> {
         self.public.extend(VOCABULARY.split_whitespace().map(str::to_owned));
         let mut files = HashSet::new();
         let mut folders = vec![inputs.folder.clone()];
@@ -157,7 +157,7 @@ impl Texts {
             }
         }
         if let Some(input) = &inputs.input {
-            self.text("values.yaml", input)?;
+            self.add_file_text("values.yaml", input)?;
         }
         while let Some(folder) = folders.pop() {
             if !is_inside(&folder, &repository) {
@@ -190,7 +190,7 @@ impl Texts {
         let Some(text) = self.content(&mut file)? else {
             return Ok(());
         };
-        self.text(&name, &text)?;
+        self.add_file_text(&name, &text)?;
         if KUSTOMIZATION_FILES.iter().any(|file| path.ends_with(file)) {
             let folder = path.parent().unwrap_or(Path::new("/"));
             for word in text.split([' ', '\n', '\r', ',', '[', ']', '"', '\'', '=']) {
@@ -249,7 +249,7 @@ impl Texts {
     }
 
     /// Adds the values in the text of a file.
-    fn text(&mut self, path: &str, text: &str) -> Result<(), TooLarge> {
+    fn add_file_text(&mut self, path: &str, text: &str) -> Result<(), TooLarge> {
         let name = path.rsplit('/').next().unwrap_or(path);
         if matches!(name, "Chart.yaml" | "Chart.lock" | "values.schema.json") || is_documentation(name) {
             if name == "Chart.yaml" {
@@ -309,7 +309,7 @@ impl Texts {
     }
 
     fn add_public(&mut self, name: &str) {
-        self.public.insert(Skeleton::of(name, false).text);
+        self.public.insert(Skeleton::from_text(name, false).text);
     }
 
     /// Adds the values of each line. The text need not be YAML, and may be a template.
@@ -420,16 +420,19 @@ impl Texts {
 
     /// Returns the ranges of the message with values, in order and apart.
     fn found_in(&self, message: &str) -> Vec<Range<usize>> {
-        let messages = [Skeleton::of(message, false), Skeleton::of(message, true)];
+        let messages = [Skeleton::from_text(message, false), Skeleton::from_text(message, true)];
         let mut wanted = HashSet::new();
         let mut ranges = Vec::new();
         for value in &self.values {
-            let forms = [Skeleton::of(value, false).text, Skeleton::of(value, true).text];
+            let forms = [
+                Skeleton::from_text(value, false).text,
+                Skeleton::from_text(value, true).text,
+            ];
             if forms[0].is_empty() {
                 ranges.extend(
                     message
                         .match_indices(value.as_str())
-                        .map(|(at, found)| at..at + found.len()),
+                        .map(|(at, matched)| at..at + matched.len()),
                 );
             }
             if forms.iter().any(|form| self.public.contains(form)) || is_short_number(value) {
@@ -443,8 +446,8 @@ impl Texts {
             let parts = skeleton.find_parts(&wanted);
             ranges.extend(parts.into_iter().filter(|range| !self.is_public(message, range)));
             for form in &wanted {
-                let found = skeleton.find(form, message).into_iter();
-                ranges.extend(found.filter(|range| {
+                let matches = skeleton.find(form, message).into_iter();
+                ranges.extend(matches.filter(|range| {
                     let words = words_around(message, range);
                     words == *range || !self.is_public(message, &words)
                 }));
@@ -471,7 +474,7 @@ impl Texts {
     fn is_public(&self, message: &str, range: &Range<usize>) -> bool {
         let words = message[words_around(message, range)].split(|char| !is_of_word(char));
         let mut skeletons = words
-            .map(|word| Skeleton::of(word, false).text)
+            .map(|word| Skeleton::from_text(word, false).text)
             .filter(|text| !text.is_empty());
         skeletons.all(|text| self.public.contains(&text))
     }
@@ -481,7 +484,7 @@ impl Texts {
         let mut ranges = Vec::new();
         for word in message.split_whitespace() {
             let at = word.as_ptr() as usize - message.as_ptr() as usize;
-            let Skeleton { text, ranges: letters } = Skeleton::of(word, false);
+            let Skeleton { text, ranges: letters } = Skeleton::from_text(word, false);
             let is_shortened = text.len() >= MIN_LENGTH && (word.contains("...") || word.contains('…'));
             let is_part = || {
                 wanted
@@ -509,7 +512,7 @@ struct Skeleton {
 
 impl Skeleton {
     /// `decode` replaces the escapes of Go, JSON and URLs.
-    fn of(original: &str, decode: bool) -> Self {
+    fn from_text(original: &str, decode: bool) -> Self {
         let mut skeleton = Self {
             text: String::new(),
             ranges: Vec::new(),
@@ -598,9 +601,9 @@ fn in_base64(value: &str) -> Vec<String> {
         // The first and last characters depend on the adjacent bytes.
         let end = if before == 0 { text.len() } else { bytes.len() / 3 * 4 };
         let start = [0, 2, 3][before].min(end);
-        Skeleton::of(&text[start..end], false).text
+        Skeleton::from_text(&text[start..end], false).text
     };
-    let whole_groups = Skeleton::of(&BASE64.encode(&value.as_bytes()[..value.len() / 3 * 3]), false).text;
+    let whole_groups = Skeleton::from_text(&BASE64.encode(&value.as_bytes()[..value.len() / 3 * 3]), false).text;
     [encoded(0), encoded(1), encoded(2), whole_groups]
         .into_iter()
         .filter(|form| form.len() >= 4)
@@ -671,7 +674,7 @@ mod tests {
     fn texts(file: &str, text: &str) -> Texts {
         let mut texts = Texts::default();
         texts.public.extend(VOCABULARY.split_whitespace().map(str::to_owned));
-        assert!(texts.text(file, text).is_ok());
+        assert!(texts.add_file_text(file, text).is_ok());
         texts
     }
 
@@ -736,7 +739,7 @@ mod tests {
     fn keeps_a_name_that_begins_like_a_value() {
         let mut texts = texts("values.yaml", "secret: shop-api-controller-x\nother: shop-api\n");
         let chart = "dependencies:\n- name: shop-api-server\n  version: 1.0.0\n";
-        assert!(texts.text("Chart.yaml", chart).is_ok());
+        assert!(texts.add_file_text("Chart.yaml", chart).is_ok());
         assert_eq!(
             hidden(&texts, "missing: shop-api-server, shop-api-contro, shop-api"),
             "missing: shop-api-server, [hidden], [hidden]"

@@ -143,7 +143,7 @@ pub(super) fn is_url(name: &str) -> bool {
     name.contains("://")
         || ["http:", "https:"]
             .iter()
-            .any(|it| strip_ignoring_case(name, it).is_some())
+            .any(|text| strip_ignoring_case(name, text).is_some())
 }
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
     fn remotes(prefixes: &[&str]) -> Remotes {
         prefixes
             .iter()
-            .map(|it| it.parse::<Remote>().expect("a prefix"))
+            .map(|prefix| prefix.parse::<Remote>().expect("a prefix"))
             .collect()
     }
 

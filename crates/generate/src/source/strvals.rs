@@ -53,7 +53,7 @@ pub(super) fn check_key(key: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// Returns an error with the reason if the value begins like a list and is not one: Helm would read the rest as another key.
-pub(super) fn value(value: &str) -> Result<String, String> {
+pub(super) fn escape_commas(value: &str) -> Result<String, String> {
     if value.contains('\0') {
         return Err("it contains a NUL character, which cannot be passed to a program".to_owned());
     }
@@ -156,7 +156,7 @@ mod tests {
             (r"\{a,b", r"\{a\,b"),
             ("a{b},c", r"a{b}\,c"),
         ] {
-            assert_eq!(value(given).as_deref(), Ok(expected), "{given}");
+            assert_eq!(escape_commas(given).as_deref(), Ok(expected), "{given}");
         }
         for given in [
             "{a},leak=1",
@@ -167,7 +167,7 @@ mod tests {
             "{{a}}",
             "a\0",
         ] {
-            assert!(value(given).is_err(), "{given}");
+            assert!(escape_commas(given).is_err(), "{given}");
         }
     }
 
@@ -201,7 +201,7 @@ mod tests {
         #[test]
         fn no_value_sets_a_second_key(text in any::<String>(), parts in proptest::collection::vec("[\\\\,{}=a]", 0..12)) {
             for given in [text, parts.concat()] {
-                if let Ok(written) = value(&given) {
+                if let Ok(written) = escape_commas(&given) {
                     assert_eq!(rest_for_helm(&written), "", "{given}");
                 }
                 assert_eq!(rest_for_helm(&file(&format!("/{given}"))), "", "{given}");

@@ -6,9 +6,9 @@ use super::helm::missing_dependencies;
 use super::pipes::{Pipe, read_all};
 use super::redact::{self, Inputs};
 use super::remote::Remotes;
-use crate::confine::{AllowedPaths, Confinement, Isolation, Limits, Scratch, Slot, kill_group};
+use crate::confine::{AllowedPaths, Confinement, Isolation, ResourceLimits, Scratch, Slot, kill_group};
 use crate::env::Env;
-use crate::fetched::{DOWNLOAD, FOLDER, Request};
+use crate::fetched::{DOWNLOAD, FOLDER, RemoteContent};
 use manifest::problem::{Problems, plain};
 use std::env;
 use std::ffi::OsStr;
@@ -244,9 +244,7 @@ fn unread_address(error_output: &str) -> Option<String> {
     Some(format!("http{address}"))
 }
 
-/// The output of a tool.
 pub(super) struct ToolOutput {
-    /// The manifests.
     pub(super) manifests: Vec<u8>,
     /// The warnings, one line each.
     warnings: Vec<String>,
@@ -278,8 +276,8 @@ impl ToolError {
     }
 
     /// Returns the content that it lacked, according to a program in the place of Git or Helm.
-    pub(super) fn request(&self) -> Option<Request> {
-        Request::last_in(&self.error_output.text)
+    pub(super) fn request(&self) -> Option<RemoteContent> {
+        RemoteContent::last_in(&self.error_output.text)
     }
 
     /// Returns the address that it could not read.
@@ -446,7 +444,7 @@ impl Tools {
         let inputs = || Inputs {
             folder: folder.to_owned(),
             repository: access.folder.to_owned(),
-            arguments: arguments.iter().map(|it| it.as_ref().to_owned()).collect(),
+            arguments: arguments.iter().map(|argument| argument.as_ref().to_owned()).collect(),
             input: input.map(str::to_owned),
         };
         let error_output = ErrorOutput {
@@ -478,13 +476,13 @@ impl Tools {
         command.env("TMPDIR", temporary);
         if !reaches_all && !access.starts_programs {
             command.env("HOME", temporary);
-        } else if let Some(home) = self.value("HOME") {
+        } else if let Some(home) = self.get_variable("HOME") {
             command.env("HOME", home);
         }
         if let Some(fetched) = access.fetched.filter(|_| self.launcher.is_some()) {
             let mut path = fetched.programs().into_os_string();
             path.extend(
-                self.value("PATH")
+                self.get_variable("PATH")
                     .iter()
                     .flat_map(|path| [OsStr::new(":"), OsStr::new(path)]),
             );
@@ -507,7 +505,7 @@ impl Tools {
         access.fetches || (access.starts_programs && self.isolation == Isolation::None)
     }
 
-    fn value(&self, name: &str) -> Option<&str> {
+    fn get_variable(&self, name: &str) -> Option<&str> {
         self.env
             .iter()
             .find(|(known, _)| known == name)
@@ -517,7 +515,11 @@ impl Tools {
     /// Returns the confinement of `program`: it may write to `temporary`; `root` is for the supervisor.
     fn confinement(&self, program: &Path, access: &ToolAccess<'_>, temporary: &Path, root: PathBuf) -> Confinement {
         let mut run: Vec<PathBuf> = SYSTEM_PATHS.iter().map(PathBuf::from).collect();
-        let folders: Vec<PathBuf> = self.value("PATH").into_iter().flat_map(env::split_paths).collect();
+        let folders: Vec<PathBuf> = self
+            .get_variable("PATH")
+            .into_iter()
+            .flat_map(env::split_paths)
+            .collect();
         // A folder of programs may contain links to the actual programs; kustomize starts the other two.
         let programs = folders
             .iter()
@@ -528,7 +530,7 @@ impl Tools {
         let mut read: Vec<PathBuf> = CONFIGURATION_PATHS.iter().map(PathBuf::from).collect();
         let mut write = vec![temporary.to_owned()];
         write.extend(DEVICES.iter().map(PathBuf::from));
-        let home = self.value("HOME").map_or(Path::new("/"), Path::new);
+        let home = self.get_variable("HOME").map_or(Path::new("/"), Path::new);
         if access.fetches {
             read.extend(NETWORK_CONFIGURATION_PATHS.iter().map(PathBuf::from));
             run.extend(HOME_PATHS.iter().map(|name| home.join(name)));
@@ -556,7 +558,7 @@ impl Tools {
             paths.retain(|path| path.is_absolute() && path.parent().is_some());
         }
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let limits = Limits {
+        let limits = ResourceLimits {
             memory: self.memory,
             file_size: Some(FILE_SIZE),
             processor_time: Some(self.timeout.saturating_mul(u32::try_from(cores).unwrap_or(u32::MAX))),
@@ -738,7 +740,7 @@ mod tests {
         let run =
             tools_with(&env.into(), LONG, None).run("sh", ["-c", "echo $HOME"], here, None, &ToolAccess::helm(here));
         assert_eq!(
-            run.ok().and_then(Result::ok).map(|it| it.manifests),
+            run.ok().and_then(Result::ok).map(|output| output.manifests),
             Some(b"/home/user\n".to_vec())
         );
     }

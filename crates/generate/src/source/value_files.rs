@@ -1,6 +1,6 @@
 //! Finds the value files of charts, by paths and by globs, as Argo CD does.
 
-use super::bounds::{Repository, Target, check_for_helm, cleaned};
+use super::bounds::{LinkTarget, Repository, check_for_helm, cleaned};
 use super::remote::is_url;
 use std::collections::BTreeSet;
 use std::fs;
@@ -80,12 +80,12 @@ impl ValueFiles<'_> {
 
     fn resolve(&self, path: &Path) -> Result<Option<String>, String> {
         match self.repository.follow(path)? {
-            Target::Nothing => Ok(None),
-            Target::Folder(_) => Err("it is a folder, not a file: name a file in it".to_owned()),
-            Target::File(found) => {
+            LinkTarget::Nothing => Ok(None),
+            LinkTarget::Folder(_) => Err("it is a folder, not a file: name a file in it".to_owned()),
+            LinkTarget::File(found) => {
                 check_for_helm(&self.repository.shown(&found))?;
-                let found = found.into_os_string().into_string();
-                found
+                let path_text = found.into_os_string().into_string();
+                path_text
                     .map(Some)
                     .map_err(|_| "its name is not UTF-8: rename the file".to_owned())
             }
@@ -107,9 +107,9 @@ impl ValueFiles<'_> {
         for part in parts.iter().filter(|part| *part != "**") {
             check_pattern(part)?;
         }
-        let mut found = Vec::new();
-        expand(self.repository.root(), &parts, &mut found);
-        Ok(found)
+        let mut files = Vec::new();
+        expand(self.repository.root(), &parts, &mut files);
+        Ok(files)
     }
 }
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::fault::Fault;
 use super::number::{self, Number};
 use super::parse::{Properties, Sink, Stop};
-use super::resolve::{self, Scalar, Style};
+use super::resolve::{self, Scalar, ScalarStyle};
 use crate::value::{Map, Value};
 
 /// An incomplete list or mapping.
@@ -74,12 +74,18 @@ impl<'a> Builder<'a> {
 }
 
 impl<'a> Sink<'a> for Builder<'a> {
-    fn scalar(&mut self, at: usize, text: Cow<'a, str>, style: Style, properties: Properties<'a>) -> Result<(), Stop> {
+    fn scalar(
+        &mut self,
+        at: usize,
+        text: Cow<'a, str>,
+        style: ScalarStyle,
+        properties: Properties<'a>,
+    ) -> Result<(), Stop> {
         if properties.anchor.is_some() {
             return Err(Stop::NeedsGraph);
         }
         let at_key = self.at_key();
-        if at_key && text == "<<" && (style == Style::Plain || properties.tag.is_some()) {
+        if at_key && text == "<<" && (style == ScalarStyle::Plain || properties.tag.is_some()) {
             return Err(Stop::NeedsGraph);
         }
         let scalar = resolve::scalar(text, style, properties.tag).map_err(|message| Fault::new(at, message))?;

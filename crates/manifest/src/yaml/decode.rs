@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::fault::Fault;
-use super::graph::{Graph, Node};
+use super::graph::{Graph, GraphNode};
 use super::json::DEPTH;
 use super::number::{self, Number};
 use super::resolve::Scalar;
@@ -20,7 +20,7 @@ struct Decoded<'a> {
 
 /// A key before its conversion to a string: equal keys have equal types.
 #[derive(Clone, Debug)]
-enum Key<'a> {
+enum DecodedKey<'a> {
     Null,
     Bool(bool),
     Int(i64),
@@ -30,7 +30,7 @@ enum Key<'a> {
 }
 
 /// A key, its position, and its value.
-type Entry<'a> = (Key<'a>, usize, Decoded<'a>);
+type DecodedEntry<'a> = (DecodedKey<'a>, usize, Decoded<'a>);
 
 /// Decodes the value of a document.
 pub(super) fn decode<'a>(graph: &Graph<'a>) -> Result<Value<'a>, Fault> {
@@ -41,7 +41,7 @@ pub(super) fn decode<'a>(graph: &Graph<'a>) -> Result<Value<'a>, Fault> {
         alias_decodes: 0,
         alias_depth: 0,
     };
-    let root = decoder.node(0, Level::default())?;
+    let root = decoder.node(0, Depth::default())?;
     match root.flaw {
         None => Ok(root.value),
         Some(flaw) => Err(flaw),
@@ -50,7 +50,7 @@ pub(super) fn decode<'a>(graph: &Graph<'a>) -> Result<Value<'a>, Fault> {
 
 /// The depth of a node.
 #[derive(Clone, Copy, Debug, Default)]
-struct Level {
+struct Depth {
     /// The depth in lists and mappings of the result.
     depth: usize,
     /// The depth in calls: merging a mapping does not make the result deeper.
@@ -85,13 +85,13 @@ impl<'a> Decoder<'_, 'a> {
         Ok(())
     }
 
-    fn node(&mut self, number: usize, level: Level) -> Result<Decoded<'a>, Fault> {
+    fn node(&mut self, number: usize, level: Depth) -> Result<Decoded<'a>, Fault> {
         let (at, node) = &self.graph.nodes[number];
         self.count(*at)?;
         match node {
-            Node::Scalar { value, .. } => Ok(scalar(value, *at)),
-            Node::Alias(target) => self.alias(number, |decoder| decoder.node(*target, level)),
-            Node::List(children) => {
+            GraphNode::Scalar { value, .. } => Ok(scalar(value, *at)),
+            GraphNode::Alias(target) => self.alias(number, |decoder| decoder.node(*target, level)),
+            GraphNode::List(children) => {
                 let level = deeper(level, *at)?;
                 let mut flaw = None;
                 let mut items = Vec::with_capacity(children.len());
@@ -105,7 +105,7 @@ impl<'a> Decoder<'_, 'a> {
                     flaw,
                 })
             }
-            Node::Map(children) => {
+            GraphNode::Map(children) => {
                 let mut entries = Vec::with_capacity(children.len() / 2);
                 self.entries(children, deeper(level, *at)?, &mut entries)?;
                 Ok(finish(entries))
@@ -129,10 +129,10 @@ impl<'a> Decoder<'_, 'a> {
     }
 
     /// Adds the entries of a mapping, with merged ones at the position of their `<<`.
-    fn entries(&mut self, children: &[usize], level: Level, entries: &mut Vec<Entry<'a>>) -> Result<(), Fault> {
+    fn entries(&mut self, children: &[usize], level: Depth, entries: &mut Vec<DecodedEntry<'a>>) -> Result<(), Fault> {
         for pair in children.chunks_exact(2) {
             let (key_at, key_node) = &self.graph.nodes[pair[0]];
-            if matches!(key_node, Node::Scalar { is_merge: true, .. }) {
+            if matches!(key_node, GraphNode::Scalar { is_merge: true, .. }) {
                 self.merge(pair[1], level, entries)?;
                 continue;
             }
@@ -144,8 +144,8 @@ impl<'a> Decoder<'_, 'a> {
                         "a list or mapping cannot be a key (an unquoted template \"{{ }}\" reads as one)",
                     ));
                 }
-                (_, Node::Scalar { value, .. }) => key_of(value),
-                _ => Key::Null,
+                (_, GraphNode::Scalar { value, .. }) => key_of(value),
+                _ => DecodedKey::Null,
             };
             let value = self.node(pair[1], level)?;
             entries.push((key, *key_at, value));
@@ -154,15 +154,15 @@ impl<'a> Decoder<'_, 'a> {
     }
 
     /// Returns the node itself, or the target of an alias.
-    fn target(&self, number: usize) -> &Node<'a> {
+    fn target(&self, number: usize) -> &GraphNode<'a> {
         match &self.graph.nodes[number].1 {
-            Node::Alias(target) => &self.graph.nodes[*target].1,
+            GraphNode::Alias(target) => &self.graph.nodes[*target].1,
             node => node,
         }
     }
 
-    fn merge(&mut self, number: usize, level: Level, entries: &mut Vec<Entry<'a>>) -> Result<(), Fault> {
-        if let (_, Node::List(children)) = &self.graph.nodes[number] {
+    fn merge(&mut self, number: usize, level: Depth, entries: &mut Vec<DecodedEntry<'a>>) -> Result<(), Fault> {
+        if let (_, GraphNode::List(children)) = &self.graph.nodes[number] {
             // In a list, earlier mappings win.
             for &child in children.iter().rev() {
                 self.merge_one(child, level, entries)?;
@@ -172,15 +172,15 @@ impl<'a> Decoder<'_, 'a> {
         self.merge_one(number, level, entries)
     }
 
-    fn merge_one(&mut self, number: usize, level: Level, entries: &mut Vec<Entry<'a>>) -> Result<(), Fault> {
+    fn merge_one(&mut self, number: usize, level: Depth, entries: &mut Vec<DecodedEntry<'a>>) -> Result<(), Fault> {
         let (at, node) = &self.graph.nodes[number];
         let level = called(level, *at)?;
         match (node, self.target(number)) {
-            (Node::Map(children), _) => {
+            (GraphNode::Map(children), _) => {
                 self.count(*at)?;
                 self.entries(children, level, entries)
             }
-            (Node::Alias(target), Node::Map(_)) => {
+            (GraphNode::Alias(target), GraphNode::Map(_)) => {
                 self.count(*at)?;
                 let target = *target;
                 self.alias(number, |decoder| decoder.merge_one(target, level, entries))
@@ -190,21 +190,21 @@ impl<'a> Decoder<'_, 'a> {
     }
 }
 
-fn called(level: Level, at: usize) -> Result<Level, Fault> {
+fn called(level: Depth, at: usize) -> Result<Depth, Fault> {
     let calls = level.calls + 1;
     if calls > DEPTH {
         Err(Fault::new(at, TOO_DEEP))
     } else {
-        Ok(Level { calls, ..level })
+        Ok(Depth { calls, ..level })
     }
 }
 
-fn deeper(level: Level, at: usize) -> Result<Level, Fault> {
+fn deeper(level: Depth, at: usize) -> Result<Depth, Fault> {
     let depth = level.depth + 1;
     if depth > DEPTH {
         Err(Fault::new(at, TOO_DEEP))
     } else {
-        called(Level { depth, ..level }, at)
+        called(Depth { depth, ..level }, at)
     }
 }
 
@@ -236,24 +236,24 @@ fn scalar<'a>(scalar: &Scalar<'a>, at: usize) -> Decoded<'a> {
     Decoded { value, flaw }
 }
 
-fn key_of<'a>(scalar: &Scalar<'a>) -> Key<'a> {
+fn key_of<'a>(scalar: &Scalar<'a>) -> DecodedKey<'a> {
     match scalar {
-        Scalar::Null => Key::Null,
-        Scalar::Bool(value) => Key::Bool(*value),
-        Scalar::Number(Number::Int(value)) => Key::Int(*value),
-        Scalar::Number(Number::Large(value)) => Key::Large(*value),
-        Scalar::Number(Number::Float(value)) => Key::Float(*value),
-        Scalar::Text(text) => Key::Text(text.clone()),
+        Scalar::Null => DecodedKey::Null,
+        Scalar::Bool(value) => DecodedKey::Bool(*value),
+        Scalar::Number(Number::Int(value)) => DecodedKey::Int(*value),
+        Scalar::Number(Number::Large(value)) => DecodedKey::Large(*value),
+        Scalar::Number(Number::Float(value)) => DecodedKey::Float(*value),
+        Scalar::Text(text) => DecodedKey::Text(text.clone()),
     }
 }
 
 /// Creates a mapping: keeps the last of duplicates, and converts keys to strings.
-fn finish(mut entries: Vec<Entry<'_>>) -> Decoded<'_> {
+fn finish(mut entries: Vec<DecodedEntry<'_>>) -> Decoded<'_> {
     entries.sort_by(|a, b| compare(&a.0, &b.0));
-    entries.dedup_by(|later, kept| {
-        let same = is_same(&later.0, &kept.0);
+    entries.dedup_by(|later, earlier| {
+        let same = is_same(&later.0, &earlier.0);
         if same {
-            std::mem::swap(later, kept);
+            std::mem::swap(later, earlier);
         }
         same
     });
@@ -262,12 +262,12 @@ fn finish(mut entries: Vec<Entry<'_>>) -> Decoded<'_> {
     let mut positions = Vec::with_capacity(entries.len());
     for (key, at, decoded) in entries {
         let text = match key {
-            Key::Text(text) => text,
-            Key::Bool(value) => Cow::Borrowed(number::bool_key_text(value)),
-            Key::Int(value) => Cow::Owned(value.to_string()),
-            Key::Float(value) => Cow::Owned(number::key_text(value)),
-            Key::Null | Key::Large(_) => {
-                let message = if matches!(key, Key::Null) {
+            DecodedKey::Text(text) => text,
+            DecodedKey::Bool(value) => Cow::Borrowed(number::bool_key_text(value)),
+            DecodedKey::Int(value) => Cow::Owned(value.to_string()),
+            DecodedKey::Float(value) => Cow::Owned(number::key_text(value)),
+            DecodedKey::Null | DecodedKey::Large(_) => {
+                let message = if matches!(key, DecodedKey::Null) {
                     "null cannot be a key"
                 } else {
                     "this key is too large a number"
@@ -292,32 +292,32 @@ fn finish(mut entries: Vec<Entry<'_>>) -> Decoded<'_> {
     }
 }
 
-fn compare(a: &Key<'_>, b: &Key<'_>) -> Ordering {
-    fn rank(key: &Key<'_>) -> u8 {
+fn compare(a: &DecodedKey<'_>, b: &DecodedKey<'_>) -> Ordering {
+    fn rank(key: &DecodedKey<'_>) -> u8 {
         match key {
-            Key::Null => 0,
-            Key::Bool(_) => 1,
-            Key::Int(_) => 2,
-            Key::Large(_) => 3,
-            Key::Float(_) => 4,
-            Key::Text(_) => 5,
+            DecodedKey::Null => 0,
+            DecodedKey::Bool(_) => 1,
+            DecodedKey::Int(_) => 2,
+            DecodedKey::Large(_) => 3,
+            DecodedKey::Float(_) => 4,
+            DecodedKey::Text(_) => 5,
         }
     }
     match (a, b) {
-        (Key::Bool(a), Key::Bool(b)) => a.cmp(b),
-        (Key::Int(a), Key::Int(b)) => a.cmp(b),
-        (Key::Large(a), Key::Large(b)) => a.cmp(b),
+        (DecodedKey::Bool(a), DecodedKey::Bool(b)) => a.cmp(b),
+        (DecodedKey::Int(a), DecodedKey::Int(b)) => a.cmp(b),
+        (DecodedKey::Large(a), DecodedKey::Large(b)) => a.cmp(b),
         // Adding zero makes negative and positive zero equal.
-        (Key::Float(a), Key::Float(b)) => (a + 0.0).total_cmp(&(b + 0.0)),
-        (Key::Text(a), Key::Text(b)) => a.cmp(b),
+        (DecodedKey::Float(a), DecodedKey::Float(b)) => (a + 0.0).total_cmp(&(b + 0.0)),
+        (DecodedKey::Text(a), DecodedKey::Text(b)) => a.cmp(b),
         _ => rank(a).cmp(&rank(b)),
     }
 }
 
-fn is_same(a: &Key<'_>, b: &Key<'_>) -> bool {
+fn is_same(a: &DecodedKey<'_>, b: &DecodedKey<'_>) -> bool {
     match (a, b) {
         // For Go, NaN is not equal even to itself as a key.
-        (Key::Float(a), Key::Float(b)) => a.partial_cmp(b) == Some(Ordering::Equal),
+        (DecodedKey::Float(a), DecodedKey::Float(b)) => a.partial_cmp(b) == Some(Ordering::Equal),
         _ => compare(a, b) == Ordering::Equal,
     }
 }

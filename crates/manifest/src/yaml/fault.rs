@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// An error at a byte of the current text; it becomes an [`Error`](super::Error) once the line is known.
+/// An error at a byte of the current text; it becomes an [`YamlError`](super::YamlError) once the line is known.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub(super) at: usize,

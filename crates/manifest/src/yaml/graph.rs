@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::fault::Fault;
 use super::parse::{Properties, Sink, Stop};
-use super::resolve::{self, Scalar, Style, Tag};
+use super::resolve::{self, Scalar, ScalarStyle, Tag};
 
 #[derive(Debug)]
-pub(super) enum Node<'a> {
+pub(super) enum GraphNode<'a> {
     Scalar {
         value: Scalar<'a>,
         is_merge: bool,
@@ -25,26 +25,26 @@ pub(super) enum Node<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Graph<'a> {
     /// The nodes, with their positions in the text.
-    pub(super) nodes: Vec<(usize, Node<'a>)>,
+    pub(super) nodes: Vec<(usize, GraphNode<'a>)>,
     open: Vec<usize>,
     anchors: HashMap<&'a str, usize>,
 }
 
 impl<'a> Graph<'a> {
-    fn add(&mut self, at: usize, node: Node<'a>, anchor: Option<&'a str>) {
+    fn add(&mut self, at: usize, node: GraphNode<'a>, anchor: Option<&'a str>) {
         let number = self.nodes.len();
         self.nodes.push((at, node));
         if let Some(anchor) = anchor {
             self.anchors.insert(anchor, number);
         }
         if let Some(&parent) = self.open.last()
-            && let Node::List(children) | Node::Map(children) = &mut self.nodes[parent].1
+            && let GraphNode::List(children) | GraphNode::Map(children) = &mut self.nodes[parent].1
         {
             children.push(number);
         }
     }
 
-    fn open(&mut self, at: usize, node: Node<'a>, anchor: Option<&'a str>) {
+    fn open(&mut self, at: usize, node: GraphNode<'a>, anchor: Option<&'a str>) {
         let number = self.nodes.len();
         self.add(at, node, anchor);
         self.open.push(number);
@@ -56,12 +56,12 @@ impl Graph<'_> {
     pub(super) fn repeated_key(&self) -> Option<Fault> {
         let mut repeated: Option<(usize, &str)> = None;
         for (_, node) in &self.nodes {
-            let Node::Map(children) = node else { continue };
+            let GraphNode::Map(children) = node else { continue };
             let mut seen = HashSet::new();
             for pair in children.chunks_exact(2) {
                 if let (
                     at,
-                    Node::Scalar {
+                    GraphNode::Scalar {
                         value: Scalar::Text(key),
                         is_merge: false,
                     },
@@ -78,14 +78,20 @@ impl Graph<'_> {
 }
 
 impl<'a> Sink<'a> for Graph<'a> {
-    fn scalar(&mut self, at: usize, text: Cow<'a, str>, style: Style, properties: Properties<'a>) -> Result<(), Stop> {
+    fn scalar(
+        &mut self,
+        at: usize,
+        text: Cow<'a, str>,
+        style: ScalarStyle,
+        properties: Properties<'a>,
+    ) -> Result<(), Stop> {
         let is_merge = text == "<<"
             && match properties.tag {
-                None => style == Style::Plain,
+                None => style == ScalarStyle::Plain,
                 Some(tag) => matches!(tag, Tag::Merge | Tag::NonSpecific),
             };
         let value = resolve::scalar(text, style, properties.tag).map_err(|message| Fault::new(at, message))?;
-        self.add(at, Node::Scalar { value, is_merge }, properties.anchor);
+        self.add(at, GraphNode::Scalar { value, is_merge }, properties.anchor);
         Ok(())
     }
 
@@ -93,17 +99,17 @@ impl<'a> Sink<'a> for Graph<'a> {
         let Some(&number) = self.anchors.get(name) else {
             return Err(Fault::new(at, "this alias (\"*\") has no anchor (\"&\") before it").into());
         };
-        self.add(at, Node::Alias(number), None);
+        self.add(at, GraphNode::Alias(number), None);
         Ok(())
     }
 
     fn open_list(&mut self, at: usize, anchor: Option<&'a str>) -> Result<(), Stop> {
-        self.open(at, Node::List(Vec::new()), anchor);
+        self.open(at, GraphNode::List(Vec::new()), anchor);
         Ok(())
     }
 
     fn open_map(&mut self, at: usize, anchor: Option<&'a str>) -> Result<(), Stop> {
-        self.open(at, Node::Map(Vec::new()), anchor);
+        self.open(at, GraphNode::Map(Vec::new()), anchor);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ pub(super) const DEPTH: usize = 10_000;
 
 /// A reader at a position in JSON text.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct JsonReader<'a> {
     text: &'a str,
     at: usize,
     /// The position of a number that exceeds the range of a float. Go reports it only after the whole value is valid JSON.
@@ -32,7 +32,7 @@ pub(super) enum Next<'a> {
     Range(Fault),
 }
 
-impl<'a> Reader<'a> {
+impl<'a> JsonReader<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self {
             text,
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the next value; on failure the reader stays at the end of the previous one.
-    pub(super) fn next(&mut self) -> Next<'a> {
+    pub(super) fn next_document(&mut self) -> Next<'a> {
         let end_of_last = self.at;
         self.skip_space();
         if self.at == self.text.len() {
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
             return Next::End;
         }
         let start = self.at;
-        match self.value(0) {
+        match self.read_value(0) {
             Ok(value) => match self.overflow.take() {
                 None => Next::Value(start, value),
                 Some(at) => Next::Range(Fault::new(at, "this number is too large")),
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
         Err(Fault::new(self.at, message))
     }
 
-    fn value(&mut self, depth: usize) -> Result<Value<'a>, Fault> {
+    fn read_value(&mut self, depth: usize) -> Result<Value<'a>, Fault> {
         match self.peek() {
             Some(b'{') => self.object(depth + 1),
             Some(b'[') => self.array(depth + 1),
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
             }
             self.at += 1;
             self.skip_space();
-            let value = self.value(depth)?;
+            let value = self.read_value(depth)?;
             self.entries.push((key, value));
             self.skip_space();
             match self.peek() {
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
         }
         loop {
             self.skip_space();
-            let value = self.value(depth)?;
+            let value = self.read_value(depth)?;
             self.items.push(value);
             self.skip_space();
             match self.peek() {

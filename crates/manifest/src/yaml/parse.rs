@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use super::fault::Fault;
 use super::json::DEPTH;
-use super::resolve::{Style, Tag};
+use super::resolve::{ScalarStyle, Tag};
 use super::scan::{Scanner, TOO_DEEP};
-use super::token::{Kind, TagPart, Token};
+use super::token::{TagPart, Token, TokenKind};
 
 /// The reason why a document was not read to its end.
 #[derive(Debug)]
@@ -32,7 +32,13 @@ pub(super) struct Properties<'a> {
 
 /// A consumer of the nodes of a document in source order; the children of a mapping are key, value, key, value….
 pub(super) trait Sink<'a> {
-    fn scalar(&mut self, at: usize, text: Cow<'a, str>, style: Style, properties: Properties<'a>) -> Result<(), Stop>;
+    fn scalar(
+        &mut self,
+        at: usize,
+        text: Cow<'a, str>,
+        style: ScalarStyle,
+        properties: Properties<'a>,
+    ) -> Result<(), Stop>;
     fn alias(&mut self, at: usize, name: &'a str) -> Result<(), Stop>;
     fn open_list(&mut self, at: usize, anchor: Option<&'a str>) -> Result<(), Stop>;
     fn open_map(&mut self, at: usize, anchor: Option<&'a str>) -> Result<(), Stop>;
@@ -44,7 +50,7 @@ pub(super) trait Sink<'a> {
 ///
 /// The text after the root node is not read, except for one token, which must be valid.
 pub(super) fn document<'a>(scanner: Scanner<'a>, sink: &mut impl Sink<'a>) -> Result<Option<usize>, Stop> {
-    let mut parser = Parser {
+    let mut parser = YamlParser {
         scanner,
         sink,
         handles: Vec::new(),
@@ -60,34 +66,34 @@ pub(super) fn document<'a>(scanner: Scanner<'a>, sink: &mut impl Sink<'a>) -> Re
 
 /// The collections that are allowed at a position.
 #[derive(Clone, Copy, Debug)]
-struct Context {
+struct AllowedCollections {
     /// Indented lists and mappings.
     block: bool,
     /// A list that is not indented further than its key.
     indentless: bool,
 }
 
-const FLOW: Context = Context {
+const FLOW: AllowedCollections = AllowedCollections {
     block: false,
     indentless: false,
 };
-const IN_LIST: Context = Context {
+const IN_LIST: AllowedCollections = AllowedCollections {
     block: true,
     indentless: false,
 };
-const IN_MAP: Context = Context {
+const IN_MAP: AllowedCollections = AllowedCollections {
     block: true,
     indentless: true,
 };
 
-struct Parser<'s, 'a, S> {
+struct YamlParser<'s, 'a, S> {
     scanner: Scanner<'a>,
     sink: &'s mut S,
     /// The prefixes of tag handles that directives declare.
     handles: Vec<TagPart<'a>>,
 }
 
-impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
+impl<'a, S: Sink<'a>> YamlParser<'_, 'a, S> {
     fn fault<T>(&self, message: &'static str) -> Result<T, Stop> {
         Err(Stop::Fault(Fault::new(self.scanner.position(), message)))
     }
@@ -101,27 +107,31 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
         let mut directives = false;
         loop {
             match self.scanner.peek()? {
-                Kind::Version(..) if version => return self.fault("duplicate \"%YAML\""),
-                Kind::Version(1, 1) => version = true,
-                Kind::Version(..) => return self.fault("only version 1.1 of YAML can be read"),
-                Kind::TagHandle(declared) if self.handles.iter().any(|known| known.handle == declared.handle) => {
+                TokenKind::Version(..) if version => return self.fault("duplicate \"%YAML\""),
+                TokenKind::Version(1, 1) => version = true,
+                TokenKind::Version(..) => return self.fault("only version 1.1 of YAML can be read"),
+                TokenKind::TagHandle(declared) if self.handles.iter().any(|known| known.handle == declared.handle) => {
                     return self.fault("duplicate \"%TAG\" for this handle");
                 }
-                Kind::TagHandle(_) => {}
-                Kind::DocumentStart => break,
-                Kind::End if !directives => return Ok(false),
+                TokenKind::TagHandle(_) => {}
+                TokenKind::DocumentStart => break,
+                TokenKind::End if !directives => return Ok(false),
                 _ if directives => return self.fault("after a directive (\"%\") a line \"---\" is expected"),
                 _ => return Ok(true),
             }
             directives = true;
-            if let Kind::TagHandle(declared) = self.scanner.take().kind {
+            if let TokenKind::TagHandle(declared) = self.scanner.take().kind {
                 self.handles.push(*declared);
             }
         }
         self.scanner.take();
         let is_empty = matches!(
             self.scanner.peek()?,
-            Kind::Version(..) | Kind::TagHandle(..) | Kind::DocumentStart | Kind::DocumentEnd | Kind::End
+            TokenKind::Version(..)
+                | TokenKind::TagHandle(..)
+                | TokenKind::DocumentStart
+                | TokenKind::DocumentEnd
+                | TokenKind::End
         );
         Ok(!is_empty)
     }
@@ -136,13 +146,13 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
             (None, "!!") => b"tag:yaml.org,2002:",
             (None, _) => return None,
         };
-        Some(Tag::of(&[prefix, &part.name].concat()))
+        Some(Tag::from_name(&[prefix, &part.name].concat()))
     }
 
     fn empty(&mut self) -> Result<(), Stop> {
         let at = self.scanner.position();
         self.sink
-            .scalar(at, Cow::Borrowed(""), Style::Plain, Properties::default())
+            .scalar(at, Cow::Borrowed(""), ScalarStyle::Plain, Properties::default())
     }
 
     fn properties(&mut self) -> Result<Option<Properties<'a>>, Stop> {
@@ -150,19 +160,19 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
         let mut any = false;
         loop {
             match self.scanner.peek()? {
-                Kind::Anchor(_) if properties.anchor.is_none() => {}
-                Kind::Tag(..) if properties.tag.is_none() => {}
+                TokenKind::Anchor(_) if properties.anchor.is_none() => {}
+                TokenKind::Tag(..) if properties.tag.is_none() => {}
                 _ => return Ok(any.then_some(properties)),
             }
             any = true;
             match self.scanner.take() {
                 Token {
-                    kind: Kind::Anchor(name),
+                    kind: TokenKind::Anchor(name),
                     ..
                 } => properties.anchor = Some(name),
                 Token {
                     at,
-                    kind: Kind::Tag(part),
+                    kind: TokenKind::Tag(part),
                     ..
                 } => {
                     let Some(tag) = self.tag(&part) else {
@@ -176,16 +186,16 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
         }
     }
 
-    fn node(&mut self, context: Context, depth: usize) -> Result<(), Stop> {
+    fn node(&mut self, context: AllowedCollections, depth: usize) -> Result<(), Stop> {
         let mut properties = None;
-        if matches!(self.scanner.peek()?, Kind::Anchor(_) | Kind::Tag(..)) {
+        if matches!(self.scanner.peek()?, TokenKind::Anchor(_) | TokenKind::Tag(..)) {
             properties = self.properties()?;
         }
-        let found = match self.scanner.peek()? {
-            Kind::Scalar(..) => {
+        let notation = match self.scanner.peek()? {
+            TokenKind::Scalar(..) => {
                 let Token {
                     at,
-                    kind: Kind::Scalar(text, style),
+                    kind: TokenKind::Scalar(text, style),
                     ..
                 } = self.scanner.take()
                 else {
@@ -193,44 +203,44 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
                 };
                 return self.sink.scalar(at, text, style, properties.unwrap_or_default());
             }
-            &Kind::Alias(name) if properties.is_none() => {
+            &TokenKind::Alias(name) if properties.is_none() => {
                 let at = self.scanner.take().at;
                 return self.sink.alias(at, name);
             }
-            Kind::FlowList => Found::FlowList,
-            Kind::FlowMap => Found::FlowMap,
-            Kind::Dash if context.indentless => Found::IndentlessList,
-            Kind::BlockList if context.block => Found::BlockList,
-            Kind::BlockMap if context.block => Found::BlockMap,
+            TokenKind::FlowList => CollectionNotation::FlowList,
+            TokenKind::FlowMap => CollectionNotation::FlowMap,
+            TokenKind::Dash if context.indentless => CollectionNotation::IndentlessList,
+            TokenKind::BlockList if context.block => CollectionNotation::BlockList,
+            TokenKind::BlockMap if context.block => CollectionNotation::BlockMap,
             _ => match properties {
                 None => return self.fault("a value is missing or cannot start like this"),
                 Some(properties) => {
                     let at = self.scanner.position();
-                    return self.sink.scalar(at, Cow::Borrowed(""), Style::Plain, properties);
+                    return self.sink.scalar(at, Cow::Borrowed(""), ScalarStyle::Plain, properties);
                 }
             },
         };
-        self.collection(found, properties.and_then(|properties| properties.anchor), depth + 1)
+        self.collection(notation, properties.and_then(|properties| properties.anchor), depth + 1)
     }
 
-    fn collection(&mut self, found: Found, anchor: Option<&'a str>, depth: usize) -> Result<(), Stop> {
+    fn collection(&mut self, found: CollectionNotation, anchor: Option<&'a str>, depth: usize) -> Result<(), Stop> {
         if depth > DEPTH {
             return self.fault(TOO_DEEP);
         }
         let at = self.scanner.position();
-        if !matches!(found, Found::IndentlessList) {
+        if !matches!(found, CollectionNotation::IndentlessList) {
             self.scanner.take();
         }
         match found {
-            Found::FlowMap | Found::BlockMap => self.sink.open_map(at, anchor)?,
+            CollectionNotation::FlowMap | CollectionNotation::BlockMap => self.sink.open_map(at, anchor)?,
             _ => self.sink.open_list(at, anchor)?,
         }
         match found {
-            Found::FlowList => self.flow_list(depth)?,
-            Found::FlowMap => self.flow_map(depth)?,
-            Found::IndentlessList => self.indentless_list(depth)?,
-            Found::BlockList => self.block_list(depth)?,
-            Found::BlockMap => self.block_map(depth)?,
+            CollectionNotation::FlowList => self.flow_list(depth)?,
+            CollectionNotation::FlowMap => self.flow_map(depth)?,
+            CollectionNotation::IndentlessList => self.indentless_list(depth)?,
+            CollectionNotation::BlockList => self.block_list(depth)?,
+            CollectionNotation::BlockMap => self.block_map(depth)?,
         }
         self.sink.close()
     }
@@ -238,13 +248,13 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
     fn block_list(&mut self, depth: usize) -> Result<(), Stop> {
         loop {
             match self.scanner.peek()? {
-                Kind::Dash => {}
-                Kind::BlockEnd => break,
+                TokenKind::Dash => {}
+                TokenKind::BlockEnd => break,
                 _ => return self.fault("this is indented like a list entry but does not start with \"- \""),
             }
             self.scanner.take();
             match self.scanner.peek()? {
-                Kind::Dash | Kind::BlockEnd => self.empty()?,
+                TokenKind::Dash | TokenKind::BlockEnd => self.empty()?,
                 _ => self.node(IN_LIST, depth)?,
             }
         }
@@ -253,10 +263,10 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
     }
 
     fn indentless_list(&mut self, depth: usize) -> Result<(), Stop> {
-        while matches!(self.scanner.peek()?, Kind::Dash) {
+        while matches!(self.scanner.peek()?, TokenKind::Dash) {
             self.scanner.take();
             match self.scanner.peek()? {
-                Kind::Dash | Kind::Key | Kind::Value | Kind::BlockEnd => self.empty()?,
+                TokenKind::Dash | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty()?,
                 _ => self.node(IN_LIST, depth)?,
             }
         }
@@ -266,22 +276,22 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
     fn block_map(&mut self, depth: usize) -> Result<(), Stop> {
         loop {
             match self.scanner.peek()? {
-                Kind::Key => {}
-                Kind::BlockEnd => break,
+                TokenKind::Key => {}
+                TokenKind::BlockEnd => break,
                 _ => return self.fault("a key is expected here: check the indentation and the quotes"),
             }
             self.scanner.take();
             match self.scanner.peek()? {
-                Kind::Key | Kind::Value | Kind::BlockEnd => self.empty()?,
+                TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty()?,
                 _ => self.node(IN_MAP, depth)?,
             }
-            if !matches!(self.scanner.peek()?, Kind::Value) {
+            if !matches!(self.scanner.peek()?, TokenKind::Value) {
                 self.empty()?;
                 continue;
             }
             self.scanner.take();
             match self.scanner.peek()? {
-                Kind::Key | Kind::Value | Kind::BlockEnd => self.empty()?,
+                TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty()?,
                 _ => self.node(IN_MAP, depth)?,
             }
         }
@@ -291,17 +301,17 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
 
     fn flow_list(&mut self, depth: usize) -> Result<(), Stop> {
         let mut is_first = true;
-        while !matches!(self.scanner.peek()?, Kind::FlowListEnd) {
+        while !matches!(self.scanner.peek()?, TokenKind::FlowListEnd) {
             if !is_first {
-                if !matches!(self.scanner.peek()?, Kind::Comma) {
+                if !matches!(self.scanner.peek()?, TokenKind::Comma) {
                     return self.fault("a \",\" or \"]\" is missing");
                 }
                 self.scanner.take();
             }
             is_first = false;
             match self.scanner.peek()? {
-                Kind::Key => self.flow_pair(depth)?,
-                Kind::FlowListEnd => break,
+                TokenKind::Key => self.flow_pair(depth)?,
+                TokenKind::FlowListEnd => break,
                 _ => self.node(FLOW, depth)?,
             }
         }
@@ -317,37 +327,39 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
         let at = self.scanner.take().at;
         self.sink.open_map(at, None)?;
         match self.scanner.peek()? {
-            Kind::Value | Kind::Comma | Kind::FlowListEnd => {
+            TokenKind::Value | TokenKind::Comma | TokenKind::FlowListEnd => {
                 // go-yaml loses the token that reveals the missing key.
                 self.scanner.take();
                 self.empty()?;
             }
             _ => self.node(FLOW, depth + 1)?,
         }
-        self.flow_value(depth + 1, |kind| matches!(kind, Kind::Comma | Kind::FlowListEnd))?;
+        self.flow_value(depth + 1, |kind| {
+            matches!(kind, TokenKind::Comma | TokenKind::FlowListEnd)
+        })?;
         self.sink.close()
     }
 
     fn flow_map(&mut self, depth: usize) -> Result<(), Stop> {
         let mut is_first = true;
-        while !matches!(self.scanner.peek()?, Kind::FlowMapEnd) {
+        while !matches!(self.scanner.peek()?, TokenKind::FlowMapEnd) {
             if !is_first {
-                if !matches!(self.scanner.peek()?, Kind::Comma) {
+                if !matches!(self.scanner.peek()?, TokenKind::Comma) {
                     return self.fault("a \",\" or \"}\" is missing");
                 }
                 self.scanner.take();
             }
             is_first = false;
             match self.scanner.peek()? {
-                Kind::Key => {
+                TokenKind::Key => {
                     self.scanner.take();
                     match self.scanner.peek()? {
-                        Kind::Value | Kind::Comma | Kind::FlowMapEnd => self.empty()?,
+                        TokenKind::Value | TokenKind::Comma | TokenKind::FlowMapEnd => self.empty()?,
                         _ => self.node(FLOW, depth)?,
                     }
-                    self.flow_value(depth, |kind| matches!(kind, Kind::Comma | Kind::FlowMapEnd))?;
+                    self.flow_value(depth, |kind| matches!(kind, TokenKind::Comma | TokenKind::FlowMapEnd))?;
                 }
-                Kind::FlowMapEnd => break,
+                TokenKind::FlowMapEnd => break,
                 _ => {
                     self.node(FLOW, depth)?;
                     self.empty()?;
@@ -359,8 +371,8 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
     }
 
     /// Parses the value of a key inside brackets; some tokens reveal that it is missing.
-    fn flow_value(&mut self, depth: usize, is_end: impl Fn(&Kind<'a>) -> bool) -> Result<(), Stop> {
-        if !matches!(self.scanner.peek()?, Kind::Value) {
+    fn flow_value(&mut self, depth: usize, is_end: impl Fn(&TokenKind<'a>) -> bool) -> Result<(), Stop> {
+        if !matches!(self.scanner.peek()?, TokenKind::Value) {
             return self.empty();
         }
         self.scanner.take();
@@ -374,7 +386,7 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
 
 /// The notations of a list or mapping.
 #[derive(Clone, Copy, Debug)]
-enum Found {
+enum CollectionNotation {
     FlowList,
     FlowMap,
     IndentlessList,

@@ -1,7 +1,7 @@
 //! The lines of the fields of a document, for messages.
 
-use super::Lines;
-use super::graph::{Graph, Node};
+use super::LineCounter;
+use super::graph::{Graph, GraphNode};
 use super::resolve::Scalar;
 use super::split::Chunks;
 
@@ -18,12 +18,12 @@ impl<'a> Positions<'a> {
     /// Parses a document of a file again; `number` counts from 1, see [`Document::number`](super::Document::number). Returns `None`
     /// if the document is not there, or if the file is a stream of several JSON values.
     #[must_use]
-    pub fn of(text: &'a str, number: usize) -> Option<Self> {
+    pub fn locate_document(text: &'a str, number: usize) -> Option<Self> {
         let mut chunks = Chunks::new(text, 0);
         for _ in 1..number {
-            chunks.next()?.ok()?;
+            chunks.next_chunk()?.ok()?;
         }
-        let (graph, offset) = super::graph(&chunks.next()?.ok()?)?;
+        let (graph, offset) = super::graph(&chunks.next_chunk()?.ok()?)?;
         Some(Self { text, offset, graph })
     }
 
@@ -31,35 +31,35 @@ impl<'a> Positions<'a> {
     /// `spec.ports[0].port`; a key in it may contain dots, and may be in brackets.
     #[must_use]
     pub fn line_of(&self, path: &str) -> Option<usize> {
-        let mut found = None;
+        let mut position = None;
         let (mut node, mut rest) = (0, path);
         while let Some((at, child, after)) = self.child(node, rest) {
-            found = Some(at);
+            position = Some(at);
             (node, rest) = (child, after.strip_prefix('.').unwrap_or(after));
         }
-        let mut lines = Lines {
+        let mut lines = LineCounter {
             text: self.text,
             at: 0,
             line: 1,
         };
-        Some(lines.line_of(self.offset + found?))
+        Some(lines.line_of(self.offset + position?))
     }
 
     /// Returns the position of the child that the path begins with, its node, and the rest of the path.
     fn child<'p>(&self, node: usize, path: &'p str) -> Option<(usize, usize, &'p str)> {
         match &self.graph.nodes.get(node)?.1 {
-            Node::Alias(node) => self.child(*node, path),
-            Node::Scalar { .. } => None,
-            Node::List(items) => {
+            GraphNode::Alias(node) => self.child(*node, path),
+            GraphNode::Scalar { .. } => None,
+            GraphNode::List(items) => {
                 let (at, rest) = path.strip_prefix('[')?.split_once(']')?;
                 let item = *items.get(at.parse::<usize>().ok()?)?;
                 Some((self.graph.nodes[item].0, item, rest))
             }
-            Node::Map(children) => {
+            GraphNode::Map(children) => {
                 let pairs = children.chunks_exact(2);
                 let matching = pairs.filter_map(|pair| {
                     let (at, key) = &self.graph.nodes[pair[0]];
-                    let Node::Scalar {
+                    let GraphNode::Scalar {
                         value: Scalar::Text(key),
                         ..
                     } = key
@@ -106,7 +106,7 @@ copy: *data
 
     #[test]
     fn finds_the_lines_of_fields() {
-        let positions = Positions::of(TEXT, 2).expect("the document");
+        let positions = Positions::locate_document(TEXT, 2).expect("the document");
         for (path, line) in [
             ("kind", 4),
             ("data", 5),
@@ -127,15 +127,15 @@ copy: *data
     #[test]
     fn finds_items_of_lists() {
         let text = "items:\n- a: 1\n- b:\n  - c: 1\n    d: 2\n";
-        let positions = Positions::of(text, 1).expect("the document");
+        let positions = Positions::locate_document(text, 1).expect("the document");
         assert_eq!(positions.line_of("items[1].b[0].d"), Some(5));
         assert_eq!(positions.line_of("items[7].b"), Some(1));
     }
 
     #[test]
     fn has_no_positions_of_what_is_not_there() {
-        assert!(Positions::of(TEXT, 3).is_none());
-        assert!(Positions::of("{\"a\": 1}\n{\"a\": 2}", 2).is_none());
-        assert!(Positions::of("a: [", 1).is_none());
+        assert!(Positions::locate_document(TEXT, 3).is_none());
+        assert!(Positions::locate_document("{\"a\": 1}\n{\"a\": 2}", 2).is_none());
+        assert!(Positions::locate_document("a: [", 1).is_none());
     }
 }

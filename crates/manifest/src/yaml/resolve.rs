@@ -5,9 +5,8 @@ use base64::alphabet;
 use base64::engine::{Engine, GeneralPurpose, GeneralPurposeConfig};
 use std::borrow::Cow;
 
-/// The style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum ScalarStyle {
     Plain,
     Quoted,
     Block,
@@ -31,7 +30,7 @@ pub(super) enum Tag {
 
 impl Tag {
     /// Returns the tag with this full name.
-    pub(super) fn of(name: &[u8]) -> Self {
+    pub(super) fn from_name(name: &[u8]) -> Self {
         match name {
             b"!" => Self::NonSpecific,
             b"tag:yaml.org,2002:null" => Self::Null,
@@ -105,9 +104,9 @@ fn special_float(text: &str) -> Option<Number> {
 }
 
 /// Resolves a scalar. A type tag applies even to a quoted text; it is an error if the text does not match the type.
-pub(super) fn scalar(text: Cow<'_, str>, style: Style, tag: Option<Tag>) -> Result<Scalar<'_>, &'static str> {
+pub(super) fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<Tag>) -> Result<Scalar<'_>, &'static str> {
     let Some(tag) = tag else {
-        if style != Style::Plain {
+        if style != ScalarStyle::Plain {
             return Ok(Scalar::Text(text));
         }
         return Ok(match plain(&text) {

@@ -14,9 +14,9 @@ use std::collections::VecDeque;
 
 use super::fault::Fault;
 use super::json::DEPTH;
-use super::resolve::Style;
-use super::token::{Kind, Token};
-use key::Level;
+use super::resolve::ScalarStyle;
+use super::token::{Token, TokenKind};
+use key::KeyLevel;
 
 /// A scanner that reads a text token by token.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(super) struct Scanner<'a> {
     margin: usize,
     margins: Vec<usize>,
     /// One entry for the block context and one for every open bracket.
-    levels: Vec<Level>,
+    levels: Vec<KeyLevel>,
     /// True if a key may start here.
     key_allowed: bool,
 }
@@ -65,7 +65,7 @@ impl<'a> Scanner<'a> {
             taken: 0,
             margin: 0,
             margins: Vec::with_capacity(16),
-            levels: vec![Level {
+            levels: vec![KeyLevel {
                 candidate: None,
                 last: 0,
             }],
@@ -75,7 +75,7 @@ impl<'a> Scanner<'a> {
 
     /// Returns the next token without taking it.
     #[inline]
-    pub(super) fn peek(&mut self) -> Result<&Kind<'a>, Fault> {
+    pub(super) fn peek(&mut self) -> Result<&TokenKind<'a>, Fault> {
         if self.queue.front().is_none_or(|token| token.key_level > 0) {
             self.fill()?;
         }
@@ -102,7 +102,7 @@ impl<'a> Scanner<'a> {
         self.taken += 1;
         self.queue.pop_front().unwrap_or(Token {
             at: self.at,
-            kind: Kind::End,
+            kind: TokenKind::End,
             key_level: 0,
         })
     }
@@ -241,7 +241,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn push(&mut self, at: usize, kind: Kind<'a>) {
+    fn push(&mut self, at: usize, kind: TokenKind<'a>) {
         self.queue.push_back(Token { at, kind, key_level: 0 });
     }
 
@@ -257,7 +257,7 @@ impl<'a> Scanner<'a> {
             self.key_allowed = false;
             // After the end, no recorded token can become a key.
             self.line_start = usize::MAX;
-            self.push(at, Kind::End);
+            self.push(at, TokenKind::End);
             return Ok(());
         };
         if at == self.line_start {
@@ -272,24 +272,24 @@ impl<'a> Scanner<'a> {
                 self.push(
                     at,
                     if byte == b'-' {
-                        Kind::DocumentStart
+                        TokenKind::DocumentStart
                     } else {
-                        Kind::DocumentEnd
+                        TokenKind::DocumentEnd
                     },
                 );
                 return Ok(());
             }
         }
         match byte {
-            b'[' => self.open_bracket(Kind::FlowList, column),
-            b'{' => self.open_bracket(Kind::FlowMap, column),
-            b']' => self.close_bracket(Kind::FlowListEnd),
-            b'}' => self.close_bracket(Kind::FlowMapEnd),
+            b'[' => self.open_bracket(TokenKind::FlowList, column),
+            b'{' => self.open_bracket(TokenKind::FlowMap, column),
+            b']' => self.close_bracket(TokenKind::FlowListEnd),
+            b'}' => self.close_bracket(TokenKind::FlowMapEnd),
             b',' => {
                 self.drop_candidate()?;
                 self.key_allowed = true;
                 self.at += 1;
-                self.push(at, Kind::Comma);
+                self.push(at, TokenKind::Comma);
                 Ok(())
             }
             b'-' if self.is_space(at + 1) => self.fetch_dash(column),
@@ -301,9 +301,9 @@ impl<'a> Scanner<'a> {
                 self.push_noted(
                     at,
                     if byte == b'*' {
-                        Kind::Alias(name)
+                        TokenKind::Alias(name)
                     } else {
-                        Kind::Anchor(name)
+                        TokenKind::Anchor(name)
                     },
                 );
                 Ok(())
@@ -311,26 +311,26 @@ impl<'a> Scanner<'a> {
             b'!' => {
                 self.note_candidate(column)?;
                 let tag = self.tag()?;
-                self.push_noted(at, Kind::Tag(Box::new(tag)));
+                self.push_noted(at, TokenKind::Tag(Box::new(tag)));
                 Ok(())
             }
             b'|' | b'>' if !self.in_flow() => {
                 self.drop_candidate()?;
                 self.key_allowed = true;
                 let text = self.block_scalar(byte == b'|')?;
-                self.push(at, Kind::Scalar(text, Style::Block));
+                self.push(at, TokenKind::Scalar(text, ScalarStyle::Block));
                 Ok(())
             }
             b'\'' | b'"' => {
                 self.note_candidate(column)?;
                 let text = self.quoted_scalar(byte)?;
-                self.push_scalar(at, Kind::Scalar(text, Style::Quoted))
+                self.push_scalar(at, TokenKind::Scalar(text, ScalarStyle::Quoted))
             }
             b'#' | b'%' | b'@' | b'`' | b'|' | b'>' | b'\t' => self.fault(cannot_start(byte)),
             _ => {
                 self.note_candidate(column)?;
                 let text = self.plain_scalar()?;
-                self.push_scalar(at, Kind::Scalar(text, Style::Plain))
+                self.push_scalar(at, TokenKind::Scalar(text, ScalarStyle::Plain))
             }
         }
     }
@@ -342,13 +342,13 @@ impl<'a> Scanner<'a> {
         }
         while self.margin > margin {
             self.margin = self.margins.pop().unwrap_or_default();
-            self.push(self.at, Kind::BlockEnd);
+            self.push(self.at, TokenKind::BlockEnd);
         }
     }
 
     /// Opens a block at a column if it is indented further than the enclosing one. The token is inserted at the given position in
     /// the queue.
-    fn open_block(&mut self, column: usize, index: usize, at: usize, kind: Kind<'a>) -> Result<(), Fault> {
+    fn open_block(&mut self, column: usize, index: usize, at: usize, kind: TokenKind<'a>) -> Result<(), Fault> {
         if self.in_flow() || self.margin > column {
             return Ok(());
         }
@@ -361,11 +361,11 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn open_bracket(&mut self, kind: Kind<'a>, column: usize) -> Result<(), Fault> {
+    fn open_bracket(&mut self, kind: TokenKind<'a>, column: usize) -> Result<(), Fault> {
         let at = self.at;
         self.note_candidate(column)?;
         self.push_noted(at, kind);
-        self.levels.push(Level {
+        self.levels.push(KeyLevel {
             candidate: None,
             last: self.taken + self.queue.len() - 1,
         });
@@ -377,7 +377,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn close_bracket(&mut self, kind: Kind<'a>) -> Result<(), Fault> {
+    fn close_bracket(&mut self, kind: TokenKind<'a>) -> Result<(), Fault> {
         self.drop_candidate()?;
         if self.in_flow() {
             let inner = self.levels.pop().map(|level| level.last);
@@ -396,11 +396,11 @@ impl<'a> Scanner<'a> {
             if !self.key_allowed {
                 return self.fault("a list entry (\"- \") cannot start here");
             }
-            self.open_block(column, self.queue.len(), self.at, Kind::BlockList)?;
+            self.open_block(column, self.queue.len(), self.at, TokenKind::BlockList)?;
         }
         self.drop_candidate()?;
         self.key_allowed = true;
-        self.push(self.at, Kind::Dash);
+        self.push(self.at, TokenKind::Dash);
         self.at += 1;
         Ok(())
     }

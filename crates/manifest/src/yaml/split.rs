@@ -28,7 +28,7 @@ impl<'a> Chunks<'a> {
 
     /// Returns the next document. A line that starts with `---` ends a document; if none has started, it becomes the first line
     /// of the next.
-    pub(super) fn next(&mut self) -> Option<Result<Chunk<'a>, Fault>> {
+    pub(super) fn next_chunk(&mut self) -> Option<Result<Chunk<'a>, Fault>> {
         let start = self.at;
         if start == self.text.len() {
             return None;

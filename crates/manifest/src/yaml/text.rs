@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::Error;
+use super::YamlError;
 
 /// Decodes the bytes of a file as Argo CD's file loader does (`BOMOverride` of `golang.org/x/text`).
 ///
@@ -12,11 +12,11 @@ use super::Error;
 /// # Errors
 ///
 /// Returns an error if the text is ill-formed after a UTF-8 byte order mark: nothing is replaced then.
-pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Error> {
+pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, YamlError> {
     if let Some(rest) = bytes.strip_prefix(b"\xEF\xBB\xBF") {
         return match std::str::from_utf8(rest) {
             Ok(text) => Ok(Cow::Borrowed(text)),
-            Err(error) => Err(Error {
+            Err(error) => Err(YamlError {
                 document: 1,
                 line: 1 + memchr::memchr_iter(b'\n', &rest[..error.valid_up_to()]).count(),
                 message: Cow::Borrowed("the file starts with a UTF-8 byte order mark but is not valid UTF-8 here"),

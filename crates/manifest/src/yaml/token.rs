@@ -2,19 +2,19 @@
 
 use std::borrow::Cow;
 
-use super::resolve::Style;
+use super::resolve::ScalarStyle;
 
 /// A token and the byte at which it starts.
 #[derive(Debug)]
 pub(super) struct Token<'a> {
     pub(super) at: usize,
-    pub(super) kind: Kind<'a>,
+    pub(super) kind: TokenKind<'a>,
     /// The flow level at which this token is recorded as a possible start of a key, plus one; otherwise zero.
     pub(super) key_level: usize,
 }
 
 #[derive(Debug)]
-pub(super) enum Kind<'a> {
+pub(super) enum TokenKind<'a> {
     /// The end of the text.
     End,
     /// `%YAML` and the version.
@@ -51,7 +51,7 @@ pub(super) enum Kind<'a> {
     Anchor(&'a str),
     /// The handle, which may be empty, and the rest.
     Tag(Box<TagPart<'a>>),
-    Scalar(Cow<'a, str>, Style),
+    Scalar(Cow<'a, str>, ScalarStyle),
 }
 
 /// A handle, which may be empty, and the following name.

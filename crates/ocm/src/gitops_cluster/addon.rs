@@ -24,7 +24,7 @@ pub struct AgentAddon {
     pub agent_namespace: Field<Box<str>>,
     /// Objects to deliver to managed clusters instead of the default Argo CD.
     #[serde(rename = "argoCDCRManifestWork")]
-    pub manifest_work: Field<ManifestWork>,
+    pub manifest_work: Field<AddonManifestWork>,
     /// The mode of the agent: the hub (managed) or the cluster itself (autonomous) defines the Applications of the managed
     /// cluster.
     #[cfg_attr(test, schemars(
@@ -46,7 +46,7 @@ pub struct AgentAddon {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(extend("required" = ["manifests"])))]
-pub struct ManifestWork {
+pub struct AddonManifestWork {
     /// The objects, one of them an ArgoCD of argoproj.io/v1beta1.
     #[cfg_attr(test, schemars(
         length(min = 1, max = 100),

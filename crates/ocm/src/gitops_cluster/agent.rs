@@ -11,9 +11,9 @@ use super::crd::{any_share, rules, some_share};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Agent {
+pub struct AgentSettings {
     /// The images on managed clusters. Each defaults to the one that the controller is configured with.
-    pub images: Field<Images>,
+    pub images: Field<AgentImages>,
     /// Install Argo CD and argocd-agent on managed clusters by argocd-operator. By default, the add-on installs them itself.
     pub operator: Field<Operator>,
     /// Managed clusters whose agents must not connect any more, even with a certificate that is still valid.
@@ -25,14 +25,14 @@ pub struct Agent {
     pub revoked_clusters: Field<Vec<Box<str>>>,
     /// The rollout of a change of the agent over the managed clusters, as in a ClusterManagementAddOn. By default, all clusters
     /// change at once.
-    pub rollout_strategy: Field<Rollout>,
+    pub rollout_strategy: Field<AgentRollout>,
 }
 
 /// The images on managed clusters.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Images {
+pub struct AgentImages {
     /// The image of argocd-agent.
     #[cfg_attr(test, schemars(length(max = 1024)))]
     pub agent: Field<Box<str>>,
@@ -82,7 +82,7 @@ pub struct Operator {
         ),
     ])),
 ))]
-pub struct Rollout {
+pub struct AgentRollout {
     /// The type of the rollout: all managed clusters at once (All), some at a time (Progressive), or one decision group of the
     /// Placement at a time (ProgressivePerGroup).
     #[cfg_attr(test, schemars(extend("enum" = ["All", "Progressive", "ProgressivePerGroup"])))]
@@ -96,7 +96,7 @@ pub struct Rollout {
     pub progressive_per_group: Option<ProgressivePerGroup>,
 }
 
-impl Default for Rollout {
+impl Default for AgentRollout {
     fn default() -> Self {
         Self {
             kind: "All".to_owned(),

@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The maximum number of [`Status::cluster_states`].
+/// The maximum number of [`GitOpsClusterStatus::cluster_states`].
 pub const STATES_MAX: usize = 100;
-/// The maximum number of [`Status::certificates`].
+/// The maximum number of [`GitOpsClusterStatus::certificates`].
 pub const CERTIFICATES_MAX: usize = 16;
 
 /// The observed state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Status {
+pub struct GitOpsClusterStatus {
     /// The namespace of the Argo CD whose controller wrote this status. Missing while no controller serves that Argo CD.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(length(max = 63)))]
@@ -22,7 +22,7 @@ pub struct Status {
         length(max = CERTIFICATES_MAX),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]),
     ))]
-    pub certificates: Vec<Certificate>,
+    pub certificates: Vec<CertificateExpiry>,
     /// The managed clusters whose agents are degraded or changing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, schemars(
@@ -52,7 +52,7 @@ pub struct Status {
     pub phase: Option<String>,
     /// The principal's address for agents.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub server: Option<Server>,
+    pub server: Option<PrincipalAddress>,
 }
 
 /// The numbers of managed clusters.
@@ -81,7 +81,7 @@ pub struct Clusters {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Server {
+pub struct PrincipalAddress {
     /// A host name or an IP address.
     pub address: String,
     /// The port.
@@ -92,7 +92,7 @@ pub struct Server {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Certificate {
+pub struct CertificateExpiry {
     /// The Secret that contains the certificate.
     #[cfg_attr(test, schemars(length(max = 253)))]
     pub name: String,

@@ -36,9 +36,12 @@ fn malformed_field_reads_as_missing_and_affects_no_other() {
         for other in [json!(null), json!(true), json!(7), json!("other"), json!([]), json!({})] {
             let mut spec = all_fields.clone();
             *spec.pointer_mut(path).expect("the path of a field") = other;
-            let read: Spec = serde_json::from_value(spec.clone()).expect("invalid fields are ignored");
+            let read: GitOpsClusterSpec = serde_json::from_value(spec.clone()).expect("invalid fields are ignored");
             if !path.starts_with("/placementRef") {
-                let placement = read.placement_ref.as_ref().and_then(|it| it.name.as_deref());
+                let placement = read
+                    .placement_ref
+                    .as_ref()
+                    .and_then(|placement| placement.name.as_deref());
                 assert_eq!(placement, Some("all"), "{spec}");
             }
             if !path.starts_with("/agent") {
@@ -51,7 +54,7 @@ fn malformed_field_reads_as_missing_and_affects_no_other() {
 
 #[test]
 fn rollout_defaults_to_all() {
-    let read = |text: &Value| serde_json::from_value::<Rollout>(text.clone()).expect("a rollout");
+    let read = |text: &Value| serde_json::from_value::<AgentRollout>(text.clone()).expect("a rollout");
     assert_eq!(json!(read(&json!({}))), json!({"type": "All"}));
     let some = json!({"type": "Progressive", "progressive": {"maxConcurrency": "10%", "maxFailures": 1}});
     assert_eq!(json!(read(&some)), some);

@@ -1,6 +1,6 @@
 //! Property tests of globs against a matcher that tries all possibilities.
 
-use super::{Error, Glob};
+use super::{Glob, GlobError};
 use proptest::collection::vec;
 use proptest::prelude::Strategy;
 use proptest::prop_oneof;
@@ -64,7 +64,7 @@ fn globs_match_like_a_brute_force_matcher() {
         }
         if let Err(error) = compiled {
             assert!(
-                glob.contains(if error == Error::OpenAlternatives { '{' } else { '[' }),
+                glob.contains(if error == GlobError::OpenAlternatives { '{' } else { '[' }),
                 "{error}"
             );
         }

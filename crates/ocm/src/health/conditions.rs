@@ -4,7 +4,7 @@ use manifest::value::{Map, Value};
 
 /// A condition, with those fields that are strings.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Condition<'m> {
+pub(super) struct ReportedCondition<'m> {
     pub(super) status: &'m str,
     pub(super) reason: &'m str,
     pub(super) since: &'m str,
@@ -13,7 +13,7 @@ pub(super) struct Condition<'m> {
     pub(super) generation: Option<i64>,
 }
 
-impl Condition<'_> {
+impl ReportedCondition<'_> {
     pub(super) fn is(&self, status: &str) -> bool {
         self.status == status
     }
@@ -37,19 +37,19 @@ impl Condition<'_> {
 
 /// The conditions of a work or of an object.
 #[derive(Debug)]
-pub(super) struct Conditions<'m> {
-    all: Vec<(&'m str, Condition<'m>)>,
+pub(super) struct ReportedConditions<'m> {
+    all: Vec<(&'m str, ReportedCondition<'m>)>,
     /// The description of an invalid condition.
     pub(super) fault: Option<String>,
 }
 
-impl<'m> Conditions<'m> {
-    pub(super) fn of(owner: &'m Map<'_>) -> Self {
+impl<'m> ReportedConditions<'m> {
+    pub(super) fn read_conditions(owner: &'m Map<'_>) -> Self {
         let (items, mut fault) = list(owner, "conditions");
         let mut all = Vec::new();
         for (at, item) in items.iter().enumerate() {
             let fields = item.as_map();
-            let kind = fields.and_then(|fields| text(fields, "type"));
+            let kind = fields.and_then(|fields| get_text(fields, "type"));
             match fields.zip(kind) {
                 Some((fields, kind)) => all.push((kind, condition(fields))),
                 None => {
@@ -61,15 +61,15 @@ impl<'m> Conditions<'m> {
     }
 
     /// Returns the condition of this type, the last of several.
-    pub(super) fn get(&self, kind: &str) -> Option<Condition<'m>> {
-        let found = self.all.iter().rev().find(|(known, _)| *known == kind);
-        found.map(|(_, condition)| *condition)
+    pub(super) fn get(&self, kind: &str) -> Option<ReportedCondition<'m>> {
+        let entry = self.all.iter().rev().find(|(known, _)| *known == kind);
+        entry.map(|(_, condition)| *condition)
     }
 }
 
-fn condition<'m>(fields: &'m Map<'_>) -> Condition<'m> {
-    let text = |key| text(fields, key);
-    Condition {
+fn condition<'m>(fields: &'m Map<'_>) -> ReportedCondition<'m> {
+    let text = |key| get_text(fields, key);
+    ReportedCondition {
         status: text("status").unwrap_or_default(),
         reason: text("reason").unwrap_or_default(),
         since: text("lastTransitionTime").unwrap_or_default(),
@@ -79,7 +79,7 @@ fn condition<'m>(fields: &'m Map<'_>) -> Condition<'m> {
 }
 
 /// Returns a non-empty string.
-pub(super) fn text<'m>(fields: &'m Map<'_>, key: &str) -> Option<&'m str> {
+pub(super) fn get_text<'m>(fields: &'m Map<'_>, key: &str) -> Option<&'m str> {
     fields.get(key)?.as_str().filter(|text| !text.is_empty())
 }
 

@@ -1,7 +1,7 @@
 //! Finds works for which an agent or OCM should have done something minutes ago. Argo CD shows them as Progressing, as it does
 //! for the seconds that this usually takes.
 
-use super::conditions::{map, maps, text};
+use super::conditions::{get_text, map, maps};
 use super::{Clock, HealthStatus, WorkStatus};
 use manifest::value::Map;
 
@@ -11,10 +11,10 @@ pub const OVERDUE: i64 = 120;
 /// Returns what is overdue: the first report on the last change, or the deletion.
 pub(super) fn evaluate(fields: &Map<'_>, status: &WorkStatus, clock: &Clock) -> Option<String> {
     let metadata = map(fields, "metadata")?;
-    let since = match text(metadata, "deletionTimestamp") {
+    let since = match get_text(metadata, "deletionTimestamp") {
         Some(deleted) => deleted,
         None if status.health == HealthStatus::Waiting => {
-            last_change(metadata).max(text(metadata, "creationTimestamp")?)
+            last_change(metadata).max(get_text(metadata, "creationTimestamp")?)
         }
         None => return None,
     };
@@ -28,5 +28,8 @@ pub(super) fn evaluate(fields: &Map<'_>, status: &WorkStatus, clock: &Clock) -> 
 pub(super) fn last_change<'m>(metadata: &'m Map<'_>) -> &'m str {
     let of_spec = |entry: &&Map<'_>| map(entry, "fieldsV1").is_some_and(|fields| fields.get("f:spec").is_some());
     let writes = maps(metadata, "managedFields").filter(of_spec);
-    writes.filter_map(|entry| text(entry, "time")).max().unwrap_or_default()
+    writes
+        .filter_map(|entry| get_text(entry, "time"))
+        .max()
+        .unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! Evaluates the health of a ManifestWorkReplicaSet by the rules of its health check in deploy/argocd_cm.yaml, which explains
 //! each rule.
 
-use super::conditions::{Condition, Conditions, map, maps, number, text};
+use super::conditions::{ReportedCondition, ReportedConditions, get_text, map, maps, number};
 use super::overdue::last_change;
 use super::{Clock, GRACE, HealthStatus, WorkStatus, text_of};
 use crate::work::{SET_KIND, TEMPLATE};
@@ -19,11 +19,11 @@ const OCM_GRACE: i64 = 30;
 pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     let nothing = Map::default();
     let part = |key| map(fields, key).unwrap_or(&nothing);
-    let set = Set {
+    let set = EvaluatedSet {
         metadata: part("metadata"),
         spec: part("spec"),
         status: part("status"),
-        conditions: Conditions::of(part("status")),
+        conditions: ReportedConditions::read_conditions(part("status")),
         clock,
     };
     let (health, message) = set.health();
@@ -39,15 +39,15 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     }
 }
 
-struct Set<'m, 'a> {
+struct EvaluatedSet<'m, 'a> {
     metadata: &'m Map<'a>,
     spec: &'m Map<'a>,
     status: &'m Map<'a>,
-    conditions: Conditions<'m>,
+    conditions: ReportedConditions<'m>,
     clock: &'m Clock,
 }
 
-impl Set<'_, '_> {
+impl EvaluatedSet<'_, '_> {
     fn health(&self) -> (HealthStatus, String) {
         let degraded = |message: String| (HealthStatus::Degraded, message);
         let progressing = |message: String| (HealthStatus::Progressing, message);
@@ -60,7 +60,8 @@ impl Set<'_, '_> {
             get("ManifestworkApplied"),
             get("PlacementRolledOut"),
         );
-        let is = |condition: Option<Condition<'_>>, status| condition.is_some_and(|condition| condition.is(status));
+        let is =
+            |condition: Option<ReportedCondition<'_>>, status| condition.is_some_and(|condition| condition.is(status));
         let rolled_out = is(rollout, "True");
         let changed = last_change(self.metadata);
         let (namespace, name) = (text_of(self.metadata, "namespace"), text_of(self.metadata, "name"));
@@ -126,7 +127,7 @@ impl Set<'_, '_> {
     }
 
     /// Returns the health if no cluster is selected or the selection is unknown.
-    fn without_clusters(&self, verified: Condition<'_>, rolled_out: bool) -> (HealthStatus, String) {
+    fn without_clusters(&self, verified: ReportedCondition<'_>, rolled_out: bool) -> (HealthStatus, String) {
         if verified.reason == NO_CLUSTER {
             return if rolled_out {
                 // Suspended, because a user must act: Degraded would end a sync that waits for the first cluster.
@@ -141,7 +142,7 @@ impl Set<'_, '_> {
         }
         let message = if verified.reason == "PlacementDecisionNotFound" {
             let names = self.placement_names();
-            let namespace = text(self.metadata, "namespace").unwrap_or("without a name");
+            let namespace = get_text(self.metadata, "namespace").unwrap_or("without a name");
             format!("no such Placement in namespace {namespace}: {names}")
         } else {
             let reason = match verified.reason {
@@ -159,7 +160,10 @@ impl Set<'_, '_> {
     }
 
     fn placement_names(&self) -> String {
-        let names: Vec<&str> = self.placements().filter_map(|it| text(it, "name")).collect();
+        let names: Vec<&str> = self
+            .placements()
+            .filter_map(|placement| get_text(placement, "name"))
+            .collect();
         names.join(" or ")
     }
 
@@ -238,13 +242,12 @@ impl Set<'_, '_> {
 
     /// Returns true if the rollout updates all clusters at once.
     fn is_at_once(&self) -> bool {
-        let kind = |placement| map(placement, "rolloutStrategy").and_then(|strategy| text(strategy, "type"));
+        let kind = |placement| map(placement, "rolloutStrategy").and_then(|strategy| get_text(strategy, "type"));
         self.placements()
             .all(|placement| kind(placement).unwrap_or("All") == "All")
     }
 }
 
-/// Returns the numbers in a text.
 fn numbers(text: &str) -> Vec<i64> {
     let digits = text.split(|char: char| !char.is_ascii_digit());
     digits.filter_map(|digits| digits.parse().ok()).collect()

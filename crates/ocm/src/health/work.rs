@@ -1,9 +1,9 @@
 //! Evaluates the health of a ManifestWork object by object, by the rules of the health check in deploy/argocd_cm.yaml.
 
-use super::conditions::{Condition, Conditions, list, map, maps, number, text};
+use super::conditions::{ReportedCondition, ReportedConditions, get_text, list, map, maps, number};
 use super::scopes;
 use super::{Clock, HealthStatus, ObjectStatus, WorkStatus, text_of};
-use crate::verdicts::{self, CONTENT_HASH, KindVerdicts, Reported, Values};
+use crate::verdicts::{self, CONTENT_HASH, FeedbackValues, KindVerdicts, Reported};
 use crate::work as works;
 use manifest::value::{Map, Value};
 use std::collections::{HashMap, HashSet};
@@ -12,11 +12,11 @@ use std::collections::{HashMap, HashSet};
 const NO_MESSAGE: &str = "Manifest is not Healthy";
 
 /// The agent's status of a work.
-struct Work<'m, 'a> {
+struct EvaluatedWork<'m, 'a> {
     spec: &'m Map<'a>,
-    configs: Vec<Config<'m, 'a>>,
+    configs: Vec<EvaluatedConfig<'m, 'a>>,
     generation: Option<i64>,
-    conditions: Conditions<'m>,
+    conditions: ReportedConditions<'m>,
     /// The message for an object that waits to be applied.
     not_applied: String,
     not_checked: String,
@@ -33,11 +33,11 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     let (metadata, spec, status) = (part("metadata"), part("spec"), part("status"));
     let cluster = cluster(text_of(metadata, "namespace"));
     let manifests = map(status, "resourceStatus").map_or((&[][..], None), |of| list(of, "manifests"));
-    let mut work = Work {
+    let mut work = EvaluatedWork {
         spec,
-        configs: maps(spec, "manifestConfigs").map(Config::read).collect(),
+        configs: maps(spec, "manifestConfigs").map(EvaluatedConfig::from_entry).collect(),
         generation: number(metadata, "generation"),
-        conditions: Conditions::of(status),
+        conditions: ReportedConditions::read_conditions(status),
         not_applied: format!("waiting for the agent of {cluster} to apply it"),
         not_checked: format!("waiting for the agent of {cluster} to report its status"),
         clock,
@@ -102,7 +102,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
 
     let mut health = objects
         .iter()
-        .map(|it| it.health)
+        .map(|object| object.health)
         .min()
         .unwrap_or(HealthStatus::Healthy);
     let mut message = String::new();
@@ -134,7 +134,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
 }
 
 /// Returns the message of a deleted work, with the objects that the agent still finds.
-fn removal(cluster: &str, conditions: &Conditions<'_>, manifests: &[Value<'_>]) -> String {
+fn removal(cluster: &str, conditions: &ReportedConditions<'_>, manifests: &[Value<'_>]) -> String {
     let deleting = conditions.get("Deleting").and_then(|deleting| deleting.message);
     let more = deleting.map_or(String::new(), |message| format!(": {message}"));
     format!(
@@ -146,9 +146,9 @@ fn removal(cluster: &str, conditions: &Conditions<'_>, manifests: &[Value<'_>]) 
 fn left(manifests: &[Value<'_>]) -> String {
     const MAX_LISTED: usize = 3;
     let is_left = |manifest: &Map<'_>| {
-        Conditions::of(manifest)
+        ReportedConditions::read_conditions(manifest)
             .get("Available")
-            .is_some_and(|it| it.is("True"))
+            .is_some_and(|condition| condition.is("True"))
     };
     let names: Vec<String> = manifests
         .iter()
@@ -189,7 +189,12 @@ fn unreadable(fault: &str) -> String {
 }
 
 /// Returns a description of the part of the status that no agent writes.
-fn fault(fields: &Map<'_>, status: &Map<'_>, conditions: &Conditions<'_>, manifests: Option<String>) -> Option<String> {
+fn fault(
+    fields: &Map<'_>,
+    status: &Map<'_>,
+    conditions: &ReportedConditions<'_>,
+    manifests: Option<String>,
+) -> Option<String> {
     let not_a_mapping = |owner: &Map<'_>, key: &str| match owner.get(key) {
         None | Some(Value::Null | Value::Map(_)) => None,
         Some(other) => Some(format!("{key} is {}", other.type_name())),
@@ -239,8 +244,8 @@ fn named(at: usize, manifest: &Map<'_>) -> ObjectStatus {
     let ordinal = number(meta, "ordinal");
     ObjectStatus {
         group: own("group"),
-        kind: text(meta, "kind")
-            .or_else(|| text(meta, "resource"))
+        kind: get_text(meta, "kind")
+            .or_else(|| get_text(meta, "resource"))
             .unwrap_or_default()
             .to_owned(),
         namespace: own("namespace"),
@@ -255,7 +260,7 @@ fn named(at: usize, manifest: &Map<'_>) -> ObjectStatus {
 
 /// Returns true if all objects of a complete work have run. The agent neither applies a complete work again nor reports that it
 /// has seen a change: objects that have run stay complete, and only one that has not is missing.
-fn has_run(work: &Work<'_, '_>, manifests: &[Value<'_>]) -> bool {
+fn has_run(work: &EvaluatedWork<'_, '_>, manifests: &[Value<'_>]) -> bool {
     let complete = work.conditions.get("Complete");
     if !complete.is_some_and(|complete| complete.is("True") && !complete.is_behind(work.generation)) {
         return false;
@@ -263,7 +268,7 @@ fn has_run(work: &Work<'_, '_>, manifests: &[Value<'_>]) -> bool {
     let mut done = HashMap::new();
     for (at, manifest) in manifests.iter().enumerate() {
         if let Some(manifest) = manifest.as_map() {
-            let complete = Conditions::of(manifest).get("Complete");
+            let complete = ReportedConditions::read_conditions(manifest).get("Complete");
             let is_done = complete.is_some_and(|complete| complete.is("True"));
             done.insert(named(at, manifest).short_name(), is_done);
         }
@@ -274,12 +279,12 @@ fn has_run(work: &Work<'_, '_>, manifests: &[Value<'_>]) -> bool {
     })
 }
 
-impl Work<'_, '_> {
+impl EvaluatedWork<'_, '_> {
     /// Returns the state of an object, or `None` for the status of an earlier generation.
     fn object(&self, at: usize, manifest: &Value<'_>, without_rules: &mut usize) -> Option<ObjectStatus> {
         let nothing = Map::default();
         let fields = manifest.as_map().unwrap_or(&nothing);
-        let conditions = Conditions::of(fields);
+        let conditions = ReportedConditions::read_conditions(fields);
         let mut object = named(at, fields);
         let known = |kind| {
             let condition = conditions.get(kind)?;
@@ -307,7 +312,7 @@ impl Work<'_, '_> {
     fn health(
         &self,
         manifest: &Map<'_>,
-        conditions: &Conditions<'_>,
+        conditions: &ReportedConditions<'_>,
         without_rules: &mut usize,
     ) -> Option<(HealthStatus, String)> {
         let (available, healthy) = (conditions.get("Available"), conditions.get("Healthy"));
@@ -362,7 +367,7 @@ impl Work<'_, '_> {
         }
         if self.of_plugin
             && !configured.is_known
-            && let (Some(kind), Some(resource)) = (text(meta, "kind"), text(meta, "resource"))
+            && let (Some(kind), Some(resource)) = (get_text(meta, "kind"), get_text(meta, "resource"))
         {
             return degraded(scopes::wrong_resource_name(text_of(meta, "group"), kind, resource));
         }
@@ -373,9 +378,9 @@ impl Work<'_, '_> {
     fn evaluated(
         &self,
         manifest: &Map<'_>,
-        conditions: &Conditions<'_>,
+        conditions: &ReportedConditions<'_>,
         configured: &Configured<'_>,
-        values: &Values<'_>,
+        values: &FeedbackValues<'_>,
         without_rules: &mut usize,
     ) -> (HealthStatus, String) {
         let (healthy, progressing) = (conditions.get("Healthy"), conditions.get("Progressing"));
@@ -392,7 +397,7 @@ impl Work<'_, '_> {
             && is_checked
             && self
                 .hash(manifest)
-                .is_some_and(|hash| hash != values.text(CONTENT_HASH));
+                .is_some_and(|hash| hash != values.get_text(CONTENT_HASH));
         if let Some(verdicts) = configured.verdicts {
             return match feedback.filter(|_| is_checked) {
                 None => waiting(),
@@ -417,7 +422,7 @@ impl Work<'_, '_> {
             return waiting();
         }
         let conditions_of_rules = || healthy.into_iter().chain(progressing);
-        let is_stale = |result: Condition<'_>| match result.generation {
+        let is_stale = |result: ReportedCondition<'_>| match result.generation {
             Some(_) => result.is_behind(self.generation),
             None => !is_current,
         };
@@ -435,7 +440,7 @@ impl Work<'_, '_> {
             );
         }
         if let Some(progressing) = progressing.filter(|progressing| progressing.evaluated_to("True")) {
-            let is_waiting = |suspended: Condition<'_>| suspended.evaluated_to("True");
+            let is_waiting = |suspended: ReportedCondition<'_>| suspended.evaluated_to("True");
             let health = if values.is_true("Suspended") || conditions.get("Suspended").is_some_and(is_waiting) {
                 HealthStatus::Suspended
             } else {
@@ -480,7 +485,7 @@ impl Work<'_, '_> {
         let ordinal = map(manifest, "resourceMeta").and_then(|meta| number(meta, "ordinal"));
         let manifests = list(map(self.spec, works::WORKLOAD)?, "manifests").0;
         let object = manifests.get(usize::try_from(ordinal?).ok()?)?.as_map()?;
-        text(map(map(object, "metadata")?, "annotations")?, works::CONTENT_HASH)
+        get_text(map(map(object, "metadata")?, "annotations")?, works::CONTENT_HASH)
     }
 }
 
@@ -490,7 +495,7 @@ fn waits_for_change() -> (HealthStatus, String) {
 }
 
 /// Returns the health of an object on which the agent could not report, with its message.
-fn unknown(condition: Condition<'_>, otherwise: &str) -> (HealthStatus, String) {
+fn unknown(condition: ReportedCondition<'_>, otherwise: &str) -> (HealthStatus, String) {
     let why = condition.message_or(otherwise);
     (HealthStatus::Unknown, format!("its health is not known: {why}"))
 }
@@ -508,7 +513,7 @@ struct Configured<'m> {
 }
 
 /// An entry of `manifestConfigs`.
-struct Config<'m, 'a> {
+struct EvaluatedConfig<'m, 'a> {
     identifier: Option<&'m Map<'a>>,
     /// The condition types that its rules set.
     rules: Vec<&'m str>,
@@ -516,16 +521,16 @@ struct Config<'m, 'a> {
     feedback: Vec<&'m str>,
 }
 
-impl<'m, 'a> Config<'m, 'a> {
-    fn read(config: &'m Map<'a>) -> Self {
+impl<'m, 'a> EvaluatedConfig<'m, 'a> {
+    fn from_entry(config: &'m Map<'a>) -> Self {
         Self {
             identifier: map(config, "resourceIdentifier"),
             rules: maps(config, "conditionRules")
-                .filter_map(|rule| text(rule, "condition"))
+                .filter_map(|rule| get_text(rule, "condition"))
                 .collect(),
             feedback: maps(config, "feedbackRules")
                 .flat_map(|rule| maps(rule, "jsonPaths"))
-                .filter_map(|path| text(path, "name"))
+                .filter_map(|path| get_text(path, "name"))
                 .collect(),
         }
     }
@@ -541,16 +546,16 @@ impl<'m, 'a> Config<'m, 'a> {
 }
 
 /// Returns the values that the agent reports on an object.
-fn values<'m>(manifest: &'m Map<'_>) -> Values<'m> {
+fn values<'m>(manifest: &'m Map<'_>) -> FeedbackValues<'m> {
     let reported = |value: &'m Map<'_>| {
         let field = map(value, "fieldValue")?;
         let number = number(field, "integer").map(Reported::Number);
-        let text_value = || text(field, "string").map(Reported::Text);
+        let text_value = || get_text(field, "string").map(Reported::Text);
         let flag = || match field.get("boolean") {
             Some(Value::Bool(flag)) => Some(Reported::Flag(*flag)),
             _ => None,
         };
-        Some((text(value, "name")?, number.or_else(text_value).or_else(flag)?))
+        Some((get_text(value, "name")?, number.or_else(text_value).or_else(flag)?))
     };
     let feedback = map(manifest, "statusFeedback");
     feedback

@@ -12,7 +12,7 @@
 //! An Application whose name looks like one of the last two, or like a work of OCM, of an add-on or of the controller, has a base
 //! with a hash also without a policy.
 
-use super::{Error, hash, is_dns_label, is_dns_subdomain, with_hash};
+use super::{InvalidName, hash, is_dns_label, is_dns_subdomain, with_hash};
 use crate::argocd_agent::CA_WORK;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -80,15 +80,15 @@ pub struct WorkName {
 }
 
 impl FromStr for WorkName {
-    type Err = Error;
+    type Err = InvalidName;
 
-    fn from_str(application: &str) -> Result<Self, Error> {
+    fn from_str(application: &str) -> Result<Self, InvalidName> {
         let (namespace, name) = match application.split_once('_') {
             Some((namespace, name)) => (Some(namespace), name),
             None => (None, application),
         };
         if !is_dns_subdomain(name) || !namespace.is_none_or(is_dns_label) {
-            return Err(Error::Subdomain(application.to_owned(), "an Application's"));
+            return Err(InvalidName::Subdomain(application.to_owned(), "an Application's"));
         }
         Ok(Self {
             application: application.to_owned(),

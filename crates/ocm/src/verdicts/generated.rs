@@ -1,7 +1,7 @@
 //! Compares the forms of the table in other languages with it: the Lua in deploy/argocd_cm.yaml, and the data of the UI extension.
 //! With the environment variable `REWRITE`, writes them instead.
 
-use super::{KindVerdicts, Number, Piece, Rule, Test, kinds, pieces};
+use super::{KindVerdicts, Piece, ReportedNumber, Rule, Test, kinds, pieces};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -77,10 +77,10 @@ fn lua(verdicts: &KindVerdicts) -> String {
     lua + "    }\n"
 }
 
-fn lua_number(number: &Number) -> String {
+fn lua_number(number: &ReportedNumber) -> String {
     match number {
-        Number::Of(name) => format!("n(v.{name})"),
-        Number::Difference(name, other) => format!("n(v.{name}) - n(v.{other})"),
+        ReportedNumber::Of(name) => format!("n(v.{name})"),
+        ReportedNumber::Difference(name, other) => format!("n(v.{name}) - n(v.{other})"),
     }
 }
 
@@ -126,9 +126,9 @@ fn json(verdicts: &KindVerdicts) -> String {
 }
 
 fn json_test(test: &Test) -> String {
-    let number = |number: &Number| match number {
-        Number::Of(name) => format!("[{}]", quoted(name)),
-        Number::Difference(name, other) => format!("[{}, {}]", quoted(name), quoted(other)),
+    let number = |number: &ReportedNumber| match number {
+        ReportedNumber::Of(name) => format!("[{}]", quoted(name)),
+        ReportedNumber::Difference(name, other) => format!("[{}, {}]", quoted(name), quoted(other)),
     };
     let list = |texts: &[&str]| format!("[{}]", joined(texts.iter().map(|text| quoted(text)), ", "));
     match *test {

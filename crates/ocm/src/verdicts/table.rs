@@ -5,12 +5,12 @@
 //! lead to a list, a mapping or a fraction, nor index into a list that may be shorter: the agent would report that feedback
 //! failed. Of several results, the agent reports the first.
 
-use super::Number::{Difference, Of};
+use super::ReportedNumber::{Difference, Of};
 use super::Test::{Differs, Earlier, Has, Is, IsNot, IsNotTrue, IsTrue, Lacks, Less};
 use super::{KindVerdicts, Rule, Test};
 use crate::health::HealthStatus;
 
-type Value = (&'static str, &'static str);
+type NamedPath = (&'static str, &'static str);
 
 const fn progressing(when: &'static [Test], message: &'static str) -> Rule {
     Rule {
@@ -43,19 +43,19 @@ const NOT_OBSERVED: Rule = progressing(
     "waiting for its new spec to be observed",
 );
 
-const DELETION: Value = (super::DELETED, ".metadata.deletionTimestamp");
-const GENERATION: Value = ("Generation", ".metadata.generation");
-const OBSERVED: Value = ("Observed", ".status.observedGeneration");
+const DELETION: NamedPath = (super::DELETED, ".metadata.deletionTimestamp");
+const GENERATION: NamedPath = ("Generation", ".metadata.generation");
+const OBSERVED: NamedPath = ("Observed", ".status.observedGeneration");
 /// The image of the first container in a pod template. There is always one container.
-const IMAGE: Value = ("Image", ".spec.template.spec.containers[0].image");
-const READY_REPLICAS: Value = ("ReadyReplicas", ".status.readyReplicas");
-const REPLICAS: Value = ("Replicas", ".status.replicas");
-const AVAILABLE_REPLICAS: Value = ("AvailableReplicas", ".status.availableReplicas");
-const UPDATED_REPLICAS: Value = ("UpdatedReplicas", ".status.updatedReplicas");
-const DESIRED_REPLICAS: Value = ("DesiredReplicas", ".spec.replicas");
-const STRATEGY: Value = ("Strategy", ".spec.updateStrategy.type");
+const IMAGE: NamedPath = ("Image", ".spec.template.spec.containers[0].image");
+const READY_REPLICAS: NamedPath = ("ReadyReplicas", ".status.readyReplicas");
+const REPLICAS: NamedPath = ("Replicas", ".status.replicas");
+const AVAILABLE_REPLICAS: NamedPath = ("AvailableReplicas", ".status.availableReplicas");
+const UPDATED_REPLICAS: NamedPath = ("UpdatedReplicas", ".status.updatedReplicas");
+const DESIRED_REPLICAS: NamedPath = ("DesiredReplicas", ".spec.replicas");
+const STRATEGY: NamedPath = ("Strategy", ".spec.updateStrategy.type");
 /// The first address, an IP or a host name.
-const ADDRESS: Value = ("LoadBalancer", ".status.loadBalancer.ingress[*]['ip','hostname']");
+const ADDRESS: NamedPath = ("LoadBalancer", ".status.loadBalancer.ingress[*]['ip','hostname']");
 
 pub(super) static KINDS: [KindVerdicts; 13] = [
     // health_deployment.go
@@ -389,7 +389,7 @@ pub(super) static KINDS: [KindVerdicts; 13] = [
     },
 ];
 
-const INGRESS_VALUES: &[Value] = &[ADDRESS, DELETION];
+const INGRESS_VALUES: &[NamedPath] = &[ADDRESS, DELETION];
 const INGRESS_RULES: &[Rule] = &[
     DELETED,
     progressing(&[Lacks("LoadBalancer")], "waiting for its address"),

@@ -1,7 +1,7 @@
 //! Property tests with arbitrary and modified requests and certificates.
 
 use super::*;
-use crate::issue::{Draft, Issuer, Purpose};
+use crate::issue::{CertificateSigner, Draft, Purpose};
 use crate::key::{Key, NewKey, pem_text};
 use crate::signed::Signed;
 use der::asn1::{Any, AnyRef, BitStringRef, ObjectIdentifier, SetOfVec};
@@ -34,7 +34,7 @@ static FAST: LazyLock<Fast> = LazyLock::new(|| {
     let pem = draft
         .issue(
             key.key.public(),
-            &Issuer {
+            &CertificateSigner {
                 certificate: None,
                 key: &key.key,
             },
@@ -76,7 +76,7 @@ fn request_of(key: &Key, subject: &SubjectParts) -> Vec<u8> {
         set
     });
     let subject = sets.collect::<Vec<_>>().to_der().unwrap();
-    let body = request::Body {
+    let body = request::CertificationRequestInfo {
         version: Version::V1,
         subject: AnyRef::from_der(&subject).unwrap(),
         key: AnyRef::from_der(key.public()).unwrap(),
@@ -128,8 +128,8 @@ fn subjects() -> BoxedStrategy<SubjectParts> {
 /// Returns the common name and the organizations of a subject that has no other attributes.
 fn plain(subject: &SubjectParts) -> Option<(&str, BTreeSet<&str>)> {
     let of = |oid| {
-        let attributes = subject.iter().flatten().filter(move |it| it.0 == oid);
-        attributes.map(|it| it.2.as_str()).collect::<Vec<_>>()
+        let attributes = subject.iter().flatten().filter(move |attribute| attribute.0 == oid);
+        attributes.map(|attribute| attribute.2.as_str()).collect::<Vec<_>>()
     };
     let (names, organizations) = (of(COMMON_NAME), of(ORGANIZATION_NAME));
     let is_plain = subject.iter().flatten().count() == organizations.len() + names.len() && names.len() == 1;
@@ -147,7 +147,7 @@ fn signs_plain_subjects_for_clients_only() {
         let text = as_pem("CERTIFICATE REQUEST", &request_of(&key.key, &subject));
         let read = read_request(&text);
         // In other encodings, the bytes are different text.
-        if subject.iter().flatten().any(|it| it.1 != Tag::Utf8String) {
+        if subject.iter().flatten().any(|attribute| attribute.1 != Tag::Utf8String) {
             return;
         }
         let Some((common_name, organizations)) = plain(&subject) else {
@@ -160,7 +160,7 @@ fn signs_plain_subjects_for_clients_only() {
         // Text that readers interpret differently is rejected.
         let Ok(read) = read else { return };
         assert_eq!(&*read.common_name, common_name);
-        let all: BTreeSet<&str> = read.organizations.iter().map(|it| &**it).collect();
+        let all: BTreeSet<&str> = read.organizations.iter().map(|organization| &**organization).collect();
         assert_eq!(all, organizations);
         let request = String::from_utf8(text).unwrap();
         let recipe = Recipe::Sign {
@@ -175,7 +175,11 @@ fn signs_plain_subjects_for_clients_only() {
         assert!(certificate.is_client && !certificate.serves && !certificate.is_authority);
         assert!(certificate.is_issued_by(&FAST.certificate) && certificate.has_key(&key.key.id()));
         assert_eq!((&*certificate.common_name, certificate.names.len()), (common_name, 0));
-        let all: BTreeSet<&str> = certificate.organizations.iter().map(|it| &**it).collect();
+        let all: BTreeSet<&str> = certificate
+            .organizations
+            .iter()
+            .map(|organization| &**organization)
+            .collect();
         assert_eq!(all, organizations);
         assert_eq!((certificate.not_before, certificate.not_after), (at(1), at(2)));
     });
@@ -224,7 +228,7 @@ fn changed_request_is_refused() {
 
 /// Returns a certificate issued by the CA, in DER; its dates have four-digit years.
 fn issued() -> Vec<u8> {
-    let issuer = Issuer {
+    let issuer = CertificateSigner {
         certificate: Some(&FAST.certificate),
         key: &FAST.key.key,
     };
@@ -347,7 +351,7 @@ fn issued_certificate_matches_the_recipe_or_fails() {
             names: &names,
             ..draft(Purpose::Server, not_before, not_after)
         };
-        let issuer = Issuer {
+        let issuer = CertificateSigner {
             certificate: Some(&FAST.certificate),
             key: &FAST.key.key,
         };
@@ -392,7 +396,7 @@ fn config_errors_never_show_the_config() {
         1000,
         || prop_oneof![3 => made(), 1 => strange()],
         |config| {
-            if let Err(error) = ClientConfig::read(&config) {
+            if let Err(error) = ClientConfig::from_json(&config) {
                 let message = error.to_string();
                 assert!(
                     is_plain_line(&message) && message.len() < 300 && !message.contains("PRIVATE KEY-"),

@@ -1,6 +1,6 @@
 //! The kept fields of works.
 
-use super::{Condition, Metadata, plain};
+use super::{OcmCondition, ReadMetadata, plain};
 use crate::doctor;
 use crate::doctor::{AGENT_LABEL, ApplyError, ReplicaSet};
 use manifest::json::webhook_size;
@@ -19,12 +19,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A ManifestWork, or a ManifestWorkReplicaSet.
 #[derive(Deserialize)]
-pub(crate) struct Work {
-    metadata: Metadata,
+pub(crate) struct ReadWork {
+    metadata: ReadMetadata,
     #[serde(default)]
     spec: WorkSpec,
     #[serde(default)]
-    status: WorkStatus,
+    status: ReadWorkStatus,
 }
 
 #[derive(Deserialize, Default)]
@@ -34,25 +34,25 @@ struct WorkSpec {
     executor: Option<IgnoredAny>,
     manifest_configs: Option<Vec<ManifestConfig>>,
     /// The Placements of a ManifestWorkReplicaSet.
-    placement_refs: Option<Vec<PlacementRef>>,
+    placement_refs: Option<Vec<PlacementName>>,
 }
 
 #[derive(Deserialize)]
-struct PlacementRef {
+struct PlacementName {
     name: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ManifestConfig {
-    resource_identifier: ObjectId,
+    resource_identifier: ResourceIdentifier,
     #[serde(default)]
     feedback_scrape_type: String,
 }
 
 /// An object as OCM names it; in a ManifestConfig, name and namespace may be `*`.
 #[derive(Deserialize)]
-struct ObjectId {
+struct ResourceIdentifier {
     #[serde(default)]
     group: String,
     /// The kind; empty in a ManifestConfig.
@@ -66,14 +66,14 @@ struct ObjectId {
     name: String,
 }
 
-impl ObjectId {
+impl ResourceIdentifier {
     /// Returns true if a ManifestConfig with these patterns applies to `object`.
     fn matches(&self, object: &Self) -> bool {
-        let is = |pattern: &str, text: &str| pattern == "*" || pattern == text;
+        let is_match = |pattern: &str, text: &str| pattern == "*" || pattern == text;
         self.group == object.group
             && self.resource == object.resource
-            && is(&self.namespace, &object.namespace)
-            && is(&self.name, &object.name)
+            && is_match(&self.namespace, &object.namespace)
+            && is_match(&self.name, &object.name)
     }
 }
 
@@ -84,8 +84,8 @@ struct Workload {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct WorkStatus {
-    conditions: Option<Vec<Condition>>,
+struct ReadWorkStatus {
+    conditions: Option<Vec<OcmCondition>>,
     resource_status: Option<ResourceStatus>,
 }
 
@@ -97,13 +97,13 @@ struct ResourceStatus {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Manifest {
-    conditions: Option<Vec<Condition>>,
-    resource_meta: Option<ObjectId>,
+    conditions: Option<Vec<OcmCondition>>,
+    resource_meta: Option<ResourceIdentifier>,
 }
 
 /// Returns the kinds and namespaces of the objects that the agent watches. As for the agent, the last matching ManifestConfig decides.
 fn watched(manifests: &[Manifest], configs: &[ManifestConfig]) -> BTreeSet<Box<str>> {
-    let is_watched = |object: &&ObjectId| {
+    let is_watched = |object: &&ResourceIdentifier| {
         let mut matching = configs
             .iter()
             .rev()
@@ -113,8 +113,8 @@ fn watched(manifests: &[Manifest], configs: &[ManifestConfig]) -> BTreeSet<Box<s
             .is_some_and(|config| config.feedback_scrape_type == "Watch")
     };
     let objects = manifests.iter().filter_map(|manifest| manifest.resource_meta.as_ref());
-    let informer = |object: &ObjectId| {
-        let ObjectId {
+    let informer = |object: &ResourceIdentifier| {
+        let ResourceIdentifier {
             group,
             resource,
             namespace,
@@ -130,9 +130,11 @@ fn other_resource_names(manifests: &[Manifest], configs: &[ManifestConfig]) -> B
     let objects = manifests.iter().filter_map(|manifest| manifest.resource_meta.as_ref());
     let others = objects.filter(|object| {
         let mut identifiers = configs.iter().map(|config| &config.resource_identifier);
-        !object.kind.is_empty() && !object.resource.is_empty() && !identifiers.any(|it| it.matches(object))
+        !object.kind.is_empty()
+            && !object.resource.is_empty()
+            && !identifiers.any(|identifier| identifier.matches(object))
     });
-    let setting = |object: &ObjectId| format!("{}.{}={}", object.kind, object.group, object.resource).into();
+    let setting = |object: &ResourceIdentifier| format!("{}.{}={}", object.kind, object.group, object.resource).into();
     others.map(setting).collect()
 }
 
@@ -140,17 +142,17 @@ fn other_resource_names(manifests: &[Manifest], configs: &[ManifestConfig]) -> B
 fn object_name(text: &str) -> Option<Box<str>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Head {
+    struct ManifestHead {
         api_version: String,
         kind: String,
-        metadata: Name,
+        metadata: ManifestName,
     }
     #[derive(Deserialize)]
-    struct Name {
+    struct ManifestName {
         name: String,
         namespace: Option<String>,
     }
-    let Head {
+    let ManifestHead {
         api_version,
         kind,
         metadata,
@@ -167,14 +169,15 @@ fn object_name(text: &str) -> Option<Box<str>> {
     (!key.kind.is("", "Namespace")).then(|| key.to_string().into())
 }
 
-impl Work {
+impl ReadWork {
     /// Returns the Placements of a ManifestWorkReplicaSet that selects no managed cluster.
     pub(crate) fn empty_placements(&self) -> Vec<ObjectRef> {
         let mut conditions = self.status.conditions.iter().flatten();
-        let is_empty = conditions.any(|it| it.kind == "PlacementVerified" && it.reason == NO_CLUSTER);
+        let is_empty =
+            conditions.any(|condition| condition.kind == "PlacementVerified" && condition.reason == NO_CLUSTER);
         let placements = self.spec.placement_refs.iter().flatten().filter(|_| is_empty);
         placements
-            .map(|it| ObjectRef::new(&self.metadata.namespace, &it.name))
+            .map(|placement| ObjectRef::new(&self.metadata.namespace, &placement.name))
             .collect()
     }
 
@@ -196,14 +199,15 @@ impl Work {
             .spec
             .workload
             .iter()
-            .filter_map(|it| it.manifests.as_ref())
+            .filter_map(|workload| workload.manifests.as_ref())
             .flatten();
-        let is_bound = self.metadata.deletion_timestamp.is_none() && manifests.any(|it| it.get().contains(user));
+        let is_bound =
+            self.metadata.deletion_timestamp.is_none() && manifests.any(|manifest| manifest.get().contains(user));
         is_bound.then(|| self.metadata.namespace.clone())
     }
 
     /// Returns it as a ManifestWork, if it belongs to an Application or to one of these sets, or is for argocd-agent.
-    pub(crate) fn work(self, tracking: &Tracking, sets: &BTreeMap<String, Box<str>>) -> Option<doctor::Work> {
+    pub(crate) fn work(self, tracking: &Tracking, sets: &BTreeMap<String, Box<str>>) -> Option<doctor::HubWork> {
         let application: Option<Box<str>> = match self.label(OF_REPLICA_SET) {
             Some(set) => sets.get(set).cloned(),
             None => self.application(works::KIND, tracking).map(Into::into),
@@ -218,12 +222,12 @@ impl Work {
             return None;
         }
         let of_plugin = self.label(works::APPLICATION_LABEL).is_some();
-        let applied = |conditions: &[Condition]| conditions.iter().position(|it| it.kind == "Applied");
+        let applied = |conditions: &[OcmCondition]| conditions.iter().position(|condition| condition.kind == "Applied");
         let conditions = self.status.conditions.unwrap_or_default();
         let manifests = self
             .status
             .resource_status
-            .and_then(|it| it.manifests)
+            .and_then(|status| status.manifests)
             .unwrap_or_default();
         let configs = self.spec.manifest_configs.as_deref().unwrap_or_default();
         let watched = watched(&manifests, configs);
@@ -234,13 +238,13 @@ impl Work {
         };
         let mut refused = manifests.into_iter().filter_map(|manifest| {
             let conditions = manifest.conditions?.into_iter();
-            let applied = conditions.into_iter().find(|it| it.kind == "Applied")?;
+            let applied = conditions.into_iter().find(|condition| condition.kind == "Applied")?;
             (applied.status == "False").then_some((manifest.resource_meta, applied.message))
         });
         let applied = applied(&conditions);
         let of_work = applied
             .and_then(|at| conditions.get(at))
-            .filter(|it| it.status == "False");
+            .filter(|condition| condition.status == "False");
         let refusal = of_work.map(|of_work| {
             let message = match refused.next() {
                 Some((Some(object), message)) => with_remedy(message, &object.group, &object.kind),
@@ -251,25 +255,35 @@ impl Work {
                 message: plain(&message).into(),
             }
         });
-        let manifests = self.spec.workload.and_then(|it| it.manifests).unwrap_or_default();
+        let manifests = self
+            .spec
+            .workload
+            .and_then(|workload| workload.manifests)
+            .unwrap_or_default();
         let is_deleting = self.metadata.deletion_timestamp.is_some();
         let is_behind = applied
             .and_then(|at| conditions.get(at))
-            .is_none_or(|it| it.observed_generation < self.metadata.generation);
+            .is_none_or(|condition| condition.observed_generation < self.metadata.generation);
         let changed = self.metadata.last_change().filter(|_| is_behind);
-        Some(doctor::Work {
+        Some(doctor::HubWork {
             outstanding_since: self.metadata.deletion_timestamp.or(changed),
             objects: if is_deleting {
                 Vec::new()
             } else {
-                manifests.iter().filter_map(|it| object_name(it.get())).collect()
+                manifests
+                    .iter()
+                    .filter_map(|manifest| object_name(manifest.get()))
+                    .collect()
             },
             application,
             cluster: self.metadata.namespace.into(),
             name: self.metadata.name.into(),
             created: self.metadata.creation_timestamp,
             // The API server encodes it in the same way for the webhook.
-            size: manifests.iter().map(|it| webhook_size(it.get().len())).sum(),
+            size: manifests
+                .iter()
+                .map(|manifest| webhook_size(manifest.get().len()))
+                .sum(),
             executor: self.spec.executor.is_some(),
             has_status: applied.is_some(),
             refused: refusal,
@@ -308,7 +322,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn work(change: impl FnOnce(&mut Value)) -> Work {
+    fn work(change: impl FnOnce(&mut Value)) -> ReadWork {
         let mut work = json!({
             "metadata": {
                 "name": "shop",
@@ -321,7 +335,7 @@ mod tests {
         serde_json::from_str(&work.to_string()).expect("a work")
     }
 
-    fn reduced(change: impl FnOnce(&mut Value), sets: &[&str]) -> Option<doctor::Work> {
+    fn reduced(change: impl FnOnce(&mut Value), sets: &[&str]) -> Option<doctor::HubWork> {
         let sets = sets.iter().map(|set| (set.to_string(), "shop".into())).collect();
         work(change).work(&Tracking::configured(|_| None), &sets)
     }
@@ -329,17 +343,17 @@ mod tests {
     #[test]
     fn keeps_works_of_argo_cd_replica_sets_and_the_controller() {
         assert!(reduced(|_| (), &[]).is_some());
-        let others = |it: &mut Value| it["metadata"]["annotations"] = Value::Null;
+        let others = |value: &mut Value| value["metadata"]["annotations"] = Value::Null;
         assert!(reduced(others, &[]).is_none());
-        let of_set = |it: &mut Value| it["metadata"]["labels"] = json!({OF_REPLICA_SET: "argocd.shop"});
+        let of_set = |value: &mut Value| value["metadata"]["labels"] = json!({OF_REPLICA_SET: "argocd.shop"});
         assert!(reduced(of_set, &["argocd.shop"]).is_some());
         assert!(
             reduced(of_set, &["argocd.other"]).is_none(),
             "the work belongs to another set"
         );
-        let pulled = |it: &mut Value| it["metadata"]["annotations"] = json!({HUB_NAME: "shop"});
+        let pulled = |value: &mut Value| value["metadata"]["annotations"] = json!({HUB_NAME: "shop"});
         assert!(reduced(pulled, &[]).is_some());
-        let of_agent = |it: &mut Value| it["metadata"] = json!({"name": "ca", "labels": {AGENT_LABEL: "true"}});
+        let of_agent = |value: &mut Value| value["metadata"] = json!({"name": "ca", "labels": {AGENT_LABEL: "true"}});
         assert!(reduced(of_agent, &[]).is_some());
     }
 
@@ -347,22 +361,22 @@ mod tests {
     fn keeps_the_owner_the_objects_and_what_is_outstanding() {
         let time = |text: &str| text.parse().ok();
         let work = |deleting: bool, observed: u32| {
-            let change = |it: &mut Value| {
-                it["metadata"]["generation"] = json!(2);
-                it["metadata"]["creationTimestamp"] = json!("2026-06-01T10:00:00Z");
-                it["metadata"]["managedFields"] = json!([
+            let change = |value: &mut Value| {
+                value["metadata"]["generation"] = json!(2);
+                value["metadata"]["creationTimestamp"] = json!("2026-06-01T10:00:00Z");
+                value["metadata"]["managedFields"] = json!([
                     {"time": "2026-06-01T11:00:00Z", "fieldsV1": {"f:spec": {}}},
                     {"time": "2026-06-01T12:00:00Z", "fieldsV1": {"f:status": {}}},
                 ]);
                 if deleting {
-                    it["metadata"]["deletionTimestamp"] = json!("2026-06-01T13:00:00Z");
+                    value["metadata"]["deletionTimestamp"] = json!("2026-06-01T13:00:00Z");
                 }
-                it["spec"]["workload"]["manifests"] = json!([
+                value["spec"]["workload"]["manifests"] = json!([
                     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
                     {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}},
                     {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a"}},
                 ]);
-                it["status"]["conditions"] =
+                value["status"]["conditions"] =
                     json!([{"type": "Applied", "status": "True", "observedGeneration": observed}]);
             };
             let work = reduced(change, &[]).expect("a work of Argo CD");
@@ -379,19 +393,19 @@ mod tests {
     #[test]
     fn finds_the_binding_of_the_view_in_any_work() {
         let file = include_str!("../../../../deploy/live_cluster_rbac.yaml");
-        let documents = manifest::yaml::documents(file).map(|it| it.expect("valid YAML").value);
+        let documents = manifest::yaml::documents(file).map(|result| result.expect("valid YAML").value);
         let manifests: Vec<Value> = documents
-            .map(|it| {
+            .map(|document| {
                 let mut text = String::new();
-                manifest::json::write(&it, &mut text).expect("valid JSON");
+                manifest::json::write(&document, &mut text).expect("valid JSON");
                 serde_json::from_str(&text).expect("valid JSON")
             })
             .collect();
         let found = |namespace: &str, manifests: &[Value], deleted: Value| {
-            let work = work(|it| {
-                it["metadata"]["annotations"] = Value::Null;
-                it["metadata"]["deletionTimestamp"] = deleted;
-                it["spec"]["workload"]["manifests"] = json!(manifests);
+            let work = work(|value| {
+                value["metadata"]["annotations"] = Value::Null;
+                value["metadata"]["deletionTimestamp"] = deleted;
+                value["spec"]["workload"]["manifests"] = json!(manifests);
             });
             work.cluster_with_binding(&live::tunnel::cluster_user(namespace))
         };
@@ -414,13 +428,13 @@ mod tests {
             })
         };
         let object = |resource: &str, namespace: &str, name: &str| json!({"resourceMeta": {"group": "apps", "resource": resource, "namespace": namespace, "name": name}});
-        let work = |it: &mut Value| {
-            it["spec"]["manifestConfigs"] = json!([
+        let work = |value: &mut Value| {
+            value["spec"]["manifestConfigs"] = json!([
                 config("deployments", "*", "Poll"),
                 config("daemonsets", "*", "Watch"),
                 config("deployments", "one", "Watch"),
             ]);
-            it["status"]["resourceStatus"]["manifests"] = json!([
+            value["status"]["resourceStatus"]["manifests"] = json!([
                 object("deployments", "one", "a"),
                 object("deployments", "one", "b"),
                 object("deployments", "two", "c"),
@@ -431,28 +445,28 @@ mod tests {
         };
         let watched = reduced(work, &[]).expect("a work of Argo CD").watched;
         assert_eq!(
-            watched.iter().map(|it| &**it).collect::<Vec<_>>(),
+            watched.iter().map(|informer| &**informer).collect::<Vec<_>>(),
             ["daemonsets.apps/two", "deployments.apps/one"]
         );
     }
 
     #[test]
     fn keeps_resource_names_that_no_manifest_config_has() {
-        let of_plugin = |it: &mut Value| {
-            it["metadata"]["labels"] = json!({works::APPLICATION_LABEL: "shop"});
+        let of_plugin = |value: &mut Value| {
+            value["metadata"]["labels"] = json!({works::APPLICATION_LABEL: "shop"});
             let config = |resource: &str, namespace: &str| json!({"resourceIdentifier": {"group": "example.com", "resource": resource, "namespace": namespace, "name": "*"}});
-            it["spec"]["manifestConfigs"] = json!([config("tank", "**"), config("tanks", "*")]);
+            value["spec"]["manifestConfigs"] = json!([config("tank", "**"), config("tanks", "*")]);
             let object = |kind: &str, resource: &str| json!({"resourceMeta": {"group": "example.com", "kind": kind, "resource": resource, "name": "a"}});
-            it["status"]["resourceStatus"]["manifests"] = json!([
+            value["status"]["resourceStatus"]["manifests"] = json!([
                 object("Tank", "tanks"),
                 object("Tank", "tank"),
                 object("Tank", "tanken"),
                 object("Pump", "")
             ]);
         };
-        let of_other = |it: &mut Value| {
-            of_plugin(it);
-            it["metadata"]["labels"] = json!({});
+        let of_other = |value: &mut Value| {
+            of_plugin(value);
+            value["metadata"]["labels"] = json!({});
         };
         let names = |change: &dyn Fn(&mut Value)| {
             let names = reduced(change, &[]).expect("a work of Argo CD").other_resource_names;
@@ -477,18 +491,21 @@ mod tests {
                 {},
             ]},
         });
-        let refused = reduced(|it| it["status"] = status.clone(), &[]).expect("a work of Argo CD");
+        let refused = reduced(|value| value["status"] = status.clone(), &[]).expect("a work of Argo CD");
         assert!(refused.has_status);
-        assert_eq!(refused.refused.map(|it| it.message).as_deref(), Some("first of all"));
+        assert_eq!(
+            refused.refused.map(|error| error.message).as_deref(),
+            Some("first of all")
+        );
         let repaired = reduced(
-            |it| {
-                it["status"] = status;
-                it["status"]["conditions"] = applied("True", "");
+            |value| {
+                value["status"] = status;
+                value["status"]["conditions"] = applied("True", "");
             },
             &[],
         );
         assert_eq!(
-            repaired.and_then(|it| it.refused),
+            repaired.and_then(|work| work.refused),
             None,
             "an earlier error is not reported"
         );

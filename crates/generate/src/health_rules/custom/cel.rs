@@ -4,8 +4,8 @@
 //! `Type=Status`, and a list that is searched more than once is bound to a name.
 
 use super::{
-    Choice, Clause, Comparison, ConditionList, ConditionTest, CustomRule, FieldPath, FieldTest, Operand, Order, Owners,
-    Scalar, Term, Verdict,
+    Choice, Clause, Comparison, ConditionList, ConditionTest, CustomRule, FieldTest, NestedField, Operand, Order,
+    Owners, ScalarLiteral, Term, Verdict,
 };
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub(in super::super) struct Expressions {
 impl CustomRule {
     /// Returns the expressions for `Progressing`, for `Healthy`, and for `Suspended` if the rule has this verdict.
     pub(in super::super) fn expressions(&self) -> (Expressions, Expressions, Option<String>) {
-        let text = self.text();
+        let text = self.build_message_expression();
         let clauses: Vec<&Clause> = self.clauses.iter().collect();
         let progressing = Expressions {
             condition: or(
@@ -59,7 +59,7 @@ impl CustomRule {
             }
             steps.insert(0, (value, clause));
         }
-        let lists = Lists::of(steps.iter().map(|(_, clause)| *clause));
+        let lists = Lists::from_clauses(steps.iter().map(|(_, clause)| *clause));
         let mut expression = otherwise.to_string();
         let mut merged: Vec<(bool, Vec<&[Term]>)> = Vec::new();
         for (value, clause) in steps {
@@ -83,7 +83,7 @@ impl CustomRule {
 
     /// Returns the expression for the first 300 characters of the message, the conditions that are not as they should be, or the
     /// state.
-    fn text(&self) -> String {
+    fn build_message_expression(&self) -> String {
         let mut texts = Vec::new();
         let fields: Vec<String> = self
             .messages
@@ -91,7 +91,7 @@ impl CustomRule {
             .map(|path| format!("?{}", path.optional("object")))
             .collect();
         let mut states: Vec<String> = Vec::new();
-        let mut shown: Vec<(&ConditionList, Shown)> = Vec::new();
+        let mut shown: Vec<(&ConditionList, ShownConditions)> = Vec::new();
         for clause in &self.clauses {
             for term in clause.alternatives.iter().flatten() {
                 match term {
@@ -100,7 +100,7 @@ impl CustomRule {
                             .iter()
                             .position(|(list, _)| **list == test.list)
                             .unwrap_or_else(|| {
-                                shown.push((&test.list, Shown::default()));
+                                shown.push((&test.list, ShownConditions::default()));
                                 shown.len() - 1
                             });
                         shown[at].1.add(test, clause.verdict);
@@ -180,7 +180,7 @@ impl CustomRule {
 
 /// The conditions that a message shows.
 #[derive(Default)]
-struct Shown {
+struct ShownConditions {
     /// Any condition that is False.
     any_false: bool,
     /// The types to show unless they are True.
@@ -189,7 +189,7 @@ struct Shown {
     conditions: Vec<String>,
 }
 
-impl Shown {
+impl ShownConditions {
     fn add(&mut self, test: &ConditionTest, verdict: Verdict) {
         let is_shown = |status: &str| test.statuses.allows(status) != (verdict == Verdict::Healthy);
         if test.types.is_empty() {
@@ -227,8 +227,12 @@ impl Shown {
 impl Clause {
     /// Returns true if no object can meet both clauses.
     fn excludes(&self, other: &Self) -> bool {
-        self.alternatives.iter().all(|own| {
-            let excludes = |theirs: &Vec<Term>| own.iter().any(|term| theirs.iter().any(|their| term.excludes(their)));
+        self.alternatives.iter().all(|alternative| {
+            let excludes = |theirs: &Vec<Term>| {
+                alternative
+                    .iter()
+                    .any(|term| theirs.iter().any(|their| term.excludes(their)))
+            };
             other.alternatives.iter().all(excludes)
         })
     }
@@ -299,7 +303,7 @@ struct Lists<'r> {
 }
 
 impl<'r> Lists<'r> {
-    fn of(clauses: impl Iterator<Item = &'r Clause>) -> Self {
+    fn from_clauses(clauses: impl Iterator<Item = &'r Clause>) -> Self {
         let mut lists = Self {
             lists: Vec::new(),
             as_text: true,
@@ -328,10 +332,10 @@ impl<'r> Lists<'r> {
             .lists
             .iter()
             .position(|(known, count)| *known == list && *count > 1);
-        at.map_or_else(|| self.value(list), |at| format!("l{at}"))
+        at.map_or_else(|| self.build_list_expression(list), |at| format!("l{at}"))
     }
 
-    fn value(&self, list: &ConditionList) -> String {
+    fn build_list_expression(&self, list: &ConditionList) -> String {
         let conditions = list.conditions();
         if self.as_text && list.is_of_status() {
             format!("{conditions}.map(c,c.type+'='+c.status)")
@@ -346,8 +350,8 @@ impl<'r> Lists<'r> {
             let name = format!("l{at}");
             match expression.matches(&name).count() {
                 0 => {}
-                1 => expression = expression.replace(&name, &self.value(list)),
-                _ => expression = format!("[{}].exists({name},{expression})", self.value(list)),
+                1 => expression = expression.replace(&name, &self.build_list_expression(list)),
+                _ => expression = format!("[{}].exists({name},{expression})", self.build_list_expression(list)),
             }
         }
         expression
@@ -500,16 +504,18 @@ impl FieldTest {
             Comparison::In(values) | Comparison::NotIn(values) => values.as_slice(),
             _ => return false,
         };
-        self.list.is_none() && self.path.0[0] == "status" && values.iter().all(|value| matches!(value, Scalar::Text(_)))
+        self.list.is_none()
+            && self.path.0[0] == "status"
+            && values.iter().all(|value| matches!(value, ScalarLiteral::Text(_)))
     }
 
     fn expression(&self) -> String {
         let root = if self.list.is_some() { "e" } else { "object" };
         let field = self.path.optional(root);
-        let equals = |values: &[Scalar], default: &str| match values {
+        let equals = |values: &[ScalarLiteral], default: &str| match values {
             [one] => format!("{field}.orValue({default})=={}", one.expression()),
             many => {
-                let values: Vec<String> = many.iter().map(Scalar::expression).collect();
+                let values: Vec<String> = many.iter().map(ScalarLiteral::expression).collect();
                 format!("{field}.orValue({default}) in [{}]", values.join(","))
             }
         };
@@ -537,7 +543,7 @@ impl FieldTest {
     }
 }
 
-impl Scalar {
+impl ScalarLiteral {
     fn expression(&self) -> String {
         match self {
             Self::Text(text) => quoted(text),
@@ -547,7 +553,7 @@ impl Scalar {
     }
 }
 
-impl FieldPath {
+impl NestedField {
     /// Returns the expression for the optional field of a value.
     fn optional(&self, root: &str) -> String {
         let mut expression = root.to_owned();

@@ -1,8 +1,8 @@
 //! Evaluates a rule on an object, as the agent and the hub do with the generated expressions.
 
 use super::{
-    Comparison, ConditionList, ConditionTest, CustomRule, FieldPath, FieldTest, Operand, Order, Owners, Scalar, Term,
-    Verdict,
+    Comparison, ConditionList, ConditionTest, CustomRule, FieldTest, NestedField, Operand, Order, Owners,
+    ScalarLiteral, Term, Verdict,
 };
 use manifest::value::{Map, Value};
 
@@ -69,7 +69,6 @@ fn is_stale(observed: Option<&Value<'_>>, object: &Map<'_>) -> bool {
     matches!(observed, Some(Value::Int(observed)) if *observed < generation)
 }
 
-/// Returns the conditions of a list.
 fn conditions<'m, 'a>(list: &ConditionList, object: &'m Map<'a>) -> impl Iterator<Item = &'m Map<'a>> {
     let owner = field(object, &list.owner);
     let owners: Vec<&'m Map<'a>> = match (list.owners, owner) {
@@ -117,7 +116,7 @@ fn compare(test: &FieldTest, fields: &Map<'_>) -> bool {
     match &test.comparison {
         Comparison::Present => value.is_some(),
         Comparison::In(scalars) => {
-            let empty = Value::text("");
+            let empty = Value::from_text("");
             let value = value.unwrap_or(&empty);
             scalars.iter().any(|scalar| is_equal(scalar, value))
         }
@@ -136,16 +135,16 @@ fn compare(test: &FieldTest, fields: &Map<'_>) -> bool {
     }
 }
 
-fn is_equal(scalar: &Scalar, value: &Value<'_>) -> bool {
+fn is_equal(scalar: &ScalarLiteral, value: &Value<'_>) -> bool {
     match (scalar, value) {
-        (Scalar::Text(one), Value::String(other)) => one == other,
-        (Scalar::Number(one), Value::Int(other)) => one == other,
-        (Scalar::Bool(one), Value::Bool(other)) => one == other,
+        (ScalarLiteral::Text(one), Value::String(other)) => one == other,
+        (ScalarLiteral::Number(one), Value::Int(other)) => one == other,
+        (ScalarLiteral::Bool(one), Value::Bool(other)) => one == other,
         _ => false,
     }
 }
 
-fn field<'m, 'a>(fields: &'m Map<'a>, path: &FieldPath) -> Option<&'m Value<'a>> {
+fn field<'m, 'a>(fields: &'m Map<'a>, path: &NestedField) -> Option<&'m Value<'a>> {
     let names: Vec<&str> = path.0.iter().map(String::as_str).collect();
     fields.at(&names)
 }

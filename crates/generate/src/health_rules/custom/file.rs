@@ -20,7 +20,7 @@ pub const CONFIG_MAP_KEY: &str = "health.txt";
 /// # Errors
 /// Returns an error if the file exists and cannot be read.
 pub fn load(path: &Path) -> Result<Vec<String>, Problems> {
-    let (rules, errors) = match read(path) {
+    let (rules, errors) = match read_rules(path) {
         Ok(text) => parse_of_user(&text),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(unreadable(path, &error)),
@@ -35,7 +35,7 @@ pub fn load(path: &Path) -> Result<Vec<String>, Problems> {
 /// # Errors
 /// Returns an error for each invalid rule, and if a file cannot be read.
 pub fn check(path: &Path, object: Option<&Path>) -> Result<String, Problems> {
-    let text = read(path).map_err(|error| unreadable(path, &error))?;
+    let text = read_rules(path).map_err(|error| unreadable(path, &error))?;
     let (rules, errors) = parse_of_user(&text);
     let problems = errors
         .iter()
@@ -45,13 +45,13 @@ pub fn check(path: &Path, object: Option<&Path>) -> Result<String, Problems> {
     let Some(object) = object else {
         return Ok(rules.iter().map(summary).collect());
     };
-    let text = read(object).map_err(|error| unreadable(object, &error))?;
+    let text = read_rules(object).map_err(|error| unreadable(object, &error))?;
     healths(&rules, &text, object)
 }
 
 /// Returns the text of a file, or the rules in the ConfigMap that it contains.
-fn read(path: &Path) -> io::Result<String> {
-    let bytes = file::read(path)?;
+fn read_rules(path: &Path) -> io::Result<String> {
+    let bytes = file::read_config_file(path)?;
     if bytes.len() as u64 > MAX_SIZE {
         return Err(io::Error::other("it has more bytes than a ConfigMap may have"));
     }
@@ -128,8 +128,8 @@ fn healths(rules: &[CustomRule], text: &str, path: &Path) -> Result<String, Prob
 }
 
 fn health(rules: &[CustomRule], kind: &GroupKind, object: &Map<'_>) -> String {
-    let own = rules.iter().find(|rule| rule.matches(&kind.group, &kind.kind));
-    let Some((rule, origin)) = own
+    let own_rule = rules.iter().find(|rule| rule.matches(&kind.group, &kind.kind));
+    let Some((rule, origin)) = own_rule
         .map(|rule| (rule, format!("line {}", rule.line)))
         .or_else(|| Some((find_rule(&kind.group, &kind.kind)?, "the built-in rule".to_owned())))
     else {

@@ -1,8 +1,8 @@
 //! Parses the language of rules for custom kinds.
 
 use super::{
-    Choice, Clause, Comparison, ConditionList, ConditionTest, CustomRule, FieldPath, FieldTest, Operand, Order, Owners,
-    Scalar, Term, Verdict,
+    Choice, Clause, Comparison, ConditionList, ConditionTest, CustomRule, FieldTest, NestedField, Operand, Order,
+    Owners, ScalarLiteral, Term, Verdict,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -26,7 +26,7 @@ impl fmt::Display for RuleError {
 #[must_use]
 pub fn parse(text: &str) -> (Vec<CustomRule>, Vec<RuleError>) {
     let (mut rules, mut errors): (Vec<CustomRule>, Vec<RuleError>) = (Vec::new(), Vec::new());
-    let mut shapes: HashMap<String, Vec<Token>> = HashMap::new();
+    let mut shapes: HashMap<String, Vec<RuleToken>> = HashMap::new();
     for (line, entry) in entries(text) {
         match parse_entry(&entry, line, &mut shapes) {
             Ok(rule) => rules.extend(rule),
@@ -57,7 +57,7 @@ fn entries(text: &str) -> Vec<(usize, String)> {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Token {
+enum RuleToken {
     /// A word without quotes, or a symbol.
     Word(String),
     /// A text in quotes.
@@ -67,7 +67,7 @@ enum Token {
     Symbol(char),
 }
 
-impl fmt::Display for Token {
+impl fmt::Display for RuleToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Word(text) => write!(f, "{text}"),
@@ -78,14 +78,14 @@ impl fmt::Display for Token {
     }
 }
 
-fn tokens(text: &str) -> Result<Vec<Token>, String> {
+fn tokens(text: &str) -> Result<Vec<RuleToken>, String> {
     let mut tokens = Vec::new();
     let mut rest = text.chars().peekable();
     while let Some(&next) = rest.peek() {
         match next {
             ' ' | '\t' => {
                 rest.next();
-                tokens.push(Token::Symbol(' '));
+                tokens.push(RuleToken::Symbol(' '));
             }
             '"' => {
                 rest.next();
@@ -97,12 +97,12 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
                         None => return Err("a quote is not closed: end the text with `\"`".to_owned()),
                     }
                 }
-                tokens.push(Token::Quoted(text));
+                tokens.push(RuleToken::Quoted(text));
             }
-            '{' => tokens.push(Token::Cel(braces(&mut rest)?)),
+            '{' => tokens.push(RuleToken::Cel(braces(&mut rest)?)),
             ':' | ';' | ',' | '|' | '=' | '!' | '<' | '>' | '(' | ')' | '@' | '[' | ']' => {
                 rest.next();
-                tokens.push(Token::Symbol(next));
+                tokens.push(RuleToken::Symbol(next));
             }
             _ => {
                 let mut word = String::new();
@@ -113,7 +113,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
                     word.push(next);
                     rest.next();
                 }
-                tokens.push(Token::Word(word));
+                tokens.push(RuleToken::Word(word));
             }
         }
     }
@@ -142,7 +142,7 @@ fn braces(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<String,
 fn parse_entry(
     entry: &str,
     line: usize,
-    shapes: &mut HashMap<String, Vec<Token>>,
+    shapes: &mut HashMap<String, Vec<RuleToken>>,
 ) -> Result<Option<CustomRule>, String> {
     let Some((name, body)) = entry.split_once(':') else {
         return Err(format!(
@@ -171,8 +171,8 @@ fn parse_entry(
         return Err(format!("{name:?} is no kind: write `Kind.group`, or `Kind|Kind.group`"));
     }
     let mut is_decided = false;
-    for statement in body.split(|token| *token == Token::Symbol(';')) {
-        let mut reader = Reader {
+    for statement in body.split(|token| *token == RuleToken::Symbol(';')) {
+        let mut reader = TokenReader {
             tokens: statement,
             at: 0,
         };
@@ -213,7 +213,7 @@ fn parse_entry(
         }
         reader.skip_spaces();
         if !reader.is_at_end() {
-            return Err(format!("{:?} is unexpected", reader.text()));
+            return Err(format!("{:?} is unexpected", reader.take_rest()));
         }
     }
     if rule.clauses.is_empty() && !is_decided {
@@ -223,12 +223,12 @@ fn parse_entry(
 }
 
 /// Replaces `@NAME` by the shape of this name at the beginning of a statement.
-fn expand(body: Vec<Token>, shapes: &HashMap<String, Vec<Token>>) -> Result<Vec<Token>, String> {
+fn expand(body: Vec<RuleToken>, shapes: &HashMap<String, Vec<RuleToken>>) -> Result<Vec<RuleToken>, String> {
     let mut expanded = Vec::new();
     let mut is_start = true;
     let mut tokens = body.into_iter();
     while let Some(token) = tokens.next() {
-        if is_start && token == Token::Symbol('@') {
+        if is_start && token == RuleToken::Symbol('@') {
             let name = tokens.next().map(|name| name.to_string()).unwrap_or_default();
             let shape = shapes.get(&name);
             expanded.extend_from_slice(
@@ -236,23 +236,23 @@ fn expand(body: Vec<Token>, shapes: &HashMap<String, Vec<Token>>) -> Result<Vec<
             );
             continue;
         }
-        is_start = matches!(token, Token::Symbol(';')) || is_start && token == Token::Symbol(' ');
+        is_start = matches!(token, RuleToken::Symbol(';')) || is_start && token == RuleToken::Symbol(' ');
         expanded.push(token);
     }
     Ok(expanded)
 }
 
-struct Reader<'t> {
-    tokens: &'t [Token],
+struct TokenReader<'t> {
+    tokens: &'t [RuleToken],
     at: usize,
 }
 
-impl Reader<'_> {
-    fn peek(&self) -> Option<&Token> {
+impl TokenReader<'_> {
+    fn peek(&self) -> Option<&RuleToken> {
         self.tokens.get(self.at)
     }
 
-    fn next(&mut self) -> Option<&Token> {
+    fn next_token(&mut self) -> Option<&RuleToken> {
         let token = self.tokens.get(self.at);
         self.at += 1;
         token
@@ -262,26 +262,26 @@ impl Reader<'_> {
         self.at >= self.tokens.len()
     }
 
-    fn rest(&mut self) -> &[Token] {
+    fn rest(&mut self) -> &[RuleToken] {
         let from = self.at.min(self.tokens.len());
         self.at = self.tokens.len();
         &self.tokens[from..]
     }
 
     /// Returns the text that is left.
-    fn text(&mut self) -> String {
+    fn take_rest(&mut self) -> String {
         self.rest().iter().map(ToString::to_string).collect()
     }
 
     fn skip_spaces(&mut self) {
-        while self.peek() == Some(&Token::Symbol(' ')) {
+        while self.peek() == Some(&RuleToken::Symbol(' ')) {
             self.at += 1;
         }
     }
 
     /// Consumes the symbol, if it is next.
     fn take(&mut self, symbol: char) -> bool {
-        let is_next = self.peek() == Some(&Token::Symbol(symbol));
+        let is_next = self.peek() == Some(&RuleToken::Symbol(symbol));
         if is_next {
             self.at += 1;
         }
@@ -292,13 +292,16 @@ impl Reader<'_> {
         if self.take(symbol) {
             Ok(())
         } else {
-            Err(format!("{:?} is unexpected: write `{symbol}` before it", self.text()))
+            Err(format!(
+                "{:?} is unexpected: write `{symbol}` before it",
+                self.take_rest()
+            ))
         }
     }
 
     fn word(&mut self, expected: &str) -> Result<String, String> {
-        match self.next() {
-            Some(Token::Word(word) | Token::Quoted(word)) => Ok(word.clone()),
+        match self.next_token() {
+            Some(RuleToken::Word(word) | RuleToken::Quoted(word)) => Ok(word.clone()),
             Some(other) => Err(format!("{:?} is not {expected}", other.to_string())),
             None => Err(format!("{expected} is missing")),
         }
@@ -321,19 +324,19 @@ impl Reader<'_> {
     }
 
     fn term(&mut self) -> Result<Term, String> {
-        if let Some(Token::Cel(expression)) = self.peek() {
+        if let Some(RuleToken::Cel(expression)) = self.peek() {
             let expression = expression.clone();
             self.at += 1;
             return Ok(Term::Cel(expression));
         }
         let negated = self.take('!');
         match self.peek() {
-            Some(Token::Word(word)) if word.starts_with('.') => self.field(negated),
-            Some(Token::Word(word)) if word == "stale" => {
+            Some(RuleToken::Word(word)) if word.starts_with('.') => self.field(negated),
+            Some(RuleToken::Word(word)) if word == "stale" => {
                 self.at += 1;
                 Ok(Term::Stale)
             }
-            Some(Token::Word(word)) if word == "stale-condition" => {
+            Some(RuleToken::Word(word)) if word == "stale-condition" => {
                 self.at += 1;
                 Ok(Term::StaleCondition(self.list()?))
             }
@@ -349,7 +352,7 @@ impl Reader<'_> {
         let mut owners = Owners::One;
         if self.take('[') {
             owners = Owners::Many;
-            if self.peek() == Some(&Token::Word("current".to_owned())) {
+            if self.peek() == Some(&RuleToken::Word("current".to_owned())) {
                 self.at += 1;
                 owners = Owners::Current;
             }
@@ -441,7 +444,7 @@ impl Reader<'_> {
     }
 
     fn operand(&mut self) -> Result<Operand, String> {
-        if let Some(Token::Word(word)) = self.peek()
+        if let Some(RuleToken::Word(word)) = self.peek()
             && let Ok(number) = word.parse()
         {
             self.at += 1;
@@ -450,16 +453,16 @@ impl Reader<'_> {
         self.path().map(Operand::Path)
     }
 
-    fn scalars(&mut self) -> Result<Vec<Scalar>, String> {
+    fn scalars(&mut self) -> Result<Vec<ScalarLiteral>, String> {
         let mut scalars = Vec::new();
         loop {
-            scalars.push(match self.next() {
-                Some(Token::Quoted(text)) => Scalar::Text(text.clone()),
-                Some(Token::Word(word)) => match (word.parse(), word.as_str()) {
-                    (Ok(number), _) => Scalar::Number(number),
-                    (_, "true") => Scalar::Bool(true),
-                    (_, "false") => Scalar::Bool(false),
-                    _ => Scalar::Text(word.clone()),
+            scalars.push(match self.next_token() {
+                Some(RuleToken::Quoted(text)) => ScalarLiteral::Text(text.clone()),
+                Some(RuleToken::Word(word)) => match (word.parse(), word.as_str()) {
+                    (Ok(number), _) => ScalarLiteral::Number(number),
+                    (_, "true") => ScalarLiteral::Bool(true),
+                    (_, "false") => ScalarLiteral::Bool(false),
+                    _ => ScalarLiteral::Text(word.clone()),
                 },
                 Some(other) => return Err(format!("{:?} is not a value", other.to_string())),
                 None => return Err("a value is missing after `=`".to_owned()),
@@ -471,13 +474,13 @@ impl Reader<'_> {
     }
 
     /// Reads the path of a field: `.status.phase`, `.metadata.labels["example.com/state"]`.
-    fn path(&mut self) -> Result<FieldPath, String> {
+    fn path(&mut self) -> Result<NestedField, String> {
         let word = self.word("a field")?;
         let Some(names) = word.strip_prefix('.') else {
             return Err(format!("{word:?} is no field: write `.status.phase` for example"));
         };
         let mut path: Vec<String> = names.split('.').map(str::to_owned).collect();
-        while let (Some(Token::Symbol('[')), Some(Token::Quoted(name))) =
+        while let (Some(RuleToken::Symbol('[')), Some(RuleToken::Quoted(name))) =
             (self.tokens.get(self.at), self.tokens.get(self.at + 1))
         {
             path.push(name.clone());
@@ -487,6 +490,6 @@ impl Reader<'_> {
         if path.iter().any(String::is_empty) {
             return Err(format!("{word:?} has an empty name"));
         }
-        Ok(FieldPath(path))
+        Ok(NestedField(path))
     }
 }

@@ -189,9 +189,12 @@ fn nodes() -> impl Strategy<Value = Node> {
             Value::Float(18_446_744_073_709_551_616.0)
         ),
         plain(&["-1000", "-1_000", "-0x3e8"], Value::Int(-1000)),
-        plain(&["word", "!!str word", "word # c"], Value::text("word")),
-        plain(&["a b:c -d", "\"a\\x20b:c -d\"", "'a b:c -d'"], Value::text("a b:c -d")),
-        plain(&["2020-01-01"], Value::text("2020-01-01")),
+        plain(&["word", "!!str word", "word # c"], Value::from_text("word")),
+        plain(
+            &["a b:c -d", "\"a\\x20b:c -d\"", "'a b:c -d'"],
+            Value::from_text("a b:c -d")
+        ),
+        plain(&["2020-01-01"], Value::from_text("2020-01-01")),
         int,
         (
             hostile_text(),
@@ -296,7 +299,7 @@ impl Writer {
                         writeln!(self.out, "{:indent$} {line}", "").expect("writing to a String never fails");
                     }
                 }
-                Value::text(text)
+                Value::from_text(text)
             }
             other => {
                 let value = self.flow(other, true);
@@ -372,18 +375,18 @@ impl Writer {
             }
             Node::Text(text, Quotes::Single) if text.chars().all(is_printable) => {
                 write!(self.out, "{blank}'{}'", text.replace('\'', "''")).expect("writing to a String never fails");
-                (None, Value::text(text))
+                (None, Value::from_text(text))
             }
             Node::Text(text, Quotes::Tagged)
                 if text.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !text.is_empty() =>
             {
                 write!(self.out, "{blank}!!str {text}").expect("writing to a String never fails");
-                (None, Value::text(text))
+                (None, Value::from_text(text))
             }
             Node::Text(text, _) => {
                 self.out.push_str(blank);
                 write_text(text, &mut self.out);
-                (None, Value::text(text))
+                (None, Value::from_text(text))
             }
             Node::Alias(index) => {
                 if let Some(number) = self.earlier(*index, false) {

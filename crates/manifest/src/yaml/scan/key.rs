@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::super::fault::Fault;
-use super::super::token::{Kind, Token};
+use super::super::token::{Token, TokenKind};
 use super::{Scanner, characters};
 
 /// The maximum number of characters between the start of a key and its colon.
@@ -12,7 +12,7 @@ const KEY_LENGTH: usize = 1_024;
 const NO_COLON: &str = "a \":\" is missing after this key";
 /// A token that becomes a key if a `:` follows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate {
+pub(super) struct KeyCandidate {
     /// The index among all tokens of the text.
     pub(super) number: usize,
     pub(super) at: usize,
@@ -26,8 +26,8 @@ pub(super) struct Candidate {
 
 /// The state of the block context or of a bracket.
 #[derive(Debug)]
-pub(super) struct Level {
-    pub(super) candidate: Option<Candidate>,
+pub(super) struct KeyLevel {
+    pub(super) candidate: Option<KeyCandidate>,
     /// The index of the last recorded token, initially that of the bracket.
     pub(super) last: usize,
 }
@@ -38,11 +38,11 @@ impl<'a> Scanner<'a> {
             if !self.key_allowed {
                 return self.fault("a key (\"? \") cannot start here");
             }
-            self.open_block(column, self.queue.len(), self.at, Kind::BlockMap)?;
+            self.open_block(column, self.queue.len(), self.at, TokenKind::BlockMap)?;
         }
         self.drop_candidate()?;
         self.key_allowed = !self.in_flow();
-        self.push(self.at, Kind::Key);
+        self.push(self.at, TokenKind::Key);
         self.at += 1;
         Ok(())
     }
@@ -61,7 +61,7 @@ impl<'a> Scanner<'a> {
                 index_or_end(&self.queue),
                 Token {
                     at: candidate.at,
-                    kind: Kind::Key,
+                    kind: TokenKind::Key,
                     key_level: 0,
                 },
             );
@@ -69,7 +69,7 @@ impl<'a> Scanner<'a> {
                 candidate.column,
                 index_or_end(&self.queue),
                 candidate.at,
-                Kind::BlockMap,
+                TokenKind::BlockMap,
             )?;
             self.forget_candidate();
             self.key_allowed = false;
@@ -80,11 +80,11 @@ impl<'a> Scanner<'a> {
                         "a mapping cannot start here: quote a text that contains \": \", or put the mapping on separate lines",
                     );
                 }
-                self.open_block(column, self.queue.len(), at, Kind::BlockMap)?;
+                self.open_block(column, self.queue.len(), at, TokenKind::BlockMap)?;
             }
             self.key_allowed = !self.in_flow();
         }
-        self.push(at, Kind::Value);
+        self.push(at, TokenKind::Value);
         self.at += 1;
         Ok(())
     }
@@ -95,7 +95,7 @@ impl<'a> Scanner<'a> {
             return Ok(());
         }
         self.drop_candidate()?;
-        let candidate = Candidate {
+        let candidate = KeyCandidate {
             number: self.taken + self.queue.len(),
             at: self.at,
             line_start: self.line_start,
@@ -111,7 +111,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Adds the token recorded by [`Self::note_candidate`].
-    pub(super) fn push_noted(&mut self, at: usize, kind: Kind<'a>) {
+    pub(super) fn push_noted(&mut self, at: usize, kind: TokenKind<'a>) {
         let noted = self.levels.last().and_then(|level| level.candidate);
         let is_noted = noted.is_some_and(|candidate| candidate.number == self.taken + self.queue.len());
         let key_level = if is_noted { self.levels.len() } else { 0 };
@@ -120,7 +120,7 @@ impl<'a> Scanner<'a> {
 
     /// Adds a scalar, and if it is obviously a key, the tokens of a key too. [`Self::fetch_value`] would do the same one step
     /// later.
-    pub(super) fn push_scalar(&mut self, at: usize, kind: Kind<'a>) -> Result<(), Fault> {
+    pub(super) fn push_scalar(&mut self, at: usize, kind: TokenKind<'a>) -> Result<(), Fault> {
         let number = self.taken + self.queue.len();
         let noted = self.levels.last().and_then(|level| level.candidate);
         let Some(candidate) = noted.filter(|candidate| candidate.number == number) else {
@@ -139,10 +139,10 @@ impl<'a> Scanner<'a> {
             });
             return Ok(());
         }
-        self.open_block(candidate.column, self.queue.len(), at, Kind::BlockMap)?;
-        self.push(at, Kind::Key);
+        self.open_block(candidate.column, self.queue.len(), at, TokenKind::BlockMap)?;
+        self.push(at, TokenKind::Key);
         self.push(at, kind);
-        self.push(self.at, Kind::Value);
+        self.push(self.at, TokenKind::Value);
         self.forget_candidate();
         self.key_allowed = false;
         self.at += 1;
@@ -164,7 +164,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns true if the candidate would be a key if a `:` followed now.
-    pub(super) fn is_valid(&self, candidate: Candidate) -> Result<bool, Fault> {
+    pub(super) fn is_valid(&self, candidate: KeyCandidate) -> Result<bool, Fault> {
         let near = candidate.line_start == self.line_start && {
             let length = self.at - candidate.at;
             length <= KEY_LENGTH

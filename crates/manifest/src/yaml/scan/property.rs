@@ -1,7 +1,7 @@
 //! Scans anchors, aliases, tags and directives.
 
 use super::super::fault::Fault;
-use super::super::token::{Kind, TagPart};
+use super::super::token::{TagPart, TokenKind};
 use super::Scanner;
 
 /// Returns true for bytes allowed in the names of anchors.
@@ -132,7 +132,7 @@ impl<'a> Scanner<'a> {
                     return self.fault("the version after \"%YAML\" is missing");
                 }
                 self.at += 1;
-                Kind::Version(major, self.version_number()?)
+                TokenKind::Version(major, self.version_number()?)
             }
             b"TAG" if self.is_space(self.at) => self.tag_directive()?,
             _ => {
@@ -169,7 +169,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn tag_directive(&mut self) -> Result<Kind<'a>, Fault> {
+    fn tag_directive(&mut self) -> Result<TokenKind<'a>, Fault> {
         self.skip_blanks();
         let start = self.at;
         if self.byte() != Some(b'!') {
@@ -191,6 +191,6 @@ impl<'a> Scanner<'a> {
         if !self.is_space(self.at) {
             return self.fault("a space is missing after the prefix of \"%TAG\"");
         }
-        Ok(Kind::TagHandle(Box::new(TagPart { handle, name })))
+        Ok(TokenKind::TagHandle(Box::new(TagPart { handle, name })))
     }
 }

@@ -221,7 +221,7 @@ impl Hub {
             let Ok(config) = ByteString::deserialize(&secret["data"]["config"]) else {
                 continue;
             };
-            let known = ClientConfig::read(&config.0).expect("a configuration");
+            let known = ClientConfig::from_json(&config.0).expect("a configuration");
             assert!(is_of(&known.certificate, ca), "the resource proxy does not know {name}");
             let text: Value = serde_json::from_slice(&config.0).expect("JSON");
             let trusted = ByteString::deserialize(&text["tlsClientConfig"]["caData"]).expect("authorities");
