@@ -21,21 +21,60 @@ pub const CONFIG_MAP: &str = "argocd-cmd-params-cm";
 pub const NAMESPACES: &str = "application.namespaces";
 
 /// The namespaces besides Argo CD's own in which Applications are allowed. Empty if nothing is configured, as in Argo CD.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Namespaces(Vec<String>);
+#[derive(Clone, Debug, Default)]
+pub struct Namespaces {
+    patterns: Vec<NamespacePattern>,
+    /// The configured text.
+    list: String,
+}
+
+impl PartialEq for Namespaces {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
+}
 
 impl Namespaces {
     /// Parses the value of [`NAMESPACES`]: globs, or regular expressions between slashes, separated by commas.
     #[must_use]
     pub fn configured(list: &str) -> Self {
         let patterns = list.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
-        Self(patterns.map(ToOwned::to_owned).collect())
+        Self {
+            patterns: patterns.filter_map(NamespacePattern::new).collect(),
+            list: list.to_owned(),
+        }
     }
 
     /// Returns true if a pattern matches this namespace.
     #[must_use]
     pub fn has(&self, namespace: &str) -> bool {
-        self.0.iter().any(|pattern| matches(pattern, namespace))
+        self.patterns.iter().any(|pattern| pattern.matches(namespace))
+    }
+}
+
+/// A compiled pattern for namespaces.
+#[derive(Clone, Debug)]
+enum NamespacePattern {
+    Glob(Glob),
+    Expression(Regex),
+}
+
+impl NamespacePattern {
+    /// Compiles a glob, or a regular expression between slashes. Returns none for a malformed pattern, which matches nothing, as in
+    /// Argo CD, and for an unsupported expression.
+    fn new(pattern: &str) -> Option<Self> {
+        let expression = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
+        match expression {
+            Some(expression) => Regex::new(expression).map(Self::Expression),
+            None => Glob::new(pattern).ok().map(Self::Glob),
+        }
+    }
+
+    fn matches(&self, namespace: &str) -> bool {
+        match self {
+            Self::Glob(glob) => glob.matches(namespace),
+            Self::Expression(expression) => expression.matches(namespace),
+        }
     }
 }
 
@@ -96,7 +135,8 @@ pub fn check_project(
     let sources = items(project, "/spec/sourceNamespaces")
         .iter()
         .filter_map(Value::as_str);
-    if is_outside && !sources.into_iter().any(|pattern| matches(pattern, namespace)) {
+    let mut sources = sources.filter_map(NamespacePattern::new);
+    if is_outside && !sources.any(|pattern| pattern.matches(namespace)) {
         return Err(Undeliverable::new(format!(
             "AppProject {argocd}/{name} does not permit Applications in Namespace {namespace}: add it to `sourceNamespaces`"
         )));
@@ -139,16 +179,6 @@ fn permits_text(pattern: &str, texts: &[&str]) -> bool {
     match pattern.strip_prefix('!') {
         Some(denied) => !has_any(denied),
         None => has_any(pattern),
-    }
-}
-
-/// Returns true if a glob, or a regular expression between slashes, matches. A malformed pattern matches nothing, as in Argo CD,
-/// and neither does an unsupported expression.
-fn matches(pattern: &str, text: &str) -> bool {
-    let expression = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
-    match expression {
-        Some(expression) => Regex::new(expression).is_some_and(|regex| regex.matches(text)),
-        None => has_glob(pattern, text),
     }
 }
 

@@ -19,7 +19,7 @@ const STEPS_MAX: usize = 20_000;
 const SIZE_MAX: usize = 1 << 20;
 
 /// A compiled expression.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Regex(fancy_regex::Regex);
 
 impl Regex {
