@@ -25,7 +25,7 @@ pub(crate) async fn check_selection_and_deselection(stage: &Stage) -> Result<()>
         cluster.wait_for(&stage::agent(), |_| true).await?;
         cluster.wait_gone(&operator()).await?;
         let crd = ObjectRef::crd("argocds.argoproj.io");
-        let crd = cluster.get(&crd).await?.context("the CRD of ArgoCDs was deleted")?;
+        let crd = cluster.read(&crd).await?;
         assert_eq!(crd["metadata"]["deletionTimestamp"], Value::Null);
     }
     is_ready(stage).await

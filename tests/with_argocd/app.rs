@@ -95,7 +95,7 @@ impl App {
     /// others on the cluster. A change of the work's labels triggers it at once.
     pub(crate) async fn reconcile(&self) -> Result<()> {
         let hub = self.hub;
-        let now = hub.get(&self.work()).await?.context("the work does not exist")?;
+        let now = hub.read(&self.work()).await?;
         let label = json!({"metadata": {"labels": {"again": now["metadata"]["resourceVersion"]}}});
         hub.patch(&self.work(), &label).await.map(drop)
     }

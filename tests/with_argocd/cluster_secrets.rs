@@ -81,10 +81,7 @@ async fn cluster_generator_selects_by_managed_cluster_labels() -> Result<()> {
     let set = shown()?;
     hub.apply(&set).await?;
     until(&hub, &["guestbook-eu1"]).await?;
-    let application = hub
-        .get(&ObjectRef::application("guestbook-eu1"))
-        .await?
-        .context("the object does not exist")?;
+    let application = hub.read(&ObjectRef::application("guestbook-eu1")).await?;
     let marks = &application["metadata"]["annotations"];
     assert_eq!(marks["apps.open-cluster-management.io/ocm-managed-cluster"], "eu1");
     assert_eq!(

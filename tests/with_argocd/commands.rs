@@ -206,13 +206,11 @@ async fn deletion_waits_until_a_pre_delete_hook_has_run_on_the_cluster() -> Resu
             ensure!(jobs().await?.first().is_none_or(|job| !is_true(job, "Complete")));
             let resources = json!({"cpu": "64", "memory": "256Gi", "pods": "1000"});
             desk.cluster1
-                .create(&json!({
-                    "apiVersion": "v1",
-                    "kind": "Node",
-                    "metadata": {"name": name, "labels": {"gate": name}},
+                .create(&ObjectRef::node(&name).with(json!({
+                    "metadata": {"labels": {"gate": name}},
                     "spec": {"taints": [{"key": "gate", "value": name, "effect": "NoSchedule"}]},
                     "status": {"allocatable": resources, "capacity": resources},
-                }))
+                })))
                 .await?;
         }
         desk.hub.wait_gone(&application).await?;

@@ -210,20 +210,16 @@ fn shown(hub: &Hub, application: &str) -> Option<(String, String)> {
 
 /// Returns a Deployment with a short deadline, with an image that runs on nodes that match the selector.
 fn web(image: &str, node_selector: &Value) -> String {
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
+    ObjectRef::cluster("apps/v1", "Deployment", "web")
+        .with(json!({"spec": {
             "progressDeadlineSeconds": 2,
             "selector": {"matchLabels": {"app": "web"}},
             "template": {
                 "metadata": {"labels": {"app": "web"}},
                 "spec": {"nodeSelector": node_selector, "containers": [{"name": "web", "image": image}]},
             },
-        },
-    })
-    .to_string()
+        }}))
+        .to_string()
 }
 
 #[tokio::test]

@@ -93,18 +93,11 @@ async fn installed() -> Result<(Hub, Controller)> {
 /// Returns a work as Argo CD writes it for its Application `shop`.
 fn work(cluster: &str, name: &str, data: &str) -> Value {
     let id = format!("shop:work.open-cluster-management.io/ManifestWork:{cluster}/{name}");
-    let config_map = json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "a", "namespace": "b"},
-        "data": {"a": data},
-    });
-    json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {"name": name, "namespace": cluster, "annotations": {"argocd.argoproj.io/tracking-id": id}},
+    let config_map = ObjectRef::config_map("b", "a").with(json!({"data": {"a": data}}));
+    ObjectRef::manifest_work(&cluster, &name).with(json!({
+        "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": id}},
         "spec": {"workload": {"manifests": [config_map]}},
-    })
+    }))
 }
 
 /// Writes the status of an agent that has applied a work.
@@ -188,12 +181,8 @@ async fn break_the_plugin(hub: &Hub) -> Result<()> {
     let mut application = shipped_object("app.yaml")?;
     application["spec"]["project"] = json!("no-works");
     hub.create(&application).await?;
-    let project = json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "AppProject",
-        "metadata": {"name": "no-works", "namespace": "argocd"},
-        "spec": {"namespaceResourceWhitelist": [{"group": "apps", "kind": "*"}]},
-    });
+    let project = ObjectRef::app_project("no-works")
+        .with(json!({"spec": {"namespaceResourceWhitelist": [{"group": "apps", "kind": "*"}]}}));
     wait_for_findings(hub, &["projects-missing"]).await?;
     hub.create(&project).await?;
     wait_for_findings(hub, &["projects-refuse-works"]).await?;
@@ -220,7 +209,7 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
         "ClusterRole",
         "argocd-ocm-cmp-controller",
     );
-    let mut rules = hub.get(&role).await?.context("the object does not exist")?["rules"].clone();
+    let mut rules = hub.read(&role).await?["rules"].clone();
     let events = |rule: &Value| rule["resources"] == json!(["events"]);
     rules.as_array_mut().context("rules")?.retain(|rule| !events(rule));
     hub.patch(&role, &json!({"rules": rules})).await?;
@@ -327,15 +316,12 @@ async fn finds_unhealthy_clusters_and_works() -> Result<()> {
     hub.delete(&ObjectRef::of(&large)).await?;
     wait_for_findings(&hub, &[]).await?;
 
-    let node = json!({
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "old"},
+    let node = ObjectRef::node("old").with(json!({
         "status": {"nodeInfo": {
             "operatingSystem": "linux", "osImage": "Ubuntu 20.04.6 LTS", "kernelVersion": "5.4.0-216-generic", "architecture": "",
             "bootID": "", "containerRuntimeVersion": "", "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "systemUUID": "",
         }},
-    });
+    }));
     hub.create(&node).await?;
     hub.patch_status(&ObjectRef::of(&node), &node).await?;
     let text = wait::eventually("the old kernel is reported", wait::DEADLINE, async || {
@@ -356,12 +342,9 @@ async fn check_user_with_few_permissions(hub: &Hub) -> Result<()> {
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "few", "namespace": "default"}});
     hub.create(&account).await?;
     let kubeconfig = hub.service_account_kubeconfig("default", "few")?;
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "few"},
+    let role = ObjectRef::cluster_role("few").with(json!({
         "rules": [{"apiGroups": ["", "apps"], "resources": ["configmaps", "deployments", "statefulsets"], "verbs": ["get", "list"]}],
-    });
+    }));
     hub.create(&role).await?;
     hub.kubectl(&[
         "create",
@@ -417,12 +400,8 @@ async fn classifies_apply_errors_by_reason() -> Result<()> {
         work["spec"]["workload"]["manifests"] = json!([manifest]);
         work
     };
-    let class = json!({
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": "fast"},
-        "provisioner": "example.com/none",
-    });
+    let class = ObjectRef::cluster("storage.k8s.io/v1", "StorageClass", "fast")
+        .with(json!({"provisioner": "example.com/none"}));
     let shop =
         json!({"apiVersion": "example.com/v1", "kind": "Shop", "metadata": {"name": "a", "namespace": "default"}});
     let lost = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "nowhere"}});

@@ -200,24 +200,17 @@ fn object_ref(api_version: &str, kind: &str, name: &str) -> ObjectRef {
 /// resources.
 async fn prepare(stage: &Stage) -> Result<()> {
     stage.cluster1.create_namespace(NAME).await?;
-    let volume = json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": NAME},
-        "spec": {
-            "capacity": {"storage": "2Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "hostPath": {"path": "/nowhere"},
-            "claimRef": {"namespace": NAME, "name": "disk"},
-        },
-    });
+    let volume = ObjectRef::cluster("v1", "PersistentVolume", NAME).with(json!({"spec": {
+        "capacity": {"storage": "2Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "hostPath": {"path": "/nowhere"},
+        "claimRef": {"namespace": NAME, "name": "disk"},
+    }}));
     stage.cluster1.apply(&volume).await?;
-    let permissions = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": NAME, "labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
+    let permissions = ObjectRef::cluster_role(NAME).with(json!({
+        "metadata": {"labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
         "rules": [{"apiGroups": ["feedback.example.com"], "resources": ["*"], "verbs": ["*"]}],
-    });
+    }));
     stage.cluster1.apply(&permissions).await.map(drop)
 }
 

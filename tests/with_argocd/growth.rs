@@ -176,17 +176,14 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let name = "growing";
     cluster1
-        .create(&json!({
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": name},
-            "spec": {
+        .create(
+            &ObjectRef::cluster("v1", "PersistentVolume", &name).with(json!({"spec": {
                 "accessModes": ["ReadWriteOnce"],
                 "capacity": {"storage": "1Gi"},
                 "hostPath": {"path": "/data"},
                 "persistentVolumeReclaimPolicy": "Retain",
-            },
-        }))
+            }})),
+        )
         .await?;
     let git = GitRepository::new()?;
     let commit = git.commit(&[("growing/database.yaml", DATABASE)])?;
@@ -208,7 +205,7 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
         assert!(before.contains_key(object), "{object} is not among {kept:?}");
     }
     let namespace = ObjectRef::namespace(name);
-    let namespace_before = cluster1.get(&namespace).await?.context("the Namespace")?;
+    let namespace_before = cluster1.read(&namespace).await?;
 
     let mut counts = BTreeSet::new();
     for (round, fillers) in FILLERS.into_iter().enumerate() {
@@ -253,7 +250,7 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
         counts.contains(&1) && counts.len() >= 5 && counts.last() >= Some(&7),
         "{counts:?}"
     );
-    let namespace_after = cluster1.get(&namespace).await?.context("the Namespace stays")?;
+    let namespace_after = cluster1.read(&namespace).await?;
     assert_eq!(namespace_after["metadata"]["uid"], namespace_before["metadata"]["uid"]);
     hub.delete(&ObjectRef::application(name)).await
 }
@@ -332,10 +329,7 @@ async fn a_large_object(name: &str, beside: bool) -> Result<()> {
         };
         assert_eq!(options, wanted_options, "{length}");
         texts_are(cluster1, name, &expected).await?;
-        let object = cluster1
-            .get(&ObjectRef::config_map(name, "large"))
-            .await?
-            .context("the object does not exist")?;
+        let object = cluster1.read(&ObjectRef::config_map(name, "large")).await?;
         if uid.is_null() {
             uid = object["metadata"]["uid"].clone();
         }

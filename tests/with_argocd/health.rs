@@ -146,7 +146,7 @@ async fn crashing_pods_are_degraded_with_the_containers_message() -> Result<()> 
     stage.hub.refresh_application(name, "normal").await?;
     wait_for_health(stage, name, &fixed, "Healthy").await?;
     let job = ObjectRef::namespaced("batch/v1", "Job", "default", &again);
-    let job = stage.cluster1.get(&job).await?.context("the object does not exist")?;
+    let job = stage.cluster1.read(&job).await?;
     assert!(is_true(&job, "Complete"), "{:#}", job["status"]);
     stage
         .cluster1
@@ -182,7 +182,7 @@ async fn forbidden_objects_are_degraded_with_the_agents_message() -> Result<()> 
     // The health is Degraded only after the grace period.
     wait_for_health(stage, name, &commit, "Degraded").await?;
     let work = ObjectRef::manifest_work("cluster1", name);
-    let live = stage.hub.get(&work).await?.context("the object does not exist")?;
+    let live = stage.hub.read(&work).await?;
     let (status, message) = health_check::health(&live)?;
     assert_eq!(status, "Degraded", "{message}");
     assert!(
@@ -212,7 +212,7 @@ async fn without_condition_rules_applied_and_available_is_healthy() -> Result<()
     stage.hub.create_application(&app).await?;
     wait_for_health(stage, name, &commit, "Healthy").await?;
     let work = ObjectRef::manifest_work("cluster1", name);
-    let work = stage.hub.get(&work).await?.context("the object does not exist")?;
+    let work = stage.hub.read(&work).await?;
     assert!(is_applied(&work) && is_true(&work, "Available"), "{:#}", work["status"]);
     assert!(!work.to_string().contains("conditionRules"), "{:#}", work["spec"]);
     let manifest = of_manifest(&work, "Deployment", name);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use tempfile::TempDir;
-use testbed::{Part, Parts};
+use testbed::{ObjectRef, Part, Parts};
 
 /// The agent's two conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,10 +235,8 @@ fn reported(
             json!({"name": name, "fieldValue": {"type": of_type, field: value}})
         })
         .collect();
-    json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {"name": "shop", "namespace": "cluster1", "generation": 1},
+    ObjectRef::manifest_work("cluster1", "shop").with(json!({
+        "metadata": {"generation": 1},
         "spec": {
             "workload": {"manifests": manifests},
             "manifestConfigs": [{
@@ -259,7 +257,7 @@ fn reported(
                 "statusFeedback": {"values": values},
             }]},
         },
-    })
+    }))
 }
 
 #[test]
@@ -291,15 +289,10 @@ async fn hub_accepts_the_rules_of_every_kind() -> Result<()> {
             configs.push(config);
         }
     }
-    let work = json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {"name": "rules", "namespace": namespace},
-        "spec": {
-            "workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}]},
-            "manifestConfigs": configs,
-        },
-    });
+    let work = ObjectRef::manifest_work(&namespace, "rules").with(json!({"spec": {
+        "workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}]},
+        "manifestConfigs": configs,
+    }}));
     let create = [
         "create",
         "--validate=strict",
@@ -362,11 +355,10 @@ fn conditions(agent: &mut Agent, work: &Value, found: &Value) -> Result<BTreeMap
 fn later_wave_waits_for_the_change_to_be_applied() -> Result<()> {
     let mut agent = Agent::start(&Parts::ensure()?)?;
     let claim = |size: &str| {
-        json!({
-            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "data", "annotations": {"argocd.argoproj.io/sync-wave": "-1"}},
+        ObjectRef::cluster("v1", "PersistentVolumeClaim", "data").with(json!({
+            "metadata": {"annotations": {"argocd.argoproj.io/sync-wave": "-1"}},
             "spec": {"resources": {"requests": {"storage": size}}},
-        })
+        }))
     };
     let late = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}});
     let before = works(&[claim("1Gi"), late.clone()])?.remove(0);
@@ -420,10 +412,8 @@ fn later_wave_waits_for_the_change_to_be_applied() -> Result<()> {
 fn ended_hook_run_is_complete() -> Result<()> {
     let mut agent = Agent::start(&Parts::ensure()?)?;
     let hook = |api_version: &str, kind: &str| {
-        json!({
-            "apiVersion": api_version, "kind": kind,
-            "metadata": {"name": "migrate", "annotations": {"argocd.argoproj.io/hook": "PreSync"}},
-        })
+        ObjectRef::cluster(&api_version, &kind, "migrate")
+            .with(json!({"metadata": {"annotations": {"argocd.argoproj.io/hook": "PreSync"}}}))
     };
     let job = |condition: &str, status: &str| json!({"conditions": [{"type": condition, "status": status}]});
     for (object, status, complete) in [

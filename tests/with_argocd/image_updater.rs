@@ -155,16 +155,10 @@ async fn image_updater_delivers_new_tags() -> Result<()> {
     // It pushes with the credentials that Argo CD has for the repository, to the branch that is checked out here.
     in_git.run_git(&["config", "receive.denyCurrentBranch", "updateInstead"])?;
     desk.hub
-        .apply(&json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                "name": in_git.name,
-                "namespace": "argocd",
-                "labels": {"argocd.argoproj.io/secret-type": "repository"},
-            },
+        .apply(&ObjectRef::secret("argocd", &in_git.name).with(json!({
+            "metadata": {"labels": {"argocd.argoproj.io/secret-type": "repository"}},
             "stringData": {"type": "git", "url": in_git.git.url(), "username": "git", "password": "unused"},
-        }))
+        })))
         .await?;
 
     let manifests = manifests.to_str().context("a plain path")?;

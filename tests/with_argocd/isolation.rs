@@ -10,32 +10,23 @@ use testbed::{GitRepository, ObjectRef, condition, is_applied, is_synced};
 
 /// Returns a custom resource; a commit changes its `size`.
 fn custom(group: &str, kind: &str, name: &str, size: u32) -> String {
-    json!({
-        "apiVersion": format!("{group}/v1"),
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": {"size": size},
-    })
-    .to_string()
+    ObjectRef::cluster(&format!("{group}/v1"), &kind, &name)
+        .with(json!({"spec": {"size": size}}))
+        .to_string()
 }
 
 fn crd(group: &str, kind: &str) -> Value {
     let singular = kind.to_lowercase();
     let plural = format!("{singular}s");
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural, "singular": singular},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object",
-                "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}},
-            }}}],
-        },
-    })
+    ObjectRef::crd(&format!("{plural}.{group}")).with(json!({"spec": {
+        "group": group,
+        "scope": "Namespaced",
+        "names": {"kind": kind, "plural": plural, "singular": singular},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+            "type": "object",
+            "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}},
+        }}}],
+    }}))
 }
 
 fn config_map(name: &str, colour: &str) -> String {
@@ -47,12 +38,10 @@ fn config_map(name: &str, colour: &str) -> String {
 async fn allow(stage: &Stage, group: &str) -> Result<()> {
     stage
         .cluster1
-        .apply(&json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": group, "labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
+        .apply(&ObjectRef::cluster_role(&group).with(json!({
+            "metadata": {"labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
             "rules": [{"apiGroups": [group], "resources": ["*"], "verbs": ["*"]}],
-        }))
+        })))
         .await?;
     let of_the_agent = "open-cluster-management:klusterlet-work:aggregate";
     let role = ObjectRef::cluster("rbac.authorization.k8s.io/v1", "ClusterRole", of_the_agent);
@@ -164,7 +153,7 @@ async fn missing_crds_block_no_other_object() -> Result<()> {
         (custom_named("Widget", "missing-too"), 1),
         (custom_named("Gizmo", "missing"), 1),
     ] {
-        let object = cluster1.get(&object).await?.context("the object does not exist")?;
+        let object = cluster1.read(&object).await?;
         assert_eq!(object["spec"]["size"], size);
     }
     hub.delete(&app).await
@@ -176,16 +165,14 @@ async fn unserved_version_blocks_no_other_object_and_can_be_fixed() -> Result<()
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let name = "isolation-version";
     let cron_job = |version: &str| {
-        json!({
-            "apiVersion": version,
-            "kind": "CronJob",
-            "metadata": {"name": "nightly"},
-            "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {"spec": {
-                "restartPolicy": "Never",
-                "containers": [{"name": "nightly", "image": "busybox"}],
-            }}}}},
-        })
-        .to_string()
+        ObjectRef::cluster(&version, "CronJob", "nightly")
+            .with(json!({
+                "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {"spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "nightly", "image": "busybox"}],
+                }}}}},
+            }))
+            .to_string()
     };
     let git = GitRepository::new()?;
     git.commit(&[
@@ -237,10 +224,7 @@ async fn a_crd_and_its_custom_resources_arrive_together_in_one_sync() -> Result<
     let app = delivered(hub, name, &commit).await?;
     assert_eq!(syncs(&app), 1);
     let thing = ObjectRef::namespaced(&format!("{group}/v1"), "Thing", name, "first");
-    let live = cluster1
-        .get(&thing)
-        .await?
-        .context("the custom resource does not exist")?;
+    let live = cluster1.read(&thing).await?;
     assert_eq!(live["spec"]["size"], 1);
 
     let commit = git.commit(&[("isolation-crd/a-resource.json", &custom(group, "Thing", "second", 2))])?;

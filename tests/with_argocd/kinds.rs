@@ -13,18 +13,13 @@ const INJECTED: &str = "Q0E=";
 
 /// A CRD of a kind whose objects may have any content.
 fn crd(group: &str, kind: &str, plural: &str, scope: &str) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {
-            "group": group,
-            "scope": scope,
-            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
-            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
-        },
-    })
+    ObjectRef::crd(&format!("{plural}.{group}")).with(json!({"spec": {
+        "group": group,
+        "scope": scope,
+        "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+        "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+    }}))
 }
 
 fn custom(group: &str, kind: &str) -> String {
@@ -293,10 +288,7 @@ async fn custom_hook_with_a_generated_name_runs_again_and_its_failure_stops_the_
         .hub
         .wait_for(&application, |app| app["status"]["operationState"]["phase"] == "Failed")
         .await?;
-    let kept = cluster1
-        .get(&config_map)
-        .await?
-        .context("the ConfigMap does not exist")?;
+    let kept = cluster1.read(&config_map).await?;
     assert_eq!(kept["data"]["colour"], "green");
     stage.hub.delete(&application).await
 }
@@ -340,12 +332,10 @@ fn report(cluster1: &ManagedCluster, check: &ObjectRef, ready: &str) -> Result<(
 
 /// Grants the agent permissions for the custom resources of these groups.
 async fn allow(stage: &Stage, name: &str, groups: &[&str]) -> Result<()> {
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name, "labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
+    let role = ObjectRef::cluster_role(&name).with(json!({
+        "metadata": {"labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
         "rules": [{"apiGroups": groups, "resources": ["*"], "verbs": ["*"]}],
-    });
+    }));
     stage.cluster1.apply(&role).await?;
     let of_the_agent = "open-cluster-management:klusterlet-work:aggregate";
     let aggregated = ObjectRef::cluster("rbac.authorization.k8s.io/v1", "ClusterRole", of_the_agent);

@@ -28,10 +28,10 @@ async fn a_mistake(name: &str, mistake: impl FnOnce(&GitRepository) -> Result<()
         let again = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
         assert_eq!(again, shown, "every refresh reports the same");
     }
-    let kept = hub.get(&work).await?.context("the work was deleted")?;
+    let kept = hub.read(&work).await?;
     assert_eq!(kept["metadata"]["generation"], deployed["metadata"]["generation"]);
     assert_eq!(kept["metadata"]["uid"], deployed["metadata"]["uid"]);
-    let kept = cluster1.get(&config_map).await?.context("the ConfigMap was deleted")?;
+    let kept = cluster1.read(&config_map).await?;
     assert_eq!(kept["data"]["colour"], "green");
 
     // After the correction, Argo CD shows no error.

@@ -158,13 +158,11 @@ impl App {
     /// Lets Pods behind a gate run, by creating a node for them alone.
     async fn open(&self, gate: &str) -> Result<()> {
         let resources = json!({"cpu": "64", "memory": "256Gi", "pods": "1000"});
-        let node = json!({
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": gate, "labels": {"gate": gate}},
+        let node = ObjectRef::node(&gate).with(json!({
+            "metadata": {"labels": {"gate": gate}},
             "spec": {"taints": [{"key": "gate", "value": gate, "effect": "NoSchedule"}]},
             "status": {"allocatable": resources, "capacity": resources},
-        });
+        }));
         self.stage.cluster1.create(&node).await.map(drop)
     }
 }
@@ -279,7 +277,7 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
         ])
         .await?;
     app.wait_for_blocking_work(&commit, "waves.part-wave-1").await?;
-    let held = hub.get(&last).await?.context("it stays")?;
+    let held = hub.read(&last).await?;
     assert_eq!(held["spec"]["workload"]["manifests"][0]["data"]["colour"], "red");
 
     // The correction of a waiting sync is not processed before that sync is terminated, as by `argocd app terminate-op`.

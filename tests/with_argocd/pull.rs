@@ -319,7 +319,7 @@ fn scale(git: &GitRepository, replicas: u32) -> Result<String> {
 
 /// Returns the works of the hub that are annotated with this Application.
 async fn works_of(hub: &Hub, application: &ObjectRef) -> Result<Vec<Value>> {
-    let mut works = hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?;
+    let mut works = hub.works().await?;
     works.retain(|work| {
         let annotations = &work["metadata"]["annotations"];
         annotations[HUB_NAME] == *application.name

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use manifest::{json, yaml};
 use serde_json::{Value, json};
 use std::fs;
-use testbed::{Hub, wait};
+use testbed::{Hub, ObjectRef, wait};
 
 /// Returns the shipped rules with the name `who`, for the ServiceAccount of that name.
 fn rules_for(who: &str, change: impl Fn(&mut Vec<Value>)) -> Result<String> {
@@ -35,12 +35,8 @@ const NAMESPACE: &str = "rbac-of-argocd";
 
 fn work(name: &str, executor: Option<&str>) -> Value {
     let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}});
-    let mut work = json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"workload": {"manifests": [config_map]}},
-    });
+    let mut work =
+        ObjectRef::manifest_work(NAMESPACE, &name).with(json!({"spec": {"workload": {"manifests": [config_map]}}}));
     if let Some(executor) = executor {
         let account = json!({"namespace": "shop", "name": executor});
         work["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount", "serviceAccount": account}});

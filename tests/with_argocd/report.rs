@@ -96,7 +96,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     // Both Applications become healthy.
     let both_healthy = |it: &Value| summary(it) == Some([2, 2, 0, 2, 0, 0]);
     let written = hub.wait_for(&object, both_healthy).await?;
-    let owner = hub.get(&set).await?.context("the set")?["metadata"]["uid"].clone();
+    let owner = hub.read(&set).await?["metadata"]["uid"].clone();
     assert_eq!(written["metadata"]["ownerReferences"][0]["uid"], owner);
     let label = "apps.open-cluster-management.io/hosting-applicationset";
     assert_eq!(written["metadata"]["labels"][label], "argocd.reported");
@@ -121,14 +121,14 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     let version = |it: &Value| it["metadata"]["resourceVersion"].clone();
     drop(reporter);
     let reporter = self::reporter(hub)?;
-    let before = hub.get(&object).await?.context("the report")?;
+    let before = hub.read(&object).await?;
     assert_eq!(summary(&before), summary(&written));
     let mut moved = set.clone();
     moved.name = "empty".to_owned();
     let empty = application_set("empty", &git, &[])?;
     hub.kubectl_with_input(&["apply", "-f", "-"], &empty.to_string())?;
     hub.wait_for(&report("empty"), |it| summary(it) == Some([0; 6])).await?;
-    let after = hub.get(&object).await?.context("the report")?;
+    let after = hub.read(&object).await?;
     assert_eq!(
         version(&after),
         version(&before),
@@ -175,7 +175,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
         .await?;
     hub.delete(&set).await?;
     hub.wait_gone(&object).await?;
-    let kept = hub.get(&work).await?.context("the work was deleted")?;
+    let kept = hub.read(&work).await?;
     ensure!(
         kept["metadata"]["deletionTimestamp"].is_null(),
         "the work is being deleted"

@@ -16,10 +16,7 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
     let stage = stage().await?;
     let hub = &stage.hub;
     let repo_server = ObjectRef::deployment("argocd", "argocd-repo-server");
-    let before = hub
-        .get(&repo_server)
-        .await?
-        .context("core-install has no repo-server")?;
+    let before = hub.read(&repo_server).await?;
     let file = shipped("deploy_cmp.yaml");
     let apply = [
         "apply",
@@ -30,7 +27,7 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
         file.to_str().context("a plain path")?,
     ];
     hub.kubectl(&apply)?;
-    let after = hub.get(&repo_server).await?.context("the Deployment was deleted")?;
+    let after = hub.read(&repo_server).await?;
 
     let (added, kept) = split(&after, "containers");
     assert_eq!(added.len(), 1);
@@ -53,7 +50,7 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
     assert_eq!(reduced["spec"], before["spec"], "the rest is unchanged");
 
     hub.kubectl(&apply)?;
-    let again = hub.get(&repo_server).await?.context("the Deployment was deleted")?;
+    let again = hub.read(&repo_server).await?;
     assert_eq!(
         again["metadata"]["generation"], after["metadata"]["generation"],
         "a second apply changes nothing"
@@ -77,7 +74,7 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
     ];
     hub.kubectl(&policy)?;
     hub.kubectl(&apply)?;
-    let bound = hub.get(&repo_server).await?.context("the Deployment was deleted")?;
+    let bound = hub.read(&repo_server).await?;
     let mut expected = sidecar(&after);
     let bound_sidecar = sidecar(&bound);
     let mount = json!({"name": "argocd-ocm-cmp-policy", "mountPath": "/etc/argocd-ocm-cmp"});

@@ -84,7 +84,7 @@ async fn an_overlay_is_delivered_as_kustomize_renders_it() -> Result<()> {
             .as_str()
             .map(str::to_owned)
     };
-    let deployed = stage.cluster1.get(&web).await?.context("the Deployment")?;
+    let deployed = stage.cluster1.read(&web).await?;
     assert_eq!(deployed["spec"]["replicas"], 2);
     assert_eq!(
         deployed["spec"]["template"]["spec"]["containers"][0]["image"],
@@ -170,12 +170,10 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
     // By default, the agent has no permission for custom resources.
     stage
         .cluster1
-        .create(&json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": name, "labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
+        .create(&ObjectRef::cluster_role(&name).with(json!({
+            "metadata": {"labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
             "rules": [{"apiGroups": ["sources.example.com"], "resources": ["lamps"], "verbs": ["*"]}],
-        }))
+        })))
         .await?;
     // A later source overrides each of these values.
     let parameters = json!([
@@ -204,7 +202,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
     delivered(&stage.hub, name, &commit).await?;
 
     let lamp = ObjectRef::namespaced("sources.example.com/v1", "Lamp", name, "shop");
-    let found = stage.cluster1.get(&lamp).await?.context("the custom resource")?;
+    let found = stage.cluster1.read(&lamp).await?;
     let version: Value = serde_json::from_str(&stage.hub.kubectl(&["version", "--output", "json"])?)?;
     let part = |name: &str| version["serverVersion"][name].as_str().context("a version");
     // Argo CD 3.2 passes only the first two numbers of the hub's version, 3.6 all three.
@@ -324,11 +322,7 @@ async fn each_cluster_uses_its_own_value_files() -> Result<()> {
         .await?;
 
     // A change for one cluster does not affect the other.
-    let before = stage
-        .hub
-        .get(&ObjectRef::manifest_work("cluster1", name))
-        .await?
-        .context("a work")?;
+    let before = stage.hub.read(&ObjectRef::manifest_work("cluster1", name)).await?;
     let commit = git.commit(&[("chart/values-us.yaml", "region: usa\n")])?;
     synced(&stage.hub, name, &commit).await?;
     let works_by_cluster = by_cluster(stage, name).await?;
@@ -336,11 +330,7 @@ async fn each_cluster_uses_its_own_value_files() -> Result<()> {
         data(works_by_cluster.get(name)),
         BTreeMap::from([("config", &region("usa"))])
     );
-    let after = stage
-        .hub
-        .get(&ObjectRef::manifest_work("cluster1", name))
-        .await?
-        .context("a work")?;
+    let after = stage.hub.read(&ObjectRef::manifest_work("cluster1", name)).await?;
     assert_eq!(after["metadata"]["generation"], before["metadata"]["generation"]);
     end(stage, name).await
 }

@@ -78,10 +78,7 @@ pub(crate) fn apply_shipped(hub: &Hub, files: &[&str]) -> Result<()> {
 /// Returns Argo CD with the plugin, its plugin.yaml read from the hub as the sidecar would mount it, and written to a folder of
 /// that name.
 pub(crate) async fn argocd(hub: &Hub, folder: &str) -> Result<ArgoCd> {
-    let config_map = hub
-        .get(&ObjectRef::config_map("argocd", "argocd-ocm-cmp"))
-        .await?
-        .context("cm_plugin.yaml has no ConfigMap")?;
+    let config_map = hub.read(&ObjectRef::config_map("argocd", "argocd-ocm-cmp")).await?;
     let config = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder);
     fs::create_dir_all(&config)?;
     let plugin = config_map["data"]["plugin.yaml"]

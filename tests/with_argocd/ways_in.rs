@@ -115,16 +115,10 @@ async fn delivers_an_oci_artefact() -> Result<()> {
     ]))?;
     let url = format!("oci://{address}/shop");
     desk.hub
-        .apply(&json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                "name": name,
-                "namespace": "argocd",
-                "labels": {"argocd.argoproj.io/secret-type": "repository"},
-            },
+        .apply(&ObjectRef::secret("argocd", &name).with(json!({
+            "metadata": {"labels": {"argocd.argoproj.io/secret-type": "repository"}},
             "stringData": {"type": "oci", "url": url, "insecureOCIForceHttp": "true"},
-        }))
+        })))
         .await?;
     desk.create(name, &GitRepository::new()?, |app| {
         let source = &mut app["spec"]["source"];

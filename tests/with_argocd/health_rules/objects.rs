@@ -4,6 +4,7 @@
 
 use super::{BROKEN, COMPLETE, RuleConditions, WAITING};
 use serde_json::{Value, json};
+use testbed::ObjectRef;
 
 /// Returns objects of the kinds that Kubernetes serves: each combination of the values that their state depends on, and each of
 /// them also during deletion or without its fields.
@@ -71,13 +72,8 @@ fn with(object: &Value, pointer: &str, value: Value) -> Value {
 
 /// Returns an object as the API server stores it, without the fields that are null here.
 fn object(version: &str, kind: &str, spec: &Value, status: &Value) -> Value {
-    let mut object = json!({
-        "apiVersion": version,
-        "kind": kind,
-        "metadata": {"name": "web", "namespace": "shop", "generation": 2, "uid": "1"},
-        "spec": spec,
-        "status": status,
-    });
+    let mut object = ObjectRef::namespaced(&version, &kind, "shop", "web")
+        .with(json!({"metadata": {"generation": 2, "uid": "1"}, "spec": spec, "status": status}));
     remove_nulls(&mut object);
     object
 }

@@ -2,6 +2,7 @@
 
 use ocm::gitops_cluster::{Certificate, ClusterState, Clusters, Condition, Server, Status};
 use serde_json::{Value, json};
+use testbed::ObjectRef;
 
 fn placement() -> Value {
     json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "name": "all", "namespace": "argocd"})
@@ -24,12 +25,8 @@ pub(super) fn peer_specs() -> [(&'static str, &'static str, Value); 7] {
         "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "name": "all",
         "namespace": "argocd", "fieldPath": "", "resourceVersion": "1", "uid": "0",
     });
-    let manifest = json!({
-        "apiVersion": "argoproj.io/v1beta1",
-        "kind": "ArgoCD",
-        "metadata": {"name": "argocd", "namespace": "argocd"},
-        "spec": {"server": {"enabled": false}, "sourceNamespaces": ["*"]},
-    });
+    let manifest = ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", "argocd", "argocd")
+        .with(json!({"spec": {"server": {"enabled": false}, "sourceNamespaces": ["*"]}}));
     let addon = json!({
         "enabled": true,
         "overrideExistingConfigs": true,

@@ -50,7 +50,7 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     let kubeconfig = hub.service_account_kubeconfig("argocd", JOBS)?;
     let run = async |name: &str| -> Result<String> {
         let job = ObjectRef::namespaced("batch/v1", "Job", "argocd", &format!("{JOBS}-{name}"));
-        let job = hub.get(&job).await?.context("the Job")?;
+        let job = hub.read(&job).await?;
         let command = &job["spec"]["template"]["spec"]["containers"][0]["command"];
         let words = command.as_array().into_iter().flatten().filter_map(Value::as_str);
         let mut program = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));

@@ -857,12 +857,9 @@ async fn create(installation: &Installation, start: StartingPoint) -> Result<()>
         hub.kubectl(&["apply", "--server-side", "-f", crd.to_str().context("a plain path")?])?;
         hub.wait_for_crds().await?;
         let resource = hub
-            .create(&json!({
-                "apiVersion": "argoproj.io/v1beta1",
-                "kind": "ArgoCD",
-                "metadata": {"name": "cd", "namespace": NAMESPACE},
+            .create(&ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", NAMESPACE, "cd").with(json!({
                 "spec": {"extraConfig": {"users.anonymous.enabled": "false"}, "server": {"logLevel": "info"}, "notifications": {"enabled": false}},
-            }))
+            })))
             .await?;
         for object in objects.iter_mut().filter(|it| it["kind"] != "ConfigMap") {
             object["metadata"]["ownerReferences"][0]["uid"] = resource["metadata"]["uid"].clone();
