@@ -33,7 +33,7 @@ pub(crate) fn peers_work(application: &Value) -> Result<Value> {
     ];
     let feedback =
         feedback.map(|(name, path)| json!({"type": "JSONPaths", "jsonPaths": [{"name": name, "path": path}]}));
-    Ok(ObjectRef::manifest_work(&cluster, &format!("{name}-{}", &uid[..5])).with(json!({
+    Ok(ObjectRef::manifest_work(cluster.as_str().context("a cluster")?, &format!("{name}-{}", &uid[..5])).with(json!({
         "metadata": {"labels": {PULL: "true"}, "annotations": {HUB_NAMESPACE: metadata["namespace"], HUB_NAME: name}},
         "spec": {
             "workload": {"manifests": [{

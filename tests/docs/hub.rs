@@ -127,12 +127,7 @@ async fn hub_commands_behave_as_documented() -> Result<()> {
     let server = Parts::ensure()?
         .argocd_manifests()
         .join("base/server/argocd-server-deployment.yaml");
-    hub.kubectl(&[
-        "apply",
-        "--namespace=argocd",
-        "-f",
-        server.to_str().context("a plain path")?,
-    ])?;
+    hub.apply_file(&server, &["--namespace=argocd"])?;
     // As argocd-pull-integration's chart creates it, with fewer manifests.
     hub.create(
         &ObjectRef::cluster("addon.open-cluster-management.io/v1alpha1", "AddOnTemplate", "argocd")

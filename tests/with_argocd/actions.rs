@@ -1,7 +1,7 @@
 //! Tests of the actions on works in deploy/argocd_cm.yaml: with the real argocd-server and a real agent, and for unusual works with
 //! Argo CD's own command alone.
 
-use crate::stage::{program, shipped};
+use crate::stage::{objects_of_yaml, program, shipped};
 use anyhow::{Context, Result, ensure};
 use http::Request;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -410,10 +410,7 @@ fn run_offline(work: &Value, action: &str, object: Option<&str>) -> Result<Value
         let yaml = text
             .strip_prefix("Following resource was created:\n")
             .context("no work")?;
-        let mut created = String::new();
-        let document = manifest::yaml::documents(yaml).next().context("no work")??;
-        manifest::json::write(&document.value, &mut created)?;
-        Ok(Ok(serde_json::from_str(&created)?))
+        Ok(Ok(objects_of_yaml(yaml)?.pop().context("no work")?))
     };
     run().unwrap_or_else(|error| panic!("{action}: {error:#}"))
 }

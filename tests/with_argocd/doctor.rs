@@ -2,7 +2,7 @@
 //! hubs.
 
 use crate::controller::Controller;
-use crate::stage::{argocd, hub_with, shipped, shipped_object};
+use crate::stage::{apply, apply_server_side, argocd, hub_with, shipped, shipped_object};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -65,27 +65,13 @@ async fn wait_for_findings(hub: &Hub, found: &[&str]) -> Result<String> {
     found_it.with_context(|| format!("{found:?} are wanted, not {last:?}"))
 }
 
-fn kubectl(hub: &Hub, words: &[&str], file: &str) -> Result<()> {
-    let path = shipped(file);
-    let words = [words, &["-f", path.to_str().context("a plain path")?]].concat();
-    hub.kubectl(&words).map(drop)
-}
-
-fn apply(hub: &Hub, file: &str) -> Result<()> {
-    kubectl(hub, &["apply"], file)
-}
-
-fn apply_server_side(hub: &Hub, file: &str) -> Result<()> {
-    kubectl(hub, &["apply", "--server-side", "--field-manager=argocd-ocm-cmp"], file)
-}
-
 /// Creates a hub with the plugin and the controller.
 async fn installed() -> Result<(Hub, Controller)> {
     let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "deploy/policy_cm.yaml"]).await?;
     apply_server_side(&hub, "deploy_cmp.yaml")?;
-    apply(&hub, "deploy/agent_admission.yaml")?;
-    let policy = ["apply", "--server-side", "--field-manager=argocd-ocm-cmp-policy"];
-    kubectl(&hub, &policy, "deploy/deploy_policy.yaml")?;
+    apply(&hub, &["deploy/agent_admission.yaml"])?;
+    let policy = ["--server-side", "--field-manager=argocd-ocm-cmp-policy"];
+    hub.apply_file(&shipped("deploy/deploy_policy.yaml"), &policy)?;
     let controller = Controller::start(&hub).await?;
     Ok((hub, controller))
 }
@@ -136,15 +122,13 @@ async fn finds_every_broken_part_and_nothing_else() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn pull_model_alone_has_no_problems() -> Result<()> {
     let hub = Hub::start().await?;
-    for file in [
+    let files = [
         "deploy/report_crd.yaml",
         "deploy/agent_admission.yaml",
         "deploy/deploy_controller.yaml",
-        "deploy/deploy_pull.yaml",
-        "deploy/deploy_report.yaml",
-    ] {
-        apply(&hub, file)?;
-    }
+    ];
+    apply(&hub, &files)?;
+    apply(&hub, &["deploy/deploy_pull.yaml", "deploy/deploy_report.yaml"])?;
     hub.declare_managed_cluster("cluster1").await?;
     let _controller = Controller::start(&hub).await?;
     let expected = DoctorResult {
@@ -175,7 +159,7 @@ async fn break_the_plugin(hub: &Hub) -> Result<()> {
 
     hub.delete(&ObjectRef::config_map("argocd", "argocd-ocm-cmp")).await?;
     wait_for_findings(hub, &["plugin-config-missing"]).await?;
-    apply(hub, "cm_plugin.yaml")?;
+    apply(hub, &["cm_plugin.yaml"])?;
 
     // Its AppProject does not permit works; and Argo CD's error about an Application without its plugin.
     let mut application = shipped_object("app.yaml")?;
@@ -217,7 +201,7 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
     let permissions = "ServiceAccount argocd/argocd-ocm-cmp-controller is missing permissions from deploy/deploy_controller.yaml: create \
                   events, get events, patch events";
     assert!(text.contains(permissions), "{text}");
-    apply(hub, "deploy/deploy_controller.yaml")?;
+    apply(hub, &["deploy/deploy_controller.yaml"])?;
     wait_for_findings(hub, &[]).await?;
 
     let describe = |what: &str| {
@@ -227,19 +211,18 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
     describe("ARGOCD_OCM_CMP_CONTROLLERS=application-status,gitopscluster")?;
     wait_for_findings(hub, &["controller-crd-missing", "rights-missing"]).await?;
     apply_server_side(hub, "deploy/gitopscluster_crd.yaml")?;
-    apply(hub, "deploy/deploy_gitopscluster.yaml")?;
+    apply(hub, &["deploy/deploy_gitopscluster.yaml"])?;
     wait_for_findings(hub, &[]).await?;
 
     // All controllers, with the permissions that are shipped for them.
-    for file in [
+    let files = [
         "deploy/report_crd.yaml",
         "deploy/deploy_pull.yaml",
         "deploy/deploy_cluster_secrets.yaml",
         "deploy/deploy_report.yaml",
         "deploy/deploy_argocd_agent.yaml",
-    ] {
-        apply(hub, file)?;
-    }
+    ];
+    apply(hub, &files)?;
     describe("ARGOCD_OCM_CMP_CONTROLLERS=*")?;
     let expected = DoctorResult {
         code: Some(0),
@@ -346,13 +329,13 @@ async fn check_user_with_few_permissions(hub: &Hub) -> Result<()> {
         "rules": [{"apiGroups": ["", "apps"], "resources": ["configmaps", "deployments", "statefulsets"], "verbs": ["get", "list"]}],
     }));
     hub.create(&role).await?;
-    hub.kubectl(&[
-        "create",
+    let binding = [
         "clusterrolebinding",
         "few",
         "--clusterrole=few",
         "--serviceaccount=default:few",
-    ])?;
+    ];
+    hub.kubectl(&[&["create"], &binding[..]].concat())?;
     let (printed, text) = wait::eventually("the permissions are effective", wait::DEADLINE, async || {
         let (printed, text) = printed(&kubeconfig, &[]).ok()?;
         (!text.contains("cannot get resource \\\"configmaps")).then_some((printed, text))

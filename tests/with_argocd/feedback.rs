@@ -1,5 +1,6 @@
 //! Tests that the most important status values of every kind with feedback arrive on the hub.
 
+use crate::app::{self, permit_agent};
 use crate::health::deployment;
 use crate::stage::{Stage, application, stage};
 use anyhow::{Context, Result};
@@ -207,11 +208,7 @@ async fn prepare(stage: &Stage) -> Result<()> {
         "claimRef": {"namespace": NAME, "name": "disk"},
     }}));
     stage.cluster1.apply(&volume).await?;
-    let permissions = ObjectRef::cluster_role(NAME).with(json!({
-        "metadata": {"labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
-        "rules": [{"apiGroups": ["feedback.example.com"], "resources": ["*"], "verbs": ["*"]}],
-    }));
-    stage.cluster1.apply(&permissions).await.map(drop)
+    permit_agent(&stage.cluster1, NAME, &["feedback.example.com"]).await
 }
 
 /// Returns the expected values of all objects but the custom resource: the kind, the name, and the feedback.
@@ -263,9 +260,7 @@ async fn every_kind_has_feedback_and_no_rule_fails() -> Result<()> {
     prepare(stage).await?;
     let git = GitRepository::new()?;
     git.commit(&[(&format!("{NAME}/all.yaml"), OBJECTS)])?;
-    let mut app = application(NAME, &git)?;
-    app["spec"]["destination"]["namespace"] = json!(NAME);
-    stage.hub.create_application(&app).await?;
+    app::create(stage, NAME, &git, |_| ()).await?;
 
     let address = |kind: &str, address: &str| json!({"loadBalancer": {"ingress": [{kind: address}]}});
     write_status(

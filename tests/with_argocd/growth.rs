@@ -1,8 +1,9 @@
 //! Tests of Applications that outgrow one work and shrink again: everything arrives, and objects that stay in Git are never
 //! deleted.
 
+use crate::app;
 use crate::delivery::{delivered, objects_in, objects_of, synced, syncs, works};
-use crate::stage::{application, stage};
+use crate::stage::stage;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,15 +26,6 @@ fn config_map(name: &str, text: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": text}}).to_string()
 }
 
-/// Creates an Application with its own namespace on the cluster, which is in no work.
-async fn start(name: &str, git: &GitRepository) -> Result<()> {
-    let stage = stage().await?;
-    stage.cluster1.create_namespace(name).await?;
-    let mut app = application(name, git)?;
-    app["spec"]["destination"]["namespace"] = json!(name);
-    stage.hub.create_application(&app).await.map(drop)
-}
-
 #[tokio::test]
 async fn delivers_three_megabytes() -> Result<()> {
     let stage = stage().await?;
@@ -52,7 +44,7 @@ async fn delivers_three_megabytes() -> Result<()> {
         .map(|(path, content)| (path.as_str(), content.as_str()))
         .collect();
     let commit = git.commit(&files)?;
-    start(name, &git).await?;
+    app::create(stage, name, &git, |_| ()).await?;
     delivered(hub, name, &commit).await?;
 
     let before = works(hub, name).await?;
@@ -187,7 +179,7 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
         .await?;
     let git = GitRepository::new()?;
     let commit = git.commit(&[("growing/database.yaml", DATABASE)])?;
-    start(name, &git).await?;
+    app::create(stage, name, &git, |_| ()).await?;
     let app = delivered(hub, name, &commit).await?;
     let mut syncs_before = syncs(&app);
     let mut works_before: BTreeSet<String> = works(hub, name).await?.into_keys().collect();
@@ -305,7 +297,7 @@ async fn a_large_object(name: &str, beside: bool) -> Result<()> {
         let commit = git.commit(&[(&file, &config_map("large", &text))])?;
         expected.insert("large".to_owned(), text);
         if !created {
-            start(name, &git).await?;
+            app::create(stage, name, &git, |_| ()).await?;
             created = true;
         }
         delivered(hub, name, &commit).await?;

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::controller::messages;
 use crate::fleet::fleet;
-use crate::stage::{program, shipped, stage};
+use crate::stage::{apply, program, stage};
 use crate::status::printed;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -22,9 +22,7 @@ pub(crate) async fn declare(hub: &Hub, clusters: &[&str]) -> Result<()> {
     for cluster in clusters {
         hub.declare_managed_cluster(cluster).await?;
     }
-    let file = shipped("deploy/holds.yaml");
-    hub.kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
-    Ok(())
+    apply(hub, &["deploy/holds.yaml"])
 }
 
 /// Waits until the Application shows exactly these holds.

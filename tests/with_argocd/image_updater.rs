@@ -7,10 +7,9 @@
 //! ```
 
 use crate::desk::{Desk, desk};
-use crate::stage::shipped;
+use crate::stage::{objects_of_yaml, shipped};
 use crate::ways_in::serve;
 use anyhow::{Context, Result, ensure};
-use manifest::{json, yaml};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,10 +47,7 @@ fn documented(registry: &str, name: &str, method: &str) -> Result<(Value, Value)
             .replace("shop", name)
             .replace("method: git", &format!("method: {method}"))
             .replace("eu1", "cluster1");
-        let document = yaml::documents(&block).next().context("a document")??;
-        let mut text = String::new();
-        json::write(&document.value, &mut text)?;
-        Ok::<Value, anyhow::Error>(serde_json::from_str(&text)?)
+        objects_of_yaml(&block)?.pop().context("a document")
     });
     let mut block = || blocks.next().context("two blocks")?;
     Ok((block()?, block()?["plugin"].take()))
@@ -161,9 +157,8 @@ async fn image_updater_delivers_new_tags() -> Result<()> {
         })))
         .await?;
 
-    let manifests = manifests.to_str().context("a plain path")?;
     desk.hub
-        .kubectl(&["apply", "--server-side", "--namespace=argocd", "--filename", manifests])?;
+        .apply_file(&manifests, &["--server-side", "--namespace=argocd"])?;
     let permissions: [&[&str]; 2] = [
         &["patch", "applications.argoproj.io", "--namespace=argocd"],
         &["list", "secrets", "--namespace=argocd"],

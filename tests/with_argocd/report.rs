@@ -3,7 +3,7 @@
 
 use crate::controller::ACCOUNT;
 use crate::fleet::{Fleet, fleet};
-use crate::stage::{shipped, shipped_objects};
+use crate::stage::{apply, shipped, shipped_objects};
 use anyhow::{Context, Result, ensure};
 use controller::application_set_report::{Condition, ExistingReport, Line, Report, Set, app};
 use serde_json::{Value, json};
@@ -23,13 +23,14 @@ fn report(name: &str) -> ObjectRef {
 /// Applies the files that reports need, once, and waits until the kind is served and the permissions are effective.
 async fn install(hub: &Hub) -> Result<()> {
     static INSTALLED: OnceCell<()> = OnceCell::const_new();
-    INSTALLED.get_or_try_init(async || apply(hub).await).await.map(drop)
+    INSTALLED
+        .get_or_try_init(async || apply_files(hub).await)
+        .await
+        .map(drop)
 }
 
-async fn apply(hub: &Hub) -> Result<()> {
-    for file in ["deploy/report_crd.yaml", "deploy/deploy_report.yaml"] {
-        hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
-    }
+async fn apply_files(hub: &Hub) -> Result<()> {
+    apply(hub, &["deploy/report_crd.yaml", "deploy/deploy_report.yaml"])?;
     hub.wait_for_crds().await?;
     let kind = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
     hub.wait_for_permissions("argocd", ACCOUNT, &[&["create", kind, "--all-namespaces"]])

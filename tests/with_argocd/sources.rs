@@ -1,7 +1,8 @@
 //! Tests of kustomizations and charts, from Git to the managed cluster, and of differences between clusters.
 
+use crate::app::{self, permit_agent};
 use crate::delivery::{delivered, objects_of, synced, works, works_of};
-use crate::stage::{Stage, application, stage};
+use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,14 +16,13 @@ async fn start(
     parameters: Value,
     files: &[(&str, &str)],
 ) -> Result<(GitRepository, String)> {
-    stage.cluster1.create_namespace(name).await?;
     let git = GitRepository::new()?;
     let commit = git.commit(files)?;
-    let mut application = application(name, &git)?;
-    application["spec"]["destination"]["namespace"] = json!(name);
-    application["spec"]["source"]["path"] = json!(folder);
-    application["spec"]["source"]["plugin"]["parameters"] = parameters;
-    stage.hub.create_application(&application).await?;
+    app::create(stage, name, &git, |application| {
+        application["spec"]["source"]["path"] = json!(folder);
+        application["spec"]["source"]["plugin"]["parameters"] = parameters;
+    })
+    .await?;
     Ok((git, commit))
 }
 
@@ -168,13 +168,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
     let stage = stage().await?;
     let name = "sources-chart";
     // By default, the agent has no permission for custom resources.
-    stage
-        .cluster1
-        .create(&ObjectRef::cluster_role(&name).with(json!({
-            "metadata": {"labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
-            "rules": [{"apiGroups": ["sources.example.com"], "resources": ["lamps"], "verbs": ["*"]}],
-        })))
-        .await?;
+    permit_agent(&stage.cluster1, name, &["sources.example.com"]).await?;
     // A later source overrides each of these values.
     let parameters = json!([
         {"name": "helm-release-name", "string": "shop"},

@@ -57,8 +57,7 @@ async fn start() -> Result<Hub> {
     let server = Parts::ensure()?
         .argocd_manifests()
         .join("base/server/argocd-server-deployment.yaml");
-    let server = server.to_str().context("a plain path")?;
-    hub.kubectl(&["apply", "--server-side", "-n", "argocd", "-f", server])?;
+    hub.apply_file(&server, &["--server-side", "-n", "argocd"])?;
     hub.declare_managed_cluster("cluster1").await?;
     let authority = live::identity::create("cluster-proxy", Timestamp::now()).map_err(anyhow::Error::msg)?;
     hub.create_namespace("open-cluster-management-addon").await?;

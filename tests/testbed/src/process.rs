@@ -247,32 +247,6 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn terminate_returns_the_exit_code() {
-        let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("log");
-        let mut command = command("sh", folder.path());
-        command.args(["-c", "trap 'exit 3' TERM; echo up; while :; do sleep 0.1; done"]);
-        let process = Process::start("sh", command, &log).unwrap();
-        process
-            .until_ready(async || tail(&log, 1).is_ok_and(|line| line == "up"))
-            .await
-            .unwrap();
-        assert_eq!(process.terminate().await.unwrap().code(), Some(3));
-    }
-
-    #[test]
-    fn restarting_command_starts_again_after_a_failure() {
-        let folder = tempfile::tempdir().unwrap();
-        let started = folder.path().join("started");
-        let mut fails_once = command("sh", folder.path());
-        fails_once
-            .args(["-c", r#"[ -e "$0" ] || { touch "$0"; exit 1; }"#])
-            .arg(&started);
-        assert!(restarting(&fails_once, folder.path()).status().unwrap().success());
-        assert!(started.exists());
-    }
-
     #[test]
     fn process_outlives_the_thread_that_started_it() {
         let folder = tempfile::tempdir().unwrap();

@@ -277,8 +277,7 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
     };
     let before = uids().await?;
     for file in ["deploy/gitopscluster_crd.yaml", "deploy/report_crd.yaml"] {
-        let file = shipped(file);
-        hub.kubectl(&["apply", "--server-side", "-f", file.to_str().context("a plain path")?])?;
+        hub.apply_file(&shipped(file), &["--server-side"])?;
     }
     hub.wait_for_crds().await?;
     hub.create(&gitops_cluster()).await?;

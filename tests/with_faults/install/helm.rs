@@ -40,8 +40,7 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("jobs.yaml");
     fs::write(&file, jobs)?;
-    let file = file.to_str().context("a plain path")?;
-    hub.kubectl(&["apply", "-n", "argocd", "-f", file])?;
+    hub.apply_file(&file, &["-n", "argocd"])?;
     let permissions: [&[&str]; 2] = [
         &["patch", "configmaps/argocd-cm", "--namespace=argocd"],
         &["patch", "deployments.apps/argocd-server", "--namespace=argocd"],

@@ -854,7 +854,7 @@ async fn create(installation: &Installation, start: StartingPoint) -> Result<()>
     let mut objects = start.objects()?;
     if start == StartingPoint::Operator {
         let crd = Parts::ensure()?.argocd_operator_crds().join("argoproj.io_argocds.yaml");
-        hub.kubectl(&["apply", "--server-side", "-f", crd.to_str().context("a plain path")?])?;
+        hub.apply_file(&crd, &["--server-side"])?;
         hub.wait_for_crds().await?;
         let resource = hub
             .create(&ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", NAMESPACE, "cd").with(json!({

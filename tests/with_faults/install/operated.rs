@@ -57,7 +57,7 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
         "notificationsconfigurations",
     ] {
         let crd = crds.join(format!("argoproj.io_{kind}.yaml"));
-        hub.kubectl(&["apply", "--server-side", "-f", crd.to_str().context("a plain path")?])?;
+        hub.apply_file(&crd, &["--server-side"])?;
     }
     hub.wait_for_crds().await?;
     let operator = start_operator(&installation)?;
