@@ -205,7 +205,7 @@ impl Run {
             application(json!({"repoURL": git.url(), "path": "shop", "plugin": plugin}))
         };
         let object = |kind: &str, spec: Value| {
-            ObjectRef::namespaced("argoproj.io/v1alpha1", &kind, "argocd", "shop").with(json!({"spec": spec}))
+            ObjectRef::namespaced("argoproj.io/v1alpha1", kind, "argocd", "shop").with(json!({"spec": spec}))
         };
         let of_each = if self.shape == Shape::Groups { GROUP } else { 1 };
         let set_of = |template: Value| {

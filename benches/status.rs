@@ -219,7 +219,7 @@ fn work(at: usize, cluster: &str) -> Value {
     let name = name(at);
     let object =
         |kind: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "shop", "namespace": name}});
-    ObjectRef::manifest_work(&cluster, &name).with(json!({
+    ObjectRef::manifest_work(cluster, &name).with(json!({
         "metadata": {"annotations": {
                 "argocd.argoproj.io/tracking-id": format!("{name}:work.open-cluster-management.io/ManifestWork:{cluster}/{name}"),
             }},

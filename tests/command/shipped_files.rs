@@ -11,7 +11,7 @@ use manifest::{json, yaml};
 use ocm::tracking::CONFIG_MAP;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -64,12 +64,6 @@ pub(crate) fn json(value: &Value<'_>) -> String {
     let mut text = String::new();
     json::write(value, &mut text).expect("JSON");
     text
-}
-
-fn plugin_name() -> String {
-    with("plugin.yaml", |plugin| {
-        at(plugin, "metadata.name").as_str().expect("a name").to_owned()
-    })
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::commands::{Runs, Shown, commands, runs};
 use crate::page::root;
 use crate::shell::{Outcome, Shell, programs};
 use crate::shown::is_shown;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};

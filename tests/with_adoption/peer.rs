@@ -167,15 +167,15 @@ fn of_cluster(cluster: &str, authority: &Value, connection: &Value) -> [Value; 5
             json!({"tls.key": "theirs"}),
         ),
         known,
-        ObjectRef::manifest_work(&cluster, "argocd-agent-ca-mw").with(json!({
+        ObjectRef::manifest_work(cluster, "argocd-agent-ca-mw").with(json!({
             "metadata": {"labels": {"apps.open-cluster-management.io/gitopscluster": "true"}, "annotations": {"apps.open-cluster-management.io/propagate-argocd-agent-ca": "true"}},
             "spec": {"workload": {"manifests": [trusted]}},
         })),
-        ObjectRef::namespaced(ADDONS, "AddOnDeploymentConfig", &cluster, CONFIG).with(json!({
+        ObjectRef::namespaced(ADDONS, "AddOnDeploymentConfig", cluster, CONFIG).with(json!({
             "metadata": {"labels": managed},
             "spec": {"customizedVariables": [{"name": "ARGOCD_NAMESPACE", "value": "argocd"}]},
         })),
-        ObjectRef::namespaced(ADDONS, "ManagedClusterAddOn", &cluster, ADDON).with(json!({
+        ObjectRef::namespaced(ADDONS, "ManagedClusterAddOn", cluster, ADDON).with(json!({
             "metadata": {"labels": managed},
             "spec": {"configs": [
                 {"group": group, "resource": "addontemplates", "name": TEMPLATE},

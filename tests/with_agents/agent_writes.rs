@@ -39,7 +39,7 @@ fn own_work() -> ObjectRef {
 
 fn work_named(name: &str, namespace: &str) -> Value {
     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
-    ObjectRef::manifest_work(&namespace, &name).with(json!({"spec": {"workload": {"manifests": [config]}}}))
+    ObjectRef::manifest_work(namespace, name).with(json!({"spec": {"workload": {"manifests": [config]}}}))
 }
 
 /// Installs the admission policy, and waits until the API server enforces it.

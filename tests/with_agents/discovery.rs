@@ -3,7 +3,7 @@
 
 use crate::handshake;
 use crate::stage::{self, ADDRESS, PORT, Stage, data};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{Hub, ObjectRef};
 

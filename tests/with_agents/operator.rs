@@ -2,7 +2,7 @@
 //! objects that it created. The test simulates the operator by its finalizer.
 
 use crate::stage::{self, Stage, condition};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::{ManagedCluster, ObjectRef, is_true};

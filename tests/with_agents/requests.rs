@@ -1,7 +1,7 @@
 //! Tests of certificate requests that must be refused.
 
 use crate::stage::{Stage, addon, condition, data};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use k8s_openapi::ByteString;
 use pki::Certificate;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ async fn request_certificate(
         "open-cluster-management.io/addon-name": "argocd-agent-addon",
         "open-cluster-management.io/cluster-name": by,
     });
-    let object = ObjectRef::cluster("certificates.k8s.io/v1", "CertificateSigningRequest", &name).with(json!({
+    let object = ObjectRef::cluster("certificates.k8s.io/v1", "CertificateSigningRequest", name).with(json!({
         "metadata": {"labels": labels},
         "spec": {
             "request": ByteString(certificate_request(&agent_of(of))?.into_bytes()),

@@ -132,7 +132,7 @@ pub(crate) async fn joined_hub() -> Result<(Hub, ManagedCluster, ManagedCluster)
 
 /// Returns the Placement of this name, which selects clusters once [`Hub::bind_global_cluster_set`] allows it.
 pub(crate) fn placement_named(name: &str, spec: &Value) -> Value {
-    ObjectRef::placement(&name).with(json!({"spec": spec}))
+    ObjectRef::placement(name).with(json!({"spec": spec}))
 }
 
 /// Runs our program against the hub, and returns its output.
@@ -193,18 +193,16 @@ fn assigned_users() -> [Value; 3] {
                 "verbs": ["use"],
             }],
         })),
-        ObjectRef::cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", &name).with(
-            json!({"spec": {
-                "matchConstraints": {"resourceRules": [
-                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]},
-                ]},
-                "validations": [{"expression": format!("!({users}) || {may_choose}")}],
-            }}),
-        ),
+        ObjectRef::cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", name).with(json!({"spec": {
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]},
+            ]},
+            "validations": [{"expression": format!("!({users}) || {may_choose}")}],
+        }})),
         ObjectRef::cluster(
             "admissionregistration.k8s.io/v1",
             "ValidatingAdmissionPolicyBinding",
-            &name,
+            name,
         )
         .with(json!({"spec": {"policyName": name, "validationActions": ["Deny"]}})),
     ]

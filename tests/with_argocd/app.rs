@@ -1,7 +1,7 @@
 //! An Application with its own repository and namespaces.
 
 use crate::stage::{Stage, application};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{GitRepository, Hub, ManagedCluster, ObjectRef, is_applied, is_synced};
 

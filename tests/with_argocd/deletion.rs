@@ -4,7 +4,7 @@
 use crate::app::App;
 use crate::health_check;
 use crate::stage::{Stage, stage};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::{ControlPlane, ManagedClusterOptions, ObjectRef, is_applied, wait};

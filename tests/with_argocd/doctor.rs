@@ -80,7 +80,7 @@ async fn installed() -> Result<(Hub, Controller)> {
 fn work(cluster: &str, name: &str, data: &str) -> Value {
     let id = format!("shop:work.open-cluster-management.io/ManifestWork:{cluster}/{name}");
     let config_map = ObjectRef::config_map("b", "a").with(json!({"data": {"a": data}}));
-    ObjectRef::manifest_work(&cluster, &name).with(json!({
+    ObjectRef::manifest_work(cluster, name).with(json!({
         "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": id}},
         "spec": {"workload": {"manifests": [config_map]}},
     }))

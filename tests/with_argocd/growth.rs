@@ -169,7 +169,7 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
     let name = "growing";
     cluster1
         .create(
-            &ObjectRef::cluster("v1", "PersistentVolume", &name).with(json!({"spec": {
+            &ObjectRef::cluster("v1", "PersistentVolume", name).with(json!({"spec": {
                 "accessModes": ["ReadWriteOnce"],
                 "capacity": {"storage": "1Gi"},
                 "hostPath": {"path": "/data"},

@@ -296,7 +296,7 @@ async fn hub_accepts_the_rules_of_every_kind() -> Result<()> {
             configs.push(config);
         }
     }
-    let work = ObjectRef::manifest_work(&namespace, "rules").with(json!({"spec": {
+    let work = ObjectRef::manifest_work(namespace, "rules").with(json!({"spec": {
         "workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}]},
         "manifestConfigs": configs,
     }}));
@@ -419,7 +419,7 @@ fn later_wave_waits_for_the_change_to_be_applied() -> Result<()> {
 fn ended_hook_run_is_complete() -> Result<()> {
     let mut agent = Agent::start(&Parts::ensure()?)?;
     let hook = |api_version: &str, kind: &str| {
-        ObjectRef::cluster(&api_version, &kind, "migrate")
+        ObjectRef::cluster(api_version, kind, "migrate")
             .with(json!({"metadata": {"annotations": {"argocd.argoproj.io/hook": "PreSync"}}}))
     };
     let job = |condition: &str, status: &str| json!({"conditions": [{"type": condition, "status": status}]});

@@ -5,7 +5,7 @@ use crate::controller::messages;
 use crate::fleet::fleet;
 use crate::stage::{apply, program, stage};
 use crate::status::printed;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::{Hub, ObjectRef, new_condition, wait};

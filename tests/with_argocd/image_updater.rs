@@ -151,7 +151,7 @@ async fn image_updater_delivers_new_tags() -> Result<()> {
     // It pushes with the credentials that Argo CD has for the repository, to the branch that is checked out here.
     in_git.run_git(&["config", "receive.denyCurrentBranch", "updateInstead"])?;
     desk.hub
-        .apply(&ObjectRef::secret("argocd", &in_git.name).with(json!({
+        .apply(&ObjectRef::secret("argocd", in_git.name).with(json!({
             "metadata": {"labels": {"argocd.argoproj.io/secret-type": "repository"}},
             "stringData": {"type": "git", "url": in_git.git.url(), "username": "git", "password": "unused"},
         })))

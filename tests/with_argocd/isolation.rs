@@ -11,7 +11,7 @@ use testbed::{GitRepository, ObjectRef, condition, is_applied, is_synced};
 
 /// Returns a custom resource; a commit changes its `size`.
 fn custom(group: &str, kind: &str, name: &str, size: u32) -> String {
-    ObjectRef::cluster(&format!("{group}/v1"), &kind, &name)
+    ObjectRef::cluster(&format!("{group}/v1"), kind, name)
         .with(json!({"spec": {"size": size}}))
         .to_string()
 }
@@ -132,7 +132,7 @@ async fn unserved_version_blocks_no_other_object_and_can_be_fixed() -> Result<()
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let name = "isolation-version";
     let cron_job = |version: &str| {
-        ObjectRef::cluster(&version, "CronJob", "nightly")
+        ObjectRef::cluster(version, "CronJob", "nightly")
             .with(json!({
                 "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {"spec": {
                     "restartPolicy": "Never",

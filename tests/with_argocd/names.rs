@@ -307,7 +307,7 @@ async fn application_cannot_take_over_a_work_by_name() -> Result<()> {
     for other in others {
         let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("{other}-held"), "namespace": PROJECT}});
         hub.create(
-            &ObjectRef::manifest_work("cluster1", &other).with(json!({"spec": {"workload": {"manifests": [held]}}})),
+            &ObjectRef::manifest_work("cluster1", other).with(json!({"spec": {"workload": {"manifests": [held]}}})),
         )
         .await?;
         hub.wait_for(&ObjectRef::manifest_work("cluster1", other), is_applied)

@@ -191,7 +191,7 @@ impl PlacedApplication {
 /// Makes a Placement select all clusters, and creates the namespace of that name on them.
 pub(crate) async fn prepare(fleet: &'static Fleet, name: &str, strategy: &Value) -> Result<()> {
     let selector = json!({"labelSelector": {"matchLabels": {name: "true"}}});
-    let placement = ObjectRef::placement(&name).with(json!({"spec": {
+    let placement = ObjectRef::placement(name).with(json!({"spec": {
         "clusterSets": ["global"],
         "predicates": [{"requiredClusterSelector": selector}],
         "decisionStrategy": strategy,
@@ -227,7 +227,7 @@ fn config_map(version: &str) -> String {
 /// Returns a Deployment whose Pods run only on nodes with this label, once there is one.
 fn deployment(name: &str, version: &str, only_on: Option<&str>) -> String {
     let selector = only_on.map(|label| json!({label: "true"}));
-    ObjectRef::cluster("apps/v1", "Deployment", &name)
+    ObjectRef::cluster("apps/v1", "Deployment", name)
         .with(json!({
             "metadata": {"labels": {"version": version}},
             "spec": {

@@ -30,7 +30,7 @@ const NAMESPACE: &str = "rbac-of-argocd";
 fn work(name: &str, executor: Option<&str>) -> Value {
     let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}});
     let mut work =
-        ObjectRef::manifest_work(NAMESPACE, &name).with(json!({"spec": {"workload": {"manifests": [config_map]}}}));
+        ObjectRef::manifest_work(NAMESPACE, name).with(json!({"spec": {"workload": {"manifests": [config_map]}}}));
     if let Some(executor) = executor {
         let account = json!({"namespace": "shop", "name": executor});
         work["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount", "serviceAccount": account}});

@@ -275,7 +275,7 @@ async fn shows_works_that_ocm_creates_from_a_replica_set() -> Result<()> {
     let set_name = set["metadata"]["name"].as_str().context("a name")?;
     // OCM's work manager, which does not run here, sets this label.
     let label = json!({"work.open-cluster-management.io/manifestworkreplicaset": format!("default.{set_name}")});
-    let work = ObjectRef::manifest_work(&cluster, "any-name")
+    let work = ObjectRef::manifest_work(cluster, "any-name")
         .with(json!({"metadata": {"labels": label}, "spec": set["spec"]["manifestWorkTemplate"]}));
     hub.apply(&work).await?;
     let (code, stdout, stderr) = printed(hub.kubeconfig_path(), &[name])?;

@@ -155,7 +155,7 @@ impl<'h> Work<'h> {
             |name| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}),
         );
         let work =
-            ObjectRef::manifest_work(&cluster, &name).with(json!({"spec": {"workload": {"manifests": manifests}}}));
+            ObjectRef::manifest_work(cluster, name).with(json!({"spec": {"workload": {"manifests": manifests}}}));
         stage.hub.apply(&work).await?;
         let object_ref = ObjectRef::of(&work);
         Ok(Self {

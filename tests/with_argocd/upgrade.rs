@@ -11,8 +11,6 @@ use std::path::Path;
 use tempfile::TempDir;
 use testbed::{GitRepository, Hub, ObjectRef, is_synced};
 
-const WORK_VERSION: &str = "work.open-cluster-management.io/v1";
-
 /// Writes a program that prints the works that the release before generated.
 fn write_program_of_release_before(program: &Path) -> Result<()> {
     let works = recorded("$ARGOCD_APP_NAME");

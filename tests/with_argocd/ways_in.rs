@@ -115,7 +115,7 @@ async fn delivers_an_oci_artefact() -> Result<()> {
     ]))?;
     let url = format!("oci://{address}/shop");
     desk.hub
-        .apply(&ObjectRef::secret("argocd", &name).with(json!({
+        .apply(&ObjectRef::secret("argocd", name).with(json!({
             "metadata": {"labels": {"argocd.argoproj.io/secret-type": "repository"}},
             "stringData": {"type": "oci", "url": url, "insecureOCIForceHttp": "true"},
         })))

@@ -259,7 +259,7 @@ async fn prepare(hub: &Hub, port: u16) -> Result<()> {
         hub.patch(&ObjectRef::managed_cluster(cluster), &label).await?;
         let selector = json!({"labelSelector": {"matchLabels": {"mode": mode}}});
         hub.create(
-            &ObjectRef::placement(&mode).with(json!({"spec": {"predicates": [{"requiredClusterSelector": selector}]}})),
+            &ObjectRef::placement(mode).with(json!({"spec": {"predicates": [{"requiredClusterSelector": selector}]}})),
         )
         .await?;
         hub.create(
@@ -267,7 +267,7 @@ async fn prepare(hub: &Hub, port: u16) -> Result<()> {
                 "apps.open-cluster-management.io/v1alpha1",
                 "GitOpsCluster",
                 "argocd",
-                &mode,
+                mode,
             )
             .with(json!({"spec": {
                 "placementRef": {"kind": "Placement", "name": mode},
@@ -327,7 +327,7 @@ pub(crate) fn agent() -> ObjectRef {
 
 /// Returns an Application that deploys the guestbook on a cluster.
 pub(crate) fn guestbook(name: &str, git: &GitRepository, cluster: &str) -> Value {
-    ObjectRef::cluster("argoproj.io/v1alpha1", "Application", &name).with(json!({
+    ObjectRef::cluster("argoproj.io/v1alpha1", "Application", name).with(json!({
         "metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]},
         "spec": {
             "project": "default",

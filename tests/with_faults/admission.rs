@@ -81,7 +81,7 @@ fn is_forbidden(result: Result<()>) -> Result<()> {
 }
 
 fn application(name: &str) -> Value {
-    ObjectRef::application(&name).with(json!({
+    ObjectRef::application(name).with(json!({
         "metadata": {"annotations": {"a": "b"}, "finalizers": [ARGO_CDS]},
         "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git", "path": "."}},
         "status": {"sync": {"status": "Synced"}},
@@ -210,7 +210,7 @@ async fn pull_controller_may_not_change_spec_or_operation() -> Result<()> {
 }
 
 fn secret(name: &str, labels: &Value, kind: &str, data: &Value) -> Value {
-    ObjectRef::secret("argocd", &name).with(json!({"metadata": {"labels": labels}, "type": kind, "stringData": data}))
+    ObjectRef::secret("argocd", name).with(json!({"metadata": {"labels": labels}, "type": kind, "stringData": data}))
 }
 
 #[tokio::test]
@@ -306,7 +306,7 @@ async fn foreign_secrets_cannot_be_created_changed_or_deleted() -> Result<()> {
 
 /// Returns the work of an Application in the pull model, with these manifests.
 fn carrying(cluster: &str, name: &str, manifests: &Value) -> Value {
-    ObjectRef::manifest_work(&cluster, &name).with(json!({
+    ObjectRef::manifest_work(cluster, name).with(json!({
         "metadata": {"labels": {PULL: "true"}, "annotations": {HUB_NAMESPACE: "argocd", HUB_NAME: "shop"}},
         "spec": {"workload": {"manifests": manifests}},
     }))

@@ -116,7 +116,7 @@ async fn completes_existing_secrets_without_changing_keys() -> Result<()> {
         stage
             .hub
             .create(
-                &ObjectRef::secret("prepare-half", &name).with(json!({"metadata": {"labels": labels}, "data": data})),
+                &ObjectRef::secret("prepare-half", name).with(json!({"metadata": {"labels": labels}, "data": data})),
             )
             .await?;
     }

@@ -37,7 +37,7 @@ async fn label(stage: &Stage, cluster: &str, labels: &Value) -> Result<()> {
 
 /// Creates a cluster Secret of another writer.
 async fn write(stage: &Stage, name: &str, labels: &Value, data: &Value) -> Result<Value> {
-    let secret = ObjectRef::secret("argocd", &name).with(json!({"metadata": {"labels": labels}, "stringData": data}));
+    let secret = ObjectRef::secret("argocd", name).with(json!({"metadata": {"labels": labels}, "stringData": data}));
     stage.hub.create(&secret).await
 }
 

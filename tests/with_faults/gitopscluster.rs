@@ -52,7 +52,7 @@ pub(crate) async fn select(stage: &Stage, placement: &str, clusters: &[&str]) ->
 async fn decide(stage: &Stage, placement: &str, clusters: &[&str]) -> Result<()> {
     let decision = format!("{placement}-decision-1");
     let object = |kind: &str, name: &str| {
-        ObjectRef::namespaced("cluster.open-cluster-management.io/v1beta1", &kind, "argocd", &name).with(json!({}))
+        ObjectRef::namespaced("cluster.open-cluster-management.io/v1beta1", kind, "argocd", name).with(json!({}))
     };
     let mut selecting = object("Placement", placement);
     selecting["spec"] = json!({});

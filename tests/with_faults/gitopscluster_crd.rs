@@ -29,7 +29,7 @@ pub(crate) async fn install(stage: &Stage) -> Result<()> {
 
 /// Returns a GitOpsCluster of this version.
 pub(crate) fn object(version: &str, name: &str, spec: &Value) -> Value {
-    ObjectRef::namespaced(&format!("{GROUP}/{version}"), "GitOpsCluster", "argocd", &name).with(json!({"spec": spec}))
+    ObjectRef::namespaced(&format!("{GROUP}/{version}"), "GitOpsCluster", "argocd", name).with(json!({"spec": spec}))
 }
 
 pub(crate) fn named(version: &str, name: &str) -> ObjectRef {

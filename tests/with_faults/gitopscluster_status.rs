@@ -60,7 +60,7 @@ async fn declare(stage: &Stage, name: &str, spec: &Value, status: &Value) -> Res
 
 /// Creates a PlacementDecision as the controller writes it for OCM, for a GitOpsCluster.
 async fn decide(stage: &Stage, name: &str, owner: &str, clusters: &[&str]) -> Result<()> {
-    let decision = ObjectRef::namespaced(&format!("{OCM}/v1beta1"), "PlacementDecision", "argocd", &name).with(json!({
+    let decision = ObjectRef::namespaced(&format!("{OCM}/v1beta1"), "PlacementDecision", "argocd", name).with(json!({
         "metadata": {"labels": {"app.kubernetes.io/managed-by": "argocd-ocm-cmp"}, "annotations": {"argocd-ocm-cmp.github.io/gitopscluster": owner}},
     }));
     stage.hub.create(&decision).await?;
@@ -74,7 +74,7 @@ async fn decide(stage: &Stage, name: &str, owner: &str, clusters: &[&str]) -> Re
 }
 
 async fn addon(stage: &Stage, cluster: &str, name: &str, conditions: &[Value]) -> Result<()> {
-    let addon = ObjectRef::managed_cluster_addon(&cluster, &name).with(json!({"spec": {}}));
+    let addon = ObjectRef::managed_cluster_addon(cluster, name).with(json!({"spec": {}}));
     stage.hub.create(&addon).await?;
     let status = json!({"status": {"conditions": conditions}});
     stage.hub.patch_status(&ObjectRef::of(&addon), &status).await.map(drop)

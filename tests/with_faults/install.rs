@@ -409,7 +409,7 @@ fn redis_has_the_version_of_argo_cds_manifests() -> Result<()> {
 
 /// Returns an Application, as a user writes it.
 fn application(name: &str, project: &str) -> Value {
-    ObjectRef::application(&name).with(json!({
+    ObjectRef::application(name).with(json!({
         "spec": {"project": project, "destination": {}, "source": {"repoURL": "https://example.com/git"}},
     }))
 }

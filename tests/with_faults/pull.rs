@@ -86,7 +86,7 @@ impl PullHub {
 
 /// Returns an Application without a finalizer, for this cluster.
 fn object(name: &str, cluster: &str) -> Value {
-    ObjectRef::cluster("argoproj.io/v1alpha1", "Application", &name).with(json!({
+    ObjectRef::cluster("argoproj.io/v1alpha1", "Application", name).with(json!({
         "metadata": {"labels": {PULL: "true"}, "annotations": {CLUSTER: cluster, SKIP_RECONCILE: "true"}},
         "spec": {
             "project": "default",

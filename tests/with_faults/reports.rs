@@ -1,7 +1,7 @@
 //! Tests of the reports of ApplicationSets with a real API server, which may not serve the kind; the reports are large objects.
 
 use crate::stage::{Stage, WorkHealth, stage, writes};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
 
@@ -18,7 +18,7 @@ async fn hub(name: &str) -> Result<Stage> {
     stage
         .hub
         .kubectl(&["delete", "applicationsets", "--all", "--all-namespaces"])?;
-    let set = ObjectRef::application_set(&name).with(json!({
+    let set = ObjectRef::application_set(name).with(json!({
         "spec": {"generators": [], "template": {
             "metadata": {"name": name},
             "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git"}},

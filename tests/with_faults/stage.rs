@@ -76,7 +76,7 @@ impl Stage {
 
     /// Creates an Application that Argo CD has synced to one work, of the same name.
     pub(crate) async fn application(&self, name: &str, health: WorkHealth) -> Result<ObjectRef> {
-        let application = ObjectRef::cluster("argoproj.io/v1alpha1", "Application", &name).with(json!({
+        let application = ObjectRef::cluster("argoproj.io/v1alpha1", "Application", name).with(json!({
             "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git"}},
         }));
         let application = ObjectRef::of(&self.hub.create_application(&application).await?);
@@ -89,7 +89,7 @@ impl Stage {
             "{application}:work.open-cluster-management.io/ManifestWork:{}/{application}",
             self.cluster
         );
-        let work = ObjectRef::manifest_work(&self.cluster, &application).with(json!({
+        let work = ObjectRef::manifest_work(&self.cluster, application).with(json!({
             "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": tracking}},
             "spec": {"workload": {"manifests": [config_map(application)]}},
         }));

@@ -83,7 +83,7 @@ pub(crate) async fn install(hub: &Hub, cluster: &str, template: &str) -> Result<
     let generation = hub.wait_for(&work, |_| true).await?["metadata"]["generation"].clone();
     let applied = json!({"status": {"conditions": [new_condition("Applied", "True", "", &generation)]}});
     hub.patch_status(&work, &applied).await?;
-    let addon = ObjectRef::managed_cluster_addon(&cluster, ADDON).with(json!({"spec": {}}));
+    let addon = ObjectRef::managed_cluster_addon(cluster, ADDON).with(json!({"spec": {}}));
     let addon = ObjectRef::of(&hub.create(&addon).await?);
     let conditions = ["ManifestApplied", "Available"].map(|kind| new_condition(kind, "True", "", &json!(1)));
     let form = json!({"name": template, "specHash": "1"});

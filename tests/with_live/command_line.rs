@@ -281,7 +281,7 @@ async fn token_of_the_cluster(stage: &Stage) -> Result<String> {
     let group = "rbac.authorization.k8s.io";
     cluster
         .apply(
-            &ObjectRef::namespaced(&format!("{group}/v1"), "RoleBinding", "shop", &name).with(json!({
+            &ObjectRef::namespaced(&format!("{group}/v1"), "RoleBinding", "shop", name).with(json!({
                 "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "view"},
                 "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
             })),
@@ -290,7 +290,7 @@ async fn token_of_the_cluster(stage: &Stage) -> Result<String> {
     let token = cluster.kubectl(&["create", "token", name, "--namespace", namespace])?;
     stage
         .hub
-        .apply(&ObjectRef::secret("cluster1", &name).with(json!({"stringData": {"token": token.trim()}})))
+        .apply(&ObjectRef::secret("cluster1", name).with(json!({"stringData": {"token": token.trim()}})))
         .await?;
     let template = "--template={{.data.token | base64decode}}";
     stage

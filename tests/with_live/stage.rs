@@ -109,7 +109,7 @@ impl Stage {
         let container = json!({"name": "web", "image": "example.com/web:1", "env": [{"name": "A", "value": "1"}]});
         let deployment = |name: &str, replicas: u8| {
             let labels = json!({"app": name});
-            ObjectRef::deployment("shop", &name).with(json!({
+            ObjectRef::deployment("shop", name).with(json!({
                 "spec": {"replicas": replicas, "selector": {"matchLabels": labels},
                     "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
             }))
@@ -281,7 +281,7 @@ fn work(name: &str, application: &str, manifests: &[Value]) -> Value {
 fn work_for(cluster: &str, name: &str, application: &str, manifests: &[Value]) -> Value {
     let id = format!("{application}:work.open-cluster-management.io/ManifestWork:{cluster}/{name}");
     let deployments = json!({"group": "apps", "resource": "deployments", "namespace": "shop", "name": "*"});
-    ObjectRef::manifest_work(&cluster, &name).with(json!({
+    ObjectRef::manifest_work(cluster, name).with(json!({
         "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": id}},
         "spec": {
             "workload": {"manifests": manifests},

@@ -4,7 +4,7 @@ use super::{DEGRADED, INFO, messages, of_argocd};
 use crate::app::App;
 use crate::mistakes::comparison_error;
 use crate::stage::stage;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use testbed::{Hub, ObjectRef, new_condition};

@@ -185,7 +185,7 @@ async fn pods_pass_the_restricted_pod_security_standard() -> Result<()> {
     hub.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}))
         .await?;
     let deployment = shipped_objects("deploy/deploy_controller.yaml")?.remove(0);
-    let mut pod = ObjectRef::namespaced("v1", "Pod", &namespace, "controller")
+    let mut pod = ObjectRef::namespaced("v1", "Pod", namespace, "controller")
         .with(json!({"spec": deployment["spec"]["template"]["spec"]}));
     let create = |pod: &Value| hub.kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], &pod.to_string());
     create(&pod)?;

@@ -101,7 +101,7 @@ fn objects(pattern: &Value) -> Vec<Value> {
             continue;
         }
         if object["apiVersion"] == "autoscaling/v1" && !object["status"]["conditions"].is_null() {
-            let conditions = as_kubernetes_writes(object["status"]["conditions"].take());
+            let conditions = as_kubernetes_writes(&object["status"]["conditions"].take());
             object["status"] = json!({"currentReplicas": 1});
             object["metadata"]["annotations"] =
                 json!({"autoscaling.alpha.kubernetes.io/conditions": conditions, "other": "a"});
@@ -243,7 +243,7 @@ fn write_conditions(object: &mut Value) -> bool {
 }
 
 /// Formats the conditions as Kubernetes writes them into an annotation: Go's JSON, fields in the order of the type.
-fn as_kubernetes_writes(conditions: Value) -> String {
+fn as_kubernetes_writes(conditions: &Value) -> String {
     let written = conditions.as_array().into_iter().flatten().map(|condition| {
         let fields = ["type", "status", "lastTransitionTime", "reason", "message"]
             .iter()

@@ -2,7 +2,7 @@
 
 use super::{CLUSTER, PulledApplication, stage};
 use crate::holds::{declare, run, shows, until_enforced};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 const PAUSED: &str = "pull-paused";

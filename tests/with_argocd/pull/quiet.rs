@@ -2,7 +2,7 @@
 
 use super::{PulledApplication, Stage, runs, stage};
 use crate::controller::{ACCOUNT, messages};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::wait;

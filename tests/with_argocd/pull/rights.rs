@@ -84,7 +84,7 @@ async fn use_application_permissions(stage: &'static Stage, cluster: &str) -> Re
 /// Creates a set of one Application, and then of two, so that a report is created and changed.
 async fn use_set_permissions(hub: &Hub, cluster: &str) -> Result<()> {
     let name = "pull-rights-set";
-    let mut set = ObjectRef::namespaced(&APPLICATION.0, "ApplicationSet", "argocd", &name).with(json!({"spec": {
+    let mut set = ObjectRef::namespaced(APPLICATION.0, "ApplicationSet", "argocd", name).with(json!({"spec": {
         "generators": [{"list": {"elements": [{"name": "one"}]}}],
         "template": {
             "metadata": {

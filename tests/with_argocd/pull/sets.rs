@@ -4,7 +4,7 @@ use super::delivery::{application_of, application_set, set_named};
 use super::{REFRESH, Stage, health, runs, scale, serves, stage, works_of};
 use crate::placement::open;
 use crate::stage::shipped;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{GitRepository, ObjectRef};
 

@@ -16,7 +16,7 @@ fn peers_deployment((namespace, name, image): (&str, &str, &str), commands: &[&[
     let container = |(number, words): (usize, &&[&str])| json!({"name": format!("c{number}"), "image": image, "command": [words[0]], "args": &words[1..]});
     let containers: Vec<_> = commands.iter().enumerate().map(container).collect();
     let labels = json!({"app": name});
-    ObjectRef::deployment(&namespace, &name).with(json!({"spec": {
+    ObjectRef::deployment(namespace, name).with(json!({"spec": {
         "selector": {"matchLabels": labels},
         "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
     }}))

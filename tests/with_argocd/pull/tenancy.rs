@@ -2,7 +2,7 @@
 
 use super::{CLUSTER, CLUSTER_NAMESPACE, HUB_NAME, PulledApplication, Stage, stage};
 use crate::controller::{messages, wait_for_event};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::ObjectRef;
 

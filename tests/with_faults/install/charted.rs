@@ -147,7 +147,7 @@ fn imitation(folder: &Path) -> Result<PathBuf> {
         all["app.kubernetes.io/component"] = component.into();
         all["app.kubernetes.io/part-of"] = "argocd".into();
         let account = format!("argocd-{component}");
-        let object = ObjectRef::cluster("apps/v1", &kind, &format!("edge-argocd-{component}")).with(json!({
+        let object = ObjectRef::cluster("apps/v1", kind, &format!("edge-argocd-{component}")).with(json!({
             "metadata": {"labels": all},
             "spec": {
                 "replicas": if component == "repo-server" { json!("REPLICAS") } else { json!(1) },

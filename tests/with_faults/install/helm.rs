@@ -68,7 +68,7 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     );
     run("uninstall").await?;
 
-    hub.kubectl(&["delete", "-n", "argocd", "-f", file])?;
+    hub.kubectl(&["delete", "-n", "argocd", "-f", file.to_str().context("a plain path")?])?;
     helm(&installation, "argocd", &["uninstall", "ours", "--wait", "--no-hooks"])?;
     installation.without_policy()?;
     installation.until(&before).await

@@ -2,7 +2,7 @@
 //! reconcile, and are removed again.
 
 use super::{HEALTH, Installation, has_sidecar, installation, named};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use controller::argocd_agent::shipped;
 use serde_json::{Value, json};
 use testbed::process::{self, Process};

@@ -1,7 +1,7 @@
 //! Tests that uninstalling deletes no work, and that objects that would wait forever for the controller block its removal.
 
 use super::{application, installation, name, version};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
 
