@@ -24,6 +24,7 @@ use http::Request;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use testbed::ObjectRef;
 
 /// The numbers of units of work and of managed clusters: one unit for each cluster.
 const SIZES: [Size; 1] = [(1000, 1000)];
@@ -165,19 +166,13 @@ async fn install(load: &Load) -> Result<()> {
     )
     .await?;
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "agents"},
+    let role = ObjectRef::cluster_role("agents").with(json!({
         "rules": [{"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"], "verbs": ["create"]}],
-    });
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "agents"},
+    }));
+    let binding = ObjectRef::cluster("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "agents").with(json!({
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "agents"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": AGENTS}],
-    });
+    }));
     for (kind, object) in [("clusterroles", role), ("clusterrolebindings", binding)] {
         let create = request("POST", &format!("{rbac}/{kind}"), &object);
         load.client().request_text(create).await?;
@@ -221,15 +216,10 @@ async fn select(load: &Load, clusters: &[String]) -> Result<()> {
 }
 
 fn gitops_cluster() -> Value {
-    json!({
-        "apiVersion": "apps.open-cluster-management.io/v1alpha1",
-        "kind": "GitOpsCluster",
-        "metadata": {"name": "fleet"},
-        "spec": {
-            "placementRef": {"kind": "Placement", "name": "fleet"},
-            "argoCDAgentAddon": {"principalServerAddress": "principal.example.com", "principalServerPort": "443"},
-        },
-    })
+    ObjectRef::cluster("apps.open-cluster-management.io/v1alpha1", "GitOpsCluster", "fleet").with(json!({"spec": {
+        "placementRef": {"kind": "Placement", "name": "fleet"},
+        "argoCDAgentAddon": {"principalServerAddress": "principal.example.com", "principalServerPort": "443"},
+    }}))
 }
 
 /// Returns the add-on of a cluster, with this template, and the statuses that OCM and the agents there write for it and for the
@@ -253,12 +243,12 @@ fn addon(cluster: &str, template: &Value) -> Vec<Request<Vec<u8>>> {
         "desiredConfig": form,
         "lastAppliedConfig": form,
     }]);
-    let addon = json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
-        "kind": "ManagedClusterAddOn",
-        "metadata": {"name": ADDON},
-        "spec": {},
-    });
+    let addon = ObjectRef::cluster(
+        "addon.open-cluster-management.io/v1alpha1",
+        "ManagedClusterAddOn",
+        ADDON,
+    )
+    .with(json!({"spec": {}}));
     let addons = format!("{ADDONS}/{cluster}/managedclusteraddons");
     let work = format!("{WORKS}/namespaces/{cluster}/manifestworks/argocd-agent-ca-mw/status");
     vec![
@@ -280,16 +270,19 @@ fn certificate_request(cluster: &str) -> Result<Value> {
         "open-cluster-management.io/addon-name": ADDON,
         "open-cluster-management.io/cluster-name": cluster,
     });
-    Ok(json!({
-        "apiVersion": "certificates.k8s.io/v1",
-        "kind": "CertificateSigningRequest",
-        "metadata": {"name": format!("addon-{cluster}-{ADDON}"), "labels": labels},
+    Ok(ObjectRef::cluster(
+        "certificates.k8s.io/v1",
+        "CertificateSigningRequest",
+        &format!("addon-{cluster}-{ADDON}"),
+    )
+    .with(json!({
+        "metadata": {"labels": labels},
         "spec": {
             "request": ByteString(testbed::certificate_request(&user)?.into_bytes()),
             "signerName": format!("open-cluster-management.io/{ADDON}"),
             "usages": ["digital signature", "key encipherment", "client auth"],
         },
-    }))
+    })))
 }
 
 /// Returns the creation of the request by the registration agent of a cluster.

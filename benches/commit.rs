@@ -33,7 +33,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testbed::{ArgoCd, GitRepository, Hub};
+use testbed::{ArgoCd, GitRepository, Hub, ObjectRef};
 
 /// The number of managed clusters.
 const CLUSTERS: usize = 1000;
@@ -136,13 +136,8 @@ impl Run {
         if self.shape == Shape::Placement {
             hub.start_ocm_controllers().await?;
             hub.bind_global_cluster_set().await?;
-            hub.create(&json!({
-                "apiVersion": "cluster.open-cluster-management.io/v1beta1",
-                "kind": "Placement",
-                "metadata": {"name": "all", "namespace": "argocd"},
-                "spec": {"tolerations": [{"operator": "Exists"}]},
-            }))
-            .await?;
+            hub.create(&ObjectRef::placement("all").with(json!({"spec": {"tolerations": [{"operator": "Exists"}]}})))
+                .await?;
         }
         let _controller = if self.shape == Shape::Pull {
             let log = scratch.path().join("controller.log");
@@ -184,7 +179,7 @@ impl Run {
             table.note(row, format!("{figure:.1}"));
         }
         table.note("memory of Redis, MB", redis_memory(&hub)?);
-        let stored = hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?;
+        let stored = hub.works().await?;
         let bytes: usize = stored.iter().map(|work| work.to_string().len()).sum();
         table.note("bytes of a work on the hub", (bytes / stored.len().max(1)).to_string());
         let applications = hub.list("argoproj.io/v1alpha1", "Application").await?;
@@ -210,12 +205,7 @@ impl Run {
             application(json!({"repoURL": git.url(), "path": "shop", "plugin": plugin}))
         };
         let object = |kind: &str, spec: Value| {
-            json!({
-                "apiVersion": "argoproj.io/v1alpha1",
-                "kind": kind,
-                "metadata": {"name": "shop", "namespace": "argocd"},
-                "spec": spec,
-            })
+            ObjectRef::namespaced("argoproj.io/v1alpha1", kind, "argocd", "shop").with(json!({"spec": spec}))
         };
         let of_each = if self.shape == Shape::Groups { GROUP } else { 1 };
         let set_of = |template: Value| {

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use testbed::ObjectRef;
 
 /// The numbers of Applications and of managed clusters.
 const SIZES: [Size; 3] = [(1000, 100), (3000, 300), (10_000, 1000)];
@@ -159,10 +160,8 @@ impl Fleet<'_> {
             "status": "Synced",
             "health": {"status": "Progressing", "message": "waiting for the agent"},
         });
-        json!({
-            "apiVersion": "argoproj.io/v1alpha1",
-            "kind": "Application",
-            "metadata": {"name": name, "namespace": "argocd", "finalizers": ["resources-finalizer.argocd.argoproj.io"]},
+        ObjectRef::application(&name).with(json!({
+            "metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]},
             "spec": {"project": "managed-clusters", "source": source, "destination": destination, "syncPolicy": {"automated": {"prune": true}}},
             "status": {
                 "sync": {"status": "Synced", "revision": revision, "comparedTo": {"source": source, "destination": destination}},
@@ -190,7 +189,7 @@ impl Fleet<'_> {
                 "reconciledAt": now(),
                 "sourceType": "Plugin",
             },
-        })
+        }))
     }
 
     /// Returns its work as Argo CD applies it.

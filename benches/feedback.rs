@@ -27,7 +27,7 @@ use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions};
+use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef};
 
 /// The number of Applications on each cluster.
 const APPLICATIONS: usize = 20;
@@ -93,20 +93,15 @@ fn deployment(at: usize) -> String {
 }
 
 fn application(git: &GitRepository, cluster: &str, feedback: &str, at: usize) -> Value {
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {"name": format!("{cluster}-{at}"), "namespace": "argocd"},
-        "spec": {
-            "project": "default",
-            "source": {"repoURL": git.url(), "path": at.to_string(), "plugin": {
-                "name": "argocd-ocm-cmp",
-                "parameters": [{"name": "clusters", "array": [cluster]}, {"name": "feedback", "string": feedback}],
-            }},
-            "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
-            "syncPolicy": {"automated": {}},
-        },
-    })
+    ObjectRef::application(&format!("{cluster}-{at}")).with(json!({"spec": {
+        "project": "default",
+        "source": {"repoURL": git.url(), "path": at.to_string(), "plugin": {
+            "name": "argocd-ocm-cmp",
+            "parameters": [{"name": "clusters", "array": [cluster]}, {"name": "feedback", "string": feedback}],
+        }},
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
+        "syncPolicy": {"automated": {}},
+    }}))
 }
 
 /// The observed state of the Applications of a cluster, which watches update.

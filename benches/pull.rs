@@ -22,6 +22,7 @@ use fleet::{
     APPLICATIONS, Controller, Load, Program, Requests, Size, Stage, Table, WORKS, now, request, seconds, timed,
 };
 use serde_json::{Value, json};
+use testbed::ObjectRef;
 
 /// The numbers of Applications and of managed clusters.
 const SIZES: [Size; 3] = [(1000, 100), (3000, 300), (10_000, 1000)];
@@ -141,18 +142,13 @@ fn source(name: &str) -> Value {
 
 /// Returns an ApplicationSet, which only owns its Applications.
 fn set() -> Value {
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "ApplicationSet",
-        "metadata": {"name": SET, "namespace": "argocd"},
-        "spec": {
-            "generators": [{"clusterDecisionResource": {"configMapRef": "ocm-placement-generator", "requeueAfterSeconds": 30}}],
-            "template": {
-                "metadata": {"name": "{{name}}"},
-                "spec": {"project": "default", "source": source("{{name}}"), "destination": {"server": "{{server}}"}},
-            },
+    ObjectRef::application_set(SET).with(json!({"spec": {
+        "generators": [{"clusterDecisionResource": {"configMapRef": "ocm-placement-generator", "requeueAfterSeconds": 30}}],
+        "template": {
+            "metadata": {"name": "{{name}}"},
+            "spec": {"project": "default", "source": source("{{name}}"), "destination": {"server": "{{server}}"}},
         },
-    })
+    }}))
 }
 
 /// Returns an Application as the ApplicationSet controller creates it.

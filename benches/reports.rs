@@ -19,6 +19,7 @@ mod fleet;
 use anyhow::{Context, Result, ensure};
 use fleet::{Controller, Load, Program, Size, Stage, Table, now, request, seconds, timed, writes};
 use serde_json::{Value, json};
+use testbed::ObjectRef;
 
 /// The numbers of Applications and of managed clusters.
 const SIZES: [Size; 2] = [(1000, 1000), (10_000, 1000)];
@@ -154,15 +155,10 @@ impl<'s> Fleet<'s> {
 }
 
 fn set(at: usize) -> Value {
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "ApplicationSet",
-        "metadata": {"name": format!("set-{at}"), "namespace": "argocd"},
-        "spec": {
-            "generators": [{"clusterDecisionResource": {"configMapRef": "ocm-placement-generator", "requeueAfterSeconds": 30}}],
-            "template": {"metadata": {"name": "{{name}}"}, "spec": spec()},
-        },
-    })
+    ObjectRef::application_set(&format!("set-{at}")).with(json!({"spec": {
+        "generators": [{"clusterDecisionResource": {"configMapRef": "ocm-placement-generator", "requeueAfterSeconds": 30}}],
+        "template": {"metadata": {"name": "{{name}}"}, "spec": spec()},
+    }}))
 }
 
 /// Returns the common fields of all Applications.

@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use testbed::ObjectRef;
 
 /// The numbers of Applications and of managed clusters.
 const SIZES: [Size; 2] = [(2000, 2000), (100, 2000)];
@@ -185,10 +186,8 @@ fn application(at: usize, clusters: &[String]) -> Value {
             .collect::<Vec<_>>()
     };
     let run = |id: usize| json!({"id": id, "revision": revision, "source": source, "deployedAt": now(), "deployStartedAt": now()});
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {"name": name, "namespace": "argocd", "finalizers": ["resources-finalizer.argocd.argoproj.io"]},
+    ObjectRef::application(&name).with(json!({
+        "metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]},
         "spec": {"project": "managed-clusters", "source": source, "destination": destination, "syncPolicy": {"automated": {"prune": true}}},
         "status": {
             "sync": {"status": "Synced", "revision": revision, "comparedTo": {"source": source, "destination": destination}},
@@ -212,7 +211,7 @@ fn application(at: usize, clusters: &[String]) -> Value {
             "reconciledAt": now(),
             "sourceType": "Plugin",
         },
-    })
+    }))
 }
 
 /// Returns the work of an Application on a cluster.
@@ -220,16 +219,10 @@ fn work(at: usize, cluster: &str) -> Value {
     let name = name(at);
     let object =
         |kind: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "shop", "namespace": name}});
-    json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {
-            "name": name,
-            "namespace": cluster,
-            "annotations": {
+    ObjectRef::manifest_work(cluster, &name).with(json!({
+        "metadata": {"annotations": {
                 "argocd.argoproj.io/tracking-id": format!("{name}:work.open-cluster-management.io/ManifestWork:{cluster}/{name}"),
-            },
-        },
+            }},
         "spec": {"workload": {"manifests": [object("ConfigMap"), object("ServiceAccount")]}},
-    })
+    }))
 }

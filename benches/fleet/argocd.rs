@@ -20,9 +20,7 @@ pub(crate) async fn start_argocd(hub: &Hub, folder: &Path, argocd: ArgoCd) -> Re
     let program = testbed::program(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
     let programs = program.parent().context("a folder")?;
     let health_checks = root.join("deploy/argocd_cm.yaml");
-    let health_checks = health_checks.to_str().context("a plain path")?;
-    let manager = "--field-manager=argocd-ocm-cmp";
-    hub.kubectl(&["apply", "--server-side", manager, "-f", health_checks])?;
+    hub.apply_file(&health_checks, &["--server-side", "--field-manager=argocd-ocm-cmp"])?;
     hub.start_argocd(ArgoCd {
         plugins: vec![Plugin::new(folder, programs)],
         ..argocd

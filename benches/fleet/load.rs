@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 use std::time::Duration;
+use testbed::ObjectRef;
 
 /// The number of concurrent requests of the load: agents do not wait for each other.
 const AT_ONCE: usize = 16;
@@ -49,19 +50,12 @@ impl Load {
 
     /// Returns an Application of the basic pull model for its managed cluster, without a spec; `set` is the ApplicationSet that owns it.
     pub(crate) fn pulled_application(&self, at: usize, set: Option<&Value>) -> Value {
-        let mut application = json!({
-            "apiVersion": "argoproj.io/v1alpha1",
-            "kind": "Application",
-            "metadata": {
-                "name": format!("application-{at}"),
-                "namespace": "argocd",
-                "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
-                "annotations": {
+        let mut application = ObjectRef::application(&format!("application-{at}")).with(json!({
+            "metadata": {"labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"}, "annotations": {
                     "apps.open-cluster-management.io/ocm-managed-cluster": self.cluster(at),
                     "argocd.argoproj.io/skip-reconcile": "true",
-                },
-            },
-        });
+                }},
+        }));
         if let Some(set) = set {
             application["metadata"]["ownerReferences"] = json!([{
                 "apiVersion": "argoproj.io/v1alpha1",
@@ -99,12 +93,8 @@ impl Load {
         self.each(self.size.1, |at| {
             let name = format!("cluster-{at}");
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            let cluster = json!({
-                "apiVersion": "cluster.open-cluster-management.io/v1",
-                "kind": "ManagedCluster",
-                "metadata": {"name": name},
-                "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": 7200},
-            });
+            let cluster = ObjectRef::managed_cluster(&name)
+                .with(json!({"spec": {"hubAcceptsClient": true, "leaseDurationSeconds": 7200}}));
             let conditions = [
                 "HubAcceptedManagedCluster",
                 "ManagedClusterJoined",

@@ -259,6 +259,12 @@ impl Stage {
         fs::write(&file, self.filled(text)).expect("a file");
     }
 
+    /// Writes a kustomization with one resource.
+    fn resources(&self, address: &str) {
+        let kustomization = format!("resources: ['{address}']\n");
+        self.write("repository/app/kustomization.yaml", &kustomization);
+    }
+
     fn filled(&self, text: &str) -> String {
         text.replace("{url}", &self.server.url)
             .replace("{host}", self.server.host())
@@ -355,15 +361,9 @@ fn renders_files_of_allowed_addresses() {
     );
     assert_eq!(stage.server.requests().len(), 3, "{:?}", stage.server.requests());
 
-    stage.write(
-        "repository/app/kustomization.yaml",
-        "resources: ['{url}/team/moved.yaml']\n",
-    );
+    stage.resources("{url}/team/moved.yaml");
     stage.renders("{url}/team/", &["of-two"]);
-    stage.write(
-        "repository/app/kustomization.yaml",
-        "resources: ['{url}/team/away.yaml']\n",
-    );
+    stage.resources("{url}/team/away.yaml");
     stage.refuses(
         "{url}/team/",
         "error: {url}/team/away.yaml redirects to {url}/other/secret.yaml: it would be fetched",
@@ -388,10 +388,7 @@ fn renders_bases_of_allowed_git_repositories_at_any_depth() {
             "namePrefix: eu-\nresources: ['{url}/git/deep.git//base?ref=main']\n",
         )],
     );
-    stage.write(
-        "repository/app/kustomization.yaml",
-        "resources: ['{url}/git/base.git//eu?ref=main']\n",
-    );
+    stage.resources("{url}/git/base.git//eu?ref=main");
     stage.renders("{url}/git/", &["eu-web", "of-deep"]);
     let requests = stage.server.requests().len();
     stage.refuses(
@@ -404,15 +401,9 @@ fn renders_bases_of_allowed_git_repositories_at_any_depth() {
         "",
         "error: {url}/git/base.git?ref=main: it would be fetched from the network",
     );
-    stage.write(
-        "repository/app/kustomization.yaml",
-        "resources: ['{url}/git/base.git//eu?ref=none']\n",
-    );
+    stage.resources("{url}/git/base.git//eu?ref=none");
     stage.refuses("{url}/git/", "error: {url}/git/base.git?ref=none cannot be fetched: ");
-    stage.write(
-        "repository/app/kustomization.yaml",
-        "resources: ['{url}/git/deep.git//none?ref=main']\n",
-    );
+    stage.resources("{url}/git/deep.git//none?ref=main");
     stage.refuses("{url}/git/", "error: kustomize build: accumulating resources: ");
 }
 
@@ -748,10 +739,7 @@ fn refuses_submodules_and_files_by_address_outside_resources() {
         ),
     ];
     stage.repository("base.git", &base);
-    stage.write(
-        "repository/app/kustomization.yaml",
-        "resources: ['{url}/git/base.git?ref=main']\n",
-    );
+    stage.resources("{url}/git/base.git?ref=main");
     stage.refuses(
         "{url}/git/",
         "error: kustomize build: a remote base cannot be fetched: it has Git submodules, which are not fetched: commit its content",

@@ -73,21 +73,21 @@ fn shipped(files: &[&str]) -> Vec<Value> {
     objects
 }
 
+const PLUGIN: &str = "cm_plugin.yaml deploy/argocd_cm.yaml deploy_cmp.yaml deploy/plugin_sources.yaml";
+const POLICY: &str = "deploy/policy_cm.yaml deploy/deploy_policy.yaml";
+const CONTROLLER: &str = "deploy/deploy_controller.yaml deploy/admission_policy.yaml deploy/holds.yaml";
+const PULL: &str = "deploy/report_crd.yaml deploy/deploy_pull.yaml deploy/deploy_report.yaml";
+const AGENT: &str = "deploy/gitopscluster_crd.yaml deploy/deploy_gitopscluster.yaml deploy/deploy_argocd_agent.yaml \
+                     deploy/deploy_principal.yaml deploy/redis_proxy.yaml";
+
+/// Returns the files in these lists.
+fn files<'l>(lists: &[&'l str]) -> Vec<&'l str> {
+    lists.iter().flat_map(|list| list.split_whitespace()).collect()
+}
+
 #[test]
 fn default_prints_the_quick_start_and_the_controller() {
-    let files = [
-        "proj.yaml",
-        "cm_plugin.yaml",
-        "deploy/argocd_cm.yaml",
-        "deploy_cmp.yaml",
-        "deploy/plugin_sources.yaml",
-        "deploy/policy_cm.yaml",
-        "deploy/deploy_policy.yaml",
-        "deploy/deploy_controller.yaml",
-        "deploy/admission_policy.yaml",
-        "deploy/holds.yaml",
-        "deploy/agent_admission.yaml",
-    ];
+    let files = files(&["proj.yaml", PLUGIN, POLICY, CONTROLLER, "deploy/agent_admission.yaml"]);
     assert_same(&objects(&printed("")), &shipped(&files));
     assert_eq!(
         printed(""),
@@ -99,87 +99,26 @@ fn default_prints_the_quick_start_and_the_controller() {
 
 #[test]
 fn each_feature_prints_its_files() {
-    for (flags, files) in [
+    let sets = "deploy/appset_placement.yaml deploy/argocd_rbac.yaml deploy/argocd_actions.yaml";
+    for (flags, lists) in [
         ("--features project", &["proj.yaml"][..]),
-        (
-            "--features plugin",
-            &[
-                "cm_plugin.yaml",
-                "deploy/argocd_cm.yaml",
-                "deploy_cmp.yaml",
-                "deploy/plugin_sources.yaml",
-                "deploy/policy_cm.yaml",
-                "deploy/deploy_policy.yaml",
-            ],
-        ),
-        (
-            "--features plugin --no-policy",
-            &[
-                "cm_plugin.yaml",
-                "deploy/argocd_cm.yaml",
-                "deploy_cmp.yaml",
-                "deploy/plugin_sources.yaml",
-            ],
-        ),
-        ("--features ui", &["deploy/argocd_cm.yaml", "deploy/deploy_ui.yaml"]),
+        ("--features plugin", &[PLUGIN, POLICY]),
+        ("--features plugin --no-policy", &[PLUGIN]),
+        ("--features ui", &["deploy/argocd_cm.yaml deploy/deploy_ui.yaml"]),
         ("--features agent-admission", &["deploy/agent_admission.yaml"]),
-        (
-            "--features applicationset,argocd-rbac",
-            &[
-                "deploy/appset_placement.yaml",
-                "deploy/argocd_rbac.yaml",
-                "deploy/argocd_actions.yaml",
-            ],
-        ),
-        (
-            "--features controller",
-            &[
-                "deploy/deploy_controller.yaml",
-                "deploy/admission_policy.yaml",
-                "deploy/holds.yaml",
-            ],
-        ),
+        ("--features applicationset,argocd-rbac", &[sets]),
+        ("--features controller", &[CONTROLLER]),
     ] {
-        assert_same(&objects(&printed(flags)), &shipped(files));
+        assert_same(&objects(&printed(flags)), &shipped(&files(lists)));
     }
     // The Deployment of the controller contains the settings.
-    for (flags, files) in [
-        (
-            "--features pull",
-            &[
-                "deploy/deploy_controller.yaml",
-                "deploy/admission_policy.yaml",
-                "deploy/holds.yaml",
-                "deploy/report_crd.yaml",
-                "deploy/deploy_pull.yaml",
-                "deploy/deploy_report.yaml",
-            ][..],
-        ),
+    for (flags, lists) in [
+        ("--features pull", &[CONTROLLER, PULL][..]),
         (
             "--features argocd-addon",
-            &[
-                "deploy/deploy_controller.yaml",
-                "deploy/admission_policy.yaml",
-                "deploy/holds.yaml",
-                "deploy/report_crd.yaml",
-                "deploy/deploy_pull.yaml",
-                "deploy/deploy_report.yaml",
-                "deploy/argocd_addon.yaml",
-            ],
+            &[CONTROLLER, PULL, "deploy/argocd_addon.yaml"],
         ),
-        (
-            "--features argocd-agent",
-            &[
-                "deploy/deploy_controller.yaml",
-                "deploy/admission_policy.yaml",
-                "deploy/holds.yaml",
-                "deploy/gitopscluster_crd.yaml",
-                "deploy/deploy_gitopscluster.yaml",
-                "deploy/deploy_argocd_agent.yaml",
-                "deploy/deploy_principal.yaml",
-                "deploy/redis_proxy.yaml",
-            ],
-        ),
+        ("--features argocd-agent", &[CONTROLLER, AGENT]),
     ] {
         let mut printed = objects(&printed(flags));
         let is_controller =
@@ -197,7 +136,7 @@ fn each_feature_prints_its_files() {
             let default = &mut management.expect("it")["spec"]["supportedConfigs"][0]["defaultConfig"]["name"];
             assert_eq!(std::mem::replace(default, json!("argocd-addon")), name);
         }
-        assert_same(&printed, &shipped(files));
+        assert_same(&printed, &shipped(&files(lists)));
     }
 }
 

@@ -5,14 +5,13 @@ use crate::works::without_configs;
 use argocd_ocm_cmp::cli::{Cli, Command, ListFormat};
 use clap::Parser;
 use controller::LEASE;
-use controller::application_set_report;
 use generate::settings::SETTINGS;
 use manifest::value::Value;
 use manifest::{json, yaml};
 use ocm::tracking::CONFIG_MAP;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -67,12 +66,6 @@ pub(crate) fn json(value: &Value<'_>) -> String {
     text
 }
 
-fn plugin_name() -> String {
-    with("plugin.yaml", |plugin| {
-        at(plugin, "metadata.name").as_str().expect("a name").to_owned()
-    })
-}
-
 #[test]
 fn config_map_contains_the_plugin() {
     with("cm_plugin.yaml", |config_map| {
@@ -111,39 +104,6 @@ fn program_accepts_the_plugins_commands() {
             &Value::Null,
             "a version would become a part of the name"
         );
-    });
-}
-
-#[test]
-fn application_names_the_plugin_and_known_settings() {
-    with("app.yaml", |app| {
-        assert_eq!(
-            at(app, "spec.source.plugin.name").as_str(),
-            Some(plugin_name().as_str())
-        );
-        let Value::List(env) = at(app, "spec.source.plugin.env") else {
-            panic!("no plugin env");
-        };
-        for entry in env {
-            let variable = format!("ARGOCD_ENV_{}", at(entry, "name").as_str().expect("a name"));
-            assert!(
-                SETTINGS
-                    .iter()
-                    .any(|setting| setting.variables().any(|known| known == variable)),
-                "{variable}"
-            );
-        }
-        let path = at(app, "spec.source.path").as_str().expect("a path");
-        assert!(Path::new(&root()).join(path).is_dir());
-        let project = with("proj.yaml", |project| {
-            at(project, "metadata.name").as_str().expect("a name").to_owned()
-        });
-        assert_eq!(at(app, "spec.project").as_str(), Some(project.as_str()));
-        let allowed = with("proj.yaml", |project| {
-            at(project, "spec.destinations.0.server").as_str().map(str::to_owned)
-        });
-        assert_eq!(at(app, "spec.destination.server").as_str(), allowed.as_deref());
-        assert!(at(app, "spec.destination.namespace").as_str().is_some());
     });
 }
 
@@ -492,122 +452,6 @@ fn application_set_generates_the_shipped_application() {
         assert_eq!(at(set, "spec.goTemplate"), &Value::Bool(true));
         assert_eq!(texts(at(set, "spec.goTemplateOptions")), ["missingkey=error"]);
     });
-}
-
-#[test]
-fn application_set_reads_its_placements_decisions() {
-    with_all("examples/appset.yaml", |[binding, placement, set]| {
-        let namespace = at(set, "metadata.namespace");
-        assert_eq!(at(binding, "metadata.namespace"), namespace);
-        assert_eq!(at(placement, "metadata.namespace"), namespace);
-        // OCM's webhook requires that a binding has the name of its set.
-        assert_eq!(at(binding, "metadata.name"), at(binding, "spec.clusterSet"));
-        let bound = at(binding, "spec.clusterSet").as_str().expect("a set");
-        assert_eq!(texts(at(placement, "spec.clusterSets")), [bound]);
-
-        let generator = at(set, "spec.generators.0.clusterDecisionResource");
-        let selected = at(generator, "labelSelector.matchLabels").as_map().expect("labels");
-        let label = selected.get("cluster.open-cluster-management.io/placement");
-        assert_eq!(label, Some(at(placement, "metadata.name")));
-        with_all("deploy/appset_placement.yaml", |[config_map, role, binding]| {
-            assert_eq!(at(generator, "configMapRef"), at(config_map, "metadata.name"));
-            for object in [config_map, role, binding] {
-                assert_eq!(at(object, "metadata.namespace"), namespace);
-            }
-            let resource = at(config_map, "data.kind").as_str().expect("a resource");
-            assert_eq!(texts(at(role, "rules.0.resources")), [resource]);
-            let api_version = at(config_map, "data.apiVersion").as_str().expect("an API version");
-            let (group, _) = api_version.split_once('/').expect("a group");
-            assert_eq!(texts(at(role, "rules.0.apiGroups")), [group]);
-            assert_eq!(at(binding, "roleRef.name"), at(role, "metadata.name"));
-        });
-    });
-}
-
-#[test]
-fn report_crd_has_every_written_field() {
-    let resources = [application_set_report::Resource {
-        name: "web".into(),
-        kind: "Service".into(),
-        namespace: "shop".into(),
-        api_version: "v1".into(),
-    }];
-    let lines = [application_set_report::Line {
-        cluster: "eu1",
-        app: application_set_report::app("argocd", "shop", None),
-        sync: "Synced",
-        health: "Healthy",
-        started_at: "2026-06-01T12:00:00Z",
-        phase: "Succeeded",
-        revision: "abc",
-        conditions: vec![application_set_report::Condition {
-            kind: "SyncError",
-            message: "no",
-        }],
-        resources: vec![&resources],
-    }];
-    let set = application_set_report::Set {
-        namespace: "argocd",
-        name: "shop",
-        uid: "u",
-    };
-    let object = application_set_report::Report::new(set, &lines).object();
-    with("deploy/report_crd.yaml", |crd| {
-        let spec = at(crd, "spec");
-        let text = |path: &str| at(spec, path).as_str().expect(path);
-        assert_eq!(
-            (text("group"), text("scope")),
-            (application_set_report::GROUP, "Namespaced")
-        );
-        assert_eq!(
-            (text("names.kind"), text("names.plural")),
-            (application_set_report::KIND, application_set_report::PLURAL)
-        );
-        assert_eq!(texts(at(spec, "names.shortNames")), ["appsetreport", "appsetreports"]);
-        let name = format!("{}.{}", application_set_report::PLURAL, application_set_report::GROUP);
-        assert_eq!(at(crd, "metadata.name").as_str(), Some(name.as_str()));
-        let version = at(spec, "versions.0");
-        assert_eq!(at(version, "name").as_str(), Some(application_set_report::VERSION));
-        assert_eq!(
-            at(version, "subresources"),
-            &Value::Null,
-            "other writers replace the complete statuses"
-        );
-        let schema = at(version, "schema.openAPIV3Schema");
-        assert!(fits(&object["statuses"], at(schema, "properties.statuses")) > 20);
-        let Value::List(columns) = at(version, "additionalPrinterColumns") else {
-            panic!("no columns");
-        };
-        for path in columns.iter().filter_map(|column| at(column, "jsonPath").as_str()) {
-            let pointer = path.replace('.', "/");
-            assert!(
-                path == ".metadata.creationTimestamp" || object.pointer(&pointer).is_some(),
-                "{path}"
-            );
-        }
-    });
-}
-
-/// Asserts that all values have the types of a schema, and returns their number.
-fn fits(value: &serde_json::Value, schema: &Value<'_>) -> usize {
-    let of_type = at(schema, "type").as_str();
-    match value {
-        serde_json::Value::Object(map) => {
-            assert_eq!(of_type, Some("object"), "{value}");
-            let parts = map
-                .iter()
-                .map(|(key, value)| fits(value, at(schema, &format!("properties.{key}"))));
-            1 + parts.sum::<usize>()
-        }
-        serde_json::Value::Array(items) => {
-            assert_eq!(of_type, Some("array"), "{value}");
-            1 + items.iter().map(|item| fits(item, at(schema, "items"))).sum::<usize>()
-        }
-        _ => {
-            assert_eq!(of_type, Some("string"), "{value}");
-            1
-        }
-    }
 }
 
 #[test]

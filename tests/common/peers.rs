@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use testbed::ObjectRef;
 
 /// The labels and annotations of the other implementations.
 pub(crate) const PULL: &str = "apps.open-cluster-management.io/pull-to-ocm-managed-cluster";
@@ -32,15 +33,8 @@ pub(crate) fn peers_work(application: &Value) -> Result<Value> {
     ];
     let feedback =
         feedback.map(|(name, path)| json!({"type": "JSONPaths", "jsonPaths": [{"name": name, "path": path}]}));
-    Ok(json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {
-            "name": format!("{name}-{}", &uid[..5]),
-            "namespace": cluster,
-            "labels": {PULL: "true"},
-            "annotations": {HUB_NAMESPACE: metadata["namespace"], HUB_NAME: name},
-        },
+    Ok(ObjectRef::manifest_work(cluster.as_str().context("a cluster")?, &format!("{name}-{}", &uid[..5])).with(json!({
+        "metadata": {"labels": {PULL: "true"}, "annotations": {HUB_NAMESPACE: metadata["namespace"], HUB_NAME: name}},
         "spec": {
             "workload": {"manifests": [{
                 "apiVersion": "argoproj.io/v1alpha1",
@@ -71,42 +65,25 @@ pub(crate) fn peers_work(application: &Value) -> Result<Value> {
                 },
             }],
         },
-    }))
+    })))
 }
 
 /// Returns the cluster Secret that it creates.
 pub(crate) fn peers_secret(cluster: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": format!("{cluster}-secret"),
-            "namespace": "argocd",
-            "labels": {"argocd.argoproj.io/secret-type": "cluster"},
-        },
+    ObjectRef::secret("argocd", &format!("{cluster}-secret")).with(json!({
+        "metadata": {"labels": {"argocd.argoproj.io/secret-type": "cluster"}},
         "type": "Opaque",
         "stringData": {"name": cluster, "server": format!("https://{cluster}-control-plane:6443")},
-    })
+    }))
 }
 
 /// Returns what ACM makes of a work of argocd-pull-integration: of an ApplicationSet, with the Namespace and the AppProject.
 pub(crate) fn acms_work(application: &Value, project: &Value) -> Result<Value> {
     let mut work = peers_work(application)?;
-    let namespace = json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {
-            "name": "argocd",
-            "labels": {"argocd.argoproj.io/managed-by": "openshift-gitops"},
-            "annotations": {"argocd.argoproj.io/sync-options": "Delete=false"},
-        },
-    });
-    let project = json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "AppProject",
-        "metadata": {"name": "default", "namespace": "argocd"},
-        "spec": project["spec"],
-    });
+    let namespace = ObjectRef::namespace("argocd").with(json!({
+        "metadata": {"labels": {"argocd.argoproj.io/managed-by": "openshift-gitops"}, "annotations": {"argocd.argoproj.io/sync-options": "Delete=false"}},
+    }));
+    let project = ObjectRef::app_project("default").with(json!({"spec": project["spec"]}));
     let manifests = work["spec"]["workload"]["manifests"]
         .as_array_mut()
         .context("manifests")?;

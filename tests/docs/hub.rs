@@ -6,7 +6,7 @@ use crate::commands::{Runs, Shown, commands, runs};
 use crate::page::root;
 use crate::shell::{Outcome, Shell, programs};
 use crate::shown::is_shown;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -119,29 +119,20 @@ async fn hub_commands_behave_as_documented() -> Result<()> {
     let shell = shell.with_cluster(kubeconfig, &[&programs, Parts::ensure()?.tools()]);
     // A typical Argo CD, applied without --server-side: one of its settings, and argocd-server, which the testbed lacks. The works
     // are those of an earlier state of the folder shop.
-    let config_map = json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "argocd-cm", "namespace": "argocd", "labels": {"app.kubernetes.io/part-of": "argocd"}},
+    let config_map = ObjectRef::config_map("argocd", "argocd-cm").with(json!({
+        "metadata": {"labels": {"app.kubernetes.io/part-of": "argocd"}},
         "data": {"help.chatText": "ask us"},
-    });
+    }));
     hub.kubectl_with_input(&["apply", "-f", "-"], &config_map.to_string())?;
     let server = Parts::ensure()?
         .argocd_manifests()
         .join("base/server/argocd-server-deployment.yaml");
-    hub.kubectl(&[
-        "apply",
-        "--namespace=argocd",
-        "-f",
-        server.to_str().context("a plain path")?,
-    ])?;
+    hub.apply_file(&server, &["--namespace=argocd"])?;
     // As argocd-pull-integration's chart creates it, with fewer manifests.
-    hub.create(&json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
-        "kind": "AddOnTemplate",
-        "metadata": {"name": "argocd"},
-        "spec": {"addonName": "argocd", "agentSpec": {"workload": {"manifests": []}}},
-    }))
+    hub.create(
+        &ObjectRef::cluster("addon.open-cluster-management.io/v1alpha1", "AddOnTemplate", "argocd")
+            .with(json!({"spec": {"addonName": "argocd", "agentSpec": {"workload": {"manifests": []}}}})),
+    )
     .await?;
     let before = "argocd-ocm-cmp generate shop-before --clusters eu1,us1 --name shop --namespace shop --allow-secrets | kubectl apply -f -";
     let prepared = shell.run(before);
@@ -164,10 +155,7 @@ async fn hub_commands_behave_as_documented() -> Result<()> {
             println!("from git clone to a healthy guestbook: {:?}", cloning.elapsed());
         }
     }
-    let config_map = hub
-        .get(&ObjectRef::config_map("argocd", "argocd-cm"))
-        .await?
-        .context("Argo CD has no such object")?;
+    let config_map = hub.read(&ObjectRef::config_map("argocd", "argocd-cm")).await?;
     ensure!(
         config_map["data"]["help.chatText"] == "ask us",
         "an existing setting was removed: {config_map}"

@@ -122,7 +122,7 @@ async fn status(shell: &Shell, hub: &Hub) -> Result<Picture> {
 /// Writes the status of an agent that has applied the guestbook, and reports these values of its Deployment.
 async fn answer(hub: &Hub, cluster: &str, values: &[(&str, Value)]) -> Result<()> {
     let work = ObjectRef::manifest_work(cluster, "guestbook");
-    let generation = hub.get(&work).await?.context("the work")?["metadata"]["generation"].take();
+    let generation = hub.read(&work).await?["metadata"]["generation"].take();
     let condition = |kind: &str| new_condition(kind, "True", "", &generation);
     let conditions = ["Applied", "Available", "StatusFeedbackSynced"].map(condition);
     let value = |(name, value): &(&str, Value)| {
@@ -158,12 +158,10 @@ async fn doctor(shell: &Shell, hub: &Hub) -> Result<Picture> {
     pods(hub, "argocd-ocm-cmp-controller", 2).await?;
     cluster_manager(hub).await?;
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string();
-    let lease = json!({
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": {"name": "argocd-ocm-cmp-controller", "namespace": "argocd"},
-        "spec": {"holderIdentity": "argocd-ocm-cmp-controller-0", "leaseDurationSeconds": 3600, "renewTime": now},
-    });
+    let lease =
+        ObjectRef::namespaced("coordination.k8s.io/v1", "Lease", "argocd", "argocd-ocm-cmp-controller").with(json!({
+            "spec": {"holderIdentity": "argocd-ocm-cmp-controller-0", "leaseDurationSeconds": 3600, "renewTime": now},
+        }));
     hub.create(&lease).await?;
     let lost = json!({"data": {"resource.customizations.health.work.open-cluster-management.io_ManifestWork": null}});
     hub.patch(&ObjectRef::config_map("argocd", "argocd-cm"), &lost).await?;
@@ -180,22 +178,15 @@ async fn cluster_manager(hub: &Hub) -> Result<()> {
     let group = "operator.open-cluster-management.io";
     let names = json!({"kind": "ClusterManager", "plural": "clustermanagers"});
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-    hub.create(&json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("clustermanagers.{group}")},
+    hub.create(&ObjectRef::crd(&format!("clustermanagers.{group}")).with(json!({
         "spec": {"group": group, "names": names, "scope": "Cluster",
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]},
-    }))
+    })))
     .await?;
     hub.wait_for_crds().await?;
-    hub.create(&json!({
-        "apiVersion": format!("{group}/v1"),
-        "kind": "ClusterManager",
-        "metadata": {"name": "cluster-manager"},
-    }))
-    .await
-    .map(drop)
+    hub.create(&ObjectRef::cluster(&format!("{group}/v1"), "ClusterManager", "cluster-manager").with(json!({})))
+        .await
+        .map(drop)
 }
 
 /// Creates the Pods of a Deployment with this number of replicas, as its controllers and the kubelet would. The first is ready.
@@ -211,12 +202,8 @@ async fn pods(hub: &Hub, name: &str, replicas: u32) -> Result<()> {
             .iter()
             .map(|it| json!({"name": it["name"], "image": it["image"]}))
             .collect();
-        let pod = json!({
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": format!("{name}-{number}"), "namespace": "argocd", "labels": template["metadata"]["labels"]},
-            "spec": {"containers": named},
-        });
+        let pod = ObjectRef::namespaced("v1", "Pod", "argocd", &format!("{name}-{number}"))
+            .with(json!({"metadata": {"labels": template["metadata"]["labels"]}, "spec": {"containers": named}}));
         let statuses: Vec<Value> = containers
             .iter()
             .map(|it| json!({"name": it["name"], "image": it["image"], "imageID": "", "ready": number == 0, "restartCount": 0}))

@@ -113,15 +113,16 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
     }
 
     let running = controller::start(&hub, &["--leader-elect=false"]).await?;
-    let gitops = json!({
-        "apiVersion": "apps.open-cluster-management.io/v1alpha1",
-        "kind": "GitOpsCluster",
-        "metadata": {"name": "fleet", "namespace": "argocd"},
-        "spec": {
-            "placementRef": {"kind": "Placement", "name": "fleet"},
-            "argoCDAgentAddon": {"principalServerAddress": "192.0.2.7", "principalServerPort": "443", "mode": "managed"},
-        },
-    });
+    let gitops = ObjectRef::namespaced(
+        "apps.open-cluster-management.io/v1alpha1",
+        "GitOpsCluster",
+        "argocd",
+        "fleet",
+    )
+    .with(json!({"spec": {
+        "placementRef": {"kind": "Placement", "name": "fleet"},
+        "argoCDAgentAddon": {"principalServerAddress": "192.0.2.7", "principalServerPort": "443", "mode": "managed"},
+    }}));
     hub.create(&gitops).await?;
     // A cluster that is not selected blocks the adoption, and the condition names it.
     let updated = hub

@@ -81,18 +81,12 @@ pub(crate) async fn install(hub: &Hub, clusters: &[&str]) -> Result<()> {
         };
         hub.create(&tls(name, &made(&server, Some(&authority))?)).await?;
     }
-    let key = json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-        "metadata": {"name": "argocd-agent-jwt", "namespace": "argocd"},
-        "stringData": {"jwt.key": "theirs"},
-    });
+    let key = ObjectRef::secret("argocd", "argocd-agent-jwt")
+        .with(json!({"type": "Opaque", "stringData": {"jwt.key": "theirs"}}));
     hub.create(&key).await?;
     let text = &authority["data"]["tls.crt"];
-    let bundle = json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": "argocd-agent-ca-bundle", "namespace": "argocd"},
-        "data": {"ca-bundle.crt": decoded(text)?},
-    });
+    let bundle = ObjectRef::config_map("argocd", "argocd-agent-ca-bundle")
+        .with(json!({"data": {"ca-bundle.crt": decoded(text)?}}));
     hub.create(&bundle).await?;
     hub.create(&addon_template()).await?;
     hub.create(&cluster_management()).await?;
@@ -123,10 +117,7 @@ pub(crate) fn decoded(data: &Value) -> Result<String> {
 fn addon_template() -> Value {
     let manifest =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": "default"}});
-    json!({
-        "apiVersion": ADDONS,
-        "kind": "AddOnTemplate",
-        "metadata": {"name": TEMPLATE},
+    ObjectRef::cluster(ADDONS, "AddOnTemplate", TEMPLATE).with(json!({
         "spec": {"addonName": ADDON, "agentSpec": {"workload": {"manifests": [manifest]}}, "registration": [{
             "type": "CustomSigner",
             "customSigner": {
@@ -134,15 +125,13 @@ fn addon_template() -> Value {
                 "signingCA": {"name": "argocd-agent-ca", "namespace": "argocd"},
             },
         }]},
-    })
+    }))
 }
 
 fn cluster_management() -> Value {
     let group = "addon.open-cluster-management.io";
-    json!({
-        "apiVersion": ADDONS,
-        "kind": "ClusterManagementAddOn",
-        "metadata": {"name": ADDON, "labels": {"app.kubernetes.io/managed-by": "Helm"}},
+    ObjectRef::cluster(ADDONS, "ClusterManagementAddOn", ADDON).with(json!({
+        "metadata": {"labels": {"app.kubernetes.io/managed-by": "Helm"}},
         "spec": {
             "addOnMeta": {"displayName": "ArgoCD Agent Addon", "description": "theirs"},
             "supportedConfigs": [
@@ -151,7 +140,7 @@ fn cluster_management() -> Value {
             ],
             "installStrategy": {"type": "Manual"},
         },
-    })
+    }))
 }
 
 /// Returns its objects for one cluster.
@@ -170,40 +159,28 @@ fn of_cluster(cluster: &str, authority: &Value, connection: &Value) -> [Value; 5
         "argocd-agent.argoproj-labs.io/agent-name": cluster,
         "placement-name": "fleet",
     });
-    let trusted = json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-        "metadata": {"name": "argocd-agent-ca", "namespace": "argocd"}, "data": {"ca.crt": authority},
-    });
+    let trusted =
+        ObjectRef::secret("argocd", "argocd-agent-ca").with(json!({"type": "Opaque", "data": {"ca.crt": authority}}));
     [
         secret(
             &format!("argocd-cluster-client-{cluster}"),
             json!({"tls.key": "theirs"}),
         ),
         known,
-        json!({
-            "apiVersion": "work.open-cluster-management.io/v1",
-            "kind": "ManifestWork",
-            "metadata": {
-                "name": "argocd-agent-ca-mw", "namespace": cluster,
-                "labels": {"apps.open-cluster-management.io/gitopscluster": "true"},
-                "annotations": {"apps.open-cluster-management.io/propagate-argocd-agent-ca": "true"},
-            },
+        ObjectRef::manifest_work(cluster, "argocd-agent-ca-mw").with(json!({
+            "metadata": {"labels": {"apps.open-cluster-management.io/gitopscluster": "true"}, "annotations": {"apps.open-cluster-management.io/propagate-argocd-agent-ca": "true"}},
             "spec": {"workload": {"manifests": [trusted]}},
-        }),
-        json!({
-            "apiVersion": ADDONS,
-            "kind": "AddOnDeploymentConfig",
-            "metadata": {"name": CONFIG, "namespace": cluster, "labels": managed},
+        })),
+        ObjectRef::namespaced(ADDONS, "AddOnDeploymentConfig", cluster, CONFIG).with(json!({
+            "metadata": {"labels": managed},
             "spec": {"customizedVariables": [{"name": "ARGOCD_NAMESPACE", "value": "argocd"}]},
-        }),
-        json!({
-            "apiVersion": ADDONS,
-            "kind": "ManagedClusterAddOn",
-            "metadata": {"name": ADDON, "namespace": cluster, "labels": managed},
+        })),
+        ObjectRef::namespaced(ADDONS, "ManagedClusterAddOn", cluster, ADDON).with(json!({
+            "metadata": {"labels": managed},
             "spec": {"configs": [
                 {"group": group, "resource": "addontemplates", "name": TEMPLATE},
                 {"group": group, "resource": "addondeploymentconfigs", "name": CONFIG, "namespace": cluster},
             ]},
-        }),
+        })),
     ]
 }

@@ -39,12 +39,7 @@ fn own_work() -> ObjectRef {
 
 fn work_named(name: &str, namespace: &str) -> Value {
     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
-    json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"workload": {"manifests": [config]}},
-    })
+    ObjectRef::manifest_work(namespace, name).with(json!({"spec": {"workload": {"manifests": [config]}}}))
 }
 
 /// Installs the admission policy, and waits until the API server enforces it.
@@ -78,10 +73,7 @@ fn is_refused(what: &Value, written: Result<()>, allowed: &str) -> Result<()> {
 
 /// Returns an owner reference to the Namespace of Argo CD.
 async fn owners(hub: &Hub) -> Result<Value> {
-    let namespace = hub
-        .get(&ObjectRef::namespace("argocd"))
-        .await?
-        .context("the Namespace")?;
+    let namespace = hub.read(&ObjectRef::namespace("argocd")).await?;
     let uid = &namespace["metadata"]["uid"];
     Ok(json!([{"apiVersion": "v1", "kind": "Namespace", "name": "argocd", "uid": uid}]))
 }
@@ -137,10 +129,10 @@ pub(crate) async fn check_limits(stage: &Stage) -> Result<()> {
         .await?;
 
     // A write of the status changes nothing else, whatever it contains.
-    let before = hub.get(&own_cluster()).await?.context("the cluster")?["metadata"]["labels"].clone();
+    let before = hub.read(&own_cluster()).await?["metadata"]["labels"].clone();
     let hidden = json!({"metadata": {"labels": {"env": "prod"}}, "status": {"version": {"kubernetes": "v9"}}});
     agent.patch_status(&own_cluster(), &hidden).await?;
-    let after = hub.get(&own_cluster()).await?.context("the cluster")?;
+    let after = hub.read(&own_cluster()).await?;
     assert_eq!(after["metadata"]["labels"], before);
 
     check_other_identities(hub, own, &of_works)?;
@@ -155,19 +147,12 @@ pub(crate) async fn check_limits(stage: &Stage) -> Result<()> {
 /// Checks the limits of other identities of managed clusters, which have all permissions by RBAC, and the creation and deletion of
 /// objects.
 fn check_other_identities(hub: &Hub, own: &str, of_works: &str) -> Result<()> {
-    let addon = json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
-        "kind": "ManagedClusterAddOn",
-        "metadata": {"name": "a", "namespace": "cluster2"},
-        "spec": {},
-    });
+    let addon = ObjectRef::managed_cluster_addon("cluster2", "a").with(json!({"spec": {}}));
     let cluster = |labels: Value, accepted: bool| {
-        json!({
-            "apiVersion": "cluster.open-cluster-management.io/v1",
-            "kind": "ManagedCluster",
-            "metadata": {"name": "cluster3", "labels": labels},
+        ObjectRef::managed_cluster("cluster3").with(json!({
+            "metadata": {"labels": labels},
             "spec": {"hubAcceptsClient": accepted, "leaseDurationSeconds": 60},
-        })
+        }))
     };
     let addon_agent = stage::addon("cluster2");
     for user in PRIVILEGED {
@@ -206,12 +191,12 @@ fn check_other_identities(hub: &Hub, own: &str, of_works: &str) -> Result<()> {
 /// Checks that a claim of a cluster reaches the hub.
 async fn check_claims(stage: &Stage) -> Result<()> {
     let Stage { hub, cluster1, .. } = stage;
-    let claim = json!({
-        "apiVersion": "cluster.open-cluster-management.io/v1alpha1",
-        "kind": "ClusterClaim",
-        "metadata": {"name": "region.example.com"},
-        "spec": {"value": "eu"},
-    });
+    let claim = ObjectRef::cluster(
+        "cluster.open-cluster-management.io/v1alpha1",
+        "ClusterClaim",
+        "region.example.com",
+    )
+    .with(json!({"spec": {"value": "eu"}}));
     cluster1.create(&claim).await?;
     let is_claimed = |it: &Value| {
         let claims = it["status"]["clusterClaims"].as_array();
@@ -259,27 +244,25 @@ async fn write_hostile_status(agent: &Account) -> Result<()> {
     agent
         .update(&lease, |it| it["spec"]["holderIdentity"] = json!("cluster1"))
         .await?;
-    let event = json!({
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": "evil", "namespace": "cluster2"},
+    let event = ObjectRef::namespaced("events.k8s.io/v1", "Event", "cluster2", "evil").with(json!({
         "eventTime": "2026-01-01T00:00:00.000000Z",
-        "type": "Warning", "reason": "Revoked", "action": "Revoke", "note": "cluster1 is revoked",
-        "reportingController": "argocd-ocm-cmp", "reportingInstance": "evil",
+        "type": "Warning",
+        "reason": "Revoked",
+        "action": "Revoke",
+        "note": "cluster1 is revoked",
+        "reportingController": "argocd-ocm-cmp",
+        "reportingInstance": "evil",
         "regarding": {"kind": "ManagedCluster", "name": "cluster1", "namespace": "cluster2"},
-    });
+    }));
     agent.create(&event).await?;
     Ok(())
 }
 
 /// Writes labels, annotations, owners, finalizers, spec and status of the work with the CA.
 async fn write_hostile_work(agent: &Account, owners: &Value) -> Result<()> {
-    let grants = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "evil"},
+    let grants = ObjectRef::cluster("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "evil").with(json!({
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-    });
+    }));
     let work = json!({
         "metadata": {
             "annotations": {
@@ -364,7 +347,7 @@ pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
     let is_ready = |it: &Value| condition(it, "Ready")[0] == "True";
     hub.wait_for(&stage::fleet(), is_ready).await?;
     let before = snapshot(hub).await?;
-    let cluster_before = hub.get(&own_cluster()).await?.context("the cluster")?;
+    let cluster_before = hub.read(&own_cluster()).await?;
 
     write_hostile_status(&agent).await?;
     write_hostile_work(&agent, &owners).await?;
@@ -388,7 +371,7 @@ pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
     if repaired.is_err() {
         assert_eq!(snapshot(hub).await?, before);
     }
-    let fleet = hub.get(&stage::fleet()).await?.context("the GitOpsCluster")?;
+    let fleet = hub.read(&stage::fleet()).await?;
     ensure!(is_ready(&fleet), "{:#}", fleet["status"]);
 
     let fields = ["labels", "annotations"].map(|field| {
@@ -463,7 +446,7 @@ async fn snapshot(hub: &Hub) -> Result<BTreeMap<String, Value>> {
             all.insert(at, object);
         }
     }
-    let fleet = hub.get(&stage::fleet()).await?.context("the GitOpsCluster")?;
+    let fleet = hub.read(&stage::fleet()).await?;
     let conditions = fleet["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let states = conditions
         .iter()

@@ -112,16 +112,11 @@ async fn install_the_other(hub: &Hub, clusters: &[&ManagedCluster; 2]) -> Result
     }
     for cluster in clusters {
         cluster.wait_for(&controller(), |_| true).await?;
-        let application = json!({
-            "apiVersion": "argoproj.io/v1alpha1",
-            "kind": "Application",
-            "metadata": {"name": "earlier", "namespace": "argocd"},
-            "spec": {
-                "project": "default",
-                "source": {"repoURL": "https://example.com/earlier.git", "path": "."},
-                "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
-            },
-        });
+        let application = ObjectRef::application("earlier").with(json!({"spec": {
+            "project": "default",
+            "source": {"repoURL": "https://example.com/earlier.git", "path": "."},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
+        }}));
         cluster.create(&application).await?;
     }
     let earlier = ObjectRef::application("earlier");
@@ -186,12 +181,15 @@ async fn check_rollout(hub: &Hub, clusters: &[&ManagedCluster; 2]) -> Result<()>
 /// Checks that Argo CD gets another ClusterRole by a configuration of the Placement.
 async fn check_role(hub: &Hub, clusters: &[&ManagedCluster; 2]) -> Result<()> {
     let role = json!([{"name": "CLUSTER_ROLE", "value": "cluster-admin"}]);
-    hub.create(&json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
-        "kind": "AddOnDeploymentConfig",
-        "metadata": {"name": "argocd-cluster-admin", "namespace": "argocd"},
-        "spec": {"agentInstallNamespace": "argocd", "customizedVariables": role},
-    }))
+    hub.create(
+        &ObjectRef::namespaced(
+            "addon.open-cluster-management.io/v1alpha1",
+            "AddOnDeploymentConfig",
+            "argocd",
+            "argocd-cluster-admin",
+        )
+        .with(json!({"spec": {"agentInstallNamespace": "argocd", "customizedVariables": role}})),
+    )
     .await?;
     let config = json!({
         "group": "addon.open-cluster-management.io",
@@ -303,25 +301,18 @@ fn config() -> ObjectRef {
 const CONFIG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shop\n";
 
 fn application(git: &GitRepository, cluster: &str) -> Value {
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {
-            "name": "shop",
-            "namespace": "argocd",
-            "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
-            "annotations": {
+    ObjectRef::application("shop").with(json!({
+        "metadata": {"labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"}, "annotations": {
                 "apps.open-cluster-management.io/ocm-managed-cluster": cluster,
                 "argocd.argoproj.io/skip-reconcile": "true",
-            },
-        },
+            }},
         "spec": {
             "project": "default",
             "source": {"repoURL": git.url(), "path": "app", "targetRevision": "main"},
             "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
             "syncPolicy": {"automated": {}},
         },
-    })
+    }))
 }
 
 /// Returns an add-on with the names of argocd-pull-integration's, and like it with more content than one work can have, none of
@@ -329,34 +320,24 @@ fn application(git: &GitRepository, cluster: &str) -> Value {
 fn imitation() -> String {
     let crd = |kind: &str, plural: &str| {
         let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.argoproj.io")},
-            "spec": {
-                "group": "argoproj.io",
-                "scope": "Namespaced",
-                "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
-                "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "description": "long ".repeat(12_000),
-                    "properties": {"spec": any, "status": any, "operation": any},
-                }}}],
-            },
-        })
+        ObjectRef::crd(&format!("{plural}.argoproj.io")).with(json!({"spec": {
+            "group": "argoproj.io",
+            "scope": "Namespaced",
+            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "description": "long ".repeat(12_000),
+                "properties": {"spec": any, "status": any, "operation": any},
+            }}}],
+        }}))
     };
     let labels = json!({"app.kubernetes.io/name": CONTROLLER});
     let container = json!({"name": CONTROLLER, "image": "example.com/argocd:other"});
-    let controller = json!({
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {"name": CONTROLLER, "namespace": "argocd"},
-        "spec": {
-            "serviceName": CONTROLLER,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
-    });
+    let controller = ObjectRef::namespaced("apps/v1", "StatefulSet", "argocd", CONTROLLER).with(json!({"spec": {
+        "serviceName": CONTROLLER,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+    }}));
     let manifests = json!([
         crd("Application", "applications"),
         crd("AppProject", "appprojects"),
@@ -364,24 +345,15 @@ fn imitation() -> String {
         controller,
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}},
     ]);
-    let template = json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
-        "kind": "AddOnTemplate",
-        "metadata": {"name": "argocd"},
-        "spec": {"addonName": "argocd", "agentSpec": {"workload": {"manifests": manifests}}},
-    });
-    let management = json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
-        "kind": "ClusterManagementAddOn",
-        "metadata": {
-            "name": "argocd",
-            "annotations": {"addon.open-cluster-management.io/lifecycle": "addon-manager"},
-        },
+    let template = ObjectRef::cluster("addon.open-cluster-management.io/v1alpha1", "AddOnTemplate", "argocd")
+        .with(json!({"spec": {"addonName": "argocd", "agentSpec": {"workload": {"manifests": manifests}}}}));
+    let management = ObjectRef::cluster_management_addon("argocd").with(json!({
+        "metadata": {"annotations": {"addon.open-cluster-management.io/lifecycle": "addon-manager"}},
         "spec": {"supportedConfigs": [{
             "group": "addon.open-cluster-management.io",
             "resource": "addontemplates",
             "defaultConfig": {"name": "argocd"},
         }]},
-    });
+    }));
     format!("{template}\n{management}\n")
 }

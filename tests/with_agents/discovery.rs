@@ -3,7 +3,7 @@
 
 use crate::handshake;
 use crate::stage::{self, ADDRESS, PORT, Stage, data};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{Hub, ObjectRef};
 
@@ -17,23 +17,18 @@ pub(crate) fn routes() -> Value {
     let version = json!({
         "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}},
     });
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "routes.route.openshift.io"},
-        "spec": {
-            "group": "route.openshift.io",
-            "names": {"kind": "Route", "plural": "routes"},
-            "scope": "Namespaced",
-            "versions": [version],
-        },
-    })
+    ObjectRef::crd("routes.route.openshift.io").with(json!({"spec": {
+        "group": "route.openshift.io",
+        "names": {"kind": "Route", "plural": "routes"},
+        "scope": "Namespaced",
+        "versions": [version],
+    }}))
 }
 
 /// Adds and removes a Route, then a node port; finally restores the load balancer.
 pub(crate) async fn check_exposures(stage: &Stage) -> Result<()> {
     let hub = &stage.hub;
-    let expected = hub.get(&stage::fleet()).await?.context("the GitOpsCluster")?;
+    let expected = hub.read(&stage::fleet()).await?;
 
     let route = hub.create(&route()).await?;
     let route = ObjectRef::of(&route);
@@ -64,7 +59,7 @@ pub(crate) async fn check_exposures(stage: &Stage) -> Result<()> {
         .await?;
     stage::balance(hub).await?;
     wait_for_address(stage, ADDRESS, PORT).await?;
-    let now = hub.get(&stage::fleet()).await?.context("the GitOpsCluster")?;
+    let now = hub.read(&stage::fleet()).await?;
     assert_eq!(now["spec"], expected["spec"], "the spec is unchanged");
     Ok(())
 }
@@ -106,12 +101,9 @@ async fn wait_for_certificate_name(hub: &Hub, name: &str) -> Result<()> {
 }
 
 fn route() -> Value {
-    json!({
-        "apiVersion": "route.openshift.io/v1",
-        "kind": "Route",
-        "metadata": {"name": "principal", "namespace": "argocd"},
+    ObjectRef::namespaced("route.openshift.io/v1", "Route", "argocd", "principal").with(json!({
         "spec": {"to": {"kind": "Service", "name": "argocd-agent-principal"}, "tls": {"termination": "passthrough"}},
-    })
+    }))
 }
 
 fn node() -> Value {

@@ -67,14 +67,8 @@ pub(crate) async fn check_handshakes(stage: &Stage, address: &str) -> Result<()>
             .context(name.to_owned())
     };
     let authority = read("argocd-agent-ca").await?;
-    let client = cluster1
-        .get(&ObjectRef::secret("argocd", crate::SIGNED))
-        .await?
-        .context("the agent's")?;
-    let trusted = cluster1
-        .get(&ObjectRef::secret("argocd", "argocd-agent-ca"))
-        .await?
-        .context("the agent's")?;
+    let client = cluster1.read(&ObjectRef::secret("argocd", crate::SIGNED)).await?;
+    let trusted = cluster1.read(&ObjectRef::secret("argocd", "argocd-agent-ca")).await?;
     shake_hands(
         address,
         (

@@ -80,8 +80,7 @@ impl Scenario {
     /// Checks that a GitOpsCluster creates the add-on, certificates and Secrets for every cluster that its Placement selects.
     async fn installed(&self) -> Result<()> {
         let Stage { hub, .. } = &self.stage;
-        let users_spec =
-            async || anyhow::Ok(hub.get(&stage::placement()).await?.context("the user's Placement")?["spec"].clone());
+        let users_spec = async || anyhow::Ok(hub.read(&stage::placement()).await?["spec"].clone());
         let before = users_spec().await?;
         hub.create(&stage::gitops_cluster(&json!({}))).await?;
         for cluster in self.stage.clusters() {
@@ -158,7 +157,7 @@ impl Scenario {
     async fn rolled_out(&self) -> Result<()> {
         let Stage { hub, .. } = &self.stage;
         let template = async || {
-            let add_on = hub.get(&stage::management()).await?.context("the add-on")?;
+            let add_on = hub.read(&stage::management()).await?;
             let configs = &add_on["spec"]["installStrategy"]["placements"][0]["configs"];
             anyhow::Ok(configs[0]["name"].as_str().context("a template")?.to_owned())
         };
@@ -193,7 +192,7 @@ impl Scenario {
         let Stage { hub, cluster1, .. } = &self.stage;
         let authority = ObjectRef::secret("argocd", "argocd-agent-ca");
         let started_with = async || {
-            let principal = hub.get(&stage::principal()).await?.context("the principal")?;
+            let principal = hub.read(&stage::principal()).await?;
             let annotations = &principal["spec"]["template"]["metadata"]["annotations"];
             anyhow::Ok((annotations.clone(), principal["metadata"]["generation"].clone()))
         };
@@ -214,7 +213,7 @@ impl Scenario {
             .map(|(key, value)| (key.to_owned(), json!(value.map(ByteString))))
             .collect();
         // The old authority signed the agents' certificates, so it stays trusted while they may be in use.
-        let before_that = hub.get(&authority).await?.context("the authority")?;
+        let before_that = hub.read(&authority).await?;
         let both = data(&json!({"data": old}), "tls.crt")? + &data(&before_that, "tls.crt")?;
         old.insert("tls.crt".to_owned(), json!(ByteString(both.into_bytes())));
         hub.patch(&authority, &json!({"data": old})).await?;
@@ -344,10 +343,7 @@ impl Scenario {
         assert!(cluster1.get(&stage::agent()).await?.is_some());
         let crd = "applications.argoproj.io";
         let crd = ObjectRef::crd(crd);
-        let crd = cluster2
-            .get(&crd)
-            .await?
-            .context("the CRD of Applications was deleted")?;
+        let crd = cluster2.read(&crd).await?;
         assert_eq!(crd["metadata"]["deletionTimestamp"], Value::Null);
         requests::check_request_count(&self.stage).await?;
         self.log_step("one cluster was deselected");
@@ -371,10 +367,7 @@ impl Scenario {
             assert_eq!(hub.list(api_version, kind).await?, [Value::Null; 0], "{kind}");
         }
         let no_works = async || {
-            let works = hub
-                .list("work.open-cluster-management.io/v1", "ManifestWork")
-                .await
-                .ok()?;
+            let works = hub.works().await.ok()?;
             works.is_empty().then_some(())
         };
         wait::eventually("OCM's works are deleted", wait::DEADLINE, no_works).await?;

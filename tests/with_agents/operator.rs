@@ -2,7 +2,7 @@
 //! objects that it created. The test simulates the operator by its finalizer.
 
 use crate::stage::{self, Stage, condition};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::{ManagedCluster, ObjectRef, is_true};
@@ -25,7 +25,7 @@ pub(crate) async fn check_selection_and_deselection(stage: &Stage) -> Result<()>
         cluster.wait_for(&stage::agent(), |_| true).await?;
         cluster.wait_gone(&operator()).await?;
         let crd = ObjectRef::crd("argocds.argoproj.io");
-        let crd = cluster.get(&crd).await?.context("the CRD of ArgoCDs was deleted")?;
+        let crd = cluster.read(&crd).await?;
         assert_eq!(crd["metadata"]["deletionTimestamp"], Value::Null);
     }
     is_ready(stage).await

@@ -1,7 +1,7 @@
 //! Tests of certificate requests that must be refused.
 
 use crate::stage::{Stage, addon, condition, data};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use k8s_openapi::ByteString;
 use pki::Certificate;
 use serde_json::{Value, json};
@@ -26,16 +26,14 @@ async fn request_certificate(
         "open-cluster-management.io/addon-name": "argocd-agent-addon",
         "open-cluster-management.io/cluster-name": by,
     });
-    let object = json!({
-        "apiVersion": "certificates.k8s.io/v1",
-        "kind": "CertificateSigningRequest",
-        "metadata": {"name": name, "labels": labels},
+    let object = ObjectRef::cluster("certificates.k8s.io/v1", "CertificateSigningRequest", name).with(json!({
+        "metadata": {"labels": labels},
         "spec": {
             "request": ByteString(certificate_request(&agent_of(of))?.into_bytes()),
             "signerName": SIGNER,
             "usages": ["digital signature", "key encipherment", "client auth"],
         },
-    });
+    }));
     let user = format!("--as=system:open-cluster-management:{by}:agent");
     let group = format!("--as-group=system:open-cluster-management:{by}");
     let arguments = [
@@ -103,7 +101,7 @@ pub(crate) async fn check_request_count(stage: &Stage) -> Result<()> {
 /// Returns the fingerprints of the certificates that were issued to a cluster's agent.
 pub(crate) async fn issued(stage: &Stage, cluster: &str) -> Result<Vec<String>> {
     let record = ObjectRef::secret("argocd", &format!("argocd-agent-issued-{cluster}"));
-    let record = stage.hub.get(&record).await?.context("the list of certificates")?;
+    let record = stage.hub.read(&record).await?;
     let requests = record["data"].as_object().into_iter().flatten();
     let mut all = Vec::new();
     for (request, _) in requests {
@@ -124,18 +122,22 @@ pub(crate) async fn foreign_revocations_have_no_effect(stage: &Stage) -> Result<
     hub.patch(&argocd, &label(json!("true"))).await?;
     hub.create_namespace("team-a").await?;
     let principal = ObjectRef::secret("argocd", "argocd-agent-principal-tls");
-    let before = hub.get(&principal).await?.context("the principal's certificate")?;
-    let foreign = json!({
-        "apiVersion": "apps.open-cluster-management.io/v1beta1",
-        "kind": "GitOpsCluster",
-        "metadata": {"name": "foreign", "namespace": "team-a", "finalizers": ["argocd-ocm-cmp.github.io/gitopscluster"]},
+    let before = hub.read(&principal).await?;
+    let foreign = ObjectRef::namespaced(
+        "apps.open-cluster-management.io/v1beta1",
+        "GitOpsCluster",
+        "team-a",
+        "foreign",
+    )
+    .with(json!({
+        "metadata": {"finalizers": ["argocd-ocm-cmp.github.io/gitopscluster"]},
         "spec": {
             "argoServer": {"argoNamespace": "argocd"},
             "placementRef": {"kind": "Placement", "name": "none"},
             "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "serverAddress": "attacker.example.com"}},
             "agent": {"revokedClusters": ["cluster1"]},
         },
-    });
+    }));
     let foreign = ObjectRef::of(&hub.create(&foreign).await?);
     let is_refused = |it: &Value| {
         let [status, _, message] = condition(it, "SpecPermitted");
@@ -144,7 +146,7 @@ pub(crate) async fn foreign_revocations_have_no_effect(stage: &Stage) -> Result<
             && message.contains("cluster1 (of GitOpsCluster argocd/fleet)")
     };
     hub.wait_for(&foreign, is_refused).await?;
-    let after = hub.get(&principal).await?.context("the principal's certificate")?;
+    let after = hub.read(&principal).await?;
     assert_eq!(before["data"]["tls.crt"], after["data"]["tls.crt"]);
     assert!(hub.get(&addon("cluster1")).await?.is_some());
     let blocklist = hub

@@ -81,7 +81,7 @@ pub(crate) async fn rolls_out_one_cluster_at_a_time(stage: &Stage) -> Result<()>
     wait_for_end(stage, next).await?;
     assert_eq!(generations(stage).await?, works, "the end of a rollout applies nothing");
     hub.wait_gone(&stage::template(before)).await?;
-    let crd = cluster1.get(&crd).await?.context("the CRD was deleted")?;
+    let crd = cluster1.read(&crd).await?;
     assert_eq!(crd["spec"]["names"]["categories"], json!(["edited"]));
 
     ask(Value::Null).await?;
@@ -116,7 +116,7 @@ fn templates(add_on: &Value) -> Vec<&str> {
 }
 
 async fn entries(stage: &Stage) -> Result<Vec<String>> {
-    let add_on = stage.hub.get(&stage::management()).await?.context("the add-on")?;
+    let add_on = stage.hub.read(&stage::management()).await?;
     Ok(templates(&add_on).into_iter().map(str::to_owned).collect())
 }
 
@@ -143,7 +143,7 @@ async fn schedule(cluster: &ManagedCluster, schedulable: bool) -> Result<()> {
 }
 
 async fn image(cluster: &ManagedCluster) -> Result<String> {
-    let agent = cluster.get(&stage::agent()).await?.context("the agent")?;
+    let agent = cluster.read(&stage::agent()).await?;
     Ok(supervisor_image(&agent).to_owned())
 }
 
@@ -154,7 +154,7 @@ fn supervisor_image(agent: &Value) -> &str {
 }
 
 async fn image_is_ready(cluster: &ManagedCluster) -> Result<bool> {
-    let agent = cluster.get(&stage::agent()).await?.context("the agent")?;
+    let agent = cluster.read(&stage::agent()).await?;
     Ok(agent["status"]["readyReplicas"] == 1)
 }
 
@@ -163,7 +163,7 @@ async fn generations(stage: &Stage) -> Result<Vec<Value>> {
     let mut generations = Vec::new();
     for cluster in stage.clusters() {
         let work = ObjectRef::manifest_work(cluster.name(), "addon-argocd-agent-addon-deploy-0");
-        let work = stage.hub.get(&work).await?.context("the work")?;
+        let work = stage.hub.read(&work).await?;
         generations.push(work["metadata"]["generation"].clone());
     }
     Ok(generations)

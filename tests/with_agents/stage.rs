@@ -132,12 +132,7 @@ pub(crate) async fn joined_hub() -> Result<(Hub, ManagedCluster, ManagedCluster)
 
 /// Returns the Placement of this name, which selects clusters once [`Hub::bind_global_cluster_set`] allows it.
 pub(crate) fn placement_named(name: &str, spec: &Value) -> Value {
-    json!({
-        "apiVersion": "cluster.open-cluster-management.io/v1beta1",
-        "kind": "Placement",
-        "metadata": {"name": name, "namespace": "argocd"},
-        "spec": spec,
-    })
+    ObjectRef::placement(name).with(json!({"spec": spec}))
 }
 
 /// Runs our program against the hub, and returns its output.
@@ -169,12 +164,7 @@ pub(crate) async fn assign_users(cluster: &ManagedCluster) -> Result<()> {
         )
         .await?;
     let container = json!({"name": "it", "image": "example.com/it:v1", "securityContext": {"runAsUser": 999}});
-    let pod = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "it", "namespace": "default"},
-        "spec": {"containers": [container]},
-    });
+    let pod = ObjectRef::namespaced("v1", "Pod", "default", "it").with(json!({"spec": {"containers": [container]}}));
     wait::eventually("Pods must not name their user", wait::DEADLINE, async || {
         let created = cluster.kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], &pod.to_string());
         created
@@ -195,34 +185,26 @@ fn assigned_users() -> [Value; 3] {
                  has(it.securityContext) && (has(it.securityContext.runAsUser) || has(it.securityContext.runAsGroup)))";
     let name = USERS_ARE_ASSIGNED;
     [
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": "system:openshift:scc:nonroot-v2"},
+        ObjectRef::cluster_role("system:openshift:scc:nonroot-v2").with(json!({
             "rules": [{
                 "apiGroups": ["security.openshift.io"],
                 "resources": ["securitycontextconstraints"],
                 "resourceNames": ["nonroot-v2"],
                 "verbs": ["use"],
             }],
-        }),
-        json!({
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingAdmissionPolicy",
-            "metadata": {"name": name},
-            "spec": {
-                "matchConstraints": {"resourceRules": [
-                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]},
-                ]},
-                "validations": [{"expression": format!("!({users}) || {may_choose}")}],
-            },
-        }),
-        json!({
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": {"name": name},
-            "spec": {"policyName": name, "validationActions": ["Deny"]},
-        }),
+        })),
+        ObjectRef::cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", name).with(json!({"spec": {
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]},
+            ]},
+            "validations": [{"expression": format!("!({users}) || {may_choose}")}],
+        }})),
+        ObjectRef::cluster(
+            "admissionregistration.k8s.io/v1",
+            "ValidatingAdmissionPolicyBinding",
+            name,
+        )
+        .with(json!({"spec": {"policyName": name, "validationActions": ["Deny"]}})),
     ]
 }
 
@@ -242,26 +224,18 @@ pub(crate) async fn balance(hub: &Hub) -> Result<()> {
 }
 
 fn principal_service() -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "argocd-agent-principal", "namespace": "argocd"},
+    ObjectRef::namespaced("v1", "Service", "argocd", "argocd-agent-principal").with(json!({
         "spec": {"type": "LoadBalancer", "ports": [{"name": "https", "port": 443, "targetPort": 8443}]},
-    })
+    }))
 }
 
 fn principal_deployment() -> Value {
     let labels = json!({"app.kubernetes.io/name": "argocd-agent-principal"});
     let container = json!({"name": "argocd-agent-principal", "image": "example.com/argocd-agent:v1"});
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "argocd-agent-principal", "namespace": "argocd"},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
-    })
+    ObjectRef::deployment("argocd", "argocd-agent-principal").with(json!({"spec": {
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+    }}))
 }
 
 /// Returns the GitOpsCluster of these tests, with more fields in its spec.
@@ -270,12 +244,13 @@ pub(crate) fn gitops_cluster(more: &Value) -> Value {
     for (key, value) in more.as_object().into_iter().flatten() {
         spec[key] = value.clone();
     }
-    json!({
-        "apiVersion": "apps.open-cluster-management.io/v1alpha1",
-        "kind": "GitOpsCluster",
-        "metadata": {"name": "fleet", "namespace": "argocd"},
-        "spec": spec,
-    })
+    ObjectRef::namespaced(
+        "apps.open-cluster-management.io/v1alpha1",
+        "GitOpsCluster",
+        "argocd",
+        "fleet",
+    )
+    .with(json!({"spec": spec}))
 }
 
 pub(crate) fn fleet() -> ObjectRef {

@@ -1,7 +1,7 @@
 //! Tests of the actions on works in deploy/argocd_cm.yaml: with the real argocd-server and a real agent, and for unusual works with
 //! Argo CD's own command alone.
 
-use crate::stage::{program, shipped};
+use crate::stage::{objects_of_yaml, program, shipped};
 use anyhow::{Context, Result, ensure};
 use http::Request;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -129,17 +129,17 @@ impl Shop {
         }
         let git = GitRepository::new()?;
         git.commit(&[("shop/work.json", &work(&[]).to_string())])?;
-        hub.create_application(&json!({
-            "apiVersion": "argoproj.io/v1alpha1",
-            "kind": "Application",
-            "metadata": {"name": "shop", "finalizers": ["resources-finalizer.argocd.argoproj.io"]},
-            "spec": {
-                "project": "default",
-                "source": {"repoURL": git.url(), "path": "shop"},
-                "destination": {"server": "https://kubernetes.default.svc", "namespace": "cluster1"},
-                "syncPolicy": {"automated": {"prune": true, "selfHeal": true}},
-            },
-        }))
+        hub.create_application(
+            &ObjectRef::cluster("argoproj.io/v1alpha1", "Application", "shop").with(json!({
+                "metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]},
+                "spec": {
+                    "project": "default",
+                    "source": {"repoURL": git.url(), "path": "shop"},
+                    "destination": {"server": "https://kubernetes.default.svc", "namespace": "cluster1"},
+                    "syncPolicy": {"automated": {"prune": true, "selfHeal": true}},
+                },
+            })),
+        )
         .await?;
         let is_ready = |app: &Value| is_synced(app) && app["status"]["health"]["status"] == "Healthy";
         hub.wait_for(&ObjectRef::application("shop"), is_ready).await?;
@@ -313,7 +313,7 @@ async fn actions_change_the_cluster_once_and_leave_no_difference() -> Result<()>
         hub.delete(&ObjectRef::of(&action)).await?;
         hub.wait_gone(&ObjectRef::of(&action)).await?;
     }
-    let after = cluster.get(&web).await?.context("the Deployment is gone")?;
+    let after = cluster.read(&web).await?;
     ensure!(
         restarted_at(&after).is_some() && after["metadata"]["uid"] == before["metadata"]["uid"],
         "{after:#}"
@@ -410,10 +410,7 @@ fn run_offline(work: &Value, action: &str, object: Option<&str>) -> Result<Value
         let yaml = text
             .strip_prefix("Following resource was created:\n")
             .context("no work")?;
-        let mut created = String::new();
-        let document = manifest::yaml::documents(yaml).next().context("no work")??;
-        manifest::json::write(&document.value, &mut created)?;
-        Ok(Ok(serde_json::from_str(&created)?))
+        Ok(Ok(objects_of_yaml(yaml)?.pop().context("no work")?))
     };
     run().unwrap_or_else(|error| panic!("{action}: {error:#}"))
 }
@@ -499,15 +496,10 @@ fn objects_that_the_work_does_not_deliver_are_refused() {
 fn a_work_of_a_thousand_deployments_is_restarted_at_once() {
     let deployment = |index: usize| {
         let labels = json!({"app": format!("a{index}")});
-        json!({
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": format!("a{index}")},
-            "spec": {
-                "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}},
-            },
-        })
+        ObjectRef::cluster("apps/v1", "Deployment", &format!("a{index}")).with(json!({"spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}},
+        }}))
     };
     let work = work(&(0..1000).map(deployment).collect::<Vec<_>>());
     let created = run_offline(&work, "restart", None).expect("a work");

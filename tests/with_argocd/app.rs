@@ -1,14 +1,14 @@
 //! An Application with its own repository and namespaces.
 
 use crate::stage::{Stage, application};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
-use testbed::{GitRepository, Hub, ObjectRef, is_applied, is_synced};
+use testbed::{GitRepository, Hub, ManagedCluster, ObjectRef, is_applied, is_synced};
 
 /// An Application that delivers the folder of its name, by default to `cluster1`.
 pub(crate) struct App {
-    hub: &'static Hub,
-    git: GitRepository,
+    pub(crate) hub: &'static Hub,
+    pub(crate) git: GitRepository,
     pub(crate) name: String,
 }
 
@@ -95,7 +95,7 @@ impl App {
     /// others on the cluster. A change of the work's labels triggers it at once.
     pub(crate) async fn reconcile(&self) -> Result<()> {
         let hub = self.hub;
-        let now = hub.get(&self.work()).await?.context("the work does not exist")?;
+        let now = hub.read(&self.work()).await?;
         let label = json!({"metadata": {"labels": {"again": now["metadata"]["resourceVersion"]}}});
         hub.patch(&self.work(), &label).await.map(drop)
     }
@@ -106,7 +106,7 @@ impl App {
         self.hub.wait_gone(&self.application()).await
     }
 
-    fn write(&self, files: &[(&str, &str)]) -> Result<String> {
+    pub(crate) fn write(&self, files: &[(&str, &str)]) -> Result<String> {
         let paths: Vec<String> = files.iter().map(|(file, _)| format!("{}/{file}", self.name)).collect();
         let files: Vec<(&str, &str)> = paths
             .iter()
@@ -124,6 +124,58 @@ impl App {
         let of_commit = |app: &Value| is_synced(app) && app["status"]["sync"]["revision"] == commit;
         self.hub.wait_for(&self.application(), of_commit).await.map(drop)
     }
+}
+
+/// Creates an Application and its own namespace on `cluster1`, where its objects are, and does not wait for it. `change` completes it.
+pub(crate) async fn create(
+    stage: &Stage,
+    name: &str,
+    git: &GitRepository,
+    change: impl FnOnce(&mut Value),
+) -> Result<()> {
+    stage.cluster1.create_namespace(name).await?;
+    let mut object = application(name, git)?;
+    object["spec"]["destination"]["namespace"] = json!(name);
+    change(&mut object);
+    stage.hub.create_application(&object).await.map(drop)
+}
+
+/// Returns a CRD of a kind whose objects may have any content.
+pub(crate) fn crd(group: &str, kind: &str, plural: &str, scope: &str) -> Value {
+    ObjectRef::crd(&format!("{plural}.{group}")).with(json!({"spec": {
+        "group": group,
+        "scope": scope,
+        "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+        "versions": [{"name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+    }}))
+}
+
+/// Grants the agent permissions for the objects of these groups, as users of OCM do, and waits until they are effective: otherwise the
+/// agent would be denied at first, and back off.
+pub(crate) async fn permit_agent(cluster: &ManagedCluster, name: &str, groups: &[&str]) -> Result<()> {
+    let role = ObjectRef::cluster_role(name).with(json!({
+        "metadata": {"labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
+        "rules": [{"apiGroups": groups, "resources": ["*"], "verbs": ["*"]}],
+    }));
+    cluster.apply(&role).await?;
+    let aggregated = ObjectRef::cluster_role("open-cluster-management:klusterlet-work:aggregate");
+    let has_groups = |role: &Value| {
+        let rules = role["rules"].to_string();
+        groups.iter().all(|group| rules.contains(&format!("{group:?}")))
+    };
+    cluster.wait_for(&aggregated, has_groups).await.map(drop)
+}
+
+/// Lets Pods behind a gate run, by creating a node for them alone.
+pub(crate) async fn open_gate(cluster: &ManagedCluster, gate: &str) -> Result<()> {
+    let resources = json!({"cpu": "64", "memory": "256Gi", "pods": "1000"});
+    let node = ObjectRef::node(gate).with(json!({
+        "metadata": {"labels": {"gate": gate}},
+        "spec": {"taints": [{"key": "gate", "value": gate, "effect": "NoSchedule"}]},
+        "status": {"allocatable": resources, "capacity": resources},
+    }));
+    cluster.create(&node).await.map(drop)
 }
 
 /// Returns plugin parameters in the form of an Application: lists, which may also contain a single text.

@@ -103,10 +103,7 @@ fn cluster_secret(cluster: &str) -> Result<Value> {
 
 /// Returns the identity of an object that must stay.
 async fn identity(hub: &Hub, object: &ObjectRef) -> Result<Value> {
-    let found = hub
-        .get(object)
-        .await?
-        .with_context(|| format!("{object} does not exist"))?;
+    let found = hub.read(object).await?;
     let metadata = &found["metadata"];
     ensure!(metadata["deletionTimestamp"].is_null(), "{object} is going");
     Ok(metadata["uid"].clone())
@@ -115,7 +112,7 @@ async fn identity(hub: &Hub, object: &ObjectRef) -> Result<Value> {
 /// Makes a cluster unreachable for OCM, which adds a taint.
 async fn make_unreachable(hub: &Hub, cluster: &str) -> Result<()> {
     let cluster = ObjectRef::managed_cluster(cluster);
-    let found = hub.get(&cluster).await?.context("the managed cluster")?;
+    let found = hub.read(&cluster).await?;
     let mut conditions = found["status"]["conditions"].clone();
     for condition in conditions.as_array_mut().context("its conditions")? {
         if condition["type"] == "ManagedClusterConditionAvailable" {

@@ -2,9 +2,8 @@
 //! controller has the permissions shipped for the pull model.
 
 use crate::controller::ACCOUNT;
-use crate::stage::shipped;
+use crate::stage::{apply, objects_of_yaml, shipped};
 use anyhow::{Context, Result};
-use manifest::{json, yaml};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -16,22 +15,18 @@ fn shown() -> Result<Value> {
     let page = fs::read_to_string(shipped("docs/cluster-secrets.md"))?;
     let (_, after) = page.split_once("```yaml\n").context("its YAML")?;
     let (text, _) = after.split_once("```").context("the end of its YAML")?;
-    let document = yaml::documents(text).next().context("a document")?;
-    let mut object = String::new();
-    json::write(&document?.value, &mut object)?;
-    Ok(serde_json::from_str(&object)?)
+    objects_of_yaml(text)?.pop().context("a document")
 }
 
 /// Starts `cluster-secrets` and the pull model with the controller's ServiceAccount.
 fn start(hub: &Hub) -> Result<Process> {
-    for file in [
+    let files = [
         "deploy/deploy_controller.yaml",
         "deploy/admission_policy.yaml",
         "deploy/deploy_pull.yaml",
         "deploy/deploy_cluster_secrets.yaml",
-    ] {
-        hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
-    }
+    ];
+    apply(hub, &files)?;
     let command = process::controller(
         env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
         Path::new(env!("CARGO_TARGET_TMPDIR")),
@@ -81,10 +76,7 @@ async fn cluster_generator_selects_by_managed_cluster_labels() -> Result<()> {
     let set = shown()?;
     hub.apply(&set).await?;
     until(&hub, &["guestbook-eu1"]).await?;
-    let application = hub
-        .get(&ObjectRef::application("guestbook-eu1"))
-        .await?
-        .context("the object does not exist")?;
+    let application = hub.read(&ObjectRef::application("guestbook-eu1")).await?;
     let marks = &application["metadata"]["annotations"];
     assert_eq!(marks["apps.open-cluster-management.io/ocm-managed-cluster"], "eu1");
     assert_eq!(

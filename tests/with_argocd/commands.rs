@@ -1,5 +1,6 @@
 //! Tests of Argo CD's own commands and options with an Application of the plugin, as docs/argocd-commands.md describes them.
 
+use crate::app::open_gate;
 use crate::desk::{colour, desk};
 use crate::stage::shipped_object;
 use anyhow::{Context, Result, bail, ensure};
@@ -204,16 +205,7 @@ async fn deletion_waits_until_a_pre_delete_hook_has_run_on_the_cluster() -> Resu
         let waits = wait::eventually("the hook runs on the cluster", wait::DEADLINE, waits).await?;
         if waits {
             ensure!(jobs().await?.first().is_none_or(|job| !is_true(job, "Complete")));
-            let resources = json!({"cpu": "64", "memory": "256Gi", "pods": "1000"});
-            desk.cluster1
-                .create(&json!({
-                    "apiVersion": "v1",
-                    "kind": "Node",
-                    "metadata": {"name": name, "labels": {"gate": name}},
-                    "spec": {"taints": [{"key": "gate", "value": name, "effect": "NoSchedule"}]},
-                    "status": {"allocatable": resources, "capacity": resources},
-                }))
-                .await?;
+            open_gate(&desk.cluster1, name).await?;
         }
         desk.hub.wait_gone(&application).await?;
         desk.cluster1.wait_gone(&object).await?;

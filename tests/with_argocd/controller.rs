@@ -11,7 +11,7 @@ mod set;
 mod silence;
 
 use crate::app::App;
-use crate::stage::{program, shipped, shipped_objects, stage};
+use crate::stage::{apply, program, shipped_objects, stage};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -48,12 +48,8 @@ impl Controller {
         settings: &[(&str, &str)],
         more: &[&[&str]],
     ) -> Result<Self> {
-        for file in ["deploy/deploy_controller.yaml", "deploy/admission_policy.yaml"]
-            .iter()
-            .chain(files)
-        {
-            hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
-        }
+        apply(hub, &["deploy/deploy_controller.yaml", "deploy/admission_policy.yaml"])?;
+        apply(hub, files)?;
         if !settings.is_empty() {
             let data: BTreeMap<_, _> = settings.iter().copied().collect();
             hub.patch(&ObjectRef::config_map("argocd", ACCOUNT), &json!({"data": data}))
@@ -210,20 +206,16 @@ fn shown(hub: &Hub, application: &str) -> Option<(String, String)> {
 
 /// Returns a Deployment with a short deadline, with an image that runs on nodes that match the selector.
 fn web(image: &str, node_selector: &Value) -> String {
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
+    ObjectRef::cluster("apps/v1", "Deployment", "web")
+        .with(json!({"spec": {
             "progressDeadlineSeconds": 2,
             "selector": {"matchLabels": {"app": "web"}},
             "template": {
                 "metadata": {"labels": {"app": "web"}},
                 "spec": {"nodeSelector": node_selector, "containers": [{"name": "web", "image": image}]},
             },
-        },
-    })
-    .to_string()
+        }}))
+        .to_string()
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use crate::app::App;
 use crate::health_check;
 use crate::stage::{Stage, stage};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::{ControlPlane, ManagedClusterOptions, ObjectRef, is_applied, wait};
@@ -32,22 +32,17 @@ impl Set {
         let (namespace, group) = (self.namespace().name, format!("{app}.example.com"));
         let mut objects = vec![
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
-            json!({
-                "apiVersion": "apiextensions.k8s.io/v1",
-                "kind": "CustomResourceDefinition",
-                "metadata": {"name": format!("{word}s.{group}")},
-                "spec": {
-                    "group": group,
-                    "names": {"kind": word, "plural": format!("{word}s"), "singular": word, "listKind": format!("{word}list")},
-                    "scope": "Namespaced",
-                    "versions": [{
-                        "name": "v1",
-                        "served": true,
-                        "storage": true,
-                        "schema": {"openAPIV3Schema": {"type": "object"}},
-                    }],
-                },
-            }),
+            ObjectRef::crd(&format!("{word}s.{group}")).with(json!({"spec": {
+                "group": group,
+                "names": {"kind": word, "plural": format!("{word}s"), "singular": word, "listKind": format!("{word}list")},
+                "scope": "Namespaced",
+                "versions": [{
+                    "name": "v1",
+                    "served": true,
+                    "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                }],
+            }})),
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "goes", "namespace": namespace}}),
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": word}}),
         ];
@@ -124,10 +119,7 @@ impl Set {
 }
 
 async fn check_stays(cluster: &ControlPlane, object: &ObjectRef) -> Result<()> {
-    let found = cluster
-        .get(object)
-        .await?
-        .with_context(|| format!("{object} does not exist"))?;
+    let found = cluster.read(object).await?;
     ensure!(
         found["metadata"]["deletionTimestamp"].is_null(),
         "{object} is going: {found:#}"
@@ -229,7 +221,7 @@ async fn existing_namespace_is_not_changed() -> Result<()> {
     cluster1.wait_gone(&ours).await?;
     check_stays(cluster1, &theirs).await?;
     check_stays(cluster1, &namespace).await?;
-    let found = cluster1.get(&namespace).await?.context("the Namespace stays")?;
+    let found = cluster1.read(&namespace).await?;
     assert_eq!(found["metadata"]["labels"], labels);
     Ok(())
 }
@@ -260,7 +252,7 @@ async fn unreachable_cluster_blocks_deletion_but_no_other_cluster() -> Result<()
     cluster1.wait_for(&config_map, has("blue")).await?;
     hub.wait_for(&object, |app| app["status"]["health"]["status"] == "Progressing")
         .await?;
-    let waiting = hub.get(&lost_work).await?.context("its work is there")?;
+    let waiting = hub.read(&lost_work).await?;
     let message = format!("waiting for the agent of managed cluster {name} to apply it");
     assert_eq!(health_check::health(&waiting)?, ("Progressing".to_owned(), message));
 
@@ -303,7 +295,7 @@ async fn restored_hub_adopts_the_objects_of_lost_works() -> Result<()> {
         ObjectRef::config_map(name, "config"),
     );
     hub.wait_for(&work, is_applied).await?;
-    let before = cluster.get(&config_map).await?.context("it is applied")?;
+    let before = cluster.read(&config_map).await?;
 
     // The hub loses the work without the agent.
     cluster.stop_agent();

@@ -62,7 +62,7 @@ pub(crate) fn syncs(application: &Value) -> u64 {
 /// Returns the works of an Application for all clusters.
 pub(crate) async fn works_of(hub: &Hub, application: &str) -> Result<Vec<Value>> {
     let own: WorkName = application.parse()?;
-    let mut works = hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?;
+    let mut works = hub.works().await?;
     works.retain(|work| own.is_of(name(work)));
     Ok(works)
 }

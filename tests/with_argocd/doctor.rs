@@ -2,7 +2,7 @@
 //! hubs.
 
 use crate::controller::Controller;
-use crate::stage::{argocd, hub_with, shipped, shipped_object};
+use crate::stage::{apply, apply_server_side, argocd, hub_with, shipped, shipped_object};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -65,27 +65,13 @@ async fn wait_for_findings(hub: &Hub, found: &[&str]) -> Result<String> {
     found_it.with_context(|| format!("{found:?} are wanted, not {last:?}"))
 }
 
-fn kubectl(hub: &Hub, words: &[&str], file: &str) -> Result<()> {
-    let path = shipped(file);
-    let words = [words, &["-f", path.to_str().context("a plain path")?]].concat();
-    hub.kubectl(&words).map(drop)
-}
-
-fn apply(hub: &Hub, file: &str) -> Result<()> {
-    kubectl(hub, &["apply"], file)
-}
-
-fn apply_server_side(hub: &Hub, file: &str) -> Result<()> {
-    kubectl(hub, &["apply", "--server-side", "--field-manager=argocd-ocm-cmp"], file)
-}
-
 /// Creates a hub with the plugin and the controller.
 async fn installed() -> Result<(Hub, Controller)> {
     let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "deploy/policy_cm.yaml"]).await?;
     apply_server_side(&hub, "deploy_cmp.yaml")?;
-    apply(&hub, "deploy/agent_admission.yaml")?;
-    let policy = ["apply", "--server-side", "--field-manager=argocd-ocm-cmp-policy"];
-    kubectl(&hub, &policy, "deploy/deploy_policy.yaml")?;
+    apply(&hub, &["deploy/agent_admission.yaml"])?;
+    let policy = ["--server-side", "--field-manager=argocd-ocm-cmp-policy"];
+    hub.apply_file(&shipped("deploy/deploy_policy.yaml"), &policy)?;
     let controller = Controller::start(&hub).await?;
     Ok((hub, controller))
 }
@@ -93,18 +79,11 @@ async fn installed() -> Result<(Hub, Controller)> {
 /// Returns a work as Argo CD writes it for its Application `shop`.
 fn work(cluster: &str, name: &str, data: &str) -> Value {
     let id = format!("shop:work.open-cluster-management.io/ManifestWork:{cluster}/{name}");
-    let config_map = json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "a", "namespace": "b"},
-        "data": {"a": data},
-    });
-    json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {"name": name, "namespace": cluster, "annotations": {"argocd.argoproj.io/tracking-id": id}},
+    let config_map = ObjectRef::config_map("b", "a").with(json!({"data": {"a": data}}));
+    ObjectRef::manifest_work(cluster, name).with(json!({
+        "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": id}},
         "spec": {"workload": {"manifests": [config_map]}},
-    })
+    }))
 }
 
 /// Writes the status of an agent that has applied a work.
@@ -143,15 +122,13 @@ async fn finds_every_broken_part_and_nothing_else() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn pull_model_alone_has_no_problems() -> Result<()> {
     let hub = Hub::start().await?;
-    for file in [
+    let files = [
         "deploy/report_crd.yaml",
         "deploy/agent_admission.yaml",
         "deploy/deploy_controller.yaml",
-        "deploy/deploy_pull.yaml",
-        "deploy/deploy_report.yaml",
-    ] {
-        apply(&hub, file)?;
-    }
+    ];
+    apply(&hub, &files)?;
+    apply(&hub, &["deploy/deploy_pull.yaml", "deploy/deploy_report.yaml"])?;
     hub.declare_managed_cluster("cluster1").await?;
     let _controller = Controller::start(&hub).await?;
     let expected = DoctorResult {
@@ -182,18 +159,14 @@ async fn break_the_plugin(hub: &Hub) -> Result<()> {
 
     hub.delete(&ObjectRef::config_map("argocd", "argocd-ocm-cmp")).await?;
     wait_for_findings(hub, &["plugin-config-missing"]).await?;
-    apply(hub, "cm_plugin.yaml")?;
+    apply(hub, &["cm_plugin.yaml"])?;
 
     // Its AppProject does not permit works; and Argo CD's error about an Application without its plugin.
     let mut application = shipped_object("app.yaml")?;
     application["spec"]["project"] = json!("no-works");
     hub.create(&application).await?;
-    let project = json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "AppProject",
-        "metadata": {"name": "no-works", "namespace": "argocd"},
-        "spec": {"namespaceResourceWhitelist": [{"group": "apps", "kind": "*"}]},
-    });
+    let project = ObjectRef::app_project("no-works")
+        .with(json!({"spec": {"namespaceResourceWhitelist": [{"group": "apps", "kind": "*"}]}}));
     wait_for_findings(hub, &["projects-missing"]).await?;
     hub.create(&project).await?;
     wait_for_findings(hub, &["projects-refuse-works"]).await?;
@@ -220,7 +193,7 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
         "ClusterRole",
         "argocd-ocm-cmp-controller",
     );
-    let mut rules = hub.get(&role).await?.context("the object does not exist")?["rules"].clone();
+    let mut rules = hub.read(&role).await?["rules"].clone();
     let events = |rule: &Value| rule["resources"] == json!(["events"]);
     rules.as_array_mut().context("rules")?.retain(|rule| !events(rule));
     hub.patch(&role, &json!({"rules": rules})).await?;
@@ -228,7 +201,7 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
     let permissions = "ServiceAccount argocd/argocd-ocm-cmp-controller is missing permissions from deploy/deploy_controller.yaml: create \
                   events, get events, patch events";
     assert!(text.contains(permissions), "{text}");
-    apply(hub, "deploy/deploy_controller.yaml")?;
+    apply(hub, &["deploy/deploy_controller.yaml"])?;
     wait_for_findings(hub, &[]).await?;
 
     let describe = |what: &str| {
@@ -238,19 +211,18 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
     describe("ARGOCD_OCM_CMP_CONTROLLERS=application-status,gitopscluster")?;
     wait_for_findings(hub, &["controller-crd-missing", "rights-missing"]).await?;
     apply_server_side(hub, "deploy/gitopscluster_crd.yaml")?;
-    apply(hub, "deploy/deploy_gitopscluster.yaml")?;
+    apply(hub, &["deploy/deploy_gitopscluster.yaml"])?;
     wait_for_findings(hub, &[]).await?;
 
     // All controllers, with the permissions that are shipped for them.
-    for file in [
+    let files = [
         "deploy/report_crd.yaml",
         "deploy/deploy_pull.yaml",
         "deploy/deploy_cluster_secrets.yaml",
         "deploy/deploy_report.yaml",
         "deploy/deploy_argocd_agent.yaml",
-    ] {
-        apply(hub, file)?;
-    }
+    ];
+    apply(hub, &files)?;
     describe("ARGOCD_OCM_CMP_CONTROLLERS=*")?;
     let expected = DoctorResult {
         code: Some(0),
@@ -327,15 +299,12 @@ async fn finds_unhealthy_clusters_and_works() -> Result<()> {
     hub.delete(&ObjectRef::of(&large)).await?;
     wait_for_findings(&hub, &[]).await?;
 
-    let node = json!({
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "old"},
+    let node = ObjectRef::node("old").with(json!({
         "status": {"nodeInfo": {
             "operatingSystem": "linux", "osImage": "Ubuntu 20.04.6 LTS", "kernelVersion": "5.4.0-216-generic", "architecture": "",
             "bootID": "", "containerRuntimeVersion": "", "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "systemUUID": "",
         }},
-    });
+    }));
     hub.create(&node).await?;
     hub.patch_status(&ObjectRef::of(&node), &node).await?;
     let text = wait::eventually("the old kernel is reported", wait::DEADLINE, async || {
@@ -356,20 +325,17 @@ async fn check_user_with_few_permissions(hub: &Hub) -> Result<()> {
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "few", "namespace": "default"}});
     hub.create(&account).await?;
     let kubeconfig = hub.service_account_kubeconfig("default", "few")?;
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "few"},
+    let role = ObjectRef::cluster_role("few").with(json!({
         "rules": [{"apiGroups": ["", "apps"], "resources": ["configmaps", "deployments", "statefulsets"], "verbs": ["get", "list"]}],
-    });
+    }));
     hub.create(&role).await?;
-    hub.kubectl(&[
-        "create",
+    let binding = [
         "clusterrolebinding",
         "few",
         "--clusterrole=few",
         "--serviceaccount=default:few",
-    ])?;
+    ];
+    hub.kubectl(&[&["create"], &binding[..]].concat())?;
     let (printed, text) = wait::eventually("the permissions are effective", wait::DEADLINE, async || {
         let (printed, text) = printed(&kubeconfig, &[]).ok()?;
         (!text.contains("cannot get resource \\\"configmaps")).then_some((printed, text))
@@ -417,12 +383,8 @@ async fn classifies_apply_errors_by_reason() -> Result<()> {
         work["spec"]["workload"]["manifests"] = json!([manifest]);
         work
     };
-    let class = json!({
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": "fast"},
-        "provisioner": "example.com/none",
-    });
+    let class = ObjectRef::cluster("storage.k8s.io/v1", "StorageClass", "fast")
+        .with(json!({"provisioner": "example.com/none"}));
     let shop =
         json!({"apiVersion": "example.com/v1", "kind": "Shop", "metadata": {"name": "a", "namespace": "default"}});
     let lost = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "nowhere"}});

@@ -1,5 +1,6 @@
 //! Tests that the most important status values of every kind with feedback arrive on the hub.
 
+use crate::app::{self, permit_agent};
 use crate::health::deployment;
 use crate::stage::{Stage, application, stage};
 use anyhow::{Context, Result};
@@ -200,25 +201,14 @@ fn object_ref(api_version: &str, kind: &str, name: &str) -> ObjectRef {
 /// resources.
 async fn prepare(stage: &Stage) -> Result<()> {
     stage.cluster1.create_namespace(NAME).await?;
-    let volume = json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": NAME},
-        "spec": {
-            "capacity": {"storage": "2Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "hostPath": {"path": "/nowhere"},
-            "claimRef": {"namespace": NAME, "name": "disk"},
-        },
-    });
+    let volume = ObjectRef::cluster("v1", "PersistentVolume", NAME).with(json!({"spec": {
+        "capacity": {"storage": "2Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "hostPath": {"path": "/nowhere"},
+        "claimRef": {"namespace": NAME, "name": "disk"},
+    }}));
     stage.cluster1.apply(&volume).await?;
-    let permissions = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": NAME, "labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
-        "rules": [{"apiGroups": ["feedback.example.com"], "resources": ["*"], "verbs": ["*"]}],
-    });
-    stage.cluster1.apply(&permissions).await.map(drop)
+    permit_agent(&stage.cluster1, NAME, &["feedback.example.com"]).await
 }
 
 /// Returns the expected values of all objects but the custom resource: the kind, the name, and the feedback.
@@ -270,9 +260,7 @@ async fn every_kind_has_feedback_and_no_rule_fails() -> Result<()> {
     prepare(stage).await?;
     let git = GitRepository::new()?;
     git.commit(&[(&format!("{NAME}/all.yaml"), OBJECTS)])?;
-    let mut app = application(NAME, &git)?;
-    app["spec"]["destination"]["namespace"] = json!(NAME);
-    stage.hub.create_application(&app).await?;
+    app::create(stage, NAME, &git, |_| ()).await?;
 
     let address = |kind: &str, address: &str| json!({"loadBalancer": {"ingress": [{kind: address}]}});
     write_status(

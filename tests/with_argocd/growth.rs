@@ -1,8 +1,9 @@
 //! Tests of Applications that outgrow one work and shrink again: everything arrives, and objects that stay in Git are never
 //! deleted.
 
+use crate::app;
 use crate::delivery::{delivered, objects_in, objects_of, synced, syncs, works};
-use crate::stage::{application, stage};
+use crate::stage::stage;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,15 +26,6 @@ fn config_map(name: &str, text: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": text}}).to_string()
 }
 
-/// Creates an Application with its own namespace on the cluster, which is in no work.
-async fn start(name: &str, git: &GitRepository) -> Result<()> {
-    let stage = stage().await?;
-    stage.cluster1.create_namespace(name).await?;
-    let mut app = application(name, git)?;
-    app["spec"]["destination"]["namespace"] = json!(name);
-    stage.hub.create_application(&app).await.map(drop)
-}
-
 #[tokio::test]
 async fn delivers_three_megabytes() -> Result<()> {
     let stage = stage().await?;
@@ -52,7 +44,7 @@ async fn delivers_three_megabytes() -> Result<()> {
         .map(|(path, content)| (path.as_str(), content.as_str()))
         .collect();
     let commit = git.commit(&files)?;
-    start(name, &git).await?;
+    app::create(stage, name, &git, |_| ()).await?;
     delivered(hub, name, &commit).await?;
 
     let before = works(hub, name).await?;
@@ -176,21 +168,18 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let name = "growing";
     cluster1
-        .create(&json!({
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": name},
-            "spec": {
+        .create(
+            &ObjectRef::cluster("v1", "PersistentVolume", name).with(json!({"spec": {
                 "accessModes": ["ReadWriteOnce"],
                 "capacity": {"storage": "1Gi"},
                 "hostPath": {"path": "/data"},
                 "persistentVolumeReclaimPolicy": "Retain",
-            },
-        }))
+            }})),
+        )
         .await?;
     let git = GitRepository::new()?;
     let commit = git.commit(&[("growing/database.yaml", DATABASE)])?;
-    start(name, &git).await?;
+    app::create(stage, name, &git, |_| ()).await?;
     let app = delivered(hub, name, &commit).await?;
     let mut syncs_before = syncs(&app);
     let mut works_before: BTreeSet<String> = works(hub, name).await?.into_keys().collect();
@@ -208,7 +197,7 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
         assert!(before.contains_key(object), "{object} is not among {kept:?}");
     }
     let namespace = ObjectRef::namespace(name);
-    let namespace_before = cluster1.get(&namespace).await?.context("the Namespace")?;
+    let namespace_before = cluster1.read(&namespace).await?;
 
     let mut counts = BTreeSet::new();
     for (round, fillers) in FILLERS.into_iter().enumerate() {
@@ -253,7 +242,7 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
         counts.contains(&1) && counts.len() >= 5 && counts.last() >= Some(&7),
         "{counts:?}"
     );
-    let namespace_after = cluster1.get(&namespace).await?.context("the Namespace stays")?;
+    let namespace_after = cluster1.read(&namespace).await?;
     assert_eq!(namespace_after["metadata"]["uid"], namespace_before["metadata"]["uid"]);
     hub.delete(&ObjectRef::application(name)).await
 }
@@ -308,7 +297,7 @@ async fn a_large_object(name: &str, beside: bool) -> Result<()> {
         let commit = git.commit(&[(&file, &config_map("large", &text))])?;
         expected.insert("large".to_owned(), text);
         if !created {
-            start(name, &git).await?;
+            app::create(stage, name, &git, |_| ()).await?;
             created = true;
         }
         delivered(hub, name, &commit).await?;
@@ -332,10 +321,7 @@ async fn a_large_object(name: &str, beside: bool) -> Result<()> {
         };
         assert_eq!(options, wanted_options, "{length}");
         texts_are(cluster1, name, &expected).await?;
-        let object = cluster1
-            .get(&ObjectRef::config_map(name, "large"))
-            .await?
-            .context("the object does not exist")?;
+        let object = cluster1.read(&ObjectRef::config_map(name, "large")).await?;
         if uid.is_null() {
             uid = object["metadata"]["uid"].clone();
         }

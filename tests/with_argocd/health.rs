@@ -65,46 +65,6 @@ pub(crate) fn deployment(name: &str, spec: &str, pod: &str) -> String {
 /// A selector that matches no node.
 const NO_NODE: &str = "      nodeSelector: {disk: none}\n";
 
-#[tokio::test]
-async fn rollout_is_progressing_until_complete() -> Result<()> {
-    let stage = stage().await?;
-    let name = "health-rollout";
-    let git = GitRepository::new()?;
-    let file = format!("{name}/web.yaml");
-    let stuck = git.commit(&[(&file, &deployment(name, "", NO_NODE))])?;
-    deploy(stage, name, &git).await?;
-
-    let message = wait_for_object(
-        stage,
-        name,
-        ("Deployment", name),
-        HealthStatus::Progressing,
-        "waiting for rollout to finish: 0 of 2 updated replicas are available",
-    )
-    .await?;
-    wait_for_health(stage, name, &stuck, "Progressing").await?;
-    let work = ObjectRef::manifest_work("cluster1", name);
-    let live = stage.hub.wait_for(&work, is_applied).await?;
-    assert!(is_true(&live, "Available"), "{:#}", live["status"]);
-    assert_eq!(
-        health_check::health(&live)?,
-        (
-            "Progressing".to_owned(),
-            format!("Deployment default/{name}: {message}")
-        )
-    );
-
-    let fixed = git.commit(&[(&file, &deployment(name, "", ""))])?;
-    stage.hub.refresh_application(name, "normal").await?;
-    wait_for_health(stage, name, &fixed, "Healthy").await?;
-    let deployment = stage.cluster1.get(&ObjectRef::deployment("default", name)).await?;
-    assert_eq!(
-        deployment.context("the object does not exist")?["status"]["availableReplicas"],
-        2
-    );
-    stage.hub.delete(&ObjectRef::application(name)).await
-}
-
 fn pod(name: &str, labels: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{{labels}}}}}\nspec:\n  containers: [{{name: web, image: nginx}}]\n"
@@ -146,7 +106,7 @@ async fn crashing_pods_are_degraded_with_the_containers_message() -> Result<()> 
     stage.hub.refresh_application(name, "normal").await?;
     wait_for_health(stage, name, &fixed, "Healthy").await?;
     let job = ObjectRef::namespaced("batch/v1", "Job", "default", &again);
-    let job = stage.cluster1.get(&job).await?.context("the object does not exist")?;
+    let job = stage.cluster1.read(&job).await?;
     assert!(is_true(&job, "Complete"), "{:#}", job["status"]);
     stage
         .cluster1
@@ -182,7 +142,7 @@ async fn forbidden_objects_are_degraded_with_the_agents_message() -> Result<()> 
     // The health is Degraded only after the grace period.
     wait_for_health(stage, name, &commit, "Degraded").await?;
     let work = ObjectRef::manifest_work("cluster1", name);
-    let live = stage.hub.get(&work).await?.context("the object does not exist")?;
+    let live = stage.hub.read(&work).await?;
     let (status, message) = health_check::health(&live)?;
     assert_eq!(status, "Degraded", "{message}");
     assert!(
@@ -212,7 +172,7 @@ async fn without_condition_rules_applied_and_available_is_healthy() -> Result<()
     stage.hub.create_application(&app).await?;
     wait_for_health(stage, name, &commit, "Healthy").await?;
     let work = ObjectRef::manifest_work("cluster1", name);
-    let work = stage.hub.get(&work).await?.context("the object does not exist")?;
+    let work = stage.hub.read(&work).await?;
     assert!(is_applied(&work) && is_true(&work, "Available"), "{:#}", work["status"]);
     assert!(!work.to_string().contains("conditionRules"), "{:#}", work["spec"]);
     let manifest = of_manifest(&work, "Deployment", name);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use tempfile::TempDir;
-use testbed::{Part, Parts};
+use testbed::{ObjectRef, Part, Parts};
 
 /// The agent's two conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,15 +50,22 @@ fn conditions_of_health(health: &str) -> Result<RuleConditions> {
 }
 
 #[test]
-fn every_kind_with_rules_has_cases() {
-    let custom = objects::custom().into_iter().map(|(object, ..)| object);
-    let cases: Vec<Value> = objects::of_kubernetes().chain(custom).collect();
+fn every_kind_with_rules_has_cases() -> Result<()> {
+    let cases = kubernetes_and_custom()?;
     for (group, kind) in health_rules::kinds() {
         assert!(
             cases.iter().any(|object| group_and_kind(object) == (group, kind)),
-            "{kind} of group {group:?} has no case: add its states to health_rules/objects.rs"
+            "{kind} of group {group:?} has no case: add its states to tests/data/health/objects.yaml"
         );
     }
+    Ok(())
+}
+
+/// Returns the objects of Kubernetes and the custom resources.
+fn kubernetes_and_custom() -> Result<Vec<Value>> {
+    let mut objects = objects::of_kubernetes()?;
+    objects.extend(objects::custom()?.into_iter().map(|(object, ..)| object));
+    Ok(objects)
 }
 
 #[test]
@@ -68,7 +75,7 @@ fn agent_evaluates_built_in_kinds_like_argo_cd() -> Result<()> {
     let mut argo_cd = ArgoCd::start(&parts)?;
     let mut differences = Vec::new();
     let mut seen: BTreeMap<(String, String), [usize; 3]> = BTreeMap::new();
-    for object in objects::of_kubernetes() {
+    for object in objects::of_kubernetes()? {
         let evaluation = agent.evaluate(&object)?;
         let health = argo_cd.health(&object)?;
         let theirs = conditions_of_health(&health)?;
@@ -111,7 +118,7 @@ fn every_difference_from_argo_cd_has_a_reason() -> Result<()> {
     let parts = Parts::ensure()?;
     let mut agent = Agent::start(&parts)?;
     let mut argo_cd = ArgoCd::start(&parts)?;
-    for (reason, object, health, ours) in objects::differences() {
+    for (reason, object, health, ours) in objects::differences()? {
         assert_eq!(argo_cd.health(&object)?, health, "{reason}: {object}");
         let evaluation = agent.evaluate(&object)?;
         let evaluated = match evaluation.verdict(&object) {
@@ -119,7 +126,7 @@ fn every_difference_from_argo_cd_has_a_reason() -> Result<()> {
             None => evaluation.rule_conditions,
         };
         assert_eq!(evaluated, ours, "{reason}: {object}");
-        assert_ne!(conditions_of_health(health)?, ours, "{reason}: {object}");
+        assert_ne!(conditions_of_health(&health)?, ours, "{reason}: {object}");
     }
     Ok(())
 }
@@ -127,7 +134,7 @@ fn every_difference_from_argo_cd_has_a_reason() -> Result<()> {
 #[test]
 fn agent_evaluates_custom_resources_by_conditions() -> Result<()> {
     let mut agent = Agent::start(&Parts::ensure()?)?;
-    for (object, expected, message) in objects::custom() {
+    for (object, expected, message) in objects::custom()? {
         let evaluation = agent.evaluate(&object)?;
         assert_eq!(evaluation.rule_conditions, expected, "{object}");
         let decides = if expected == BROKEN {
@@ -135,7 +142,7 @@ fn agent_evaluates_custom_resources_by_conditions() -> Result<()> {
         } else {
             &evaluation.waiting
         };
-        assert_eq!(decides, message, "{object}");
+        assert_eq!(*decides, message, "{object}");
         assert!(
             evaluation.feedback_errors.is_empty(),
             "{:?}: {object}",
@@ -149,7 +156,7 @@ fn agent_evaluates_custom_resources_by_conditions() -> Result<()> {
 #[test]
 fn malformed_conditions_are_no_error() -> Result<()> {
     let mut agent = Agent::start(&Parts::ensure()?)?;
-    for (object, expected) in objects::malformed() {
+    for (object, expected) in objects::malformed()? {
         assert_eq!(agent.evaluate(&object)?.rule_conditions, expected, "{object}");
     }
     Ok(())
@@ -158,11 +165,11 @@ fn malformed_conditions_are_no_error() -> Result<()> {
 #[test]
 fn waiting_and_broken_messages_name_the_cause() -> Result<()> {
     let mut agent = Agent::start(&Parts::ensure()?)?;
-    for (object, waiting, broken) in objects::with_messages() {
+    for (object, waiting, broken) in objects::with_messages()? {
         let evaluation = agent.evaluate(&object)?;
         assert_eq!(
             (evaluation.waiting.as_str(), evaluation.broken.as_str()),
-            (waiting, broken),
+            (waiting.as_str(), broken.as_str()),
             "{object}"
         );
     }
@@ -174,7 +181,7 @@ fn waiting_and_broken_messages_name_the_cause() -> Result<()> {
 fn lua_on_the_hub_agrees_with_the_table() -> Result<()> {
     let mut agent = Agent::start(&Parts::ensure()?)?;
     let mut seen = BTreeSet::new();
-    for object in objects::of_kubernetes() {
+    for object in objects::of_kubernetes()? {
         let (group, kind) = group_and_kind(&object);
         let evaluation = agent.evaluate(&object)?;
         let Some((health, message)) = evaluation.verdict(&object) else {
@@ -235,10 +242,8 @@ fn reported(
             json!({"name": name, "fieldValue": {"type": of_type, field: value}})
         })
         .collect();
-    json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {"name": "shop", "namespace": "cluster1", "generation": 1},
+    ObjectRef::manifest_work("cluster1", "shop").with(json!({
+        "metadata": {"generation": 1},
         "spec": {
             "workload": {"manifests": manifests},
             "manifestConfigs": [{
@@ -259,13 +264,13 @@ fn reported(
                 "statusFeedback": {"values": values},
             }]},
         },
-    })
+    }))
 }
 
 #[test]
 fn feedback_has_the_expected_values() -> Result<()> {
     let mut agent = Agent::start(&Parts::ensure()?)?;
-    for (object, expected) in objects::with_feedback() {
+    for (object, expected) in objects::with_feedback()? {
         assert_eq!(Value::Object(agent.evaluate(&object)?.feedback), expected, "{object}");
     }
     Ok(())
@@ -277,7 +282,7 @@ async fn hub_accepts_the_rules_of_every_kind() -> Result<()> {
     let namespace = "rules-of-every-kind";
     stage.hub.create_namespace(namespace).await?;
     let mut configs = Vec::new();
-    for object in objects::of_kubernetes().chain(objects::custom().into_iter().map(|(object, ..)| object)) {
+    for object in kubernetes_and_custom()? {
         let (group, kind) = group_and_kind(&object);
         let identifier =
             json!({"group": group, "resource": format!("{}s", kind.to_lowercase()), "name": "*", "namespace": "*"});
@@ -291,15 +296,10 @@ async fn hub_accepts_the_rules_of_every_kind() -> Result<()> {
             configs.push(config);
         }
     }
-    let work = json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {"name": "rules", "namespace": namespace},
-        "spec": {
-            "workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}]},
-            "manifestConfigs": configs,
-        },
-    });
+    let work = ObjectRef::manifest_work(namespace, "rules").with(json!({"spec": {
+        "workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}]},
+        "manifestConfigs": configs,
+    }}));
     let create = [
         "create",
         "--validate=strict",
@@ -362,11 +362,10 @@ fn conditions(agent: &mut Agent, work: &Value, found: &Value) -> Result<BTreeMap
 fn later_wave_waits_for_the_change_to_be_applied() -> Result<()> {
     let mut agent = Agent::start(&Parts::ensure()?)?;
     let claim = |size: &str| {
-        json!({
-            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "data", "annotations": {"argocd.argoproj.io/sync-wave": "-1"}},
+        ObjectRef::cluster("v1", "PersistentVolumeClaim", "data").with(json!({
+            "metadata": {"annotations": {"argocd.argoproj.io/sync-wave": "-1"}},
             "spec": {"resources": {"requests": {"storage": size}}},
-        })
+        }))
     };
     let late = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}});
     let before = works(&[claim("1Gi"), late.clone()])?.remove(0);
@@ -420,10 +419,8 @@ fn later_wave_waits_for_the_change_to_be_applied() -> Result<()> {
 fn ended_hook_run_is_complete() -> Result<()> {
     let mut agent = Agent::start(&Parts::ensure()?)?;
     let hook = |api_version: &str, kind: &str| {
-        json!({
-            "apiVersion": api_version, "kind": kind,
-            "metadata": {"name": "migrate", "annotations": {"argocd.argoproj.io/hook": "PreSync"}},
-        })
+        ObjectRef::cluster(api_version, kind, "migrate")
+            .with(json!({"metadata": {"annotations": {"argocd.argoproj.io/hook": "PreSync"}}}))
     };
     let job = |condition: &str, status: &str| json!({"conditions": [{"type": condition, "status": status}]});
     for (object, status, complete) in [

@@ -3,9 +3,9 @@
 use crate::app::App;
 use crate::controller::messages;
 use crate::fleet::fleet;
-use crate::stage::{program, shipped, stage};
+use crate::stage::{apply, program, stage};
 use crate::status::printed;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::{Hub, ObjectRef, new_condition, wait};
@@ -22,9 +22,7 @@ pub(crate) async fn declare(hub: &Hub, clusters: &[&str]) -> Result<()> {
     for cluster in clusters {
         hub.declare_managed_cluster(cluster).await?;
     }
-    let file = shipped("deploy/holds.yaml");
-    hub.kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
-    Ok(())
+    apply(hub, &["deploy/holds.yaml"])
 }
 
 /// Waits until the Application shows exactly these holds.
@@ -81,7 +79,7 @@ async fn application_changes_its_other_clusters_and_catches_up() -> Result<()> {
         message.contains("managed cluster frozen1 is on hold: storage migration")
     };
     hub.wait_for(&app.application(), says).await?;
-    let still = hub.get(&frozen).await?.context("the work is gone")?;
+    let still = hub.read(&frozen).await?;
     ensure!(delivers("before")(&still), "{still:#}");
     let shown = printed(hub.kubeconfig_path(), &["holding"])?;
     ensure!(
@@ -116,7 +114,7 @@ async fn application_changes_its_other_clusters_and_catches_up() -> Result<()> {
     until_enforced(hub, FROZEN).await?;
     hub.delete(&app.application()).await?;
     hub.wait_gone(&app.work()).await?;
-    let kept = hub.get(&frozen).await?.context("the work is gone")?;
+    let kept = hub.read(&frozen).await?;
     ensure!(kept["metadata"]["deletionTimestamp"].is_null(), "{kept:#}");
     ensure!(hub.get(&app.application()).await?.is_some(), "the Application is gone");
     run(hub, &["release", FROZEN])?;
@@ -129,10 +127,7 @@ const HELD: [&str; 3] = ["held-1", "held-2", "held-3"];
 /// Returns the work that OCM created for a cluster, once it delivers this value.
 async fn placed(hub: &Hub, cluster: &str, value: &str) -> Result<ObjectRef> {
     let find = async || {
-        let works = hub
-            .list("work.open-cluster-management.io/v1", "ManifestWork")
-            .await
-            .ok()?;
+        let works = hub.works().await.ok()?;
         let is_it = |it: &&Value| it["metadata"]["namespace"] == cluster && delivers(value)(it);
         let name = works.iter().find(is_it)?["metadata"]["name"].as_str()?.to_owned();
         Some(ObjectRef::manifest_work(cluster, &name))
@@ -144,7 +139,7 @@ async fn placed(hub: &Hub, cluster: &str, value: &str) -> Result<ObjectRef> {
 /// Waits until a cluster has this value, and reports it as applied and complete, as the agent would.
 async fn complete(hub: &Hub, cluster: &str, value: &str) -> Result<()> {
     let object_ref = placed(hub, cluster, value).await?;
-    let work = hub.get(&object_ref).await?.context("the work is gone")?;
+    let work = hub.read(&object_ref).await?;
     let conditions = [("Applied", "True"), ("Available", "True"), ("Progressing", "False")]
         .map(|(kind, status)| new_condition(kind, status, "", &work["metadata"]["generation"]));
     hub.patch_status(&object_ref, &json!({"status": {"conditions": conditions}}))
@@ -154,7 +149,7 @@ async fn complete(hub: &Hub, cluster: &str, value: &str) -> Result<()> {
 
 /// Returns the value that the work of each cluster delivers.
 async fn values(hub: &Hub, name: &str) -> Result<Vec<String>> {
-    let mut works = hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?;
+    let mut works = hub.works().await?;
     works.retain(|it| it["metadata"]["name"].as_str().is_some_and(|it| it.starts_with(name)));
     works.sort_by_key(|it| it["metadata"]["namespace"].to_string());
     let value = |it: &Value| {
@@ -173,15 +168,10 @@ async fn placement_and_its_rollout_wait_for_a_cluster_on_hold() -> Result<()> {
         let label = json!({"metadata": {"labels": {"held": "true"}}});
         hub.patch(&ObjectRef::managed_cluster(cluster), &label).await?;
     }
-    hub.apply(&json!({
-        "apiVersion": "cluster.open-cluster-management.io/v1beta1",
-        "kind": "Placement",
-        "metadata": {"name": "held", "namespace": "argocd"},
-        "spec": {
-            "clusterSets": ["global"],
-            "predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"held": "true"}}}}],
-        },
-    }))
+    hub.apply(&ObjectRef::placement("held").with(json!({"spec": {
+        "clusterSets": ["global"],
+        "predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"held": "true"}}}}],
+    }})))
     .await?;
     let placement = ("placement", &["argocd/held"][..]);
     let file = |value| config_map(value).to_string();

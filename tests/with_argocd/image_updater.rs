@@ -7,10 +7,9 @@
 //! ```
 
 use crate::desk::{Desk, desk};
-use crate::stage::shipped;
+use crate::stage::{objects_of_yaml, shipped};
 use crate::ways_in::serve;
 use anyhow::{Context, Result, ensure};
-use manifest::{json, yaml};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,10 +47,7 @@ fn documented(registry: &str, name: &str, method: &str) -> Result<(Value, Value)
             .replace("shop", name)
             .replace("method: git", &format!("method: {method}"))
             .replace("eu1", "cluster1");
-        let document = yaml::documents(&block).next().context("a document")??;
-        let mut text = String::new();
-        json::write(&document.value, &mut text)?;
-        Ok::<Value, anyhow::Error>(serde_json::from_str(&text)?)
+        objects_of_yaml(&block)?.pop().context("a document")
     });
     let mut block = || blocks.next().context("two blocks")?;
     Ok((block()?, block()?["plugin"].take()))
@@ -155,21 +151,14 @@ async fn image_updater_delivers_new_tags() -> Result<()> {
     // It pushes with the credentials that Argo CD has for the repository, to the branch that is checked out here.
     in_git.run_git(&["config", "receive.denyCurrentBranch", "updateInstead"])?;
     desk.hub
-        .apply(&json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                "name": in_git.name,
-                "namespace": "argocd",
-                "labels": {"argocd.argoproj.io/secret-type": "repository"},
-            },
+        .apply(&ObjectRef::secret("argocd", in_git.name).with(json!({
+            "metadata": {"labels": {"argocd.argoproj.io/secret-type": "repository"}},
             "stringData": {"type": "git", "url": in_git.git.url(), "username": "git", "password": "unused"},
-        }))
+        })))
         .await?;
 
-    let manifests = manifests.to_str().context("a plain path")?;
     desk.hub
-        .kubectl(&["apply", "--server-side", "--namespace=argocd", "--filename", manifests])?;
+        .apply_file(&manifests, &["--server-side", "--namespace=argocd"])?;
     let permissions: [&[&str]; 2] = [
         &["patch", "applications.argoproj.io", "--namespace=argocd"],
         &["list", "secrets", "--namespace=argocd"],

@@ -1,8 +1,9 @@
 //! Tests that an object that a cluster rejects does not block others: a custom resource without its CRD, a version that is not
 //! served.
 
+use crate::app::{self, permit_agent};
 use crate::delivery::{delivered, objects_of, syncs, works};
-use crate::stage::{Stage, application, stage};
+use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -10,62 +11,17 @@ use testbed::{GitRepository, ObjectRef, condition, is_applied, is_synced};
 
 /// Returns a custom resource; a commit changes its `size`.
 fn custom(group: &str, kind: &str, name: &str, size: u32) -> String {
-    json!({
-        "apiVersion": format!("{group}/v1"),
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": {"size": size},
-    })
-    .to_string()
-}
-
-fn crd(group: &str, kind: &str) -> Value {
-    let singular = kind.to_lowercase();
-    let plural = format!("{singular}s");
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural, "singular": singular},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object",
-                "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}},
-            }}}],
-        },
-    })
+    ObjectRef::cluster(&format!("{group}/v1"), kind, name)
+        .with(json!({"spec": {"size": size}}))
+        .to_string()
 }
 
 fn config_map(name: &str, colour: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"colour": colour}}).to_string()
 }
 
-/// Grants the agent permissions for the custom resources of a group, as users of OCM do, and waits until they are effective:
-/// otherwise the agent would be denied at first, and back off.
-async fn allow(stage: &Stage, group: &str) -> Result<()> {
-    stage
-        .cluster1
-        .apply(&json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": group, "labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
-            "rules": [{"apiGroups": [group], "resources": ["*"], "verbs": ["*"]}],
-        }))
-        .await?;
-    let of_the_agent = "open-cluster-management:klusterlet-work:aggregate";
-    let role = ObjectRef::cluster("rbac.authorization.k8s.io/v1", "ClusterRole", of_the_agent);
-    let has_it = |role: &Value| role["rules"].to_string().contains(&format!("{group:?}"));
-    stage.cluster1.wait_for(&role, has_it).await.map(drop)
-}
-
-/// Starts an Application with its own namespace on the cluster.
-async fn start(stage: &Stage, name: &str, git: &GitRepository) -> Result<()> {
-    stage.cluster1.create_namespace(name).await?;
-    let mut app = application(name, git)?;
-    app["spec"]["destination"]["namespace"] = json!(name);
-    stage.hub.create_application(&app).await.map(drop)
+fn crd(group: &str, kind: &str) -> Value {
+    app::crd(group, kind, &format!("{}s", kind.to_lowercase()), "Namespaced")
 }
 
 /// Returns the agent's message about the only object of a work, which it cannot apply.
@@ -83,7 +39,7 @@ async fn missing_crds_block_no_other_object() -> Result<()> {
     let stage = stage().await?;
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let (name, group) = ("isolation", "isolation.example.com");
-    allow(stage, group).await?;
+    permit_agent(cluster1, group, &[group]).await?;
     cluster1.create(&crd(group, "Gadget")).await?;
     cluster1.wait_for_crds().await?;
     let custom = |kind: &str, name: &str, size: u32| custom(group, kind, name, size);
@@ -98,7 +54,7 @@ async fn missing_crds_block_no_other_object() -> Result<()> {
         ("isolation/widget-too.json", &custom("Widget", "missing-too", 1)),
         ("isolation/gizmo.json", &custom("Gizmo", "missing", 1)),
     ])?;
-    start(stage, name, &git).await?;
+    app::create(stage, name, &git, |_| ()).await?;
     let config_map_named = |config_map: &str| ObjectRef::config_map(name, config_map);
     let custom_named = |kind: &str, custom: &str| ObjectRef::namespaced(&format!("{group}/v1"), kind, name, custom);
     for object in [
@@ -164,7 +120,7 @@ async fn missing_crds_block_no_other_object() -> Result<()> {
         (custom_named("Widget", "missing-too"), 1),
         (custom_named("Gizmo", "missing"), 1),
     ] {
-        let object = cluster1.get(&object).await?.context("the object does not exist")?;
+        let object = cluster1.read(&object).await?;
         assert_eq!(object["spec"]["size"], size);
     }
     hub.delete(&app).await
@@ -176,16 +132,14 @@ async fn unserved_version_blocks_no_other_object_and_can_be_fixed() -> Result<()
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let name = "isolation-version";
     let cron_job = |version: &str| {
-        json!({
-            "apiVersion": version,
-            "kind": "CronJob",
-            "metadata": {"name": "nightly"},
-            "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {"spec": {
-                "restartPolicy": "Never",
-                "containers": [{"name": "nightly", "image": "busybox"}],
-            }}}}},
-        })
-        .to_string()
+        ObjectRef::cluster(version, "CronJob", "nightly")
+            .with(json!({
+                "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {"spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "nightly", "image": "busybox"}],
+                }}}}},
+            }))
+            .to_string()
     };
     let git = GitRepository::new()?;
     git.commit(&[
@@ -193,7 +147,7 @@ async fn unserved_version_blocks_no_other_object_and_can_be_fixed() -> Result<()
         ("isolation-version/removed.json", &config_map("removed", "green")),
         ("isolation-version/nightly.json", &cron_job("batch/v1beta1")),
     ])?;
-    start(stage, name, &git).await?;
+    app::create(stage, name, &git, |_| ()).await?;
     let (settings, removed) = (
         ObjectRef::config_map(name, "settings"),
         ObjectRef::config_map(name, "removed"),
@@ -226,21 +180,18 @@ async fn a_crd_and_its_custom_resources_arrive_together_in_one_sync() -> Result<
     let stage = stage().await?;
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let (name, group) = ("isolation-crd", "crd.isolation.example.com");
-    allow(stage, group).await?;
+    permit_agent(cluster1, group, &[group]).await?;
     let git = GitRepository::new()?;
     let commit = git.commit(&[
         ("isolation-crd/a-resource.json", &custom(group, "Thing", "first", 1)),
         ("isolation-crd/crd.json", &crd(group, "Thing").to_string()),
         ("isolation-crd/settings.json", &config_map("settings", "green")),
     ])?;
-    start(stage, name, &git).await?;
+    app::create(stage, name, &git, |_| ()).await?;
     let app = delivered(hub, name, &commit).await?;
     assert_eq!(syncs(&app), 1);
     let thing = ObjectRef::namespaced(&format!("{group}/v1"), "Thing", name, "first");
-    let live = cluster1
-        .get(&thing)
-        .await?
-        .context("the custom resource does not exist")?;
+    let live = cluster1.read(&thing).await?;
     assert_eq!(live["spec"]["size"], 1);
 
     let commit = git.commit(&[("isolation-crd/a-resource.json", &custom(group, "Thing", "second", 2))])?;

@@ -1,8 +1,8 @@
 //! Tests of custom kinds whose CRD is only on the cluster, of fields that other writers on the cluster set, and of custom hooks.
 
-use crate::app::App;
+use crate::app::{self, App, permit_agent};
 use crate::controller::APPLY_ERROR;
-use crate::stage::{Stage, application, stage};
+use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use testbed::wait::{DEADLINE, eventually};
@@ -11,20 +11,10 @@ use testbed::{GitRepository, ManagedCluster, ObjectRef};
 /// The CA that another writer sets, in base64.
 const INJECTED: &str = "Q0E=";
 
-/// A CRD of a kind whose objects may have any content.
 fn crd(group: &str, kind: &str, plural: &str, scope: &str) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {
-            "group": group,
-            "scope": scope,
-            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
-            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
-        },
-    })
+    let mut crd = app::crd(group, kind, plural, scope);
+    crd["spec"]["versions"][0]["subresources"] = json!({"status": {}});
+    crd
 }
 
 fn custom(group: &str, kind: &str) -> String {
@@ -46,8 +36,7 @@ async fn kinds_of_public_operators_are_known_and_wrong_guesses_are_visible() -> 
     let stage = stage().await?;
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let (name, group) = ("kinds", "kinds.example.com");
-    cluster1.create_namespace(name).await?;
-    allow(stage, group, &[group, "cert-manager.io", "k8s.cni.cncf.io"]).await?;
+    permit_agent(cluster1, group, &[group, "cert-manager.io", "k8s.cni.cncf.io"]).await?;
     let attachment = "NetworkAttachmentDefinition";
     for (group, kind, plural, scope) in [
         ("cert-manager.io", "ClusterIssuer", "clusterissuers", "Cluster"),
@@ -72,9 +61,7 @@ async fn kinds_of_public_operators_are_known_and_wrong_guesses_are_visible() -> 
         ("kinds/tank.json", &custom(group, "Tank")),
         ("kinds/pump.json", &custom(group, "Pump")),
     ])?;
-    let mut app = application(name, &git)?;
-    app["spec"]["destination"]["namespace"] = json!(name);
-    hub.create_application(&app).await?;
+    app::create(stage, name, &git, |_| ()).await?;
 
     let issuer = ObjectRef::cluster("cert-manager.io/v1", "ClusterIssuer", "a");
     cluster1.wait_for(&issuer, is_applied_server_side).await?;
@@ -145,7 +132,7 @@ async fn fields_of_other_writers_stay_beyond_two_intervals_of_the_agent() -> Res
     let cluster1 = &stage.cluster1;
     let name = "other-writers";
     cluster1.create_namespace(name).await?;
-    allow(stage, name, &["admissionregistration.k8s.io"]).await?;
+    permit_agent(cluster1, name, &["admissionregistration.k8s.io"]).await?;
     let webhooks = r#"
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
@@ -203,14 +190,8 @@ spec:
         .wait_for(&ObjectRef::config_map(name, "z-last"), |_| true)
         .await?;
     let injected = json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": INJECTED}]);
-    cluster1.kubectl(&[
-        "patch",
-        "validatingwebhookconfiguration",
-        name,
-        "--type=json",
-        "-p",
-        &injected.to_string(),
-    ])?;
+    let patch = ["patch", "validatingwebhookconfiguration", name, "--type=json", "-p"];
+    cluster1.kubectl(&[&patch[..], &[&injected.to_string()]].concat())?;
     cluster1.kubectl(&["-n", name, "scale", "deployment/scaled", "--replicas=5"])?;
 
     for _ in 1..=2 {
@@ -240,8 +221,7 @@ async fn custom_hook_with_a_generated_name_runs_again_and_its_failure_stops_the_
     let stage = stage().await?;
     let cluster1 = &stage.cluster1;
     let (name, group) = ("custom-hook", "hooks.example.com");
-    cluster1.create_namespace(name).await?;
-    allow(stage, group, &[group]).await?;
+    permit_agent(cluster1, group, &[group]).await?;
     cluster1.create(&crd(group, "Check", "checks", "Namespaced")).await?;
     cluster1.wait_for_crds().await?;
     let hook = |size: u8| {
@@ -258,12 +238,12 @@ async fn custom_hook_with_a_generated_name_runs_again_and_its_failure_stops_the_
         ("custom-hook/hook.json", &hook(1)),
         ("custom-hook/settings.yaml", &settings("green")),
     ])?;
-    let mut app = application(name, &git)?;
-    app["spec"]["destination"]["namespace"] = json!(name);
-    app["spec"]["source"]["plugin"]["parameters"] =
-        json!([{"name": "resource-names", "array": [format!("Check.{group}=checks")]}]);
-    app["spec"]["syncPolicy"]["retry"] = json!({"limit": 0});
-    stage.hub.create_application(&app).await?;
+    let names = json!([{"name": "resource-names", "array": [format!("Check.{group}=checks")]}]);
+    app::create(stage, name, &git, |app| {
+        app["spec"]["source"]["plugin"]["parameters"] = names;
+        app["spec"]["syncPolicy"]["retry"] = json!({"limit": 0});
+    })
+    .await?;
 
     // The sync waits for the hook, which first has no status.
     let first = check_of_size(cluster1, group, 1).await?;
@@ -276,7 +256,7 @@ async fn custom_hook_with_a_generated_name_runs_again_and_its_failure_stops_the_
     stage.hub.wait_for(&work, waits).await?;
     let config_map = ObjectRef::config_map(name, "a");
     assert!(cluster1.get(&config_map).await?.is_none(), "the sync has not waited");
-    report(cluster1, &first, "True")?;
+    report(cluster1, &first, "True").await?;
     cluster1.wait_for(&config_map, |_| true).await?;
 
     // Changed content runs again, and its failure stops the sync.
@@ -287,16 +267,13 @@ async fn custom_hook_with_a_generated_name_runs_again_and_its_failure_stops_the_
     stage.hub.refresh_application(name, "hard").await?;
     let second = check_of_size(cluster1, group, 2).await?;
     assert_ne!(first.name, second.name);
-    report(cluster1, &second, "False")?;
+    report(cluster1, &second, "False").await?;
     let application = ObjectRef::application(name);
     stage
         .hub
         .wait_for(&application, |app| app["status"]["operationState"]["phase"] == "Failed")
         .await?;
-    let kept = cluster1
-        .get(&config_map)
-        .await?
-        .context("the ConfigMap does not exist")?;
+    let kept = cluster1.read(&config_map).await?;
     assert_eq!(kept["data"]["colour"], "green");
     stage.hub.delete(&application).await
 }
@@ -319,40 +296,9 @@ async fn check_of_size(cluster1: &ManagedCluster, group: &str, size: u8) -> Resu
 }
 
 /// Writes the condition Failed or Ready of a hook.
-fn report(cluster1: &ManagedCluster, check: &ObjectRef, ready: &str) -> Result<()> {
+async fn report(cluster1: &ManagedCluster, check: &ObjectRef, ready: &str) -> Result<()> {
     let failed = if ready == "True" { "False" } else { "True" };
     let conditions = json!([{"type": "Ready", "status": ready}, {"type": "Failed", "status": failed}]);
-    let status = json!({"status": {"conditions": conditions}}).to_string();
-    let namespace = check.namespace.as_deref().unwrap_or_default();
-    let arguments = [
-        "-n",
-        namespace,
-        "patch",
-        "check",
-        &check.name,
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        &status,
-    ];
-    cluster1.kubectl(&arguments).map(drop)
-}
-
-/// Grants the agent permissions for the custom resources of these groups.
-async fn allow(stage: &Stage, name: &str, groups: &[&str]) -> Result<()> {
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name, "labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
-        "rules": [{"apiGroups": groups, "resources": ["*"], "verbs": ["*"]}],
-    });
-    stage.cluster1.apply(&role).await?;
-    let of_the_agent = "open-cluster-management:klusterlet-work:aggregate";
-    let aggregated = ObjectRef::cluster("rbac.authorization.k8s.io/v1", "ClusterRole", of_the_agent);
-    let has_groups = |role: &Value| {
-        groups
-            .iter()
-            .all(|group| role["rules"].to_string().contains(&format!("{group:?}")))
-    };
-    stage.cluster1.wait_for(&aggregated, has_groups).await.map(drop)
+    let status = json!({"status": {"conditions": conditions}});
+    cluster1.patch_status(check, &status).await.map(drop)
 }

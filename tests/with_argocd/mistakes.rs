@@ -7,8 +7,12 @@ use testbed::{GitRepository, ObjectRef, is_applied, is_synced, wait};
 
 const GOOD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: NAME\ndata:\n  colour: green\n";
 
-/// Deploys an Application, makes the mistake, and compares Argo CD's error with `expected`.
-async fn a_mistake(name: &str, mistake: impl FnOnce(&GitRepository) -> Result<()>, expected: &str) -> Result<()> {
+const EMPTY: &str = "error: no manifests: the folder has no Kubernetes object in a .yaml, .yml or .json file that include and exclude \
+                     select; to remove everything from the cluster on purpose, set allow-empty";
+
+#[tokio::test]
+async fn empty_folder_is_an_error_and_deletes_nothing() -> Result<()> {
+    let name = "emptied";
     let stage = stage().await?;
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let git = GitRepository::new()?;
@@ -20,18 +24,19 @@ async fn a_mistake(name: &str, mistake: impl FnOnce(&GitRepository) -> Result<()
     let config_map = ObjectRef::config_map("default", name);
     cluster1.wait_for(&config_map, |_| true).await?;
 
-    mistake(&git)?;
+    git.commit(&[("emptied/README.md", "Nothing to see.\n")])?;
+    git.remove(&["emptied/config.yaml"])?;
     let shown = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
-    assert!(shown.ends_with(&format!("error: {expected}")), "{shown}");
+    assert!(shown.ends_with(EMPTY), "{shown}");
     assert!(!shown.contains("panicked"), "{shown}");
     for _ in 0..2 {
         let again = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
         assert_eq!(again, shown, "every refresh reports the same");
     }
-    let kept = hub.get(&work).await?.context("the work was deleted")?;
+    let kept = hub.read(&work).await?;
     assert_eq!(kept["metadata"]["generation"], deployed["metadata"]["generation"]);
     assert_eq!(kept["metadata"]["uid"], deployed["metadata"]["uid"]);
-    let kept = cluster1.get(&config_map).await?.context("the ConfigMap was deleted")?;
+    let kept = cluster1.read(&config_map).await?;
     assert_eq!(kept["data"]["colour"], "green");
 
     // After the correction, Argo CD shows no error.
@@ -39,7 +44,6 @@ async fn a_mistake(name: &str, mistake: impl FnOnce(&GitRepository) -> Result<()
         &format!("{name}/config.yaml"),
         &GOOD.replace("NAME", name).replace("green", "blue"),
     )])?;
-    git.remove(&[&format!("{name}/wrong.yaml")]).ok();
     wait::eventually("the Application recovers", wait::DEADLINE, async || {
         let app = hub.refresh_application(name, "hard").await.ok()?;
         (is_synced(&app) && comparison_error(&app).is_none()).then_some(())
@@ -57,31 +61,4 @@ pub(crate) fn comparison_error(application: &Value) -> Option<String> {
         .iter()
         .find(|condition| condition["type"] == "ComparisonError")?;
     error["message"].as_str().map(str::to_owned)
-}
-
-#[tokio::test]
-async fn a_broken_manifest_is_shown_with_its_line() -> Result<()> {
-    a_mistake(
-        "broken",
-        |git| {
-            let broken = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec: [\n";
-            git.commit(&[("broken/wrong.yaml", broken)]).map(drop)
-        },
-        "wrong.yaml:6: document 1: a value is missing or cannot start like this",
-    )
-    .await
-}
-
-#[tokio::test]
-async fn empty_folder_is_an_error_and_deletes_nothing() -> Result<()> {
-    a_mistake(
-        "emptied",
-        |git| {
-            git.commit(&[("emptied/README.md", "Nothing to see.\n")])?;
-            git.remove(&["emptied/config.yaml"]).map(drop)
-        },
-        "no manifests: the folder has no Kubernetes object in a .yaml, .yml or .json file that include and exclude select; \
-         to remove everything from the cluster on purpose, set allow-empty",
-    )
-    .await
 }

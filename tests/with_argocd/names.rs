@@ -306,12 +306,9 @@ async fn application_cannot_take_over_a_work_by_name() -> Result<()> {
     let others = ["argocd-agent-ca-mw", "payments-1a2b3"];
     for other in others {
         let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("{other}-held"), "namespace": PROJECT}});
-        hub.create(&json!({
-            "apiVersion": "work.open-cluster-management.io/v1",
-            "kind": "ManifestWork",
-            "metadata": {"name": other, "namespace": "cluster1"},
-            "spec": {"workload": {"manifests": [held]}},
-        }))
+        hub.create(
+            &ObjectRef::manifest_work("cluster1", other).with(json!({"spec": {"workload": {"manifests": [held]}}})),
+        )
         .await?;
         hub.wait_for(&ObjectRef::manifest_work("cluster1", other), is_applied)
             .await?;
@@ -360,11 +357,7 @@ async fn application_cannot_take_over_a_work_by_name() -> Result<()> {
 
 /// Returns the desired state of a work: its identity, its `spec` and its annotations.
 async fn desired_state(stage: &Stage, work: &str) -> Result<Value> {
-    let work = stage
-        .hub
-        .get(&ObjectRef::manifest_work("cluster1", work))
-        .await?
-        .context("the object does not exist")?;
+    let work = stage.hub.read(&ObjectRef::manifest_work("cluster1", work)).await?;
     let metadata = &work["metadata"];
     Ok(json!([
         metadata["uid"],

@@ -1,8 +1,9 @@
 //! Tests of sync waves and hooks inside a folder, as in Argo CD: a later wave waits on the hub until the earlier one is healthy
 //! on the cluster, and a hook runs once for each content.
 
+use crate::app::{self, App, open_gate};
 use crate::delivery::works_of;
-use crate::stage::{Stage, application, stage};
+use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use ocm::health::{self, Clock, HealthStatus};
@@ -14,53 +15,26 @@ use testbed::{GitRepository, ObjectRef, is_applied, is_synced, is_true};
 const WAVE: &str = "argocd.argoproj.io/sync-wave";
 const HOOK: &str = "argocd.argoproj.io/hook";
 
-/// An Application with its own folder, and its own namespace on the cluster.
-struct App {
-    name: &'static str,
-    stage: &'static Stage,
-    git: GitRepository,
+/// Creates an Application with its first commit. A failed sync is retried up to `retries` times; meanwhile no other commit is
+/// synced.
+async fn start(name: &str, retries: u32, files: &[(&str, String)]) -> Result<(App, String)> {
+    let stage = stage().await?;
+    let app = App {
+        hub: &stage.hub,
+        git: GitRepository::new()?,
+        name: name.to_owned(),
+    };
+    let files: Vec<_> = files.iter().map(|(file, content)| (*file, content.as_str())).collect();
+    let commit = app.write(&files)?;
+    let limit = |it: &mut Value| it["spec"]["syncPolicy"]["retry"] = json!({"limit": retries});
+    app::create(stage, name, &app.git, limit).await?;
+    Ok((app, commit))
 }
 
 impl App {
-    /// Creates it with the first commit. A failed sync is retried up to `retries` times; meanwhile no other
-    /// commit is synced.
-    async fn start(name: &'static str, retries: u32, files: &[(&str, &str)]) -> Result<(Self, String)> {
-        let stage = stage().await?;
-        stage.cluster1.create_namespace(name).await?;
-        let git = GitRepository::new()?;
-        let app = Self { name, stage, git };
-        let commit = app.write(files)?;
-        let mut application = application(name, &app.git)?;
-        application["spec"]["destination"]["namespace"] = json!(name);
-        application["spec"]["syncPolicy"]["retry"] = json!({"limit": retries});
-        stage.hub.create_application(&application).await?;
-        Ok((app, commit))
-    }
-
-    fn write(&self, files: &[(&str, &str)]) -> Result<String> {
-        let paths: Vec<String> = files.iter().map(|(file, _)| format!("{}/{file}", self.name)).collect();
-        let files: Vec<(&str, &str)> = paths
-            .iter()
-            .zip(files)
-            .map(|(path, (_, content))| (path.as_str(), *content))
-            .collect();
-        self.git.commit(&files)
-    }
-
-    /// Commits files and refreshes the Application.
-    async fn commit(&self, files: &[(&str, &str)]) -> Result<String> {
-        let commit = self.write(files)?;
-        self.stage.hub.refresh_application(self.name, "hard").await?;
-        Ok(commit)
-    }
-
-    fn reference(&self) -> ObjectRef {
-        ObjectRef::application(self.name)
-    }
-
     /// Waits until the sync of a commit has completed, and asserts its `phase`.
     async fn wait_for_sync(&self, commit: &str, phase: &str) -> Result<Value> {
-        let hub = &self.stage.hub;
+        let hub = self.hub;
         let ended = |app: &Value| {
             let operation = &app["status"]["operationState"];
             operation["syncResult"]["revision"] == commit
@@ -68,12 +42,12 @@ impl App {
                 && app["operation"].is_null()
         };
         loop {
-            let app = hub.wait_for(&self.reference(), ended).await?;
+            let app = hub.wait_for(&self.application(), ended).await?;
             let operation = &app["status"]["operationState"];
             // Argo CD gives a health check one second, which is not enough on a busy machine.
             if operation["phase"] == "Error" && text(&operation["message"]).ends_with("context deadline exceeded") {
                 let again = json!({"operation": {"sync": {"prune": true, "revision": commit}}});
-                hub.patch(&self.reference(), &again).await?;
+                hub.patch(&self.application(), &again).await?;
                 continue;
             }
             assert_eq!(operation["phase"], phase, "{:#}", app["status"]);
@@ -90,22 +64,22 @@ impl App {
                 && operation["syncResult"]["revision"] == commit
                 && operation["message"] == *message
         };
-        let hub = &self.stage.hub;
-        hub.wait_for(&self.reference(), waits).await?;
+        let hub = self.hub;
+        hub.wait_for(&self.application(), waits).await?;
         let is_unhealthy = |work: &Value| {
             let evaluated = health::evaluate(&work.to_string(), &Clock::at(Timestamp::now()));
             is_applied(work) && evaluated.is_ok_and(|work| work.health == HealthStatus::Progressing)
         };
         hub.wait_for(&ObjectRef::manifest_work("cluster1", work), is_unhealthy)
             .await?;
-        let app = hub.refresh_application(self.name, "normal").await?;
+        let app = hub.refresh_application(&self.name, "normal").await?;
         assert!(waits(&app), "{:#}", app["status"]);
         Ok(())
     }
 
     /// Returns its works on the hub, by creation time.
     async fn works(&self) -> Result<Vec<Value>> {
-        let mut works = works_of(&self.stage.hub, self.name).await?;
+        let mut works = works_of(self.hub, &self.name).await?;
         works.sort_by_key(|work| {
             let metadata = &work["metadata"];
             (
@@ -118,7 +92,7 @@ impl App {
 
     /// Returns the Jobs in its namespace on the cluster: their uids by their names.
     async fn jobs(&self) -> Result<BTreeMap<String, String>> {
-        let jobs = self.stage.cluster1.list("batch/v1", "Job").await?;
+        let jobs = stage().await?.cluster1.list("batch/v1", "Job").await?;
         Ok(jobs
             .iter()
             .filter(|job| job["metadata"]["namespace"] == self.name)
@@ -141,31 +115,18 @@ impl App {
         })
         .await?;
         assert_eq!(named.len(), 1, "{named:?}");
-        let cluster1 = &self.stage.cluster1;
+        let cluster1 = &stage().await?.cluster1;
         cluster1
             .wait_for(&self.job(&named[0]), |job| is_true(job, "Complete"))
             .await
     }
 
     fn config_map(&self, name: &str) -> ObjectRef {
-        ObjectRef::config_map(self.name, name)
+        ObjectRef::config_map(&self.name, name)
     }
 
     fn job(&self, name: &str) -> ObjectRef {
-        ObjectRef::namespaced("batch/v1", "Job", self.name, name)
-    }
-
-    /// Lets Pods behind a gate run, by creating a node for them alone.
-    async fn open(&self, gate: &str) -> Result<()> {
-        let resources = json!({"cpu": "64", "memory": "256Gi", "pods": "1000"});
-        let node = json!({
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": gate, "labels": {"gate": gate}},
-            "spec": {"taints": [{"key": "gate", "value": gate, "effect": "NoSchedule"}]},
-            "status": {"allocatable": resources, "capacity": resources},
-        });
-        self.stage.cluster1.create(&node).await.map(drop)
+        ObjectRef::namespaced("batch/v1", "Job", &self.name, name)
     }
 }
 
@@ -227,9 +188,8 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
         ("c.yaml", gated("first", &wave("-1"), "waves-1")),
         ("d.yaml", settings("first", &wave("-1"), "red")),
     ];
-    let files = files.each_ref().map(|(file, content)| (*file, content.as_str()));
-    let (app, commit) = App::start("waves", 5, &files).await?;
-    let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
+    let (app, commit) = start("waves", 5, &files).await?;
+    let Stage { hub, cluster1, .. } = stage().await?;
     let last = ObjectRef::manifest_work("cluster1", "waves.part-wave5");
 
     app.wait_for_blocking_work(&commit, "waves.part-wave-1").await?;
@@ -240,7 +200,7 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
         assert_eq!(cluster1.get(&app.config_map(later)).await?, None);
     }
 
-    app.open("waves-1").await?;
+    open_gate(cluster1, "waves-1").await?;
     app.wait_for_sync(&commit, "Succeeded").await?;
     cluster1.wait_for(&app.config_map("last"), |_| true).await?;
     let works = app.works().await?;
@@ -273,27 +233,25 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
 
     // An update passes the same waves.
     let commit = app
-        .commit(&[
+        .push(&[
             ("a.yaml", &settings("last", &wave("5"), "green")),
             ("c.yaml", &gated("first", &wave("-1"), "waves-2")),
         ])
         .await?;
     app.wait_for_blocking_work(&commit, "waves.part-wave-1").await?;
-    let held = hub.get(&last).await?.context("it stays")?;
+    let held = hub.read(&last).await?;
     assert_eq!(held["spec"]["workload"]["manifests"][0]["data"]["colour"], "red");
 
     // The correction of a waiting sync is not processed before that sync is terminated, as by `argocd app terminate-op`.
-    let correction = app
-        .commit(&[("c.yaml", &gated("first", &wave("-1"), "waves-1"))])
-        .await?;
+    let correction = app.push(&[("c.yaml", &gated("first", &wave("-1"), "waves-1"))]).await?;
     app.wait_for_blocking_work(&commit, "waves.part-wave-1").await?;
     let terminated = json!({"status": {"operationState": {"phase": "Terminating"}}});
-    hub.patch(&app.reference(), &terminated).await?;
+    hub.patch(&app.application(), &terminated).await?;
     app.wait_for_sync(&correction, "Succeeded").await?;
     cluster1
         .wait_for(&app.config_map("last"), |it| it["data"]["colour"] == "green")
         .await?;
-    hub.delete(&app.reference()).await
+    hub.delete(&app.application()).await
 }
 
 #[tokio::test]
@@ -315,9 +273,8 @@ async fn hooks_run_before_during_and_after_the_sync() -> Result<()> {
         ("skipped.yaml", settings("skipped", &format!("{HOOK}: Skip"), "red")),
         ("tested.yaml", settings("tested", "helm.sh/hook: test", "red")),
     ];
-    let files = files.each_ref().map(|(file, content)| (*file, content.as_str()));
-    let (app, commit) = App::start("hooks", 5, &files).await?;
-    let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
+    let (app, commit) = start("hooks", 5, &files).await?;
+    let Stage { hub, cluster1, .. } = stage().await?;
 
     app.wait_for_blocking_work(&commit, "hooks").await?;
     let ran = [
@@ -335,10 +292,10 @@ async fn hooks_run_before_during_and_after_the_sync() -> Result<()> {
     assert_eq!(app.jobs().await?.len(), 3);
     assert_eq!(app.works().await?.len(), 4);
 
-    app.open("hooks").await?;
+    open_gate(cluster1, "hooks").await?;
     app.wait_for_sync(&commit, "Succeeded").await?;
     app.has_run("after").await?;
-    hub.wait_for(&app.reference(), is_healthy).await?;
+    hub.wait_for(&app.application(), is_healthy).await?;
     let jobs = app.jobs().await?;
     let job = |name: &str| {
         let named = jobs.keys().find(|job| job.starts_with(name));
@@ -358,7 +315,7 @@ async fn hooks_run_before_during_and_after_the_sync() -> Result<()> {
     for remaining_jobs in ["skipped", "tested"] {
         assert_eq!(cluster1.get(&app.config_map(remaining_jobs)).await?, None);
     }
-    hub.delete(&app.reference()).await
+    hub.delete(&app.application()).await
 }
 
 #[tokio::test]
@@ -374,16 +331,15 @@ async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
         ("after.yaml", after("tell")),
         ("usual.yaml", settings("usual", "", "red")),
     ];
-    let files = files.each_ref().map(|(file, content)| (*file, content.as_str()));
-    let (app, commit) = App::start("again", 5, &files).await?;
-    let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
+    let (app, commit) = start("again", 5, &files).await?;
+    let Stage { hub, cluster1, .. } = stage().await?;
     app.wait_for_sync(&commit, "Succeeded").await?;
     app.has_run("before").await?;
     app.has_run("after").await?;
     let first = app.jobs().await?;
 
     // Another commit, and a sync without a change.
-    let commit = app.commit(&[("usual.yaml", &settings("usual", "", "green"))]).await?;
+    let commit = app.push(&[("usual.yaml", &settings("usual", "", "green"))]).await?;
     app.wait_for_sync(&commit, "Succeeded").await?;
     let green = |it: &Value| it["data"]["colour"] == "green";
     cluster1.wait_for(&app.config_map("usual"), green).await?;
@@ -408,13 +364,13 @@ async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
     }
     cluster1.wait_for(&app.config_map("usual"), green).await?;
     sync_again(&app).await?;
-    hub.wait_for(&app.reference(), is_healthy).await?;
+    hub.wait_for(&app.application(), is_healthy).await?;
     let mut remaining_jobs = first.clone();
     remaining_jobs.remove(cleaned_up);
     assert_eq!(app.jobs().await?, remaining_jobs);
 
     // The content of one hook changes.
-    let commit = app.commit(&[("before.yaml", &before("prepare-more"))]).await?;
+    let commit = app.push(&[("before.yaml", &before("prepare-more"))]).await?;
     app.wait_for_sync(&commit, "Succeeded").await?;
     let (former, _) = remaining_jobs.first_key_value().context("a Job")?;
     cluster1.wait_gone(&app.job(former)).await?;
@@ -422,17 +378,17 @@ async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
     hub.wait_gone(&ObjectRef::manifest_work("cluster1", &work)).await?;
     app.has_run("before").await?;
     assert_eq!(app.jobs().await?.len(), 1);
-    hub.wait_for(&app.reference(), is_healthy).await?;
+    hub.wait_for(&app.application(), is_healthy).await?;
     assert_eq!(app.works().await?.len(), 3);
-    hub.delete(&app.reference()).await
+    hub.delete(&app.application()).await
 }
 
 /// Syncs again without a change, after rendering again.
 async fn sync_again(app: &App) -> Result<()> {
-    let hub = &app.stage.hub;
-    let before = hub.refresh_application(app.name, "hard").await?;
+    let hub = app.hub;
+    let before = hub.refresh_application(&app.name, "hard").await?;
     hub.patch(
-        &app.reference(),
+        &app.application(),
         &json!({"operation": {"sync": {"prune": true}, "retry": {"limit": 5}}}),
     )
     .await?;
@@ -440,7 +396,7 @@ async fn sync_again(app: &App) -> Result<()> {
         let (now, before) = (&now["status"]["operationState"], &before["status"]["operationState"]);
         now["phase"] == "Succeeded" && now["startedAt"] != before["startedAt"]
     };
-    hub.wait_for(&app.reference(), ended).await.map(drop)
+    hub.wait_for(&app.application(), ended).await.map(drop)
 }
 
 #[tokio::test]
@@ -452,9 +408,8 @@ async fn failed_hook_ends_the_sync_and_its_fix_continues() -> Result<()> {
         ("alarm.yaml", alarm("ring")),
         ("usual.yaml", settings("usual", "", "red")),
     ];
-    let files = files.each_ref().map(|(file, content)| (*file, content.as_str()));
-    let (app, commit) = App::start("failed-hook", 0, &files).await?;
-    let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
+    let (app, commit) = start("failed-hook", 0, &files).await?;
+    let Stage { hub, cluster1, .. } = stage().await?;
 
     let failed = app.wait_for_sync(&commit, "Failed").await?;
     let operation = &failed["status"]["operationState"];
@@ -479,7 +434,7 @@ async fn failed_hook_ends_the_sync_and_its_fix_continues() -> Result<()> {
     assert_eq!(first.len(), 2, "{first:?}");
     assert_eq!(app.works().await?.len(), 2);
 
-    let commit = app.commit(&[("check.yaml", &check("look"))]).await?;
+    let commit = app.push(&[("check.yaml", &check("look"))]).await?;
     app.wait_for_sync(&commit, "Succeeded").await?;
     cluster1.wait_for(&app.config_map("usual"), |_| true).await?;
     let checked = first
@@ -493,7 +448,7 @@ async fn failed_hook_ends_the_sync_and_its_fix_continues() -> Result<()> {
     let alarm_of = |jobs: BTreeMap<String, String>| jobs.into_iter().find(|(name, _)| name.starts_with("alarm-"));
     let mut before = alarm_of(first);
     for (file, content) in [("check.yaml", check("fail")), ("alarm.yaml", alarm("shout"))] {
-        let commit = app.commit(&[(file, &content)]).await?;
+        let commit = app.push(&[(file, &content)]).await?;
         app.wait_for_sync(&commit, "Failed").await?;
         let job = app.has_run("alarm").await?;
         let now = alarm_of(app.jobs().await?);
@@ -502,7 +457,7 @@ async fn failed_hook_ends_the_sync_and_its_fix_continues() -> Result<()> {
         let command = &job["spec"]["template"]["spec"]["containers"][0]["args"][0];
         assert_eq!(command, if file == "alarm.yaml" { "shout" } else { "ring" });
     }
-    hub.delete(&app.reference()).await
+    hub.delete(&app.application()).await
 }
 
 #[tokio::test]
@@ -514,9 +469,8 @@ async fn post_delete_hook_runs_last_and_is_deleted() -> Result<()> {
         ),
         ("usual.yaml", settings("usual", "", "red")),
     ];
-    let files = files.each_ref().map(|(file, content)| (*file, content.as_str()));
-    let (app, commit) = App::start("goodbye", 5, &files).await?;
-    let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
+    let (app, commit) = start("goodbye", 5, &files).await?;
+    let Stage { hub, cluster1, .. } = stage().await?;
     app.wait_for_sync(&commit, "Succeeded").await?;
     let usual = app.config_map("usual");
     cluster1.wait_for(&usual, |_| true).await?;
@@ -526,12 +480,12 @@ async fn post_delete_hook_runs_last_and_is_deleted() -> Result<()> {
     // An object on the cluster whose deletion takes a while.
     let held = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
     cluster1.patch(&usual, &held(&["example.com/held"])).await?;
-    hub.delete(&app.reference()).await?;
+    hub.delete(&app.application()).await?;
     hub.wait_for(&ObjectRef::of(&works[0]), |work| is_true(work, "Deleting"))
         .await?;
     assert_eq!(app.works().await?.len(), 1);
     cluster1.patch(&usual, &held(&[])).await?;
-    hub.wait_gone(&app.reference()).await?;
+    hub.wait_gone(&app.application()).await?;
 
     // The Job was deleted with its work, and its result stays for a while.
     eventually("the hook has run", DEADLINE, async || {

@@ -75,7 +75,7 @@ impl PlacedApplication {
     /// and generated names from 1.3.
     async fn works(&self) -> Result<[Option<Value>; 3]> {
         let of_the_set = format!("argocd.{}", self.set().await?.name);
-        let works = self.fleet.hub.list(WORK_VERSION, "ManifestWork").await?;
+        let works = self.fleet.hub.works().await?;
         Ok(CLUSTERS.map(|cluster| {
             let is_it = |it: &&Value| {
                 let metadata = &it["metadata"];
@@ -191,16 +191,11 @@ impl PlacedApplication {
 /// Makes a Placement select all clusters, and creates the namespace of that name on them.
 pub(crate) async fn prepare(fleet: &'static Fleet, name: &str, strategy: &Value) -> Result<()> {
     let selector = json!({"labelSelector": {"matchLabels": {name: "true"}}});
-    let placement = json!({
-        "apiVersion": "cluster.open-cluster-management.io/v1beta1",
-        "kind": "Placement",
-        "metadata": {"name": name, "namespace": "argocd"},
-        "spec": {
-            "clusterSets": ["global"],
-            "predicates": [{"requiredClusterSelector": selector}],
-            "decisionStrategy": strategy,
-        },
-    });
+    let placement = ObjectRef::placement(name).with(json!({"spec": {
+        "clusterSets": ["global"],
+        "predicates": [{"requiredClusterSelector": selector}],
+        "decisionStrategy": strategy,
+    }}));
     fleet.hub.apply(&placement).await?;
     for cluster in fleet.clusters() {
         cluster.create_namespace(name).await?;
@@ -232,19 +227,18 @@ fn config_map(version: &str) -> String {
 /// Returns a Deployment whose Pods run only on nodes with this label, once there is one.
 fn deployment(name: &str, version: &str, only_on: Option<&str>) -> String {
     let selector = only_on.map(|label| json!({label: "true"}));
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "labels": {"version": version}},
-        "spec": {
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name, "version": version}},
-                "spec": {"nodeSelector": selector, "containers": [{"name": "main", "image": "nginx"}]},
+    ObjectRef::cluster("apps/v1", "Deployment", name)
+        .with(json!({
+            "metadata": {"labels": {"version": version}},
+            "spec": {
+                "selector": {"matchLabels": {"app": name}},
+                "template": {
+                    "metadata": {"labels": {"app": name, "version": version}},
+                    "spec": {"nodeSelector": selector, "containers": [{"name": "main", "image": "nginx"}]},
+                },
             },
-        },
-    })
-    .to_string()
+        }))
+        .to_string()
 }
 
 /// Lets Pods run that wait for a node with this label.
@@ -390,7 +384,7 @@ async fn change_reaches_clusters_one_by_one() -> Result<()> {
     placed.is("Healthy").await?;
     one_by_one(&recording, "2")?;
     for cluster in fleet.clusters() {
-        let web = cluster.get(&ObjectRef::deployment(name, "web")).await?.context("web")?;
+        let web = cluster.read(&ObjectRef::deployment(name, "web")).await?;
         assert_eq!(web["metadata"]["labels"]["version"], "2", "{}", cluster.name());
         assert_eq!(web["status"]["updatedReplicas"], 1, "{}", cluster.name());
     }
@@ -556,10 +550,7 @@ async fn objects_without_health_rules_roll_out_one_by_one() -> Result<()> {
     // The health is that of the new commit.
     placed.is("Healthy").await?;
     for cluster in fleet.clusters() {
-        let settings = cluster
-            .get(&placed.config_map())
-            .await?
-            .context("the object does not exist")?;
+        let settings = cluster.read(&placed.config_map()).await?;
         assert_eq!(settings["data"]["version"], "2", "{}", cluster.name());
     }
     one_by_one(&recording, "2")?;
@@ -636,20 +627,15 @@ async fn waves_and_hooks_wait_for_every_cluster() -> Result<()> {
     let fleet = fleet().await?;
     let name = "by-wave";
     let job = |version: &str| {
-        json!({
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {
-                "name": "migrate",
-                "labels": {"version": version},
-                "annotations": {"argocd.argoproj.io/hook": "PreSync"},
-            },
-            "spec": {"template": {"spec": {
-                "restartPolicy": "Never",
-                "containers": [{"name": "main", "image": "busybox"}],
-            }}},
-        })
-        .to_string()
+        ObjectRef::cluster("batch/v1", "Job", "migrate")
+            .with(json!({
+                "metadata": {"labels": {"version": version}, "annotations": {"argocd.argoproj.io/hook": "PreSync"}},
+                "spec": {"template": {"spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "main", "image": "busybox"}],
+                }}},
+            }))
+            .to_string()
     };
     let later = |version: &str| -> Result<String> {
         let mut object: Value = serde_json::from_str(&config_map(version))?;
@@ -680,7 +666,7 @@ async fn waves_and_hooks_wait_for_every_cluster() -> Result<()> {
         let message = format!("3 of 3 clusters applied, {} progressing", 3 - at);
         placed.shows("Progressing", &message).await?;
         for other in fleet.clusters() {
-            let settings = other.get(&settings).await?.context("the object does not exist")?;
+            let settings = other.read(&settings).await?;
             assert_eq!(settings["data"]["version"], "1", "{}", other.name());
             assert!(has_run(other, "2").await?, "{}", other.name());
         }

@@ -19,7 +19,7 @@ mod trouble;
 
 use crate::controller::{Controller, health};
 use crate::peers::{CLUSTER, HUB_NAME, HUB_NAMESPACE, PULL, SKIP_RECONCILE};
-use crate::stage::shipped;
+use crate::stage::{apply, shipped};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Recording, wait};
@@ -75,8 +75,7 @@ async fn stage() -> Result<&'static Stage> {
 
 async fn set_up() -> Result<Stage> {
     let hub = Hub::start().await?;
-    let file = shipped("deploy/appset_placement.yaml");
-    hub.kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
+    apply(&hub, &["deploy/appset_placement.yaml"])?;
     hub.apply_yaml(PLACEMENT)?;
     serve_all_namespaces(&hub).await?;
     let (cluster1, cluster2, argocd, ocm, controller) = tokio::join!(
@@ -137,8 +136,7 @@ async fn add_cluster(hub: &Hub, name: &str) -> Result<ManagedCluster> {
         ..ManagedClusterOptions::default()
     };
     let cluster = hub.add_managed_cluster(name, options).await?;
-    let file = shipped("deploy/pull_cluster_rbac.yaml");
-    cluster.kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
+    apply(&cluster, &["deploy/pull_cluster_rbac.yaml"])?;
     permit_all_namespaces(&cluster).await?;
     // Roles are aggregated with a delay, and each failure would double the agent's backoff.
     let agent = "--as=system:serviceaccount:open-cluster-management-agent:klusterlet-work-sa";
@@ -319,7 +317,7 @@ fn scale(git: &GitRepository, replicas: u32) -> Result<String> {
 
 /// Returns the works of the hub that are annotated with this Application.
 async fn works_of(hub: &Hub, application: &ObjectRef) -> Result<Vec<Value>> {
-    let mut works = hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?;
+    let mut works = hub.works().await?;
     works.retain(|work| {
         let annotations = &work["metadata"]["annotations"];
         annotations[HUB_NAME] == *application.name

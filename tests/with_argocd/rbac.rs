@@ -1,21 +1,15 @@
 //! Tests of the permissions that deploy/argocd_rbac.yaml grants Argo CD's application controller on the hub, with the real API
 //! server and OCM's webhook.
 
-use crate::stage::{shipped, stage};
+use crate::stage::{shipped_objects, stage};
 use anyhow::{Context, Result};
-use manifest::{json, yaml};
 use serde_json::{Value, json};
-use std::fs;
-use testbed::{Hub, wait};
+use testbed::{Hub, ObjectRef, wait};
 
 /// Returns the shipped rules with the name `who`, for the ServiceAccount of that name.
 fn rules_for(who: &str, change: impl Fn(&mut Vec<Value>)) -> Result<String> {
-    let text = fs::read_to_string(shipped("deploy/argocd_rbac.yaml"))?;
     let mut objects = String::new();
-    for document in yaml::documents(&text) {
-        let mut written = String::new();
-        json::write(&document?.value, &mut written)?;
-        let mut object: Value = serde_json::from_str(&written)?;
+    for mut object in shipped_objects("deploy/argocd_rbac.yaml")? {
         object["metadata"]["name"] = json!(who);
         if let Some(rules) = object.get_mut("rules").and_then(Value::as_array_mut) {
             change(rules);
@@ -35,12 +29,8 @@ const NAMESPACE: &str = "rbac-of-argocd";
 
 fn work(name: &str, executor: Option<&str>) -> Value {
     let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}});
-    let mut work = json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"workload": {"manifests": [config_map]}},
-    });
+    let mut work =
+        ObjectRef::manifest_work(NAMESPACE, name).with(json!({"spec": {"workload": {"manifests": [config_map]}}}));
     if let Some(executor) = executor {
         let account = json!({"namespace": "shop", "name": executor});
         work["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount", "serviceAccount": account}});

@@ -3,7 +3,7 @@
 
 use crate::controller::ACCOUNT;
 use crate::fleet::{Fleet, fleet};
-use crate::stage::{shipped, shipped_objects};
+use crate::stage::{apply, shipped, shipped_objects};
 use anyhow::{Context, Result, ensure};
 use controller::application_set_report::{Condition, ExistingReport, Line, Report, Set, app};
 use serde_json::{Value, json};
@@ -23,13 +23,14 @@ fn report(name: &str) -> ObjectRef {
 /// Applies the files that reports need, once, and waits until the kind is served and the permissions are effective.
 async fn install(hub: &Hub) -> Result<()> {
     static INSTALLED: OnceCell<()> = OnceCell::const_new();
-    INSTALLED.get_or_try_init(async || apply(hub).await).await.map(drop)
+    INSTALLED
+        .get_or_try_init(async || apply_files(hub).await)
+        .await
+        .map(drop)
 }
 
-async fn apply(hub: &Hub) -> Result<()> {
-    for file in ["deploy/report_crd.yaml", "deploy/deploy_report.yaml"] {
-        hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
-    }
+async fn apply_files(hub: &Hub) -> Result<()> {
+    apply(hub, &["deploy/report_crd.yaml", "deploy/deploy_report.yaml"])?;
     hub.wait_for_crds().await?;
     let kind = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
     hub.wait_for_permissions("argocd", ACCOUNT, &[&["create", kind, "--all-namespaces"]])
@@ -96,7 +97,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     // Both Applications become healthy.
     let both_healthy = |it: &Value| summary(it) == Some([2, 2, 0, 2, 0, 0]);
     let written = hub.wait_for(&object, both_healthy).await?;
-    let owner = hub.get(&set).await?.context("the set")?["metadata"]["uid"].clone();
+    let owner = hub.read(&set).await?["metadata"]["uid"].clone();
     assert_eq!(written["metadata"]["ownerReferences"][0]["uid"], owner);
     let label = "apps.open-cluster-management.io/hosting-applicationset";
     assert_eq!(written["metadata"]["labels"][label], "argocd.reported");
@@ -121,14 +122,14 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     let version = |it: &Value| it["metadata"]["resourceVersion"].clone();
     drop(reporter);
     let reporter = self::reporter(hub)?;
-    let before = hub.get(&object).await?.context("the report")?;
+    let before = hub.read(&object).await?;
     assert_eq!(summary(&before), summary(&written));
     let mut moved = set.clone();
     moved.name = "empty".to_owned();
     let empty = application_set("empty", &git, &[])?;
     hub.kubectl_with_input(&["apply", "-f", "-"], &empty.to_string())?;
     hub.wait_for(&report("empty"), |it| summary(it) == Some([0; 6])).await?;
-    let after = hub.get(&object).await?.context("the report")?;
+    let after = hub.read(&object).await?;
     assert_eq!(
         version(&after),
         version(&before),
@@ -175,7 +176,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
         .await?;
     hub.delete(&set).await?;
     hub.wait_gone(&object).await?;
-    let kept = hub.get(&work).await?.context("the work was deleted")?;
+    let kept = hub.read(&work).await?;
     ensure!(
         kept["metadata"]["deletionTimestamp"].is_null(),
         "the work is being deleted"

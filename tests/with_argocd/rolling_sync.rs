@@ -34,7 +34,7 @@ fn states(set: &Value, commit: &str) -> [String; 3] {
 /// Returns the node selector of the Deployment that is delivered to a cluster.
 async fn delivered(hub: &Hub, cluster: &str) -> Result<Value> {
     let work = ObjectRef::manifest_work(cluster, &application(cluster).name);
-    let work = hub.get(&work).await?.context("the work is gone")?;
+    let work = hub.read(&work).await?;
     let manifests = work["spec"]["workload"]["manifests"].as_array().context("manifests")?;
     let deployment = manifests.iter().find(|it| it["kind"] == "Deployment");
     Ok(deployment.context("a Deployment")?["spec"]["template"]["spec"]["nodeSelector"].clone())

@@ -1,6 +1,6 @@
 //! Tests of `deploy_cmp.yaml`, and `deploy/deploy_policy.yaml` after it, on the repo-server of Argo CD's own core-install.
 
-use crate::stage::{program, shipped, stage};
+use crate::stage::{apply_server_side, program, shipped, stage};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
@@ -16,21 +16,9 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
     let stage = stage().await?;
     let hub = &stage.hub;
     let repo_server = ObjectRef::deployment("argocd", "argocd-repo-server");
-    let before = hub
-        .get(&repo_server)
-        .await?
-        .context("core-install has no repo-server")?;
-    let file = shipped("deploy_cmp.yaml");
-    let apply = [
-        "apply",
-        "--server-side",
-        "--field-manager",
-        "argocd-ocm-cmp",
-        "-f",
-        file.to_str().context("a plain path")?,
-    ];
-    hub.kubectl(&apply)?;
-    let after = hub.get(&repo_server).await?.context("the Deployment was deleted")?;
+    let before = hub.read(&repo_server).await?;
+    apply_server_side(hub, "deploy_cmp.yaml")?;
+    let after = hub.read(&repo_server).await?;
 
     let (added, kept) = split(&after, "containers");
     assert_eq!(added.len(), 1);
@@ -52,8 +40,8 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
     }
     assert_eq!(reduced["spec"], before["spec"], "the rest is unchanged");
 
-    hub.kubectl(&apply)?;
-    let again = hub.get(&repo_server).await?.context("the Deployment was deleted")?;
+    apply_server_side(hub, "deploy_cmp.yaml")?;
+    let again = hub.read(&repo_server).await?;
     assert_eq!(
         again["metadata"]["generation"], after["metadata"]["generation"],
         "a second apply changes nothing"
@@ -66,18 +54,10 @@ async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
     }
 
     // The policy changes only the sidecar, and applying either file again keeps the fields of the other.
-    let file = shipped("deploy/deploy_policy.yaml");
-    let policy = [
-        "apply",
-        "--server-side",
-        "--field-manager",
-        "argocd-ocm-cmp-policy",
-        "-f",
-        file.to_str().context("a plain path")?,
-    ];
-    hub.kubectl(&policy)?;
-    hub.kubectl(&apply)?;
-    let bound = hub.get(&repo_server).await?.context("the Deployment was deleted")?;
+    let manager = "--field-manager=argocd-ocm-cmp-policy";
+    hub.apply_file(&shipped("deploy/deploy_policy.yaml"), &["--server-side", manager])?;
+    apply_server_side(hub, "deploy_cmp.yaml")?;
+    let bound = hub.read(&repo_server).await?;
     let mut expected = sidecar(&after);
     let bound_sidecar = sidecar(&bound);
     let mount = json!({"name": "argocd-ocm-cmp-policy", "mountPath": "/etc/argocd-ocm-cmp"});

@@ -1,7 +1,8 @@
 //! Tests of kustomizations and charts, from Git to the managed cluster, and of differences between clusters.
 
+use crate::app::{self, permit_agent};
 use crate::delivery::{delivered, objects_of, synced, works, works_of};
-use crate::stage::{Stage, application, stage};
+use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,14 +16,13 @@ async fn start(
     parameters: Value,
     files: &[(&str, &str)],
 ) -> Result<(GitRepository, String)> {
-    stage.cluster1.create_namespace(name).await?;
     let git = GitRepository::new()?;
     let commit = git.commit(files)?;
-    let mut application = application(name, &git)?;
-    application["spec"]["destination"]["namespace"] = json!(name);
-    application["spec"]["source"]["path"] = json!(folder);
-    application["spec"]["source"]["plugin"]["parameters"] = parameters;
-    stage.hub.create_application(&application).await?;
+    app::create(stage, name, &git, |application| {
+        application["spec"]["source"]["path"] = json!(folder);
+        application["spec"]["source"]["plugin"]["parameters"] = parameters;
+    })
+    .await?;
     Ok((git, commit))
 }
 
@@ -84,7 +84,7 @@ async fn an_overlay_is_delivered_as_kustomize_renders_it() -> Result<()> {
             .as_str()
             .map(str::to_owned)
     };
-    let deployed = stage.cluster1.get(&web).await?.context("the Deployment")?;
+    let deployed = stage.cluster1.read(&web).await?;
     assert_eq!(deployed["spec"]["replicas"], 2);
     assert_eq!(
         deployed["spec"]["template"]["spec"]["containers"][0]["image"],
@@ -168,15 +168,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
     let stage = stage().await?;
     let name = "sources-chart";
     // By default, the agent has no permission for custom resources.
-    stage
-        .cluster1
-        .create(&json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": name, "labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
-            "rules": [{"apiGroups": ["sources.example.com"], "resources": ["lamps"], "verbs": ["*"]}],
-        }))
-        .await?;
+    permit_agent(&stage.cluster1, name, &["sources.example.com"]).await?;
     // A later source overrides each of these values.
     let parameters = json!([
         {"name": "helm-release-name", "string": "shop"},
@@ -204,7 +196,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
     delivered(&stage.hub, name, &commit).await?;
 
     let lamp = ObjectRef::namespaced("sources.example.com/v1", "Lamp", name, "shop");
-    let found = stage.cluster1.get(&lamp).await?.context("the custom resource")?;
+    let found = stage.cluster1.read(&lamp).await?;
     let version: Value = serde_json::from_str(&stage.hub.kubectl(&["version", "--output", "json"])?)?;
     let part = |name: &str| version["serverVersion"][name].as_str().context("a version");
     // Argo CD 3.2 passes only the first two numbers of the hub's version, 3.6 all three.
@@ -324,11 +316,7 @@ async fn each_cluster_uses_its_own_value_files() -> Result<()> {
         .await?;
 
     // A change for one cluster does not affect the other.
-    let before = stage
-        .hub
-        .get(&ObjectRef::manifest_work("cluster1", name))
-        .await?
-        .context("a work")?;
+    let before = stage.hub.read(&ObjectRef::manifest_work("cluster1", name)).await?;
     let commit = git.commit(&[("chart/values-us.yaml", "region: usa\n")])?;
     synced(&stage.hub, name, &commit).await?;
     let works_by_cluster = by_cluster(stage, name).await?;
@@ -336,11 +324,7 @@ async fn each_cluster_uses_its_own_value_files() -> Result<()> {
         data(works_by_cluster.get(name)),
         BTreeMap::from([("config", &region("usa"))])
     );
-    let after = stage
-        .hub
-        .get(&ObjectRef::manifest_work("cluster1", name))
-        .await?
-        .context("a work")?;
+    let after = stage.hub.read(&ObjectRef::manifest_work("cluster1", name)).await?;
     assert_eq!(after["metadata"]["generation"], before["metadata"]["generation"]);
     end(stage, name).await
 }

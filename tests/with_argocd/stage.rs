@@ -5,7 +5,7 @@ use manifest::{json, yaml};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
-use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Plugin};
+use testbed::{ArgoCd, ControlPlane, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Plugin};
 use tokio::sync::OnceCell;
 
 use crate::controller::Controller;
@@ -66,22 +66,27 @@ pub(crate) async fn hub_with(files: &[&str]) -> Result<Hub> {
 
 /// Applies these files as documented for new users, and deploy/argocd_cm.yaml.
 pub(crate) fn apply_shipped(hub: &Hub, files: &[&str]) -> Result<()> {
+    apply(hub, files)?;
+    apply_server_side(hub, "deploy/argocd_cm.yaml")
+}
+
+/// Applies shipped files.
+pub(crate) fn apply(plane: &ControlPlane, files: &[&str]) -> Result<()> {
     for file in files {
-        hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
+        plane.apply_file(&shipped(file), &[])?;
     }
-    let path = shipped("deploy/argocd_cm.yaml");
-    let path = path.to_str().context("a plain path")?;
-    hub.kubectl(&["apply", "--server-side", "--field-manager=argocd-ocm-cmp", "-f", path])?;
     Ok(())
+}
+
+/// Applies a shipped file that has only our fields of an object of Argo CD.
+pub(crate) fn apply_server_side(hub: &Hub, file: &str) -> Result<()> {
+    hub.apply_file(&shipped(file), &["--server-side", "--field-manager=argocd-ocm-cmp"])
 }
 
 /// Returns Argo CD with the plugin, its plugin.yaml read from the hub as the sidecar would mount it, and written to a folder of
 /// that name.
 pub(crate) async fn argocd(hub: &Hub, folder: &str) -> Result<ArgoCd> {
-    let config_map = hub
-        .get(&ObjectRef::config_map("argocd", "argocd-ocm-cmp"))
-        .await?
-        .context("cm_plugin.yaml has no ConfigMap")?;
+    let config_map = hub.read(&ObjectRef::config_map("argocd", "argocd-ocm-cmp")).await?;
     let config = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder);
     fs::create_dir_all(&config)?;
     let plugin = config_map["data"]["plugin.yaml"]
@@ -130,9 +135,13 @@ pub(crate) fn shipped(path: &str) -> PathBuf {
 
 /// Returns the objects of a shipped file.
 pub(crate) fn shipped_objects(file: &str) -> Result<Vec<Value>> {
-    let text = fs::read_to_string(shipped(file))?;
+    objects_of_yaml(&fs::read_to_string(shipped(file))?)
+}
+
+/// Returns the objects of a YAML text.
+pub(crate) fn objects_of_yaml(text: &str) -> Result<Vec<Value>> {
     let mut objects = Vec::new();
-    for document in yaml::documents(&text) {
+    for document in yaml::documents(text) {
         let mut object = String::new();
         json::write(&document?.value, &mut object)?;
         objects.push(serde_json::from_str(&object)?);

@@ -275,12 +275,8 @@ async fn shows_works_that_ocm_creates_from_a_replica_set() -> Result<()> {
     let set_name = set["metadata"]["name"].as_str().context("a name")?;
     // OCM's work manager, which does not run here, sets this label.
     let label = json!({"work.open-cluster-management.io/manifestworkreplicaset": format!("default.{set_name}")});
-    let work = json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {"name": "any-name", "namespace": cluster, "labels": label},
-        "spec": set["spec"]["manifestWorkTemplate"],
-    });
+    let work = ObjectRef::manifest_work(cluster, "any-name")
+        .with(json!({"metadata": {"labels": label}, "spec": set["spec"]["manifestWorkTemplate"]}));
     hub.apply(&work).await?;
     let (code, stdout, stderr) = printed(hub.kubeconfig_path(), &[name])?;
     assert_eq!((code, stderr.as_str()), (Some(1), ""), "{stdout}");

@@ -154,12 +154,8 @@ impl<'h> Work<'h> {
         let manifests = names.map(
             |name| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}),
         );
-        let work = json!({
-            "apiVersion": "work.open-cluster-management.io/v1",
-            "kind": "ManifestWork",
-            "metadata": {"name": name, "namespace": cluster},
-            "spec": {"workload": {"manifests": manifests}},
-        });
+        let work =
+            ObjectRef::manifest_work(cluster, name).with(json!({"spec": {"workload": {"manifests": manifests}}}));
         stage.hub.apply(&work).await?;
         let object_ref = ObjectRef::of(&work);
         Ok(Self {

@@ -29,12 +29,7 @@ fn tracking_id(application: &str, name: &str) -> String {
 /// Creates the argocd-cm of another Argo CD on this hub, in a new namespace.
 async fn argocd_cm(stage: &Stage, namespace: &str, data: &Value) -> Result<()> {
     stage.hub.create_namespace(namespace).await?;
-    let config_map = json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "argocd-cm", "namespace": namespace},
-        "data": data,
-    });
+    let config_map = ObjectRef::config_map(namespace, "argocd-cm").with(json!({"data": data}));
     stage.hub.apply(&config_map).await.map(drop)
 }
 
@@ -56,17 +51,11 @@ fn application(namespace: &str, name: &str, works: &[&str]) -> Value {
             "status": "Synced",
         })
     };
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "annotations": {"argocd.argoproj.io/skip-reconcile": "true"},
-        },
+    ObjectRef::namespaced("argoproj.io/v1alpha1", "Application", namespace, name).with(json!({
+        "metadata": {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}},
         "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git"}},
         "status": {"resources": works.iter().map(resource).collect::<Vec<_>>()},
-    })
+    }))
 }
 
 async fn end(stage: &Stage, works: &[Value]) -> Result<()> {

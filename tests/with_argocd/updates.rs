@@ -33,15 +33,9 @@ fn config_map(name: &str, annotations: &Value, data: &Value) -> Value {
 
 fn metadata() -> Case {
     Case {
-        object: json!({
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {
-                "name": "marked",
-                "labels": {"kept": "a", "dropped": "a"},
-                "annotations": {"kept": "a", "dropped": "a"},
-            },
-        }),
+        object: ObjectRef::cluster("v1", "ServiceAccount", "marked").with(json!({
+            "metadata": {"labels": {"kept": "a", "dropped": "a"}, "annotations": {"kept": "a", "dropped": "a"}},
+        })),
         by_hand: json!({"metadata": {"labels": {"kept": "b", "theirs": "b"}}}),
         then: |it| it["metadata"]["labels"] == json!({"kept": "a", "dropped": "a", "theirs": "b"}),
         in_git: json!({"metadata": {"labels": {"dropped": null}, "annotations": {"dropped": null}}}),
@@ -55,12 +49,8 @@ fn metadata() -> Case {
 fn service() -> Case {
     let port = |port: u16| json!({"name": "http", "protocol": "TCP", "port": port, "targetPort": 8080});
     Case {
-        object: json!({
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": "web"},
-            "spec": {"selector": {"app": "web"}, "ports": [port(80)]},
-        }),
+        object: ObjectRef::cluster("v1", "Service", "web")
+            .with(json!({"spec": {"selector": {"app": "web"}, "ports": [port(80)]}})),
         by_hand: json!({"spec": {"ports": [
             {"name": "http", "protocol": "TCP", "port": 80, "targetPort": 9999},
         ]}}),
@@ -85,12 +75,8 @@ fn data() -> Case {
 
 fn secret() -> Case {
     Case {
-        object: json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "password"},
-            "stringData": {"kept": "a", "dropped": "a"},
-        }),
+        object: ObjectRef::cluster("v1", "Secret", "password")
+            .with(json!({"stringData": {"kept": "a", "dropped": "a"}})),
         by_hand: json!({"stringData": {"kept": "b"}}),
         then: |it| it["data"] == json!({"kept": "YQ==", "dropped": "YQ=="}),
         in_git: json!({"stringData": {"dropped": null}}),
@@ -108,12 +94,9 @@ fn pod_template(name: &str, image: &str) -> Value {
 /// Returns a Deployment whose replicas are not set by Git: its autoscaler requires at least two, and a user requests more.
 fn scaled() -> Case {
     Case {
-        object: json!({
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "scaled"},
+        object: ObjectRef::cluster("apps/v1", "Deployment", "scaled").with(json!({
             "spec": {"selector": {"matchLabels": {"app": "scaled"}}, "template": pod_template("scaled", "web:1")},
-        }),
+        })),
         by_hand: json!({"spec": {"replicas": 4}}),
         then: |it| it["spec"]["replicas"] == 4,
         in_git: json!({"spec": {"template": pod_template("scaled", "web:2")}}),
@@ -125,20 +108,15 @@ fn scaled() -> Case {
 
 fn autoscaler() -> Case {
     Case {
-        object: json!({
-            "apiVersion": "autoscaling/v2",
-            "kind": "HorizontalPodAutoscaler",
-            "metadata": {"name": "scaled"},
-            "spec": {
-                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "scaled"},
-                "minReplicas": 2,
-                "maxReplicas": 5,
-                "metrics": [{
-                    "type": "Resource",
-                    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
-                }],
-            },
-        }),
+        object: ObjectRef::cluster("autoscaling/v2", "HorizontalPodAutoscaler", "scaled").with(json!({"spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "scaled"},
+            "minReplicas": 2,
+            "maxReplicas": 5,
+            "metrics": [{
+                "type": "Resource",
+                "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+            }],
+        }})),
         by_hand: json!({"spec": {"maxReplicas": 9}}),
         then: |it| it["spec"]["maxReplicas"] == 5,
         in_git: json!({"spec": {"maxReplicas": 6}}),
@@ -149,14 +127,12 @@ fn autoscaler() -> Case {
 /// Returns a Job: the API server completes its selector and template, and rejects every change of them.
 fn job() -> Case {
     Case {
-        object: json!({
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": "once", "labels": {"kept": "a"}},
+        object: ObjectRef::cluster("batch/v1", "Job", "once").with(json!({
+            "metadata": {"labels": {"kept": "a"}},
             "spec": {"template": {
                 "spec": {"restartPolicy": "Never", "containers": [{"name": "it", "image": "once:1"}]},
             }},
-        }),
+        })),
         by_hand: json!({"metadata": {"labels": {"kept": "b"}}}),
         then: |it| it["metadata"]["labels"]["kept"] == "a",
         in_git: json!({"metadata": {"labels": {"kept": "c"}}}),
@@ -167,16 +143,14 @@ fn job() -> Case {
 /// Returns a claim: the cluster writes its volume into it, which is immutable then.
 fn claim() -> Case {
     Case {
-        object: json!({
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "data", "labels": {"kept": "a"}},
+        object: ObjectRef::cluster("v1", "PersistentVolumeClaim", "data").with(json!({
+            "metadata": {"labels": {"kept": "a"}},
             "spec": {
                 "accessModes": ["ReadWriteOnce"],
                 "storageClassName": "",
                 "resources": {"requests": {"storage": "1Gi"}},
             },
-        }),
+        })),
         by_hand: json!({"metadata": {"labels": {"kept": "b"}}}),
         then: |it| it["metadata"]["labels"]["kept"] == "a",
         in_git: json!({"metadata": {"labels": {"kept": "c"}}}),
@@ -192,17 +166,12 @@ fn claim() -> Case {
 const VOLUME: &str = "updates-data";
 
 fn volume() -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": VOLUME},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "capacity": {"storage": "1Gi"},
-            "hostPath": {"path": "/nowhere"},
-            "claimRef": {"namespace": NAMESPACE, "name": "data"},
-        },
-    })
+    ObjectRef::cluster("v1", "PersistentVolume", VOLUME).with(json!({"spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "hostPath": {"path": "/nowhere"},
+        "claimRef": {"namespace": NAMESPACE, "name": "data"},
+    }}))
 }
 
 fn crd() -> Case {
@@ -218,17 +187,12 @@ fn crd() -> Case {
     let text = || json!({"type": "string"});
     let first = version("v1", json!({"size": text()}));
     Case {
-        object: json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": "tanks.updates.example.com"},
-            "spec": {
-                "group": "updates.example.com",
-                "names": {"kind": "Tank", "plural": "tanks", "singular": "tank", "listKind": "TankList"},
-                "scope": "Namespaced",
-                "versions": [first],
-            },
-        }),
+        object: ObjectRef::crd("tanks.updates.example.com").with(json!({"spec": {
+            "group": "updates.example.com",
+            "names": {"kind": "Tank", "plural": "tanks", "singular": "tank", "listKind": "TankList"},
+            "scope": "Namespaced",
+            "versions": [first],
+        }})),
         by_hand: json!({"spec": {"versions": [version("v1", json!({"size": text(), "theirs": text()}))]}}),
         then: |it| *schema(it, 0) == json!({"size": {"type": "string"}}),
         in_git: json!({"spec": {"versions": [
@@ -317,17 +281,15 @@ const AWKWARD: &str = "next line \u{85}, delete \u{7f}, noncharacter \u{ffff}";
 /// Returns the last object that the agent applies: when it is repaired, all others have been processed.
 fn last() -> Case {
     Case {
-        object: json!({
-            "apiVersion": "batch/v1",
-            "kind": "CronJob",
-            "metadata": {"name": "last", "labels": {"turn": "0"}},
+        object: ObjectRef::cluster("batch/v1", "CronJob", "last").with(json!({
+            "metadata": {"labels": {"turn": "0"}},
             "spec": {
                 "schedule": "0 0 1 1 *",
                 "jobTemplate": {"spec": {"template": {
                     "spec": {"restartPolicy": "Never", "containers": [{"name": "it", "image": "last:1"}]},
                 }}},
             },
-        }),
+        })),
         by_hand: json!({"metadata": {"labels": {"turn": "1"}}}),
         then: |it| it["metadata"]["labels"]["turn"] == "0",
         in_git: json!({"metadata": {"labels": {"turn": "2"}}}),
@@ -370,10 +332,7 @@ impl Case {
     /// Returns the values that change when the object does; separate for its status if it has its own generation.
     async fn version(&self, cluster: &ManagedCluster) -> Result<(String, Value, Value)> {
         let object = self.on_cluster();
-        let found = cluster
-            .get(&object)
-            .await?
-            .with_context(|| format!("{object} is gone"))?;
+        let found = cluster.read(&object).await?;
         let metadata = &found["metadata"];
         let changes = [&metadata["generation"], &metadata["resourceVersion"]];
         let changes = changes.into_iter().find(|version| !version.is_null());
@@ -499,10 +458,7 @@ async fn again(cluster1: &ManagedCluster, app: &App, last: &Case) -> Result<()> 
 
 async fn check_stays(cluster: &ManagedCluster, case: &Case, condition: fn(&Value) -> bool) -> Result<()> {
     let object = case.on_cluster();
-    let found = cluster
-        .get(&object)
-        .await?
-        .with_context(|| format!("{object} is gone"))?;
+    let found = cluster.read(&object).await?;
     ensure!(condition(&found), "{object} does not meet the condition:\n{found:#}");
     Ok(())
 }

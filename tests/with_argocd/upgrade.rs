@@ -11,8 +11,6 @@ use std::path::Path;
 use tempfile::TempDir;
 use testbed::{GitRepository, Hub, ObjectRef, is_synced};
 
-const WORK_VERSION: &str = "work.open-cluster-management.io/v1";
-
 /// Writes a program that prints the works that the release before generated.
 fn write_program_of_release_before(program: &Path) -> Result<()> {
     let works = recorded("$ARGOCD_APP_NAME");
@@ -28,7 +26,7 @@ fn write_program_of_release_before(program: &Path) -> Result<()> {
 async fn change_health_check(hub: &Hub) -> Result<()> {
     let config_map = ObjectRef::config_map("argocd", "argocd-cm");
     let key = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
-    let now = hub.get(&config_map).await?.context("argocd-cm does not exist")?;
+    let now = hub.read(&config_map).await?;
     let lua = now["data"][key].as_str().context("a health check of works")?;
     let changed = format!("-- The next release.\n{lua}");
     hub.patch(&config_map, &json!({"data": {key: changed}})).await.map(drop)
@@ -36,7 +34,7 @@ async fn change_health_check(hub: &Hub) -> Result<()> {
 
 /// Returns the resource version of each work, which every write changes.
 async fn works(hub: &Hub) -> Result<BTreeMap<String, Value>> {
-    let works = hub.list(WORK_VERSION, "ManifestWork").await?;
+    let works = hub.works().await?;
     let version = |work: &Value| {
         (
             work["metadata"]["name"].to_string(),

@@ -52,11 +52,7 @@ async fn declare(hub: &Hub, clusters: &[Cluster]) -> Result<()> {
         if let Some(replicas) = cluster.replicas {
             labels["replicas"] = json!(replicas);
         }
-        objects.push(json!({
-            "apiVersion": "cluster.open-cluster-management.io/v1",
-            "kind": "ManagedCluster",
-            "metadata": {"name": cluster.name, "labels": labels},
-        }));
+        objects.push(ObjectRef::managed_cluster(&cluster.name).with(json!({"metadata": {"labels": labels}})));
         objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cluster.name}}));
         let secret = shipped_object("examples/cluster_secret.yaml")?.to_string();
         let mut secret: Value = serde_json::from_str(&secret.replace("cluster1", &cluster.name))?;
@@ -78,7 +74,7 @@ async fn declare(hub: &Hub, clusters: &[Cluster]) -> Result<()> {
 /// Returns the Deployment in a work.
 async fn deployment(hub: &Hub, cluster: &str, application: &str) -> Result<Value> {
     let work = ObjectRef::manifest_work(cluster, application);
-    let work = hub.get(&work).await?.with_context(|| format!("no {work}"))?;
+    let work = hub.read(&work).await?;
     Ok(work["spec"]["workload"]["manifests"][0].clone())
 }
 
@@ -150,10 +146,7 @@ async fn a_hundred_clusters_get_values_of_their_labels_claims_and_groups() -> Re
     for (group, replicas) in [("eu", "2"), ("us", "5")] {
         let members: Vec<_> = clusters.iter().filter(|it| it.region == group).collect();
         let delivered = async || {
-            let works = hub
-                .list("work.open-cluster-management.io/v1", "ManifestWork")
-                .await
-                .ok()?;
+            let works = hub.works().await.ok()?;
             let label = "work.open-cluster-management.io/manifestworkreplicaset";
             let of_group = |work: &&Value| {
                 let set = work["metadata"]["labels"][label].as_str();

@@ -4,7 +4,7 @@
 use crate::desk::{colour, desk};
 use crate::mistakes::comparison_error;
 use crate::policy::PROJECT;
-use crate::stage::{PLUGIN_WITH_POLICY, application, shipped, shipped_object};
+use crate::stage::{PLUGIN_WITH_POLICY, application, apply, objects_of_yaml, shipped_object};
 use anyhow::{Context, Result, ensure};
 use ocm::hash::hex;
 use serde_json::{Value, json};
@@ -115,16 +115,10 @@ async fn delivers_an_oci_artefact() -> Result<()> {
     ]))?;
     let url = format!("oci://{address}/shop");
     desk.hub
-        .apply(&json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                "name": name,
-                "namespace": "argocd",
-                "labels": {"argocd.argoproj.io/secret-type": "repository"},
-            },
+        .apply(&ObjectRef::secret("argocd", name).with(json!({
+            "metadata": {"labels": {"argocd.argoproj.io/secret-type": "repository"}},
             "stringData": {"type": "oci", "url": url, "insecureOCIForceHttp": "true"},
-        }))
+        })))
         .await?;
     desk.create(name, &GitRepository::new()?, |app| {
         let source = &mut app["spec"]["source"];
@@ -209,11 +203,8 @@ async fn hydrated_works_are_delivered_as_the_plugin_made_them() -> Result<()> {
         .args(["show", "hydrated/hydrated:works/manifest.yaml"])
         .current_dir(git.path())
         .output()?;
-    let text = String::from_utf8(show.stdout)?;
-    let mut committed = String::new();
-    let document = manifest::yaml::documents(&text).next().context("a work")??;
-    manifest::json::write(&document.value, &mut committed)?;
-    let committed: Value = serde_json::from_str(&committed)?;
+    let committed = objects_of_yaml(&String::from_utf8(show.stdout)?)?;
+    let committed = committed.first().context("a work")?;
     let work = ObjectRef::manifest_work("cluster1", name);
     let work = desk.hub.wait_for(&work, is_applied).await?;
     assert_eq!(committed["spec"]["workload"], work["spec"]["workload"]);
@@ -316,9 +307,7 @@ async fn sources_that_share_works_are_refused_and_others_are_delivered() -> Resu
         ("front/colour.yaml", &colour("several-front", "green")),
         ("back/colour.yaml", &colour("several-back", "blue")),
     ])?;
-    let file = shipped("deploy/plugin_sources.yaml");
-    desk.hub
-        .kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
+    apply(&desk.hub, &["deploy/plugin_sources.yaml"])?;
     let source_for = |cluster: &str, folder: &str, name: Option<&str>| {
         let mut plugin = json!({"name": "argocd-ocm-cmp", "env": [{"name": "TARGET_CLUSTER", "value": cluster}]});
         if let Some(name) = name {

@@ -103,16 +103,11 @@ async fn application_set(stage: &Stage) -> Result<()> {
     let Stage { hub, git, .. } = stage;
     let mut template = guestbook("{{.name}}-set", git, "{{.name}}");
     template["spec"]["destination"]["namespace"] = "set".into();
-    let set = json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "ApplicationSet",
-        "metadata": {"name": "set", "namespace": "argocd"},
-        "spec": {
-            "goTemplate": true,
-            "generators": [{"clusters": {"selector": {"matchLabels": {"mode": "managed"}}}}],
-            "template": {"metadata": template["metadata"], "spec": template["spec"]},
-        },
-    });
+    let set = ObjectRef::application_set("set").with(json!({"spec": {
+        "goTemplate": true,
+        "generators": [{"clusters": {"selector": {"matchLabels": {"mode": "managed"}}}}],
+        "template": {"metadata": template["metadata"], "spec": template["spec"]},
+    }}));
     hub.create(&set).await?;
     hub.wait_for(&ObjectRef::application("cluster1-set"), is_settled)
         .await?;
@@ -162,12 +157,10 @@ async fn terminal(stage: &Stage) -> Result<()> {
         "the agent may start a terminal by default"
     );
     cluster
-        .apply(&json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": "terminal", "labels": {"argocd-ocm-cmp.github.io/aggregate-to-argocd-agent": "true"}},
+        .apply(&ObjectRef::cluster_role("terminal").with(json!({
+            "metadata": {"labels": {"argocd-ocm-cmp.github.io/aggregate-to-argocd-agent": "true"}},
             "rules": [{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}],
-        }))
+        })))
         .await?;
     let permitted = async || cluster.kubectl(&question).ok();
     wait::eventually("the agent may start a terminal", wait::DEADLINE, permitted).await?;
@@ -189,7 +182,7 @@ async fn application_in_a_namespace_of_its_team(stage: &Stage) -> Result<()> {
     hub.create(&application).await?;
     let shown = ObjectRef::namespaced("argoproj.io/v1alpha1", "Application", TEAM_NAMESPACE, "shop");
     hub.wait_for(&shown, is_settled).await?;
-    let on_cluster = managed.cluster.get(&shown).await?.context("it on the cluster")?;
+    let on_cluster = managed.cluster.read(&shown).await?;
     assert_eq!(
         on_cluster["spec"]["destination"]["name"], "in-cluster",
         "{on_cluster:#}"
@@ -211,8 +204,8 @@ async fn adopted_application(stage: &Stage) -> Result<()> {
     cluster.wait_for(&application, is_settled).await?;
     let uids = async || -> Result<[Value; 2]> {
         let deployment = ObjectRef::deployment("adopted", "guestbook-ui");
-        let application = cluster.get(&application).await?.context("the Application")?;
-        let deployment = cluster.get(&deployment).await?.context("the Deployment")?;
+        let application = cluster.read(&application).await?;
+        let deployment = cluster.read(&deployment).await?;
         Ok([application, deployment].map(|it| it["metadata"]["uid"].clone()))
     };
     let before = uids().await?;
@@ -286,7 +279,7 @@ async fn renewed_certificates(stage: &mut Stage) -> Result<()> {
 
     let hub = &stage.hub;
     let principal = ObjectRef::secret("argocd", "argocd-agent-principal-tls");
-    let before = hub.get(&stage::principal()).await?.context("the principal")?;
+    let before = hub.read(&stage::principal()).await?;
     hub.delete(&principal).await?;
     let template = |it: &Value| it["spec"]["template"]["metadata"]["annotations"].clone();
     hub.wait_for(&stage::principal(), |it| template(it) != template(&before))
@@ -327,7 +320,7 @@ async fn rotated_authority(stage: &mut Stage) -> Result<()> {
     let certificate = |it: &Value| it["data"]["tls.crt"].clone();
     let ca = ObjectRef::secret("argocd", stage::CA_SECRET);
     let principal = ObjectRef::secret("argocd", "argocd-agent-principal-tls");
-    let before = hub.get(&principal).await?.context("the certificate of the principal")?;
+    let before = hub.read(&principal).await?;
     let is_rotated = |it: &Value| it["metadata"]["annotations"].to_string().contains("signs-since");
     hub.wait_for(&ca, is_rotated).await?;
     hub.wait_for(&principal, |it| certificate(it) != certificate(&before))

@@ -249,37 +249,35 @@ fn install(hub: &Hub) -> Result<()> {
 async fn prepare(hub: &Hub, port: u16) -> Result<()> {
     hub.bind_global_cluster_set().await?;
     hub.create(&authority()?).await?;
-    hub.create(&json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "argocd-agent-params", "namespace": "argocd"},
-        "data": {"principal.allowed-namespaces": format!("cluster2,{TEAM_NAMESPACE}")},
-    }))
+    hub.create(
+        &ObjectRef::config_map("argocd", "argocd-agent-params")
+            .with(json!({"data": {"principal.allowed-namespaces": format!("cluster2,{TEAM_NAMESPACE}")}})),
+    )
     .await?;
     for (cluster, mode) in [("cluster1", "managed"), ("cluster2", "autonomous")] {
         let label = json!({"metadata": {"labels": {"mode": mode}}});
         hub.patch(&ObjectRef::managed_cluster(cluster), &label).await?;
         let selector = json!({"labelSelector": {"matchLabels": {"mode": mode}}});
-        hub.create(&json!({
-            "apiVersion": "cluster.open-cluster-management.io/v1beta1",
-            "kind": "Placement",
-            "metadata": {"name": mode, "namespace": "argocd"},
-            "spec": {"predicates": [{"requiredClusterSelector": selector}]},
-        }))
+        hub.create(
+            &ObjectRef::placement(mode).with(json!({"spec": {"predicates": [{"requiredClusterSelector": selector}]}})),
+        )
         .await?;
-        hub.create(&json!({
-            "apiVersion": "apps.open-cluster-management.io/v1alpha1",
-            "kind": "GitOpsCluster",
-            "metadata": {"name": mode, "namespace": "argocd"},
-            "spec": {
+        hub.create(
+            &ObjectRef::namespaced(
+                "apps.open-cluster-management.io/v1alpha1",
+                "GitOpsCluster",
+                "argocd",
+                mode,
+            )
+            .with(json!({"spec": {
                 "placementRef": {"kind": "Placement", "name": mode},
                 "argoCDAgentAddon": {
                     "mode": mode,
                     "principalServerAddress": "127.0.0.1",
                     "principalServerPort": port.to_string(),
                 },
-            },
-        }))
+            }})),
+        )
         .await?;
     }
     Ok(())
@@ -299,13 +297,7 @@ fn authority() -> Result<Value> {
         .into_iter()
         .filter_map(|(key, bytes)| Some((key.to_owned(), json!(ByteString(bytes?)))))
         .collect();
-    Ok(json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": CA_SECRET, "namespace": "argocd"},
-        "type": "kubernetes.io/tls",
-        "data": data,
-    }))
+    Ok(ObjectRef::secret("argocd", CA_SECRET).with(json!({"type": "kubernetes.io/tls", "data": data})))
 }
 
 /// Starts the principal as its Deployment says, but on a free port and with the Redis of the testbed.
@@ -335,17 +327,15 @@ pub(crate) fn agent() -> ObjectRef {
 
 /// Returns an Application that deploys the guestbook on a cluster.
 pub(crate) fn guestbook(name: &str, git: &GitRepository, cluster: &str) -> Value {
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {"name": name, "finalizers": ["resources-finalizer.argocd.argoproj.io"]},
+    ObjectRef::cluster("argoproj.io/v1alpha1", "Application", name).with(json!({
+        "metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]},
         "spec": {
             "project": "default",
             "source": {"repoURL": git.url(), "path": "guestbook", "targetRevision": "main"},
             "destination": {"name": cluster, "namespace": "guestbook"},
             "syncPolicy": {"automated": {"prune": true}, "syncOptions": ["CreateNamespace=true"]},
         },
-    })
+    }))
 }
 
 /// Returns a ConfigMap with this value.

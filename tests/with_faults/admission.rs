@@ -81,13 +81,11 @@ fn is_forbidden(result: Result<()>) -> Result<()> {
 }
 
 fn application(name: &str) -> Value {
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {"name": name, "namespace": "argocd", "annotations": {"a": "b"}, "finalizers": [ARGO_CDS]},
+    ObjectRef::application(name).with(json!({
+        "metadata": {"annotations": {"a": "b"}, "finalizers": [ARGO_CDS]},
         "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git", "path": "."}},
         "status": {"sync": {"status": "Synced"}},
-    })
+    }))
 }
 
 fn conditions() -> Value {
@@ -212,13 +210,7 @@ async fn pull_controller_may_not_change_spec_or_operation() -> Result<()> {
 }
 
 fn secret(name: &str, labels: &Value, kind: &str, data: &Value) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"namespace": "argocd", "name": name, "labels": labels},
-        "type": kind,
-        "stringData": data,
-    })
+    ObjectRef::secret("argocd", name).with(json!({"metadata": {"labels": labels}, "type": kind, "stringData": data}))
 }
 
 #[tokio::test]
@@ -314,17 +306,10 @@ async fn foreign_secrets_cannot_be_created_changed_or_deleted() -> Result<()> {
 
 /// Returns the work of an Application in the pull model, with these manifests.
 fn carrying(cluster: &str, name: &str, manifests: &Value) -> Value {
-    json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {
-            "namespace": cluster,
-            "name": name,
-            "labels": {PULL: "true"},
-            "annotations": {HUB_NAMESPACE: "argocd", HUB_NAME: "shop"},
-        },
+    ObjectRef::manifest_work(cluster, name).with(json!({
+        "metadata": {"labels": {PULL: "true"}, "annotations": {HUB_NAMESPACE: "argocd", HUB_NAME: "shop"}},
         "spec": {"workload": {"manifests": manifests}},
-    })
+    }))
 }
 
 #[tokio::test]
@@ -333,18 +318,11 @@ async fn works_may_only_contain_applications() -> Result<()> {
     let (hub, cluster) = (stage.hub, stage.cluster.as_str());
     let account = account(hub, &["deploy/deploy_pull.yaml"]).await?;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
-    let application = json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {"name": "shop", "namespace": "argocd"},
+    let application = ObjectRef::application("shop").with(json!({
         "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git", "path": "."}},
-    });
-    let root = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "root"},
-        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
-    });
+    }));
+    let root = ObjectRef::cluster_role("root")
+        .with(json!({"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}));
     let allowed = carrying(cluster, "shop-1a2b3", &json!([namespace, application]));
     let mut unlabelled = allowed.clone();
     unlabelled["metadata"]["labels"] = json!({});

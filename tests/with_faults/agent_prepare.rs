@@ -115,12 +115,9 @@ async fn completes_existing_secrets_without_changing_keys() -> Result<()> {
     ] {
         stage
             .hub
-            .create(&json!({
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "metadata": {"name": name, "namespace": "prepare-half", "labels": labels},
-                "data": data,
-            }))
+            .create(
+                &ObjectRef::secret("prepare-half", name).with(json!({"metadata": {"labels": labels}, "data": data})),
+            )
             .await?;
     }
     let redis = secret(&stage, "prepare-half", "argocd-redis").await?;

@@ -7,6 +7,7 @@ use controller::argocd_agent as agent;
 use controller::argocd_agent::decisions::DecidedClusters;
 use controller::argocd_agent::{DesiredAgent, Entry, Images, Mode, Server};
 use serde_json::{Value, json};
+use testbed::ObjectRef;
 
 const NAMESPACE: &str = "agent-template";
 const GOC: (&str, &str) = (NAMESPACE, "fleet");
@@ -14,11 +15,8 @@ const GOC: (&str, &str) = (NAMESPACE, "fleet");
 #[tokio::test]
 async fn managed_cluster_accepts_the_agent_template() -> Result<()> {
     let stage = stage("agents").await?;
-    let namespace = json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
-    });
+    let namespace = ObjectRef::namespace(NAMESPACE)
+        .with(json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}));
     stage.hub.apply_yaml(&namespace.to_string())?;
     for mode in [Mode::Managed, Mode::Autonomous] {
         let expected = DesiredAgent {
@@ -99,12 +97,10 @@ fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
         },
     ];
     let operated = DesiredAgent {
-        argocd_manifests: Some(vec![json!({
-            "apiVersion": "argoproj.io/v1beta1",
-            "kind": "ArgoCD",
-            "metadata": {"name": "argocd"},
-            "spec": {"argoCDAgent": {"agent": {"enabled": true}}},
-        })]),
+        argocd_manifests: Some(vec![
+            ObjectRef::cluster("argoproj.io/v1beta1", "ArgoCD", "argocd")
+                .with(json!({"spec": {"argoCDAgent": {"agent": {"enabled": true}}}})),
+        ]),
         ..expected.clone()
     };
     let mut objects = agent::decisions(GOC, &[&*stage.cluster].into(), &DecidedClusters::new());

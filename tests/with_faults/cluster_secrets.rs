@@ -37,12 +37,7 @@ async fn label(stage: &Stage, cluster: &str, labels: &Value) -> Result<()> {
 
 /// Creates a cluster Secret of another writer.
 async fn write(stage: &Stage, name: &str, labels: &Value, data: &Value) -> Result<Value> {
-    let secret = json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": name, "namespace": "argocd", "labels": labels},
-        "stringData": data,
-    });
+    let secret = ObjectRef::secret("argocd", name).with(json!({"metadata": {"labels": labels}, "stringData": data}));
     stage.hub.create(&secret).await
 }
 
@@ -243,7 +238,7 @@ async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
         (&acms, "secret-acm-application-manager-cluster-secret"),
         (&other, "secret-taken-secret"),
     ] {
-        let now = hub.get(&secret(name)).await?.context("the object does not exist")?;
+        let now = hub.read(&secret(name)).await?;
         assert_eq!(
             now["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"],
             "{name}"

@@ -23,10 +23,8 @@ fn is_hanging(request: &RecordedRequest) -> bool {
 
 /// Requests the certificate of the cluster's agent, as its registration agent does.
 fn request_certificate(stage: &Stage) -> Result<ObjectRef> {
-    let request = json!({
-        "apiVersion": "certificates.k8s.io/v1",
-        "kind": "CertificateSigningRequest",
-        "metadata": {"name": REQUEST, "labels": {
+    let request = ObjectRef::cluster("certificates.k8s.io/v1", "CertificateSigningRequest", REQUEST).with(json!({
+        "metadata": {"labels": {
             "open-cluster-management.io/addon-name": "argocd-agent-addon",
             "open-cluster-management.io/cluster-name": CLUSTER,
         }},
@@ -35,7 +33,7 @@ fn request_certificate(stage: &Stage) -> Result<ObjectRef> {
             "signerName": "open-cluster-management.io/argocd-agent-addon",
             "usages": ["digital signature", "key encipherment", "client auth"],
         },
-    });
+    }));
     let arguments = [
         "create",
         "--as=system:open-cluster-management:fair:agent",
@@ -46,13 +44,10 @@ fn request_certificate(stage: &Stage) -> Result<ObjectRef> {
         "-",
     ];
     // The permissions of a registration agent are not part of this test.
-    let permissions = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "fair-agent"},
+    let permissions = ObjectRef::cluster("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "fair-agent").with(json!({
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:open-cluster-management:fair"}],
-    });
+    }));
     stage
         .hub
         .kubectl_with_input(&["create", "-f", "-"], &permissions.to_string())?;

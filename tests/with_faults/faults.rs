@@ -361,20 +361,20 @@ async fn removed_crd_blocks_nothing_and_is_watched_again_later() -> Result<()> {
     let name = "shop"
         .parse::<WorkName>()?
         .set_part("", "argocd", set_name_max("argocd"));
-    let set = json!({
-        "apiVersion": "work.open-cluster-management.io/v1alpha1",
-        "kind": "ManifestWorkReplicaSet",
-        "metadata": {
-            "namespace": "argocd",
-            "name": name,
-            "annotations": {"argocd.argoproj.io/tracking-id":
-                format!("shop:work.open-cluster-management.io/ManifestWorkReplicaSet:argocd/{name}")},
-        },
+    let set = ObjectRef::namespaced(
+        "work.open-cluster-management.io/v1alpha1",
+        "ManifestWorkReplicaSet",
+        "argocd",
+        name,
+    )
+    .with(json!({
+        "metadata": {"annotations": {"argocd.argoproj.io/tracking-id":
+                format!("shop:work.open-cluster-management.io/ManifestWorkReplicaSet:argocd/{name}")}},
         "spec": {
             "placementRefs": [{"name": "all"}],
             "manifestWorkTemplate": {"workload": {"manifests": [config_map("web")]}},
         },
-    });
+    }));
     stage.hub.create(&set).await?;
     stage
         .wait_for_condition(&application, INFO, &format!("argocd/{name}"))

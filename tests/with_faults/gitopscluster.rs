@@ -52,11 +52,7 @@ pub(crate) async fn select(stage: &Stage, placement: &str, clusters: &[&str]) ->
 async fn decide(stage: &Stage, placement: &str, clusters: &[&str]) -> Result<()> {
     let decision = format!("{placement}-decision-1");
     let object = |kind: &str, name: &str| {
-        json!({
-            "apiVersion": "cluster.open-cluster-management.io/v1beta1",
-            "kind": kind,
-            "metadata": {"name": name, "namespace": "argocd"},
-        })
+        ObjectRef::namespaced("cluster.open-cluster-management.io/v1beta1", kind, "argocd", name).with(json!({}))
     };
     let mut selecting = object("Placement", placement);
     selecting["spec"] = json!({});
@@ -120,32 +116,24 @@ async fn label(stage: &Stage, cluster: &str, value: &str) -> Result<Value> {
 
 /// Returns the first cluster's Secret, as ACM writes it.
 fn of_acm() -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": "goc-one-application-manager-cluster-secret",
-            "namespace": "argocd",
-            "labels": {
+    ObjectRef::secret("argocd", "goc-one-application-manager-cluster-secret").with(json!({
+        "metadata": {"labels": {
                 "argocd.argoproj.io/secret-type": "cluster",
                 "apps.open-cluster-management.io/acm-cluster": "true",
                 "apps.open-cluster-management.io/cluster-name": "goc-one",
                 "apps.open-cluster-management.io/cluster-server": "goc-one-control-plane",
                 "apps.open-cluster-management.io/data-source": "blank",
-            },
-        },
+            }},
         "stringData": {"name": "goc-one", "server": "https://goc-one-control-plane"},
-    })
+    }))
 }
 
 /// Returns the third cluster's Secret, as a user writes it for a direct connection of Argo CD.
 fn push() -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "push", "namespace": "argocd", "labels": {"argocd.argoproj.io/secret-type": "cluster"}},
+    ObjectRef::secret("argocd", "push").with(json!({
+        "metadata": {"labels": {"argocd.argoproj.io/secret-type": "cluster"}},
         "stringData": {"name": "goc-three", "server": "https://goc-three.example.com", "config": "{\"password\":\"hunter2\"}"},
-    })
+    }))
 }
 
 /// Checks that a cluster that leaves loses its Secret, after the Placement has changed as well, and that a Placement without
@@ -216,10 +204,7 @@ async fn registers_selected_clusters_until_deletion() -> Result<()> {
         updated["metadata"]["finalizers"],
         json!(["gitopscluster.argocd-ocm-cmp.github.io/argocd"])
     );
-    let adopted = hub
-        .get(&secret("goc-one"))
-        .await?
-        .context("the object does not exist")?;
+    let adopted = hub.read(&secret("goc-one")).await?;
     assert_eq!(adopted["metadata"]["uid"], acms["metadata"]["uid"]);
     for cluster in ["goc-one", "goc-two"] {
         let made = hub.get(&secret(cluster)).await?.context(cluster)?;

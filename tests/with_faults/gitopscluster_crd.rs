@@ -29,12 +29,7 @@ pub(crate) async fn install(stage: &Stage) -> Result<()> {
 
 /// Returns a GitOpsCluster of this version.
 pub(crate) fn object(version: &str, name: &str, spec: &Value) -> Value {
-    json!({
-        "apiVersion": format!("{GROUP}/{version}"),
-        "kind": "GitOpsCluster",
-        "metadata": {"name": name, "namespace": "argocd"},
-        "spec": spec,
-    })
+    ObjectRef::namespaced(&format!("{GROUP}/{version}"), "GitOpsCluster", "argocd", name).with(json!({"spec": spec}))
 }
 
 pub(crate) fn named(version: &str, name: &str) -> ObjectRef {
@@ -99,11 +94,7 @@ async fn accepts_objects_of_either_peer_in_both_versions() -> Result<()> {
             );
         }
     }
-    let empty = stage
-        .hub
-        .get(&named("v1beta1", "pull-empty"))
-        .await?
-        .context("the object does not exist")?;
+    let empty = stage.hub.read(&named("v1beta1", "pull-empty")).await?;
     assert_eq!(empty["spec"]["argoCDAgentAddon"]["mode"], "managed");
     let status = json!({"status": status()}).to_string();
     let patch = [
@@ -118,11 +109,7 @@ async fn accepts_objects_of_either_peer_in_both_versions() -> Result<()> {
         &status,
     ];
     stage.hub.kubectl(&patch)?;
-    let read = stage
-        .hub
-        .get(&named("v1alpha1", "acm"))
-        .await?
-        .context("the object does not exist")?;
+    let read = stage.hub.read(&named("v1alpha1", "acm")).await?;
     assert_eq!(json!({"status": read["status"]}).to_string(), status);
     let shown = stage
         .hub
@@ -154,7 +141,7 @@ async fn every_field_has_an_example() -> Result<()> {
     install(&stage).await?;
     let name = format!("gitopsclusters.{GROUP}");
     let crd = ObjectRef::crd(&name);
-    let crd = stage.hub.get(&crd).await?.context("the object does not exist")?;
+    let crd = stage.hub.read(&crd).await?;
     for version in crd["spec"]["versions"].as_array().context("a list")? {
         let schema = &version["schema"]["openAPIV3Schema"]["properties"];
         let (mut all, mut shown) = (BTreeSet::new(), BTreeSet::new());

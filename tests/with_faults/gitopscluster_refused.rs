@@ -44,9 +44,7 @@ const POLICIES: &str = "validatingadmissionpolicybinding,validatingadmissionpoli
 
 /// Waits until the policy is effective.
 async fn wait_until_denied(stage: &Stage) -> Result<()> {
-    let probe = json!({
-        "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "argocd", "name": "refused-one-probe"},
-    });
+    let probe = ObjectRef::secret("argocd", "refused-one-probe").with(json!({}));
     let denied = async || {
         let created = stage.hub.create(&probe).await;
         if created.is_ok() {

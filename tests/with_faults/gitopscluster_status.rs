@@ -60,16 +60,9 @@ async fn declare(stage: &Stage, name: &str, spec: &Value, status: &Value) -> Res
 
 /// Creates a PlacementDecision as the controller writes it for OCM, for a GitOpsCluster.
 async fn decide(stage: &Stage, name: &str, owner: &str, clusters: &[&str]) -> Result<()> {
-    let decision = json!({
-        "apiVersion": format!("{OCM}/v1beta1"),
-        "kind": "PlacementDecision",
-        "metadata": {
-            "namespace": "argocd",
-            "name": name,
-            "labels": {"app.kubernetes.io/managed-by": "argocd-ocm-cmp"},
-            "annotations": {"argocd-ocm-cmp.github.io/gitopscluster": owner},
-        },
-    });
+    let decision = ObjectRef::namespaced(&format!("{OCM}/v1beta1"), "PlacementDecision", "argocd", name).with(json!({
+        "metadata": {"labels": {"app.kubernetes.io/managed-by": "argocd-ocm-cmp"}, "annotations": {"argocd-ocm-cmp.github.io/gitopscluster": owner}},
+    }));
     stage.hub.create(&decision).await?;
     let decisions: Vec<_> = clusters
         .iter()
@@ -81,12 +74,7 @@ async fn decide(stage: &Stage, name: &str, owner: &str, clusters: &[&str]) -> Re
 }
 
 async fn addon(stage: &Stage, cluster: &str, name: &str, conditions: &[Value]) -> Result<()> {
-    let addon = json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
-        "kind": "ManagedClusterAddOn",
-        "metadata": {"namespace": cluster, "name": name},
-        "spec": {},
-    });
+    let addon = ObjectRef::managed_cluster_addon(cluster, name).with(json!({"spec": {}}));
     stage.hub.create(&addon).await?;
     let status = json!({"status": {"conditions": conditions}});
     stage.hub.patch_status(&ObjectRef::of(&addon), &status).await.map(drop)
@@ -107,13 +95,8 @@ async fn issue(stage: &Stage, cluster: &str, all: [Timestamp; 2]) -> Result<()> 
         let certificate = made.remove("tls.crt").flatten().context("a certificate")?;
         data.insert(request.to_string(), json!(ByteString(certificate)));
     }
-    let secret = json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "argocd-ocm-cmp.github.io/agent-certificates",
-        "metadata": {"namespace": "argocd", "name": format!("argocd-agent-issued-{cluster}")},
-        "data": data,
-    });
+    let secret = ObjectRef::secret("argocd", &format!("argocd-agent-issued-{cluster}"))
+        .with(json!({"type": "argocd-ocm-cmp.github.io/agent-certificates", "data": data}));
     stage.hub.apply(&secret).await.map(drop)
 }
 

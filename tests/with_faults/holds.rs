@@ -60,12 +60,8 @@ async fn works_of_a_cluster_on_hold_stay_as_they_are() -> Result<()> {
     let message = until_refused(hub, &work).await?;
     let expected = "managed cluster warehouse is on hold: storage migration; to end the hold, run: argocd-ocm-cmp release warehouse";
     assert!(message.contains(expected), "{message}");
-    let new = json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {"namespace": "warehouse", "name": "new"},
-        "spec": {"workload": {"manifests": [config_map("new")]}},
-    });
+    let new = ObjectRef::manifest_work("warehouse", "new")
+        .with(json!({"spec": {"workload": {"manifests": [config_map("new")]}}}));
     let created = hub.create(&new).await.expect_err("a creation").to_string();
     let deleted = hub.delete(&work).await.expect_err("a deletion").to_string();
     assert!(
@@ -114,12 +110,8 @@ async fn ends_at_its_time(hub: &Hub, work: &ObjectRef) -> Result<()> {
         .expect_err("there is no Lease")
         .to_string();
     assert!(without_lease.contains("would not end by itself"), "{without_lease}");
-    let lease = json!({
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": {"namespace": "argocd", "name": LEASE},
-        "spec": {"renewTime": "2098-12-31T23:00:00.000000Z"},
-    });
+    let lease = ObjectRef::namespaced("coordination.k8s.io/v1", "Lease", "argocd", LEASE)
+        .with(json!({"spec": {"renewTime": "2098-12-31T23:00:00.000000Z"}}));
     let lease = ObjectRef::of(&hub.create(&lease).await?);
 
     run(

@@ -57,16 +57,14 @@ async fn start() -> Result<Hub> {
     let server = Parts::ensure()?
         .argocd_manifests()
         .join("base/server/argocd-server-deployment.yaml");
-    let server = server.to_str().context("a plain path")?;
-    hub.kubectl(&["apply", "--server-side", "-n", "argocd", "-f", server])?;
+    hub.apply_file(&server, &["--server-side", "-n", "argocd"])?;
     hub.declare_managed_cluster("cluster1").await?;
     let authority = live::identity::create("cluster-proxy", Timestamp::now()).map_err(anyhow::Error::msg)?;
     hub.create_namespace("open-cluster-management-addon").await?;
-    hub.apply(&json!({
-        "apiVersion": "v1", "kind": "Secret",
-        "metadata": {"name": "proxy-server-ca", "namespace": "open-cluster-management-addon"},
-        "data": {"ca.crt": authority["tls.crt"]},
-    }))
+    hub.apply(
+        &ObjectRef::secret("open-cluster-management-addon", "proxy-server-ca")
+            .with(json!({"data": {"ca.crt": authority["tls.crt"]}})),
+    )
     .await?;
     Ok(hub)
 }
@@ -411,12 +409,9 @@ fn redis_has_the_version_of_argo_cds_manifests() -> Result<()> {
 
 /// Returns an Application, as a user writes it.
 fn application(name: &str, project: &str) -> Value {
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {"name": name, "namespace": "argocd"},
+    ObjectRef::application(name).with(json!({
         "spec": {"project": project, "destination": {}, "source": {"repoURL": "https://example.com/git"}},
-    })
+    }))
 }
 
 fn read(file: &str) -> Result<String> {

@@ -33,11 +33,7 @@ impl Notifications {
         let config_map = ObjectRef::config_map("argocd", "argocd-notifications-cm");
         let service = json!({"data": {"service.webhook.receiver": format!("url: http://127.0.0.1:{port}")}});
         stage.hub.patch(&config_map, &service).await?;
-        let secret = json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"namespace": "argocd", "name": "argocd-notifications-secret"},
-        });
+        let secret = ObjectRef::secret("argocd", "argocd-notifications-secret").with(json!({}));
         stage.hub.apply(&secret).await?;
         Ok(Self {
             sent,

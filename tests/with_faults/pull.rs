@@ -67,7 +67,7 @@ impl PullHub {
 
     /// Writes the health of the Application as the cluster's agent does.
     async fn report_health(&self, app: &PulledApplication, health: &str) -> Result<()> {
-        let work = self.stage.hub.get(&app.work).await?.context("a work")?;
+        let work = self.stage.hub.read(&app.work).await?;
         self.write_status(app, json!([work_status(&work, &values(&work, health))]))
             .await
     }
@@ -86,20 +86,14 @@ impl PullHub {
 
 /// Returns an Application without a finalizer, for this cluster.
 fn object(name: &str, cluster: &str) -> Value {
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {
-            "name": name,
-            "labels": {PULL: "true"},
-            "annotations": {CLUSTER: cluster, SKIP_RECONCILE: "true"},
-        },
+    ObjectRef::cluster("argoproj.io/v1alpha1", "Application", name).with(json!({
+        "metadata": {"labels": {PULL: "true"}, "annotations": {CLUSTER: cluster, SKIP_RECONCILE: "true"}},
         "spec": {
             "project": "default",
             "destination": {"server": "https://kubernetes.default.svc", "namespace": name},
             "source": {"repoURL": "https://example.com/git", "path": "."},
         },
-    })
+    }))
 }
 
 /// An Application and its work.
@@ -227,7 +221,7 @@ async fn orphaned_work_is_deleted_only_when_certain_without_a_list() -> Result<(
         [""; 0],
         "nothing is deleted without certainty"
     );
-    let live = hub.get(&later.work).await?.context("the work was deleted")?;
+    let live = hub.read(&later.work).await?;
     ensure!(
         live["metadata"]["deletionTimestamp"].is_null(),
         "the work is being deleted"

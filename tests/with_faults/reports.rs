@@ -1,7 +1,7 @@
 //! Tests of the reports of ApplicationSets with a real API server, which may not serve the kind; the reports are large objects.
 
 use crate::stage::{Stage, WorkHealth, stage, writes};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
 
@@ -18,15 +18,12 @@ async fn hub(name: &str) -> Result<Stage> {
     stage
         .hub
         .kubectl(&["delete", "applicationsets", "--all", "--all-namespaces"])?;
-    let set = json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "ApplicationSet",
-        "metadata": {"name": name, "namespace": "argocd"},
+    let set = ObjectRef::application_set(name).with(json!({
         "spec": {"generators": [], "template": {
             "metadata": {"name": name},
             "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git"}},
         }},
-    });
+    }));
     stage.hub.create(&set).await?;
     Ok(stage)
 }
@@ -34,7 +31,7 @@ async fn hub(name: &str) -> Result<Stage> {
 /// Makes the ApplicationSet the owner of an Application.
 async fn own(stage: &Stage, set: &str, application: &ObjectRef) -> Result<()> {
     let set = ObjectRef::namespaced("argoproj.io/v1alpha1", "ApplicationSet", "argocd", set);
-    let found = stage.hub.get(&set).await?.context("the set")?;
+    let found = stage.hub.read(&set).await?;
     let owner =
         json!({"apiVersion": set.api_version, "kind": set.kind, "name": set.name, "uid": found["metadata"]["uid"]});
     let patch = json!({"metadata": {"ownerReferences": [owner]}});

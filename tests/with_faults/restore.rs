@@ -30,23 +30,17 @@ async fn restored_etcd_is_read_again_and_nothing_is_deleted() -> Result<()> {
     let controller = stage.controller_for("application-status,pull", &proxy).await?;
     let kept = stage.application("kept", WorkHealth::Healthy).await?;
     stage.wait_until_healthy(&kept).await?;
-    let pulled = json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {
-            "name": "pulled",
-            "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
-            "annotations": {
+    let pulled = ObjectRef::cluster("argoproj.io/v1alpha1", "Application", "pulled").with(json!({
+        "metadata": {"labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"}, "annotations": {
                 "apps.open-cluster-management.io/ocm-managed-cluster": stage.cluster,
                 "argocd.argoproj.io/skip-reconcile": "true",
-            },
-        },
+            }},
         "spec": {
             "project": "default",
             "destination": {"server": "https://kubernetes.default.svc"},
             "source": {"repoURL": "https://example.com/git"},
         },
-    });
+    }));
     let pulled = stage.hub.create_application(&pulled).await?;
     let uid = pulled["metadata"]["uid"].as_str().context("a UID")?;
     let work = ObjectRef::manifest_work(&stage.cluster, &format!("pulled-{}", &uid[..5]));

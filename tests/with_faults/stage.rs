@@ -76,12 +76,9 @@ impl Stage {
 
     /// Creates an Application that Argo CD has synced to one work, of the same name.
     pub(crate) async fn application(&self, name: &str, health: WorkHealth) -> Result<ObjectRef> {
-        let application = json!({
-            "apiVersion": "argoproj.io/v1alpha1",
-            "kind": "Application",
-            "metadata": {"name": name},
+        let application = ObjectRef::cluster("argoproj.io/v1alpha1", "Application", name).with(json!({
             "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git"}},
-        });
+        }));
         let application = ObjectRef::of(&self.hub.create_application(&application).await?);
         self.work(name, health).await?;
         Ok(application)
@@ -92,16 +89,10 @@ impl Stage {
             "{application}:work.open-cluster-management.io/ManifestWork:{}/{application}",
             self.cluster
         );
-        let work = json!({
-            "apiVersion": "work.open-cluster-management.io/v1",
-            "kind": "ManifestWork",
-            "metadata": {
-                "namespace": self.cluster,
-                "name": application,
-                "annotations": {"argocd.argoproj.io/tracking-id": tracking},
-            },
+        let work = ObjectRef::manifest_work(&self.cluster, application).with(json!({
+            "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": tracking}},
             "spec": {"workload": {"manifests": [config_map(application)]}},
-        });
+        }));
         self.hub.create(&work).await?;
         self.report_health(application, health).await
     }

@@ -70,16 +70,11 @@ pub(crate) async fn start(clusters: &[String]) -> Result<Hub> {
 
 /// Returns the GitOpsCluster that installs agents on the clusters of that Placement.
 pub(crate) fn gitops_cluster() -> Value {
-    json!({
-        "apiVersion": GITOPS,
-        "kind": "GitOpsCluster",
-        "metadata": {"name": GOC, "namespace": "argocd"},
-        "spec": {
-            "placementRef": {"kind": "Placement", "name": GOC},
-            "argoCDAgentAddon": {"principalServerAddress": "principal.example.com", "principalServerPort": "443"},
-            "agent": {"images": {"supervisor": "example.com/argocd-ocm-cmp:v1"}},
-        },
-    })
+    ObjectRef::namespaced(GITOPS, "GitOpsCluster", "argocd", GOC).with(json!({"spec": {
+        "placementRef": {"kind": "Placement", "name": GOC},
+        "argoCDAgentAddon": {"principalServerAddress": "principal.example.com", "principalServerPort": "443"},
+        "agent": {"images": {"supervisor": "example.com/argocd-ocm-cmp:v1"}},
+    }}))
 }
 
 /// Simulates OCM's installation of the add-on on a cluster, and its agents.
@@ -88,12 +83,7 @@ pub(crate) async fn install(hub: &Hub, cluster: &str, template: &str) -> Result<
     let generation = hub.wait_for(&work, |_| true).await?["metadata"]["generation"].clone();
     let applied = json!({"status": {"conditions": [new_condition("Applied", "True", "", &generation)]}});
     hub.patch_status(&work, &applied).await?;
-    let addon = json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
-        "kind": "ManagedClusterAddOn",
-        "metadata": {"name": ADDON, "namespace": cluster},
-        "spec": {},
-    });
+    let addon = ObjectRef::managed_cluster_addon(cluster, ADDON).with(json!({"spec": {}}));
     let addon = ObjectRef::of(&hub.create(&addon).await?);
     let conditions = ["ManifestApplied", "Available"].map(|kind| new_condition(kind, "True", "", &json!(1)));
     let form = json!({"name": template, "specHash": "1"});

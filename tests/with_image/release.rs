@@ -68,7 +68,7 @@ async fn a_release_is_installed_from_a_registry() -> Result<()> {
     ]);
     output(&mut helm)?;
     let controller = ObjectRef::deployment("argocd", "argocd-ocm-cmp-controller");
-    let controller = hub.get(&controller).await?.context("the controller")?;
+    let controller = hub.read(&controller).await?;
     let installed = &controller["spec"]["template"]["spec"]["containers"][0]["image"];
     assert_eq!(*installed, format!("{image}:{VERSION}"));
     let inspect = ["inspect", "--tls-verify=false", &format!("docker://{image}:{VERSION}")];

@@ -49,10 +49,7 @@ async fn kubeconfig(stage: &Stage) -> Result<&'static Path> {
         let authority = std::fs::read_to_string(stage.proxy.authority())?;
         stage
             .hub
-            .apply(&json!({
-                "apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": {"name": "argocd-ocm-cmp-cluster-proxy", "namespace": "argocd"}, "data": {"ca.crt": authority},
-            }))
+            .apply(&ObjectRef::config_map("argocd", "argocd-ocm-cmp-cluster-proxy").with(json!({"data": {"ca.crt": authority}})))
             .await?;
         let forwards: [&[&str]; 2] = [
             &["create", "pods", "--subresource=portforward", "--namespace=open-cluster-management-addon"],
@@ -283,19 +280,17 @@ async fn token_of_the_cluster(stage: &Stage) -> Result<String> {
         .await?;
     let group = "rbac.authorization.k8s.io";
     cluster
-        .apply(&json!({
-            "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": {"name": name, "namespace": "shop"},
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "view"},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-        }))
+        .apply(
+            &ObjectRef::namespaced(&format!("{group}/v1"), "RoleBinding", "shop", name).with(json!({
+                "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "view"},
+                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+            })),
+        )
         .await?;
     let token = cluster.kubectl(&["create", "token", name, "--namespace", namespace])?;
     stage
         .hub
-        .apply(&json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "cluster1"},
-            "stringData": {"token": token.trim()},
-        }))
+        .apply(&ObjectRef::secret("cluster1", name).with(json!({"stringData": {"token": token.trim()}})))
         .await?;
     let template = "--template={{.data.token | base64decode}}";
     stage
@@ -405,10 +400,7 @@ async fn status_names_the_command_for_a_degraded_object() -> Result<()> {
     );
     stage
         .hub
-        .apply(&json!({
-            "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
-            "metadata": {"name": "cluster-proxy", "namespace": "cluster2"}, "spec": {},
-        }))
+        .apply(&ObjectRef::managed_cluster_addon("cluster2", "cluster-proxy").with(json!({"spec": {}})))
         .await?;
     let available = json!({"status": {"conditions": [condition("Available", "True")]}});
     stage.hub.patch_status(&addon, &available).await?;

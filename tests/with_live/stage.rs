@@ -109,11 +109,10 @@ impl Stage {
         let container = json!({"name": "web", "image": "example.com/web:1", "env": [{"name": "A", "value": "1"}]});
         let deployment = |name: &str, replicas: u8| {
             let labels = json!({"app": name});
-            json!({
-                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "shop"},
+            ObjectRef::deployment("shop", name).with(json!({
                 "spec": {"replicas": replicas, "selector": {"matchLabels": labels},
                     "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
-            })
+            }))
         };
         let delivered = [
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
@@ -126,9 +125,7 @@ impl Stage {
             .apply(&work(
                 "other",
                 "other",
-                &[json!({
-                    "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-another", "namespace": "default"},
-                })],
+                &[ObjectRef::config_map("default", "of-another").with(json!({}))],
             ))
             .await?;
         let resource = |cluster: &str| {
@@ -139,13 +136,14 @@ impl Stage {
             .apply(&work_for("cluster2", "shop", "shop", &delivered))
             .await?;
         self.hub
-            .create_application(&json!({
-                "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
-                "metadata": {"name": "shop", "annotations": {"argocd.argoproj.io/skip-reconcile": "true"}},
-                "spec": {"project": "team", "source": {"repoURL": "https://example.com/x", "path": "."},
-                    "destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"}},
-                "status": {"resources": [resource("cluster1"), resource("cluster2")]},
-            }))
+            .create_application(
+                &ObjectRef::cluster("argoproj.io/v1alpha1", "Application", "shop").with(json!({
+                    "metadata": {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}},
+                    "spec": {"project": "team", "source": {"repoURL": "https://example.com/x", "path": "."},
+                        "destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"}},
+                    "status": {"resources": [resource("cluster1"), resource("cluster2")]},
+                })),
+            )
             .await?;
         for name in ["live-rbac", "shop"] {
             self.hub
@@ -168,10 +166,10 @@ impl Stage {
     async fn start_argocd(&self) -> Result<()> {
         let everything = json!([{"server": "*", "namespace": "*", "name": "*"}]);
         self.hub
-            .apply(&json!({
-                "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "team", "namespace": "argocd"},
-                "spec": {"destinations": everything, "sourceRepos": ["*"]},
-            }))
+            .apply(
+                &ObjectRef::app_project("team")
+                    .with(json!({"spec": {"destinations": everything, "sourceRepos": ["*"]}})),
+            )
             .await?;
         for mut object in objects(&self.hub, "deploy/live_argocd.yaml")? {
             if object["metadata"]["name"] == "argocd-cm" {
@@ -283,14 +281,13 @@ fn work(name: &str, application: &str, manifests: &[Value]) -> Value {
 fn work_for(cluster: &str, name: &str, application: &str, manifests: &[Value]) -> Value {
     let id = format!("{application}:work.open-cluster-management.io/ManifestWork:{cluster}/{name}");
     let deployments = json!({"group": "apps", "resource": "deployments", "namespace": "shop", "name": "*"});
-    json!({
-        "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
-        "metadata": {"name": name, "namespace": cluster, "annotations": {"argocd.argoproj.io/tracking-id": id}},
+    ObjectRef::manifest_work(cluster, name).with(json!({
+        "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": id}},
         "spec": {
             "workload": {"manifests": manifests},
             "manifestConfigs": [{"resourceIdentifier": deployments, "updateStrategy": {"type": "CreateOnly"}}],
         },
-    })
+    }))
 }
 
 fn shipped(file: &str) -> PathBuf {

@@ -4,6 +4,7 @@ use crate::stage::{CHANGED, OF_SHOP, WEB, stage};
 use anyhow::{Context, Result, ensure};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
+use testbed::ObjectRef;
 use testbed::wait::{self, DEADLINE};
 
 #[tokio::test]
@@ -90,12 +91,11 @@ fn pods(tree: &Value) -> Vec<String> {
 async fn shows_owned_objects_and_their_events() -> Result<()> {
     let stage = stage().await?;
     // A Pod with the labels of the Deployment, which the ReplicaSet does not own.
-    let stranger = json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": "stranger", "namespace": "shop", "labels": {"app": "web", "pod-template-hash": "x"}},
+    let stranger = ObjectRef::namespaced("v1", "Pod", "shop", "stranger").with(json!({
+        "metadata": {"labels": {"app": "web", "pod-template-hash": "x"}},
         "spec": {"containers": [{"name": "web", "image": "example.com/web:1"}],
             "nodeSelector": {"kubernetes.io/hostname": "none"}},
-    });
+    }));
     stage.cluster1.apply(&stranger).await?;
     let tree = wait::eventually("the Pods run", DEADLINE, async || {
         let tree = stage.json("tree", WEB).await.ok()?;

@@ -130,11 +130,6 @@ impl ClusterProxy {
         hub.wait_for(&pod, |it| is_true(it, "Ready")).await?;
         Ok(())
     }
-
-    /// Stops the agents of a managed cluster, as if it could not reach the hub.
-    pub fn disconnect(&mut self, cluster: &str) {
-        self.agents.remove(cluster);
-    }
 }
 
 /// Starts the service-proxy and the proxy-agent of a managed cluster, with the permissions that the add-on's chart grants.

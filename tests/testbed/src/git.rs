@@ -121,19 +121,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commits_and_removals_change_the_tree() {
-        let git = GitRepository::new().unwrap();
-        let first = git.commit(&[("a/b.yaml", "one"), ("c.yaml", "two")]).unwrap();
-        let second = git.remove(&["a"]).unwrap();
-        assert_ne!(first, second);
-        assert_eq!(
-            git.git(&["ls-tree", "-r", "--name-only", &first]).unwrap(),
-            "a/b.yaml\nc.yaml"
-        );
-        assert_eq!(git.git(&["ls-tree", "-r", "--name-only", &second]).unwrap(), "c.yaml");
-    }
-
-    #[test]
     fn clone_has_the_committed_files_only() {
         let git = GitRepository::new().unwrap();
         let commit = git.commit(&[("a.yaml", "committed")]).unwrap();

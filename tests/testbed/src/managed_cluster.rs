@@ -27,8 +27,6 @@ pub struct ManagedClusterOptions {
     pub nodes: u32,
     /// The interval at which the agent reads feedback values and conditions from the applied objects.
     pub status_sync_interval: Duration,
-    /// The work agent's feature gates, such as `RawFeedbackJsonString=true`.
-    pub feature_gates: Vec<String>,
     /// True if OCM's registration agent joins the cluster to the hub, as in production: it gets a certificate for the hub, which
     /// the work agent uses too, renews the lease and serves add-ons. It requires
     /// [`Hub::start_ocm_controllers`](crate::Hub::start_ocm_controllers) first. Otherwise the cluster is declared joined and
@@ -49,7 +47,6 @@ impl Default for ManagedClusterOptions {
         Self {
             nodes: 1,
             status_sync_interval: Duration::from_secs(2),
-            feature_gates: Vec::new(),
             registration_agent: false,
             cluster_admin: false,
             argocd: None,
@@ -158,10 +155,6 @@ impl ManagedCluster {
         command.arg("--workload-source-config").arg(&self.hub_kubeconfig);
         let interval = self.options.status_sync_interval.as_millis();
         command.arg(format!("--status-sync-interval={interval}ms"));
-        let gates = self.options.feature_gates.join(",");
-        if !gates.is_empty() {
-            command.arg(format!("--feature-gates={gates}"));
-        }
         let name = format!("work-agent-{}", self.name());
         let agent = self.bench.start(&name, command)?;
         agent.until_listening(port).await?;

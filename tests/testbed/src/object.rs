@@ -101,10 +101,73 @@ impl ObjectRef {
         Self::namespaced("work.open-cluster-management.io/v1", "ManifestWork", cluster, name)
     }
 
+    /// Names a `ServiceAccount`.
+    #[must_use]
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        Self::namespaced("v1", "ServiceAccount", namespace, name)
+    }
+
+    /// Names a `Node`.
+    #[must_use]
+    pub fn node(name: &str) -> Self {
+        Self::cluster("v1", "Node", name)
+    }
+
+    /// Names a `ClusterRole`.
+    #[must_use]
+    pub fn cluster_role(name: &str) -> Self {
+        Self::cluster("rbac.authorization.k8s.io/v1", "ClusterRole", name)
+    }
+
+    /// Names a Placement in Argo CD's own namespace.
+    #[must_use]
+    pub fn placement(name: &str) -> Self {
+        Self::namespaced(
+            "cluster.open-cluster-management.io/v1beta1",
+            "Placement",
+            "argocd",
+            name,
+        )
+    }
+
+    /// Names an `ApplicationSet` in Argo CD's own namespace.
+    #[must_use]
+    pub fn application_set(name: &str) -> Self {
+        Self::namespaced("argoproj.io/v1alpha1", "ApplicationSet", "argocd", name)
+    }
+
+    /// Names an `AppProject` in Argo CD's own namespace.
+    #[must_use]
+    pub fn app_project(name: &str) -> Self {
+        Self::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", name)
+    }
+
     /// Names an Application in Argo CD's own namespace.
     #[must_use]
     pub fn application(name: &str) -> Self {
         Self::namespaced("argoproj.io/v1alpha1", "Application", "argocd", name)
+    }
+
+    /// Returns the object with these fields, of which `metadata` has no name.
+    #[must_use]
+    pub fn with(&self, fields: Value) -> Value {
+        let mut object = json!({"apiVersion": self.api_version, "kind": self.kind, "metadata": {"name": self.name}});
+        if let Some(namespace) = &self.namespace {
+            object["metadata"]["namespace"] = json!(namespace);
+        }
+        let Value::Object(fields) = fields else { return object };
+        for (key, value) in fields {
+            match (key.as_str(), value) {
+                ("metadata", Value::Object(more)) => {
+                    object["metadata"]
+                        .as_object_mut()
+                        .into_iter()
+                        .for_each(|it| it.extend(more.clone()));
+                }
+                (_, value) => object[key] = value,
+            }
+        }
+        object
     }
 
     /// Returns the identity of an object.

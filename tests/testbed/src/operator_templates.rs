@@ -44,19 +44,3 @@ fn fill_in(template: &str, variables: &[(&str, &str)]) -> String {
         text.replace(&format!("{{{{ .{name} }}}}"), value)
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::fill_in;
-
-    #[test]
-    fn fills_in_operator_templates() {
-        let template = "metadata:\n  name: {{ .KlusterletName }}-work\n  labels:\n    a: b\n    \
-                        {{ if gt (len .Labels) 0 }}\n    {{ range $key, $value := .Labels }}\n    \
-                        \"{{ $key }}\": \"{{ $value }}\"\n    {{ end }}\n    {{ end }}\nrules:\n{{if .More}}\n- a\n{{end}}\n";
-        assert_eq!(
-            fill_in(template, &[("KlusterletName", "klusterlet")]),
-            "metadata:\n  name: klusterlet-work\n  labels:\n    a: b\nrules:\n"
-        );
-    }
-}

@@ -4,7 +4,7 @@ use super::{DEGRADED, INFO, messages, of_argocd};
 use crate::app::App;
 use crate::mistakes::comparison_error;
 use crate::stage::stage;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use testbed::{Hub, ObjectRef, new_condition};
@@ -23,7 +23,7 @@ const ROUNDS: u32 = 10;
 /// Writes the agent's status: the object is on the cluster, or is missing for this reason.
 async fn write_status(hub: &Hub, missing: Option<&str>) -> Result<()> {
     let work = ObjectRef::manifest_work(CLUSTER, NAME);
-    let generation = hub.get(&work).await?.context("the work does not exist")?["metadata"]["generation"].clone();
+    let generation = hub.read(&work).await?["metadata"]["generation"].clone();
     let condition = |kind: &str, message: Option<&str>| {
         let status = if message.is_none() { "True" } else { "False" };
         new_condition(kind, status, message.unwrap_or_default(), &generation)
@@ -110,13 +110,7 @@ async fn concurrent_writers_keep_each_others_conditions() -> Result<()> {
     ] {
         if broken {
             app.push(&[("wrong.yaml", WRONG)]).await?;
-        } else if comparison_error(
-            &hub.get(&app.application())
-                .await?
-                .context("the object does not exist")?,
-        )
-        .is_some()
-        {
+        } else if comparison_error(&hub.read(&app.application()).await?).is_some() {
             app.remove(&["wrong.yaml"]).await?;
         }
         write_status(hub, missing).await?;

@@ -15,11 +15,8 @@ use testbed::{ObjectRef, wait};
 fn web(name: &str) -> String {
     let labels = json!({"app": name});
     let apart = json!({"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"});
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
+    ObjectRef::cluster("apps/v1", "Deployment", "web")
+        .with(json!({"spec": {
             "replicas": 2,
             "selector": {"matchLabels": labels},
             "template": {
@@ -30,9 +27,8 @@ fn web(name: &str) -> String {
                     "containers": [{"name": "web", "image": "nginx"}],
                 },
             },
-        },
-    })
-    .to_string()
+        }}))
+        .to_string()
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use crate::stage::{shipped_objects, stage};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use testbed::{Hub, wait};
+use testbed::{Hub, ObjectRef, wait};
 
 /// A verb on a resource; in one namespace and for one name if a rule is limited to these.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -185,12 +185,8 @@ async fn pods_pass_the_restricted_pod_security_standard() -> Result<()> {
     hub.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}))
         .await?;
     let deployment = shipped_objects("deploy/deploy_controller.yaml")?.remove(0);
-    let mut pod = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "controller", "namespace": namespace},
-        "spec": deployment["spec"]["template"]["spec"],
-    });
+    let mut pod = ObjectRef::namespaced("v1", "Pod", namespace, "controller")
+        .with(json!({"spec": deployment["spec"]["template"]["spec"]}));
     let create = |pod: &Value| hub.kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], &pod.to_string());
     create(&pod)?;
     pod["spec"]["containers"][0]["securityContext"] = Value::Null;

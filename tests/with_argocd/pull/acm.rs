@@ -18,27 +18,19 @@ const TENANT: &str = "tenant";
 
 /// Returns the AppProject in which they may deploy.
 fn project() -> Value {
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "AppProject",
-        "metadata": {"name": "tenants", "namespace": "argocd"},
-        "spec": {
-            "sourceNamespaces": [TENANT],
-            "sourceRepos": ["*"],
-            "destinations": [{"server": "*", "namespace": "*"}],
-            "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
-        },
-    })
+    ObjectRef::app_project("tenants").with(json!({"spec": {
+        "sourceNamespaces": [TENANT],
+        "sourceRepos": ["*"],
+        "destinations": [{"server": "*", "namespace": "*"}],
+        "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+    }}))
 }
 
 /// Delivers an Application of an ApplicationSet in Argo CD's namespace, and waits until it has ACM's labels.
 async fn check_set_hash(hub: &Hub, git: &GitRepository) -> Result<()> {
-    let set = json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "ApplicationSet",
-        "metadata": {"name": "appset-1", "namespace": "argocd"},
+    let set = ObjectRef::application_set("appset-1").with(json!({
         "spec": {"generators": [], "template": {"metadata": {}, "spec": {"project": "", "destination": {}}}},
-    });
+    }));
     let set = hub.create(&set).await?;
     let mut of_set = application("acm-of-set", git);
     of_set["metadata"]["ownerReferences"] = json!([{
@@ -100,13 +92,13 @@ async fn tenant_may_use_clusters_selected_by_its_placements() -> Result<()> {
     assert_eq!(work["metadata"]["annotations"][HUB_NAME], "acm-guestbook");
     let guestbook = ObjectRef::deployment("acm-guestbook", "guestbook-ui");
     serves(&cluster, &guestbook, 1).await?;
-    let live = cluster.get(&app).await?.context("the object does not exist")?;
+    let live = cluster.read(&app).await?;
     assert_eq!(live["metadata"]["finalizers"], json!([FINALIZER]));
     let namespace = ObjectRef::namespace(TENANT);
-    let labels = cluster.get(&namespace).await?.context("the object does not exist")?["metadata"]["labels"].take();
+    let labels = cluster.read(&namespace).await?["metadata"]["labels"].take();
     assert_eq!(labels["argocd.argoproj.io/managed-by"], "argocd", "{labels:#}");
     let tenants = ObjectRef::of(&project);
-    let delivered = cluster.get(&tenants).await?.context("the object does not exist")?;
+    let delivered = cluster.read(&tenants).await?;
     assert_eq!(delivered["spec"], project["spec"]);
 
     // A change of the hub's AppProject is soon copied to the cluster's.
@@ -121,7 +113,7 @@ async fn tenant_may_use_clusters_selected_by_its_placements() -> Result<()> {
     hub.wait_gone(&app).await?;
     cluster.wait_gone(&guestbook).await?;
     for stays in [namespace, tenants] {
-        let now = cluster.get(&stays).await?.with_context(|| stays.to_string())?;
+        let now = cluster.read(&stays).await?;
         assert!(now["metadata"]["deletionTimestamp"].is_null(), "{now:#}");
         assert!(now["metadata"]["ownerReferences"].is_null(), "{now:#}");
     }

@@ -2,7 +2,7 @@
 
 use super::{CLUSTER, PulledApplication, stage};
 use crate::holds::{declare, run, shows, until_enforced};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 const PAUSED: &str = "pull-paused";
@@ -28,7 +28,7 @@ async fn works_of_a_cluster_on_hold_wait_and_catch_up_by_themselves() -> Result<
     shows(hub, &app.application(), &[&on_hold]).await?;
     app.patch(&json!({"spec": {"source": {"path": "other"}}})).await?;
     hub.delete(&app.application()).await?;
-    let kept = hub.get(&work).await?.context("the work is gone")?;
+    let kept = hub.read(&work).await?;
     let source = |it: &Value| it["spec"]["workload"]["manifests"][0]["spec"]["source"]["path"].clone();
     ensure!(
         source(&kept) == "guestbook" && kept["metadata"]["deletionTimestamp"].is_null(),

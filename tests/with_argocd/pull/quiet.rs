@@ -2,7 +2,7 @@
 
 use super::{PulledApplication, Stage, runs, stage};
 use crate::controller::{ACCOUNT, messages};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::wait;
@@ -26,11 +26,7 @@ async fn check_no_writes(app: &PulledApplication) -> Result<()> {
     let names = [app.name.as_str(), work.name.as_str()];
     assert!(!writes(stage, &names)?.is_empty(), "otherwise the test proves nothing");
     let compared = async || {
-        let live = stage
-            .cluster1
-            .get(&app.application())
-            .await?
-            .context("the object does not exist")?;
+        let live = stage.cluster1.read(&app.application()).await?;
         anyhow::Ok(live["status"]["reconciledAt"].to_string())
     };
     // Its Argo CD compares every ten seconds, and the agent reports within the next two. The first report contains earlier

@@ -84,26 +84,21 @@ async fn use_application_permissions(stage: &'static Stage, cluster: &str) -> Re
 /// Creates a set of one Application, and then of two, so that a report is created and changed.
 async fn use_set_permissions(hub: &Hub, cluster: &str) -> Result<()> {
     let name = "pull-rights-set";
-    let mut set = json!({
-        "apiVersion": APPLICATION.0,
-        "kind": "ApplicationSet",
-        "metadata": {"name": name, "namespace": "argocd"},
-        "spec": {
-            "generators": [{"list": {"elements": [{"name": "one"}]}}],
-            "template": {
-                "metadata": {
-                    "name": format!("{name}-{{{{name}}}}"),
-                    "labels": {PULL: "true"},
-                    "annotations": {CLUSTER: cluster, SKIP_RECONCILE: "true"},
-                },
-                "spec": {
-                    "project": "default",
-                    "source": {"repoURL": "https://example.com/none", "path": "."},
-                    "destination": {"server": "https://kubernetes.default.svc", "namespace": name},
-                },
+    let mut set = ObjectRef::namespaced(APPLICATION.0, "ApplicationSet", "argocd", name).with(json!({"spec": {
+        "generators": [{"list": {"elements": [{"name": "one"}]}}],
+        "template": {
+            "metadata": {
+                "name": format!("{name}-{{{{name}}}}"),
+                "labels": {PULL: "true"},
+                "annotations": {CLUSTER: cluster, SKIP_RECONCILE: "true"},
+            },
+            "spec": {
+                "project": "default",
+                "source": {"repoURL": "https://example.com/none", "path": "."},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": name},
             },
         },
-    });
+    }}));
     let object = ObjectRef::of(&hub.create(&set).await?);
     let report = ObjectRef {
         api_version: "apps.open-cluster-management.io/v1alpha1".to_owned(),

@@ -4,7 +4,7 @@ use super::delivery::{application_of, application_set, set_named};
 use super::{REFRESH, Stage, health, runs, scale, serves, stage, works_of};
 use crate::placement::open;
 use crate::stage::shipped;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{GitRepository, ObjectRef};
 
@@ -106,7 +106,7 @@ async fn rolling_sync_proceeds_step_by_step() -> Result<()> {
     // The test waits until cluster2 has refreshed, and then refreshes cluster1.
     let [one, two] = ["cluster1", "cluster2"].map(|cluster| application_of(name, cluster));
     let reconciled_at = |app: &Value| app["status"]["reconciledAt"].clone();
-    let before = reconciled_at(&cluster2.get(&two).await?.context("the object does not exist")?);
+    let before = reconciled_at(&cluster2.read(&two).await?);
     cluster2.wait_for(&two, |app| reconciled_at(app) != before).await?;
     let second = git.commit(&[("guestbook/deployment.yaml", &deployment(name)?)])?;
     let refresh = json!({"metadata": {"annotations": {REFRESH: "normal"}}});
@@ -119,7 +119,7 @@ async fn rolling_sync_proceeds_step_by_step() -> Result<()> {
     hub.wait_for(&object, |set| step_statuses(set, &second) == ["Progressing", "Waiting"])
         .await?;
     let guestbook = ObjectRef::deployment(name, "guestbook-ui");
-    let later = cluster2.get(&guestbook).await?.context("the object does not exist")?;
+    let later = cluster2.read(&guestbook).await?;
     assert!(
         later["spec"]["template"]["spec"]["nodeSelector"].is_null(),
         "the second step has not started"

@@ -16,15 +16,10 @@ fn peers_deployment((namespace, name, image): (&str, &str, &str), commands: &[&[
     let container = |(number, words): (usize, &&[&str])| json!({"name": format!("c{number}"), "image": image, "command": [words[0]], "args": &words[1..]});
     let containers: Vec<_> = commands.iter().enumerate().map(container).collect();
     let labels = json!({"app": name});
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
-        },
-    })
+    ObjectRef::deployment(namespace, name).with(json!({"spec": {
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
+    }}))
 }
 
 /// A hub on which argocd-pull-integration has delivered an Application to a cluster, where it runs.
@@ -208,10 +203,7 @@ async fn read_only_objects_stay_on_the_cluster_without_their_work() -> Result<()
         let is_same = |it: &Value| stays(it) && it["metadata"]["uid"] == *uid;
         cluster.holds_for(object, a_while, is_same).await?;
     }
-    let live = cluster
-        .get(&installation.application)
-        .await?
-        .context("the object does not exist")?;
+    let live = cluster.read(&installation.application).await?;
     assert!(runs(&live, &installation.commit), "{live:#}");
     Ok(())
 }
@@ -252,7 +244,7 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
     }]);
     let object = hub.create(&object).await?;
     let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "default");
-    let project = cluster.get(&project).await?.context("the AppProject default")?;
+    let project = cluster.read(&project).await?;
     let work = ObjectRef::of(&hub.create(&acms_work(&object, &project)?).await?);
     let secret = ObjectRef::of(&hub.create(&acms_secret("cluster1")).await?);
     hub.create_namespace("acm").await?;
@@ -285,8 +277,7 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
     };
     let before = uids().await?;
     for file in ["deploy/gitopscluster_crd.yaml", "deploy/report_crd.yaml"] {
-        let file = shipped(file);
-        hub.kubectl(&["apply", "--server-side", "-f", file.to_str().context("a plain path")?])?;
+        hub.apply_file(&shipped(file), &["--server-side"])?;
     }
     hub.wait_for_crds().await?;
     hub.create(&gitops_cluster()).await?;
@@ -297,7 +288,7 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
 
     // ACM makes its works read-only.
     hub.apply(&setting(true)).await?;
-    let mut configs = hub.get(&work).await?.context("the work")?["spec"]["manifestConfigs"].take();
+    let mut configs = hub.read(&work).await?["spec"]["manifestConfigs"].take();
     configs[0]["updateStrategy"] = json!({"type": "ReadOnly"});
     hub.patch(&work, &json!({"spec": {"manifestConfigs": configs}})).await?;
     hub.wait_for(&work, is_applied).await?;
@@ -339,24 +330,16 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
 }
 
 fn application_set() -> Value {
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "ApplicationSet",
-        "metadata": {"name": "appset-1", "namespace": "argocd"},
+    ObjectRef::application_set("appset-1").with(json!({
         "spec": {"generators": [], "template": {"metadata": {}, "spec": {"project": "", "destination": {}}}},
-    })
+    }))
 }
 
 /// Returns a GitOpsCluster as users of ACM's pull model have.
 fn gitops_cluster() -> Value {
-    json!({
-        "apiVersion": "apps.open-cluster-management.io/v1beta1",
-        "kind": "GitOpsCluster",
-        "metadata": {"name": "fleet", "namespace": "argocd"},
-        "spec": {
-            "argoServer": {"argoNamespace": "argocd"},
-            "createBlankClusterSecrets": true,
-            "placementRef": {"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "name": "app-placement"},
-        },
-    })
+    ObjectRef::namespaced("apps.open-cluster-management.io/v1beta1", "GitOpsCluster", "argocd", "fleet").with(json!({"spec": {
+        "argoServer": {"argoNamespace": "argocd"},
+        "createBlankClusterSecrets": true,
+        "placementRef": {"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "name": "app-placement"},
+    }}))
 }

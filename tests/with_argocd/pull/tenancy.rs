@@ -2,7 +2,7 @@
 
 use super::{CLUSTER, CLUSTER_NAMESPACE, HUB_NAME, PulledApplication, Stage, stage};
 use crate::controller::{messages, wait_for_event};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::ObjectRef;
 
@@ -32,12 +32,8 @@ async fn wait_for_refusal(app: &PulledApplication, message: &str) -> Result<()> 
 async fn application_in_another_namespace_deploys_where_its_project_permits() -> Result<()> {
     let stage = stage().await?;
     let hub = &stage.hub;
-    let project = json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "AppProject",
-        "metadata": {"name": "pull-tenant", "namespace": "argocd"},
-        "spec": {"sourceRepos": ["*"], "destinations": [{"name": "cluster2", "namespace": "*"}]},
-    });
+    let project = ObjectRef::app_project("pull-tenant")
+        .with(json!({"spec": {"sourceRepos": ["*"], "destinations": [{"name": "cluster2", "namespace": "*"}]}}));
     let project = ObjectRef::of(&hub.create(&project).await?);
     let mut app = application_in(stage, "pull-tenant", "pull-tenant-shop").await?;
     app.object["spec"]["project"] = json!("pull-tenant");
@@ -142,7 +138,7 @@ async fn cluster_cannot_claim_an_application_of_another() -> Result<()> {
     let patch = format!("--patch={claim}");
     as_agent(&[&["patch", "--type=merge", &patch], &of_cluster2[..]].concat())?;
     victim.end().await?;
-    hub.get(&stray).await?.context("the finalizer does not keep the work")?;
+    hub.read(&stray).await?;
     hub.patch(&stray, &json!({"metadata": {"finalizers": null}})).await?;
     hub.delete(&stray).await?;
     hub.wait_gone(&stray).await

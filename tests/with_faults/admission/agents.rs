@@ -57,18 +57,13 @@ async fn agent_objects_need_our_label_and_names() -> Result<()> {
         is_refused(account.create(&object).await, "under the names that it uses")?;
     }
 
-    let principal = json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"namespace": "argocd", "name": "argocd-agent-principal"},
-        "spec": {
-            "selector": {"matchLabels": {"app": "p"}},
-            "template": {
-                "metadata": {"labels": {"app": "p"}},
-                "spec": {"containers": [{"name": "p", "image": "example.com/p:1"}]},
-            },
+    let principal = ObjectRef::deployment("argocd", "argocd-agent-principal").with(json!({"spec": {
+        "selector": {"matchLabels": {"app": "p"}},
+        "template": {
+            "metadata": {"labels": {"app": "p"}},
+            "spec": {"containers": [{"name": "p", "image": "example.com/p:1"}]},
         },
-    });
+    }}));
     let principal = ObjectRef::of(&hub.create(&principal).await?);
     let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "p", "image": "example.com/evil:1"}]}}}});
     let annotated = |key: &str| json!({"spec": {"template": {"metadata": {"annotations": {key: "x"}}}}});

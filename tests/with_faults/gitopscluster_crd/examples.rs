@@ -4,6 +4,7 @@ use ocm::gitops_cluster::{
     CertificateExpiry, ClusterState, Clusters, Condition, GitOpsClusterStatus, PrincipalAddress,
 };
 use serde_json::{Value, json};
+use testbed::ObjectRef;
 
 fn placement() -> Value {
     json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "name": "all", "namespace": "argocd"})
@@ -26,12 +27,8 @@ pub(super) fn peer_specs() -> [(&'static str, &'static str, Value); 7] {
         "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "name": "all",
         "namespace": "argocd", "fieldPath": "", "resourceVersion": "1", "uid": "0",
     });
-    let manifest = json!({
-        "apiVersion": "argoproj.io/v1beta1",
-        "kind": "ArgoCD",
-        "metadata": {"name": "argocd", "namespace": "argocd"},
-        "spec": {"server": {"enabled": false}, "sourceNamespaces": ["*"]},
-    });
+    let manifest = ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", "argocd", "argocd")
+        .with(json!({"spec": {"server": {"enabled": false}, "sourceNamespaces": ["*"]}}));
     let addon = json!({
         "enabled": true,
         "overrideExistingConfigs": true,

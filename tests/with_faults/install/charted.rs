@@ -55,7 +55,7 @@ async fn additions_survive_an_upgrade_of_the_chart() -> Result<()> {
     let given = env::var_os("TESTBED_ARGO_CD_CHART");
     let chart = given.map_or_else(|| imitation(folder.path()), |it| Ok(it.into()))?;
     release(&installation, &chart, &[])?;
-    let before = hub.get(&repo_server()).await?.context("the chart has a repo-server")?;
+    let before = hub.read(&repo_server()).await?;
 
     let words = [
         "install",
@@ -75,7 +75,7 @@ async fn additions_survive_an_upgrade_of_the_chart() -> Result<()> {
     let (deployment, config) = live().await?;
     check_additions(&deployment, &config)?;
     let server = ObjectRef::deployment(NAMESPACE, "edge-argocd-server");
-    let server = hub.get(&server).await?.context("theirs")?;
+    let server = hub.read(&server).await?;
     let containers = &server["spec"]["template"]["spec"]["containers"];
     assert_eq!(containers.as_array().map(Vec::len), Some(1), "{containers:#}");
     assert!(containers[0]["volumeMounts"].to_string().contains("argocd-ocm-cmp-ui"));
@@ -90,7 +90,7 @@ async fn additions_survive_an_upgrade_of_the_chart() -> Result<()> {
         ),
     ];
     for (binding, account) in bindings {
-        let binding = hub.get(&binding).await?.context("ours")?;
+        let binding = hub.read(&binding).await?;
         assert_eq!(binding["subjects"][0]["name"], account, "{binding:#}");
     }
 
@@ -147,10 +147,8 @@ fn imitation(folder: &Path) -> Result<PathBuf> {
         all["app.kubernetes.io/component"] = component.into();
         all["app.kubernetes.io/part-of"] = "argocd".into();
         let account = format!("argocd-{component}");
-        let object = json!({
-            "apiVersion": "apps/v1",
-            "kind": kind,
-            "metadata": {"name": format!("edge-argocd-{component}"), "labels": all},
+        let object = ObjectRef::cluster("apps/v1", kind, &format!("edge-argocd-{component}")).with(json!({
+            "metadata": {"labels": all},
             "spec": {
                 "replicas": if component == "repo-server" { json!("REPLICAS") } else { json!(1) },
                 "selector": {"matchLabels": labels},
@@ -163,7 +161,7 @@ fn imitation(folder: &Path) -> Result<PathBuf> {
                     },
                 },
             },
-        });
+        }));
         let text = object
             .to_string()
             .replace("\"REPLICAS\"", "{{ .Values.repoServer.replicas }}");

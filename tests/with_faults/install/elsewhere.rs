@@ -18,7 +18,7 @@ async fn argocd(hub: &Hub) -> Result<Vec<ObjectRef>> {
         ObjectRef::config_map("argocd", "argocd-cmd-params-cm"),
         ObjectRef::deployment("argocd", "argocd-repo-server"),
     ] {
-        let live = hub.get(&of).await?.context("Argo CD")?;
+        let live = hub.read(&of).await?;
         let mut object = json!({"apiVersion": of.api_version, "kind": of.kind});
         object["metadata"] = json!({"name": of.name, "namespace": NAMESPACE, "labels": live["metadata"]["labels"]});
         for part in ["spec", "data"] {
@@ -104,12 +104,9 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
             .is_some_and(|holder| holder.starts_with("one_"))
     })
     .await?;
-    let application = json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {"name": "shop", "namespace": NAMESPACE},
+    let application = ObjectRef::namespaced("argoproj.io/v1alpha1", "Application", NAMESPACE, "shop").with(json!({
         "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git"}},
-    });
+    }));
     let application = ObjectRef::of(&hub.create(&application).await?);
     let account = hub.account(NAMESPACE, account).await?;
     let patched = account
@@ -177,7 +174,7 @@ async fn refuses_while_our_manager_owns_fields_of_argo_cd() -> Result<()> {
     hub.kubectl_with_input(&apply, &again.to_string())?;
     installation.run_ok(&install)?;
     installation.run_ok(&["uninstall", "-n", NAMESPACE])?;
-    let is = hub.get(repo_server).await?.context("it stays")?;
+    let is = hub.read(repo_server).await?;
     assert_eq!(is["spec"], was["spec"]);
     check_removal(hub, &theirs).await
 }

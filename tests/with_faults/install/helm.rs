@@ -40,8 +40,7 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("jobs.yaml");
     fs::write(&file, jobs)?;
-    let file = file.to_str().context("a plain path")?;
-    hub.kubectl(&["apply", "-n", "argocd", "-f", file])?;
+    hub.apply_file(&file, &["-n", "argocd"])?;
     let permissions: [&[&str]; 2] = [
         &["patch", "configmaps/argocd-cm", "--namespace=argocd"],
         &["patch", "deployments.apps/argocd-server", "--namespace=argocd"],
@@ -50,7 +49,7 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     let kubeconfig = hub.service_account_kubeconfig("argocd", JOBS)?;
     let run = async |name: &str| -> Result<String> {
         let job = ObjectRef::namespaced("batch/v1", "Job", "argocd", &format!("{JOBS}-{name}"));
-        let job = hub.get(&job).await?.context("the Job")?;
+        let job = hub.read(&job).await?;
         let command = &job["spec"]["template"]["spec"]["containers"][0]["command"];
         let words = command.as_array().into_iter().flatten().filter_map(Value::as_str);
         let mut program = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
@@ -69,7 +68,7 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     );
     run("uninstall").await?;
 
-    hub.kubectl(&["delete", "-n", "argocd", "-f", file])?;
+    hub.kubectl(&["delete", "-n", "argocd", "-f", file.to_str().context("a plain path")?])?;
     helm(&installation, "argocd", &["uninstall", "ours", "--wait", "--no-hooks"])?;
     installation.without_policy()?;
     installation.until(&before).await

@@ -854,15 +854,12 @@ async fn create(installation: &Installation, start: StartingPoint) -> Result<()>
     let mut objects = start.objects()?;
     if start == StartingPoint::Operator {
         let crd = Parts::ensure()?.argocd_operator_crds().join("argoproj.io_argocds.yaml");
-        hub.kubectl(&["apply", "--server-side", "-f", crd.to_str().context("a plain path")?])?;
+        hub.apply_file(&crd, &["--server-side"])?;
         hub.wait_for_crds().await?;
         let resource = hub
-            .create(&json!({
-                "apiVersion": "argoproj.io/v1beta1",
-                "kind": "ArgoCD",
-                "metadata": {"name": "cd", "namespace": NAMESPACE},
+            .create(&ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", NAMESPACE, "cd").with(json!({
                 "spec": {"extraConfig": {"users.anonymous.enabled": "false"}, "server": {"logLevel": "info"}, "notifications": {"enabled": false}},
-            }))
+            })))
             .await?;
         for object in objects.iter_mut().filter(|it| it["kind"] != "ConfigMap") {
             object["metadata"]["ownerReferences"][0]["uid"] = resource["metadata"]["uid"].clone();

@@ -2,7 +2,7 @@
 //! reconcile, and are removed again.
 
 use super::{HEALTH, Installation, has_sidecar, installation, named};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use controller::argocd_agent::shipped;
 use serde_json::{Value, json};
 use testbed::process::{self, Process};
@@ -57,16 +57,14 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
         "notificationsconfigurations",
     ] {
         let crd = crds.join(format!("argoproj.io_{kind}.yaml"));
-        hub.kubectl(&["apply", "--server-side", "-f", crd.to_str().context("a plain path")?])?;
+        hub.apply_file(&crd, &["--server-side"])?;
     }
     hub.wait_for_crds().await?;
     let operator = start_operator(&installation)?;
-    hub.create(&json!({
-        "apiVersion": "argoproj.io/v1beta1",
-        "kind": "ArgoCD",
-        "metadata": {"name": "cd", "namespace": NAMESPACE},
-        "spec": {"applicationSet": {}, "extraConfig": {"users.anonymous.enabled": "false"}},
-    }))
+    hub.create(
+        &ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", NAMESPACE, "cd")
+            .with(json!({"spec": {"applicationSet": {}, "extraConfig": {"users.anonymous.enabled": "false"}}})),
+    )
     .await?;
     for name in ["cd-repo-server", "cd-server", "cd-applicationset-controller"] {
         hub.wait_for(&ObjectRef::deployment(NAMESPACE, name), |_| true).await?;
@@ -87,7 +85,7 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
         NAMESPACE,
         "argocd-ocm-cmp-placement",
     );
-    let binding = hub.get(&binding).await?.context("the binding")?;
+    let binding = hub.read(&binding).await?;
     assert_eq!(binding["subjects"][0]["name"], "cd-applicationset-controller");
 
     // The next change of the resource makes the operator write the Deployment again.
@@ -103,7 +101,7 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
     assert!(lines.contains("argocd.argoproj.io/cd restored\n"), "{lines}");
     hub.wait_for(&repo_server(), |it| !it["spec"].to_string().contains("argocd-ocm-cmp"))
         .await?;
-    let left = hub.get(&argocd()).await?.context("theirs")?;
+    let left = hub.read(&argocd()).await?;
     assert_eq!(left["spec"]["extraConfig"], json!({"users.anonymous.enabled": "false"}));
     hub.wait_for(&config(), |it| it["data"][HEALTH].is_null()).await?;
 

@@ -12,7 +12,7 @@ const POLICY: &str = "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Polic
 /// Returns the ConfigMap that the sidecar mounts as its policy, if any.
 async fn mounted(installation: &Installation) -> Result<Option<String>> {
     let repo_server = ObjectRef::deployment("argocd", "argocd-repo-server");
-    let repo_server = installation.hub.get(&repo_server).await?.context("Argo CD's")?;
+    let repo_server = installation.hub.read(&repo_server).await?;
     let pod = &repo_server["spec"]["template"]["spec"];
     let named = |list: &Value, name: &str| {
         let mut items = list.as_array().into_iter().flatten();
@@ -149,7 +149,7 @@ async fn sidecar_without_a_policy_stays_open_until_requested() -> Result<()> {
         installation.hub.get(&config_map()).await?.is_none(),
         "a policy that is not mounted was written"
     );
-    let now = installation.hub.get(&project).await?.context("the AppProject")?;
+    let now = installation.hub.read(&project).await?;
     assert_eq!(now["spec"]["destinations"], all);
 
     let (_folder, flag) = file(POLICY)?;

@@ -28,10 +28,10 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
         assert!(lines.contains(line), "{lines}");
     }
     let hub = installation.hub;
-    let live = hub.get(&principal()).await?.context("the principal")?;
+    let live = hub.read(&principal()).await?;
     let container = &live["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(container["image"], "example.com/agent:v2");
-    let redis = hub.get(&params()).await?.context("Argo CD's")?["data"]["redis.server"].clone();
+    let redis = hub.read(&params()).await?["data"]["redis.server"].clone();
     assert_eq!(redis, "argocd-agent-redis-proxy:6379");
 
     check_network(hub).await?;
@@ -48,12 +48,10 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     let error = installation.run_err(&force)?;
     let expected = "error: ConfigMap argocd/argocd-cmd-params-cm: redis.server is argocd-redis-ha-haproxy:6379, which the principal";
     assert!(error.starts_with(expected), "{error}");
-    hub.create(&json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "argocd-agent-params", "namespace": "argocd"},
-        "data": {"principal.redis.server.address": "argocd-redis-ha-haproxy:6379"},
-    }))
+    hub.create(
+        &ObjectRef::config_map("argocd", "argocd-agent-params")
+            .with(json!({"data": {"principal.redis.server.address": "argocd-redis-ha-haproxy:6379"}})),
+    )
     .await?;
     installation.run_ok(&force)?;
     hub.delete(&ObjectRef::config_map("argocd", "argocd-agent-params"))
@@ -69,7 +67,7 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
 async fn check_network(hub: &Hub) -> Result<()> {
     let names = async |policy: &str, selector: &str| -> Result<Vec<Value>> {
         let policy = ObjectRef::namespaced("networking.k8s.io/v1", "NetworkPolicy", "argocd", policy);
-        let policy = hub.get(&policy).await?.context("the policy")?;
+        let policy = hub.read(&policy).await?;
         let names = policy
             .pointer(selector)
             .and_then(|it| it["matchExpressions"][0]["values"].as_array());
@@ -112,23 +110,17 @@ async fn principal_of_another_stays_and_its_settings_are_checked() -> Result<()>
         ],
     });
     let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [container]}});
-    let theirs = json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "argocd-agent-principal", "namespace": "argocd", "labels": labels},
+    let theirs = ObjectRef::deployment("argocd", "argocd-agent-principal").with(json!({
+        "metadata": {"labels": labels},
         "spec": {"selector": {"matchLabels": labels}, "template": template},
-    });
-    let settings = json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "argocd-agent-params", "namespace": "argocd"},
-        "data": {"principal.listen.host": "127.0.0.1", "principal.auth": "mtls:CN=([^,]+)"},
-    });
+    }));
+    let settings = ObjectRef::config_map("argocd", "argocd-agent-params")
+        .with(json!({"data": {"principal.listen.host": "127.0.0.1", "principal.auth": "mtls:CN=([^,]+)"}}));
     for object in [&theirs, &settings] {
         hub.create(object).await?;
     }
     let before = installation.all()?;
-    let spec = hub.get(&principal()).await?.context("theirs")?["spec"].clone();
+    let spec = hub.read(&principal()).await?["spec"].clone();
 
     let lines = installation.run_ok(&["install", FEATURE])?;
     assert!(
@@ -143,12 +135,12 @@ async fn principal_of_another_stays_and_its_settings_are_checked() -> Result<()>
         let line = format!("\nDeployment argocd/argocd-agent-principal: {problem}");
         assert!(lines.contains(&line), "{line} is missing in\n{lines}");
     }
-    assert_eq!(hub.get(&principal()).await?.context("theirs")?["spec"], spec);
+    assert_eq!(hub.read(&principal()).await?["spec"], spec);
     for ours in ["argocd-agent-redis-proxy", "argocd-agent-principal"] {
         let service = ObjectRef::namespaced("v1", "Service", "argocd", ours);
         assert_eq!(hub.get(&service).await?, None, "{ours} is theirs");
     }
-    let redis = &hub.get(&params()).await?.context("Argo CD's")?["data"]["redis.server"];
+    let redis = &hub.read(&params()).await?["data"]["redis.server"];
     assert!(redis.is_null(), "Argo CD's settings stay");
 
     installation.run_ok(&["uninstall"])?;

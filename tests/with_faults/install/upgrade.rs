@@ -79,11 +79,8 @@ fn apply(installation: &Installation, earlier: fn(&str) -> String) -> Result<()>
         for file in files {
             let path = folder.path().join(file.replace('/', "-"));
             fs::write(&path, earlier(&read(file)?))?;
-            let words: Vec<_> = how
-                .split(' ')
-                .chain(["-f", path.to_str().context("a plain path")?])
-                .collect();
-            installation.hub.kubectl(&words)?;
+            let options: Vec<_> = how.split(' ').skip(1).collect();
+            installation.hub.apply_file(&path, &options)?;
         }
     }
     Ok(())
@@ -201,10 +198,9 @@ async fn install_takes_over_objects_applied_by_kubectl() -> Result<()> {
 async fn takes_over_an_object_whose_status_changes_meanwhile() -> Result<()> {
     let installation = installation().await?;
     let before = installation.all()?;
-    let file = shipped("deploy/deploy_controller.yaml");
     installation
         .hub
-        .kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
+        .apply_file(&shipped("deploy/deploy_controller.yaml"), &[])?;
     let proxy = Proxy::start(installation.hub).await?;
     proxy.fault(Fault::Status(409), Times::Next(2), |it| it.is("patch", "flowschemas"));
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))

@@ -1,7 +1,7 @@
 //! Tests that uninstalling deletes no work, and that objects that would wait forever for the controller block its removal.
 
 use super::{application, installation, name, version};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
 
@@ -12,26 +12,23 @@ async fn uninstall_keeps_delivered_works() -> Result<()> {
     let installation = installation().await?;
     let (hub, before) = (installation.hub, installation.all()?);
     installation.run_ok(&["install", "--features=plugin,project,pull,gitopscluster"])?;
-    let work = json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {"namespace": "cluster1", "name": "shop", "labels": {"app.kubernetes.io/name": "argocd-ocm-cmp"}},
+    let work = ObjectRef::manifest_work("cluster1", "shop").with(json!({
+        "metadata": {"labels": {"app.kubernetes.io/name": "argocd-ocm-cmp"}},
         "spec": {"workload": {"manifests": [crate::stage::config_map("web")]}},
-    });
-    let secret = json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "namespace": "argocd", "name": "cluster1-cluster-secret",
-            "labels": {"argocd.argoproj.io/secret-type": "cluster", "app.kubernetes.io/name": "argocd-ocm-cmp-controller"},
-        },
-    });
-    let clusters = json!({
-        "apiVersion": "apps.open-cluster-management.io/v1beta1",
-        "kind": "GitOpsCluster",
-        "metadata": {"namespace": "argocd", "name": "all", "finalizers": [FINALIZER]},
+    }));
+    let secret = ObjectRef::secret("argocd", "cluster1-cluster-secret").with(json!({
+        "metadata": {"labels": {"argocd.argoproj.io/secret-type": "cluster", "app.kubernetes.io/name": "argocd-ocm-cmp-controller"}},
+    }));
+    let clusters = ObjectRef::namespaced(
+        "apps.open-cluster-management.io/v1beta1",
+        "GitOpsCluster",
+        "argocd",
+        "all",
+    )
+    .with(json!({
+        "metadata": {"finalizers": [FINALIZER]},
         "spec": {"argoServer": {"argoNamespace": "argocd"}, "placementRef": {"name": "all"}},
-    });
+    }));
     let mut pulled = application("pulled", "default");
     pulled["metadata"]["labels"] = json!({"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"});
     pulled["metadata"]["finalizers"] = json!(["resources-finalizer.argocd.argoproj.io"]);
@@ -93,7 +90,7 @@ async fn uninstall_keeps_a_crd_whose_objects_cannot_be_listed() -> Result<()> {
     installation.run_ok(&["install", "--features=report"])?;
     let name = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
     let crd = ObjectRef::crd(name);
-    let mut versions = installation.hub.get(&crd).await?.context("the CRD")?["spec"]["versions"].take();
+    let mut versions = installation.hub.read(&crd).await?["spec"]["versions"].take();
     versions[0]["served"] = json!(false);
     installation
         .hub

@@ -104,6 +104,13 @@ impl ControlPlane {
         self.kubectl_with_input(&["apply", "--server-side", "--filename", "-"], manifests)
     }
 
+    /// Applies a file as a user would, with `kubectl apply` and these options.
+    pub fn apply_file(&self, file: &Path, options: &[&str]) -> Result<()> {
+        let file = file.to_str().context("the path is not UTF-8")?;
+        let arguments = [&["apply", "--filename", file], options].concat();
+        self.kubectl(&arguments).map(drop)
+    }
+
     /// Changes an object by a JSON merge patch.
     pub async fn patch(&self, object: &ObjectRef, patch: &Value) -> Result<Value> {
         let api = wait::api(&self.client().await?, object).await?;
@@ -135,6 +142,17 @@ impl ControlPlane {
     pub async fn get(&self, object: &ObjectRef) -> Result<Option<Value>> {
         let api = wait::api(&self.client().await?, object).await?;
         Ok(api.get_opt(&object.name).await?.map(serde_json::to_value).transpose()?)
+    }
+
+    /// Returns an object, which must exist.
+    pub async fn read(&self, object: &ObjectRef) -> Result<Value> {
+        let found = self.get(object).await?;
+        found.with_context(|| format!("{object} does not exist"))
+    }
+
+    /// Returns the `ManifestWork`s of all namespaces.
+    pub async fn works(&self) -> Result<Vec<Value>> {
+        self.list("work.open-cluster-management.io/v1", "ManifestWork").await
     }
 
     /// Returns all objects of a kind, in all namespaces.
