@@ -18,5 +18,8 @@ pub static CONTROLLERS: &[Controller] = &[
     crate::argocd_agent::reconcile::REQUESTS,
 ];
 
+/// The field manager of the writes of all controllers, and the source of their Events.
+pub const MANAGER: &str = "argocd-ocm-cmp";
+
 /// The name of the controller that installs argocd-agent on managed clusters.
 pub const AGENTS: &str = crate::argocd_agent::reconcile::HUB.name;

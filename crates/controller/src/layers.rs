@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// The modules from the bottom to the top: each may use those before it, and its own. The decisions of a controller that the model
 /// or the cache needs are below these, and the rest of its folder above.
-const LAYERS: [&str; 21] = [
+const LAYERS: [&str; 20] = [
     "annotations",
-    "runtime",
     "json",
     "pull",
     "application_set_report",
@@ -46,7 +45,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     let paths = entries.map(|entry| entry.path());
     let is_test = |path: &PathBuf| {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        ["tests", "fake_api_server", "simulation", "api_server", "layers"].contains(&stem)
+        ["tests", "simulation", "layers"].contains(&stem)
     };
     let paths = paths.filter(|path| !is_test(path));
     paths
@@ -66,7 +65,7 @@ fn used(path: &Path) -> Vec<String> {
 fn a_module_uses_only_what_is_below_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = sources(&root);
-    assert!(files.len() > 90, "{files:?}");
+    assert!(files.len() > 70, "{files:?}");
     for file in files {
         let path = file.strip_prefix(&root).expect("below the root").with_extension("");
         let module = path.to_str().expect("a text").replace('/', "::");
@@ -150,7 +149,7 @@ fn graph(root: &Path) -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn no_files_use_each_other_in_a_circle() {
     let mut graph = graph(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
-    assert!(graph.values().map(BTreeSet::len).sum::<usize>() > 300, "{graph:?}");
+    assert!(graph.values().map(BTreeSet::len).sum::<usize>() > 250, "{graph:?}");
     // The files that use nothing are below all others: what remains without them is a circle.
     while let Some(lowest) = graph
         .iter()
