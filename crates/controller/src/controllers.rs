@@ -1,5 +1,5 @@
 //! The controllers of the process, one folder each: each computes the desired state from the cache. CONTRIBUTING.md has
-//! the steps to add one: a folder, and lines here, in `lib.rs` and in `layers.rs` are the first.
+//! the steps to add one: a folder, and lines here and in `lib.rs` are the first.
 
 pub use crate::reconcile::{Context, Controller, Settings, no_requeue};
 

@@ -22,8 +22,6 @@ pub mod cluster_secrets;
 pub mod controllers;
 pub mod gitopscluster;
 pub mod json;
-#[cfg(test)]
-mod layers;
 pub mod metrics;
 pub mod model;
 mod options;
