@@ -11,7 +11,8 @@ use clap_complete::Shell;
 use clap_complete::engine::CompletionCandidate;
 use clap_complete::env::Shells;
 use ocm::application_works::ApplicationName;
-use ocm::resources::{APPLICATIONS, CLUSTERS, GITOPS_CLUSTERS, Resource};
+use ocm::resources::{APPLICATIONS, CLUSTERS, GITOPS_CLUSTERS};
+use primitives::resource::Resource;
 use std::env;
 use std::ffi::OsStr;
 

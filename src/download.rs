@@ -9,7 +9,7 @@ use http::header::{ACCEPT, AUTHORIZATION, HeaderValue, LINK, LOCATION, WWW_AUTHE
 use http::{HeaderMap, StatusCode, Uri};
 use kube::client::Body;
 use kube::{Client, Config};
-use ocm::hash::hex;
+use primitives::hash::hex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::ffi::OsString;

@@ -4,8 +4,9 @@ use crate::list::List;
 use crate::table;
 use jiff::{SignedDuration, Timestamp, Unit};
 use manifest::value::{Map, Value};
+use ocm::duration;
 use ocm::hold::Hold;
-use ocm::{duration, time_math};
+use primitives::time_math;
 use std::time::Duration;
 
 /// Parses the end of a hold: a time, or a duration from now.

@@ -49,7 +49,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
 /// The field manager of all applied objects. The controller writes with the same name, but uses updates and not applies.
-pub const MANAGER: &str = controller::runtime::writer::MANAGER;
+pub const MANAGER: &str = controller::controllers::MANAGER;
 
 /// True once releases are published: until then [`IMAGE`] does not exist, and an administrator builds an image.
 pub const IS_PUBLISHED: bool = false;

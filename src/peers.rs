@@ -6,7 +6,7 @@ mod tests;
 
 use manifest::value::Value as Yaml;
 use manifest::yaml;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

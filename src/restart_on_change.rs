@@ -7,7 +7,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use ocm::hash::hex;
+use primitives::hash::hex;
 use sha2::{Digest, Sha256};
 
 /// The content of each file, in the order of the arguments.

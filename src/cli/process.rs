@@ -1,7 +1,7 @@
 //! Flags of the processes that run on a hub, each with an environment variable for a Deployment that is patched rather than written.
 
 use clap::Args;
-use controller::runtime::telemetry::{Format, Level};
+use runtime::telemetry::{self, Format, Level};
 
 /// The namespace of Argo CD on the hub.
 #[derive(Debug, Args)]
@@ -43,4 +43,14 @@ pub struct LogArgs {
         default_value = "text"
     )]
     pub log_format: Format,
+}
+
+/// The crates of this program that log: `--log-level` is the level of these.
+const OUR_CRATES: [&str; 5] = ["argocd_ocm_cmp", "controller", "hub", "live", "runtime"];
+
+impl LogArgs {
+    /// Logs to standard error from now on.
+    pub fn init(&self) {
+        telemetry::init(self.log_level, self.log_format, &OUR_CRATES);
+    }
 }

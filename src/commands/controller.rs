@@ -5,14 +5,14 @@ use crate::cli::{ControllerArgs, ImageArgs, PullArgs};
 use crate::runtime::runtime;
 use controller::argocd_agent::Images;
 use controller::controllers::{AGENTS, Settings};
-use controller::runtime::{lease, telemetry};
 use controller::{Options, named, pull};
 use generate::settings::Env;
 use jiff::Timestamp;
+use runtime::lease;
 use std::time::Instant;
 
 pub(super) fn run(args: &ControllerArgs, env: &Env) -> Exit {
-    telemetry::init(args.log.log_level, args.log.log_format);
+    args.log.init();
     let options = match options(args, env) {
         Ok(options) => options,
         Err(why) => return fail(&format!("error: {why}\n")),

@@ -3,8 +3,6 @@
 use super::{Exit, fail};
 use crate::cli::LiveArgs;
 use crate::runtime::runtime;
-use controller::runtime::signals::Signals;
-use controller::runtime::{panics, telemetry};
 use hub::PATIENCE;
 use jiff::Timestamp;
 use live::identity;
@@ -12,6 +10,8 @@ use live::limits::STREAM_TIMEOUT;
 use live::server::{LiveServer, serve};
 use live::service::Service;
 use live::tunnel::{Tunnel, TunnelOptions};
+use runtime::panics;
+use runtime::signals::Signals;
 use std::convert::{self, Infallible};
 use tokio::net::TcpListener;
 
@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 const MOUNTED_AUTHORITY: &str = "/etc/cluster-proxy/ca.crt";
 
 pub(super) fn run(args: &LiveArgs) -> Exit {
-    telemetry::init(args.log.log_level, args.log.log_format);
+    args.log.init();
     panics::log();
     let served = runtime().and_then(|runtime| runtime.block_on(until_signal(args)));
     match served {

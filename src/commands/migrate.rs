@@ -8,9 +8,9 @@ use crate::runtime::runtime;
 use crate::table;
 use controller::argocd_agent::Images;
 use controller::controllers::{AGENTS, Settings};
-use controller::runtime::plan::{Plan, Totals};
 use controller::{Options, named};
 use manifest::text::one_line;
+use runtime::plan::{Plan, Totals};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use manifest::problem::Problems;
 use ocm::application_works::ApplicationName;
 use ocm::health::{Clock, evaluate};
-use ocm::object_ref::ObjectRef;
 use ocm::ownership::OF_PLACEMENT;
 use ocm::resources::{APPLICATIONS, DECISIONS, WORK_SETS};
+use primitives::object_ref::ObjectRef;
 use serde_json::Value;
 use std::fmt::{Display, Write as _};
 

@@ -6,7 +6,7 @@ use crate::diagnosis::{DiagnosedApplication, DiagnosedCluster};
 use crate::install::{LIVE, component_of};
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::one_line;
-use ocm::resources::Resource;
+use primitives::resource::Resource;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -17,12 +17,13 @@ use kube::core::request::Request;
 use kube::core::subresource::LogParams;
 use kube::{Client, Error};
 use ocm::argocd_agent::ADDON;
-use ocm::object_ref::ObjectRef;
 use ocm::resources::{
     ADDONS, APPLICATIONS, CLUSTERS, CONFIG_MAPS, DECISIONS, DEPLOYMENTS, GITOPS_CLUSTERS, MANAGEMENTS, PLACEMENTS,
-    PROJECTS, REPORTS, Resource, WORK_SETS, WORKS,
+    PROJECTS, REPORTS, WORK_SETS, WORKS,
 };
 use ocm::tracking::{CONFIG_MAP, Tracking};
+use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

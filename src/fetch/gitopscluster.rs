@@ -11,9 +11,9 @@ use kube::Error;
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use ocm::argocd_agent as names;
-use ocm::health::time;
-use ocm::object_ref::ObjectRef;
 use ocm::resources::{ADDONS, DECISIONS, GITOPS_CLUSTERS, SECRETS};
+use primitives::object_ref::ObjectRef;
+use primitives::timestamp::format_time;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -167,7 +167,7 @@ impl Hub {
             let keep = |secret: Value| {
                 let cluster = secret["metadata"]["name"].as_str().and_then(names::cluster_of_issued);
                 if let (Some(cluster), Some(until)) = (cluster, state::certificate_until(&secret["data"])) {
-                    certificates.insert(cluster.to_owned(), time(until));
+                    certificates.insert(cluster.to_owned(), format_time(until));
                 }
             };
             self.each(&SECRETS, &ObjectRef::new(namespace, ""), issued, keep)

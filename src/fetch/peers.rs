@@ -6,8 +6,8 @@ use crate::peers::{ACM_CONFIG_MAP, Peer};
 use hub::{explain, status};
 use kube::Error;
 use kube::core::params::ListParams;
-use ocm::object_ref::ObjectRef;
 use ocm::resources::{CONFIG_MAPS, DEPLOYMENTS};
+use primitives::object_ref::ObjectRef;
 
 /// Returns the Deployments on a hub with controllers that write the objects of ours, and the reads that failed, one line each.
 ///

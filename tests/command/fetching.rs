@@ -415,7 +415,7 @@ entries:
 ";
 
 fn sha256(content: &[u8]) -> String {
-    ocm::hash::hex(&Sha256::digest(content))
+    primitives::hash::hex(&Sha256::digest(content))
 }
 
 impl Stage {

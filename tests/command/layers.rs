@@ -21,11 +21,36 @@ fn crates_keep_their_layers() {
     let clients = &["kube", "kube-client", "kube-core", "tokio", "hyper"][..];
     let crypto = &["aws-lc-rs", "aws-lc-sys", "rustls"][..];
     for (package, forbidden) in [
-        ("manifest", &[clients, crypto, &["ocm", "generate", "controller"]][..]),
-        ("ocm", &[clients, crypto, &["generate", "hub", "pki", "controller"]]),
-        ("generate", &[clients, crypto, &["hub", "pki", "controller"]]),
-        ("pki", &[clients, &["generate", "hub", "controller"]]),
-        ("hub", &[&["generate", "pki", "controller"]]),
+        (
+            "primitives",
+            &[
+                clients,
+                crypto,
+                &["manifest", "ocm", "generate", "runtime", "controller"],
+            ][..],
+        ),
+        (
+            "manifest",
+            &[
+                clients,
+                crypto,
+                &["primitives", "ocm", "generate", "runtime", "controller"],
+            ],
+        ),
+        (
+            "ocm",
+            &[clients, crypto, &["generate", "hub", "pki", "runtime", "controller"]],
+        ),
+        ("generate", &[clients, crypto, &["hub", "pki", "runtime", "controller"]]),
+        (
+            "pki",
+            &[
+                clients,
+                &["manifest", "ocm", "generate", "hub", "runtime", "controller"],
+            ],
+        ),
+        ("hub", &[&["ocm", "generate", "pki", "runtime", "controller"]]),
+        ("runtime", &[&["ocm", "generate", "controller"]]),
         ("controller", &[&["generate", "argocd-ocm-cmp"]]),
         ("live", &[&["generate", "controller"]]),
         // Only Helm reads packaged charts: no second reading can differ from its own.
@@ -38,6 +63,39 @@ fn crates_keep_their_layers() {
                 !found.iter().any(|it| it == name),
                 "{package} must not depend on {name}"
             );
+        }
+    }
+}
+
+/// Comments count too: they would explain the runtime by what a controller does with it.
+#[test]
+fn runtime_names_no_api_of_argo_cd_or_ocm() {
+    let folder = crate::shipped_files::root().join("crates/runtime/src");
+    let all = walkdir::WalkDir::new(folder).into_iter();
+    let paths = all.map(|entry| entry.expect("a file").into_path());
+    let is_product = |path: &std::path::PathBuf| {
+        let path = path.to_string_lossy();
+        path.ends_with(".rs") && !path.contains("api_server")
+    };
+    let files: Vec<_> = paths.filter(is_product).collect();
+    assert!(files.len() > 20, "{files:?}");
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a text");
+        let end = text.find("\nmod tests {").unwrap_or(text.len());
+        let text = text[..end].to_lowercase();
+        for word in [
+            "argo cd",
+            "argocd",
+            "argoproj",
+            "ocm",
+            "open cluster",
+            "managed cluster",
+            "manifestwork",
+            "gitops",
+            "placement",
+            "add-on",
+        ] {
+            assert!(!text.contains(word), "{}: {word}", file.display());
         }
     }
 }

@@ -21,6 +21,7 @@ mod hostile_sources;
 mod install;
 mod layers;
 mod manifest_configs;
+mod modules;
 mod monitoring;
 mod policy;
 mod program;

@@ -70,7 +70,7 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
     MessageSource {
         title: "In the log of the controller",
         about: "`kubectl -n argocd logs deployment/argocd-ocm-cmp-controller`.",
-        sources: &["crates/controller"],
+        sources: &["crates/controller", "crates/runtime"],
     },
     MessageSource {
         title: "In the view into the clusters",
@@ -100,7 +100,7 @@ const DOCUMENTED_ELSEWHERE: &[(&str, &str)] = &[
         "the help of metrics, which /metrics shows",
     ),
     (
-        "crates/controller/src/runtime/metrics.rs",
+        "crates/runtime/src/metrics.rs",
         "the help of metrics, which /metrics shows",
     ),
     (

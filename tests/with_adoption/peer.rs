@@ -2,10 +2,10 @@
 //! which it writes them.
 
 use anyhow::{Context, Result};
-use controller::runtime::writer::read_authority;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use pki::{Authority, Recipe};
+use runtime::writer::read_authority;
 use serde_json::{Map, Value, json};
 use testbed::{Hub, ObjectRef};
 
@@ -65,7 +65,7 @@ pub(crate) async fn install(hub: &Hub, clusters: &[&str]) -> Result<()> {
     };
     let authority = tls("argocd-agent-ca", &made(&authority, None)?);
     let signed_by = || Authority {
-        object_ref: ocm::object_ref::ObjectRef::new("argocd", "argocd-agent-ca"),
+        object_ref: primitives::object_ref::ObjectRef::new("argocd", "argocd-agent-ca"),
         version: "1".into(),
     };
     hub.create(&authority).await?;

@@ -6,7 +6,7 @@ use crate::mistakes::comparison_error;
 use crate::policy::PROJECT;
 use crate::stage::{PLUGIN_WITH_POLICY, application, apply, objects_of_yaml, shipped_object};
 use anyhow::{Context, Result, ensure};
-use ocm::hash::hex;
+use primitives::hash::hex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;

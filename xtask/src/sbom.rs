@@ -20,7 +20,17 @@ mod tree;
 use tree::Package;
 
 /// The crates of this repository that the program is made of. They are on no registry, where other packages have these names.
-const OUR_CRATES: [&str; 7] = ["controller", "generate", "hub", "live", "manifest", "ocm", "pki"];
+const OUR_CRATES: [&str; 9] = [
+    "controller",
+    "generate",
+    "hub",
+    "live",
+    "manifest",
+    "ocm",
+    "pki",
+    "primitives",
+    "runtime",
+];
 
 /// A component that a compiler adds to the program.
 struct Added {

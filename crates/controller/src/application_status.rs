@@ -16,12 +16,12 @@ use crate::annotations::REFRESH;
 use crate::cache::Cache;
 use crate::model::{Condition, Kind};
 use crate::reconcile::{Context, Controller, Watch};
-use crate::runtime::action::{Action, InvolvedObject, Write};
 use fleet::Fleet;
 use jiff::Timestamp;
-use ocm::health;
-use ocm::object_ref::ObjectRef;
 use ocm::resources::APPLICATIONS;
+use primitives::object_ref::ObjectRef;
+use primitives::timestamp::format_time;
+use runtime::action::{Action, InvolvedObject, Write};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -108,7 +108,7 @@ fn patch(version: &str, conditions: Option<Vec<Condition>>, refresh: bool) -> Va
 
 /// Returns all conditions in the order in which Argo CD keeps them, so that Argo CD does not reorder them.
 fn merged(others: Vec<Condition>, before: &[Condition], desired: Vec<Condition>, now: Timestamp) -> Vec<Condition> {
-    let now = health::time(now);
+    let now = format_time(now);
     let since = |condition: &Condition| {
         let same = before.iter().find(|other| conditions::is_same_state(other, condition));
         same.and_then(|same| same.last_transition_time.clone())
@@ -132,10 +132,10 @@ mod tests {
     use crate::cache::tests::{AgentReport, BROKEN, REFUSED, WELL, now, of_set, set, set_of, tracked, work};
     use crate::model::{Application, Availability, Work};
     use crate::reconcile::Settings;
-    use crate::runtime::action::Event;
-    use crate::runtime::queue::Refresh;
-    use crate::runtime::store::Update;
-    use crate::runtime::text::TEXT_MAX;
+    use runtime::action::Event;
+    use runtime::queue::Refresh;
+    use runtime::store::Update;
+    use runtime::text::TEXT_MAX;
 
     const LATER: &str = "2026-06-01T13:00:00Z";
 

@@ -15,7 +15,7 @@ pub(crate) use gitops::{Claim, GitOpsClusterRef, Held, ServingState, claim, owne
 use crate::cache::Cache;
 use crate::model::{Assignment, Blocked, SecretKind};
 use ocm::argocd_agent as names;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

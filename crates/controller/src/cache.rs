@@ -18,15 +18,12 @@ mod works;
 use crate::application_set_report::{ExistingReport, Resource};
 use crate::cluster_secrets::ClusterSecret;
 use crate::model::{
-    Application, ApplicationSet, Assignment, Availability, Cluster, GitOpsCluster, Kind, Object, Placement,
-    PlacementDecision, TlsSecret, Work, WorkKind,
+    AppProject, Application, ApplicationSet, Assignment, Availability, Cluster, ClusterHold, GitOpsCluster, Kind,
+    Object, Placement, PlacementDecision, TlsSecret, Work, WorkKind,
 };
 use crate::pull::PullWork;
 use crate::pull::tenancy::Namespaces;
 use crate::pull::work_name;
-use crate::runtime::fair_queue::FlowKey;
-use crate::runtime::memo::Memo;
-use crate::runtime::store::Store;
 pub use apply::AllowsOtherNamespaces;
 pub use change::{Cached, Change, Changed, ClusterBefore, Mapper, Mappers, ObjectKey, Setting, TrackingBefore};
 pub use decisions::Selection;
@@ -35,11 +32,14 @@ use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::health::HealthStatus;
 use ocm::hold::Hold;
-use ocm::object_ref::ObjectRef;
 use ocm::tracking::Tracking;
+use primitives::object_ref::ObjectRef;
 pub use refusals::Refusal;
 use refusals::Refusals;
 pub use request::ReconcileRequest;
+use runtime::fair_queue::FlowKey;
+use runtime::memo::Memo;
+use runtime::store::Store;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -70,10 +70,10 @@ pub struct Cache {
     namespaces: Namespaces,
     works: Works,
     clusters: Store<Cluster>,
-    holds: Store<Hold>,
+    holds: Store<ClusterHold>,
     decisions: Store<PlacementDecision>,
     placements: Store<Placement>,
-    projects: Store<Value>,
+    projects: Store<AppProject>,
     /// True if the complete list of ManagedClusters was empty.
     lists_no_cluster: bool,
     secrets: Store<ClusterSecret>,
@@ -302,7 +302,7 @@ impl Cache {
     /// Returns an AppProject in the namespace of Argo CD.
     #[must_use]
     pub fn project(&self, name: &str) -> Option<&Value> {
-        self.projects.get(name)
+        self.projects.get(name).map(|project| &project.0)
     }
 
     /// Returns the works of an Application: those that Argo CD applied, and those that OCM generated from them.
@@ -397,7 +397,8 @@ impl Cache {
     /// Returns the hold of a managed cluster, if there is one that has not ended.
     #[must_use]
     pub fn hold(&self, cluster: &str, now: Timestamp) -> Option<&Hold> {
-        self.holds.get(cluster).filter(|hold| !hold.is_over(now))
+        let hold = self.holds.get(cluster).map(|hold| &hold.0);
+        hold.filter(|hold| !hold.is_over(now))
     }
 
     /// Returns the next time at which a hold of one of these managed clusters ends by itself.

@@ -22,12 +22,12 @@ pub use manager::SecretManager;
 
 use crate::annotations;
 use crate::model::TlsSecret;
-use crate::runtime::invalid_object::InvalidObject;
-use crate::runtime::metadata::Metadata;
 use credential::Credential;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use labels::{ACM, CLUSTER_NAME, IDENTITY_LABELS};
+use runtime::invalid_object::InvalidObject;
+use runtime::metadata::Metadata;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;

@@ -1,5 +1,5 @@
 //! The controllers of the process, one folder each: each computes the desired state from the cache. CONTRIBUTING.md has
-//! the steps to add one: a folder, and lines here, in `lib.rs` and in `layers.rs` are the first.
+//! the steps to add one: a folder, and lines here and in `lib.rs` are the first.
 
 pub use crate::reconcile::{Context, Controller, Settings, no_requeue};
 
@@ -17,6 +17,9 @@ pub static CONTROLLERS: &[Controller] = &[
     crate::argocd_agent::reconcile::WORKS,
     crate::argocd_agent::reconcile::REQUESTS,
 ];
+
+/// The field manager of the writes of all controllers, and the source of their Events.
+pub const MANAGER: &str = "argocd-ocm-cmp";
 
 /// The name of the controller that installs argocd-agent on managed clusters.
 pub const AGENTS: &str = crate::argocd_agent::reconcile::HUB.name;

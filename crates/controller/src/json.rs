@@ -5,9 +5,9 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use crate::runtime::invalid_object::InvalidObject;
 use manifest::value::Value as Borrowed;
 use manifest::yaml;
+use runtime::invalid_object::InvalidObject;
 use serde::{Serialize, Serializer};
 use serde_json::Value as Owned;
 

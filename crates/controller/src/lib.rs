@@ -12,8 +12,6 @@
 //! uses one state.
 
 pub mod annotations;
-#[cfg(test)]
-mod api_server;
 pub mod application_set_report;
 pub mod application_status;
 pub mod argocd_agent;
@@ -24,15 +22,12 @@ pub mod cluster_secrets;
 pub mod controllers;
 pub mod gitopscluster;
 pub mod json;
-#[cfg(test)]
-mod layers;
 pub mod metrics;
 pub mod model;
 mod options;
 pub mod pull;
 pub mod reconcile;
 mod reconciler;
-pub mod runtime;
 #[cfg(test)]
 mod simulation;
 pub mod watches;
@@ -40,12 +35,12 @@ pub mod watches;
 pub use clocks::Clocks;
 pub use options::{Options, named, names};
 
-use crate::runtime::lease::Election;
-use crate::runtime::plan::Plan;
-use crate::runtime::signals::Signals;
 use kube::Client;
 use manifest::problem::plain;
 use reconciler::Reconciler;
+use runtime::lease::Election;
+use runtime::plan::Plan;
+use runtime::signals::Signals;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +71,7 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
 
     let ((metrics, hub_metrics), ready) = (metrics::metrics(), Arc::new(options.readiness()));
     let is_ready = Arc::clone(&ready);
-    let server = tokio::spawn(crate::runtime::admin::serve(listener, metrics.clone(), move || {
+    let server = tokio::spawn(runtime::admin::serve(listener, metrics.clone(), move || {
         is_ready.check()
     }));
     // Without a Lease, this is the only replica.

@@ -3,14 +3,14 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use crate::model::{Availability, GitOpsCluster};
-use crate::runtime::metrics::Metrics;
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use runtime::metrics::Metrics;
 use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -50,7 +50,11 @@ pub struct HubMetrics {
 /// Creates the metrics of the runtime and of the hub's objects, which are rendered together.
 #[must_use]
 pub fn metrics() -> (Metrics, HubMetrics) {
-    Metrics::with(HubMetrics::register)
+    Metrics::with(
+        "argocd_ocm_cmp",
+        "Certificates and token keys issued for argocd-agent",
+        HubMetrics::register,
+    )
 }
 
 impl HubMetrics {

@@ -3,10 +3,12 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod app_project;
 mod application;
 mod application_set;
 mod assignment;
 mod cluster;
+mod cluster_hold;
 mod generated;
 mod gitops_cluster;
 mod kind;
@@ -19,10 +21,12 @@ mod secret_kind;
 mod tls_secret;
 mod work;
 
+pub use app_project::AppProject;
 pub use application::{Application, Condition};
 pub use application_set::ApplicationSet;
 pub use assignment::{Assignment, Blocked};
 pub use cluster::{ACM_HUB, Availability, Cluster};
+pub use cluster_hold::ClusterHold;
 pub use generated::Generated;
 pub use gitops_cluster::{GitOpsCluster, OPEN, PUSH, Placement, Spec, is_open};
 pub use kind::Kind;
@@ -34,12 +38,10 @@ pub use tls_secret::{PROMOTED, TlsSecret};
 pub use work::{Work, WorkKind, WorkState};
 
 use crate::pull::tenancy::{NAMESPACES, Namespaces};
-use crate::runtime::invalid_object::InvalidObject;
-use crate::runtime::metadata::Metadata;
-use ocm::hold::Hold;
 use ocm::tracking::Tracking;
+use runtime::invalid_object::InvalidObject;
+use runtime::metadata::Metadata;
 use serde::Deserialize;
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The fields that are read from any object.
@@ -56,31 +58,6 @@ fn nothing<T>() -> Option<T> {
 
 fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, InvalidObject> {
     serde_json::from_str(text).map_err(|error| InvalidObject::json(&error))
-}
-
-/// Reads the delivered fields of an AppProject from its JSON.
-///
-/// # Errors
-///
-/// Returns an error if the JSON or a field is invalid.
-pub fn project(text: &str) -> Result<Value, InvalidObject> {
-    let mut project: Value = read(text)?;
-    if let Some(project) = project.as_object_mut() {
-        project.retain(|key, _| key != "status");
-        if let Some(metadata) = project.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.retain(|key, _| ["name", "namespace", "labels", "annotations"].contains(&&**key));
-        }
-    }
-    Ok(project)
-}
-
-/// Reads the hold from the JSON of a managed cluster's namespace.
-///
-/// # Errors
-///
-/// Returns an error if the JSON is invalid.
-pub fn hold(text: &str) -> Result<Option<Hold>, InvalidObject> {
-    Ok(Hold::from_namespace(&read(text)?))
 }
 
 /// Reads the namespaces of Applications from the JSON of the ConfigMap with Argo CD's parameters.

@@ -2,9 +2,9 @@
 
 use crate::controllers::CONTROLLERS;
 use crate::reconcile::{Controller, Settings};
-use crate::runtime::readiness::Readiness;
 use crate::watches::Kind;
 use hub::Connection;
+use runtime::readiness::Readiness;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 

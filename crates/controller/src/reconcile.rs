@@ -4,9 +4,9 @@
 
 use crate::cache::{Cache, Mapper, Mappers};
 use crate::model::Kind;
-use crate::runtime::action::Action;
 use jiff::Timestamp;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
+use runtime::action::Action;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -14,23 +14,24 @@ use super::metrics::HubMetrics;
 use super::watches::{self, WatchEvent, WatchUpdate, Watches};
 use crate::cache::{Cache, Change, ReconcileRequest, Refusal};
 use crate::clocks::Clocks;
+use crate::controllers::MANAGER;
 use crate::model::Kind;
 use crate::options::Options;
 use crate::reconcile::{Context, Controller, Settings, mappers};
-use crate::runtime::action::{Action, Event, InvolvedObject, RecordedEvent};
-use crate::runtime::metrics::{Metrics, Reason};
-use crate::runtime::outbox::{Enqueued, Outbox};
-use crate::runtime::panics::guard;
-use crate::runtime::plan::{Plan, Totals};
-use crate::runtime::queue::{DEBOUNCE, Due, Outcome, Queue, Refresh};
-use crate::runtime::readiness::Readiness;
-use crate::runtime::slots::Slots;
-use crate::runtime::writer;
-use crate::runtime::writer::Writer;
 use kube::Client;
-use ocm::object_ref::ObjectRef;
 use ocm::resources::GITOPS_CLUSTERS;
-use ocm::time_math::{later, until};
+use primitives::object_ref::ObjectRef;
+use primitives::time_math::{later, until};
+use runtime::action::{Action, Event, InvolvedObject, RecordedEvent};
+use runtime::metrics::{Metrics, Reason};
+use runtime::outbox::{Enqueued, Outbox};
+use runtime::panics::guard;
+use runtime::plan::{Plan, Totals};
+use runtime::queue::{DEBOUNCE, Due, Outcome, Queue, Refresh};
+use runtime::readiness::Readiness;
+use runtime::slots::Slots;
+use runtime::writer;
+use runtime::writer::Writer;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future;
 use std::mem;
@@ -228,6 +229,7 @@ impl Reconciler {
             writer: Writer::new(
                 client.clone(),
                 metrics.clone(),
+                MANAGER,
                 options.identity.clone(),
                 options.dry_run,
                 clocks.time,

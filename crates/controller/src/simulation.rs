@@ -1,30 +1,30 @@
 //! A simulated hub for tests of controllers of GitOpsClusters: writes are stored and reported as watch events. Writes are the
-//! requests that the writer sends, answered by the rules of [`api_server`](crate::api_server).
+//! requests that the writer sends, answered by the rules of [`api_server`](runtime::api_server).
 
 pub(super) mod fake_ocm;
 
 use super::gitopscluster::{AGENT_SECRETS, CONTROLLER as GITOPS, SECRETS};
-use crate::api_server::{Answer, Call, answer, selects};
 use crate::argocd_agent::{DesiredAgent, Images};
 use crate::assignment;
 use crate::cache::tests::now;
 use crate::cache::{Cache, Cached, Change, ReconcileRequest};
 use crate::cluster_secrets::tests::agents::put;
-use crate::controllers::CONTROLLERS;
+use crate::controllers::{CONTROLLERS, MANAGER};
 use crate::model::{Cluster, GitOpsCluster, Kind, Placement, PlacementDecision, TlsSecret};
 use crate::reconcile::mappers;
 use crate::reconcile::{Context, Controller, Settings};
-use crate::runtime::action::Write;
-use crate::runtime::store::Update;
-use crate::runtime::writer;
 use http::Request;
 use jiff::Timestamp;
 use kube::core::params::{DeleteParams, PostParams};
 use kube::core::request;
 use ocm::argocd_agent as names;
-use ocm::object_ref::ObjectRef;
 use ocm::resources::GITOPS_CLUSTERS;
 use pki::Recipe;
+use primitives::object_ref::ObjectRef;
+use runtime::action::Write;
+use runtime::api_server::{Answer, Call, answer, selects};
+use runtime::store::Update;
+use runtime::writer;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -364,7 +364,9 @@ impl Hub {
                 "delete"
             }
         };
-        let request = writer::request(&write).expect("all of it is made").expect("a request");
+        let request = writer::request(&write, MANAGER)
+            .expect("all of it is made")
+            .expect("a request");
         let answered = self.send(kind, object_ref, &request);
         match answered["reason"].as_str() {
             Some("Conflict") => return format!("conflict {object_ref}"),

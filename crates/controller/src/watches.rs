@@ -7,10 +7,6 @@ mod kind;
 pub use crate::model::Kind;
 
 use crate::cache::Change;
-use crate::runtime::invalid_object::InvalidObject;
-use crate::runtime::metrics::Reason;
-use crate::runtime::panics::{Panicked, guard};
-use crate::runtime::store::Update;
 use futures::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};
 use jiff::Timestamp;
@@ -20,8 +16,12 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, DefaultBackoff, Event};
 use kube::{Client, Error};
-use ocm::object_ref::ObjectRef;
-use ocm::resources;
+use primitives::object_ref::ObjectRef;
+use primitives::resource;
+use runtime::invalid_object::InvalidObject;
+use runtime::metrics::Reason;
+use runtime::panics::{Panicked, guard};
+use runtime::store::Update;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -298,7 +298,7 @@ impl<'de> Deserialize<'de> for Received {
 }
 
 impl Resource for Received {
-    type DynamicType = &'static resources::Resource;
+    type DynamicType = &'static resource::Resource;
     type Scope = kube::core::DynamicResourceScope;
 
     fn kind(resource: &Self::DynamicType) -> Cow<'_, str> {

@@ -14,7 +14,7 @@ use super::placed::Placed;
 use super::update_strategy::UpdateStrategy;
 use manifest::kinds::GroupKind;
 use manifest::value::Value;
-use ocm::hash;
+use primitives::hash;
 
 /// The number of hex digits of a content hash: 40 bits are enough for the few contents of one object.
 pub const HASH_DIGITS: usize = 10;

@@ -15,7 +15,7 @@ use super::health_rules;
 use super::object::{Object, ObjectFault};
 use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
-use ocm::hash;
+use primitives::hash;
 use std::borrow::Cow;
 
 /// The number of hex digits of the hash in a run's name: 40 bits are enough for the few runs of a folder.

@@ -9,10 +9,11 @@ use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
 use ocm::application_works::ApplicationName;
-use ocm::object_ref::ObjectRef;
 use ocm::ownership::OF_REPLICA_SET;
-use ocm::resources::{APPLICATIONS, CONFIG_MAPS, Resource, WORK_SETS, WORKS};
+use ocm::resources::{APPLICATIONS, CONFIG_MAPS, WORK_SETS, WORKS};
 use ocm::tracking::{CONFIG_MAP, Tracking};
+use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

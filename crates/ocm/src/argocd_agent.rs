@@ -1,7 +1,7 @@
 //! Names, labels and annotations around argocd-agent. Names that others read are those of argocd-agent, argocd-pull-integration
 //! or OCM.
 
-use crate::hash::{hex, with_hash};
+use primitives::hash::{hex, with_hash};
 use sha2::{Digest, Sha256};
 
 /// The name of the add-on and of its ManagedClusterAddOns.

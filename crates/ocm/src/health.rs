@@ -24,6 +24,7 @@ use manifest::text::without_middle;
 use manifest::value::{Map, Value};
 use manifest::yaml;
 pub use overdue::OVERDUE;
+use primitives::timestamp::format_time;
 pub use scopes::with_remedy;
 pub use set::NO_CLUSTER;
 use std::cell::Cell;
@@ -250,7 +251,7 @@ impl Clock {
     /// Returns the time this number of seconds ago in Kubernetes' format; such strings sort by time.
     fn ago(&self, seconds: i64) -> String {
         let then = self.now.checked_sub(SignedDuration::from_secs(seconds));
-        then.map_or(String::new(), time)
+        then.map_or(String::new(), format_time)
     }
 
     fn note_deadline(&self, since: &str, seconds: i64) {
@@ -267,12 +268,6 @@ impl Clock {
     fn is_in_grace(&self, since: &str) -> bool {
         self.is_younger(since, GRACE)
     }
-}
-
-/// Formats a time like Kubernetes: in UTC, to the second.
-#[must_use]
-pub fn time(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// The number of seconds during which a failure counts as transient.

@@ -1,11 +1,12 @@
 //! The objects of Open Cluster Management and Argo CD that the program reads and writes on a hub.
 //!
 //! This crate contains values and rules only and never calls an API server. [`work`] is a `ManifestWork` or
-//! `ManifestWorkReplicaSet`, [`health`] evaluates its status, with the rules of [`verdicts`], [`names`] derives the names of an
-//! Application's works, and [`tracking`], [`ownership`] and [`application_works`] find the Application that a work belongs to. [`gitops_cluster`] is the
-//! resource that requests argocd-agent on clusters, with its CRD; [`argocd_agent`] and [`pull_model`] hold the labels,
-//! annotations and names of the two integrations. [`resources`] lists the API resources, [`object_ref`] refers to one object.
-//! [`hold`] is what keeps a cluster's works unchanged. [`glob`], [`boolean`], [`image`] and [`time_math`] are the rules of Argo CD, of images and of time that several crates share.
+//! `ManifestWorkReplicaSet`, [`health`] evaluates its status, with the rules of [`verdicts`], [`names`] derives the
+//! names of an Application's works, and [`tracking`], [`ownership`] and [`application_works`] find the Application that
+//! a work belongs to. [`gitops_cluster`] is the resource that requests argocd-agent on clusters, with its CRD;
+//! [`argocd_agent`] and [`pull_model`] hold the labels, annotations and names of the two integrations. [`resources`]
+//! lists the API resources. [`hold`] is what keeps a cluster's works unchanged. [`glob`], [`boolean`] and [`image`] are
+//! the rules of Argo CD and of images that several crates share.
 
 pub mod application_set_report;
 pub mod application_works;
@@ -14,17 +15,14 @@ pub mod boolean;
 pub mod duration;
 pub mod gitops_cluster;
 pub mod glob;
-pub mod hash;
 pub mod health;
 pub mod hold;
 pub mod image;
 pub mod merge_patch;
 pub mod names;
-pub mod object_ref;
 pub mod ownership;
 pub mod pull_model;
 pub mod resources;
-pub mod time_math;
 pub mod tracking;
 pub mod verdicts;
 pub mod work;

@@ -7,7 +7,7 @@ use super::key::{Key, KeyId, NewKey, pem_text};
 use aws_lc_rs::rsa::KeySize;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The key of the certificates in a Secret, as in `kubernetes.io/tls`. In the CA's Secret, the signing certificate is first,

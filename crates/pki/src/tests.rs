@@ -8,7 +8,7 @@ mod recipes;
 use super::*;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::{Command, Stdio};

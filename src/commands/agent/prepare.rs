@@ -5,7 +5,7 @@ use crate::bootstrap_secrets::{BYTES, REQUIRED_KEYS, RequiredKey, SecretWrite};
 use crate::cli::{HubArgs, PrepareArgs, TargetArgs};
 use crate::commands::show;
 use crate::runtime::runtime;
-use controller::runtime::writer::MANAGER;
+use controller::controllers::MANAGER;
 use kube::core::params::{GetParams, Patch, PatchParams, PostParams};
 use kube::core::request::{self, Request};
 use kube::{Client, Error};

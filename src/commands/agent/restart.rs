@@ -11,7 +11,7 @@ use crate::commands::say;
 use crate::restart_on_change;
 use crate::restart_on_change::{FileWatch, Reaction};
 use crate::runtime::runtime;
-use controller::runtime::writer::MANAGER;
+use controller::controllers::MANAGER;
 use kube::Client;
 use kube::core::params::{Patch, PatchParams};
 use kube::core::request::Request;

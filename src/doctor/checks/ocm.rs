@@ -8,7 +8,8 @@ use crate::doctor::rights::gate;
 use controller::reconcile::Settings;
 use jiff::Timestamp;
 use manifest::text::count;
-use ocm::resources::{CLUSTERS, DECISIONS, Resource, WORK_SETS, WORKS};
+use ocm::resources::{CLUSTERS, DECISIONS, WORK_SETS, WORKS};
+use primitives::resource::Resource;
 use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {

@@ -11,7 +11,8 @@ use crate::embedded;
 use crate::list;
 use controller::controllers::CONTROLLERS;
 use jiff::{SignedDuration, Timestamp};
-use ocm::resources::{GITOPS_CLUSTERS, REPORTS, Resource, WORK_SETS};
+use ocm::resources::{GITOPS_CLUSTERS, REPORTS, WORK_SETS};
+use primitives::resource::Resource;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

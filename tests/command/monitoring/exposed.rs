@@ -2,10 +2,10 @@
 
 use controller::metrics;
 use controller::model::{Availability, GitOpsCluster};
-use controller::runtime::metrics::{Metrics, Reason};
 use jiff::Timestamp;
-use ocm::object_ref::ObjectRef;
 use pki::Recipe;
+use primitives::object_ref::ObjectRef;
+use runtime::metrics::{Metrics, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ fn exposed_lists_every_registered_metric() {
     let all = exposed();
     let code = concat!(
         include_str!("../../../crates/controller/src/metrics.rs"),
-        include_str!("../../../crates/controller/src/runtime/metrics.rs")
+        include_str!("../../../crates/runtime/src/metrics.rs")
     );
     let mut registered = 0;
     for part in code

@@ -3,7 +3,7 @@
 use super::exposed::exposed;
 use super::rules::{names, rules};
 use super::text;
-use controller::runtime::metrics::Reason;
+use runtime::metrics::Reason;
 use std::collections::BTreeSet;
 
 fn page() -> String {

@@ -4,7 +4,7 @@ use super::dashboard::queries;
 use super::exposed::{exposed, metrics_with_values};
 use super::path;
 use anyhow::{Context as _, Result, ensure};
-use controller::runtime::admin;
+use runtime::admin;
 use std::collections::BTreeSet;
 use std::fs;
 use testbed::process::{Process, command};

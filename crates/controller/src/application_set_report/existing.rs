@@ -2,8 +2,8 @@
 
 use super::line::{HOSTING, TRUNCATED};
 use super::text::Statuses;
-use crate::runtime::invalid_object::InvalidObject;
-use crate::runtime::metadata::Metadata;
+use runtime::invalid_object::InvalidObject;
+use runtime::metadata::Metadata;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};

@@ -14,10 +14,10 @@ use crate::application_status::conditions::{APPLY_ERROR, DEGRADED, OVERDUE, UNRE
 use crate::cache::Cache;
 use crate::model::{Application, Kind, WorkKind};
 use crate::reconcile::{Context, Controller, Watch, no_requeue};
-use crate::runtime::action::{Action, InvolvedObject, Write};
 use ocm::health::HealthStatus;
-use ocm::object_ref::ObjectRef;
 use ocm::resources::{APPLICATION_SETS, REPORTS};
+use primitives::object_ref::ObjectRef;
+use runtime::action::{Action, InvolvedObject, Write};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -2,10 +2,10 @@
 
 use super::fleet::{ClusterStatus, Fleet, ReplicaSetHealth, SET};
 use crate::model::{Availability, Condition};
-use crate::runtime::text::bounded;
 use manifest::text::count;
 use ocm::health::HealthStatus;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
+use runtime::text::bounded;
 use std::collections::BTreeMap;
 
 /// An object on a cluster could not be applied.

@@ -6,7 +6,7 @@ use super::conditions::{
 };
 use super::fleet::Fleet;
 use crate::model::Condition;
-use crate::runtime::action::Event;
+use runtime::action::Event;
 
 /// Returns the Event for the change from one list of our conditions to another.
 pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet) -> Option<Event> {

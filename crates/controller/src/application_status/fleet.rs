@@ -5,7 +5,7 @@ use crate::model::{Availability, WorkKind};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use ocm::hold::Hold;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 use std::collections::BTreeMap;
 
 /// The prefix of the namespace and name of a ManifestWorkReplicaSet in a condition's message.

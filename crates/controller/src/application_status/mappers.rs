@@ -1,7 +1,7 @@
 //! The Applications to reconcile after a change.
 
 use crate::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
-use crate::runtime::queue::Refresh;
+use runtime::queue::Refresh;
 
 /// Maps a change of an Application to itself. If Argo CD has been asked for a refresh, by whichever replica, no other is needed.
 pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {

@@ -4,7 +4,7 @@ use super::rollout::UpdatedClusters;
 use super::{labels, owner};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::health::time;
+use primitives::timestamp::format_time;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,14 @@ pub fn next_decisions(
     existing: &DecidedClusters,
 ) -> Vec<Value> {
     let placement = names::next_placement(gitops_cluster.1);
-    let since = |cluster: &str| updated.get(cluster).copied().flatten().map(time).unwrap_or_default();
+    let since = |cluster: &str| {
+        updated
+            .get(cluster)
+            .copied()
+            .flatten()
+            .map(format_time)
+            .unwrap_or_default()
+    };
     written(
         gitops_cluster,
         &placement,

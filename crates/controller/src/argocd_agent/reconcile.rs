@@ -35,7 +35,7 @@ use crate::model::Kind;
 use crate::reconcile::Context;
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 use serde_json::Value;
 use shared::{management, may_have_agents};
 

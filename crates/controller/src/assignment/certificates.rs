@@ -10,7 +10,7 @@ use crate::cache::Cache;
 use crate::model::{IssuedCertificate, Kind, Object};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 
 /// Returns the Secret with the certificates of a cluster's agent.
 pub(crate) fn record<'i>(cache: &'i Cache, cluster: &str) -> Option<&'i Object> {

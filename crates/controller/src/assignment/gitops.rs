@@ -4,11 +4,11 @@ use crate::argocd_agent::DesiredAgent;
 use crate::cache::{Cache, Selection};
 use crate::cluster_secrets::ClusterSecret;
 use crate::model::{Availability, GitOpsCluster, Kind, Object, SecretKind};
-use crate::runtime::action::{Action, InvolvedObject, Write};
 use ocm::argocd_agent as names;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
-use ocm::object_ref::ObjectRef;
 use ocm::resources::GITOPS_CLUSTERS;
+use primitives::object_ref::ObjectRef;
+use runtime::action::{Action, InvolvedObject, Write};
 use std::collections::BTreeSet;
 
 /// A GitOpsCluster in the cache.

@@ -9,7 +9,7 @@ use crate::cluster_secrets::mappers as cluster_secrets;
 use crate::cluster_secrets::mappers::{both, clusters_of};
 use crate::model::{Cluster, GitOpsCluster, Kind, Object, PlacementDecision};
 use ocm::argocd_agent as names;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -3,10 +3,10 @@
 use super::Cache;
 use crate::argocd_agent::requests::Requester;
 use crate::model::{Kind, Object, TlsSecret};
-use crate::runtime::store::{Index, Indexed, Store};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
+use runtime::store::{Index, Indexed, Store};
 use std::sync::Arc;
 
 impl Indexed for Object {
@@ -104,7 +104,7 @@ impl Cache {
 mod tests {
     use super::*;
     use crate::cache::Change;
-    use crate::runtime::store::Update;
+    use runtime::store::Update;
     use serde_json::json;
 
     /// Returns an object with decisions for these clusters, as if the agent of the cluster had created it.

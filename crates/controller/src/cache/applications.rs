@@ -3,8 +3,8 @@
 
 use crate::model::Application;
 use crate::pull::work_name;
-use crate::runtime::store::{Index, Indexed, shared};
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
+use runtime::store::{Index, Indexed, shared};
 use std::sync::Arc;
 
 /// The indices of Applications.

@@ -7,19 +7,17 @@ use crate::application_set_report::{ExistingReport, Resource};
 use crate::cluster_secrets::ClusterSecret;
 use crate::model;
 use crate::model::{
-    Application, ApplicationSet, Availability, Cluster, GitOpsCluster, Kind, Object, Placement, PlacementDecision,
-    TlsSecret, Work, WorkKind,
+    AppProject, Application, ApplicationSet, Availability, Cluster, ClusterHold, GitOpsCluster, Kind, Object,
+    Placement, PlacementDecision, TlsSecret, Work, WorkKind,
 };
 use crate::pull::tenancy;
 use crate::pull::tenancy::Namespaces;
-use crate::runtime::invalid_object::InvalidObject;
-use crate::runtime::store::{Indexed, Store, Update};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::hold::Hold;
-use ocm::object_ref::ObjectRef;
 use ocm::tracking::{CONFIG_MAP, Tracking};
-use serde_json::Value;
+use primitives::object_ref::ObjectRef;
+use runtime::invalid_object::InvalidObject;
+use runtime::store::{Indexed, Store, Update};
 use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -280,7 +278,7 @@ impl Cached for Cluster {
     }
 }
 
-impl Indexed for Hold {
+impl Indexed for ClusterHold {
     type Key = Arc<str>;
     type Indices = ();
 
@@ -289,9 +287,9 @@ impl Indexed for Hold {
     }
 }
 
-impl Cached for Hold {
+impl Cached for ClusterHold {
     fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        model::hold(text)
+        Self::read(text)
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -375,7 +373,7 @@ impl Cached for GitOpsCluster {
     }
 }
 
-impl Indexed for Value {
+impl Indexed for AppProject {
     type Key = Arc<str>;
     type Indices = ();
 
@@ -384,10 +382,9 @@ impl Indexed for Value {
     }
 }
 
-/// AppProjects.
-impl Cached for Value {
+impl Cached for AppProject {
     fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        model::project(text).map(Some)
+        Self::read(text).map(Some)
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {

@@ -2,11 +2,11 @@
 
 use super::{Cache, ReconcileRequest, Refusal, WorkBefore};
 use crate::model::{Availability, Cluster, Kind};
-use crate::runtime::invalid_object::InvalidObject;
-use crate::runtime::queue::Refresh;
-use crate::runtime::store::{Indexed, Store, Update};
 use jiff::Timestamp;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
+use runtime::invalid_object::InvalidObject;
+use runtime::queue::Refresh;
+use runtime::store::{Indexed, Store, Update};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -2,8 +2,8 @@
 
 use super::Cache;
 use crate::model::PlacementDecision;
-use crate::runtime::store::{Index, Indexed};
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
+use runtime::store::{Index, Indexed};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The writes that the API server refused, by the object that was reconciled and by GitOpsCluster.
 
 use crate::model::Kind;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A write that the API server refused.

@@ -1,8 +1,8 @@
 //! The objects to reconcile.
 
 use crate::model::Kind;
-use crate::runtime::queue::Refresh;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
+use runtime::queue::Refresh;
 use std::sync::Arc;
 
 /// An object to reconcile because of a change.

@@ -2,7 +2,7 @@
 
 use super::Cache;
 use crate::cluster_secrets::ClusterSecret;
-use crate::runtime::store::{Index, Indexed};
+use runtime::store::{Index, Indexed};
 use std::sync::Arc;
 
 /// The indices of cluster Secrets.

@@ -3,12 +3,12 @@
 use super::*;
 use crate::cluster_secrets::Labels;
 use crate::controllers::CONTROLLERS;
-use crate::model::Kind;
+use crate::model::{ClusterHold, Kind};
 use crate::reconcile::mappers;
-use crate::runtime::queue::Refresh;
-use crate::runtime::store::Update;
 use ocm::hold::Hold;
 use ocm::names::WorkName;
+use runtime::queue::Refresh;
+use runtime::store::Update;
 use std::collections::HashSet;
 
 /// The time at which the tests evaluate the health of works.
@@ -101,7 +101,7 @@ pub(crate) fn hold(name: &str, until: Option<&str>) -> Change {
         until: until.map(str::to_owned),
         reason: Some("storage migration".to_owned()),
     };
-    Change::of(Kind::Holds, Update::Set(name.into(), hold))
+    Change::of(Kind::Holds, Update::Set(name.into(), ClusterHold(hold)))
 }
 
 /// Returns the name that Argo CD gives to the first work of an Application.

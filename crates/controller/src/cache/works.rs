@@ -4,13 +4,13 @@ use super::shared_objects::SharedObjects;
 use crate::model::{Work, WorkKind, WorkState};
 use crate::pull::PullWork;
 use crate::pull::work_name::{may_be_work_of, stem};
-use crate::runtime::queue::Refresh;
-use crate::runtime::store::{Index, Store, shared};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use ocm::names::WorkName;
-use ocm::object_ref::ObjectRef;
 use ocm::tracking::Tracking;
+use primitives::object_ref::ObjectRef;
+use runtime::queue::Refresh;
+use runtime::store::{Index, Store, shared};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -7,9 +7,9 @@ use crate::cluster_secrets;
 use crate::cluster_secrets::{RegisteredCluster, SecretManager, mappers};
 use crate::model::Kind;
 use crate::reconcile::{Context, Controller, Watch, no_requeue};
-use crate::runtime::action::{Action, Event, InvolvedObject, Write};
-use ocm::object_ref::ObjectRef;
 use ocm::resources::{CLUSTERS, SECRETS};
+use primitives::object_ref::ObjectRef;
+use runtime::action::{Action, Event, InvolvedObject, Write};
 use std::time::Duration;
 
 pub(crate) const CONTROLLER: Controller = Controller {

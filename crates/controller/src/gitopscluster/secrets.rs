@@ -14,11 +14,12 @@ use crate::cluster_secrets;
 use crate::cluster_secrets::{ClusterSecret, HUB, Issuer, RegisteredCluster, SecretManager, SecretUpdate};
 use crate::model::{Kind, SecretKind};
 use crate::reconcile::{Context, Controller, no_requeue};
-use crate::runtime::action::{Action, InvolvedObject, Write};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::object_ref::ObjectRef;
-use ocm::resources::{CLUSTERS, GITOPS_CLUSTERS, Resource, SECRETS};
+use ocm::resources::{CLUSTERS, GITOPS_CLUSTERS, SECRETS};
+use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
+use runtime::action::{Action, InvolvedObject, Write};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -14,8 +14,8 @@ use crate::reconcile::Context;
 use condition::{ConditionStatus, StatusCondition, condition, first_few};
 use manifest::text;
 use ocm::argocd_agent as names;
-use ocm::health::time;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
+use primitives::timestamp::format_time;
 use serde_json::{Map, Value, json};
 
 /// The message for requests to create push credentials, as Red Hat ACM does.
@@ -99,7 +99,7 @@ pub(super) fn desired(
     let ready = ready(&conditions);
     let (message, is_ready) = (ready.message.clone(), ready.is == ConditionStatus::True);
     conditions.push(ready);
-    let now = time(context.now);
+    let now = format_time(context.now);
     let conditions: Vec<_> = conditions
         .iter()
         .map(|condition| condition.to_json(it, dialect, &now))
@@ -443,7 +443,7 @@ pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &
         reason: ["Deleting"; 2],
         message: format!("being deleted, waiting for {waits}{}", why.unwrap_or_default()),
     };
-    let (dialect, now) = (usize::from(it.spec.is_pull_integration), time(context.now));
+    let (dialect, now) = (usize::from(it.spec.is_pull_integration), format_time(context.now));
     let ready = ready.to_json(it, dialect, &now);
     let written = written.map(|written| written.to_json(it, dialect, &now));
     let conditions = it.status.get("conditions").and_then(Value::as_array);

@@ -8,9 +8,9 @@ use crate::cache::{AllowsOtherNamespaces, Change, ReconcileRequest, Refusal};
 use crate::cluster_secrets::reconcile as cluster_secrets;
 use crate::model::{Cluster, GitOpsCluster, Kind, Placement, PlacementDecision, is_open};
 use crate::reconcile::Settings;
-use crate::runtime::queue::Refresh;
-use crate::runtime::store::Update;
 use crate::simulation::{Hub, acm, all, secret_name};
+use runtime::queue::Refresh;
+use runtime::store::Update;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

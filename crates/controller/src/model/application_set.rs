@@ -1,7 +1,7 @@
 //! The model of an ApplicationSet.
 
 use super::{Text, read};
-use crate::runtime::invalid_object::InvalidObject;
+use runtime::invalid_object::InvalidObject;
 use serde::de::IgnoredAny;
 
 /// An ApplicationSet.

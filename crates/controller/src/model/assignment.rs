@@ -1,7 +1,7 @@
 //! The assignment of a managed cluster to GitOpsClusters.
 
 use super::SecretKind;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 
 /// The GitOpsClusters that a managed cluster belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

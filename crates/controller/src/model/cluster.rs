@@ -1,7 +1,7 @@
 //! The model of a ManagedCluster.
 
 use super::{Labels, Text, read};
-use crate::runtime::invalid_object::InvalidObject;
+use runtime::invalid_object::InvalidObject;
 use serde::Deserialize;
 
 /// The name, and the label, by which Red Hat ACM marks the managed cluster that is the hub itself.

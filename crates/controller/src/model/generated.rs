@@ -2,8 +2,8 @@
 
 use super::read;
 use crate::application_set_report::Resource;
-use crate::runtime::invalid_object::InvalidObject;
 use ocm::work as works;
+use runtime::invalid_object::InvalidObject;
 use serde::Deserialize;
 use std::sync::Arc;
 

@@ -3,11 +3,11 @@
 use super::{Text, read};
 use crate::annotations::DISABLE_IMAGE_SYNC;
 use crate::argocd_agent::{DesiredAgent, Images, Mode};
-use crate::runtime::invalid_object::InvalidObject;
-use crate::runtime::metadata::Metadata;
 use ocm::gitops_cluster;
 use ocm::gitops_cluster::{AddonAgent, AgentAddon, AskedAgent, Field, GitOpsAddon};
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
+use runtime::invalid_object::InvalidObject;
+use runtime::metadata::Metadata;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::num::NonZeroU16;

@@ -1,9 +1,9 @@
 //! The model of a PlacementDecision.
 
 use super::{Text, read};
-use crate::runtime::invalid_object::InvalidObject;
-use ocm::object_ref::ObjectRef;
 use ocm::ownership::OF_PLACEMENT;
+use primitives::object_ref::ObjectRef;
+use runtime::invalid_object::InvalidObject;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;

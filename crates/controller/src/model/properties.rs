@@ -3,10 +3,10 @@
 
 use super::{Object, TlsSecret, Work, WorkState};
 use crate::model::Kind;
-use crate::runtime::text::TEXT_MAX;
-use crate::runtime::writer::read_authority;
 use jiff::Timestamp;
 use proptest::prelude::{BoxedStrategy, Strategy};
+use runtime::text::TEXT_MAX;
+use runtime::writer::read_authority;
 use serde_json::json;
 use testing::works::{tampered_status, texts, work};
 use testing::{holds, is_plain_line, tampered};

@@ -1,12 +1,12 @@
 //! The model of a Secret with certificates and their key, without the private parts.
 
 use super::{Text, read};
-use crate::runtime::invalid_object::InvalidObject;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use ocm::work::{MANAGED_BY, OURS};
 use pki;
 use pki::{Certificate, KeyId};
+use runtime::invalid_object::InvalidObject;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 

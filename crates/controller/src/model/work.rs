@@ -5,15 +5,15 @@ use super::generated::Part;
 use crate::application_set_report::Resource;
 use crate::json::{self, Json, at, entry, items, own};
 use crate::pull::PullWork;
-use crate::runtime::invalid_object::InvalidObject;
-use crate::runtime::text::{TEXT_MAX, bounded};
 use jiff::Timestamp;
 use ocm::health;
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
-use ocm::object_ref::ObjectRef;
 use ocm::ownership::OF_REPLICA_SET;
 use ocm::tracking::{INSTALLATION_ID, ObjectIdentity, TRACKING_ID, Tracking, TrackingMarks};
 use ocm::work as works;
+use primitives::object_ref::ObjectRef;
+use runtime::invalid_object::InvalidObject;
+use runtime::text::{TEXT_MAX, bounded};
 use std::sync::Arc;
 
 /// The maximum length of the messages of all objects in a text, in bytes: leaves room for the names in a bounded text.

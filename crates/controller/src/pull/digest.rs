@@ -1,6 +1,6 @@
 //! Hashes of texts, for names and markers.
 
-use ocm::hash::hex;
+use primitives::hash::hex;
 use sha2::{Digest, Sha256};
 
 /// Returns the first `digits`, an even number, of a hash of these texts, in hex. Different lists of texts have different hash

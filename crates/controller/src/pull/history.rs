@@ -4,7 +4,7 @@
 use super::application::Application;
 use super::deployment::Deployment;
 use super::mirrored_status::OperationState;
-use ocm::health;
+use primitives::timestamp::format_time;
 use serde_json::{Value, json};
 
 /// The maximum number of entries if the Application sets no `revisionHistoryLimit`.
@@ -35,8 +35,8 @@ pub(super) fn after(
         "id": id,
         "revision": revision,
         "source": source,
-        "deployStartedAt": health::time(operation.started_at),
-        "deployedAt": health::time(finished),
+        "deployStartedAt": format_time(operation.started_at),
+        "deployedAt": format_time(finished),
     });
     history.push(Deployment {
         id,

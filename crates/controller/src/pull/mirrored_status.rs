@@ -4,7 +4,8 @@ use super::deployment::Deployment;
 use super::text::{bounded, time};
 use crate::json::{Json, items, own, text};
 use jiff::Timestamp;
-use ocm::{health, merge_patch};
+use ocm::merge_patch;
+use primitives::timestamp::format_time;
 use serde_json::{Map, Value, json};
 
 /// The fields of an Application's status that the controller owns. Times have whole seconds, as Kubernetes stores them.
@@ -110,7 +111,7 @@ impl MirroredStatus {
         let mut health = Map::new();
         put(&mut health, "status", self.health.status.as_deref());
         put(&mut health, "message", self.health.message.as_deref());
-        put(&mut health, "lastTransitionTime", self.health.since.map(health::time));
+        put(&mut health, "lastTransitionTime", self.health.since.map(format_time));
         let mut sync = Map::new();
         put(&mut sync, "status", self.sync.status.as_deref());
         put(&mut sync, "revision", self.sync.revision.as_deref());
@@ -126,7 +127,7 @@ impl MirroredStatus {
         if let Some(operation) = &self.operation {
             status.insert("operationState".to_owned(), operation.to_json().into());
         }
-        put(&mut status, "reconciledAt", self.reconciled_at.map(health::time));
+        put(&mut status, "reconciledAt", self.reconciled_at.map(format_time));
         put(&mut status, "sourceType", self.source_type.as_deref());
         if !self.history.is_empty() {
             let history: Vec<_> = self.history.iter().map(Deployment::to_json).collect();
@@ -155,8 +156,8 @@ impl OperationState {
     fn to_json(&self) -> Map<String, Value> {
         let mut state = Map::new();
         put(&mut state, "phase", Some(&*self.phase));
-        put(&mut state, "startedAt", Some(health::time(self.started_at)));
-        put(&mut state, "finishedAt", self.finished_at.map(health::time));
+        put(&mut state, "startedAt", Some(format_time(self.started_at)));
+        put(&mut state, "finishedAt", self.finished_at.map(format_time));
         put(&mut state, "message", self.message.as_deref());
         put(&mut state, "retryCount", self.retries);
         if let Some(revision) = &self.revision {
@@ -179,7 +180,7 @@ impl Condition {
         let mut condition = Map::new();
         put(&mut condition, "type", Some(&*self.kind));
         put(&mut condition, "message", Some(&*self.message));
-        put(&mut condition, "lastTransitionTime", self.since.map(health::time));
+        put(&mut condition, "lastTransitionTime", self.since.map(format_time));
         condition.into()
     }
 }

@@ -8,10 +8,10 @@ use super::options::FeedbackMode;
 use super::retention::Retention;
 use super::text::group;
 use crate::json::{Json, annotation, at, check_depth, entry, items, own, text};
-use crate::runtime::invalid_object::InvalidObject;
 use ocm::boolean::is_true;
-use ocm::object_ref::ObjectRef;
 use ocm::pull_model as names;
+use primitives::object_ref::ObjectRef;
+use runtime::invalid_object::InvalidObject;
 use std::sync::Arc;
 
 /// The result of the agent's attempt to apply an Application.

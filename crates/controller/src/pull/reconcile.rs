@@ -18,12 +18,13 @@ use crate::pull::tenancy::Undeliverable;
 use crate::pull::work::{Desired, next_retention};
 use crate::pull::{PullWork, mirrored_status, payload, requests, status, tenancy, work_name};
 use crate::reconcile::{Context, Controller, Watch};
-use crate::runtime::action::{Action, Event, InvolvedObject, Write};
-use crate::runtime::writer::object_of;
 use jiff::Timestamp;
 use ocm::hold::Hold;
-use ocm::object_ref::ObjectRef;
-use ocm::resources::{APPLICATIONS, Resource, WORKS};
+use ocm::resources::{APPLICATIONS, WORKS};
+use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
+use runtime::action::{Action, Event, InvolvedObject, Write};
+use runtime::writer::object_of;
 use serde_json::Value;
 use std::time::Duration;
 

@@ -9,10 +9,10 @@ use super::retention::{ORPHAN, READ_ONLY, Retention};
 use super::{feedback, payload};
 use crate::annotations::REFRESH;
 use crate::json::text;
-use ocm::hash::hex;
 use ocm::names::application_label;
 use ocm::pull_model as names;
 use ocm::work as works;
+use primitives::hash::hex;
 use serde_json::{Map, Value, json};
 use sha1::{Digest, Sha1};
 

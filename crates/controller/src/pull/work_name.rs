@@ -2,7 +2,7 @@
 
 use super::application::Application;
 use super::digest::hash;
-use ocm::hash::{beginning, with_hash};
+use primitives::hash::{beginning, with_hash};
 
 /// The maximum length of a work's name: the agent adds a prefix of 65 characters.
 pub(super) const NAME_MAX: usize = 188;

@@ -5,15 +5,15 @@ use crate::Options;
 use crate::metrics::metrics;
 use crate::model::{Cluster, Kind};
 use crate::reconcile::Watch;
-use crate::runtime::action::{Event, InvolvedObject, Write};
-use crate::runtime::lease;
-use crate::runtime::lease::fake_api_server;
-use crate::runtime::queue::Refresh;
-use crate::runtime::store::Update;
 use http::{Method, Request, Response};
 use jiff::Timestamp;
 use kube::client::Body;
 use ocm::resources::{APPLICATIONS, CLUSTERS};
+use runtime::action::{Event, InvolvedObject, Write};
+use runtime::lease;
+use runtime::lease::fake_api_server;
+use runtime::queue::Refresh;
+use runtime::store::Update;
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -273,7 +273,7 @@ async fn panic_affects_one_object_and_is_retried_with_backoff() {
     // A write that panics.
     let due = Due {
         object_ref: ObjectRef::new("argocd", "written"),
-        flow: crate::runtime::fair_queue::FlowKey::of(&"argocd".into()),
+        flow: runtime::fair_queue::FlowKey::of(&"argocd".into()),
         slow: false,
         stale: false,
         attempt: 1,

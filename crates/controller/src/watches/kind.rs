@@ -4,22 +4,21 @@ use crate::application_set_report::ExistingReport;
 use crate::cache::{AllowsOtherNamespaces, Cache, Cached, Change, ReconcileRequest, Setting};
 use crate::cluster_secrets::{CLUSTER, ClusterSecret, MANAGED_BY, OURS, SECRET_TYPE};
 use crate::model::{
-    Application, ApplicationSet, Cluster, GitOpsCluster, Kind, Object, Placement, PlacementDecision, TlsSecret, Work,
+    AppProject, Application, ApplicationSet, Cluster, ClusterHold, GitOpsCluster, Kind, Object, Placement,
+    PlacementDecision, TlsSecret, Work,
 };
 use crate::pull::tenancy;
 use crate::pull::tenancy::Namespaces;
-use crate::runtime::invalid_object::InvalidObject;
-use crate::runtime::store::Update;
 use jiff::Timestamp;
 use kube::runtime::watcher::Config;
 use ocm::argocd_agent as names;
 use ocm::hold;
-use ocm::hold::Hold;
-use ocm::object_ref::ObjectRef;
 use ocm::resources;
-use ocm::resources::Resource;
 use ocm::tracking::{CONFIG_MAP, Tracking};
-use serde_json::Value;
+use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
+use runtime::invalid_object::InvalidObject;
+use runtime::store::Update;
 
 /// The number of objects in one page of a list: works contain all their manifests.
 const PAGE: u32 = 50;
@@ -150,14 +149,14 @@ impl Kind {
                 .only(Named(tenancy::CONFIG_MAP))
                 .if_allowed(),
             // The controller of an older installation has no right to read them.
-            Self::Holds => watched(&resources::NAMESPACES, objects::<Hold>())
+            Self::Holds => watched(&resources::NAMESPACES, objects::<ClusterHold>())
                 .only(Labelled(hold::LABEL))
                 .if_allowed(),
             // Our own decisions have a separate watch.
             Self::Decisions => {
                 watched(&resources::DECISIONS, objects::<PlacementDecision>()).only(WithoutLabel(MANAGED_BY, OURS))
             }
-            Self::Projects => watched(&resources::PROJECTS, objects::<Value>()).in_argocd(),
+            Self::Projects => watched(&resources::PROJECTS, objects::<AppProject>()).in_argocd(),
             Self::Secrets => watched(&resources::SECRETS, objects::<ClusterSecret>())
                 .in_argocd()
                 .only(Label(SECRET_TYPE, CLUSTER)),

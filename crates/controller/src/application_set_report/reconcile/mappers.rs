@@ -2,7 +2,7 @@
 
 use crate::cache::{Cache, Changed, ClusterBefore, ReconcileRequest, WorkBefore};
 use crate::model::{Application, Condition, Generated, Kind, WorkKind};
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 
 /// Maps a change of an ApplicationSet or of its report, which has the same name.

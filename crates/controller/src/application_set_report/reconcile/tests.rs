@@ -10,7 +10,7 @@ use crate::controllers::CONTROLLERS;
 use crate::model::{ApplicationSet, Availability, Cluster, Kind, Work};
 use crate::reconcile::Settings;
 use crate::reconcile::mappers;
-use crate::runtime::store::Update;
+use runtime::store::Update;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use testing::merge;

@@ -9,14 +9,14 @@
 
 use crate::cluster_secrets::{MANAGED_BY, OURS};
 use crate::model::{PROMOTED, TlsSecret};
-use crate::runtime::action::Write;
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
-use ocm::health::time;
-use ocm::object_ref::ObjectRef;
 use ocm::resources::SECRETS;
-use ocm::time_math::{after, before};
 use pki::{Authority, Certificate, Recipe, authority_name};
+use primitives::object_ref::ObjectRef;
+use primitives::time_math::{after, before};
+use primitives::timestamp::format_time;
+use runtime::action::Write;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -71,7 +71,7 @@ pub(super) fn next(
         Some(_) if distribution.is_distributed || now >= before(signer.not_after, FORCE_ROTATION_BEFORE) => {
             let mut write = patch(ca, names::CA_SECRET, argocd);
             if let Write::Patch { body, .. } = &mut write {
-                body["metadata"]["annotations"] = json!({PROMOTED: time(now)});
+                body["metadata"]["annotations"] = json!({PROMOTED: format_time(now)});
             }
             return Some(with_generated_data(write, Recipe::Promote { authority }));
         }

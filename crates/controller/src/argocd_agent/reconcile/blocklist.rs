@@ -7,13 +7,13 @@ use crate::assignment;
 use crate::assignment::certificates::{records, unexpired};
 use crate::cache::Cache;
 use crate::model::{Blocked, Kind};
-use crate::runtime::action::Write;
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
-use ocm::health::time;
-use ocm::object_ref::ObjectRef;
 use ocm::resources::CONFIG_MAPS;
-use ocm::time_math::after;
+use primitives::object_ref::ObjectRef;
+use primitives::time_math::after;
+use primitives::timestamp::format_time;
+use runtime::action::Write;
 use serde_json::{Map, Value, json};
 
 /// The prefix of entries that the controller wrote and may remove; argocd-agent ignores it.
@@ -59,13 +59,13 @@ pub(super) fn next(cache: &Cache, now: Timestamp) -> Option<Write> {
         }
         if let Some(why) = assignment::of(cache, cluster).blocked {
             new.extend(missing.map(|it| {
-                let text = format!("{OURS}{cluster} until {}", time(it.not_after));
+                let text = format!("{OURS}{cluster} until {}", format_time(it.not_after));
                 (why, it.fingerprint.to_string(), text)
             }));
         }
     }
     new.sort_unstable();
-    let now = time(now);
+    let now = format_time(now);
     let is_over = |text: &Value| until(text).is_some_and(|until| *until < *now);
     let mut data = Map::new();
     let mut size = 0_usize;

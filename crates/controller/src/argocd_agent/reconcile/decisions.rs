@@ -4,9 +4,9 @@ use super::shared::{ensure, ensure_absent};
 use crate::argocd_agent as agent;
 use crate::assignment::GitOpsClusterRef;
 use crate::model::Object;
-use crate::runtime::action::Write;
-use ocm::object_ref::ObjectRef;
 use ocm::resources::{DECISION_STATUSES, DECISIONS};
+use primitives::object_ref::ObjectRef;
+use runtime::action::Write;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -8,12 +8,12 @@ use crate::assignment::GitOpsClusterRef;
 use crate::assignment::certificates::{record, records, revoked_by_owner, unexpired};
 use crate::cache::Cache;
 use crate::model::Object;
-use crate::runtime::action::Write;
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::object_ref::ObjectRef;
 use ocm::resources::SECRETS;
 use pki::Recipe;
+use primitives::object_ref::ObjectRef;
+use runtime::action::Write;
 use serde_json::{Map, Value, json};
 
 /// The maximum number of unexpired certificates of one cluster. An agent renews its certificate about every 19 hours, so it has

@@ -5,7 +5,7 @@ use crate::cache::{Cache, Changed, ReconcileRequest};
 use crate::cluster_secrets::MANAGED_BY;
 use crate::model::{Kind, Object};
 use ocm::argocd_agent as names;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

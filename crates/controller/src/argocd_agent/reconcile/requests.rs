@@ -8,15 +8,16 @@ use crate::assignment::certificates::{record, unexpired};
 use crate::cache::Cache;
 use crate::model::{IssuedCertificate, Kind, Object};
 use crate::reconcile::{Context, Controller};
-use crate::runtime::action::{Action, Event, InvolvedObject, Write};
-use crate::runtime::text::bounded;
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
-use ocm::health::time;
-use ocm::object_ref::ObjectRef;
-use ocm::resources::{REQUEST_APPROVALS, REQUEST_STATUSES, REQUESTS, Resource};
-use ocm::time_math::{after, before};
+use ocm::resources::{REQUEST_APPROVALS, REQUEST_STATUSES, REQUESTS};
 use pki::Recipe;
+use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
+use primitives::time_math::{after, before};
+use primitives::timestamp::format_time;
+use runtime::action::{Action, Event, InvolvedObject, Write};
+use runtime::text::bounded;
 use serde_json::json;
 use std::time::Duration;
 
@@ -151,7 +152,7 @@ fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
                 "the agent of ManagedCluster {cluster} has {count} unexpired certificates, and the limit is {}: find \
                  out why it requests so many; the first expires at {}",
                 issued::MAX_CERTIFICATES,
-                time(first)
+                format_time(first)
             );
             return Approval::Deny(TOO_MANY, why);
         }
@@ -199,7 +200,7 @@ fn add_condition(
     now: Timestamp,
 ) -> Write {
     let mut conditions = open.request.status.conditions.clone();
-    let now = time(now);
+    let now = format_time(now);
     conditions.push(json!({
         "type": kind,
         "status": "True",

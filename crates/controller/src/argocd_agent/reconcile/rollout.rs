@@ -14,11 +14,11 @@ use crate::assignment::GitOpsClusterRef;
 use crate::cache::Cache;
 use crate::model::{Availability, Kind};
 use crate::reconcile::Context;
-use crate::runtime::action::Write;
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
-use ocm::object_ref::ObjectRef;
 use ocm::resources::{DECISIONS, PLACEMENTS};
+use primitives::object_ref::ObjectRef;
+use runtime::action::Write;
 use serde_json::Value;
 
 /// The interval of reconciliations during a rollout without watch events, for which OCM or an operator may have to act first.

@@ -8,10 +8,10 @@ use crate::cache::Cache;
 use crate::cluster_secrets::mappers as cluster_secrets;
 use crate::model::{Kind, Object};
 use crate::reconcile::Watch;
-use crate::runtime::action::Write;
 use ocm::argocd_agent as names;
-use ocm::object_ref::ObjectRef;
-use ocm::resources::Resource;
+use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
+use runtime::action::Write;
 use serde_json::{Value, json};
 
 pub(crate) const NAME: &str = "argocd-agent";

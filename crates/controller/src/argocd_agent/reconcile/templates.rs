@@ -8,7 +8,7 @@ use crate::cache::Cache;
 use crate::model::Kind;
 use crate::reconcile::Context;
 use ocm::argocd_agent as names;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 use serde_json::Value;
 
 /// Returns the AddOnTemplate of a GitOpsCluster.

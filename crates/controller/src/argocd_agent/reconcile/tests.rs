@@ -13,10 +13,10 @@ use crate::argocd_agent::reconcile::shared::ensure;
 use crate::cache::Change;
 use crate::cluster_secrets::ClusterSecret;
 use crate::model::{Availability, GitOpsCluster, Kind, OPEN, Object};
-use crate::runtime::store::Update;
 use crate::simulation::{Hub, acm, all, fake_ocm};
 use fake_ocm::{addon_of, bringing, management, of_argocd};
 use jiff::SignedDuration;
+use runtime::store::Update;
 use serde_json::json;
 use std::collections::HashSet;
 

@@ -13,11 +13,11 @@ use crate::cache::Cache;
 use crate::cluster_secrets::{ClusterSecret, MANAGED_BY};
 use crate::model::{Kind, Object, TlsSecret};
 use crate::reconcile::{Context, Controller, no_requeue};
-use crate::runtime::action::{Action, Write};
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
-use ocm::object_ref::ObjectRef;
 use ocm::resources::{ADDONS, WORKS};
+use primitives::object_ref::ObjectRef;
+use runtime::action::{Action, Write};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -7,9 +7,9 @@ use crate::model::Cluster;
 use crate::model::Kind;
 use crate::reconcile::Settings;
 use crate::reconcile::mappers;
-use crate::runtime::store::Update;
 use k8s_openapi::ByteString;
 use ocm::tracking::Tracking;
+use runtime::store::Update;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::model::TlsSecret;
-use crate::runtime::writer::read_authority;
 use jiff::{SignedDuration, Timestamp};
 use pki;
 use pki::Recipe;
+use runtime::writer::read_authority;
 use std::sync::OnceLock;
 
 const OWNER_NAME: &str = "argocd/all";

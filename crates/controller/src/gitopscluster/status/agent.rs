@@ -17,8 +17,8 @@ use crate::reconcile::{Context, Settings};
 use jiff::Timestamp;
 use manifest::text::{one_line, without_middle};
 use ocm::argocd_agent as names;
-use ocm::health::time;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
+use primitives::timestamp::format_time;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -86,7 +86,7 @@ pub(super) fn status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, conte
 /// Returns the names and expiry times of the certificates on the hub.
 fn certificates(cache: &Cache) -> Vec<Value> {
     let all = cache.certificates_until();
-    all.map(|(name, until)| json!({"name": name, "notAfter": time(until)}))
+    all.map(|(name, until)| json!({"name": name, "notAfter": format_time(until)}))
         .collect()
 }
 
@@ -108,7 +108,7 @@ impl Member<'_> {
             text["message"] = json!(without_middle(&one_line(self.status.message), 200));
         }
         if let Some(not_after) = self.not_after {
-            text["certificateNotAfter"] = json!(time(not_after));
+            text["certificateNotAfter"] = json!(format_time(not_after));
         }
         text
     }

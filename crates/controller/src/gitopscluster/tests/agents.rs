@@ -6,9 +6,9 @@ use crate::assignment::GitOpsClusterRef;
 use crate::cache::tests::cluster;
 use crate::cluster_secrets::tests::agents::{authorities, both};
 use crate::model::{Availability, Cluster, Kind, Object, TlsSecret};
-use crate::runtime::store::Update;
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
+use runtime::store::Update;
 
 fn desired(revoked: &[&str]) -> DesiredAgent {
     DesiredAgent {

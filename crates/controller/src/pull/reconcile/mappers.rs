@@ -3,7 +3,7 @@
 use crate::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
 use crate::model::{Application, Cluster, Kind};
 use crate::pull::work_name;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 
 /// Maps a change of an Application to itself, and to the Applications that its works claim to carry once it is no longer one of

@@ -5,14 +5,14 @@ use crate::annotations::REFRESH;
 use crate::cache::tests::{cluster, hold};
 use crate::cache::{Change, ReconcileRequest, Refusal};
 use crate::controllers::CONTROLLERS;
-use crate::model::{Availability, Cluster, Kind, PlacementDecision, Work};
+use crate::model::{AppProject, Availability, Cluster, ClusterHold, Kind, PlacementDecision, Work};
 use crate::pull::tenancy::Namespaces;
 use crate::reconcile::Settings;
 use crate::reconcile::mappers;
-use crate::runtime::queue::Refresh;
-use crate::runtime::store::Update;
 use jiff::Timestamp;
 use ocm::pull_model as names;
+use runtime::queue::Refresh;
+use runtime::store::Update;
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -67,8 +67,10 @@ impl Hub {
     /// Replaces the spec of the AppProject `default`.
     fn project(&mut self, spec: &Value) -> Vec<ReconcileRequest> {
         let project = json!({"metadata": {"name": "default", "namespace": "argocd"}, "spec": spec});
-        self.cache
-            .apply(Change::of(Kind::Projects, Update::Set("default".into(), project)))
+        self.cache.apply(Change::of(
+            Kind::Projects,
+            Update::Set("default".into(), AppProject(project)),
+        ))
     }
 
     /// Writes labels and annotations of a work, as the agent of a cluster.
@@ -327,7 +329,7 @@ fn works_of_a_cluster_on_hold_wait_for_its_end() {
         "a new work waits"
     );
     assert_eq!(hub.conditions(&shop()), [on_hold]);
-    let release = || Change::of::<Hold>(Kind::Holds, Update::Deleted("eu1".into()));
+    let release = || Change::of::<ClusterHold>(Kind::Holds, Update::Deleted("eu1".into()));
     assert_eq!(hub.cache.apply(release()), [ReconcileRequest::application(shop())]);
     assert_eq!(
         hub.settle(&shop()),

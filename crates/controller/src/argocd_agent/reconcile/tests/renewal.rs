@@ -4,12 +4,12 @@ use super::*;
 use crate::argocd_agent::reconcile::authority::{CaDistribution, Leaf, leaf, next, requeue_after};
 use crate::cache::tests::now;
 use crate::model::TlsSecret;
-use crate::runtime::action::Write;
-use crate::runtime::writer::read_authority;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use pki::{Authority, Certificate, Recipe, make};
 use proptest::prelude::*;
+use runtime::action::Write;
+use runtime::writer::read_authority;
 use std::sync::LazyLock;
 
 /// The day on which a CA certificate of a year, created at [`now`], is renewed.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::Kind;
 use crate::reconcile::Controller;
-use crate::runtime::action::Write;
+use runtime::action::Write;
 use std::cell::Cell;
 
 fn agent_resource(kind: Kind) -> Kind {

@@ -2,8 +2,8 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use ocm::object_ref::ObjectRef;
-use ocm::time_math::later;
+use primitives::object_ref::ObjectRef;
+use primitives::time_math::later;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 

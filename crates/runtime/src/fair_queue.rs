@@ -1,4 +1,4 @@
-//! A fair queue: tenants take turns, as do the managed clusters of one tenant; items of the same tenant and cluster are first in,
+//! A fair queue: tenants take turns, as do the clusters of one tenant; items of the same tenant and cluster are first in,
 //! first out.
 //!
 //! A tenant with 100,000 items therefore delays another tenant's single item by one item, not by 100,000.
@@ -8,12 +8,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// The tenant and managed cluster that work is done for.
+/// The tenant and the cluster that work is done for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
     /// The namespace of the object: namespaces divide the hub's tenants.
     pub namespace: Arc<str>,
-    /// The managed cluster that the object is about, or the user who requests; all unknown clusters share one value.
+    /// The cluster that the object is about, or the user who requests; all unknown clusters share one value.
     pub cluster: Arc<str>,
 }
 

@@ -42,8 +42,12 @@ impl<K: Ord> Readiness<K> {
         waiting.values().any(|name| *name == plural)
     }
 
+    /// Checks that all caches are synced.
+    ///
+    /// # Errors
+    ///
     /// Returns an error that names the kinds whose caches are not synced yet.
-    pub(crate) fn check(&self) -> Result<(), NotReady> {
+    pub fn check(&self) -> Result<(), NotReady> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let names: Vec<_> = waiting.values().copied().collect();
         if names.is_empty() {

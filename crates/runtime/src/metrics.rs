@@ -185,8 +185,9 @@ fn lag() -> Histogram {
 }
 
 impl Metrics {
-    /// Creates metrics with nothing counted, and returns what `register` makes of the registry that all are rendered from.
-    pub fn with<T>(register: impl FnOnce(&mut Registry) -> T) -> (Self, T) {
+    /// Creates metrics with nothing counted, whose names begin with a prefix, and returns what `register` makes of the
+    /// registry that all are rendered from. `issued_help` describes the certificates and keys that the writer generates.
+    pub fn with<T>(prefix: &'static str, issued_help: &str, register: impl FnOnce(&mut Registry) -> T) -> (Self, T) {
         let mut registry = Registry::default();
         let reconciles = Family::default();
         let reconcile_errors = Family::default();
@@ -202,8 +203,8 @@ impl Metrics {
         let issued = Family::default();
         let panics = Family::default();
         let events_dropped = Family::default();
-        registry.register_collector(Box::new(Process));
-        let ours = registry.sub_registry_with_prefix("argocd_ocm_cmp");
+        registry.register_collector(Box::new(Process { prefix }));
+        let ours = registry.sub_registry_with_prefix(prefix);
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         ours.register("build", "The version of this controller", build);
         ours.register("reconciles", "Reconciliations", reconciles.clone());
@@ -228,8 +229,7 @@ impl Metrics {
         let help = "1 if the initial list of a watch is complete, otherwise 0";
         ours.register("watch_synced", help, watch_synced.clone());
         ours.register("leader", "1 if this replica is the leader, otherwise 0", leader.clone());
-        let help = "Certificates and token keys issued for argocd-agent";
-        ours.register("certificates_issued", help, issued.clone());
+        ours.register("certificates_issued", issued_help, issued.clone());
         let help = "Panics while handling one object, which is retried";
         ours.register("panics", help, panics.clone());
         let help = "Events dropped because too many were waiting";
@@ -374,7 +374,10 @@ const LIMITS: [&str; 2] = [
 
 /// The resource usage of the process, under the names that every Prometheus client library uses.
 #[derive(Debug)]
-struct Process;
+struct Process {
+    /// The prefix of names that no other library uses.
+    prefix: &'static str,
+}
 
 impl Collector for Process {
     #[expect(clippy::disallowed_methods, reason = "what the process uses is no manifest")]
@@ -393,11 +396,9 @@ impl Collector for Process {
         let read = |path| limit(&std::fs::read_to_string(path).unwrap_or_default());
         if let Some(bytes) = LIMITS.iter().find_map(read) {
             let gauge = ConstGauge::new(i64::try_from(bytes).unwrap_or(i64::MAX));
-            let (name, help) = (
-                "argocd_ocm_cmp_memory_limit_bytes",
-                "Memory limit of the process in bytes",
-            );
-            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+            let name = format!("{}_memory_limit_bytes", self.prefix);
+            let help = "Memory limit of the process in bytes";
+            gauge.encode(encoder.encode_descriptor(&name, help, None, gauge.metric_type())?)?;
         }
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         if let Some(seconds) = cpu_seconds(&stat) {
@@ -437,7 +438,7 @@ mod tests {
     use kube::core::Status;
 
     fn metrics() -> Metrics {
-        Metrics::with(|_| ()).0
+        Metrics::with("argocd_ocm_cmp", "Certificates", |_| ()).0
     }
 
     /// Returns the rendered lines of the metrics with this prefix, sorted.

@@ -50,9 +50,10 @@ pub enum Format {
     Json,
 }
 
-/// Logs events to standard error from now on. Only the first call has an effect: a process has one log.
-pub fn init(level: Level, format: Format) {
-    let subscriber = subscriber(level, format, io::stderr);
+/// Logs events to standard error from now on: those of these crates from the level on, and warnings and errors of
+/// libraries. Only the first call has an effect: a process has one log.
+pub fn init(level: Level, format: Format, crates: &[&str]) {
+    let subscriber = subscriber(level, format, crates, io::stderr);
     tracing::subscriber::set_global_default(subscriber).unwrap_or_default();
 }
 
@@ -60,12 +61,9 @@ pub fn init(level: Level, format: Format) {
 /// ourselves.
 const KUBE_CLIENT: &str = "kube_client::client";
 
-/// The crates of this program that log.
-const OUR_CRATES: [&str; 4] = ["argocd_ocm_cmp", "controller", "hub", "live"];
-
 /// Creates a subscriber that writes events to `writer`. Libraries log only warnings and errors: at `debug` they would drown our
 /// events.
-fn subscriber<W>(level: Level, format: Format, writer: W) -> impl Subscriber + Send + Sync
+fn subscriber<W>(level: Level, format: Format, crates: &[&str], writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
@@ -73,7 +71,7 @@ where
     let targets = Targets::new()
         .with_default(ours.min(LevelFilter::WARN))
         .with_target(KUBE_CLIENT, ours.min(LevelFilter::ERROR))
-        .with_targets(OUR_CRATES.map(|name| (name, ours)));
+        .with_targets(crates.iter().map(|name| (*name, ours)));
     // An event that cannot be written is lost; reporting that on the same standard error would end the process.
     let layer = layer::layer().with_writer(writer).log_internal_errors(false);
     let layer: Box<dyn Layer<Registry> + Send + Sync> = match format {
@@ -83,7 +81,7 @@ where
     registry().with(layer.with_filter(targets))
 }
 
-/// Writes a field of an event as text. Text that others wrote, such as an agent's message, cannot look like another field or
+/// Writes a field of an event as text. Text that others wrote, such as a message in a status, cannot look like another field or
 /// event.
 fn text(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     let text = format!("{value:?}");
@@ -141,7 +139,7 @@ mod tests {
     fn logged(level: Level, format: Format, done: impl FnOnce()) -> Vec<String> {
         let buffer = Buffer::default();
         let writer = buffer.clone();
-        tracing::subscriber::with_default(subscriber(level, format, move || writer.clone()), done);
+        tracing::subscriber::with_default(subscriber(level, format, &["runtime"], move || writer.clone()), done);
         let text = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
         text.lines().map(str::to_owned).collect()
     }
@@ -160,7 +158,7 @@ mod tests {
             info!(application = "argocd/shop", works = 3, "written");
         });
         let [line] = lines.as_slice() else { panic!("{lines:?}") };
-        let desired = r#" INFO controller::runtime::telemetry::tests: written application="argocd/shop" works=3"#;
+        let desired = r#" INFO runtime::telemetry::tests: written application="argocd/shop" works=3"#;
         assert_eq!(timeless(line), desired);
     }
 
@@ -172,7 +170,7 @@ mod tests {
         };
         let lines = logged(Level::Warn, Format::Text, event);
         let desired = " WARN reconcile{controller=\"pull\" object=argocd/shop attempt=2}: \
-                      controller::runtime::telemetry::tests: write failed work=eu1/shop";
+                      runtime::telemetry::tests: write failed work=eu1/shop";
         assert_eq!(timeless(&lines[0]), desired);
         let lines = logged(Level::Warn, Format::Json, event);
         let event: Value = serde_json::from_str(&lines[0]).unwrap();
@@ -213,7 +211,7 @@ mod tests {
         let event: Value = serde_json::from_str(line).unwrap();
         let has = |key: &str, value: Value| assert_eq!(event[key], value, "{line}");
         has("level", "INFO".into());
-        has("target", "controller::runtime::telemetry::tests".into());
+        has("target", "runtime::telemetry::tests".into());
         has("message", "written\nhere".into());
         has("application", "argocd/shop".into());
         has("works", 3.into());
@@ -266,7 +264,7 @@ mod tests {
             }
         }
         for format in [Format::Text, Format::Json] {
-            let subscriber = subscriber(Level::Info, format, || Closed);
+            let subscriber = subscriber(Level::Info, format, &["runtime"], || Closed);
             tracing::subscriber::with_default(subscriber, || info!("lost"));
         }
     }

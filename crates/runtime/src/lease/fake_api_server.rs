@@ -10,22 +10,27 @@ use std::sync::{Arc, Mutex};
 
 /// The treatment of a client.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Fault {
+pub enum Fault {
+    /// The server carries out requests and responds.
     None,
+    /// The server does not respond.
     Hangs,
     /// The server carries out writes and does not respond to them.
     NoAnswer,
+    /// The server responds with this HTTP status.
     Fails(u16),
 }
 
 const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/argocd/leases";
 
-#[derive(Clone, Default)]
-pub(crate) struct Hub(Arc<Mutex<ApiServer>>);
+/// An API server with Leases. Clones share their state.
+#[derive(Clone, Debug, Default)]
+pub struct Hub(Arc<Mutex<ApiServer>>);
 
 impl Hub {
     /// Returns a client of this hub, and the setting for its treatment.
-    pub(crate) fn client(&self) -> (Client, Arc<Mutex<Fault>>) {
+    #[must_use]
+    pub fn client(&self) -> (Client, Arc<Mutex<Fault>>) {
         let fault = Arc::new(Mutex::new(Fault::None));
         let (stored, current_fault) = (Arc::clone(&self.0), Arc::clone(&fault));
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -54,27 +59,30 @@ impl Hub {
     }
 
     /// Returns the spec of the Lease of this name.
-    pub(crate) fn spec(&self, name: &str) -> Value {
+    #[must_use]
+    pub fn spec(&self, name: &str) -> Value {
         self.0.lock().unwrap().objects[&format!("{PATH}/{name}")]["spec"].clone()
     }
 
     /// Returns the number of writes of Leases.
-    pub(crate) fn writes(&self) -> u64 {
+    #[must_use]
+    pub fn writes(&self) -> u64 {
         self.0.lock().unwrap().version
     }
 
     /// Returns a copy of the state, with its version.
-    pub(crate) fn state(&self) -> ApiServer {
+    #[must_use]
+    pub fn state(&self) -> ApiServer {
         self.0.lock().unwrap().clone()
     }
 
     /// Replaces the state by an older one, as a restore from a backup does.
-    pub(crate) fn restore(&self, state: ApiServer) {
+    pub fn restore(&self, state: ApiServer) {
         *self.0.lock().unwrap() = state;
     }
 
     /// Deletes all Leases.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         self.0.lock().unwrap().objects.clear();
     }
 }

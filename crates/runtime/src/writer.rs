@@ -15,21 +15,17 @@ use k8s_openapi::ByteString;
 use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::request::Request;
 use kube::{Client, Error};
-use ocm::hash::{hex, with_hash};
-use ocm::health;
-use ocm::object_ref::ObjectRef;
-use ocm::resources::{Resource, SECRETS};
-use pki;
 use pki::{Authority, AuthorityData, Recipe};
+use primitives::hash::{hex, with_hash};
+use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
+use primitives::timestamp::format_time;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::{debug, info, warn};
-
-/// The field manager of the controller's writes, and the source of its Events.
-pub const MANAGER: &str = "argocd-ocm-cmp";
 
 /// The timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,6 +35,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Writer {
     client: Client,
     metrics: Metrics,
+    /// The field manager of the writes, and the source of the Events.
+    manager: &'static str,
     /// The identity of this replica, for Events.
     identity: String,
     /// True if writes are only logged.
@@ -50,11 +48,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates a writer that uses this client, for the replica of this identity, which writes only while it `leads`.
+    /// Creates a writer that uses this client, under the name `manager`, for the replica of this identity, which writes
+    /// only while it `leads`.
     #[must_use]
     pub fn new(
         client: Client,
         metrics: Metrics,
+        manager: &'static str,
         identity: String,
         dry_run: bool,
         now: fn() -> Timestamp,
@@ -63,6 +63,7 @@ impl Writer {
         Self {
             client,
             metrics,
+            manager,
             identity,
             dry_run,
             now,
@@ -153,7 +154,7 @@ impl Writer {
         {
             self.check_absent(resource, object_ref).await?;
         }
-        let request = request(write)
+        let request = request(write, self.manager)
             .ok_or_else(|| WriteError::not_generated("the write still needs generated data".to_owned()))?;
         match self.send(request).await {
             Ok(_) => {}
@@ -197,7 +198,8 @@ impl Writer {
 
     /// Reads the present state of a CA.
     async fn read(&self, object_ref: &ObjectRef) -> Result<(Authority, AuthorityData), WriteError> {
-        let request = Request::new(SECRETS.path(object_ref)).get(&object_ref.name, &GetParams::default());
+        let path = format!("/api/v1/namespaces/{}/secrets", object_ref.namespace);
+        let request = Request::new(path).get(&object_ref.name, &GetParams::default());
         let text = self.send(request).await?;
         let (version, data) = read_authority(&text).map_err(|error| WriteError::not_generated(error.to_string()))?;
         let object_ref = object_ref.clone();
@@ -323,7 +325,7 @@ impl Writer {
         };
         let path = format!("/api/v1/namespaces/{namespace}/events");
         let name = event_name(recorded);
-        let now = health::time((self.now)());
+        let now = format_time((self.now)());
         let body = json!({
             "apiVersion": "v1",
             "kind": "Event",
@@ -338,8 +340,8 @@ impl Writer {
             "type": if event.warning { "Warning" } else { "Normal" },
             "reason": event.reason,
             "message": event.message,
-            "source": {"component": MANAGER},
-            "reportingComponent": MANAGER,
+            "source": {"component": self.manager},
+            "reportingComponent": self.manager,
             "reportingInstance": self.identity,
             "firstTimestamp": now,
             "lastTimestamp": now,
@@ -391,23 +393,23 @@ impl Writer {
     }
 }
 
-/// Returns the request of a write; none for one with data that is yet to be generated.
+/// Returns the request of a write under the name of a field manager; none for one with data that is yet to be generated.
 #[must_use]
-pub fn request(write: &Write) -> Option<Result<http::Request<Vec<u8>>, kube::core::request::Error>> {
+pub fn request(write: &Write, manager: &str) -> Option<Result<http::Request<Vec<u8>>, kube::core::request::Error>> {
     let (resource, object_ref) = object_of(write);
     let requests = Request::new(resource.path(object_ref));
     Some(match write {
         Write::Generate { .. } => return None,
         Write::Create { object, .. } => {
             let params = PostParams {
-                field_manager: Some(MANAGER.to_owned()),
+                field_manager: Some(manager.to_owned()),
                 ..PostParams::default()
             };
             requests.create(&params, object.to_string().into_bytes())
         }
         Write::Patch { body, .. } => {
             let params = PatchParams {
-                field_manager: Some(MANAGER.to_owned()),
+                field_manager: Some(manager.to_owned()),
                 ..PatchParams::default()
             };
             let patch = Patch::Merge(body);
@@ -569,7 +571,7 @@ fn event_name(recorded: &RecordedEvent) -> String {
 mod tests {
     use super::*;
     use kube::core::Status;
-    use ocm::resources::WORKS;
+    use ocm::resources::{SECRETS, WORKS};
 
     fn refusal(resource: &'static Resource, code: u16, message: &str) -> Option<WriteRefusal> {
         let write = Write::Create {

@@ -7,24 +7,37 @@ use std::collections::BTreeMap;
 
 /// A request.
 #[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) method: Method,
-    pub(crate) group: String,
-    pub(crate) plural: String,
-    pub(crate) namespace: Option<String>,
-    pub(crate) name: Option<String>,
+pub struct Call {
+    /// The method.
+    pub method: Method,
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The plural of the resource.
+    pub plural: String,
+    /// The namespace; none for all namespaces and for cluster-scoped objects.
+    pub namespace: Option<String>,
+    /// The name of the object; none for a collection.
+    pub name: Option<String>,
     /// The subresource.
-    pub(crate) subresource: Option<String>,
-    pub(crate) query: BTreeMap<String, String>,
+    pub subresource: Option<String>,
+    /// The parameters of the URL.
+    pub query: BTreeMap<String, String>,
     /// The content type of the body.
-    pub(crate) content: String,
-    pub(crate) body: Value,
+    pub content: String,
+    /// The body as JSON.
+    pub body: Value,
     /// The path of the collection.
     path: String,
 }
 
 impl Call {
-    pub(crate) fn read(request: &Request<Vec<u8>>) -> Self {
+    /// Parses a request.
+    ///
+    /// # Panics
+    ///
+    /// Panics at a path that is none of an API resource.
+    #[must_use]
+    pub fn read(request: &Request<Vec<u8>>) -> Self {
         let parts: Vec<_> = request.uri().path().split('/').skip(1).collect();
         let (group, rest) = match &*parts {
             ["api", _, rest @ ..] => ("", rest),

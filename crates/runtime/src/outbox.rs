@@ -68,9 +68,9 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::action::{Event, InvolvedObject};
-    use ocm::object_ref::ObjectRef;
+    use crate::action::{Event, InvolvedObject};
     use ocm::resources::APPLICATIONS;
+    use primitives::object_ref::ObjectRef;
 
     fn recorded(namespace: &str, number: usize) -> RecordedEvent {
         RecordedEvent {

@@ -3,10 +3,11 @@
 mod call;
 mod managers;
 mod selector;
+#[cfg(test)]
 mod tests;
 
-pub(crate) use call::Call;
-pub(crate) use selector::selects;
+pub use call::Call;
+pub use selector::selects;
 
 use http::{Method, Request};
 use managers::Managers;
@@ -19,11 +20,13 @@ const TIME: &str = "2026-06-01T12:00:00Z";
 
 /// The response of the API server, and the stored object.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) code: u16,
-    pub(crate) body: Value,
+pub struct Answer {
+    /// The HTTP status.
+    pub code: u16,
+    /// The body of the response.
+    pub body: Value,
     /// The stored object after the request; none if it was deleted.
-    pub(crate) stored: Option<Value>,
+    pub stored: Option<Value>,
 }
 
 /// The rejection of a request.
@@ -63,7 +66,8 @@ impl Refused {
 }
 
 /// Responds to a read or a write of one object. A written object gets this resource version.
-pub(crate) fn answer(call: &Call, existing: Option<&Value>, version: u64) -> Answer {
+#[must_use]
+pub fn answer(call: &Call, existing: Option<&Value>, version: u64) -> Answer {
     execute(call, existing, version).unwrap_or_else(|refused| Answer {
         code: refused.code,
         body: refused.body(),
@@ -342,14 +346,16 @@ fn issue(before: &Value, after: &Value) -> Result<Value, Refused> {
 
 /// A whole API server: objects by path.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ApiServer {
-    pub(crate) version: u64,
-    pub(crate) objects: BTreeMap<String, Value>,
+pub struct ApiServer {
+    /// The last resource version.
+    pub version: u64,
+    /// The objects by the path of each.
+    pub objects: BTreeMap<String, Value>,
 }
 
 impl ApiServer {
     /// Carries out a request.
-    pub(crate) fn send(&mut self, request: &Request<Vec<u8>>) -> (u16, Value) {
+    pub fn send(&mut self, request: &Request<Vec<u8>>) -> (u16, Value) {
         let call = Call::read(request);
         let Some(path) = call.object_path() else {
             let all = self.objects.iter().filter(|(path, _)| call.is_of_list(path));

@@ -1,4 +1,4 @@
-//! Limits on the writes in progress: by controller, namespace and managed cluster, and a separate share for writes that the API
+//! Limits on the writes in progress: by controller, namespace and cluster, and a separate share for writes that the API
 //! server does not answer.
 //!
 //! Each controller, and the writing of Events, has reserved slots that no other can use. Beyond these all draw from a common
@@ -13,7 +13,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::fair_queue::FlowKey;
-use ocm::time_math::later;
+use primitives::time_math::later;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;

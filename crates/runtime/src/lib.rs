@@ -1,8 +1,10 @@
-//! The runtime of all controllers: the workqueue, tables, limits on writes, the writer, leader election, metrics, probes and the
-//! log. It knows no kind that a controller reconciles, and uses no other module of this crate.
+//! The runtime of the controllers of any API: the workqueue, tables, limits on writes, the writer, leader election,
+//! metrics, probes and the log. It knows no kind that a controller reconciles.
 
 pub mod action;
 pub mod admin;
+#[cfg(any(test, feature = "testing"))]
+pub mod api_server;
 pub mod fair_queue;
 pub mod invalid_object;
 pub mod lease;

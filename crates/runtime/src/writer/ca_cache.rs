@@ -1,8 +1,8 @@
 //! A short-lived cache of the CA key for bursts of certificates: when a fleet is registered or its certificates are renewed, each
 //! cluster needs a certificate, and the CA's Secret is read once and not for each.
 
-use crate::runtime::invalid_object::InvalidObject;
-use crate::runtime::metadata::Metadata;
+use crate::invalid_object::InvalidObject;
+use crate::metadata::Metadata;
 use k8s_openapi::ByteString;
 use pki::{Authority, AuthorityData};
 use serde::Deserialize;
@@ -79,7 +79,7 @@ pub fn read_authority(text: &str) -> Result<(Box<str>, AuthorityData), InvalidOb
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ocm::object_ref::ObjectRef;
+    use primitives::object_ref::ObjectRef;
     use std::cell::Cell;
 
     fn authority_ref(version: &str) -> Authority {

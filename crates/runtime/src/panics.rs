@@ -53,9 +53,10 @@ mod tests {
     #[test]
     #[ignore = "started by another test"]
     fn panics_twice() {
-        crate::runtime::telemetry::init(
-            crate::runtime::telemetry::Level::Info,
-            crate::runtime::telemetry::Format::Text,
+        crate::telemetry::init(
+            crate::telemetry::Level::Info,
+            crate::telemetry::Format::Text,
+            &["runtime"],
         );
         log();
         assert!(guard(|| panic!("a constant")).is_err());
@@ -65,7 +66,7 @@ mod tests {
     #[test]
     fn panic_is_one_line_in_the_log() {
         let itself = std::env::current_exe().expect("the program of the tests");
-        let test = "runtime::panics::tests::panics_twice";
+        let test = "panics::tests::panics_twice";
         let output = std::process::Command::new(itself)
             .args(["--exact", test, "--ignored", "--nocapture"])
             .output()
@@ -75,10 +76,7 @@ mod tests {
         assert_eq!(lines.len(), 2, "{log}");
         let is_bug = |line: &&str| line.contains("ERROR") && line.contains("panic: this is a bug");
         assert!(lines.iter().all(is_bug), "{log}");
-        assert!(
-            lines.iter().all(|line| line.contains("src/runtime/panics.rs:")),
-            "{log}"
-        );
+        assert!(lines.iter().all(|line| line.contains("src/panics.rs:")), "{log}");
         assert!(
             lines[0].ends_with("why=\"a constant\"") && !log.contains("hunter2"),
             "{log}"

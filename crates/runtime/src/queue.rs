@@ -6,14 +6,14 @@
 
 use super::fair_queue::{FairQueue, FlowKey};
 use super::refreshes::Refreshes;
-use ocm::object_ref::ObjectRef;
-use ocm::time_math::later;
+use primitives::object_ref::ObjectRef;
+use primitives::time_math::later;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// The time to wait for more changes of the same object: an agent writes the status of a work in several steps.
+/// The time to wait for more changes of the same object: some writers change an object in several steps.
 pub const DEBOUNCE: Duration = Duration::from_millis(200);
 /// The minimum interval between two refreshes of the same object.
 const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(30);

@@ -30,7 +30,7 @@ const MAX_REQUEST_SIZE: usize = 16 * 1024;
 
 /// Serves requests while it is polled; dropping it closes the connections.
 ///
-/// `/readyz` responds with the reason if the process is not ready, in one plain line such as `waiting for: manifestworks`.
+/// `/readyz` responds with the reason if the process is not ready, in one plain line such as `waiting for: secrets`.
 pub async fn serve<R>(listener: TcpListener, metrics: Metrics, ready: R) -> Infallible
 where
     R: Fn() -> Result<(), NotReady> + Send + Sync + 'static,
@@ -123,7 +123,14 @@ mod tests {
     ) -> (SocketAddr, JoinHandle<Infallible>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        (address, tokio::spawn(serve(listener, Metrics::with(|_| ()).0, ready)))
+        (
+            address,
+            tokio::spawn(serve(
+                listener,
+                Metrics::with("argocd_ocm_cmp", "Certificates", |_| ()).0,
+                ready,
+            )),
+        )
     }
 
     /// Returns all that the server sends in response to this text.

@@ -1,9 +1,9 @@
 //! The writes that a controller requests: plain values, complete enough to be carried out without further decisions.
 
 use manifest::text::shortened;
-use ocm::object_ref::ObjectRef;
-use ocm::resources::Resource;
 use pki::Recipe;
+use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
 use serde_json::Value;
 
 /// The maximum number of changes that an Event names.

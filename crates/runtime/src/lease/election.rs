@@ -25,17 +25,18 @@ const JITTER: u64 = 500;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A candidacy that runs in the background. Dropping it does not release the Lease: others take over when it has expired.
-pub(crate) struct Election {
+pub struct Election {
     release: oneshot::Sender<()>,
     task: JoinHandle<()>,
     /// The number of times that the API server had an older state than before.
-    pub(crate) restores: watch::Receiver<u64>,
+    pub restores: watch::Receiver<u64>,
 }
 
 impl Election {
     /// Starts a candidacy in the current runtime. `leads` is true while this replica holds the Lease; when the task ends, for
     /// whatever reason, `leads` is false. `random` spreads requests over time.
-    pub(crate) fn start(
+    #[must_use]
+    pub fn start(
         client: Client,
         namespace: &str,
         name: &str,
@@ -77,13 +78,13 @@ impl Election {
     }
 
     /// Returns when the task has ended by itself, which it does only if it panics: this replica can never lead again.
-    pub(crate) async fn ended(&mut self) {
+    pub async fn ended(&mut self) {
         // The process logs the panic.
         let _ = (&mut self.task).await;
     }
 
     /// Stops leading and releases the Lease, if the API server responds in time. All writes must be finished before.
-    pub(crate) async fn release(self) {
+    pub async fn release(self) {
         // The task ends early only if it panics, and then there is no Lease to release.
         if self.release.send(()).is_ok() {
             self.task.await.unwrap_or_default();
@@ -298,7 +299,7 @@ async fn in_time<T>(request: impl Future<Output = Result<T, Error>>) -> Result<T
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::lease::fake_api_server::{Fault, Hub};
+    use crate::lease::fake_api_server::{Fault, Hub};
     use serde_json::json;
     use std::sync::{Arc, Mutex};
 

@@ -11,15 +11,15 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod election;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub mod fake_api_server;
 
-pub(crate) use election::Election;
+pub use election::Election;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use ocm::time_math;
+use primitives::time_math;
 use std::time::Duration;
 use tokio::time::Instant;
 

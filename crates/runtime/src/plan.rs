@@ -2,7 +2,7 @@
 
 use super::action::{Action, InvolvedObject, Write};
 use super::writer::object_of;
-use ocm::object_ref::ObjectRef;
+use primitives::object_ref::ObjectRef;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The greatest change of an object in a plan.
@@ -95,7 +95,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::action::Event;
+    use crate::action::Event;
     use ocm::resources::{APPLICATIONS, WORKS};
     use serde_json::json;
 
