@@ -365,7 +365,7 @@ async fn removed_crd_blocks_nothing_and_is_watched_again_later() -> Result<()> {
         "work.open-cluster-management.io/v1alpha1",
         "ManifestWorkReplicaSet",
         "argocd",
-        name,
+        &name,
     )
     .with(json!({
         "metadata": {"annotations": {"argocd.argoproj.io/tracking-id":
