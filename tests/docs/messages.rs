@@ -92,10 +92,6 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
 /// The sources whose messages are documented elsewhere, with the page.
 const DOCUMENTED_ELSEWHERE: &[(&str, &str)] = &[
     (
-        "crates/controller/src/argocd_agent/manifests.rs",
-        "the cases that comments in deploy/argocd_agent name",
-    ),
-    (
         "crates/controller/src/metrics.rs",
         "the help of metrics, which /metrics shows",
     ),
