@@ -1,7 +1,7 @@
 //! Requests for content from the network, and the programs that take the place of Git and Helm to deliver it.
 //!
 //! kustomize renders without a network. Its first `git` and `helm` on the PATH are this program, which copies what was
-//! [requested](Request) before from a folder, or names the request and fails. The plugin then decides about the request, fetches
+//! [requested](RemoteContent) before from a folder, or names the request and fails. The plugin then decides about the request, fetches
 //! it, and renders again. So no text of a repository has to be read twice: the requests are those of kustomize, at any depth.
 //!
 //! Helm has no network either. It chooses the version of a chart from an index that the plugin fetched, names the address, and
