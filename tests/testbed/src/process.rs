@@ -215,3 +215,49 @@ pub(crate) fn tail(log: &Path, lines: usize) -> io::Result<String> {
     let all: Vec<String> = end.lines().map(|line| line.chars().take(LINE_MAX).collect()).collect();
     Ok(all[all.len().saturating_sub(lines)..].join("\n"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropping_a_process_kills_its_children() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let mut command = command("sh", folder.path());
+        command.args(["-c", "sleep 1000 & echo $!; wait"]);
+        let process = Process::start("sh", command, &log).unwrap();
+        let child = loop {
+            if let Ok(id) = tail(&log, 1).unwrap().trim().parse::<u32>() {
+                break id;
+            }
+            thread::sleep(POLL);
+        };
+        let ids = [process.id(), child];
+        drop(process);
+        // The child is killed with its parent, but we cannot wait for it: the kernel needs a moment to reap it.
+        let deadline = Instant::now() + START_DEADLINE;
+        let is_alive = |id: u32| {
+            let command_line = std::fs::read_to_string(format!("/proc/{id}/cmdline"));
+            command_line.is_ok_and(|line| !line.is_empty())
+        };
+        while let Some(id) = ids.into_iter().find(|&id| is_alive(id)) {
+            assert!(Instant::now() < deadline, "{id} is alive");
+            thread::sleep(POLL);
+        }
+    }
+
+    #[test]
+    fn process_outlives_the_thread_that_started_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, log) = (folder.path().to_owned(), folder.path().join("log"));
+        let process = thread::spawn(move || {
+            let mut command = command("sleep", &home);
+            command.arg("1000");
+            Process::start("sleep", command, &log).unwrap()
+        });
+        let process = process.join().unwrap();
+        thread::sleep(POLL);
+        assert!(process.ended().unwrap().is_none());
+    }
+}
