@@ -342,7 +342,7 @@ impl Hub {
     /// Carries out a write like the writer, and returns the result.
     pub(super) fn execute(&mut self, write: Write) -> String {
         let write = match write {
-            Write::Generate { write, recipe, into } => return self.make(*write, &recipe, into),
+            Write::Generate { write, recipe } => return self.make(*write, &recipe),
             write => write,
         };
         let (resource, object_ref) = writer::object_of(&write);
@@ -386,15 +386,14 @@ impl Hub {
     }
 
     /// Carries out a write with generated data, like the writer.
-    fn make(&mut self, mut write: Write, recipe: &Recipe, into: &'static str) -> String {
+    fn make(&mut self, mut write: Write, recipe: &Recipe) -> String {
         if self.ocm.is_some() {
-            self.make_of(&mut write, recipe, into);
+            self.make_of(&mut write, recipe);
             return format!("{} with what is made", self.execute(write));
         }
         let authority = self.authority.as_ref().expect("an authority");
         let desired = recipe.authority().expect("it is of the authority");
         assert_eq!(authority["metadata"]["resourceVersion"], *desired.version);
-        assert_eq!(into, "data");
         if let Write::Create { object: body, .. } | Write::Patch { body, .. } = &mut write {
             put(recipe, authority, body);
         }

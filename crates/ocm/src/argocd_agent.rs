@@ -1,8 +1,7 @@
 //! Names, labels and annotations around argocd-agent. Names that others read are those of argocd-agent, argocd-pull-integration
 //! or OCM.
 
-use primitives::hash::{hex, with_hash};
-use sha2::{Digest, Sha256};
+use primitives::hash::with_hash;
 
 /// The name of the add-on and of its ManagedClusterAddOns.
 pub const ADDON: &str = "argocd-agent-addon";
@@ -241,9 +240,7 @@ pub fn check_agent(cluster: &str, argocd: &str) -> Result<(), String> {
 /// Returns the first digits of a text's SHA-256.
 #[must_use]
 pub fn hash(text: &str) -> String {
-    let mut digits = hex(&Sha256::digest(text));
-    digits.truncate(HASH_DIGITS);
-    digits
+    primitives::hash::hash([text], HASH_DIGITS)
 }
 
 #[cfg(test)]

@@ -78,8 +78,6 @@ pub enum Write {
         write: Box<Write>,
         /// The recipe for the generated data.
         recipe: Recipe,
-        /// The key of the object that receives the generated data.
-        into: &'static str,
     },
 }
 

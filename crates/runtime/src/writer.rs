@@ -125,8 +125,8 @@ impl Writer {
         let write = match write {
             // A dry run generates no data.
             Write::Generate { write, .. } if self.dry_run => write,
-            Write::Generate { write, recipe, into } => {
-                made = self.make(write, recipe, into).await?;
+            Write::Generate { write, recipe } => {
+                made = self.make(write, recipe).await?;
                 &made
             }
             write => write,
@@ -168,7 +168,7 @@ impl Writer {
     }
 
     /// Generates the data of a write, with the CA that the decision was based on.
-    async fn make(&self, write: &Write, recipe: &Recipe, into: &'static str) -> Result<Write, WriteError> {
+    async fn make(&self, write: &Write, recipe: &Recipe) -> Result<Write, WriteError> {
         let authority = match recipe.authority() {
             None => None,
             Some(desired) => {
@@ -190,7 +190,7 @@ impl Writer {
         let mut write = write.clone();
         if let Write::Create { object: body, .. } | Write::Patch { body, .. } = &mut write {
             for (key, value) in made {
-                body[into][recipe.key(key)] = json!(value.map(ByteString));
+                body["data"][recipe.key(key)] = json!(value.map(ByteString));
             }
         }
         Ok(write)

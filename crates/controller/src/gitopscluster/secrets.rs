@@ -235,7 +235,6 @@ fn write(secret_kind: SecretKind, cluster: &str, decision: SecretUpdate, argocd:
         Some(recipe) => Write::Generate {
             write: Box::new(write),
             recipe,
-            into: "data",
         },
         None => write,
     })

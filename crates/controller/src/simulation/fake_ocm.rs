@@ -348,7 +348,7 @@ impl Hub {
     }
 
     /// Adds the generated data to a write, like the writer.
-    pub(super) fn make_of(&mut self, write: &mut Write, recipe: &Recipe, into: &'static str) {
+    pub(super) fn make_of(&mut self, write: &mut Write, recipe: &Recipe) {
         let authorities = &mut self.ocm.as_mut().expect("it plays").authorities;
         let number = *authorities;
         *authorities += usize::from(matches!(recipe, Recipe::Authority { .. }));
@@ -378,7 +378,7 @@ impl Hub {
         };
         if let Write::Create { object: body, .. } | Write::Patch { body, .. } = write {
             for (key, value) in made {
-                body[into][recipe.key(key)] = json!(value.map(ByteString));
+                body["data"][recipe.key(key)] = json!(value.map(ByteString));
             }
         }
     }

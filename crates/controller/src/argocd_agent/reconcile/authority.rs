@@ -184,7 +184,6 @@ fn with_generated_data(write: Write, recipe: Recipe) -> Write {
     Write::Generate {
         write: Box::new(write),
         recipe,
-        into: "data",
     }
 }
 

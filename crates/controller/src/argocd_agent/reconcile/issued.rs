@@ -56,7 +56,6 @@ pub(super) fn sign(
     Write::Generate {
         write: Box::new(write),
         recipe,
-        into: "data",
     }
 }
 
