@@ -1,5 +1,6 @@
 //! Checks the layers of the crates: the dependencies that each must not have.
 
+use crate::modules::{folder, sources};
 use std::process::Command;
 
 /// Returns the names of all packages that a crate is built with, except dev-dependencies.
@@ -70,14 +71,7 @@ fn crates_keep_their_layers() {
 /// Comments count too: they would explain the runtime by what a controller does with it.
 #[test]
 fn runtime_names_no_api_of_argo_cd_or_ocm() {
-    let folder = crate::shipped_files::root().join("crates/runtime/src");
-    let all = walkdir::WalkDir::new(folder).into_iter();
-    let paths = all.map(|entry| entry.expect("a file").into_path());
-    let is_product = |path: &std::path::PathBuf| {
-        let path = path.to_string_lossy();
-        path.ends_with(".rs") && !path.contains("api_server")
-    };
-    let files: Vec<_> = paths.filter(is_product).collect();
+    let files = sources(&folder("runtime"));
     assert!(files.len() > 20, "{files:?}");
     for file in files {
         let text = std::fs::read_to_string(&file).expect("a text");

@@ -53,12 +53,12 @@ fn layer(path: &str) -> Option<usize> {
 }
 
 /// Returns the folder with the sources of a crate.
-fn folder(name: &str) -> PathBuf {
+pub(crate) fn folder(name: &str) -> PathBuf {
     crate::shipped_files::root().join("crates").join(name).join("src")
 }
 
 /// Returns the source files of a folder, without those of tests.
-fn sources(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder").flatten();
     let paths = entries.map(|entry| entry.path());
     let is_test = |path: &PathBuf| {

@@ -163,11 +163,15 @@ fn combinations(values: &[Value], alternatives: &[Value], combine: impl Fn(&mut 
     all
 }
 
+/// Splits the text of a condition, `TYPE STATUS REASON: MESSAGE`.
+fn words_and_message(text: &str) -> (&str, Option<&str>) {
+    text.split_once(": ")
+        .map_or((text, None), |(words, message)| (words, Some(message)))
+}
+
 /// Returns the conditions that a text with `|` stands for.
 fn alternatives_of(text: &str) -> Vec<String> {
-    let (words, message) = text
-        .split_once(": ")
-        .map_or((text, None), |(words, message)| (words, Some(message)));
+    let (words, message) = words_and_message(text);
     let mut all = vec![String::new()];
     for word in words.split(' ') {
         let with = |start: &String| {
@@ -224,9 +228,7 @@ fn write_conditions(object: &mut Value) -> bool {
         let Some(text) = condition.as_str().filter(|text| text.contains(' ')) else {
             continue;
         };
-        let (words, message) = text
-            .split_once(": ")
-            .map_or((text, None), |(words, message)| (words, Some(message)));
+        let (words, message) = words_and_message(text);
         let words: Vec<&str> = words.split(' ').collect();
         types.push(words[0].to_owned());
         *condition = json!({
