@@ -158,9 +158,9 @@ const OF_THE_DATABASE: [(&str, &str); 5] = [
     ("apps/v1", "StatefulSet"),
 ];
 
-/// The number of fillers of 40,000 bytes in each commit: back to one work ten times, from two or more, and not only from one step
-/// to the other end.
-const FILLERS: [usize; 22] = [7, 1, 18, 2, 6, 18, 0, 8, 2, 24, 1, 12, 0, 28, 2, 14, 7, 1, 6, 0, 20, 1];
+/// The number of fillers of 40,000 bytes in each commit: back to one work four times, and not only from one step to the other end.
+/// `partition` tests many more on values; a patch of the status of a large work costs the API server a fifth of a second.
+const FILLERS: [usize; 9] = [7, 1, 18, 6, 0, 28, 2, 12, 1];
 
 #[tokio::test]
 async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
@@ -239,7 +239,7 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
     }
     // The hashes decide the numbers of works, but there are always many different ones.
     assert!(
-        counts.contains(&1) && counts.len() >= 5 && counts.last() >= Some(&7),
+        counts.contains(&1) && counts.len() >= 4 && counts.last() >= Some(&7),
         "{counts:?}"
     );
     let namespace_after = cluster1.read(&namespace).await?;
