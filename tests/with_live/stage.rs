@@ -73,10 +73,8 @@ impl Stage {
         hub.wait_for_permissions("argocd", NAME, &permissions).await?;
 
         let port = ports::free()?;
-        let mut command = process::command(
-            env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
-            env!("CARGO_TARGET_TMPDIR").as_ref(),
-        );
+        let program = testbed::program(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+        let mut command = process::command(program, env!("CARGO_TARGET_TMPDIR").as_ref());
         command.args(["live", &format!("--bind-address=127.0.0.1:{port}")]);
         command.args([&format!("--cluster-proxy={}", proxy.url())]);
         command.arg("--cluster-proxy-ca").arg(proxy.authority());
