@@ -16,9 +16,6 @@ pub const NO_CA_SECRET: &str = "argocd-agent-signed-by-argocd-ocm-cmp";
 /// The Secret on a managed cluster with the agent's certificate and key, named as in OCM (`CustomSignedSecretName`).
 pub const CLIENT_SECRET: &str = "argocd-agent-addon-open-cluster-management.io-argocd-agent-addon-client-cert";
 
-/// The directory into which OCM mounts that Secret in every Deployment of the template (`customSignedSecretMountPath`).
-pub const CLIENT_FOLDER: &str = "/managed/open-cluster-management.io-argocd-agent-addon";
-
 /// The Secret with the CA: with its key on the hub, only with `ca.crt` on managed clusters.
 pub const CA_SECRET: &str = "argocd-agent-ca";
 
@@ -145,12 +142,6 @@ pub fn deployment_config(gitops_cluster: &str) -> String {
     placement(gitops_cluster)
 }
 
-/// Returns the name of a PlacementDecision of a GitOpsCluster, numbered from 1.
-#[must_use]
-pub fn decision(gitops_cluster: &str, number: usize) -> String {
-    decision_of(&placement(gitops_cluster), number)
-}
-
 /// Returns the name of a PlacementDecision of one of our Placements, numbered from 1.
 #[must_use]
 pub fn decision_of(placement: &str, number: usize) -> String {
@@ -207,15 +198,6 @@ pub fn user(cluster: &str) -> String {
     format!("{before}{cluster}{after}")
 }
 
-/// Returns the cluster of an agent's user name, or `None` for another user.
-#[must_use]
-pub fn cluster_of_user(common_name: &str) -> Option<&str> {
-    let [before, after] = USER;
-    let cluster = common_name.strip_prefix(before)?.strip_suffix(after)?;
-    let is_name = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || ['-', '.'].contains(&char);
-    (!cluster.is_empty() && cluster.chars().all(is_name)).then_some(cluster)
-}
-
 /// Checks that a cluster of this name can have an agent of the principal in this namespace, by argocd-agent's rules: a DNS label
 /// other than the principal's namespace (`principal/auth.go`).
 ///
@@ -246,23 +228,6 @@ pub fn hash(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reads_the_cluster_from_the_agents_user_name_only() {
-        assert_eq!(cluster_of_user(&user("cluster1")), Some("cluster1"));
-        assert_eq!(cluster_of_user(&user("eu.west-1")), Some("eu.west-1"));
-        for other in [
-            "cluster1",
-            &user(""),
-            &user("a:addon:x"),
-            &user("Cluster"),
-            &format!("{}x", user("a")),
-            &format!("x{}", user("a")),
-            "system:open-cluster-management:cluster:a:addon:other:agent:argocd-agent-addon-agent",
-        ] {
-            assert_eq!(cluster_of_user(other), None, "{other}");
-        }
-    }
 
     #[test]
     fn refuses_agents_for_unsuitable_cluster_names() {
@@ -300,7 +265,7 @@ mod tests {
 
     #[test]
     fn parses_the_number_of_a_decision() {
-        assert_eq!(decision_number("fleet", &decision("fleet", 12)), Some(12));
+        assert_eq!(decision_number("fleet", &decision_of(&placement("fleet"), 12)), Some(12));
         for other in [
             "fleet-argocd-agent-decision-0",
             "fleet-argocd-agent-decision-01",
@@ -317,6 +282,6 @@ mod tests {
             None,
             "it does not say which clusters have the add-on"
         );
-        assert_eq!(next_decision_number("fleet", &decision("fleet", 3)), None);
+        assert_eq!(next_decision_number("fleet", &decision_of(&placement("fleet"), 3)), None);
     }
 }

@@ -21,7 +21,6 @@ mod tests;
 
 pub use authority::{Authority, AuthorityData, NEXT_KEY, TLS_CERTIFICATE, TLS_KEY, authority_name};
 pub use certificate::Certificate;
-pub use client_config::ClientConfig;
 pub use key::{KeyId, key_of};
 pub use recipe::{Recipe, make, self_signed};
 pub use request::{SigningRequest, read_request};
@@ -63,9 +62,6 @@ pub enum Error {
     /// one.
     #[error("the subject of the certificate request must be one common name and organizations")]
     Subject,
-    /// An invalid configuration in a cluster Secret of Argo CD.
-    #[error("not the JSON of a TLS connection: {{\"tlsClientConfig\": {{…}}}}")]
-    Config,
     /// The recipe needs a CA.
     #[error("no CA to sign with")]
     NoAuthority,

@@ -13,8 +13,7 @@ use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
 use proptest::sample::{Index, select};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use serde_json::json;
-use testing::{holds, hostile_json, hostile_text, is_plain_line, mutated};
+use testing::{holds, hostile_text, is_plain_line, mutated};
 use x509_cert::attr::{AttributeTypeAndValue, Attributes};
 use x509_cert::request::Version;
 
@@ -376,34 +375,4 @@ fn issued_certificate_matches_the_recipe_or_fails() {
         let end = not_after.min(FAST.certificate.not_after);
         assert_eq!(certificate.not_after.as_second(), end.as_second());
     });
-}
-
-#[test]
-fn config_errors_never_show_the_config() {
-    let made = || {
-        let recipe = Recipe::Client {
-            common_name: "one".into(),
-            organizations: Vec::new(),
-            not_before: at(1),
-            not_after: at(2),
-            authority: authority(),
-        };
-        let made = make(&recipe, Some(&FAST.data)).unwrap();
-        mutated(vec![part(&made, "config").to_vec()])
-    };
-    let strange = || hostile_json().prop_map(|tls| json!({"tlsClientConfig": tls}).to_string().into_bytes());
-    holds(
-        1000,
-        || prop_oneof![3 => made(), 1 => strange()],
-        |config| {
-            if let Err(error) = ClientConfig::from_json(&config) {
-                let message = error.to_string();
-                assert!(
-                    is_plain_line(&message) && message.len() < 300 && !message.contains("PRIVATE KEY-"),
-                    "{message}"
-                );
-            }
-            let _ = key_of(&config).map_err(|error| assert!(is_plain_line(&error.to_string())));
-        },
-    );
 }

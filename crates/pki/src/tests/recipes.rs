@@ -144,28 +144,6 @@ fn client_config_has_certificate_key_and_ca() {
     assert!(certificate.has_key(&key_of(&decoded("keyData")).unwrap()) && certificate.is_client);
     assert_eq!(*certificate.organizations, ["one".into(), "two".into()]);
     verified(&decoded("caData"), &decoded("certData"), "sslclient").unwrap();
-
-    let read = ClientConfig::from_json(part(&made, "config")).unwrap();
-    assert_eq!(read.certificate, certificate);
-    assert!(certificate.has_key(&read.key));
-    assert!(read.trusts(part(&AUTHORITY, TLS_CERTIFICATE)) && !read.trusts(b""));
-    let with = |key: &str, value: Value| {
-        let mut changed = config.clone();
-        changed["tlsClientConfig"][key] = value;
-        ClientConfig::from_json(changed.to_string().as_bytes())
-    };
-    assert!(
-        !with("insecure", true.into())
-            .unwrap()
-            .trusts(part(&AUTHORITY, TLS_CERTIFICATE))
-    );
-    assert_eq!(with("keyData", "".into()), Err(Error::NoKey.within("keyData")));
-    assert_eq!(
-        with("certData", Value::Null),
-        Err(Error::NoCertificate.within("certData"))
-    );
-    assert_eq!(with("certData", 5.into()), Err(Error::Config));
-    assert_eq!(ClientConfig::from_json(b"{}"), Err(Error::Config));
 }
 
 #[test]
