@@ -7,7 +7,7 @@ use crate::model::Kind;
 use crate::simulation::fake_ocm::agent_request;
 use fastrand::Rng;
 use k8s_openapi::ByteString;
-use pki::{Certificate, ClientConfig};
+use pki::Certificate;
 use serde::Deserialize;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -221,11 +221,13 @@ impl Hub {
             let Ok(config) = ByteString::deserialize(&secret["data"]["config"]) else {
                 continue;
             };
-            let known = ClientConfig::from_json(&config.0).expect("a configuration");
-            assert!(is_of(&known.certificate, ca), "the resource proxy does not know {name}");
             let text: Value = serde_json::from_slice(&config.0).expect("JSON");
-            let trusted = ByteString::deserialize(&text["tlsClientConfig"]["caData"]).expect("authorities");
-            let trusted = Certificate::read_all(&trusted.0).expect("certificates");
+            let certificates = |key: &str| {
+                let pem = ByteString::deserialize(&text["tlsClientConfig"][key]).expect("base64");
+                Certificate::read_all(&pem.0).expect("certificates")
+            };
+            let (known, trusted) = (certificates("certData"), certificates("caData"));
+            assert!(is_of(&known[0], ca), "the resource proxy does not know {name}");
             assert!(
                 proxy.is_none_or(|proxy| is_of(proxy, &trusted)),
                 "{name} does not know the resource proxy"
