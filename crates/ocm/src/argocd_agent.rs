@@ -265,7 +265,10 @@ mod tests {
 
     #[test]
     fn parses_the_number_of_a_decision() {
-        assert_eq!(decision_number("fleet", &decision_of(&placement("fleet"), 12)), Some(12));
+        assert_eq!(
+            decision_number("fleet", &decision_of(&placement("fleet"), 12)),
+            Some(12)
+        );
         for other in [
             "fleet-argocd-agent-decision-0",
             "fleet-argocd-agent-decision-01",
@@ -282,6 +285,9 @@ mod tests {
             None,
             "it does not say which clusters have the add-on"
         );
-        assert_eq!(next_decision_number("fleet", &decision_of(&placement("fleet"), 3)), None);
+        assert_eq!(
+            next_decision_number("fleet", &decision_of(&placement("fleet"), 3)),
+            None
+        );
     }
 }
