@@ -159,7 +159,7 @@ const OF_THE_DATABASE: [(&str, &str); 5] = [
 ];
 
 /// The number of fillers of 40,000 bytes in each commit: back to one work four times, and not only from one step to the other end.
-/// `partition` tests many more on values; a patch of the status of a large work costs the API server a fifth of a second.
+/// `buckets` tests many more on values; a patch of the status of a large work costs the API server a fifth of a second.
 const FILLERS: [usize; 9] = [7, 1, 18, 6, 0, 28, 2, 12, 1];
 
 #[tokio::test]
