@@ -376,3 +376,20 @@ fn issued_certificate_matches_the_recipe_or_fails() {
         assert_eq!(certificate.not_after.as_second(), end.as_second());
     });
 }
+
+#[test]
+fn key_errors_never_show_the_key() {
+    holds(
+        1000,
+        || mutated(vec![FAST.key.pem.clone()]),
+        |key| {
+            if let Err(error) = key_of(&key) {
+                let message = error.to_string();
+                assert!(
+                    is_plain_line(&message) && message.len() < 300 && !message.contains("PRIVATE KEY-"),
+                    "{message}"
+                );
+            }
+        },
+    );
+}

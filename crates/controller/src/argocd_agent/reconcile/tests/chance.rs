@@ -7,7 +7,7 @@ use crate::model::Kind;
 use crate::simulation::fake_ocm::agent_request;
 use fastrand::Rng;
 use k8s_openapi::ByteString;
-use pki::Certificate;
+use pki::{Certificate, key_of};
 use serde::Deserialize;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -222,11 +222,14 @@ impl Hub {
                 continue;
             };
             let text: Value = serde_json::from_slice(&config.0).expect("JSON");
-            let certificates = |key: &str| {
-                let pem = ByteString::deserialize(&text["tlsClientConfig"][key]).expect("base64");
-                Certificate::read_all(&pem.0).expect("certificates")
+            let pem = |part: &str| {
+                ByteString::deserialize(&text["tlsClientConfig"][part])
+                    .expect("base64")
+                    .0
             };
+            let certificates = |part| Certificate::read_all(&pem(part)).expect("certificates");
             let (known, trusted) = (certificates("certData"), certificates("caData"));
+            key_of(&pem("keyData")).expect("a key");
             assert!(is_of(&known[0], ca), "the resource proxy does not know {name}");
             assert!(
                 proxy.is_none_or(|proxy| is_of(proxy, &trusted)),
