@@ -200,6 +200,7 @@ mod tests {
             let context = Context {
                 now: time,
                 stale,
+                new_leader_for: None,
                 settings: &settings,
             };
             reconcile(&self.0, &Self::object_ref(), &context)
@@ -587,6 +588,7 @@ mod tests {
         let context = Context {
             now: now(),
             stale: false,
+            new_leader_for: None,
             settings: &settings,
         };
         assert_eq!(end_of_hold(&hub.0, &Hub::object_ref(), &context), Some(later));
@@ -641,6 +643,7 @@ mod tests {
             let context = Context {
                 now: now(),
                 stale: true,
+                new_leader_for: None,
                 settings: &settings,
             };
             reconcile(&cache, &object_ref, &context)

@@ -21,6 +21,7 @@ use crate::cache::{Cache, Selection};
 use crate::cluster_secrets::ClusterSecret;
 use crate::model::{Kind, SecretKind};
 use crate::reconcile::{Context, Controller};
+use jiff::Timestamp;
 use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
 use primitives::object_ref::ObjectRef;
@@ -38,8 +39,14 @@ pub(super) const CONTROLLER: Controller = Controller {
     // The counts in the status change often while a fleet is registered.
     min_write_interval: Duration::from_secs(2),
     reconcile,
-    requeue_after: argocd_agent::rollout_requeue_after,
+    requeue_after,
 };
+
+fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
+    let gitops = GitOpsClusterRef::get(cache, object_ref)?;
+    let rollout = argocd_agent::rollout_requeue_after(cache, object_ref, context);
+    rollout.into_iter().chain(status::requeue_after(gitops, context)).min()
+}
 
 /// Returns the finalizers of a GitOpsCluster plus that of the controller of this Argo CD, which also replaces the shared one.
 fn with_own_finalizer(gitops: GitOpsClusterRef<'_>) -> Vec<String> {

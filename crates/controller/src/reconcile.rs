@@ -92,6 +92,9 @@ pub struct Context<'m> {
     pub now: Timestamp,
     /// True if Argo CD shows stale state of the Application.
     pub stale: bool,
+    /// The time for which the leader still counts as new: until then, the API server may not have answered each of its writes, so
+    /// what it would refuse is unknown.
+    pub new_leader_for: Option<Duration>,
     /// The settings of the controllers.
     pub settings: &'m Settings,
 }

@@ -73,6 +73,9 @@ const RELIST_BACKOFF: [Duration; 2] = [Duration::from_secs(1), Duration::from_se
 /// The pause of time-driven work after a panic.
 const PANIC_BACKOFF: Duration = Duration::from_secs(60);
 
+/// The time for which a leader counts as new. Longer than a take-over of thousands of objects.
+const NEW_LEADER_FOR: Duration = Duration::from_secs(120);
+
 /// The time without a due object after which a dry run has reconciled every object. It is longer than the delay of a change.
 const IDLE_FOR: Duration = Duration::from_secs(1);
 
@@ -701,9 +704,11 @@ impl Reconciler {
         };
         *is_slow_next = !due.slow;
         self.metrics.reconciled(controller.name);
+        let led_for = now.saturating_duration_since(self.leads_since.unwrap_or(now));
         let context = Context {
             now: (self.clocks.time)(),
             stale: due.stale,
+            new_leader_for: NEW_LEADER_FOR.checked_sub(led_for).filter(|left| !left.is_zero()),
             settings: &self.settings,
         };
         let (kind, object_ref) = (controller.kind.resource().kind, &due.object_ref);

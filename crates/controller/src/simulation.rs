@@ -28,6 +28,7 @@ use runtime::writer;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 use testing::merge;
 
 /// The hub, and the JSON of the written objects.
@@ -41,6 +42,7 @@ pub(super) struct Hub {
     /// The Secret of the CA.
     pub(super) authority: Option<Value>,
     pub(super) now: Timestamp,
+    pub(super) new_leader_for: Option<Duration>,
     pub(super) versions: u64,
     /// The objects to reconcile.
     pub(super) affected: Vec<(Kind, ObjectRef)>,
@@ -79,6 +81,7 @@ impl Hub {
             agents: BTreeMap::new(),
             authority: None,
             now: now(),
+            new_leader_for: None,
             versions: 0,
             affected: Vec::new(),
             events: Vec::new(),
@@ -323,6 +326,7 @@ impl Hub {
         let context = Context {
             now: self.now,
             stale: false,
+            new_leader_for: self.new_leader_for,
             settings: &settings,
         };
         let action = match kind {

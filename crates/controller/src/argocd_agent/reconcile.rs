@@ -19,6 +19,7 @@ mod templates;
 mod works;
 
 pub(crate) use addon::{CONTROLLER as ADDON, unserved_successors};
+pub(crate) use authority::renewed_by_its_owner;
 pub(crate) use hub::CONTROLLER as HUB;
 pub(crate) use issued::revoked_but_run_by_others;
 pub(crate) use requests::CONTROLLER as REQUESTS;

@@ -12,6 +12,7 @@ use crate::cluster_secrets::ClusterSecret;
 use crate::model::{GitOpsCluster, Kind, OPEN, PUSH, SecretKind};
 use crate::reconcile::Context;
 use condition::{ConditionStatus, StatusCondition, condition, first_few};
+use jiff::Timestamp;
 use manifest::text;
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
@@ -404,7 +405,8 @@ fn permitted(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Opti
     })
 }
 
-/// Returns the condition that names the writes for this GitOpsCluster that the API server refuses.
+/// Returns the condition that names the writes for this GitOpsCluster that the API server refuses. A new leader keeps what its
+/// predecessor wrote there, unless it finds a refusal that is not in it.
 fn written(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<StatusCondition> {
     let cache = gitops.cache;
     let mut all = cache.refused_of_gitops(gitops.object_ref);
@@ -412,13 +414,29 @@ fn written(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<Status
         let argocd = ObjectRef::new("", cache.argocd());
         all.extend(cache.refusal(argocd_agent::NAME, Kind::Namespace, &argocd));
     }
+    let known = condition(gitops.object, WRITTEN).and_then(|known| known["message"].as_str());
+    let known = known.filter(|known| context.new_leader_for.is_some() && all.iter().all(|why| known.contains(why)));
     let all: Vec<_> = all.into_iter().map(str::to_owned).collect();
-    (!all.is_empty()).then(|| StatusCondition {
+    let message = known
+        .map(str::to_owned)
+        .or_else(|| (!all.is_empty()).then(|| first_few(&all)))?;
+    Some(StatusCondition {
         kind: WRITTEN,
         is: ConditionStatus::False,
         reason: ["WriteRefused"; 2],
-        message: first_few(&all),
+        message,
     })
+}
+
+/// Returns when the status changes by time alone: a leader is no longer new, or a certificate that its owner renews is late.
+pub(super) fn requeue_after(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<Timestamp> {
+    let new_until = condition(gitops.object, WRITTEN).and(context.new_leader_for);
+    let new_until = new_until.and_then(|left| context.now.checked_add(left).ok());
+    let has_agents = gitops.object.spec.agent.is_some() && context.settings.agents;
+    let late = has_agents
+        .then(|| agent::requeue_after(gitops.cache, context.now))
+        .flatten();
+    new_until.into_iter().chain(late).min()
 }
 
 /// Returns true if the status names exactly the writes that the API server refuses.

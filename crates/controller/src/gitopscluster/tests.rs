@@ -13,6 +13,7 @@ use runtime::queue::Refresh;
 use runtime::store::Update;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 #[test]
 fn registers_selected_clusters_and_updates_the_status() {
@@ -272,6 +273,7 @@ fn all_cluster_controller_skips_clusters_of_gitopsclusters() {
     let context = Context {
         now: now(),
         stale: false,
+        new_leader_for: None,
         settings: &settings,
     };
     let writes = |hub: &Hub, cluster: &str| {
@@ -629,6 +631,50 @@ fn refused_write_sets_a_condition_until_it_is_accepted() {
     assert_eq!(hub.settle(), ["status argocd/all"]);
     assert_eq!(hub.condition_of(&all(), "WritesAccepted"), [""; 3]);
     assert_eq!(hub.is("Ready"), ["True", "Success"]);
+}
+
+#[test]
+fn new_leader_keeps_the_refusals_that_it_may_not_have_met_yet() {
+    let mut hub = Hub::with_all();
+    let eu1 = (Kind::Clusters, ObjectRef::new("", "eu1"));
+    let eu2 = (Kind::Clusters, ObjectRef::new("", "eu2"));
+    let look = |hub: &mut Hub| hub.reconcile_one(Kind::GitOpsClusters, &all());
+    for (cluster, why) in [(&eu1, "eu1: forbidden"), (&eu2, "eu2: forbidden")] {
+        hub.refuse(cluster, Some(why));
+    }
+    hub.settle();
+    assert_eq!(
+        hub.condition_of(&all(), "WritesAccepted")[2],
+        "eu1: forbidden; eu2: forbidden"
+    );
+    // The successor knows no refusal, and then the first one.
+    hub.new_leader_for = Some(Duration::from_secs(100));
+    hub.refuse(&eu1, None);
+    hub.refuse(&eu2, None);
+    assert_eq!(look(&mut hub), None);
+    hub.refuse(&eu1, Some("eu1: forbidden"));
+    assert_eq!(look(&mut hub), None);
+    let at = (CONTROLLER.requeue_after)(
+        &hub.cache,
+        &all(),
+        &Context {
+            now: now(),
+            stale: false,
+            new_leader_for: hub.new_leader_for,
+            settings: &Settings::default(),
+        },
+    );
+    assert_eq!(at, Some(now() + Duration::from_secs(100)));
+    hub.refuse(&eu2, Some("eu2: too large"));
+    assert!(look(&mut hub).is_some(), "a new reason");
+    assert_eq!(
+        hub.condition_of(&all(), "WritesAccepted")[2],
+        "eu1: forbidden; eu2: too large"
+    );
+    hub.new_leader_for = None;
+    hub.refuse(&eu2, None);
+    assert!(look(&mut hub).is_some());
+    assert_eq!(hub.condition_of(&all(), "WritesAccepted")[2], "eu1: forbidden");
 }
 
 #[test]

@@ -304,6 +304,7 @@ impl Hub {
         let context = Context {
             now: self.now,
             stale: false,
+            new_leader_for: None,
             settings: &settings,
         };
         for (number, controller) in AGENT_CONTROLLERS

@@ -68,6 +68,7 @@ impl Hub {
         let context = Context {
             now: now(),
             stale: false,
+            new_leader_for: None,
             settings: &settings,
         };
         let action = reconcile(&self.cache, &shop(), &context)?;

@@ -102,6 +102,18 @@ fn is_renewed(signer: &Certificate) -> bool {
     signer.common_name.starts_with(CA_NAME_PREFIX)
 }
 
+/// Returns the certificate of a Secret if its owner has to renew it: that of a CA which is not ours, or one on the hub which that CA
+/// has not issued.
+pub(crate) fn renewed_by_its_owner<'t>(ca: Option<&TlsSecret>, secret: &'t TlsSecret) -> Option<&'t Certificate> {
+    let certificate = secret.leaf()?;
+    let is_ours = match ca {
+        Some(ca) if ca.uid == secret.uid => is_renewed(certificate),
+        Some(ca) => is_of(ca, secret),
+        None => secret.is_ours,
+    };
+    (!is_ours).then_some(certificate)
+}
+
 /// Returns true if no certificate of the previous CA certificates is in use. Agents' certificates last a day, so this waits for a
 /// day after the last one may have been issued.
 fn is_previous_unused(ca: &TlsSecret, distribution: CaDistribution, now: Timestamp) -> bool {

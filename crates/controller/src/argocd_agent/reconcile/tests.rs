@@ -347,6 +347,7 @@ fn controller_of_another_argo_cd_removes_no_agents() {
         let context = Context {
             now: hub.now,
             stale: false,
+            new_leader_for: None,
             settings: &settings,
         };
         let action = (HUB.reconcile)(&hub.cache, &ObjectRef::new("", "gitops"), &context);

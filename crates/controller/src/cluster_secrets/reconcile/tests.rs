@@ -78,6 +78,7 @@ impl Hub {
         let context = Context {
             now: now(),
             stale: false,
+            new_leader_for: None,
             settings: &settings,
         };
         reconcile(&self.0, &ObjectRef::new("", cluster), &context)

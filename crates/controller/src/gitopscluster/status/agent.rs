@@ -17,6 +17,7 @@ use crate::reconcile::{Context, Settings};
 use jiff::Timestamp;
 use manifest::text::{one_line, without_middle};
 use ocm::argocd_agent as names;
+use pki::Certificate;
 use primitives::object_ref::ObjectRef;
 use primitives::timestamp::format_time;
 use serde_json::{Map, Value, json};
@@ -50,7 +51,7 @@ pub(super) fn status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, conte
     let mut members: Vec<_> = clusters.iter().map(|cluster| member(cache, cluster)).collect();
     members.sort_unstable_by_key(|member| (member.status.state, member.name));
     let ready = argocd_agent::addon_status(gitops, desired, context);
-    let prerequisites = Prerequisites::of(gitops, desired, &server, &clusters, &ready, context.settings);
+    let prerequisites = Prerequisites::of(gitops, desired, &server, &clusters, &ready, context);
     let mut conditions = if gitops.object.spec.is_pull_integration {
         prerequisites.of_pull()
     } else {
@@ -223,8 +224,9 @@ impl Prerequisites {
         server: &Result<Server, DiscoveryError>,
         clusters: &BTreeSet<&str>,
         ready: &AddonStatus,
-        settings: &Settings,
+        context: &Context<'_>,
     ) -> Self {
+        let (now, settings) = (context.now, context.settings);
         let (cache, object_ref) = (gitops.cache, gitops.object_ref);
         let secret = |name| {
             cache
@@ -261,9 +263,9 @@ impl Prerequisites {
                 Err(why) => Err((ConditionStatus::False, why.to_string())),
             },
             token_key: exists_or_missing(secret(names::JWT_SECRET), "the token key"),
-            authority: authority(cache),
-            principal: leaf(cache, names::PRINCIPAL_TLS),
-            proxy: leaf(cache, names::RESOURCE_PROXY_TLS),
+            authority: not_late(cache, names::CA_SECRET, now).and_then(|()| authority(cache)),
+            principal: leaf(cache, names::PRINCIPAL_TLS, now),
+            proxy: leaf(cache, names::RESOURCE_PROXY_TLS, now),
             template: if is_unattended(desired, settings) {
                 let why = if desired.operator {
                     WITHOUT_OURS_BESIDE_AN_OPERATOR
@@ -364,6 +366,34 @@ fn condition(kind: &'static str, prerequisite: Prerequisite) -> StatusCondition 
     }
 }
 
+/// Returns the certificate in a Secret of Argo CD's namespace if its owner has to renew it.
+fn renewed_by_its_owner<'i>(cache: &'i Cache, name: &str) -> Option<&'i Certificate> {
+    argocd_agent::renewed_by_its_owner(cache.certificate(names::CA_SECRET), cache.certificate(name)?)
+}
+
+/// Returns the reason why a certificate that this controller does not renew is not ready: little of its lifetime is left.
+fn not_late(cache: &Cache, name: &str, now: Timestamp) -> Result<(), (ConditionStatus, String)> {
+    let Some(late) = renewed_by_its_owner(cache, name).filter(|it| it.renews_at() <= now) else {
+        return Ok(());
+    };
+    let (argocd, common_name, end) = (cache.argocd(), &late.common_name, format_time(late.not_after));
+    Err((
+        ConditionStatus::False,
+        format!(
+            "the certificate {common_name} in Secret {argocd}/{name} is valid until {end}, and this controller does not renew it: replace it"
+        ),
+    ))
+}
+
+/// Returns when the next certificate that its owner has to renew is late.
+pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
+    [names::CA_SECRET, names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS]
+        .into_iter()
+        .filter_map(|name| renewed_by_its_owner(cache, name).map(Certificate::renews_at))
+        .filter(|at| *at > now)
+        .min()
+}
+
 fn authority(cache: &Cache) -> Prerequisite {
     let argocd = cache.argocd();
     let name = names::CA_SECRET;
@@ -398,7 +428,8 @@ fn authority(cache: &Cache) -> Prerequisite {
     }
 }
 
-fn leaf(cache: &Cache, name: &str) -> Prerequisite {
+fn leaf(cache: &Cache, name: &str, now: Timestamp) -> Prerequisite {
+    not_late(cache, name, now)?;
     let issued_by = |leaf: &TlsSecret| {
         let ca = cache.certificate(names::CA_SECRET)?;
         let leaf = leaf.leaf()?;

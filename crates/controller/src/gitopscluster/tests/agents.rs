@@ -73,6 +73,7 @@ impl Hub {
         let context = Context {
             now: self.now,
             stale: false,
+            new_leader_for: None,
             settings: &settings,
         };
         (AGENT_SECRETS.requeue_after)(&self.cache, &ObjectRef::new("", cluster), &context)
@@ -493,4 +494,32 @@ fn clusters_keep_their_agents_and_owner_in_doubt() {
     assert_eq!(hub.has(&all()), ["eu1", "eu3"]);
     hub.ask(&all(), None);
     assert_eq!(hub.has(&all()), [""; 0], "it asks for none");
+}
+
+#[test]
+fn certificates_that_their_owner_should_have_renewed_are_reported() {
+    let mut hub = Hub::with_agents();
+    let ready = |hub: &Hub| hub.condition_of(&all(), "CertificatesReady").map(str::to_owned);
+    assert!(!ready(&hub)[2].contains("is valid until"), "{:?}", ready(&hub));
+    // 80 % of a year.
+    let late = now() + SignedDuration::from_hours(292 * 24);
+    let settings = hub.settings();
+    let context = Context {
+        now: hub.now,
+        stale: false,
+        new_leader_for: None,
+        settings: &settings,
+    };
+    assert_eq!((CONTROLLER.requeue_after)(&hub.cache, &all(), &context), Some(late));
+    hub.now = late;
+    hub.reconcile_one(Kind::GitOpsClusters, &all());
+    let [is, _, message] = ready(&hub);
+    assert_eq!(is, "False");
+    assert!(
+        message.starts_with("the certificate one in Secret argocd/argocd-agent-ca is valid until 2"),
+        "{message}"
+    );
+    hub.now = now();
+    hub.reconcile_one(Kind::GitOpsClusters, &all());
+    assert!(!ready(&hub)[2].contains("is valid until"), "{:?}", ready(&hub));
 }

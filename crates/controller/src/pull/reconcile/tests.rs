@@ -140,6 +140,7 @@ impl Hub {
         let context = Context {
             now: NOW.parse::<Timestamp>().expect("a time"),
             stale: false,
+            new_leader_for: None,
             settings: &self.settings,
         };
         reconcile(&self.cache, object_ref, &context)

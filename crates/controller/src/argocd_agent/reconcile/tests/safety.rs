@@ -22,6 +22,7 @@ impl Hub {
         let context = Context {
             now: self.now,
             stale: false,
+            new_leader_for: None,
             settings: &settings,
         };
         let action = (controller.reconcile)(&self.cache, object_ref, &context);
