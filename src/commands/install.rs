@@ -140,7 +140,7 @@ async fn apply(
             && (args.force_conflicts || args.dry_run && inherited.contains(&object.to_string())),
         dry_run,
     };
-    let (mut problems, mut changes) = (Vec::new(), String::new());
+    let (mut problems, mut changes, mut as_applied) = (Vec::new(), String::new(), HashSet::new());
     for (object, live) in &found {
         match hub.apply(object, how(object, true)).await {
             Ok(applied) if args.dry_run => {
@@ -148,6 +148,10 @@ async fn apply(
                 if let Some(live) = live.as_ref().filter(|_| object.is_addition()) {
                     changes.push_str(&changes_of(object, live, &applied));
                 }
+            }
+            // Even the managers of its fields are the same: the second request would change nothing.
+            Ok(applied) if live.as_ref() == Some(&applied) => {
+                as_applied.insert(object.to_string());
             }
             Ok(_) => {}
             Err(ApplyFailure::Other(line)) => problems.push(line),
@@ -162,6 +166,10 @@ async fn apply(
         return Ok(());
     }
     for (object, live) in &found {
+        if let Some(live) = live.as_ref().filter(|_| as_applied.contains(&object.to_string())) {
+            summary.push_str(&result_line(object, Some(live), live, ""));
+            continue;
+        }
         summary.push_str(&apply_object(&hub, object, live.as_ref(), how(object, false)).await?);
     }
     summary.extend(settings.as_ref().and_then(|live| settings::left(live, objects)));

@@ -6,6 +6,8 @@ use kube::core::request::Request;
 use kube::{Client, Error};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use tokio::join;
+use tokio::task::yield_now;
 
 /// The maximum number of requests of one job in flight.
 const IN_FLIGHT: usize = 16;
@@ -18,7 +20,8 @@ pub async fn in_order<T, E>(jobs: impl IntoIterator<Item: Future<Output = Result
     stream::iter(jobs).buffered(IN_FLIGHT).try_collect().await
 }
 
-/// Reads all objects of a path into `T`, at most `page` objects per request.
+/// Reads all objects of a path into `T`, at most `page` objects per request. While `keep` processes a page, the API server sends the
+/// next one.
 ///
 /// # Errors
 /// Returns an error if a request fails or the response is not a list.
@@ -29,15 +32,27 @@ pub async fn each<T: DeserializeOwned>(
     mut keep: impl FnMut(T),
 ) -> Result<(), Error> {
     let requests = Request::new(path);
+    let read = async |page: &ListParams| {
+        let request = requests.list(page).map_err(Error::BuildRequest)?;
+        client.request_text(request).await
+    };
+    let mut text = read(&page).await?;
     loop {
-        let request = requests.list(&page);
-        let text = client.request_text(request.map_err(Error::BuildRequest)?).await?;
         let ListPage { items, metadata } = serde_json::from_str(&text).map_err(Error::SerdeError)?;
-        items.into_iter().for_each(&mut keep);
-        match metadata.more.filter(|more| !more.is_empty()) {
-            Some(more) => page = page.continue_token(&more),
-            None => return Ok(()),
-        }
+        let process = async {
+            for item in items {
+                keep(item);
+                // Also to the connection, which reads the next page.
+                yield_now().await;
+            }
+        };
+        let Some(more) = metadata.more.filter(|more| !more.is_empty()) else {
+            process.await;
+            return Ok(());
+        };
+        page = page.continue_token(&more);
+        let (next, ()) = join!(read(&page), process);
+        text = next?;
     }
 }
 
