@@ -49,7 +49,7 @@ const NOT_COMPARED: &[(&str, &str)] = &[
     ),
     (
         "kubectl get appsetreports -n argocd",
-        "no ApplicationSet has Applications here; tests/with_argocd/report.rs tests this",
+        "no ApplicationSet has Applications here; tests/with_argocd/fleet/report.rs tests this",
     ),
     (
         "kubectl get managedclusteraddons -A",

@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 use testbed::{GitRepository, Hub, ManagedCluster, ObjectRef, is_applied, is_synced};
 
 /// An Application that delivers the folder of its name, by default to `cluster1`.
-pub(crate) struct App {
-    pub(crate) hub: &'static Hub,
+pub(crate) struct App<'h> {
+    pub(crate) hub: &'h Hub,
     pub(crate) git: GitRepository,
     pub(crate) name: String,
 }
 
-impl App {
+impl<'h> App<'h> {
     /// Creates the Application with `settings` of the plugin, each a name and its values, and the files of its folder; its
     /// objects are in the namespace of its name. Returns when Argo CD has synced it.
     pub(crate) async fn start(
-        stage: &'static Stage,
+        stage: &'h Stage,
         name: &str,
         settings: &[(&str, &[&str])],
         files: &[(&str, &str)],
@@ -26,7 +26,7 @@ impl App {
 
     /// Creates the Application on any hub, without the cluster of the shipped Application unless `settings` name one.
     pub(crate) async fn start_on(
-        hub: &'static Hub,
+        hub: &'h Hub,
         name: &str,
         settings: &[(&str, &[&str])],
         files: &[(&str, &str)],

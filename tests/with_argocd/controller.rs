@@ -7,7 +7,6 @@
 mod race;
 mod refresh;
 pub(crate) mod rights;
-mod set;
 mod silence;
 
 use crate::app::App;
@@ -25,9 +24,9 @@ use testbed::{Hub, ObjectRef, new_condition, ports, wait};
 pub(crate) const ACCOUNT: &str = "argocd-ocm-cmp-controller";
 
 pub(crate) const APPLY_ERROR: &str = "ManifestWorkApplyError";
-const DEGRADED: &str = "ManifestWorkDegradedWarning";
+pub(crate) const DEGRADED: &str = "ManifestWorkDegradedWarning";
 const UNREACHABLE: &str = "ManagedClusterUnreachableWarning";
-const INFO: &str = "ManifestWorkInfo";
+pub(crate) const INFO: &str = "ManifestWorkInfo";
 
 /// The running controller of a hub.
 pub(crate) struct Controller {
@@ -205,7 +204,7 @@ fn shown(hub: &Hub, application: &str) -> Option<(String, String)> {
 }
 
 /// Returns a Deployment with a short deadline, with an image that runs on nodes that match the selector.
-fn web(image: &str, node_selector: &Value) -> String {
+pub(crate) fn web(image: &str, node_selector: &Value) -> String {
     ObjectRef::cluster("apps/v1", "Deployment", "web")
         .with(json!({"spec": {
             "progressDeadlineSeconds": 2,

@@ -1,4 +1,8 @@
-//! A hub with argocd-server and its users' command line, the source hydrator, and the options of Argo CD for monorepos.
+//! Tests with a hub that has argocd-server and its users' command line, the source hydrator, and the options of Argo CD for monorepos.
+
+mod commands;
+mod image_updater;
+mod ways_in;
 
 use crate::policy::POLICY;
 use crate::stage::{PLUGIN_WITH_POLICY, application, apply_shipped, argocd, program, with_policy};
@@ -9,31 +13,30 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use testbed::{GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Part, Parts};
-use tokio::sync::OnceCell;
+use testbed::{Borrowed, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Part, Parts, Shared};
 
 /// The hub, its cluster `cluster1`, and the folder with the session of the command line.
-pub(crate) struct Desk {
-    pub(crate) hub: Hub,
-    pub(crate) cluster1: ManagedCluster,
+struct Desk {
+    hub: Hub,
+    cluster1: ManagedCluster,
     /// The ID of the key with which the commit server signs.
-    pub(crate) signing_key: String,
+    signing_key: String,
     home: PathBuf,
     _keys: TempDir,
 }
 
 /// The result of a command.
 #[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) code: Option<i32>,
-    pub(crate) output: String,
-    pub(crate) errors: String,
+struct Outcome {
+    code: Option<i32>,
+    output: String,
+    errors: String,
 }
 
-/// Returns the desk that the tests of this program share. The first call starts it; it ends with the program.
-pub(crate) async fn desk() -> Result<&'static Desk> {
-    static DESK: OnceCell<Desk> = OnceCell::const_new();
-    DESK.get_or_try_init(|| Box::pin(set_up())).await
+/// Returns the desk that the tests here share.
+async fn desk() -> Result<Borrowed<Desk>> {
+    static DESK: Shared<Desk> = Shared::new();
+    DESK.borrow(|| Box::pin(set_up())).await
 }
 
 async fn set_up() -> Result<Desk> {
@@ -130,7 +133,7 @@ fn create_signing_key(folder: &Path) -> Result<String> {
 
 impl Desk {
     /// Runs the command line of Argo CD.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Result<Outcome> {
+    fn run(&self, arguments: &[&str]) -> Result<Outcome> {
         let output = Command::new(Parts::ensure()?.program(Part::ArgoCd))
             .args(arguments)
             .env("ARGOCD_BINARY_NAME", "argocd")
@@ -145,19 +148,19 @@ impl Desk {
     }
 
     /// Deletes an Application as a user does, and waits until it is gone.
-    pub(crate) fn delete(&self, name: &str) -> Result<()> {
+    fn delete(&self, name: &str) -> Result<()> {
         self.argocd(&["app", "delete", name, "--yes", "--wait"]).map(drop)
     }
 
     /// Deletes an Application without its works.
-    pub(crate) async fn remove(&self, application: &ObjectRef) -> Result<()> {
+    async fn remove(&self, application: &ObjectRef) -> Result<()> {
         let without_finalizers = json!({"metadata": {"finalizers": null}});
         self.hub.patch(application, &without_finalizers).await?;
         self.hub.delete(application).await.map(drop)
     }
 
     /// Returns the names of the findings of `doctor` about Applications.
-    pub(crate) fn findings(&self) -> Result<String> {
+    fn findings(&self) -> Result<String> {
         let findings = Command::new(program())
             .args(["doctor", "applications", "-o", "name", "--kubeconfig"])
             .arg(self.hub.kubeconfig_path())
@@ -166,19 +169,19 @@ impl Desk {
     }
 
     /// Runs the command line of Argo CD, and returns its output. An exit code other than 0 is an error.
-    pub(crate) fn argocd(&self, arguments: &[&str]) -> Result<String> {
+    fn argocd(&self, arguments: &[&str]) -> Result<String> {
         let outcome = self.run(arguments)?;
         ensure!(outcome.code == Some(0), "argocd {}: {outcome:?}", arguments.join(" "));
         Ok(outcome.output)
     }
 
     /// Syncs the Application, and waits with Argo CD's command until the clusters report healthy objects.
-    pub(crate) fn sync(&self, application: &str) -> Result<()> {
+    fn sync(&self, application: &str) -> Result<()> {
         self.argocd(&["app", "sync", application, "--timeout=600"])?;
         self.wait(application)
     }
 
-    pub(crate) fn wait(&self, application: &str) -> Result<()> {
+    fn wait(&self, application: &str) -> Result<()> {
         self.argocd(&[
             "app",
             "wait",
@@ -192,7 +195,7 @@ impl Desk {
     }
 
     /// Creates the shipped Application with this name, the folder of its name, and changes. It is synced by hand only.
-    pub(crate) async fn create(&self, name: &str, git: &GitRepository, change: impl FnOnce(&mut Value)) -> Result<()> {
+    async fn create(&self, name: &str, git: &GitRepository, change: impl FnOnce(&mut Value)) -> Result<()> {
         let mut application = application(name, git)?;
         application["spec"]["syncPolicy"] = Value::Null;
         change(&mut application);
@@ -200,13 +203,13 @@ impl Desk {
     }
 
     /// Returns the data of a ConfigMap in namespace `default` of `cluster1`.
-    pub(crate) async fn data(&self, config_map: &str) -> Result<Value> {
+    async fn data(&self, config_map: &str) -> Result<Value> {
         let object = self.cluster1.get(&ObjectRef::config_map("default", config_map)).await?;
         Ok(object.with_context(|| format!("no ConfigMap {config_map}"))?["data"].clone())
     }
 }
 
 /// Returns a ConfigMap with a colour.
-pub(crate) fn colour(name: &str, colour: &str) -> String {
+fn colour(name: &str, colour: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata:\n  colour: {colour}\n")
 }

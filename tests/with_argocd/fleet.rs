@@ -1,10 +1,18 @@
-//! A shared hub on which OCM's Placements select clusters.
+//! Tests with a hub on which OCM's Placements select clusters.
+
+mod application_status;
+mod applicationset;
+mod holds;
+pub(crate) mod placement;
+mod report;
+mod rolling_sync;
+mod values;
 
 use crate::controller::Controller;
 use crate::stage::{argocd, hub_with, shipped_objects};
 use anyhow::Result;
 use serde_json::json;
-use testbed::{Hub, ManagedCluster, ManagedClusterOptions, ObjectRef};
+use testbed::{Borrowed, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Shared};
 use tokio::sync::OnceCell;
 
 /// The hub with all of OCM's controllers, Argo CD with ApplicationSets, the controller, and three clusters, here in the order of
@@ -15,6 +23,8 @@ pub(crate) struct Fleet {
     pub(crate) second: ManagedCluster,
     pub(crate) third: ManagedCluster,
     _controller: Controller,
+    /// Done once the reports of ApplicationSets are installed.
+    reports: OnceCell<()>,
 }
 
 impl Fleet {
@@ -30,11 +40,10 @@ impl Fleet {
     }
 }
 
-/// Returns the fleet that the tests of this program share, with the objects that several ApplicationSets need. The
-/// first call starts it; it ends with the program.
-pub(crate) async fn fleet() -> Result<&'static Fleet> {
-    static FLEET: OnceCell<Fleet> = OnceCell::const_new();
-    FLEET.get_or_try_init(|| Box::pin(set_up())).await
+/// Returns the fleet that the tests here share, with the objects that several ApplicationSets need.
+async fn fleet() -> Result<Borrowed<Fleet>> {
+    static FLEET: Shared<Fleet> = Shared::new();
+    FLEET.borrow(|| Box::pin(set_up())).await
 }
 
 async fn set_up() -> Result<Fleet> {
@@ -62,6 +71,7 @@ async fn set_up() -> Result<Fleet> {
         second: second?,
         third: third?,
         _controller: controller?,
+        reports: OnceCell::new(),
         hub,
     })
 }

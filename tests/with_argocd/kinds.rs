@@ -115,7 +115,7 @@ async fn kinds_of_public_operators_are_known_and_wrong_guesses_are_visible() -> 
 }
 
 /// Waits until the agent applies the work again, after some five minutes: until it has repaired the ConfigMap that is its last object.
-async fn apply_again(stage: &Stage, app: &App) -> Result<()> {
+async fn apply_again(stage: &Stage, app: &App<'_>) -> Result<()> {
     let last = ObjectRef::config_map(&app.name, "z-last");
     let by_hand = json!({"data": {"colour": "by-hand"}});
     stage.cluster1.patch(&last, &by_hand).await?;

@@ -13,9 +13,7 @@ mod api_server;
 mod app;
 #[path = "../common/application_source.rs"]
 mod application_source;
-mod applicationset;
 mod cluster_secrets;
-mod commands;
 mod controller;
 #[path = "../common/conversation.rs"]
 mod conversation;
@@ -35,7 +33,6 @@ mod health;
 mod health_check;
 mod health_rules;
 mod holds;
-mod image_updater;
 mod isolation;
 mod kinds;
 mod mistakes;
@@ -44,13 +41,10 @@ mod order;
 mod parameters;
 #[path = "../common/peers.rs"]
 mod peers;
-mod placement;
 mod policy;
 mod pull;
 mod quick_start;
 mod rbac;
-mod report;
-mod rolling_sync;
 mod sidecar;
 mod size;
 mod sources;
@@ -62,5 +56,3 @@ mod updates;
 mod upgrade;
 #[path = "../common/upgrade.rs"]
 mod upgrades;
-mod values;
-mod ways_in;

@@ -17,7 +17,7 @@ const HOOK: &str = "argocd.argoproj.io/hook";
 
 /// Creates an Application with its first commit. A failed sync is retried up to `retries` times; meanwhile no other commit is
 /// synced.
-async fn start(name: &str, retries: u32, files: &[(&str, String)]) -> Result<(App, String)> {
+async fn start(name: &str, retries: u32, files: &[(&str, String)]) -> Result<(App<'static>, String)> {
     let stage = stage().await?;
     let app = App {
         hub: &stage.hub,
@@ -31,7 +31,7 @@ async fn start(name: &str, retries: u32, files: &[(&str, String)]) -> Result<(Ap
     Ok((app, commit))
 }
 
-impl App {
+impl App<'_> {
     /// Waits until the sync of a commit has completed, and asserts its `phase`.
     async fn wait_for_sync(&self, commit: &str, phase: &str) -> Result<Value> {
         let hub = self.hub;
@@ -384,7 +384,7 @@ async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
 }
 
 /// Syncs again without a change, after rendering again.
-async fn sync_again(app: &App) -> Result<()> {
+async fn sync_again(app: &App<'_>) -> Result<()> {
     let hub = app.hub;
     let before = hub.refresh_application(&app.name, "hard").await?;
     hub.patch(

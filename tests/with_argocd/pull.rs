@@ -22,8 +22,9 @@ use crate::peers::{CLUSTER, HUB_NAME, HUB_NAMESPACE, PULL, SKIP_RECONCILE};
 use crate::stage::{apply, shipped};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Recording, wait};
-use tokio::sync::OnceCell;
+use testbed::{
+    ArgoCd, Borrowed, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Recording, Shared, wait,
+};
 
 const CLUSTER_NAMESPACE: &str = "apps.open-cluster-management.io/ocm-managed-cluster-app-namespace";
 
@@ -67,10 +68,10 @@ struct Stage {
     _controller: Controller,
 }
 
-/// Returns the stage that the tests here share. The first call starts it; it ends with the program.
-async fn stage() -> Result<&'static Stage> {
-    static STAGE: OnceCell<Stage> = OnceCell::const_new();
-    STAGE.get_or_try_init(|| Box::pin(set_up())).await
+/// Returns the stage that the tests here share.
+async fn stage() -> Result<Borrowed<Stage>> {
+    static STAGE: Shared<Stage> = Shared::new();
+    STAGE.borrow(|| Box::pin(set_up())).await
 }
 
 async fn set_up() -> Result<Stage> {
@@ -196,8 +197,8 @@ fn application(name: &str, git: &GitRepository) -> Value {
 }
 
 /// An Application of the hub with its own repository, which has the guestbook.
-struct PulledApplication {
-    stage: &'static Stage,
+struct PulledApplication<'s> {
+    stage: &'s Stage,
     git: GitRepository,
     /// The first commit.
     commit: String,
@@ -206,9 +207,9 @@ struct PulledApplication {
     object: Value,
 }
 
-impl PulledApplication {
+impl<'s> PulledApplication<'s> {
     /// Returns the Application, to be created.
-    fn new(stage: &'static Stage, name: &str) -> Result<Self> {
+    fn new(stage: &'s Stage, name: &str) -> Result<Self> {
         let git = GitRepository::new()?;
         let commit = git.commit_folder(&shipped("guestbook"), "guestbook")?;
         let object = application(name, &git);

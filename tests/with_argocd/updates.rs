@@ -392,7 +392,7 @@ async fn objects_follow_git_and_stay_healthy_while_updated() -> Result<()> {
         .await
 }
 
-async fn follow(stage: &Stage, app: &App, mut cases: Vec<Case>) -> Result<()> {
+async fn follow(stage: &Stage, app: &App<'_>, mut cases: Vec<Case>) -> Result<()> {
     let cluster1 = &stage.cluster1;
     check_strategies(&app.applied().await?)?;
     cluster1
@@ -450,7 +450,7 @@ async fn follow(stage: &Stage, app: &App, mut cases: Vec<Case>) -> Result<()> {
 }
 
 /// Makes the agent apply everything again, and waits until it has.
-async fn again(cluster1: &ManagedCluster, app: &App, last: &Case) -> Result<()> {
+async fn again(cluster1: &ManagedCluster, app: &App<'_>, last: &Case) -> Result<()> {
     cluster1.patch(&last.on_cluster(), &last.by_hand).await?;
     app.reconcile().await?;
     cluster1.wait_for(&last.on_cluster(), last.then).await.map(drop)

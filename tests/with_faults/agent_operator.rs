@@ -36,7 +36,7 @@ async fn operator_creates_an_agent_with_its_permissions() -> Result<()> {
 }
 
 async fn operator_creates_and_deletes_it(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
-    let hub = stage.hub;
+    let hub = &stage.hub;
     hub.create_namespace(&expected.namespace).await?;
     let template = agent::template(GOC, expected, &ours(), "argocd");
     let all = template.pointer("/spec/agentSpec/workload/manifests");

@@ -29,7 +29,7 @@ fn stdout_of(namespace: &str, kubeconfig: &Path) -> Result<String> {
 
 /// Creates a namespace, and returns the kubeconfig of a ServiceAccount there with only the permissions in the help.
 async fn namespace(stage: &Stage, name: &str) -> Result<std::path::PathBuf> {
-    let hub = stage.hub;
+    let hub = &stage.hub;
     hub.create_namespace(name).await?;
     let permissions = format!(
         r#"

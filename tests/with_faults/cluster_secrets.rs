@@ -104,7 +104,7 @@ async fn wait_for_condition(stage: &Stage, cluster: &str, words: &str) -> Result
 #[tokio::test]
 async fn secret_follows_its_cluster_until_deletion() -> Result<()> {
     let stage = hub("secret-life").await?;
-    let (hub, own) = (stage.hub, secret("secret-life-secret"));
+    let (hub, own) = (&stage.hub, secret("secret-life-secret"));
     label(&stage, "secret-life", &json!({"env": "test", "tier": "a"})).await?;
     let proxy = stage.proxy().await?;
     let running = controller(&stage, &proxy).await?;
@@ -161,7 +161,7 @@ async fn secret_follows_its_cluster_until_deletion() -> Result<()> {
 #[tokio::test]
 async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
     let stage = hub("secret-peer").await?;
-    let hub = stage.hub;
+    let hub = &stage.hub;
     let clusters = ["secret-acm", "secret-taken"];
     for cluster in clusters {
         hub.declare_managed_cluster(cluster).await?;

@@ -139,7 +139,7 @@ fn push() -> Value {
 /// Checks that a cluster that leaves loses its Secret, after the Placement has changed as well, and that a Placement without
 /// decisions deletes nothing.
 async fn check_leaving_and_empty_decisions(stage: &Stage) -> Result<()> {
-    let hub = stage.hub;
+    let hub = &stage.hub;
     decide(stage, "goc", &["goc-one", "goc-two"]).await?;
     until(stage, "goc", "PlacementResolved", "Unknown", "no cluster is removed").await?;
     assert!(hub.get(&secret("goc-three")).await?.is_some());
@@ -163,7 +163,7 @@ async fn check_leaving_and_empty_decisions(stage: &Stage) -> Result<()> {
 
 /// Checks that a deleted GitOpsCluster removes its own objects and then its finalizer.
 async fn check_deletion_beside_another(stage: &Stage) -> Result<()> {
-    let hub = stage.hub;
+    let hub = &stage.hub;
     select(stage, "goc-other", &["goc-three"]).await?;
     hub.create(&object("v1beta1", "goc-other", &spec("goc-other"))).await?;
     until(stage, "goc-other", "Ready", "True", "").await?;
@@ -183,7 +183,7 @@ async fn check_deletion_beside_another(stage: &Stage) -> Result<()> {
 async fn registers_selected_clusters_until_deletion() -> Result<()> {
     let clusters = ["goc-one", "goc-two", "goc-three"];
     let stage = hub(&clusters).await?;
-    let hub = stage.hub;
+    let hub = &stage.hub;
     // Red Hat ACM wrote the Secret of the first cluster, another writer that of the third.
     let acms = hub.create(&of_acm()).await?;
     let push = hub.create(&push()).await?;
@@ -248,7 +248,7 @@ async fn registers_selected_clusters_until_deletion() -> Result<()> {
 #[tokio::test]
 async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     let stage = hub(&["goc-rights", "goc-going"]).await?;
-    let hub = stage.hub;
+    let hub = &stage.hub;
     for file in [
         "deploy/deploy_controller.yaml",
         "deploy/admission_policy.yaml",

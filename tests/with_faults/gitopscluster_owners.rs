@@ -65,7 +65,7 @@ async fn wait_for_second_controller(stage: &Stage, round: u32) -> Result<()> {
 #[tokio::test]
 async fn two_controllers_keep_and_remove_only_their_own_objects() -> Result<()> {
     let stage = hub(&CLUSTERS).await?;
-    let hub = stage.hub;
+    let hub = &stage.hub;
     hub.create_namespace(SECOND).await?;
     let open = json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": "true"}}});
     hub.patch(&ObjectRef::namespace(SECOND), &open).await?;
@@ -120,7 +120,7 @@ async fn check_deletion_by_its_controller(
     first: Replica,
     (second, mark): (&Proxy, usize),
 ) -> Result<()> {
-    let hub = stage.hub;
+    let hub = &stage.hub;
     first.stop().await?;
     hub.delete(&goc("first")).await?;
     wait_for_second_controller(stage, 4).await?;
@@ -135,7 +135,7 @@ async fn check_deletion_by_its_controller(
 
 /// Checks that a GitOpsCluster that moves between the two is handed over, with its Secret.
 async fn check_handover(stage: &Stage) -> Result<()> {
-    let hub = stage.hub;
+    let hub = &stage.hub;
     hub.create(&object("v1beta1", "moving", &spec("first"))).await?;
     until(stage, "moving", "Ready", "True", "").await?;
     let change = json!({"spec": {"argoServer": {"argoNamespace": SECOND}}});

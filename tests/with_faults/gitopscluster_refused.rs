@@ -78,7 +78,7 @@ async fn wait_for_event(stage: &Stage, name: &str, reason: &str, message: &str) 
 #[tokio::test]
 async fn refused_writes_set_a_condition_until_they_are_accepted() -> Result<()> {
     let stage = hub(&["refused-one", "refused-two"]).await?;
-    let hub = stage.hub;
+    let hub = &stage.hub;
     hub.apply_yaml(DENY)?;
     wait_until_denied(&stage).await?;
     select(&stage, "both", &["refused-one", "refused-two"]).await?;
@@ -144,7 +144,7 @@ async fn refused(stage: &Stage) -> Result<()> {
 async fn refused_tenant_fields_set_a_condition_an_event_and_a_metric() -> Result<()> {
     const TENANT: &str = "refused-tenant";
     let stage = hub(&["refused-fields"]).await?;
-    let hub = stage.hub;
+    let hub = &stage.hub;
     hub.create_namespace(TENANT).await?;
     let label = |value: Value| json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": value}}});
     let argocd = ObjectRef::namespace("argocd");

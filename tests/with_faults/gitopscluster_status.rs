@@ -170,7 +170,7 @@ fn agents(report: &Value) -> Vec<[&str; 3]> {
 #[tokio::test]
 async fn lists_every_cluster_with_few_requests() -> Result<()> {
     let stage = hub().await?;
-    let proxy = Proxy::start(stage.hub).await?;
+    let proxy = Proxy::start(&stage.hub).await?;
     let kubeconfig = proxy.kubeconfig(stage.hub.kubeconfig_path())?;
 
     let result = status(&kubeconfig, "fleet -o json")?;
@@ -273,7 +273,7 @@ fn completes_names(kubeconfig: &Path) -> Result<()> {
 #[tokio::test]
 async fn forbidden_reads_are_reported_beside_known_data() -> Result<()> {
     let stage = hub().await?;
-    let hub = stage.hub;
+    let hub = &stage.hub;
     let account = "gs-reader";
     hub.kubectl(&["-n", "argocd", "create", "serviceaccount", account])?;
     let kubeconfig = hub.service_account_kubeconfig("argocd", account)?;

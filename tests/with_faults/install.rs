@@ -19,8 +19,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use testbed::{Hub, ObjectRef, Parts, wait};
-use tokio::sync::{Mutex, MutexGuard, OnceCell};
+use testbed::{Borrowed, Hub, ObjectRef, Parts, Shared, wait};
+use tokio::sync::{Mutex, MutexGuard};
 
 const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,agent-admission,pull,\
                    argocd-addon,cluster-secrets,report,gitopscluster,argocd-agent,ui,live";
@@ -36,19 +36,19 @@ const HEALTH: &str = "resource.customizations.health.work.open-cluster-managemen
 
 /// A separate hub, for one test at a time, because an installation affects all of it.
 pub(crate) struct Installation {
-    pub(crate) hub: &'static Hub,
+    pub(crate) hub: Borrowed<Hub>,
     _turn: MutexGuard<'static, ()>,
 }
 
 /// Returns a hub with an Argo CD that has an argocd-server.
 async fn installation() -> Result<Installation> {
-    static HUBS: [OnceCell<Hub>; 2] = [const { OnceCell::const_new() }; 2];
+    static HUBS: [Shared<Hub>; 2] = [const { Shared::new() }; 2];
     static TURNS: [Mutex<()>; 2] = [const { Mutex::const_new(()) }; 2];
     let (turn, hub) = tokio::select! {
         turn = TURNS[0].lock() => (turn, &HUBS[0]),
         turn = TURNS[1].lock() => (turn, &HUBS[1]),
     };
-    let hub = hub.get_or_try_init(start).await?;
+    let hub = hub.borrow(start).await?;
     Ok(Installation { hub, _turn: turn })
 }
 

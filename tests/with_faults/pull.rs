@@ -186,7 +186,7 @@ async fn orphaned_work_is_deleted_only_when_certain_without_a_list() -> Result<(
             stage.hub.wait_gone(&gone.application).await
         })
         .await?;
-    let hub = pull_hub.stage.hub;
+    let hub = &pull_hub.stage.hub;
     hub.wait_gone(&gone.work).await?;
     let requests = pull_hub.proxy.requests();
     let listed = lists(&requests);

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use testbed::process::{self, Process};
 use testbed::proxy::{Proxy, RecordedRequest};
@@ -18,7 +19,7 @@ const TEST_KINDS: &str = "applications.argoproj.io,manifestworks.work.open-clust
 
 /// A hub, for one test at a time: a controller processes all its objects.
 pub(crate) struct Stage {
-    pub(crate) hub: &'static Hub,
+    pub(crate) hub: Arc<Hub>,
     /// The namespace of the managed cluster, and of the Lease.
     pub(crate) cluster: String,
     folder: tempfile::TempDir,
@@ -28,13 +29,14 @@ pub(crate) struct Stage {
 /// Returns a hub with only a managed cluster of that name.
 pub(crate) async fn stage(cluster: &str) -> Result<Stage> {
     // Tests mostly wait. More than two hubs would compete for processors.
-    static HUBS: [OnceCell<Hub>; 2] = [const { OnceCell::const_new() }; 2];
+    static HUBS: [OnceCell<Arc<Hub>>; 2] = [const { OnceCell::const_new() }; 2];
     static TURNS: [Mutex<()>; 2] = [const { Mutex::const_new(()) }; 2];
     let (turn, hub) = tokio::select! {
         turn = TURNS[0].lock() => (turn, &HUBS[0]),
         turn = TURNS[1].lock() => (turn, &HUBS[1]),
     };
-    let hub = hub.get_or_try_init(Hub::start).await?;
+    let hub = hub.get_or_try_init(async || Hub::start().await.map(Arc::new)).await?;
+    let hub = Arc::clone(hub);
     hub.kubectl(&["delete", "--all", "--all-namespaces", TEST_KINDS])?;
     hub.kubectl(&["delete", "--all", "managedclusters"])?;
     hub.declare_managed_cluster(cluster).await?;
@@ -48,8 +50,7 @@ pub(crate) async fn stage(cluster: &str) -> Result<Stage> {
 
 /// Returns a separate hub with only a managed cluster of that name, for a test that changes the whole hub.
 pub(crate) async fn own_stage(cluster: &str) -> Result<Stage> {
-    // As the hubs of all tests, it runs until the process ends.
-    let hub: &Hub = Box::leak(Box::new(Hub::start().await?));
+    let hub = Arc::new(Hub::start().await?);
     hub.declare_managed_cluster(cluster).await?;
     Ok(Stage {
         hub,
@@ -71,7 +72,7 @@ pub(crate) enum WorkHealth {
 
 impl Stage {
     pub(crate) async fn proxy(&self) -> Result<Proxy> {
-        Proxy::start(self.hub).await
+        Proxy::start(&self.hub).await
     }
 
     /// Creates an Application that Argo CD has synced to one work, of the same name.

@@ -83,6 +83,7 @@ pub mod ports;
 pub mod process;
 pub mod proxy;
 mod recording;
+mod shared;
 mod transcript;
 pub mod wait;
 mod work_webhook;
@@ -105,6 +106,7 @@ pub use object::{ObjectRef, condition, is_applied, is_synced, is_true, new_condi
 pub use parts::{ARGOCD_AGENT_VERSION, Part, Parts, Tools, argocd_agent, argocd_version, image_updater, missing};
 pub use proxy::Proxy;
 pub use recording::Recording;
+pub use shared::{Borrowed, Shared};
 pub use transcript::Transcript;
 
 /// Returns the program under test: the path in `TESTBED_PROGRAM`, which must contain no link, or the one that cargo has built.

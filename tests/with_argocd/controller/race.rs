@@ -38,7 +38,7 @@ async fn write_status(hub: &Hub, missing: Option<&str>) -> Result<()> {
 }
 
 /// Breaks and repairs the folder, and waits for Argo CD's condition each time.
-async fn break_and_repair(hub: &Hub, app: &App) -> Result<()> {
+async fn break_and_repair(hub: &Hub, app: &App<'_>) -> Result<()> {
     for _ in 0..ROUNDS {
         app.push(&[("wrong.yaml", WRONG)]).await?;
         hub.wait_for(&app.application(), |app| comparison_error(app).is_some())

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testbed::ObjectRef;
 
 /// Deletes an Application with that finalizer, and waits until it is deleted from the hub and the cluster.
-async fn delete(stage: &'static Stage, name: &str, finalizer: Option<&str>) -> Result<PulledApplication> {
+async fn delete<'s>(stage: &'s Stage, name: &str, finalizer: Option<&str>) -> Result<PulledApplication<'s>> {
     let mut app = PulledApplication::new(stage, name)?;
     app.object["metadata"]["finalizers"] = json!(finalizer.as_slice());
     let app = app.start().await?;
@@ -30,9 +30,9 @@ async fn each_cascade_finalizer_deletes_the_deployed_objects() -> Result<()> {
     let stage = stage().await?;
     let [foreground, background] = ["foreground", "background"].map(|how| format!("{FINALIZER}/{how}"));
     let (plain, foreground, background) = tokio::join!(
-        delete(stage, "pull-deleted", Some(FINALIZER)),
-        delete(stage, "pull-deleted-foreground", Some(&foreground)),
-        delete(stage, "pull-deleted-background", Some(&background))
+        delete(&stage, "pull-deleted", Some(FINALIZER)),
+        delete(&stage, "pull-deleted-foreground", Some(&foreground)),
+        delete(&stage, "pull-deleted-background", Some(&background))
     );
     plain.and(foreground).and(background).map(drop)
 }
@@ -40,7 +40,7 @@ async fn each_cascade_finalizer_deletes_the_deployed_objects() -> Result<()> {
 #[tokio::test]
 async fn without_a_finalizer_deployed_objects_stay() -> Result<()> {
     let stage = stage().await?;
-    let app = delete(stage, "pull-left-behind", None).await?;
+    let app = delete(&stage, "pull-left-behind", None).await?;
     let service = ObjectRef::namespaced("v1", "Service", &app.name, "guestbook-ui");
     for object in [app.guestbook(), service] {
         let stays = |it: &Value| it["metadata"]["deletionTimestamp"].is_null();

@@ -64,12 +64,13 @@ pub(super) fn set_named(name: &str) -> ObjectRef {
 
 #[tokio::test]
 async fn application_set_runs_on_every_cluster_and_follows_commits() -> Result<()> {
+    let stage = stage().await?;
     let Stage {
         hub,
         cluster1,
         cluster2,
         ..
-    } = stage().await?;
+    } = &*stage;
     let name = "pull-guestbook";
     let git = GitRepository::new()?;
     let first = git.commit_folder(&shipped("guestbook"), "guestbook")?;
@@ -143,7 +144,7 @@ async fn application_set_runs_on_every_cluster_and_follows_commits() -> Result<(
 #[tokio::test]
 async fn application_with_several_sources_reports_every_revision() -> Result<()> {
     let stage = stage().await?;
-    let mut app = PulledApplication::new(stage, "pull-several-sources")?;
+    let mut app = PulledApplication::new(&stage, "pull-several-sources")?;
     let second = GitRepository::new()?;
     let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}).to_string();
     let of_second = second.commit(&[("settings/settings.json", &config_map)])?;
@@ -167,7 +168,7 @@ async fn application_with_several_sources_reports_every_revision() -> Result<()>
 #[tokio::test]
 async fn healthy_application_is_written_once_per_change() -> Result<()> {
     let stage = stage().await?;
-    let app = PulledApplication::new(stage, "pull-one-write")?.start().await?;
+    let app = PulledApplication::new(&stage, "pull-one-write")?.start().await?;
     let recording = app.record(&stage.hub).await?;
     let commit = app.scale(2)?;
     app.runs(&commit).await?;

@@ -9,9 +9,10 @@ const PAUSED: &str = "pull-paused";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn works_of_a_cluster_on_hold_wait_and_catch_up_by_themselves() -> Result<()> {
-    let hub = &stage().await?.hub;
+    let stage = stage().await?;
+    let hub = &stage.hub;
     declare(hub, &[PAUSED]).await?;
-    let mut app = PulledApplication::new(stage().await?, "pull-held")?;
+    let mut app = PulledApplication::new(&stage, "pull-held")?;
     app.object["metadata"]["annotations"][CLUSTER] = json!(PAUSED);
     run(hub, &["hold", PAUSED, "--reason", "storage migration"])?;
     until_enforced(hub, PAUSED).await?;

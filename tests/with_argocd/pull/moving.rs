@@ -8,7 +8,7 @@ use serde_json::json;
 async fn changed_cluster_moves_the_application() -> Result<()> {
     let stage = stage().await?;
     let (hub, cluster1, cluster2) = (&stage.hub, &stage.cluster1, &stage.cluster2);
-    let app = PulledApplication::new(stage, "pull-moves")?.start().await?;
+    let app = PulledApplication::new(&stage, "pull-moves")?.start().await?;
     serves(cluster1, &app.guestbook(), 1).await?;
     let before = app.on_hub().await?;
     let work = app.work().await?;

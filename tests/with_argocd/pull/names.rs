@@ -8,6 +8,7 @@ use testbed::ObjectRef;
 #[tokio::test]
 async fn applications_of_one_name_in_two_namespaces_are_separate() -> Result<()> {
     let stage = stage().await?;
+    let stage = &*stage;
     let [first, second] = ["pull-team-a", "pull-team-b"].map(|namespace| async move {
         stage.hub.create_namespace(namespace).await?;
         stage.cluster1.create_namespace(namespace).await?;
@@ -42,7 +43,7 @@ fn long(name: &str, length: usize) -> Value {
 #[tokio::test]
 async fn longest_name_that_argo_cd_supports_works() -> Result<()> {
     let stage = stage().await?;
-    let mut app = PulledApplication::new(stage, "pull-long-name")?;
+    let mut app = PulledApplication::new(&stage, "pull-long-name")?;
     // Argo CD looks for a file `.argocd-source-NAME.yaml`, and file names are limited to 255 characters.
     app.object["metadata"]["name"] = long("pull-long-name", 235);
     let app = app.start().await?;
@@ -59,7 +60,7 @@ async fn longest_name_that_argo_cd_supports_works() -> Result<()> {
 async fn application_may_use_another_namespace_on_the_cluster() -> Result<()> {
     let stage = stage().await?;
     stage.cluster1.create_namespace("pull-of-cluster").await?;
-    let mut app = PulledApplication::new(stage, "pull-elsewhere")?;
+    let mut app = PulledApplication::new(&stage, "pull-elsewhere")?;
     app.object["metadata"]["annotations"][CLUSTER_NAMESPACE] = json!("pull-of-cluster");
     let app = app.start().await?;
     let on_cluster = ObjectRef {

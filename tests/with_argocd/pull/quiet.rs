@@ -20,7 +20,7 @@ fn writes(stage: &Stage, names: &[&str]) -> Result<Vec<Value>> {
 }
 
 /// Checks that nothing is written for a running Application while its cluster compares it repeatedly.
-async fn check_no_writes(app: &PulledApplication) -> Result<()> {
+async fn check_no_writes(app: &PulledApplication<'_>) -> Result<()> {
     let stage = app.stage;
     let work = app.work().await?;
     let names = [app.name.as_str(), work.name.as_str()];
@@ -53,7 +53,7 @@ async fn check_no_writes(app: &PulledApplication) -> Result<()> {
 #[tokio::test]
 async fn hubs_condition_on_an_unknown_cluster_is_left_alone() -> Result<()> {
     let stage = stage().await?;
-    let mut app = PulledApplication::new(stage, "pull-unknown-server")?;
+    let mut app = PulledApplication::new(&stage, "pull-unknown-server")?;
     // On the cluster the destination is the cluster itself.
     app.object["spec"]["destination"]["server"] = json!("https://unknown.example.com:6443");
     let app = app.start().await?;

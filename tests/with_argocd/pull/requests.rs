@@ -37,7 +37,7 @@ fn has_operation(application: &Value) -> bool {
     application["operation"].is_object()
 }
 
-impl PulledApplication {
+impl PulledApplication<'_> {
     /// Waits until the hub shows the Application as not synced to this commit.
     async fn is_out_of_sync(&self, commit: &str) -> Result<()> {
         let differs = |app: &Value| {
@@ -73,7 +73,7 @@ impl PulledApplication {
 #[tokio::test]
 async fn sync_and_rollback_run_once_and_are_cleared() -> Result<()> {
     let stage = stage().await?;
-    let app = PulledApplication::new(stage, "pull-sync")?.by_hand();
+    let app = PulledApplication::new(&stage, "pull-sync")?.by_hand();
     app.create().await?;
     app.is_out_of_sync(&app.commit).await?;
     let missing = app.on_hub().await?;
@@ -125,7 +125,7 @@ async fn sync_and_rollback_run_once_and_are_cleared() -> Result<()> {
 #[tokio::test]
 async fn failed_sync_reports_message_and_retries() -> Result<()> {
     let stage = stage().await?;
-    let app = PulledApplication::new(stage, "pull-sync-fails")?.by_hand();
+    let app = PulledApplication::new(&stage, "pull-sync-fails")?.by_hand();
     app.create().await?;
     app.is_out_of_sync(&app.commit).await?;
     let mut operation = sync(&app.commit);
@@ -146,7 +146,7 @@ async fn failed_sync_reports_message_and_retries() -> Result<()> {
 #[tokio::test]
 async fn refresh_runs_once_and_is_cleared() -> Result<()> {
     let stage = stage().await?;
-    let app = PulledApplication::new(stage, "pull-refresh")?.start().await?;
+    let app = PulledApplication::new(&stage, "pull-refresh")?.start().await?;
     let cluster1 = app.record(&stage.cluster1).await?;
     for how in ["normal", "hard"] {
         let has_refresh = |app: &Value| app["metadata"]["annotations"][REFRESH] == how;

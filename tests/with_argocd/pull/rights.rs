@@ -54,7 +54,7 @@ async fn use_cluster_permissions(hub: &Hub, name: &str) -> Result<()> {
 
 /// Creates an Application that cannot be delivered, then can, then cannot, so that an Event is counted. Then deletes it without a
 /// finalizer, so that the controller reads it before it deletes its work.
-async fn use_application_permissions(stage: &'static Stage, cluster: &str) -> Result<()> {
+async fn use_application_permissions(stage: &Stage, cluster: &str) -> Result<()> {
     let hub = &stage.hub;
     let mut app = PulledApplication::new(stage, "pull-rights-refused")?;
     app.object["metadata"]["finalizers"] = Value::Null;
@@ -122,7 +122,7 @@ async fn controllers_use_exactly_their_permissions() -> Result<()> {
     hub.declare_managed_cluster(cluster).await?;
     let (secret, application, set) = tokio::join!(
         use_cluster_permissions(hub, "pull-rights-gone"),
-        use_application_permissions(stage, cluster),
+        use_application_permissions(&stage, cluster),
         use_set_permissions(hub, cluster)
     );
     secret.and(application).and(set)?;

@@ -2,7 +2,7 @@
 
 use super::delivery::{application_of, application_set, set_named};
 use super::{REFRESH, Stage, health, runs, scale, serves, stage, works_of};
-use crate::placement::open;
+use crate::fleet::placement::open;
 use crate::stage::shipped;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -10,12 +10,13 @@ use testbed::{GitRepository, ObjectRef};
 
 #[tokio::test]
 async fn applications_that_outlive_their_set_keep_their_works() -> Result<()> {
+    let stage = stage().await?;
     let Stage {
         hub,
         cluster1,
         cluster2,
         ..
-    } = stage().await?;
+    } = &*stage;
     let name = "pull-preserved";
     let git = GitRepository::new()?;
     let commit = git.commit_folder(&shipped("guestbook"), "guestbook")?;
@@ -72,12 +73,13 @@ fn deployment(only_on: &str) -> Result<String> {
 
 #[tokio::test]
 async fn rolling_sync_proceeds_step_by_step() -> Result<()> {
+    let stage = stage().await?;
     let Stage {
         hub,
         cluster1,
         cluster2,
         ..
-    } = stage().await?;
+    } = &*stage;
     let name = "pull-rolling";
     let git = GitRepository::new()?;
     let first = git.commit_folder(&shipped("guestbook"), "guestbook")?;

@@ -9,7 +9,7 @@ use testbed::ObjectRef;
 const ERROR: &str = "ManifestWorkError";
 
 /// Creates an Application in this namespace of the hub, and the namespace on the cluster.
-async fn application_in(stage: &'static Stage, namespace: &str, name: &str) -> Result<PulledApplication> {
+async fn application_in<'s>(stage: &'s Stage, namespace: &str, name: &str) -> Result<PulledApplication<'s>> {
     stage.hub.create_namespace(namespace).await?;
     stage.cluster1.create_namespace(namespace).await?;
     let mut app = PulledApplication::new(stage, name)?;
@@ -20,7 +20,7 @@ async fn application_in(stage: &'static Stage, namespace: &str, name: &str) -> R
 }
 
 /// Waits until an Application is rejected with this message, and checks that it has no work.
-async fn wait_for_refusal(app: &PulledApplication, message: &str) -> Result<()> {
+async fn wait_for_refusal(app: &PulledApplication<'_>, message: &str) -> Result<()> {
     let hub = &app.stage.hub;
     hub.wait_for(&app.application(), |it| messages(it, ERROR) == [message])
         .await?;
@@ -35,7 +35,7 @@ async fn application_in_another_namespace_deploys_where_its_project_permits() ->
     let project = ObjectRef::app_project("pull-tenant")
         .with(json!({"spec": {"sourceRepos": ["*"], "destinations": [{"name": "cluster2", "namespace": "*"}]}}));
     let project = ObjectRef::of(&hub.create(&project).await?);
-    let mut app = application_in(stage, "pull-tenant", "pull-tenant-shop").await?;
+    let mut app = application_in(&stage, "pull-tenant", "pull-tenant-shop").await?;
     app.object["spec"]["project"] = json!("pull-tenant");
     app.object["metadata"]["annotations"][CLUSTER_NAMESPACE] = json!("argocd");
     let created = app.create().await?;
@@ -69,19 +69,19 @@ async fn application_in_another_namespace_deploys_where_its_project_permits() ->
 #[tokio::test]
 async fn ignores_applications_in_unserved_namespaces() -> Result<()> {
     let stage = stage().await?;
-    let app = application_in(stage, "pull-closed", "pull-closed-shop").await?;
+    let app = application_in(&stage, "pull-closed", "pull-closed-shop").await?;
     app.create().await?;
     let message = "Argo CD does not serve Applications in Namespace pull-closed: add it to `application.namespaces` of \
                    ConfigMap argocd/argocd-cmd-params-cm";
     wait_for_refusal(&app, message).await?;
     // In the namespace of a managed cluster it gets no condition either: argocd-agent's principal writes it there.
     stage.hub.declare_managed_cluster("pull-autonomous").await?;
-    let mut mirrored = PulledApplication::new(stage, "pull-mirrored")?;
+    let mut mirrored = PulledApplication::new(&stage, "pull-mirrored")?;
     mirrored.object["metadata"]["namespace"] = json!("pull-autonomous");
     mirrored.object["metadata"]["finalizers"] = Value::Null;
     mirrored.create().await?;
     // A later Application is served, so this one was reconciled.
-    let later = PulledApplication::new(stage, "pull-after-mirrored")?.start().await?;
+    let later = PulledApplication::new(&stage, "pull-after-mirrored")?.start().await?;
     assert_eq!(mirrored.on_hub().await?["status"], Value::Null);
     assert_eq!(mirrored.works().await?, [Value::Null; 0]);
     later.end().await?;
@@ -102,8 +102,8 @@ fn agent_of(cluster: &str) -> [String; 3] {
 async fn cluster_cannot_claim_an_application_of_another() -> Result<()> {
     let stage = stage().await?;
     let hub = &stage.hub;
-    let victim = PulledApplication::new(stage, "pull-victim")?;
-    let mut neighbour = PulledApplication::new(stage, "pull-neighbour")?;
+    let victim = PulledApplication::new(&stage, "pull-victim")?;
+    let mut neighbour = PulledApplication::new(&stage, "pull-neighbour")?;
     neighbour.object["metadata"]["annotations"][CLUSTER] = json!("cluster2");
     neighbour.object["metadata"]["finalizers"] = Value::Null;
     let (victim, neighbour) = tokio::try_join!(victim.start(), neighbour.start())?;

@@ -14,7 +14,7 @@ async fn cluster_without_argo_cd_is_reported() -> Result<()> {
         ..ManagedClusterOptions::default()
     };
     let bare = stage.hub.add_managed_cluster("pull-bare", options).await?;
-    let mut app = PulledApplication::new(stage, "pull-without-argocd")?;
+    let mut app = PulledApplication::new(&stage, "pull-without-argocd")?;
     app.object["metadata"]["annotations"][CLUSTER] = json!("pull-bare");
     app.create().await?;
     let refused = |app: &Value| {
@@ -36,7 +36,7 @@ async fn cluster_without_argo_cd_is_reported() -> Result<()> {
 #[tokio::test]
 async fn reports_errors_of_the_clusters_argo_cd() -> Result<()> {
     let stage = stage().await?;
-    let mut app = PulledApplication::new(stage, "pull-no-folder")?;
+    let mut app = PulledApplication::new(&stage, "pull-no-folder")?;
     app.object["spec"]["source"]["path"] = json!("nowhere");
     app.create().await?;
     let failed = |app: &Value| {

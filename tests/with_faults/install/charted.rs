@@ -49,7 +49,7 @@ fn check_additions(deployment: &Value, config: &Value) -> Result<()> {
 #[tokio::test]
 async fn additions_survive_an_upgrade_of_the_chart() -> Result<()> {
     let installation = installation().await?;
-    let hub = installation.hub;
+    let hub = &installation.hub;
     hub.create_namespace(NAMESPACE).await?;
     let folder = tempfile::tempdir()?;
     let given = env::var_os("TESTBED_ARGO_CD_CHART");

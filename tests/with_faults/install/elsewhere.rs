@@ -36,8 +36,8 @@ async fn argocd(hub: &Hub) -> Result<Vec<ObjectRef>> {
 #[tokio::test]
 async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<()> {
     let installation = installation().await?;
-    let hub = installation.hub;
-    let theirs = argocd(hub).await?;
+    let hub = &installation.hub;
+    let theirs = argocd(&hub).await?;
     // The policies of a second controller, installed by hand.
     let others = read("deploy/admission_policy.yaml")?.replace(".argocd\n", ".second\n");
     hub.kubectl_with_input(&["apply", "-f", "-"], &others)?;
@@ -122,7 +122,7 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
     installation.run_ok(&["uninstall", "-n", NAMESPACE])?;
     installation.until(&before).await?;
     hub.kubectl_with_input(&["delete", "-f", "-"], &others)?;
-    check_removal(hub, &theirs).await
+    check_removal(&hub, &theirs).await
 }
 
 async fn check_removal(hub: &Hub, theirs: &[ObjectRef]) -> Result<()> {
@@ -137,8 +137,8 @@ async fn check_removal(hub: &Hub, theirs: &[ObjectRef]) -> Result<()> {
 #[tokio::test]
 async fn refuses_while_our_manager_owns_fields_of_argo_cd() -> Result<()> {
     let installation = installation().await?;
-    let hub = installation.hub;
-    let theirs = argocd(hub).await?;
+    let hub = &installation.hub;
+    let theirs = argocd(&hub).await?;
     let before = installation.all()?;
     // kubectl moves all fields that it has applied to our field manager, and then would remove those that are not in the file.
     let file = read("deploy_cmp.yaml")?.replace("namespace: argocd", "namespace: gitops");
@@ -176,7 +176,7 @@ async fn refuses_while_our_manager_owns_fields_of_argo_cd() -> Result<()> {
     installation.run_ok(&["uninstall", "-n", NAMESPACE])?;
     let is = hub.read(repo_server).await?;
     assert_eq!(is["spec"], was["spec"]);
-    check_removal(hub, &theirs).await
+    check_removal(&hub, &theirs).await
 }
 
 /// Returns the answer to a request, head and body.

@@ -29,7 +29,7 @@ const JOBS: &str = "argocd-ocm-cmp-additions";
 async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() -> Result<()> {
     let installation = installation().await?;
     let before = installation.all()?;
-    let (hub, chart) = (installation.hub, shipped("chart"));
+    let (hub, chart) = (&installation.hub, shipped("chart"));
     let chart = chart.to_str().context("a plain path")?;
     let values = ["--set", "additionsJob.enabled=true,features={plugin,ui}"];
     // There is nothing that runs Jobs: the test runs their commands.

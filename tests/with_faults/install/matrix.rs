@@ -663,7 +663,7 @@ async fn installed_by_an_earlier_version() -> Result<()> {
 /// Adds the features one by one, in both orders, and checks each step.
 async fn check(start: StartingPoint) -> Result<()> {
     let installation = installation().await?;
-    let hub = installation.hub;
+    let hub = &installation.hub;
     hub.create_namespace(NAMESPACE).await?;
     create(&installation, start).await?;
     let before = installation.all()?;
@@ -850,7 +850,7 @@ fn check_features(start: StartingPoint, on: &BTreeSet<Feature>, live: &[Value]) 
 
 /// Creates the Argo CD of a starting point.
 async fn create(installation: &Installation, start: StartingPoint) -> Result<()> {
-    let hub = installation.hub;
+    let hub = &installation.hub;
     let mut objects = start.objects()?;
     if start == StartingPoint::Operator {
         let crd = Parts::ensure()?.argocd_operator_crds().join("argoproj.io_argocds.yaml");

@@ -47,7 +47,7 @@ fn start_operator(installation: &Installation) -> Result<Process> {
 #[tokio::test(flavor = "multi_thread")]
 async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
     let installation = installation().await?;
-    let hub = installation.hub;
+    let hub = &installation.hub;
     hub.create_namespace(NAMESPACE).await?;
     let crds = Parts::ensure()?.argocd_operator_crds();
     for kind in [

@@ -27,14 +27,14 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     ] {
         assert!(lines.contains(line), "{lines}");
     }
-    let hub = installation.hub;
+    let hub = &installation.hub;
     let live = hub.read(&principal()).await?;
     let container = &live["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(container["image"], "example.com/agent:v2");
     let redis = hub.read(&params()).await?["data"]["redis.server"].clone();
     assert_eq!(redis, "argocd-agent-redis-proxy:6379");
 
-    check_network(hub).await?;
+    check_network(&hub).await?;
 
     // Another Redis is not lost: the principal must know it first.
     let redis = |server: &str| json!({"data": {"redis.server": server}});
@@ -92,7 +92,7 @@ async fn check_network(hub: &Hub) -> Result<()> {
 #[tokio::test]
 async fn principal_of_another_stays_and_its_settings_are_checked() -> Result<()> {
     let installation = installation().await?;
-    let hub = installation.hub;
+    let hub = &installation.hub;
     // Reduced from argocd-agent's own manifests.
     let variable = |name: &str, key: &str| {
         let from = json!({"name": "argocd-agent-params", "key": key, "optional": true});

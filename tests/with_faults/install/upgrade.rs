@@ -201,7 +201,7 @@ async fn takes_over_an_object_whose_status_changes_meanwhile() -> Result<()> {
     installation
         .hub
         .apply_file(&shipped("deploy/deploy_controller.yaml"), &[])?;
-    let proxy = Proxy::start(installation.hub).await?;
+    let proxy = Proxy::start(&installation.hub).await?;
     proxy.fault(Fault::Status(409), Times::Next(2), |it| it.is("patch", "flowschemas"));
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
         .args(["install", "--features=controller", IMAGE, "--kubeconfig"])

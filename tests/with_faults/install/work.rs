@@ -10,7 +10,7 @@ const FINALIZER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
 #[tokio::test]
 async fn uninstall_keeps_delivered_works() -> Result<()> {
     let installation = installation().await?;
-    let (hub, before) = (installation.hub, installation.all()?);
+    let (hub, before) = (&installation.hub, installation.all()?);
     installation.run_ok(&["install", "--features=plugin,project,pull,gitopscluster"])?;
     let work = ObjectRef::manifest_work("cluster1", "shop").with(json!({
         "metadata": {"labels": {"app.kubernetes.io/name": "argocd-ocm-cmp"}},

@@ -1,15 +1,14 @@
 //! Tests of the report of an ApplicationSet: the shipped CRD and permissions, the real applicationset-controller, and two managed
 //! clusters.
 
+use super::{Fleet, fleet};
 use crate::controller::ACCOUNT;
-use crate::fleet::{Fleet, fleet};
 use crate::stage::{apply, shipped, shipped_objects};
 use anyhow::{Context, Result, ensure};
 use controller::application_set_report::{Condition, ExistingReport, Line, Report, Set, app};
 use serde_json::{Value, json};
 use testbed::process::{self, Process};
 use testbed::{GitRepository, Hub, ObjectRef, is_applied, ports};
-use tokio::sync::OnceCell;
 
 fn report(name: &str) -> ObjectRef {
     ObjectRef::namespaced(
@@ -21,12 +20,9 @@ fn report(name: &str) -> ObjectRef {
 }
 
 /// Applies the files that reports need, once, and waits until the kind is served and the permissions are effective.
-async fn install(hub: &Hub) -> Result<()> {
-    static INSTALLED: OnceCell<()> = OnceCell::const_new();
-    INSTALLED
-        .get_or_try_init(async || apply_files(hub).await)
-        .await
-        .map(drop)
+async fn install(fleet: &Fleet) -> Result<()> {
+    let installed = fleet.reports.get_or_try_init(async || apply_files(&fleet.hub).await);
+    installed.await.map(drop)
 }
 
 async fn apply_files(hub: &Hub) -> Result<()> {
@@ -78,8 +74,9 @@ fn summary(report: &Value) -> Option<[u32; 6]> {
 
 #[tokio::test]
 async fn reports_an_application_set_until_deletion() -> Result<()> {
-    let Fleet { hub, .. } = fleet().await?;
-    install(hub).await?;
+    let fleet = fleet().await?;
+    let hub = &fleet.hub;
+    install(&fleet).await?;
     let name = "reported";
     let (object, git) = (report(name), GitRepository::new()?);
     git.commit_folder(&shipped("guestbook"), name)?;
@@ -202,8 +199,9 @@ metadata:
 
 #[tokio::test]
 async fn api_server_accepts_a_report_of_20000_clusters() -> Result<()> {
-    let Fleet { hub, .. } = fleet().await?;
-    install(hub).await?;
+    let fleet = fleet().await?;
+    let hub = &fleet.hub;
+    install(&fleet).await?;
     let message = "<no space left on device> & so on ".repeat(20);
     let clusters: Vec<String> = (0..20_000).map(|number| format!("cluster-{number:05}")).collect();
     let lines = |count: usize, health: &'static str| -> Vec<Line<'_>> {

@@ -1,8 +1,8 @@
 //! Tests of targets by Placement: OCM's real placement controller, and its rollouts over three clusters.
 
+use super::{Fleet, fleet};
 use crate::app::App;
 use crate::controller;
-use crate::fleet::{Fleet, fleet};
 use crate::health_check;
 use crate::stage::program;
 use crate::status;
@@ -21,9 +21,9 @@ const NO_CLUSTER: &str = "ManifestWorkNoClusterWarning";
 const WORK_VERSION: &str = "work.open-cluster-management.io/v1";
 
 /// An Application that is delivered by a Placement of its name, which selects the clusters with its name as a label.
-struct PlacedApplication {
-    fleet: &'static Fleet,
-    app: App,
+struct PlacedApplication<'f> {
+    fleet: &'f Fleet,
+    app: App<'f>,
 }
 
 /// Settings with which the clusters change one after the other, and each is observed for a while.
@@ -33,14 +33,9 @@ const ONE_BY_ONE: [(&str, &[&str]); 3] = [
     ("rollout-min-success-time", &["3s"]),
 ];
 
-impl PlacedApplication {
+impl<'f> PlacedApplication<'f> {
     /// Creates the Placement and the Application, and returns when Argo CD has synced it.
-    async fn start(
-        fleet: &'static Fleet,
-        name: &str,
-        settings: &[(&str, &[&str])],
-        files: &[(&str, &str)],
-    ) -> Result<Self> {
+    async fn start(fleet: &'f Fleet, name: &str, settings: &[(&str, &[&str])], files: &[(&str, &str)]) -> Result<Self> {
         prepare(fleet, name, &json!({})).await?;
         let placement = format!("argocd/{name}");
         let by_placement: &[&str] = &[&placement];
@@ -189,7 +184,7 @@ impl PlacedApplication {
 }
 
 /// Makes a Placement select all clusters, and creates the namespace of that name on them.
-pub(crate) async fn prepare(fleet: &'static Fleet, name: &str, strategy: &Value) -> Result<()> {
+pub(crate) async fn prepare(fleet: &Fleet, name: &str, strategy: &Value) -> Result<()> {
     let selector = json!({"labelSelector": {"matchLabels": {name: "true"}}});
     let placement = ObjectRef::placement(name).with(json!({"spec": {
         "clusterSets": ["global"],
@@ -285,7 +280,7 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
     let name = "at-once";
     let [cluster1, second, third] = fleet.clusters();
     let file = deployment("web", "1", Some(name));
-    let placed = PlacedApplication::start(fleet, name, &[], &[("web.json", &file)]).await?;
+    let placed = PlacedApplication::start(&fleet, name, &[], &[("web.json", &file)]).await?;
     let web = ObjectRef::deployment(name, "web");
     for cluster in [third, cluster1] {
         open(cluster, name).await?;
@@ -356,8 +351,13 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
 async fn change_reaches_clusters_one_by_one() -> Result<()> {
     let fleet = fleet().await?;
     let name = "one-by-one";
-    let placed =
-        PlacedApplication::start(fleet, name, &ONE_BY_ONE, &[("web.json", &deployment("web", "1", None))]).await?;
+    let placed = PlacedApplication::start(
+        &fleet,
+        name,
+        &ONE_BY_ONE,
+        &[("web.json", &deployment("web", "1", None))],
+    )
+    .await?;
     placed.wait_until_settled().await?;
     assert_eq!(placed.versions().await?, some(["1"; 3]));
 
@@ -398,7 +398,7 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
     let first = ("a.json", &*deployment("a-web", "1", None));
     // Longer than a busy agent needs to see that the change breaks.
     let settings = [ONE_BY_ONE[0], ONE_BY_ONE[1], ("rollout-min-success-time", &["15s"][..])];
-    let placed = PlacedApplication::start(fleet, name, &settings, &[first]).await?;
+    let placed = PlacedApplication::start(&fleet, name, &settings, &[first]).await?;
     placed.wait_until_settled().await?;
 
     // A new object is harder than a changed one: the agent evaluates it later, and all other objects are healthy.
@@ -461,7 +461,7 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
             ("broken.json", broken.to_string()),
         ])
     };
-    let placed = PlacedApplication::start(fleet, name, &settings, &[("settings.json", &config_map("1"))]).await?;
+    let placed = PlacedApplication::start(&fleet, name, &settings, &[("settings.json", &config_map("1"))]).await?;
     placed.wait_until_settled().await?;
     let [first, second, _] = placed.names_of_works().await?;
     let push = async |version| {
@@ -471,7 +471,7 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
             .commit(&files.each_ref().map(|(file, text)| (*file, text.as_str())))
             .await?;
         let stopped = async || {
-            let (code, stdout, _) = rollout(fleet, &["status", name]).ok()?;
+            let (code, stdout, _) = rollout(&fleet, &["status", name]).ok()?;
             (code == Some(1) && stdout.contains(": stopped at cluster1, 0 of 3 clusters updated\n")).then_some(stdout)
         };
         wait::eventually("the rollout stops", wait::DEADLINE, stopped).await
@@ -495,13 +495,13 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
 
     let heals = |value: Value| json!({"spec": {"syncPolicy": {"automated": {"selfHeal": value}}}});
     fleet.hub.patch(&placed.app.application(), &heals(json!(true))).await?;
-    let (code, _, stderr) = rollout(fleet, &["undo", name])?;
+    let (code, _, stderr) = rollout(&fleet, &["undo", name])?;
     ensure!(
         code == Some(1) && stderr.contains("argocd app set stopped --self-heal=false"),
         "{stderr}"
     );
     fleet.hub.patch(&placed.app.application(), &heals(Value::Null)).await?;
-    let (code, stdout, stderr) = rollout(fleet, &["undo", name])?;
+    let (code, stdout, stderr) = rollout(&fleet, &["undo", name])?;
     ensure!(
         code == Some(0) && stdout.contains("returns to the earlier content; 1 cluster to take back"),
         "{stdout}{stderr}"
@@ -516,16 +516,16 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
     );
     let is_other = |app: &Value| app["status"]["sync"]["status"] == "OutOfSync";
     placed.set_becomes(is_other).await?;
-    let complete = async || Some(rollout(fleet, &["status", name]).ok()?.0 == Some(0)).filter(|it| *it);
+    let complete = async || Some(rollout(&fleet, &["status", name]).ok()?.0 == Some(0)).filter(|it| *it);
     wait::eventually("the rollout is complete", wait::DEADLINE, complete).await?;
-    let (code, _, stderr) = rollout(fleet, &["undo", name])?;
+    let (code, _, stderr) = rollout(&fleet, &["undo", name])?;
     ensure!(
         code == Some(1) && stderr.contains("no managed cluster has an earlier content"),
         "{stderr}"
     );
 
     push("3").await?;
-    let (code, stdout, stderr) = rollout(fleet, &["resume", name])?;
+    let (code, stdout, stderr) = rollout(&fleet, &["resume", name])?;
     ensure!(
         code == Some(0) && stdout.contains("rollout-max-failures=1"),
         "{stdout}{stderr}"
@@ -538,7 +538,7 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
 async fn objects_without_health_rules_roll_out_one_by_one() -> Result<()> {
     let fleet = fleet().await?;
     let placed = PlacedApplication::start(
-        fleet,
+        &fleet,
         "config-maps",
         &ONE_BY_ONE,
         &[("settings.json", &config_map("1"))],
@@ -565,7 +565,7 @@ async fn decision_groups_change_one_after_the_other() -> Result<()> {
     fleet.label("third", "by-group-first", Some("true")).await?;
     let first = json!({"labelSelector": {"matchLabels": {"by-group-first": "true"}}});
     let groups = json!([{"groupName": "first", "groupClusterSelector": first}]);
-    prepare(fleet, name, &json!({"groupStrategy": {"decisionGroups": groups}})).await?;
+    prepare(&fleet, name, &json!({"groupStrategy": {"decisionGroups": groups}})).await?;
     let settings: [(&str, &[&str]); 3] = [
         ("placement", &["argocd/by-group"]),
         ("rollout", &["ProgressivePerGroup"]),
@@ -573,7 +573,7 @@ async fn decision_groups_change_one_after_the_other() -> Result<()> {
     ];
     let file = deployment("web", "1", Some(name));
     let app = App::start_on(&fleet.hub, name, &settings, &[("web.json", &file)], false).await?;
-    let placed = PlacedApplication { fleet, app };
+    let placed = PlacedApplication { fleet: &fleet, app };
     placed
         .shows("Progressing", "1 of 3 clusters applied, 1 progressing")
         .await?;
@@ -593,11 +593,11 @@ async fn decision_groups_change_one_after_the_other() -> Result<()> {
 async fn moving_to_a_placement_and_back_keeps_objects() -> Result<()> {
     let fleet = fleet().await?;
     let (hub, name) = (&fleet.hub, "moves");
-    prepare(fleet, name, &json!({})).await?;
+    prepare(&fleet, name, &json!({})).await?;
     let by_name: [(&str, &[&str]); 1] = [("clusters", &["cluster1"])];
     let by_placement: [(&str, &[&str]); 1] = [("placement", &["argocd/moves"])];
     let app = App::start_on(hub, name, &by_name, &[("settings.json", &config_map("1"))], false).await?;
-    let placed = PlacedApplication { fleet, app };
+    let placed = PlacedApplication { fleet: &fleet, app };
     let settings = placed.config_map();
     let at = async |cluster: &ManagedCluster, version: &str| {
         cluster.wait_for(&settings, |it| it["data"]["version"] == version).await
@@ -647,7 +647,7 @@ async fn waves_and_hooks_wait_for_every_cluster() -> Result<()> {
         ("web.json", &*deployment("web", "1", None)),
         ("settings.json", &*later("1")?),
     ];
-    let placed = PlacedApplication::start(fleet, name, &[], &files).await?;
+    let placed = PlacedApplication::start(&fleet, name, &[], &files).await?;
     placed.wait_until_settled().await?;
     let settings = placed.config_map();
     let has_run = async |cluster: &ManagedCluster, version: &str| -> Result<bool> {

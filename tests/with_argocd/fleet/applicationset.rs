@@ -1,6 +1,6 @@
 //! Tests of targets by Placement, with an Application for each: the shipped ApplicationSet, with OCM's real placement controller.
 
-use crate::fleet::{Fleet, fleet};
+use super::{Fleet, fleet};
 use crate::stage::{shipped, shipped_object, shipped_objects};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -8,13 +8,13 @@ use std::net::TcpListener;
 use testbed::{GitRepository, Hub, ObjectRef, condition, is_applied, is_synced, is_true, wait};
 
 /// One ApplicationSet of the fleet, with its Placement.
-struct Set {
-    hub: &'static Hub,
+struct Set<'h> {
+    hub: &'h Hub,
     /// The name of the Placement and the ApplicationSet, and of the label that selects clusters.
     name: &'static str,
 }
 
-impl Set {
+impl Set<'_> {
     /// Returns the shipped Placement and ApplicationSet with this name.
     fn shipped(&self) -> Result<[Value; 2]> {
         let [_, placement, set] = <[Value; 3]>::try_from(shipped_objects("examples/appset.yaml")?)
@@ -134,7 +134,8 @@ async fn make_unreachable(hub: &Hub, cluster: &str) -> Result<()> {
 
 #[tokio::test]
 async fn cluster_gets_a_work_on_joining_and_loses_it_on_leaving() -> Result<()> {
-    let Fleet { hub, cluster1, .. } = fleet().await?;
+    let fleet = fleet().await?;
+    let Fleet { hub, cluster1, .. } = &*fleet;
     let guestbook = Set { hub, name: "guestbook" };
     for cluster in ["cluster2", "cluster3", "unknown"] {
         hub.declare_managed_cluster(cluster).await?;
@@ -229,7 +230,8 @@ async fn cluster_gets_a_work_on_joining_and_loses_it_on_leaving() -> Result<()> 
 
 #[tokio::test]
 async fn reads_placements_of_more_than_100_clusters() -> Result<()> {
-    let Fleet { hub, .. } = fleet().await?;
+    let fleet = fleet().await?;
+    let hub = &fleet.hub;
     let many = Set { hub, name: "many" };
     let clusters: Vec<String> = (1..=101).map(|number| format!("many-{number:03}")).collect();
     let clusters: Vec<&str> = clusters.iter().map(String::as_str).collect();
@@ -274,7 +276,8 @@ async fn reads_placements_of_more_than_100_clusters() -> Result<()> {
 
 #[tokio::test]
 async fn applicationset_controller_may_only_list_decisions() -> Result<()> {
-    let Fleet { hub, .. } = fleet().await?;
+    let fleet = fleet().await?;
+    let hub = &fleet.hub;
     let may = |verb: &str, resource: &str, namespace: &str| {
         let resource = format!("{resource}.cluster.open-cluster-management.io");
         let who = "--as=system:serviceaccount:argocd:argocd-applicationset-controller";

@@ -1,7 +1,7 @@
 //! Tests of Argo CD's own commands and options with an Application of the plugin, as docs/argocd-commands.md describes them.
 
+use super::{colour, desk};
 use crate::app::open_gate;
-use crate::desk::{colour, desk};
 use crate::stage::shipped_object;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ async fn respected_differences_freeze_a_work_and_doctor_finds_them() -> Result<(
     let desk = desk().await?;
     let git = GitRepository::new()?;
     let name = "frozen";
-    let object = |colour: &str, more: &str| crate::desk::colour(name, colour) + more;
+    let object = |value: &str, more: &str| colour(name, value) + more;
     git.commit(&[("frozen/colour.yaml", &object("green", ""))])?;
     desk.create(name, &git, |app| {
         app["spec"]["ignoreDifferences"] = json!([{

@@ -1,9 +1,9 @@
 //! Tests of an Application that is delivered by a Placement: OCM creates its works from its ManifestWorkReplicaSet.
 
-use super::{DEGRADED, INFO, health, messages, wait_for_event, web};
+use super::fleet;
+use super::placement::{open, prepare};
 use crate::app::App;
-use crate::fleet::fleet;
-use crate::placement::{open, prepare};
+use crate::controller::{DEGRADED, INFO, health, messages, wait_for_event, web};
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 async fn works_of_a_replica_set_count_for_its_application() -> Result<()> {
     let fleet = fleet().await?;
     let (hub, name) = (&fleet.hub, "controller-set");
-    prepare(fleet, name, &json!({})).await?;
+    prepare(&fleet, name, &json!({})).await?;
     let [cluster1, second, third] = fleet.clusters();
     for cluster in [cluster1, second] {
         open(cluster, name).await?;

@@ -1,7 +1,7 @@
 //! Tests of the ways into Argo CD besides a folder of a Git repository, as docs/ways-in.md describes them: OCI artefacts, Helm
 //! repositories, the source hydrator, several sources, variables that tools write, and monorepos.
 
-use crate::desk::{colour, desk};
+use super::{colour, desk};
 use crate::mistakes::comparison_error;
 use crate::policy::PROJECT;
 use crate::stage::{PLUGIN_WITH_POLICY, application, apply, objects_of_yaml, shipped_object};

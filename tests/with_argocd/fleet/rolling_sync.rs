@@ -1,6 +1,6 @@
 //! Tests of the shipped ApplicationSet that delivers a commit in waves.
 
-use crate::fleet::fleet;
+use super::fleet;
 use crate::stage::{shipped, shipped_object, shipped_objects};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

@@ -6,9 +6,9 @@
 //! TESTBED_IMAGE_UPDATER=FOLDER cargo test --test with_argocd image_updater -- --ignored
 //! ```
 
-use crate::desk::{Desk, desk};
+use super::ways_in::serve;
+use super::{Desk, desk};
 use crate::stage::{objects_of_yaml, shipped};
-use crate::ways_in::serve;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -146,8 +146,8 @@ async fn image_updater_delivers_new_tags() -> Result<()> {
             ),
         ),
     ]))?;
-    let in_application = App::create(desk, &registry, "image-in-app", "argocd").await?;
-    let in_git = App::create(desk, &registry, "image-in-git", "git").await?;
+    let in_application = App::create(&desk, &registry, "image-in-app", "argocd").await?;
+    let in_git = App::create(&desk, &registry, "image-in-git", "git").await?;
     // It pushes with the credentials that Argo CD has for the repository, to the branch that is checked out here.
     in_git.run_git(&["config", "receive.denyCurrentBranch", "updateInstead"])?;
     desk.hub
@@ -168,11 +168,11 @@ async fn image_updater_delivers_new_tags() -> Result<()> {
     for app in [&in_application, &in_git] {
         desk.hub.create(&app.updater).await?;
     }
-    let updater = start(desk, &program, &registry)?;
+    let updater = start(&desk, &program, &registry)?;
 
     let (repository, image) = (format!("{registry}/web"), format!("{registry}/web:1.4.3"));
     for app in [&in_application, &in_git] {
-        app.wait_for_image(desk, &image).await?;
+        app.wait_for_image(&desk, &image).await?;
     }
     let variables = |tag: &str| {
         json!([
@@ -180,9 +180,9 @@ async fn image_updater_delivers_new_tags() -> Result<()> {
             {"name": "WEB_TAG", "value": tag},
         ])
     };
-    assert_eq!(in_application.variables(desk).await?, variables("1.4.3"));
+    assert_eq!(in_application.variables(&desk).await?, variables("1.4.3"));
     assert_eq!(in_application.commits()?, 1);
-    assert_eq!(in_git.variables(desk).await?, variables("1.4.2"));
+    assert_eq!(in_git.variables(&desk).await?, variables("1.4.2"));
     let committed = in_git.run_git(&["show", "main:image-in-git/.argocd-source-image-in-git.yaml"])?;
     assert!(
         committed.contains("name: WEB_TAG\n") && committed.contains("value: 1.4.3\n"),

@@ -1,7 +1,7 @@
 //! Tests of examples/appset_values.yaml: values for clusters and groups of clusters from labels, claims and Placements, with the real
 //! ApplicationSet controller and a hundred clusters.
 
-use crate::fleet::fleet;
+use super::fleet;
 use crate::stage::{shipped_object, shipped_objects};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -88,7 +88,8 @@ fn check(deployment: &Value, replicas: &str, label: &str, value: &str) -> Result
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_clusters_get_values_of_their_labels_claims_and_groups() -> Result<()> {
-    let hub = &fleet().await?.hub;
+    let fleet = fleet().await?;
+    let hub = &fleet.hub;
     let git = GitRepository::new()?;
     let template = DEPLOYMENT
         .replace("REGION", "'{{ .Values.region }}'")
