@@ -6,7 +6,7 @@ use crate::stage::{apply, program, stage};
 use crate::status::printed;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use testbed::{Hub, ObjectRef, new_condition, wait};
+use testbed::{Hub, ObjectRef, wait};
 
 const FROZEN: &str = "frozen1";
 const ON_HOLD: &str = "ManagedClusterOnHoldWarning";
