@@ -21,7 +21,7 @@ pub(crate) const SCENES: [&str; 2] = [
 ];
 
 /// All Applications and `ApplicationSets`: the file, the kind and the name. Each is created here or by [`QUICK_START`], or by
-/// `with_argocd/fleet/rolling_sync.rs` and `with_argocd/fleet/values.rs`.
+/// `with_argocd/fleet/rolling_sync.rs` and `with_argocd/values.rs`.
 const FOLLOWED: [(&str, &str, &str); 10] = [
     ("app.yaml", "Application", "guestbook"),
     ("docs/cluster-secrets.md", "ApplicationSet", "guestbook-prod"),

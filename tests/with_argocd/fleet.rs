@@ -6,7 +6,6 @@ mod holds;
 pub(crate) mod placement;
 mod report;
 mod rolling_sync;
-mod values;
 
 use crate::controller::Controller;
 use crate::stage::{argocd, hub_with, shipped_objects};
@@ -40,13 +39,14 @@ impl Fleet {
     }
 }
 
-/// Returns the fleet that the tests here share, with the objects that several ApplicationSets need.
+/// Returns the fleet that the tests here share.
 async fn fleet() -> Result<Borrowed<Fleet>> {
     static FLEET: Shared<Fleet> = Shared::new();
     FLEET.borrow(|| Box::pin(set_up())).await
 }
 
-async fn set_up() -> Result<Fleet> {
+/// Starts a hub with the objects that several ApplicationSets need.
+pub(crate) async fn hub() -> Result<Hub> {
     let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "deploy/appset_placement.yaml"]).await?;
     // Placements of these tests are in Argo CD's namespace, where proj.yaml permits no ManifestWorkReplicaSet.
     let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "managed-clusters");
@@ -54,6 +54,11 @@ async fn set_up() -> Result<Fleet> {
     hub.patch(&project, &json!({"spec": {"destinations": everywhere}}))
         .await?;
     hub.apply(&shipped_objects("examples/appset.yaml")?[0]).await?;
+    Ok(hub)
+}
+
+async fn set_up() -> Result<Fleet> {
+    let hub = hub().await?;
     let argocd = argocd(&hub, "plugin-for-a-fleet").await?.with_rolling_sync();
     let cluster = |name| hub.add_managed_cluster(name, ManagedClusterOptions::default());
     let (cluster1, second, third, argocd, ocm, controller) = tokio::join!(

@@ -56,3 +56,4 @@ mod updates;
 mod upgrade;
 #[path = "../common/upgrade.rs"]
 mod upgrades;
+mod values;

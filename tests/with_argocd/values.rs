@@ -1,8 +1,8 @@
 //! Tests of examples/appset_values.yaml: values for clusters and groups of clusters from labels, claims and Placements, with the real
 //! ApplicationSet controller and a hundred clusters.
 
-use super::fleet;
-use crate::stage::{shipped_object, shipped_objects};
+use crate::fleet;
+use crate::stage::{argocd, shipped_object, shipped_objects};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::{GitRepository, Hub, ObjectRef, is_synced, wait};
@@ -88,8 +88,11 @@ fn check(deployment: &Value, replicas: &str, label: &str, value: &str) -> Result
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_clusters_get_values_of_their_labels_claims_and_groups() -> Result<()> {
-    let fleet = fleet().await?;
-    let hub = &fleet.hub;
+    // A hub of its own: so many Applications delay all others.
+    let hub = &fleet::hub().await?;
+    let mut argocd = argocd(hub, "plugin-for-values").await?;
+    argocd.application_sets = true;
+    tokio::try_join!(hub.start_argocd(argocd), hub.start_ocm_controllers())?;
     let git = GitRepository::new()?;
     let template = DEPLOYMENT
         .replace("REGION", "'{{ .Values.region }}'")
@@ -166,25 +169,5 @@ async fn a_hundred_clusters_get_values_of_their_labels_claims_and_groups() -> Re
         .await?;
     }
 
-    for set in ["shop-by-label", "shop-by-claim", "shop-by-group"] {
-        hub.delete(&ObjectRef::namespaced(
-            "argoproj.io/v1alpha1",
-            "ApplicationSet",
-            "argocd",
-            set,
-        ))
-        .await?;
-    }
-    for application in &applications {
-        wait::wait_gone(&client, &ObjectRef::application(application), wait::DEADLINE_OF_MANY).await?;
-    }
-    for Cluster { name, .. } in &clusters {
-        hub.delete(&ObjectRef::secret(
-            "argocd",
-            &format!("{name}-application-manager-cluster-secret"),
-        ))
-        .await?;
-        hub.delete(&ObjectRef::managed_cluster(name)).await?;
-    }
     Ok(())
 }
