@@ -240,12 +240,12 @@ fn lines(
         lines.push(format!("{} is deleted", title(work)));
     }
     for (Move { from, to, gap }, keys) in moves(after, pairs, unpaired) {
-        let (verb, they) = match keys.len() {
+        let (verb, subject) = match keys.len() {
             1 => ("moves", "it is"),
             _ => ("move", "they are"),
         };
         let recreated = if gap {
-            format!(", of a later wave: {they} deleted and created again")
+            format!(", of a later wave: {subject} deleted and created again")
         } else {
             String::new()
         };
@@ -293,13 +293,13 @@ fn moves<'w>(
     let mut moves: Vec<(Move<'_>, Vec<&ObjectKey>)> = Vec::new();
     for (old, new, gap) in in_pairs.chain(dropped) {
         let (from, to) = (old.work.name.as_str(), new.work.name.as_str());
-        let this = Move { from, to, gap };
         if from == to {
             continue;
         }
-        match moves.iter_mut().find(|(known, _)| *known == this) {
+        let moved = Move { from, to, gap };
+        match moves.iter_mut().find(|(known, _)| *known == moved) {
             Some((_, keys)) => keys.push(old.key()),
-            None => moves.push((this, vec![old.key()])),
+            None => moves.push((moved, vec![old.key()])),
         }
     }
     moves

@@ -362,8 +362,9 @@ async fn until_established(hub: &InstallHub, crd: &ShippedObject) -> Result<(), 
         loop {
             let live = hub.get(&crd.path(), crd.name()).await?;
             let conditions = live.as_ref().and_then(|live| live["status"]["conditions"].as_array());
-            let is = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
-            if conditions.is_some_and(|conditions| conditions.iter().any(is)) {
+            let is_established =
+                |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+            if conditions.is_some_and(|conditions| conditions.iter().any(is_established)) {
                 return Ok(());
             }
             sleep(POLL_INTERVAL).await;

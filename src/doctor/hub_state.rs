@@ -33,9 +33,9 @@ impl<T> Lookup<T> {
     }
 
     /// Converts the value, if it exists.
-    pub(crate) fn map<U>(self, made: impl FnOnce(T) -> U) -> Lookup<U> {
+    pub(crate) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Lookup<U> {
         match self {
-            Self::Found(it) => Lookup::Found(made(it)),
+            Self::Found(value) => Lookup::Found(convert(value)),
             Self::NotFound => Lookup::NotFound,
             Self::Refused(why) => Lookup::Refused(why),
         }

@@ -624,7 +624,7 @@ fn key_and_value(line: &str) -> Option<(&str, &str)> {
 
 /// Returns true if the word looks like a password: letters and digits mixed.
 fn is_random(word: &str) -> bool {
-    let has = |is: fn(char) -> bool| word.contains(is);
+    let has = |class: fn(char) -> bool| word.contains(class);
     word.len() >= 6 && has(char::is_numeric) && has(char::is_alphabetic)
 }
 

@@ -230,9 +230,8 @@ fn without_status(object: &Value<'_>, health: HealthStatus, message: &str) -> Ob
 }
 
 impl ObjectStatus {
-    fn key(&self) -> (String, String, String, String) {
-        let own = |text: &str| text.to_owned();
-        (own(&self.group), own(&self.kind), own(&self.namespace), own(&self.name))
+    fn key(&self) -> [String; 4] {
+        [&self.group, &self.kind, &self.namespace, &self.name].map(String::clone)
     }
 }
 
@@ -240,16 +239,16 @@ impl ObjectStatus {
 fn named(at: usize, manifest: &Map<'_>) -> ObjectStatus {
     let nothing = Map::default();
     let meta = map(manifest, "resourceMeta").unwrap_or(&nothing);
-    let own = |key| text_of(meta, key).to_owned();
+    let text = |key| text_of(meta, key).to_owned();
     let ordinal = number(meta, "ordinal");
     ObjectStatus {
-        group: own("group"),
+        group: text("group"),
         kind: get_text(meta, "kind")
             .or_else(|| get_text(meta, "resource"))
             .unwrap_or_default()
             .to_owned(),
-        namespace: own("namespace"),
-        name: own("name"),
+        namespace: text("namespace"),
+        name: text("name"),
         placeholder: format!("manifests[{}]", ordinal.map_or(at.to_string(), |at| at.to_string())),
         applied: None,
         available: None,
