@@ -11,7 +11,6 @@ pub struct PullArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_PULL_DIALECT",
-        hide_env_values = true,
         value_enum,
         value_name = "NAME",
         default_value = "argocd-pull-integration"
@@ -22,7 +21,6 @@ pub struct PullArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_PULL_NAMESPACE",
-        hide_env_values = true,
         value_name = "BOOL",
         action = ArgAction::Set,
         num_args = 0..=1,
@@ -35,7 +33,6 @@ pub struct PullArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_PULL_PROJECT",
-        hide_env_values = true,
         value_name = "BOOL",
         action = ArgAction::Set,
         num_args = 0..=1,
@@ -48,7 +45,6 @@ pub struct PullArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_PULL_PLACEMENT",
-        hide_env_values = true,
         value_name = "BOOL",
         action = ArgAction::Set,
         num_args = 0..=1,
@@ -61,7 +57,6 @@ pub struct PullArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_PULL_FEEDBACK",
-        hide_env_values = true,
         value_enum,
         value_name = "MODE",
         default_value = "watch",
@@ -70,6 +65,6 @@ pub struct PullArgs {
     pub pull_feedback: FeedbackMode,
 
     /// Make every work read-only and delete nothing, to hand the Applications over to another controller
-    #[arg(long, env = "ARGOCD_OCM_CMP_PULL_READ_ONLY", hide_env_values = true)]
+    #[arg(long, env = "ARGOCD_OCM_CMP_PULL_READ_ONLY")]
     pub pull_read_only: bool,
 }

@@ -154,7 +154,7 @@ impl List for EventList {
                 ("type", Value::from_text(&event.level)),
                 ("reason", Value::from_text(&event.reason)),
                 ("message", Value::from_text(&event.message)),
-                ("count", Value::Int(i64::try_from(event.count).unwrap_or(i64::MAX))),
+                ("count", Value::from_count(event.count)),
                 ("first", Value::from_text(&event.first)),
                 ("last", Value::from_text(&event.last)),
                 ("kind", Value::from_text(&event.kind)),
