@@ -272,7 +272,6 @@ struct Move<'w> {
     gap: bool,
 }
 
-/// Returns the moves of objects between works.
 fn moves<'w>(
     after: &ComparedWorks<'_>,
     pairs: &[Pair<'w>],
@@ -296,10 +295,10 @@ fn moves<'w>(
         if from == to {
             continue;
         }
-        let moved = Move { from, to, gap };
-        match moves.iter_mut().find(|(known, _)| *known == moved) {
+        let route = Move { from, to, gap };
+        match moves.iter_mut().find(|(known, _)| *known == route) {
             Some((_, keys)) => keys.push(old.key()),
-            None => moves.push((moved, vec![old.key()])),
+            None => moves.push((route, vec![old.key()])),
         }
     }
     moves

@@ -326,7 +326,6 @@ fn secret(text: &str) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-/// Encodes the value of a query.
 fn encode(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         match byte {

@@ -406,7 +406,6 @@ impl Hub {
         ))
     }
 
-    /// Returns the JSON of an object.
     async fn get_text(&self, path: String, name: &str) -> Result<Lookup<String>, Error> {
         let request = Request::new(path).get(name, &GetParams::default());
         to_lookup(self.client.request_text(request.map_err(Error::BuildRequest)?).await)

@@ -197,7 +197,6 @@ impl Rollout {
         kind.as_str().unwrap_or("All")
     }
 
-    /// Returns the fields of the strategy.
     fn strategy(&self) -> &Value {
         let strategy = &self.set["spec"]["placementRefs"][0]["rolloutStrategy"];
         match self.kind() {
@@ -443,7 +442,6 @@ fn is_same(one: &Value, other: &Value) -> bool {
     essential(one) == essential(other)
 }
 
-/// Returns the hash of a content.
 fn hashed(content: &Value) -> String {
     hash::hash([essential(content).to_string()], 16)
 }

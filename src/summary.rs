@@ -1,11 +1,12 @@
 //! The list of generated works, for `generate --summary`.
 
-use crate::list::{List, unique};
+use crate::list::List;
 use crate::table;
 use generate::annotations::Phase;
 use generate::manifestwork::ManifestWork;
 use generate::partition::SyncStep;
 use generate::settings::Recipient;
+use manifest::text::unique;
 use manifest::value::Value;
 use std::array;
 

@@ -1,6 +1,6 @@
 //! The flags of the controller `pull`.
 
-use clap::{ArgAction, Args};
+use clap::Args;
 use controller::pull::{Dialect, FeedbackMode};
 
 /// The settings of the controller `pull`. A dialect has defaults, which other flags override.
@@ -22,7 +22,6 @@ pub struct PullArgs {
         long,
         env = "ARGOCD_OCM_CMP_PULL_NAMESPACE",
         value_name = "BOOL",
-        action = ArgAction::Set,
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "true"
@@ -34,7 +33,6 @@ pub struct PullArgs {
         long,
         env = "ARGOCD_OCM_CMP_PULL_PROJECT",
         value_name = "BOOL",
-        action = ArgAction::Set,
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "true"
@@ -46,7 +44,6 @@ pub struct PullArgs {
         long,
         env = "ARGOCD_OCM_CMP_PULL_PLACEMENT",
         value_name = "BOOL",
-        action = ArgAction::Set,
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "true"

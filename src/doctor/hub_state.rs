@@ -32,7 +32,6 @@ impl<T> Lookup<T> {
         }
     }
 
-    /// Converts the value, if it exists.
     pub(crate) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Lookup<U> {
         match self {
             Self::Found(value) => Lookup::Found(convert(value)),
@@ -249,7 +248,6 @@ impl HubState {
         is_used || is_there || !delivers_without
     }
 
-    /// Returns the plugin's container in the repo-server.
     pub(super) fn sidecar(&self) -> Option<&Value> {
         containers(self.repo_server()?)
             .iter()

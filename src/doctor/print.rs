@@ -1,11 +1,11 @@
 //! Findings in the formats of `-o`.
 
 use super::{Finding, Severity};
-use crate::list::{List, unique};
+use crate::list::List;
 use crate::status::{BOLD, END, GREEN, RED, YELLOW};
 use crate::table;
 use crate::table::clean;
-use manifest::text::count;
+use manifest::text::{count, unique};
 use manifest::value::Value;
 
 /// The findings about a hub.

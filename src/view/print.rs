@@ -2,7 +2,7 @@
 
 use super::kubectl_name;
 use super::object_name::kind_name;
-use crate::list::{List, unique};
+use crate::list::List;
 use crate::table;
 use crate::table::clean;
 use jiff::{SignedDuration, Timestamp};
@@ -10,6 +10,7 @@ use live::events::ObjectEvent;
 use live::request::ObjectId;
 use live::tree::TreeNode;
 use manifest::kinds::GroupKind;
+use manifest::text::unique;
 use manifest::value::Value;
 use manifest::yaml;
 use std::iter;

@@ -396,7 +396,6 @@ impl Object {
         object
     }
 
-    /// Renames the object.
     pub(super) fn rename(&mut self, name: &str) {
         let (mut old, mut new) = (String::new(), String::new());
         json::write_text(&self.key.name, &mut old);

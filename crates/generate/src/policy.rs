@@ -269,7 +269,6 @@ impl Rules<'_> {
         Some(format!("create-namespace: Namespace {name}: {text}"))
     }
 
-    /// Returns the violations of an object.
     fn against_object<'a, P>(self, object: &DeliveredObject<'a, P>, decisions: &mut Decisions<'a>) -> Option<String> {
         let (key, entry) = (object.key, self.entry);
         let mut refusal = ObjectViolations::new(self);

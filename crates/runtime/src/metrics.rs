@@ -184,7 +184,6 @@ fn lag() -> Histogram {
     Histogram::new([1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0])
 }
 
-/// Registers a new metric.
 fn add_metric<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());

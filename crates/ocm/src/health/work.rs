@@ -189,7 +189,6 @@ fn fault(
         .or_else(|| manifests.map(|fault| format!("status.resourceStatus.{fault}")))
 }
 
-/// Returns the objects in the spec.
 fn manifests_of<'m, 'a>(spec: &'m Map<'a>) -> impl Iterator<Item = &'m Value<'a>> {
     let workload = map(spec, works::WORKLOAD);
     workload

@@ -97,7 +97,6 @@ impl Call {
         }
     }
 
-    /// Returns the subresources of the kind.
     pub(super) fn subresources(&self) -> &'static [&'static str] {
         match &*self.plural {
             "certificatesigningrequests" => &["status", "approval"],

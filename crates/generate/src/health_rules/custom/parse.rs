@@ -273,7 +273,6 @@ impl TokenReader<'_> {
         &self.tokens[from..]
     }
 
-    /// Returns the text that is left.
     fn take_rest(&mut self) -> String {
         self.rest().iter().map(ToString::to_string).collect()
     }
