@@ -89,7 +89,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
         // It creates the add-ons last, one after the other.
         let addons = "/apis/addon.open-cluster-management.io/v1alpha1/managedclusteraddons";
         let started = Instant::now();
-        while load.read(addons, |_| ()).await?.len() < clusters.len() {
+        while load.list_objects(addons, |_| ()).await?.len() < clusters.len() {
             ensure!(
                 started.elapsed() < PEER_DEADLINE,
                 "the peer has not created all add-ons"

@@ -62,7 +62,7 @@ async fn main() -> Result<()> {
         ("live: first line of a log", "logs?container=web&tail=1&"),
     ] {
         let path = format!("/api/v1/{path}{WEB}");
-        let figures = first_bytes(number, async || read(stage, "ann", &path).await.map(drop)).await?;
+        let figures = first_bytes(number, async || open_body(stage, "ann", &path).await.map(drop)).await?;
         writeln!(table, "{name:<38}{figures}")?;
     }
     writeln!(
@@ -85,7 +85,7 @@ async fn main() -> Result<()> {
 }
 
 /// Sends a request, and returns the body after its first byte.
-async fn read(stage: &Stage, user: &str, path: &str) -> Result<Body> {
+async fn open_body(stage: &Stage, user: &str, path: &str) -> Result<Body> {
     let headers = [
         OF_SHOP[0],
         OF_SHOP[1],
@@ -138,7 +138,7 @@ async fn streams(stage: &Stage) -> Result<String> {
     for at in 0..STREAMS / 2 {
         let user = format!("user{}", at % USERS);
         let opened = wait::eventually("the stream has its turn", DEADLINE, async || {
-            read(stage, &user, &path).await.ok()
+            open_body(stage, &user, &path).await.ok()
         });
         bodies.push(opened.await?);
     }

@@ -40,7 +40,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     load.create_clusters().await?;
     load.of_each(|at| vec![request("POST", APPLICATIONS, &application(load, at))])
         .await?;
-    let works = load.read(APPLICATIONS, peers::peers_work).await?;
+    let works = load.list_objects(APPLICATIONS, peers::peers_work).await?;
     let works: Vec<Value> = works.into_iter().collect::<Result<_>>()?;
     let objects = |at: usize| {
         let work = &works[at];

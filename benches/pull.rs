@@ -72,7 +72,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
         ("agents report Synced, s", synced()),
     ];
     for (name, status) in phases {
-        let works = load.read(&format!("{WORKS}/manifestworks"), Work::read).await?;
+        let works = load.list_objects(&format!("{WORKS}/manifestworks"), Work::read).await?;
         let works: Vec<Work> = works.into_iter().collect::<Result<_>>()?;
         let report = load.of_each(|at| vec![request("PATCH", &works[at].path, &works[at].report(&status))]);
         let reported = phase(program, &controller, load, report).await?;

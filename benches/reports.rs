@@ -83,7 +83,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
             .measure(&controller, table, name, is, load.of_each(report))
             .await?;
     }
-    let sizes = load.read(REPORTS, |report| report.to_string().len()).await?;
+    let sizes = load.list_objects(REPORTS, |report| report.to_string().len()).await?;
     let largest = sizes.into_iter().max().context("a report")? as f64;
     table.note("the largest report, kB", format!("{:.0}", largest / 1000.0));
     stage
@@ -144,7 +144,7 @@ impl<'s> Fleet<'s> {
             let summary = &report["statuses"]["summary"];
             ["clusters", "synced", "healthy"].map(|key| summary[key].as_str().unwrap_or_default().to_owned())
         };
-        let reports = self.load.read(REPORTS, read).await?;
+        let reports = self.load.list_objects(REPORTS, read).await?;
         ensure!(
             reports.len() == self.sets.len() && reports.iter().all(|it| *it == expected),
             "not {expected:?} in each of {}: {reports:?}",

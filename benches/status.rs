@@ -58,7 +58,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
         works.chain([application]).collect()
     })
     .await?;
-    let sizes = load.read(APPLICATIONS, |it| it.to_string().len()).await?;
+    let sizes = load.list_objects(APPLICATIONS, |it| it.to_string().len()).await?;
     let kilobytes = sizes.iter().sum::<usize>() as f64 / 1000.0;
     table.note("size of all Applications, kB", format!("{kilobytes:.0}"));
     table.note("works", (size.1 * WORKS_EACH).to_string());

@@ -46,7 +46,7 @@ use std::path::PathBuf;
 
 /// GitOps by pull: Argo CD Applications delivered to managed clusters as Open Cluster Management ManifestWorks.
 #[derive(Debug, Parser)]
-#[command(name = "argocd-ocm-cmp", version)]
+#[command(name = "argocd-ocm-cmp", version, mut_subcommands(without_env_values))]
 pub struct Cli {
     /// The command to run.
     #[command(subcommand)]
@@ -59,6 +59,13 @@ impl Cli {
     pub fn from_process() -> Self {
         Self::try_parse().unwrap_or_else(|error| with_close_suggestions(error).exit())
     }
+}
+
+/// Hides the values of environment variables in the help, because some are secret.
+fn without_env_values(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|flag| flag.hide_env_values(true))
+        .mut_subcommands(without_env_values)
 }
 
 /// Removes suggestions that are no correction of a typing error: clap compares how words sound alike.

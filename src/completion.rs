@@ -43,12 +43,10 @@ pub(crate) fn contexts(typed: &OsStr) -> Vec<CompletionCandidate> {
     candidates(typed, Words::typed().hub.connection().contexts())
 }
 
-/// Completes the name of an Application.
 pub(crate) fn applications(typed: &OsStr) -> Vec<CompletionCandidate> {
     candidates(typed, qualified(&APPLICATIONS))
 }
 
-/// Completes the name of a `GitOpsCluster`.
 pub(crate) fn gitops_clusters(typed: &OsStr) -> Vec<CompletionCandidate> {
     candidates(typed, qualified(&GITOPS_CLUSTERS))
 }

@@ -553,7 +553,6 @@ fn plugin_errors(message: &str) -> Option<Vec<&str>> {
     (!errors.is_empty()).then_some(errors)
 }
 
-/// Returns the text between two others.
 fn between<'t>(text: &'t str, start: &str, end: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(start)?;
     rest.split_once(end).map(|(quoted, _)| quoted)

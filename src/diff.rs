@@ -240,12 +240,12 @@ fn lines(
         lines.push(format!("{} is deleted", title(work)));
     }
     for (Move { from, to, gap }, keys) in moves(after, pairs, unpaired) {
-        let (verb, they) = match keys.len() {
+        let (verb, subject) = match keys.len() {
             1 => ("moves", "it is"),
             _ => ("move", "they are"),
         };
         let recreated = if gap {
-            format!(", of a later wave: {they} deleted and created again")
+            format!(", of a later wave: {subject} deleted and created again")
         } else {
             String::new()
         };
@@ -272,7 +272,6 @@ struct Move<'w> {
     gap: bool,
 }
 
-/// Returns the moves of objects between works.
 fn moves<'w>(
     after: &ComparedWorks<'_>,
     pairs: &[Pair<'w>],
@@ -293,13 +292,13 @@ fn moves<'w>(
     let mut moves: Vec<(Move<'_>, Vec<&ObjectKey>)> = Vec::new();
     for (old, new, gap) in in_pairs.chain(dropped) {
         let (from, to) = (old.work.name.as_str(), new.work.name.as_str());
-        let this = Move { from, to, gap };
         if from == to {
             continue;
         }
-        match moves.iter_mut().find(|(known, _)| *known == this) {
+        let route = Move { from, to, gap };
+        match moves.iter_mut().find(|(known, _)| *known == route) {
             Some((_, keys)) => keys.push(old.key()),
-            None => moves.push((this, vec![old.key()])),
+            None => moves.push((route, vec![old.key()])),
         }
     }
     moves

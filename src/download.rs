@@ -255,9 +255,9 @@ impl Registry<'_> {
         if let Some(login) = &self.login {
             headers.insert(AUTHORIZATION, secret(&format!("Basic {login}"))?);
         }
-        let (own, remotes) = (format!("https://{}", self.host), self.remotes);
+        let (registry, remotes) = (format!("https://{}", self.host), self.remotes);
         let answer = get(url, &headers, |target| {
-            host(target) == own || remotes.allow_file(target)
+            host(target) == registry || remotes.allow_file(target)
         })
         .await?;
         let token: Value = serde_json::from_slice(&answer.content(url)?).unwrap_or_default();
@@ -326,7 +326,6 @@ fn secret(text: &str) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-/// Encodes the value of a query.
 fn encode(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         match byte {

@@ -289,20 +289,13 @@ impl Hub {
             Lookup::NotFound => Lookup::NotFound,
             Lookup::Refused(why) => Lookup::Refused(why),
         };
-        let mut sets = Vec::new();
-        if clusters.is_empty() {
-            let application_works = ApplicationWorks::new(application, tracking, &listed, &[]);
-            let selects = Arc::new(move |metadata: &Map<'_>| application_works.has(WORK_SETS.kind, metadata));
-            match list(self.client.clone(), &WORK_SETS, None, selects).await {
-                Ok(work_sets) => sets = work_sets,
-                Err(error) if status(&error) == Some(404) => {}
-                Err(error) if status(&error) == Some(403) => {
-                    let notice = format!("manifestworkreplicasets are not read: {}", explain(&error));
-                    state.notices.push(notice);
-                }
-                Err(error) => return Err(error),
+        let sets = match clusters {
+            [] => {
+                let application_works = ApplicationWorks::new(application, tracking, &listed, &[]);
+                self.list_sets(application_works, &mut state.notices).await?
             }
-        }
+            _ => Vec::new(),
+        };
         let places: Vec<_> = sets
             .iter()
             .map(|set| (set.namespace.clone(), set.name.clone()))
@@ -319,21 +312,7 @@ impl Hub {
         let works = in_order(lists).await?.concat();
         let listed = sets.into_iter().map(|set| (&WORK_SETS, set));
         let listed = listed.chain(works.into_iter().map(|work| (&WORKS, work)));
-        let reads = listed.map(|(resource, work)| {
-            let key = (resource.kind, work.namespace, work.name, work.version);
-            let same = known.get(&key).map(Arc::clone);
-            let client = self.client.clone();
-            async move {
-                let text = match same {
-                    Some(text) => Some(text),
-                    None => get(client, resource, (key.1.clone(), key.2.clone()))
-                        .await?
-                        .map(Arc::from),
-                };
-                Ok::<_, Error>(text.map(|text| (key, text)))
-            }
-        });
-        *known = in_order(reads).await?.into_iter().flatten().collect();
+        self.read_new_works(listed, known).await?;
         state.works = known.values().map(Arc::clone).collect();
         state.clusters = self.clusters().await?;
         let on_hold = ListParams::default().labels(hold::LABEL);
@@ -355,6 +334,48 @@ impl Hub {
                 .extend(why.map(|why| (object_ref.to_string(), why)));
         }
         Ok(state)
+    }
+
+    /// Lists the sets of works of an Application, or adds a notice if we are not permitted to.
+    async fn list_sets(
+        &self,
+        application_works: ApplicationWorks,
+        notices: &mut Vec<String>,
+    ) -> Result<Vec<Listed>, Error> {
+        let selects = Arc::new(move |metadata: &Map<'_>| application_works.has(WORK_SETS.kind, metadata));
+        match list(self.client.clone(), &WORK_SETS, None, selects).await {
+            Ok(sets) => Ok(sets),
+            Err(error) if status(&error) == Some(404) => Ok(Vec::new()),
+            Err(error) if status(&error) == Some(403) => {
+                notices.push(format!("manifestworkreplicasets are not read: {}", explain(&error)));
+                Ok(Vec::new())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the listed works whose version is not known yet, and forgets those that are not listed.
+    async fn read_new_works(
+        &self,
+        listed: impl Iterator<Item = (&'static Resource, Listed)>,
+        known: &mut HashMap<Version, Arc<str>>,
+    ) -> Result<(), Error> {
+        let reads = listed.map(|(resource, work)| {
+            let key = (resource.kind, work.namespace, work.name, work.version);
+            let same = known.get(&key).map(Arc::clone);
+            let client = self.client.clone();
+            async move {
+                let text = match same {
+                    Some(text) => Some(text),
+                    None => get(client, resource, (key.1.clone(), key.2.clone()))
+                        .await?
+                        .map(Arc::from),
+                };
+                Ok::<_, Error>(text.map(|text| (key, text)))
+            }
+        });
+        *known = in_order(reads).await?.into_iter().flatten().collect();
+        Ok(())
     }
 
     /// Returns the tracking method of the Argo CD in this namespace, which is unknown if we are not permitted to read it; `None` if
@@ -385,7 +406,6 @@ impl Hub {
         ))
     }
 
-    /// Returns the JSON of an object.
     async fn get_text(&self, path: String, name: &str) -> Result<Lookup<String>, Error> {
         let request = Request::new(path).get(name, &GetParams::default());
         to_lookup(self.client.request_text(request.map_err(Error::BuildRequest)?).await)

@@ -3,7 +3,6 @@
 use crate::cli::ListFormat;
 use manifest::value::Value;
 use manifest::{json, yaml};
-use std::collections::HashSet;
 
 /// Something that `-o` prints.
 pub trait List {
@@ -33,11 +32,4 @@ pub fn format_list(list: &impl List, format: ListFormat) -> Result<String, Strin
         ListFormat::Yaml => Ok(yaml::write(&list.to_value())),
         ListFormat::Name => Ok(list.names().into_iter().map(|name| name + "\n").collect()),
     }
-}
-
-/// Removes repeated texts, and keeps the order.
-pub(crate) fn unique(mut texts: Vec<String>) -> Vec<String> {
-    let mut known = HashSet::new();
-    texts.retain(|text| known.insert(text.clone()));
-    texts
 }

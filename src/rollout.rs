@@ -197,7 +197,6 @@ impl Rollout {
         kind.as_str().unwrap_or("All")
     }
 
-    /// Returns the fields of the strategy.
     fn strategy(&self) -> &Value {
         let strategy = &self.set["spec"]["placementRefs"][0]["rolloutStrategy"];
         match self.kind() {
@@ -277,20 +276,53 @@ impl Rollout {
                 self.headline()
             ));
         }
-        let mandatory = self.strategy()["mandatoryDecisionGroups"].as_array();
-        let is_mandatory = |cluster: &&&RolloutCluster| {
-            let is_it = |group: &Value| match group["groupName"].as_str() {
-                Some(name) if !name.is_empty() => name == cluster.group.1,
-                _ => group["groupIndex"].as_u64().unwrap_or_default() == u64::from(cluster.group.0),
-            };
-            mandatory.into_iter().flatten().any(is_it)
-        };
-        if let Some(cluster) = failed.iter().find(is_mandatory) {
+        if let Some(cluster) = failed.iter().find(|cluster| self.is_mandatory(cluster)) {
             return Err(format!(
                 "managed cluster {} is in one of rollout-groups, which must all succeed: repair it, or run argocd-ocm-cmp rollout undo",
                 cluster.name
             ));
         }
+        let fields = self.tolerant_fields(&failed, held)?;
+        if fields.is_empty() {
+            return Err(format!(
+                "ManifestWorkReplicaSet {name} is not stopped: {}",
+                self.headline()
+            ));
+        }
+        let mut placements = self.set["spec"]["placementRefs"].clone();
+        let strategy = if self.kind() == "Progressive" {
+            "progressive"
+        } else {
+            "progressivePerGroup"
+        };
+        let mut settings = Vec::new();
+        for (field, setting, number) in fields {
+            placements[0]["rolloutStrategy"][strategy][field] = json!(number);
+            settings.push(format!("{setting}={number}"));
+        }
+        Ok(SetChange {
+            patch: json!({"metadata": self.version(), "spec": {"placementRefs": placements}}),
+            summary: settings.join(" "),
+        })
+    }
+
+    /// Returns true if the rollout stops for good when this cluster fails.
+    fn is_mandatory(&self, cluster: &RolloutCluster) -> bool {
+        let mandatory = self.strategy()["mandatoryDecisionGroups"].as_array();
+        let has_cluster = |group: &Value| match group["groupName"].as_str() {
+            Some(name) if !name.is_empty() => name == cluster.group.1,
+            _ => group["groupIndex"].as_u64().unwrap_or_default() == u64::from(cluster.group.0),
+        };
+        mandatory.into_iter().flatten().any(has_cluster)
+    }
+
+    /// Returns the fields of the strategy that must change to go on without the `failed` clusters, each with its setting and its number;
+    /// `held` is the number of clusters on hold.
+    fn tolerant_fields(
+        &self,
+        failed: &[&RolloutCluster],
+        held: usize,
+    ) -> Result<Vec<(&'static str, &'static str, usize)>, String> {
         let has_deadline = self.strategy()["progressDeadline"]
             .as_str()
             .is_some_and(|progress_deadline| progress_deadline != "None");
@@ -317,7 +349,7 @@ impl Rollout {
             }
             "ProgressivePerGroup" if has_deadline => {
                 let mut by_group = BTreeMap::new();
-                for cluster in &failed {
+                for cluster in failed {
                     *by_group.entry(cluster.group.0).or_insert(0) += 1;
                 }
                 let failures = by_group.into_values().max().unwrap_or_default();
@@ -329,32 +361,13 @@ impl Rollout {
                 );
             }
             kind => {
+                let name = self.object_ref();
                 return Err(format!(
                     "ManifestWorkReplicaSet {name} has a rollout of the type {kind}, which never waits"
                 ));
             }
         }
-        if fields.is_empty() {
-            return Err(format!(
-                "ManifestWorkReplicaSet {name} is not stopped: {}",
-                self.headline()
-            ));
-        }
-        let mut placements = self.set["spec"]["placementRefs"].clone();
-        let strategy = if self.kind() == "Progressive" {
-            "progressive"
-        } else {
-            "progressivePerGroup"
-        };
-        let mut settings = Vec::new();
-        for (field, setting, number) in fields {
-            placements[0]["rolloutStrategy"][strategy][field] = json!(number);
-            settings.push(format!("{setting}={number}"));
-        }
-        Ok(SetChange {
-            patch: json!({"metadata": self.version(), "spec": {"placementRefs": placements}}),
-            summary: settings.join(" "),
-        })
+        Ok(fields)
     }
 
     fn version(&self) -> Value {
@@ -429,7 +442,6 @@ fn is_same(one: &Value, other: &Value) -> bool {
     essential(one) == essential(other)
 }
 
-/// Returns the hash of a content.
 fn hashed(content: &Value) -> String {
     hash::hash([essential(content).to_string()], 16)
 }

@@ -1,11 +1,12 @@
 //! The list of generated works, for `generate --summary`.
 
-use crate::list::{List, unique};
+use crate::list::List;
 use crate::table;
 use generate::annotations::Phase;
 use generate::manifestwork::ManifestWork;
 use generate::partition::SyncStep;
 use generate::settings::Recipient;
+use manifest::text::unique;
 use manifest::value::Value;
 use std::array;
 
@@ -42,7 +43,6 @@ impl List for WorkSummary<'_> {
 }
 
 fn build_work_value(work: &ManifestWork<'_>, limit: Option<u64>) -> Value<'static> {
-    let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
     let target = match work.recipient {
         Recipient::Cluster { .. } => "cluster",
         Recipient::Placement(_) => "placement",
@@ -53,10 +53,10 @@ fn build_work_value(work: &ManifestWork<'_>, limit: Option<u64>) -> Value<'stati
         (target, Value::from_text(work.recipient.to_string())),
         ("phase", Value::from_text(phase.name())),
         ("wave", Value::Int(wave.into())),
-        ("objects", number(work.template.objects.len() as u64)),
-        ("bytes", number(work.template.size())),
+        ("objects", Value::from_count(work.template.objects.len())),
+        ("bytes", Value::from_count(work.template.size())),
     ];
-    fields.extend(limit.map(|limit| ("limit", number(limit))));
+    fields.extend(limit.map(|limit| ("limit", Value::from_count(limit))));
     Value::map(fields)
 }
 

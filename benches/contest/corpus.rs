@@ -60,12 +60,12 @@ impl Corpus {
                 8 => (Written::Flow, "yml"),
                 _ => (Written::Block, "yaml"),
             };
-            let mut text = kind.text(&format!("app-{app}"), written);
+            let mut text = kind.render(&format!("app-{app}"), written);
             let mut documents = 1;
             if app % 10 == 9 {
                 text = format!(
                     "# Both of one app.\n---\n{text}---\n{}",
-                    kind.text(&format!("app-{app}-canary"), written)
+                    kind.render(&format!("app-{app}-canary"), written)
                 );
                 documents += 1;
             }
@@ -81,7 +81,7 @@ impl Corpus {
         while text.len() < bytes {
             let app = format!("app-{}", documents / KINDS.len());
             text += "---\n";
-            text += &KINDS[documents % KINDS.len()].text(&app, Written::Block);
+            text += &KINDS[documents % KINDS.len()].render(&app, Written::Block);
             documents += 1;
         }
         let mut corpus = Self::empty();

@@ -38,7 +38,7 @@ pub(crate) const KINDS: [Kind; 3] = [
 
 impl Kind {
     /// Returns the object of the app of this name.
-    pub(crate) fn text(&self, app: &str, written: Written) -> String {
+    pub(crate) fn render(&self, app: &str, written: Written) -> String {
         let text = match written {
             Written::Block | Written::Json => self.block,
             Written::Flow => self.flow,

@@ -137,7 +137,7 @@ impl Load {
     }
 
     /// Lists the objects at a path, and converts each.
-    pub(crate) async fn read<T>(&self, path: &str, read: impl Fn(&Value) -> T) -> Result<Vec<T>> {
+    pub(crate) async fn list_objects<T>(&self, path: &str, read: impl Fn(&Value) -> T) -> Result<Vec<T>> {
         let (mut more, mut all) = (String::new(), Vec::new());
         loop {
             let request = Request::get(format!("{path}?limit=500{more}")).body(Vec::new())?;
@@ -156,7 +156,7 @@ impl Load {
             let status = &object["status"];
             (!has(status)).then(|| status.clone())
         };
-        let others = self.read(path, status).await?;
+        let others = self.list_objects(path, status).await?;
         let have = others.iter().filter(|other| other.is_none()).count();
         ensure!(
             have == self.size.0 && have == others.len(),

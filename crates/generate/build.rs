@@ -9,7 +9,7 @@
 #[path = "src/health_rules/expressions.rs"]
 mod expressions;
 
-use expressions::{Definitions, expand, read};
+use expressions::{Definitions, expand, read_definitions};
 use std::path::Path;
 use std::{env, fs};
 
@@ -25,8 +25,8 @@ fn main() {
     let mut constants = String::new();
     for name in ["pod", "autoscaler", "custom"] {
         let mut definitions = Definitions::new();
-        read(&file("common"), &mut definitions);
-        read(&file(name), &mut definitions);
+        read_definitions(&file("common"), &mut definitions);
+        read_definitions(&file(name), &mut definitions);
         let expressions = NAMES.map(|name| expand(name, &definitions));
         constants.extend([
             &format!("pub(super) const {}: [&str; {}] = ", name.to_uppercase(), NAMES.len()),

@@ -11,19 +11,13 @@ pub struct ClusterProxyArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_CLUSTER_PROXY",
-        hide_env_values = true,
         value_name = "URL",
         default_value = "https://cluster-proxy-addon-user.open-cluster-management-addon.svc:9092"
     )]
     pub cluster_proxy: String,
 
     /// Certificate authority of the user-server [default: that in ConfigMap argocd-ocm-cmp-cluster-proxy]
-    #[arg(
-        long,
-        env = "ARGOCD_OCM_CMP_CLUSTER_PROXY_CA",
-        hide_env_values = true,
-        value_name = "FILE"
-    )]
+    #[arg(long, env = "ARGOCD_OCM_CMP_CLUSTER_PROXY_CA", value_name = "FILE")]
     pub cluster_proxy_ca: Option<PathBuf>,
 }
 

@@ -15,7 +15,6 @@ pub struct ControllerArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_CONTROLLERS",
-        hide_env_values = true,
         value_name = "NAMES",
         value_delimiter = ',',
         default_value = "application-status"
@@ -31,19 +30,13 @@ pub struct ControllerArgs {
     pub argo_cd: ProcessNamespace,
 
     /// Name of the ManagedCluster that is the hub itself, or 'none'; labels do not count
-    #[arg(
-        long,
-        env = "ARGOCD_OCM_CMP_HUB_CLUSTER",
-        hide_env_values = true,
-        value_name = "NAME"
-    )]
+    #[arg(long, env = "ARGOCD_OCM_CMP_HUB_CLUSTER", value_name = "NAME")]
     pub hub_cluster: Option<String>,
 
     /// Write only while holding the Lease argocd-ocm-cmp-controller
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_LEADER_ELECT",
-        hide_env_values = true,
         value_name = "BOOL",
         action = ArgAction::Set,
         num_args = 0..=1,
@@ -54,19 +47,13 @@ pub struct ControllerArgs {
     pub leader_elect: bool,
 
     /// Namespace of the Lease [default: the Pod's namespace, or that of Argo CD]
-    #[arg(
-        long,
-        env = "ARGOCD_OCM_CMP_LEADER_ELECTION_NAMESPACE",
-        hide_env_values = true,
-        value_name = "NAME"
-    )]
+    #[arg(long, env = "ARGOCD_OCM_CMP_LEADER_ELECTION_NAMESPACE", value_name = "NAME")]
     pub leader_election_namespace: Option<String>,
 
     /// Address that serves /healthz, /readyz and /metrics
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_BIND_ADDRESS",
-        hide_env_values = true,
         value_name = "ADDRESS",
         default_value = "0.0.0.0:8080"
     )]
@@ -77,14 +64,13 @@ pub struct ControllerArgs {
     pub log: LogArgs,
 
     /// Log the writes instead of sending them
-    #[arg(long, env = "ARGOCD_OCM_CMP_DRY_RUN", hide_env_values = true)]
+    #[arg(long, env = "ARGOCD_OCM_CMP_DRY_RUN")]
     pub dry_run: bool,
 
     /// Maximum number of concurrent writes
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_CONCURRENT_WRITES",
-        hide_env_values = true,
         value_name = "NUMBER",
         default_value = "48",
         value_parser = clap::value_parser!(u16).range(1..=1000)

@@ -15,7 +15,7 @@ pub enum GitOpsClusterCommand {
 
 /// The arguments of `gitopscluster status`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, mut_arg("namespace", |it| it.help("The namespace of Argo CD, or of other GitOpsClusters")))]
+#[command(after_help = EXAMPLES, mut_arg("namespace", |flag| flag.help("The namespace of Argo CD, or of other GitOpsClusters")))]
 pub struct GitOpsClusterStatusArgs {
     /// GitOpsCluster to show: NAME, or NAMESPACE/NAME when it is outside Argo CD's namespace [default: all in the namespace]
     #[arg(value_name = "NAME", value_parser = qualified_name, add = ArgValueCompleter::new(completion::gitops_clusters))]

@@ -72,7 +72,6 @@ Examples:
   # End a hold before its time
   argocd-ocm-cmp release eu1";
 
-/// Parses a reason.
 fn reason(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("it is empty".to_owned()),

@@ -8,19 +8,13 @@ use controller::argocd_agent::shipped::{ARGOCD, OPERATOR, REDIS};
 #[command(next_help_heading = "Options of 'argocd-agent'")]
 pub struct ImageArgs {
     /// The image of argocd-agent [default: that of the hub's principal]
-    #[arg(
-        long,
-        env = "ARGOCD_OCM_CMP_AGENT_IMAGE",
-        hide_env_values = true,
-        value_name = "IMAGE"
-    )]
+    #[arg(long, env = "ARGOCD_OCM_CMP_AGENT_IMAGE", value_name = "IMAGE")]
     pub agent_image: Option<String>,
 
     /// The image of Argo CD beside argocd-agent
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_AGENT_ARGOCD_IMAGE",
-        hide_env_values = true,
         value_name = "IMAGE",
         default_value = ARGOCD
     )]
@@ -30,7 +24,6 @@ pub struct ImageArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_AGENT_REDIS_IMAGE",
-        hide_env_values = true,
         value_name = "IMAGE",
         default_value = REDIS
     )]
@@ -40,18 +33,12 @@ pub struct ImageArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_AGENT_OPERATOR_IMAGE",
-        hide_env_values = true,
         value_name = "IMAGE",
         default_value = OPERATOR
     )]
     pub agent_operator_image: String,
 
     /// The image of this program that restarts argocd-agent when its certificate is renewed [default: no restarts]
-    #[arg(
-        long,
-        env = "ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE",
-        hide_env_values = true,
-        value_name = "IMAGE"
-    )]
+    #[arg(long, env = "ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE", value_name = "IMAGE")]
     pub agent_supervisor_image: Option<String>,
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// The arguments of `install`.
 #[derive(Debug, Args)]
-#[command(after_help = INSTALL_EXAMPLES, mut_arg("namespace", |it| it.value_parser(names::namespace)))]
+#[command(after_help = INSTALL_EXAMPLES, mut_arg("namespace", |flag| flag.value_parser(names::namespace)))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct HubInstallArgs {
     /// The namespace of Argo CD.
@@ -122,7 +122,7 @@ Examples:
 
 /// The arguments of `uninstall`.
 #[derive(Debug, Args)]
-#[command(after_help = UNINSTALL_EXAMPLES, mut_arg("namespace", |it| it.value_parser(names::namespace)))]
+#[command(after_help = UNINSTALL_EXAMPLES, mut_arg("namespace", |flag| flag.value_parser(names::namespace)))]
 pub struct HubUninstallArgs {
     /// The namespace of Argo CD.
     #[command(flatten)]

@@ -30,7 +30,6 @@ pub struct LiveArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_BIND_ADDRESS",
-        hide_env_values = true,
         value_name = "ADDRESS",
         default_value = "0.0.0.0:8443"
     )]

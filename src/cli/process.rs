@@ -12,7 +12,6 @@ pub struct ProcessNamespace {
         short = 'n',
         visible_alias = "namespace",
         env = "ARGOCD_OCM_CMP_ARGOCD_NAMESPACE",
-        hide_env_values = true,
         value_name = "NAME",
         default_value = "argocd"
     )]
@@ -26,7 +25,6 @@ pub struct LogArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_LOG_LEVEL",
-        hide_env_values = true,
         value_enum,
         value_name = "LEVEL",
         default_value = "info"
@@ -37,7 +35,6 @@ pub struct LogArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_LOG_FORMAT",
-        hide_env_values = true,
         value_enum,
         value_name = "FORMAT",
         default_value = "text"

@@ -1,6 +1,6 @@
 //! The flags of the controller `pull`.
 
-use clap::{ArgAction, Args};
+use clap::Args;
 use controller::pull::{Dialect, FeedbackMode};
 
 /// The settings of the controller `pull`. A dialect has defaults, which other flags override.
@@ -11,7 +11,6 @@ pub struct PullArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_PULL_DIALECT",
-        hide_env_values = true,
         value_enum,
         value_name = "NAME",
         default_value = "argocd-pull-integration"
@@ -22,9 +21,7 @@ pub struct PullArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_PULL_NAMESPACE",
-        hide_env_values = true,
         value_name = "BOOL",
-        action = ArgAction::Set,
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "true"
@@ -35,9 +32,7 @@ pub struct PullArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_PULL_PROJECT",
-        hide_env_values = true,
         value_name = "BOOL",
-        action = ArgAction::Set,
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "true"
@@ -48,9 +43,7 @@ pub struct PullArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_PULL_PLACEMENT",
-        hide_env_values = true,
         value_name = "BOOL",
-        action = ArgAction::Set,
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "true"
@@ -61,7 +54,6 @@ pub struct PullArgs {
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_PULL_FEEDBACK",
-        hide_env_values = true,
         value_enum,
         value_name = "MODE",
         default_value = "watch",
@@ -70,6 +62,6 @@ pub struct PullArgs {
     pub pull_feedback: FeedbackMode,
 
     /// Make every work read-only and delete nothing, to hand the Applications over to another controller
-    #[arg(long, env = "ARGOCD_OCM_CMP_PULL_READ_ONLY", hide_env_values = true)]
+    #[arg(long, env = "ARGOCD_OCM_CMP_PULL_READ_ONLY")]
     pub pull_read_only: bool,
 }

@@ -45,7 +45,7 @@ pub struct StatusArgs {
         value_name = "HEALTH",
         value_delimiter = ',',
         ignore_case = true,
-        value_parser = PossibleValuesParser::new(HealthStatus::ALL.map(|it| it.name())).try_map(|it| health(&it)),
+        value_parser = PossibleValuesParser::new(HealthStatus::ALL.map(|health| health.name())).try_map(|name| health(&name)),
         conflicts_with = "application"
     )]
     pub health: Vec<HealthStatus>,

@@ -29,11 +29,11 @@ pub struct ViewArgs {
     pub hub: HubArgs,
 
     /// Token of the hub or of the managed cluster, which the cluster receives
-    #[arg(long, env = "ARGOCD_OCM_CMP_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    #[arg(long, env = "ARGOCD_OCM_CMP_TOKEN", value_name = "TOKEN")]
     pub token: Option<String>,
 
     /// Send the token of the kubeconfig: whoever rules the managed cluster can then act as you on the hub
-    #[arg(long, env = "ARGOCD_OCM_CMP_SEND_MY_TOKEN", hide_env_values = true)]
+    #[arg(long, env = "ARGOCD_OCM_CMP_SEND_MY_TOKEN")]
     pub send_my_token: bool,
 
     /// The address of cluster-proxy.

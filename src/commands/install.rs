@@ -121,17 +121,7 @@ async fn apply(
     }
     lines.push_str(&about_principal);
     lines.push_str(&about_view);
-    let mut inherited = HashSet::new();
-    for (object, live) in &found {
-        let Some(live_object) = live else { continue };
-        if merged_managers(live_object, object.is_addition()).is_none() {
-            continue;
-        }
-        inherited.insert(object.to_string());
-        if !args.dry_run {
-            take_over(&hub, object, live_object).await.map_err(Problems::one)?;
-        }
-    }
+    let inherited = take_over_all(&hub, &found, args.dry_run).await?;
     let how = |object: &ShippedObject, dry_run| ApplyOptions {
         manager: MANAGER,
         // The lists of an ArgoCD have one manager each, so force would remove the entries of others. In a dry run the fields that an
@@ -140,33 +130,21 @@ async fn apply(
             && (args.force_conflicts || args.dry_run && inherited.contains(&object.to_string())),
         dry_run,
     };
-    let (mut problems, mut changes, mut as_applied) = (Vec::new(), String::new(), HashSet::new());
-    for (object, live) in &found {
-        match hub.apply(object, how(object, true)).await {
-            Ok(applied) if args.dry_run => {
-                lines.push_str(&result_line(object, live.as_ref(), &applied, " (dry run)"));
-                if let Some(live) = live.as_ref().filter(|_| object.is_addition()) {
-                    changes.push_str(&changes_of(object, live, &applied));
-                }
-            }
-            // Even the managers of its fields are the same: the second request would change nothing.
-            Ok(applied) if live.as_ref() == Some(&applied) => {
-                as_applied.insert(object.to_string());
-            }
-            Ok(_) => {}
-            Err(ApplyFailure::Other(line)) => problems.push(line),
-            Err(ApplyFailure::Conflict(fields)) => problems.extend(conflict_lines(object, &fields)),
-        }
+    let rehearsal = rehearse(&hub, &found, |object| how(object, true)).await?;
+    if args.dry_run {
+        lines.push_str(&rehearsal.lines);
     }
-    Problems::or(problems, ())?;
     lines.push_str(&images::kept(args, &installed, objects));
     summary.push_str(&lines);
     if args.dry_run {
-        summary.push_str(&changes);
+        summary.push_str(&rehearsal.changes);
         return Ok(());
     }
     for (object, live) in &found {
-        if let Some(live) = live.as_ref().filter(|_| as_applied.contains(&object.to_string())) {
+        if let Some(live) = live
+            .as_ref()
+            .filter(|_| rehearsal.unchanged.contains(&object.to_string()))
+        {
             summary.push_str(&result_line(object, Some(live), live, ""));
             continue;
         }
@@ -178,6 +156,63 @@ async fn apply(
     }
     summary.extend(about_policy.map(|line| line + "\n"));
     Ok(())
+}
+
+/// Takes over the objects whose fields an earlier kubectl apply manages, except in a dry run. Returns the names of these objects.
+async fn take_over_all(hub: &InstallHub, found: &LiveObjects<'_>, dry_run: bool) -> Result<HashSet<String>, Problems> {
+    let mut inherited = HashSet::new();
+    for (object, live) in found {
+        let Some(live) = live else { continue };
+        if merged_managers(live, object.is_addition()).is_none() {
+            continue;
+        }
+        inherited.insert(object.to_string());
+        if !dry_run {
+            take_over(hub, object, live).await.map_err(Problems::one)?;
+        }
+    }
+    Ok(inherited)
+}
+
+/// The results of a dry run on the API server.
+#[derive(Default)]
+struct Rehearsal {
+    /// A line for each object.
+    lines: String,
+    /// The changes of the objects of others to which we add fields.
+    changes: String,
+    /// The names of the objects that would stay as they are, even the managers of their fields.
+    unchanged: HashSet<String>,
+}
+
+/// Applies all objects in a dry run.
+///
+/// # Errors
+/// The reasons why objects cannot be applied.
+async fn rehearse(
+    hub: &InstallHub,
+    found: &LiveObjects<'_>,
+    how: impl Fn(&ShippedObject) -> ApplyOptions,
+) -> Result<Rehearsal, Problems> {
+    let mut rehearsal = Rehearsal::default();
+    let mut problems = Vec::new();
+    for (object, live) in found {
+        match hub.apply(object, how(object)).await {
+            Ok(applied) => {
+                let line = result_line(object, live.as_ref(), &applied, " (dry run)");
+                rehearsal.lines.push_str(&line);
+                if let Some(live) = live.as_ref().filter(|_| object.is_addition()) {
+                    rehearsal.changes.push_str(&changes_of(object, live, &applied));
+                }
+                if live.as_ref() == Some(&applied) {
+                    rehearsal.unchanged.insert(object.to_string());
+                }
+            }
+            Err(ApplyFailure::Other(line)) => problems.push(line),
+            Err(ApplyFailure::Conflict(fields)) => problems.extend(conflict_lines(object, &fields)),
+        }
+    }
+    Problems::or(problems, rehearsal)
 }
 
 /// Returns the objects to apply, each with its live object, and one line for each object that is left as it is.
@@ -362,8 +397,9 @@ async fn until_established(hub: &InstallHub, crd: &ShippedObject) -> Result<(), 
         loop {
             let live = hub.get(&crd.path(), crd.name()).await?;
             let conditions = live.as_ref().and_then(|live| live["status"]["conditions"].as_array());
-            let is = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
-            if conditions.is_some_and(|conditions| conditions.iter().any(is)) {
+            let is_established =
+                |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+            if conditions.is_some_and(|conditions| conditions.iter().any(is_established)) {
                 return Ok(());
             }
             sleep(POLL_INTERVAL).await;

@@ -215,10 +215,10 @@ fn refusal(object: &ShippedObject, refused: ApplyFailure) -> Problems {
 }
 
 /// Deletes one of our objects, unless others need it, and returns a line about it.
-async fn remove(hub: &InstallHub, it: &InstalledObject, dry_run: bool) -> Result<String, String> {
-    let shown = it.shown();
-    match it.shipped.kind() {
-        "CustomResourceDefinition" => match objects_of(hub, &it.live).await? {
+async fn remove(hub: &InstallHub, object: &InstalledObject, dry_run: bool) -> Result<String, String> {
+    let shown = object.shown();
+    match object.shipped.kind() {
+        "CustomResourceDefinition" => match objects_of(hub, &object.live).await? {
             Some(0) => {}
             Some(left) => return Ok(format!("{shown} kept: it has {}\n", count(left, "object"))),
             None => {
@@ -248,8 +248,8 @@ async fn remove(hub: &InstallHub, it: &InstalledObject, dry_run: bool) -> Result
                 ));
             }
         }
-        "ConfigMap" if it.name() == POLICY && !is_sample(&it.live) => {
-            let namespace = it.live["metadata"]["namespace"].as_str().unwrap_or_default();
+        "ConfigMap" if object.name() == POLICY && !is_sample(&object.live) => {
+            let namespace = object.live["metadata"]["namespace"].as_str().unwrap_or_default();
             return Ok(format!(
                 "{shown} kept: its policy is not our sample: to delete it, run kubectl -n {namespace} delete configmap {POLICY}\n"
             ));
@@ -257,7 +257,7 @@ async fn remove(hub: &InstallHub, it: &InstalledObject, dry_run: bool) -> Result
         _ => {}
     }
     if !dry_run {
-        hub.delete(&it.path, &it.live).await?;
+        hub.delete(&object.path, &object.live).await?;
     }
     Ok(format!("{shown} deleted{}\n", dry_run_note(dry_run)))
 }

@@ -31,7 +31,6 @@ use std::time::Duration;
 /// The maximum number of objects that are read without `KIND/NAME`. A cluster answers some five requests a second.
 const OBJECTS_MAX: usize = 100;
 
-/// Runs `get`.
 pub(super) fn get(args: &ObjectsArgs) -> Exit {
     let read = async |view: &Viewer| match &args.object {
         Some(name) => view.object(&view.find(name)?, args.output).await,
@@ -40,7 +39,6 @@ pub(super) fn get(args: &ObjectsArgs) -> Exit {
     print_list("objects", args, read)
 }
 
-/// Runs `events`.
 pub(super) fn events(args: &ObjectsArgs) -> Exit {
     let read = async |view: &Viewer| {
         let objects = match &args.object {
@@ -64,7 +62,6 @@ fn print_list<T: List>(what: &str, args: &ObjectsArgs, read: impl AsyncFnOnce(&V
     }
 }
 
-/// Runs `logs`.
 pub(super) fn logs(args: &LogsArgs) -> Exit {
     let options = LogOptions {
         pods: args.pods.clone(),

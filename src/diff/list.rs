@@ -1,9 +1,10 @@
 //! The list of changes, for `diff -o`.
 
 use super::{ObjectChange, Side};
-use crate::list::{List, unique};
+use crate::list::List;
 use crate::table;
 use crate::table::clean;
+use manifest::text::unique;
 use manifest::value::Value;
 use manifest::yaml;
 use ocm::work::Target;
@@ -38,7 +39,6 @@ pub(super) fn grouped(changes: &[ObjectChange]) -> Vec<ChangeOfTargets<'_>> {
 }
 
 impl ChangeOfTargets<'_> {
-    /// Returns the targets, separated by commas.
     pub(super) fn targets(&self) -> String {
         let targets: Vec<String> = self.targets.iter().map(ToString::to_string).collect();
         targets.join(",")

@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use manifest::yaml;
 
-    fn value(text: &str) -> Value<'_> {
+    fn parse_yaml(text: &str) -> Value<'_> {
         yaml::documents(text).next().expect("a document").expect("YAML").value
     }
 
@@ -206,7 +206,7 @@ mod tests {
     fn shown(before: &str, after: &str) -> (String, String) {
         let secret = |fields: &str| format!("{{apiVersion: v1, kind: Secret, metadata: {{name: a}}, {fields}}}");
         let (before, after) = (secret(before), secret(after));
-        let (before, after) = pair(Some(&value(&before)), Some(&value(&after)));
+        let (before, after) = pair(Some(&parse_yaml(&before)), Some(&parse_yaml(&after)));
         let text = |side: Option<Value<'_>>| {
             let yaml = yaml::write(&side.expect("a side"));
             let lines = yaml
@@ -240,7 +240,7 @@ mod tests {
                 r#"data: "*** (after)""#.to_owned()
             )
         );
-        let copied = value(
+        let copied = parse_yaml(
             "{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: \
               {kubectl.kubernetes.io/last-applied-configuration: 'secret'}}}",
         );
@@ -250,7 +250,8 @@ mod tests {
 
     #[test]
     fn masks_only_secrets_of_the_core_group() {
-        let sealed = value("{apiVersion: bitnami.com/v1alpha1, kind: Secret, metadata: {name: a}, data: {a: open}}");
+        let sealed =
+            parse_yaml("{apiVersion: bitnami.com/v1alpha1, kind: Secret, metadata: {name: a}, data: {a: open}}");
         let (before, after) = pair(Some(&sealed), None);
         assert_eq!((before.as_ref(), after), (Some(&sealed), None));
     }
@@ -268,11 +269,11 @@ mod tests {
             object("2222222222", "y"),
             object("3333333333", "x"),
         );
-        assert!(is_same(&value(&one), &value(&same)) && !is_same(&value(&one), &value(&other)));
+        assert!(is_same(&parse_yaml(&one), &parse_yaml(&same)) && !is_same(&parse_yaml(&one), &parse_yaml(&other)));
         // The presence of a hash is shown.
         let unmarked = one.replace("argocd-ocm-cmp.github.io/content-hash: '1111111111'", "");
-        assert!(!is_same(&value(&one), &value(&unmarked)));
-        let (before, after) = pair(Some(&value(&one)), Some(&value(&other)));
+        assert!(!is_same(&parse_yaml(&one), &parse_yaml(&unmarked)));
+        let (before, after) = pair(Some(&parse_yaml(&one)), Some(&parse_yaml(&other)));
         for side in [before, after] {
             let yaml = yaml::write(&side.expect("a side"));
             assert!(!yaml.contains("1111111111") && !yaml.contains("2222222222"), "{yaml}");
@@ -300,7 +301,7 @@ mod tests {
         let (config_map, secret) = (("ConfigMap", "configmaps"), ("Secret", "secrets"));
         let both = text(&[config_map, secret], "x");
         let is_same = |before: &str, after: &str| {
-            let work = |text| ComparedWork::from(Work::new(value(text)).expect("a work"));
+            let work = |text| ComparedWork::from(Work::new(parse_yaml(text)).expect("a work"));
             let (before, after) = works(&work(before), &work(after));
             before == after
         };
@@ -316,7 +317,7 @@ mod tests {
 
     #[test]
     fn shows_a_work_without_objects_and_defaults() {
-        let shown = |text: &str| yaml::write(&work(&Work::new(value(text)).expect("a work")));
+        let shown = |text: &str| yaml::write(&work(&Work::new(parse_yaml(text)).expect("a work")));
         let of_hub = "{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, \
             metadata: {name: a, namespace: c, uid: x, annotations: {argocd.argoproj.io/tracking-id: x, \
               argocd.argoproj.io/sync-wave: '1', kubectl.kubernetes.io/last-applied-configuration: x}}, \

@@ -70,7 +70,6 @@ impl ControllerPod {
         without.iter().any(|name| self.is_enabled(name))
     }
 
-    /// Returns true if this controller is enabled.
     pub(super) fn is_enabled(&self, name: &str) -> bool {
         self.controllers.iter().any(|controller| controller.name == name)
     }

@@ -32,10 +32,9 @@ impl<T> Lookup<T> {
         }
     }
 
-    /// Converts the value, if it exists.
-    pub(crate) fn map<U>(self, made: impl FnOnce(T) -> U) -> Lookup<U> {
+    pub(crate) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Lookup<U> {
         match self {
-            Self::Found(it) => Lookup::Found(made(it)),
+            Self::Found(value) => Lookup::Found(convert(value)),
             Self::NotFound => Lookup::NotFound,
             Self::Refused(why) => Lookup::Refused(why),
         }
@@ -249,7 +248,6 @@ impl HubState {
         is_used || is_there || !delivers_without
     }
 
-    /// Returns the plugin's container in the repo-server.
     pub(super) fn sidecar(&self) -> Option<&Value> {
         containers(self.repo_server()?)
             .iter()

@@ -1,11 +1,11 @@
 //! Findings in the formats of `-o`.
 
 use super::{Finding, Severity};
-use crate::list::{List, unique};
+use crate::list::List;
 use crate::status::{BOLD, END, GREEN, RED, YELLOW};
 use crate::table;
 use crate::table::clean;
-use manifest::text::count;
+use manifest::text::{count, unique};
 use manifest::value::Value;
 
 /// The findings about a hub.
@@ -42,7 +42,7 @@ impl List for FindingList<'_> {
     }
 
     fn to_value(&self) -> Value<'_> {
-        let number = |level| Value::Int(i64::try_from(number(self.findings, level)).unwrap_or(i64::MAX));
+        let number = |level| Value::from_count(number(self.findings, level));
         let finding = |finding: &Finding| {
             Value::map([
                 ("result", Value::from_text(finding.message.level.name())),

@@ -11,41 +11,27 @@ pub(super) struct File {
     pub(super) text: &'static str,
 }
 
+impl File {
+    const fn new(name: &'static str, text: &'static str) -> Self {
+        Self { name, text }
+    }
+}
+
 /// Permissions of Argo CD's application controller.
-pub(super) static ARGO_CD: File = File {
-    name: "deploy/argocd_rbac.yaml",
-    text: embedded::ARGOCD_RBAC,
-};
+pub(super) static ARGO_CD: File = File::new("deploy/argocd_rbac.yaml", embedded::ARGOCD_RBAC);
 /// Permissions of the controller, whichever controllers are enabled.
-pub(super) static CONTROLLER: File = File {
-    name: "deploy/deploy_controller.yaml",
-    text: embedded::DEPLOY_CONTROLLER,
-};
+pub(super) static CONTROLLER: File = File::new("deploy/deploy_controller.yaml", embedded::DEPLOY_CONTROLLER);
 /// Further permissions for cluster Secrets.
-pub(super) static CLUSTER_SECRETS: File = File {
-    name: "deploy/deploy_cluster_secrets.yaml",
-    text: embedded::DEPLOY_CLUSTER_SECRETS,
-};
+pub(super) static CLUSTER_SECRETS: File =
+    File::new("deploy/deploy_cluster_secrets.yaml", embedded::DEPLOY_CLUSTER_SECRETS);
 /// Further permissions for reports.
-pub(super) static REPORT: File = File {
-    name: "deploy/deploy_report.yaml",
-    text: embedded::DEPLOY_REPORT,
-};
+pub(super) static REPORT: File = File::new("deploy/deploy_report.yaml", embedded::DEPLOY_REPORT);
 /// Further permissions for the basic pull model.
-pub(super) static PULL: File = File {
-    name: "deploy/deploy_pull.yaml",
-    text: embedded::DEPLOY_PULL,
-};
+pub(super) static PULL: File = File::new("deploy/deploy_pull.yaml", embedded::DEPLOY_PULL);
 /// Further permissions for GitOpsClusters.
-pub(super) static GITOPS_CLUSTER: File = File {
-    name: "deploy/deploy_gitopscluster.yaml",
-    text: embedded::DEPLOY_GITOPSCLUSTER,
-};
+pub(super) static GITOPS_CLUSTER: File = File::new("deploy/deploy_gitopscluster.yaml", embedded::DEPLOY_GITOPSCLUSTER);
 /// Further permissions for argocd-agent.
-pub(super) static AGENT: File = File {
-    name: "deploy/deploy_argocd_agent.yaml",
-    text: embedded::DEPLOY_ARGOCD_AGENT,
-};
+pub(super) static AGENT: File = File::new("deploy/deploy_argocd_agent.yaml", embedded::DEPLOY_ARGOCD_AGENT);
 
 /// Returns the objects of a shipped file, or of a text from a user; none if it is not YAML.
 pub(super) fn objects(text: &str) -> Vec<Value> {

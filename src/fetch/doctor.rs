@@ -159,7 +159,6 @@ impl Hub {
         Ok(hub_state)
     }
 
-    /// Reads an object.
     async fn get(&self, path: &str, name: &str) -> Result<Lookup<Value>, Error> {
         let request = Request::new(path).get(name, &GetParams::default());
         let answer = self.client.request(request.map_err(Error::BuildRequest)?).await;
@@ -215,7 +214,6 @@ impl Hub {
         Ok(apis)
     }
 
-    /// Returns the namespaces that have an Argo CD.
     pub(super) async fn argocd_namespaces(&self) -> Result<Lookup<Vec<String>>, Error> {
         let named = ListParams::default().fields(&format!("metadata.name={CONFIG_MAP}"));
         let namespace = |value: Value| value["metadata"]["namespace"].as_str().map(str::to_owned);

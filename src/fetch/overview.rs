@@ -364,7 +364,7 @@ impl Hub {
         let mut applications = Applications::new(argocd);
         let mut notices = Vec::new();
         let mut add = |json: Box<RawValue>| applications.add(json.get());
-        let (everywhere, own) = (ObjectRef::new("", ""), ObjectRef::new(argocd, ""));
+        let (everywhere, in_argocd) = (ObjectRef::new("", ""), ObjectRef::new(argocd, ""));
         match self
             .each(&APPLICATIONS, &everywhere, ListParams::default(), &mut add)
             .await
@@ -375,7 +375,8 @@ impl Hub {
                     "Applications outside the namespace {argocd} are not read: {}",
                     explain(&error)
                 ));
-                self.each(&APPLICATIONS, &own, ListParams::default(), &mut add).await?;
+                self.each(&APPLICATIONS, &in_argocd, ListParams::default(), &mut add)
+                    .await?;
             }
             Err(error) => return Err(error),
         }

@@ -73,7 +73,6 @@ impl Feature {
         Self::Live,
     ];
 
-    /// Returns the features that it requires.
     fn implies(self) -> &'static [Self] {
         match self {
             Self::Plugin => &[Self::Policy],
@@ -118,7 +117,6 @@ impl Feature {
         }
     }
 
-    /// Returns the files of the feature.
     pub(super) fn files(self) -> &'static [&'static str] {
         match self {
             Self::Plugin => &[CM_PLUGIN, ARGOCD_CM, DEPLOY_CMP, PLUGIN_SOURCES],
@@ -140,7 +138,6 @@ impl Feature {
         }
     }
 
-    /// Returns the controller that the feature enables.
     pub(super) fn controller(self) -> Option<&'static str> {
         match self {
             Self::Controller => Some("application-status"),

@@ -26,7 +26,6 @@ pub struct ShippedObject {
 }
 
 impl ShippedObject {
-    /// Creates an object of a shipped file.
     pub(super) fn new(value: Value<'static>) -> Self {
         let mut object = Self {
             value,

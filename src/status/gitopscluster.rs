@@ -238,13 +238,13 @@ fn live(
     let (mut members, mut counts) = (Vec::new(), [("installed", 0), ("connected", 0), ("degraded", 0)]);
     for name in agents.members.get(owner).into_iter().flatten() {
         let agent_status = state::agent_status(agents.addons.get(name), agents.silent.contains(name));
-        let is = [
+        let is_counted = [
             agent_status.is_installed,
             agent_status.state == State::Connected,
             agent_status.state == State::Degraded,
         ];
-        for ((_, count), is) in counts.iter_mut().zip(is) {
-            *count = u64::saturating_add(*count, u64::from(is));
+        for ((_, count), is_counted) in counts.iter_mut().zip(is_counted) {
+            *count = u64::saturating_add(*count, u64::from(is_counted));
         }
         members.push(AgentMember {
             state: Some(agent_status.state),

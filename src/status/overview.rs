@@ -149,37 +149,50 @@ const OF_CLUSTERS: [&str; 8] = [
     "MESSAGE",
 ];
 
-fn row(it: &Overviewed) -> Row {
-    let totals = it.totals.as_deref().and_then(Totals::read);
+fn row(application: &Overviewed) -> Row {
+    let totals = application.totals.as_deref().and_then(Totals::read);
     let healthy_on = totals.map_or(String::new(), |totals| {
         format!("{} of {}", totals.healthy, totals.clusters)
     });
     let size = totals.and_then(|totals| totals.size);
     let [objects, works] = size.map_or([String::new(), String::new()], |size| size.map(|size| size.to_string()));
     let texts = [
-        &it.name,
-        &it.project,
-        &it.sync,
-        &it.health,
+        &application.name,
+        &application.project,
+        &application.sync,
+        &application.health,
         &healthy_on,
         &objects,
         &works,
-        &it.message,
+        &application.message,
     ];
     Row {
-        health: it.health(),
+        health: application.health(),
         cells: texts.map(|text| clean(text)),
     }
 }
 
-fn row_on(it: &OnCluster) -> Row {
+fn row_on(on_cluster: &OnCluster) -> Row {
     let Overviewed {
         name, project, sync, ..
-    } = &it.application;
-    let (health, objects, works) = (it.health.name(), it.objects.to_string(), it.works.join(","));
-    let texts = [&it.cluster, name, project, health, &objects, sync, &works, &it.message];
+    } = &on_cluster.application;
+    let (health, objects, works) = (
+        on_cluster.health.name(),
+        on_cluster.objects.to_string(),
+        on_cluster.works.join(","),
+    );
+    let texts = [
+        &on_cluster.cluster,
+        name,
+        project,
+        health,
+        &objects,
+        sync,
+        &works,
+        &on_cluster.message,
+    ];
     Row {
-        health: it.health,
+        health: on_cluster.health,
         cells: texts.map(clean),
     }
 }
@@ -249,28 +262,31 @@ impl List for OverviewList<'_> {
     }
 }
 
-fn value_of(it: &Overviewed) -> Value<'static> {
+fn value_of(application: &Overviewed) -> Value<'static> {
     let text = |text: &str| Value::from_text(text);
     Value::map([
-        ("application", text(&it.name)),
-        ("project", text(&it.project)),
-        ("sync", text(&it.sync)),
-        ("health", text(&it.health)),
-        ("totals", it.totals.as_deref().map_or(Value::Null, text)),
-        ("message", text(&it.message)),
+        ("application", text(&application.name)),
+        ("project", text(&application.project)),
+        ("sync", text(&application.sync)),
+        ("health", text(&application.health)),
+        ("totals", application.totals.as_deref().map_or(Value::Null, text)),
+        ("message", text(&application.message)),
     ])
 }
 
-fn value_on(it: &OnCluster) -> Value<'static> {
+fn value_on(on_cluster: &OnCluster) -> Value<'static> {
     Value::map([
-        ("cluster", Value::from_text(&it.cluster)),
-        ("application", Value::from_text(&it.application.name)),
-        ("project", Value::from_text(&it.application.project)),
-        ("sync", Value::from_text(&it.application.sync)),
-        ("health", Value::from_text(it.health.name())),
-        ("objects", Value::Int(i64::try_from(it.objects).unwrap_or(i64::MAX))),
-        ("works", Value::List(it.works.iter().map(Value::from_text).collect())),
-        ("message", Value::from_text(&it.message)),
+        ("cluster", Value::from_text(&on_cluster.cluster)),
+        ("application", Value::from_text(&on_cluster.application.name)),
+        ("project", Value::from_text(&on_cluster.application.project)),
+        ("sync", Value::from_text(&on_cluster.application.sync)),
+        ("health", Value::from_text(on_cluster.health.name())),
+        ("objects", Value::from_count(on_cluster.objects)),
+        (
+            "works",
+            Value::List(on_cluster.works.iter().map(Value::from_text).collect()),
+        ),
+        ("message", Value::from_text(&on_cluster.message)),
     ])
 }
 
@@ -304,7 +320,7 @@ mod tests {
         }
     }
 
-    fn text(overview: &Overview, format: ListFormat) -> String {
+    fn format_overview(overview: &Overview, format: ListFormat) -> String {
         let listed = OverviewList {
             overview,
             colours: false,
@@ -336,9 +352,9 @@ mod tests {
                      new           web       Synced\n\
                      shop          web       Synced   Healthy    2 of 3\n\n\
                      3 Applications: 1 Degraded, 1 Unknown, 1 Healthy\n";
-        assert_eq!(text(&all(), ListFormat::Table), table);
-        assert!(text(&all(), ListFormat::Wide).contains("Degraded   2 of 3       12        3       eu1: "));
-        assert_eq!(text(&all(), ListFormat::Name), "shop\nteam-a/db\nnew\n");
+        assert_eq!(format_overview(&all(), ListFormat::Table), table);
+        assert!(format_overview(&all(), ListFormat::Wide).contains("Degraded   2 of 3       12        3       eu1: "));
+        assert_eq!(format_overview(&all(), ListFormat::Name), "shop\nteam-a/db\nnew\n");
         assert_eq!(all().health(), HealthStatus::Degraded);
     }
 
@@ -350,7 +366,7 @@ mod tests {
                 health,
                 &projects.iter().map(|project| (*project).to_owned()).collect::<Vec<_>>(),
             );
-            (text(&overview, ListFormat::Name), overview.health())
+            (format_overview(&overview, ListFormat::Name), overview.health())
         };
         assert_eq!(kept(&[], &["web"]).0, "shop\nnew\n");
         assert_eq!(
@@ -360,7 +376,7 @@ mod tests {
         assert_eq!(kept(&[HealthStatus::Missing], &["web"]).0, "");
         let mut none = all();
         none.keep(&[HealthStatus::Missing], &[]);
-        assert_eq!(text(&none, ListFormat::Table), "0 Applications\n");
+        assert_eq!(format_overview(&none, ListFormat::Table), "0 Applications\n");
     }
 
     #[test]
@@ -379,7 +395,7 @@ mod tests {
                     eu1       shop          web       Degraded   0         Synced   shop,shop.part-2   it crashes\n\
                     eu2       shop          web       Healthy    0         Synced   shop\n\n\
                     2 Applications: 1 Degraded, 1 Healthy\n";
-        assert_eq!(text(&overview, ListFormat::Wide), wide);
-        assert_eq!(text(&overview, ListFormat::Name), "eu1/shop\neu2/shop\n");
+        assert_eq!(format_overview(&overview, ListFormat::Wide), wide);
+        assert_eq!(format_overview(&overview, ListFormat::Name), "eu1/shop\neu2/shop\n");
     }
 }

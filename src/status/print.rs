@@ -40,13 +40,16 @@ pub(super) fn build_status_value(status: &ApplicationStatus) -> Value<'static> {
     let (clusters, healthy) = report.clusters();
     let counts = HealthStatus::ALL.map(|health| (Cow::Borrowed(health.name()), report.objects(health)));
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);
-    let counts = counts.map(|(name, count)| (name, number(count))).collect();
+    let counts = counts.map(|(name, count)| (name, Value::from_count(count))).collect();
     let mut fields = vec![
         ("application", Value::from_text(&report.application)),
         ("health", Value::from_text(status.health().name())),
         (
             "clusters",
-            Value::map([("total", number(clusters)), ("healthy", number(healthy))]),
+            Value::map([
+                ("total", Value::from_count(clusters)),
+                ("healthy", Value::from_count(healthy)),
+            ]),
         ),
         ("objects", Value::Map(Map::from_entries(counts))),
         ("syncing", Value::Bool(report.syncing.is_some())),
@@ -125,8 +128,4 @@ fn object(object: &ObjectStatus) -> Value<'static> {
         ("health", Value::from_text(object.health.name())),
         ("message", Value::from_text(&object.message)),
     ])
-}
-
-fn number(count: usize) -> Value<'static> {
-    Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }

@@ -2,7 +2,7 @@
 
 use super::kubectl_name;
 use super::object_name::kind_name;
-use crate::list::{List, unique};
+use crate::list::List;
 use crate::table;
 use crate::table::clean;
 use jiff::{SignedDuration, Timestamp};
@@ -10,6 +10,7 @@ use live::events::ObjectEvent;
 use live::request::ObjectId;
 use live::tree::TreeNode;
 use manifest::kinds::GroupKind;
+use manifest::text::unique;
 use manifest::value::Value;
 use manifest::yaml;
 use std::iter;
@@ -154,7 +155,7 @@ impl List for EventList {
                 ("type", Value::from_text(&event.level)),
                 ("reason", Value::from_text(&event.reason)),
                 ("message", Value::from_text(&event.message)),
-                ("count", Value::Int(i64::try_from(event.count).unwrap_or(i64::MAX))),
+                ("count", Value::from_count(event.count)),
                 ("first", Value::from_text(&event.first)),
                 ("last", Value::from_text(&event.last)),
                 ("kind", Value::from_text(&event.kind)),

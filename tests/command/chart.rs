@@ -3,7 +3,7 @@
 //! If Helm cannot be built (no Go …), the tests fail and name what is missing.
 
 use crate::install::{assert_same, name, objects, printed};
-use crate::shipped_files::{root, text};
+use crate::shipped_files::{read_file, root};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -427,7 +427,7 @@ fn argo_cds_own_objects_get_no_labels() {
 
 #[test]
 fn chart_version_is_the_programs_version() {
-    let chart = &objects(&text("chart/Chart.yaml"))[0];
+    let chart = &objects(&read_file("chart/Chart.yaml"))[0];
     for part in ["version", "appVersion"] {
         assert_eq!(chart[part], env!("CARGO_PKG_VERSION"), "{part}");
     }
@@ -450,5 +450,5 @@ fn chart_files_match_the_repository() {
 fn shipped(name: &str) -> String {
     let folders = ["deploy", "examples", "monitoring", "."];
     let folder = folders.iter().find(|it| root().join(it).join(name).exists());
-    text(&format!("{}/{name}", folder.expect(name)))
+    read_file(&format!("{}/{name}", folder.expect(name)))
 }

@@ -1,7 +1,7 @@
 //! Checks that the values of the Helm chart are documented, and that docs/helm.md has the sidecar as values of the chart argo-cd.
 
 use crate::install::{objects, printed};
-use crate::shipped_files::text;
+use crate::shipped_files::read_file;
 use serde_json::{Value, json};
 
 /// Asserts that each property of a schema has a description, and a default if the values are given.
@@ -23,8 +23,8 @@ fn assert_documented(schema: &Value, values: Option<&Value>, path: &str) {
 
 #[test]
 fn every_value_has_a_description_and_a_default() {
-    let schema: Value = serde_json::from_str(&text("chart/values.schema.json")).expect("JSON");
-    let values = &objects(&text("chart/values.yaml"))[0];
+    let schema: Value = serde_json::from_str(&read_file("chart/values.schema.json")).expect("JSON");
+    let values = &objects(&read_file("chart/values.yaml"))[0];
     assert_documented(&schema, Some(values), "");
     for (name, definition) in schema["definitions"].as_object().expect("definitions") {
         assert_documented(definition, None, name);
@@ -33,7 +33,7 @@ fn every_value_has_a_description_and_a_default() {
 
 #[test]
 fn page_has_the_sidecar_as_values_of_the_chart_argo_cd() {
-    let page = text("docs/helm.md");
+    let page = read_file("docs/helm.md");
     let (_, block) = page.split_once("```yaml\nrepoServer:\n").expect("values");
     let (block, _) = block.split_once("```").expect("its end");
     let additions = objects(&printed("--features plugin --additions-only"));

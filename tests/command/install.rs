@@ -1,7 +1,7 @@
 //! Tests of `install --print`: the shipped files with the flags applied; and of `uninstall` and `install` without a hub.
 
 use crate::program::{program, program_with, transcript};
-use crate::shipped_files::{documents_of, text};
+use crate::shipped_files::{documents_of, read_file};
 use manifest::yaml;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -249,7 +249,7 @@ fn documentation_lists_every_feature() {
         .filter_map(|line| Some(line.trim().strip_prefix("- ")?.split(':').next()?.to_owned()))
         .collect();
     assert!(names.len() > 10, "{help}");
-    let docs = text("docs/install.md");
+    let docs = read_file("docs/install.md");
     let rows: Vec<_> = docs.lines().filter(|line| line.starts_with("| `")).collect();
     for name in names {
         assert!(

@@ -17,13 +17,13 @@ fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-fn text(name: &str) -> String {
+fn read_file(name: &str) -> String {
     fs::read_to_string(path(name)).expect(name)
 }
 
 /// Reads the only document of a YAML file.
 fn document(name: &str) -> Value {
-    let text = text(name);
+    let text = read_file(name);
     let documents: Vec<_> = yaml::documents(&text).collect();
     let [Ok(document)] = documents.as_slice() else {
         panic!("{name}: not one document");

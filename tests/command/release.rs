@@ -13,7 +13,7 @@ fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-fn text(name: &str) -> String {
+fn read_file(name: &str) -> String {
     fs::read_to_string(path(name)).expect(name)
 }
 
@@ -49,7 +49,7 @@ fn images_have_the_versions_that_the_testbed_builds() {
             "github.com/argoproj-labs/argocd-operator",
         ),
     ] {
-        let requirements = text(&format!("tests/testbed/go/{module}/go.mod"));
+        let requirements = read_file(&format!("tests/testbed/go/{module}/go.mod"));
         let mut lines = requirements.lines().map(str::trim);
         let version = lines.find_map(|line| line.strip_prefix(package)?.split_whitespace().next());
         assert_eq!(tag(image), version, "{image}");
@@ -68,7 +68,7 @@ fn files_and_pages_name_one_version_of_each_image() {
         let (name, tag) = image.rsplit_once(':').expect("a tag");
         let start = format!("{name}:{}", if tag.starts_with('v') { "v" } else { "" });
         for file in files_with(name) {
-            let text = text(&file);
+            let text = read_file(&file);
             let others: Vec<_> = text.lines().filter(|line| line.contains(&start)).collect();
             assert!(others.iter().all(|line| line.contains(image)), "{file}: {others:?}");
         }
@@ -83,7 +83,7 @@ fn files_with(image: &str) -> Vec<String> {
             let file = entry.expect("an entry").file_name();
             let name = Path::new(folder).join(file).to_str().expect("a name").to_owned();
             let is_text = [".yaml", ".md"].iter().any(|end| name.ends_with(end));
-            if is_text && text(&name).contains(image) {
+            if is_text && read_file(&name).contains(image) {
                 found.push(name);
             }
         }
@@ -94,7 +94,7 @@ fn files_with(image: &str) -> Vec<String> {
 
 #[test]
 fn the_changelog_begins_with_this_version() {
-    let changelog = text("CHANGELOG.md");
+    let changelog = read_file("CHANGELOG.md");
     let first = changelog.lines().find_map(|line| line.strip_prefix("## ["));
     let (version, date) = first
         .and_then(|line| line.split_once("] - "))
@@ -106,7 +106,7 @@ fn the_changelog_begins_with_this_version() {
 
 #[test]
 fn testbed_and_ui_match_version_rust_and_license() {
-    let testbed = text("tests/testbed/Cargo.toml");
+    let testbed = read_file("tests/testbed/Cargo.toml");
     for line in [
         format!("version = \"{VERSION}\""),
         format!("rust-version = \"{RUST}\""),
@@ -114,7 +114,7 @@ fn testbed_and_ui_match_version_rust_and_license() {
     ] {
         assert!(testbed.lines().any(|it| it == line), "tests/testbed/Cargo.toml: {line}");
     }
-    let ui: Value = serde_json::from_str(&text("ui/package.json")).expect("JSON");
+    let ui: Value = serde_json::from_str(&read_file("ui/package.json")).expect("JSON");
     assert_eq!(ui["license"], LICENSE);
     assert_eq!(ui["version"], Value::Null, "the extension is released with the program");
 }
@@ -122,7 +122,7 @@ fn testbed_and_ui_match_version_rust_and_license() {
 #[test]
 fn license_file_is_apache_2_0() {
     assert_eq!(LICENSE, "Apache-2.0");
-    let licence = text("LICENSE");
+    let licence = read_file("LICENSE");
     let head: Vec<_> = licence
         .lines()
         .map(str::trim)
@@ -136,6 +136,6 @@ fn license_file_is_apache_2_0() {
 #[test]
 fn readme_and_contributing_name_the_minimum_rust() {
     for page in ["README.md", "CONTRIBUTING.md"] {
-        assert!(text(page).contains(&format!("Rust {RUST} or newer")), "{page}");
+        assert!(read_file(page).contains(&format!("Rust {RUST} or newer")), "{page}");
     }
 }

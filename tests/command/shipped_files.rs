@@ -17,7 +17,7 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-pub(crate) fn text(name: &str) -> String {
+pub(crate) fn read_file(name: &str) -> String {
     fs::read_to_string(root().join(name)).expect(name)
 }
 
@@ -44,7 +44,7 @@ fn with<T>(name: &str, check: impl FnOnce(&Value<'_>) -> T) -> T {
 
 /// Reads all documents of a file and passes them to `check`.
 fn with_all<T, const N: usize>(name: &str, check: impl FnOnce(&[Value<'_>; N]) -> T) -> T {
-    let text = text(name);
+    let text = read_file(name);
     let documents: Vec<_> = yaml::documents(&text)
         .map(|document| document.expect(name).value)
         .collect();
@@ -54,7 +54,7 @@ fn with_all<T, const N: usize>(name: &str, check: impl FnOnce(&[Value<'_>; N]) -
 
 /// Returns the documents of a file as JSON.
 pub(crate) fn documents_of(name: &str) -> Vec<serde_json::Value> {
-    let text = text(name);
+    let text = read_file(name);
     let documents = yaml::documents(&text).map(|document| json(&document.expect(name).value));
     documents.map(|json| serde_json::from_str(&json).expect(name)).collect()
 }
@@ -75,7 +75,7 @@ fn config_map_contains_the_plugin() {
                 .expect("data")
                 .get("plugin.yaml")
                 .and_then(Value::as_str),
-            Some(text("plugin.yaml").as_str())
+            Some(read_file("plugin.yaml").as_str())
         );
     });
 }
@@ -303,7 +303,7 @@ fn argocd_cm_gets_only_health_checks_and_actions() {
 /// Argo CD has no library that actions can share.
 #[test]
 fn actions_are_the_same_from_their_marker_on() {
-    let text = text("deploy/argocd_cm.yaml");
+    let text = read_file("deploy/argocd_cm.yaml");
     let mut rests = text
         .split("        -- From here to the end, all actions are the same.\n")
         .skip(1);
@@ -401,7 +401,7 @@ fn program_accepts_the_controllers_command() {
         assert_eq!(texts(at(role, "rules.0.resourceNames")), [CONFIG_MAP]);
         assert_eq!(texts(at(role, "rules.2.resourceNames")), [LEASE]);
     });
-    assert!(text("docs/controller.md").contains("kubectl apply -f deploy/deploy_controller.yaml\n"));
+    assert!(read_file("docs/controller.md").contains("kubectl apply -f deploy/deploy_controller.yaml\n"));
 }
 
 #[test]
@@ -488,7 +488,7 @@ fn no_field_manager_applies_an_object_from_two_files() {
     files.sort();
     let mut appliers = BTreeMap::new();
     for file in &files {
-        let text = text(file);
+        let text = read_file(file);
         let manager = text.lines().find_map(|line| {
             let (_, rest) = line.strip_prefix('#')?.split_once("--field-manager ")?;
             rest.split(' ').next()
@@ -505,7 +505,7 @@ fn no_field_manager_applies_an_object_from_two_files() {
 
 #[test]
 fn readme_shows_the_first_commands_output() {
-    let readme = text("README.md");
+    let readme = read_file("README.md");
     let command = "cargo run -- generate guestbook --clusters cluster1 --name guestbook";
     let (_, after) = readme.split_once(command).expect("the command");
     let (_, after) = after.split_once("```yaml\n").expect("its output");
@@ -517,14 +517,14 @@ fn readme_shows_the_first_commands_output() {
 
 #[test]
 fn docs_clusters_md_shows_the_application_set() {
-    let shipped = text("examples/appset.yaml");
+    let shipped = read_file("examples/appset.yaml");
     let set = shipped.rsplit("---\n").next().expect("the last document");
     let set: String = set
         .split_inclusive('\n')
         .filter(|line| !line.trim_start().starts_with('#'))
         .collect();
     assert!(
-        text("docs/clusters.md").contains(&format!("```yaml\n{set}```")),
+        read_file("docs/clusters.md").contains(&format!("```yaml\n{set}```")),
         "{set}"
     );
 }

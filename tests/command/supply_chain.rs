@@ -1,6 +1,6 @@
 //! Checks that the workflows and the image build run only pinned code, and that each job has only its own rights.
 
-use crate::shipped_files::{root, text};
+use crate::shipped_files::{read_file, root};
 use manifest::{json, yaml};
 use serde_json::Value;
 use std::fs;
@@ -90,7 +90,7 @@ fn jobs_have_the_least_rights() {
 
 #[test]
 fn image_is_built_from_pinned_images() {
-    let dockerfile = text("Dockerfile");
+    let dockerfile = read_file("Dockerfile");
     let bases: Vec<&str> = dockerfile
         .lines()
         .filter_map(|line| line.strip_prefix("FROM ")?.split(' ').next())
@@ -117,7 +117,7 @@ fn shipped_lines() -> Vec<(String, String)> {
             .map(|name| format!("deploy/{name}")),
     );
     let lines = files.iter().flat_map(|file| {
-        let lines: Vec<_> = text(file)
+        let lines: Vec<_> = read_file(file)
             .lines()
             .map(|line| (file.clone(), line.trim().to_owned()))
             .collect();

@@ -1,6 +1,6 @@
 //! Checks in Git's index that Argo CD accepts this repository as a source, and that every clone has the same files.
 
-use crate::shipped_files::{root, text};
+use crate::shipped_files::{read_file, root};
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
@@ -122,7 +122,7 @@ fn every_clone_has_the_same_files() {
         // No other line endings, no Git LFS, no filters: only the attributes of the root, which convert nothing.
         assert!(!path.ends_with("/.gitattributes"), "{path} may convert files");
     }
-    let attributes = text(".gitattributes");
+    let attributes = read_file(".gitattributes");
     let rules: Vec<&str> = attributes.lines().filter(|line| !line.starts_with('#')).collect();
     assert_eq!(rules, ["* -text"]);
 }

@@ -1,6 +1,6 @@
 //! Checks that every link has an existing target.
 
-use crate::page::{CONTENTS, Page, pages, read, root};
+use crate::page::{CONTENTS, Page, pages, parse_page, root};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path};
@@ -11,7 +11,7 @@ const FOR_CONTRIBUTORS: [&str; 3] = ["CONTRIBUTING.md", "tests/README.md", "test
 #[test]
 fn every_link_target_exists() {
     let mut pages = pages();
-    pages.extend(FOR_CONTRIBUTORS.map(|path| read(path, &fs::read_to_string(root().join(path)).expect(path))));
+    pages.extend(FOR_CONTRIBUTORS.map(|path| parse_page(path, &fs::read_to_string(root().join(path)).expect(path))));
     let broken_links: Vec<String> = pages.iter().flat_map(|page| broken_links_of(page, &pages)).collect();
     assert!(broken_links.is_empty(), "{}", broken_links.join("\n"));
 }
@@ -90,7 +90,7 @@ fn file(page: &Page, target: &str) -> Option<String> {
 
 #[test]
 fn reports_broken_links() {
-    let page = read(
+    let page = parse_page(
         "docs/settings.md",
         "# A\n[b](#a) [c](#c) [d](none.md) [e](../README.md#none) [f](https://example.com/#x)\n",
     );

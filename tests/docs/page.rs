@@ -55,11 +55,11 @@ fn is_page(name: &str) -> bool {
 }
 
 fn page(path: &str) -> Page {
-    read(path, &fs::read_to_string(root().join(path)).expect(path))
+    parse_page(path, &fs::read_to_string(root().join(path)).expect(path))
 }
 
 /// Parses the text of a page.
-pub(crate) fn read(path: &str, text: &str) -> Page {
+pub(crate) fn parse_page(path: &str, text: &str) -> Page {
     let mut page = Page {
         path: path.to_owned(),
         lines: text.lines().map(str::to_owned).collect(),
@@ -129,7 +129,7 @@ fn targets(line: &str) -> impl Iterator<Item = String> {
 #[test]
 fn parses_a_page() {
     let text = "# Top: `a` of it\n\n[x](y.md#z) `[no](no.md)` ![p](ui/p.png)\n- in a list\n\n  ```console\n  $ a\n  b\n  ```\n## Next\n";
-    let page = read("docs/a.md", text);
+    let page = parse_page("docs/a.md", text);
     assert_eq!(page.anchors, ["top-a-of-it", "next"]);
     assert_eq!(page.links, [(3, "y.md#z".to_owned()), (3, "ui/p.png".to_owned())]);
     let [block] = &page.blocks[..] else { panic!("one block") };

@@ -37,11 +37,11 @@ pub(crate) fn svg(command: &str, outputs: &[String]) -> String {
          <g font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" font-size=\"13.3\" fill=\"{FOREGROUND}\">\n",
         animation(screens.len())
     );
-    svg += &text(0, &prompt);
+    svg += &draw_line(0, &prompt);
     for (number, screen) in screens.iter().enumerate() {
         writeln!(svg, "<g class=\"screen\" id=\"screen{number}\">").expect(NEVER_FAILS);
         for (row, line) in (1..).zip(screen) {
-            svg += &text(row, line);
+            svg += &draw_line(row, line);
         }
         svg += "</g>\n";
     }
@@ -72,7 +72,7 @@ fn animation(screens: usize) -> String {
 }
 
 /// Draws a line of the terminal.
-fn text(row: usize, line: &Line) -> String {
+fn draw_line(row: usize, line: &Line) -> String {
     if line.is_empty() {
         return String::new();
     }

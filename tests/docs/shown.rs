@@ -13,17 +13,17 @@ fn lines(shown: &[String], printed: &[String]) -> bool {
         Some((line, rest)) if line == "…" => (0..=printed.len()).any(|from| lines(rest, &printed[from..])),
         Some((line, rest)) => printed
             .split_first()
-            .is_some_and(|(first, more)| text(line, first) && lines(rest, more)),
+            .is_some_and(|(first, more)| matches_line(line, first) && lines(rest, more)),
     }
 }
 
 /// Returns true if a line matches, with any text for each `…`.
-fn text(shown: &str, printed: &str) -> bool {
+fn matches_line(shown: &str, printed: &str) -> bool {
     match shown.split_once('…') {
         None => shown == printed,
         Some((before, after)) => printed.strip_prefix(before).is_some_and(|rest| {
             let starts = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
-            starts.into_iter().any(|at| text(after, &rest[at..]))
+            starts.into_iter().any(|at| matches_line(after, &rest[at..]))
         }),
     }
 }

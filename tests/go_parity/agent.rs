@@ -76,7 +76,7 @@ impl Tally {
             .map(|(_, placed)| placed.object.pieces().concat())
             .collect();
         for ((text, placed), answer) in delivered.iter().zip(agent.ask(&printed)) {
-            let answer = answer::read(&answer);
+            let answer = answer::parse_answer(&answer);
             match difference(placed, &answer) {
                 Some(what) => {
                     println!("{what}: {}\n  {text:?}\n  {answer}", placed.object.key);

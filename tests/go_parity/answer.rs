@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 /// Parses an answer of the oracle, which may be nested deeply.
-pub(crate) fn read(answer: &str) -> Json {
+pub(crate) fn parse_answer(answer: &str) -> Json {
     let mut reader = serde_json::Deserializer::from_str(answer);
     reader.disable_recursion_limit();
     Json::deserialize(&mut reader).expect("the answer is JSON")
@@ -14,7 +14,7 @@ pub(crate) fn read(answer: &str) -> Json {
 
 /// Compares our parse of a file's bytes with an answer of `oracle yaml`; returns the difference, if any.
 pub(crate) fn difference(input: &[u8], answer: &str) -> Option<String> {
-    let answer = read(answer);
+    let answer = parse_answer(answer);
     let expected = answer["documents"].as_array().expect("there are documents");
     let must_fail = !answer["error"].is_null();
     let text = yaml::decode(input);

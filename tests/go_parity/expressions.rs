@@ -61,8 +61,8 @@ fn expressions_match_like_argo_cd() {
     let mut random = Random(0x2545_F491_4F6C_DD1D);
     let questions: Vec<Value> = (0..5000)
         .map(|_| {
-            let names: Vec<String> = (0..5).map(|_| random.text(&NAMES, 4)).collect();
-            json!({"pattern": random.text(&PIECES, 6), "texts": names})
+            let names: Vec<String> = (0..5).map(|_| random.random_text(&NAMES, 4)).collect();
+            json!({"pattern": random.random_text(&PIECES, 6), "texts": names})
         })
         .collect();
     let inputs: Vec<String> = questions.iter().map(Value::to_string).collect();

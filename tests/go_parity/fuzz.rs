@@ -29,7 +29,7 @@ fn random_texts_agree_with_go() {
     let mut generator = make::Generator::new(seed, corpus(), std::env::var("FUZZ_ONLY").ok());
     let (mut agreeing, mut excepted, mut differing) = (0_u64, 0_u64, 0_u64);
     while agreeing + excepted + differing < inputs {
-        let batch: Vec<Vec<u8>> = (0..500).map(|_| generator.next()).collect();
+        let batch: Vec<Vec<u8>> = (0..500).map(|_| generator.next_input()).collect();
         let answers = oracle.ask(&batch);
         stack::with_stack(|| {
             for (input, answer) in batch.iter().zip(&answers) {

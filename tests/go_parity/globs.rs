@@ -18,7 +18,7 @@ impl Random {
         usize::try_from(self.0 % limit as u64).expect("a number below the limit")
     }
 
-    pub(crate) fn text(&mut self, pieces: &[&str], longest: usize) -> String {
+    pub(crate) fn random_text(&mut self, pieces: &[&str], longest: usize) -> String {
         (0..self.below(longest + 1))
             .map(|_| pieces[self.below(pieces.len())])
             .collect()
@@ -53,12 +53,12 @@ fn globs_match_like_argo_cd() {
     let mut questions = Vec::new();
     for number in 0..8000 {
         let pattern = if number % 8 == 0 {
-            random.text(&BROKEN_PIECES, 5)
+            random.random_text(&BROKEN_PIECES, 5)
         } else {
-            random.text(&PATTERN_PIECES, 5)
+            random.random_text(&PATTERN_PIECES, 5)
         };
         let paths: Vec<String> = (0..12)
-            .map(|_| random.text(&PATH_PIECES, 4))
+            .map(|_| random.random_text(&PATH_PIECES, 4))
             .filter(|path| !path.is_empty())
             .collect();
         questions.push(json!({"pattern": pattern, "texts": paths}));

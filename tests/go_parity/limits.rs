@@ -8,7 +8,7 @@ use manifest::yaml;
 use crate::{make, stack};
 
 /// Parses a text to its end, and returns the number of documents, or the error.
-fn read(text: &str) -> Result<usize, String> {
+fn count_documents(text: &str) -> Result<usize, String> {
     let documents: Result<Vec<_>, _> = yaml::documents(text).collect();
     documents
         .map(|documents| documents.len())
@@ -20,12 +20,12 @@ fn accepts_10000_levels_and_no_more() {
     stack::with_stack(|| {
         let nested = |open: &str, close: &str, levels| open.repeat(levels) + "1" + &close.repeat(levels);
         for (open, close) in [("[", "]"), ("{a: ", "}"), ("{\"a\":", "}"), ("- ", "")] {
-            assert_eq!(read(&nested(open, close, 10_000)), Ok(1), "{open}");
-            let error = read(&nested(open, close, 10_001)).expect_err(open);
+            assert_eq!(count_documents(&nested(open, close, 10_000)), Ok(1), "{open}");
+            let error = count_documents(&nested(open, close, 10_001)).expect_err(open);
             assert!(error.contains("nested more than 10000 deep"), "{error}");
         }
         // Anchors use another code path.
-        assert_eq!(read(&nested("&a [", "]", 10_000)), Ok(1));
+        assert_eq!(count_documents(&nested("&a [", "]", 10_000)), Ok(1));
         let text = nested("[", "]", 10_000);
         let document = yaml::documents(&text).next().expect("a document").expect("valid YAML");
         assert_eq!(document.value.clone(), document.value);
@@ -80,7 +80,7 @@ fn parses_large_and_odd_texts_in_time() {
     ];
     for (name, text) in &texts {
         let start = Instant::now();
-        let result = stack::with_stack(|| read(text));
+        let result = stack::with_stack(|| count_documents(text));
         // Far above the needed time, and far below quadratic time.
         assert!(
             start.elapsed() < Duration::from_secs(180),
@@ -99,7 +99,7 @@ fn limits_alias_expansion() {
         let before = format!("*a{}, ", level - 1).repeat(9);
         writeln!(text, "a{level}: &a{level} [{before}]").expect("writing to a String never fails");
     }
-    let error = stack::with_stack(|| read(&text)).expect_err("the limit is exceeded");
+    let error = stack::with_stack(|| count_documents(&text)).expect_err("the limit is exceeded");
     assert!(error.contains("aliases"), "{error}");
 }
 
@@ -108,7 +108,7 @@ fn random_bytes_cause_no_panic() {
     let mut generator = make::Generator::new(7, vec![b"a: {b: [c, 'd', \"e\"]}\n- |\n  f\n".to_vec()], None);
     stack::with_stack(|| {
         for _ in 0..20_000 {
-            let bytes = generator.next();
+            let bytes = generator.next_input();
             let Ok(text) = yaml::decode(&bytes) else { continue };
             let _ = yaml::json(&text);
             for document in yaml::documents(&text) {

@@ -4,7 +4,7 @@
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    fn next_number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -14,7 +14,7 @@ impl Random {
 
     /// Returns a number below `end`, which is not zero.
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end as u64).expect("a number below a usize")
+        usize::try_from(self.next_number() % end as u64).expect("a number below a usize")
     }
 
     pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
@@ -47,7 +47,7 @@ impl Generator {
         }
     }
 
-    pub(crate) fn next(&mut self) -> Vec<u8> {
+    pub(crate) fn next_input(&mut self) -> Vec<u8> {
         let way = self
             .only
             .clone()
@@ -89,7 +89,9 @@ impl Generator {
     /// Returns arbitrary bytes.
     fn bytes(&mut self) -> Vec<u8> {
         let length = self.random.below(64);
-        (0..length).map(|_| self.random.next().to_le_bytes()[0]).collect()
+        (0..length)
+            .map(|_| self.random.next_number().to_le_bytes()[0])
+            .collect()
     }
 
     fn utf16(&mut self, text: &[u8]) -> Vec<u8> {

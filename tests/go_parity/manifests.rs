@@ -136,8 +136,8 @@ impl Manifests {
                     items.push(self.donor());
                 }
                 *value = map([
-                    ("apiVersion", text("v1")),
-                    ("kind", text(kind)),
+                    ("apiVersion", text_node("v1")),
+                    ("kind", text_node(kind)),
                     ("items", Node::List(items)),
                 ]);
             }
@@ -154,12 +154,12 @@ impl Manifests {
             }
             3 => {
                 let hook = self.random.pick(&["PreSync", "Sync", "PostDelete", "Skip"]);
-                let annotations = map([("argocd.argoproj.io/hook", text(hook))]);
+                let annotations = map([("argocd.argoproj.io/hook", text_node(hook))]);
                 let metadata = metadata(value);
                 metadata.retain(|(key, _)| key != "annotations");
                 metadata.push(("annotations".to_owned(), annotations));
             }
-            4 => metadata(value).push(("generateName".to_owned(), text("other-"))),
+            4 => metadata(value).push(("generateName".to_owned(), text_node("other-"))),
             5 => self.add_rival(value),
             6..10 => self.add_key(value),
             10..13 => self.rename_key(value),
@@ -189,7 +189,7 @@ impl Manifests {
     fn add_key(&mut self, value: &mut Node) {
         let donor = self.donor();
         let (mut key, mut added) = if self.random.one_in(3) {
-            (self.random.pick(KEYS).to_owned(), text("other"))
+            (self.random.pick(KEYS).to_owned(), text_node("other"))
         } else {
             let Node::Map(mut fields) = donor else { return };
             fields.swap_remove(self.random.below(fields.len()))
@@ -252,8 +252,8 @@ impl Manifests {
             1 => Node::Scalar(Value::Float(1.5)),
             2 => Node::Scalar(Value::Bool(true)),
             3 => Node::Scalar(Value::Null),
-            4 => Node::List(vec![text(&old)]),
-            5 => text(self.random.pick(&[
+            4 => Node::List(vec![text_node(&old)]),
+            5 => text_node(self.random.pick(&[
                 "12",
                 "0x1f",
                 "1e3",
@@ -266,16 +266,16 @@ impl Manifests {
                 "..",
                 "{}",
             ])),
-            6 => text(&old.to_lowercase()),
-            7 => text(&format!("{old}List")),
-            8 => text(&if donor.group.is_empty() {
+            6 => text_node(&old.to_lowercase()),
+            7 => text_node(&format!("{old}List")),
+            8 => text_node(&if donor.group.is_empty() {
                 format!("{old}/v1")
             } else {
                 format!("{old}.{}", donor.group)
             }),
-            9 if key == "kind" => text(&donor.kind),
-            10 if key == "apiVersion" => text(&donor.version),
-            _ => text(&self.altered_text(&old)),
+            9 if key == "kind" => text_node(&donor.kind),
+            10 if key == "apiVersion" => text_node(&donor.version),
+            _ => text_node(&self.altered_text(&old)),
         };
         let mapping = if is_in_metadata {
             metadata(value)
@@ -394,7 +394,7 @@ impl Manifests {
     }
 }
 
-fn text(text: &str) -> Node {
+fn text_node(text: &str) -> Node {
     Node::Scalar(Value::from_text(text))
 }
 
@@ -434,7 +434,7 @@ fn node(value: &Value<'_>) -> Node {
                 .map(|(key, value)| (key.to_owned(), node(value)))
                 .collect(),
         ),
-        Value::String(string) => text(string),
+        Value::String(string) => text_node(string),
         Value::Int(int) => Node::Scalar(Value::Int(*int)),
         Value::Float(float) => Node::Scalar(Value::Float(*float)),
         Value::Bool(bool) => Node::Scalar(Value::Bool(*bool)),

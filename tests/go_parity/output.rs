@@ -49,7 +49,7 @@ fn go_parses_printed_yaml_and_json_to_the_same_values() {
             ("YAML", &readable, as_kubectl.ask(&readable)),
         ] {
             for ((value, text), answer) in printed.iter().zip(texts).zip(answers) {
-                let answer = answer::read(&answer);
+                let answer = answer::parse_answer(&answer);
                 let documents = answer["documents"].as_array().expect("documents");
                 let same = documents.len() == 1 && answer::is_same(value, &documents[0]);
                 assert!(

@@ -47,7 +47,7 @@ const VARIABLES: [(&str, &str); 4] = [
 fn variables_expand_as_in_argo_cd() {
     let mut oracle = Oracle::start("expand");
     let mut random = Random(0x2545_F491_4F6C_DD1D);
-    let texts: Vec<String> = (0..TEXTS).map(|_| random.text(&PIECES, 8)).collect();
+    let texts: Vec<String> = (0..TEXTS).map(|_| random.random_text(&PIECES, 8)).collect();
     let parameters: Map<String, Value> = (0..)
         .zip(&texts)
         .map(|(at, text)| (format!("k{at}"), json!(text)))

@@ -17,7 +17,7 @@ pub(crate) struct Case {
 }
 
 /// Returns the cases of all checks in the folder.
-pub(crate) fn read(checks: &Path) -> Result<Vec<Case>> {
+pub(crate) fn read_cases(checks: &Path) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
     for entry in walkdir::WalkDir::new(checks).sort_by_file_name() {
         let entry = entry?;

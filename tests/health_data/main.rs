@@ -92,7 +92,7 @@ const BUILT_IN: [&str; 3] = ["apiextensions.k8s.io", "batch", "policy"];
 #[test]
 fn rules_agree_with_the_data_of_argo_cd() -> Result<()> {
     let parts = Parts::ensure()?;
-    let cases = data::read(&parts.argocd_health_checks())?;
+    let cases = data::read_cases(&parts.argocd_health_checks())?;
     ensure!(
         cases.len() > 1300 || testbed::argocd_version() != "3.6",
         "only {} objects",
@@ -172,7 +172,7 @@ fn no_rule_fails_for_objects_that_lack_fields() -> Result<()> {
     let parts = Parts::ensure()?;
     let mut agent = Conversation::start(Command::new(parts.program(Part::AgentRules)))?;
     let mut failures = Vec::new();
-    for case in data::read(&parts.argocd_health_checks())? {
+    for case in data::read_cases(&parts.argocd_health_checks())? {
         for removed in [&["status"][..], &["spec"], &["spec", "status"]] {
             let mut object = case.object.clone();
             let fields = object.as_object_mut().context("an object")?;

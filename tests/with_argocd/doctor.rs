@@ -47,7 +47,7 @@ fn printed(kubeconfig: &Path, words: &[&str]) -> Result<(DoctorResult, String)> 
     Ok((DoctorResult { code, found }, text))
 }
 
-fn of(hub: &Hub) -> Result<(DoctorResult, String)> {
+fn doctor_result(hub: &Hub) -> Result<(DoctorResult, String)> {
     printed(hub.kubeconfig_path(), &[])
 }
 
@@ -56,7 +56,7 @@ async fn wait_for_findings(hub: &Hub, found: &[&str]) -> Result<String> {
     let expected = DoctorResult::with_findings(found);
     let last = Mutex::new(String::new());
     let found_it = wait::eventually("exactly these findings are reported", wait::DEADLINE, async || {
-        let (printed, text) = of(hub).ok()?;
+        let (printed, text) = doctor_result(hub).ok()?;
         let is_it = printed == expected;
         last.lock().ok()?.clone_from(&text);
         is_it.then_some(text)
@@ -136,10 +136,10 @@ async fn pull_model_alone_has_no_problems() -> Result<()> {
         found: vec!["controller-no-pods".to_owned()],
     };
     let text = wait::eventually("doctor finds no problems", wait::DEADLINE, async || {
-        let (printed, text) = of(&hub).ok()?;
+        let (printed, text) = doctor_result(&hub).ok()?;
         (printed == expected).then_some(text)
     });
-    let text = text.await.with_context(|| format!("{:?}", of(&hub)))?;
+    let text = text.await.with_context(|| format!("{:?}", doctor_result(&hub)))?;
     assert!(text.contains("plugin-not-needed"), "{text}");
     Ok(())
 }
@@ -233,7 +233,7 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
             .collect(),
     };
     wait::eventually("the account has all permissions", wait::DEADLINE, async || {
-        (of(hub).ok()?.0 == expected).then_some(())
+        (doctor_result(hub).ok()?.0 == expected).then_some(())
     })
     .await?;
     describe("ARGOCD_OCM_CMP_CONTROLLERS=application-status")?;

@@ -17,7 +17,7 @@ const WORK_SIZE: usize = 200_000;
 const MANIFEST_LIMIT: usize = 512_000;
 
 /// Returns text of that many bytes, different for every seed.
-fn text(seed: &str, length: usize) -> String {
+fn make_text(seed: &str, length: usize) -> String {
     let line = format!("{seed} ");
     line.repeat(length / line.len() + 1)[..length].to_owned()
 }
@@ -33,7 +33,7 @@ async fn delivers_three_megabytes() -> Result<()> {
     let name = "three-megabytes";
     let git = GitRepository::new()?;
     let mut expected: BTreeMap<String, String> = (0..60)
-        .map(|at| (format!("filler-{at}"), text(&format!("content of {at}"), 50_000)))
+        .map(|at| (format!("filler-{at}"), make_text(&format!("content of {at}"), 50_000)))
         .collect();
     let files: Vec<(String, String)> = expected
         .iter()
@@ -64,7 +64,7 @@ async fn delivers_three_megabytes() -> Result<()> {
     // A refresh without a change writes nothing, and a change of one object changes one work.
     let refreshed = hub.refresh_application(name, "hard").await?;
     assert!(is_synced(&refreshed), "{:#}", refreshed["status"]["sync"]);
-    let changed = text("other content", 50_000);
+    let changed = make_text("other content", 50_000);
     let commit = git.commit(&[(&format!("{name}/filler-7.json"), &config_map("filler-7", &changed))])?;
     expected.insert("filler-7".to_owned(), changed);
     let app = delivered(hub, name, &commit).await?;
@@ -271,7 +271,7 @@ fn fill(git: &GitRepository, round: usize, fillers: usize) -> Result<BTreeMap<St
     let mut expected = BTreeMap::from([("settings".to_owned(), "colour=green".to_owned())]);
     for at in 0..fillers {
         let version = if at % 2 == 0 { 0 } else { round };
-        let (filler, text) = (format!("filler-{at}"), text(&format!("{at} in {version}"), 40_000));
+        let (filler, text) = (format!("filler-{at}"), make_text(&format!("{at} in {version}"), 40_000));
         std::fs::write(folder.join(format!("{filler}.json")), config_map(&filler, &text))?;
         expected.insert(filler, text);
     }
@@ -293,7 +293,7 @@ async fn a_large_object(name: &str, beside: bool) -> Result<()> {
     let mut created = false;
     let mut uid = Value::Null;
     for length in [1_000, 270_000, 5_000, 490_000, 300_000, 2_000] {
-        let text = text(&format!("one of {length}"), length);
+        let text = make_text(&format!("one of {length}"), length);
         let commit = git.commit(&[(&file, &config_map("large", &text))])?;
         expected.insert("large".to_owned(), text);
         if !created {

@@ -38,14 +38,14 @@ impl App<'_> {
         let ended = |app: &Value| {
             let operation = &app["status"]["operationState"];
             operation["syncResult"]["revision"] == commit
-                && ["Succeeded", "Failed", "Error"].contains(&text(&operation["phase"]))
+                && ["Succeeded", "Failed", "Error"].contains(&as_text(&operation["phase"]))
                 && app["operation"].is_null()
         };
         loop {
             let app = hub.wait_for(&self.application(), ended).await?;
             let operation = &app["status"]["operationState"];
             // Argo CD gives a health check one second, which is not enough on a busy machine.
-            if operation["phase"] == "Error" && text(&operation["message"]).ends_with("context deadline exceeded") {
+            if operation["phase"] == "Error" && as_text(&operation["message"]).ends_with("context deadline exceeded") {
                 let again = json!({"operation": {"sync": {"prune": true, "revision": commit}}});
                 hub.patch(&self.application(), &again).await?;
                 continue;
@@ -83,8 +83,8 @@ impl App<'_> {
         works.sort_by_key(|work| {
             let metadata = &work["metadata"];
             (
-                text(&metadata["creationTimestamp"]).to_owned(),
-                text(&metadata["name"]).to_owned(),
+                as_text(&metadata["creationTimestamp"]).to_owned(),
+                as_text(&metadata["name"]).to_owned(),
             )
         });
         Ok(works)
@@ -98,8 +98,8 @@ impl App<'_> {
             .filter(|job| job["metadata"]["namespace"] == self.name)
             .map(|job| {
                 (
-                    text(&job["metadata"]["name"]).to_owned(),
-                    text(&job["metadata"]["uid"]).to_owned(),
+                    as_text(&job["metadata"]["name"]).to_owned(),
+                    as_text(&job["metadata"]["uid"]).to_owned(),
                 )
             })
             .collect())
@@ -135,7 +135,7 @@ fn is_healthy(app: &Value) -> bool {
     is_synced(app) && app["status"]["health"]["status"] == "Healthy"
 }
 
-fn text(value: &Value) -> &str {
+fn as_text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
@@ -145,7 +145,13 @@ fn content(work: &Value) -> Vec<String> {
     manifests
         .into_iter()
         .flatten()
-        .map(|manifest| format!("{} {}", text(&manifest["kind"]), text(&manifest["metadata"]["name"])))
+        .map(|manifest| {
+            format!(
+                "{} {}",
+                as_text(&manifest["kind"]),
+                as_text(&manifest["metadata"]["name"])
+            )
+        })
         .collect()
 }
 
@@ -208,7 +214,7 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
         .iter()
         .map(|work| {
             (
-                text(&work["metadata"]["name"]),
+                as_text(&work["metadata"]["name"]),
                 work["metadata"]["annotations"][WAVE].as_str(),
                 content(work),
             )
@@ -228,7 +234,7 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
         ]
     );
     // Argo CD waits some seconds between waves.
-    let times = works.iter().map(|work| text(&work["metadata"]["creationTimestamp"]));
+    let times = works.iter().map(|work| as_text(&work["metadata"]["creationTimestamp"]));
     assert!(times.is_sorted_by(|one, other| one < other), "{works:#?}");
 
     // An update passes the same waves.
@@ -287,7 +293,7 @@ async fn hooks_run_before_during_and_after_the_sync() -> Result<()> {
             &pair[0]["status"]["completionTime"],
             &pair[1]["metadata"]["creationTimestamp"],
         );
-        assert!(text(end) <= text(start), "{pair:#?}");
+        assert!(as_text(end) <= as_text(start), "{pair:#?}");
     }
     assert_eq!(app.jobs().await?.len(), 3);
     assert_eq!(app.works().await?.len(), 4);
@@ -425,7 +431,8 @@ async fn failed_hook_ends_the_sync_and_its_fix_continues() -> Result<()> {
         .find(|work| work["hookPhase"] == "Failed")
         .context("what failed")?;
     assert!(
-        text(&failed_work["message"]).ends_with(": BackoffLimitExceeded: Job has reached the specified backoff limit"),
+        as_text(&failed_work["message"])
+            .ends_with(": BackoffLimitExceeded: Job has reached the specified backoff limit"),
         "{failed_work:#}"
     );
     assert_eq!(cluster1.get(&app.config_map("usual")).await?, None);
@@ -495,7 +502,7 @@ async fn post_delete_hook_runs_last_and_is_deleted() -> Result<()> {
             .any(|event| {
                 event["reason"] == "Completed"
                     && event["metadata"]["namespace"] == app.name
-                    && text(&event["involvedObject"]["name"]).starts_with("goodbye-")
+                    && as_text(&event["involvedObject"]["name"]).starts_with("goodbye-")
             })
             .then_some(())
     })

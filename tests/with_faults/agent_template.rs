@@ -127,7 +127,7 @@ fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
             .hub
             .apply_yaml(&object.to_string())
             .with_context(|| format!("{object}"))?;
-        let live = read(stage, object)?;
+        let live = get_live(stage, object)?;
         let difference = agent::difference(object, &live);
         ensure!(difference.is_none(), "{difference:?} differs in {live}");
         if object["kind"] == "ClusterManagementAddOn" {
@@ -138,7 +138,7 @@ fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
     // The name identifies the template, which is never changed. OCM's CRDs add defaults to its list of configurations.
     stage.hub.apply_yaml(&template.to_string())?;
     let manifests = "/spec/agentSpec/workload/manifests";
-    let live = read(stage, &template)?;
+    let live = get_live(stage, &template)?;
     ensure!(
         live.pointer(manifests) == template.pointer(manifests),
         "{live} has other manifests"
@@ -146,7 +146,7 @@ fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
     Ok(())
 }
 
-fn read(stage: &Stage, object: &Value) -> Result<Value> {
+fn get_live(stage: &Stage, object: &Value) -> Result<Value> {
     let text = |path| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let namespace = format!("--namespace={}", text("/metadata/namespace"));
     let (group, version) = text("/apiVersion").split_once('/').context("a core kind")?;

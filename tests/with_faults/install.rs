@@ -414,6 +414,6 @@ fn application(name: &str, project: &str) -> Value {
     }))
 }
 
-fn read(file: &str) -> Result<String> {
+fn read_shipped(file: &str) -> Result<String> {
     fs::read_to_string(shipped(file)).with_context(|| file.to_owned())
 }

@@ -529,7 +529,7 @@ impl Cache {
             }
             _ => None,
         }
-        .unwrap_or_else(|| FlowKey::of(&object_ref.namespace))
+        .unwrap_or_else(|| FlowKey::of_namespace(&object_ref.namespace))
     }
 
     /// Returns the GitOpsClusters that select a managed cluster, have registered it, have a decision for it, or have installed or

@@ -272,7 +272,10 @@ impl Reconciler {
     /// Returns true if all caches are synced, no write is in progress, and no object is due soon.
     fn is_idle(&self) -> bool {
         let soon = later((self.clocks.elapsed)(), IDLE_FOR);
-        let mut due = self.workqueues.iter().filter_map(|workqueue| workqueue.queue.next());
+        let mut due = self
+            .workqueues
+            .iter()
+            .filter_map(|workqueue| workqueue.queue.next_due());
         self.writes.is_empty() && self.ready.check().is_ok() && due.all(|at| at > soon)
     }
 
@@ -848,10 +851,10 @@ impl Reconciler {
         let workqueues = if leads { &self.workqueues[..] } else { &[] };
         let due = workqueues
             .iter()
-            .filter_map(|workqueue| workqueue.queue.next_after(since));
+            .filter_map(|workqueue| workqueue.queue.next_due_after(since));
         let held = self.events_held_since.is_some();
         let hangs = self.last_answer.filter(|_| held).map(|it| later(it, HANGS_AFTER));
-        due.chain(self.slots.next(since))
+        due.chain(self.slots.next_slow_at(since))
             .chain(hangs.filter(|at| *at > since))
             .min()
     }

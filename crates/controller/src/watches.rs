@@ -149,7 +149,7 @@ pub fn is_forbidden(error: &watcher::Error) -> bool {
 #[must_use]
 pub fn reason(error: &watcher::Error) -> Reason {
     match cause(error) {
-        Cause::Request(error) => Reason::of(error),
+        Cause::Request(error) => Reason::from_error(error),
         Cause::Status(status) => Reason::of_code(status.code),
         Cause::Unreadable => Reason::Other,
     }

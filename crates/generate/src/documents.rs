@@ -258,9 +258,9 @@ impl<'a> DocumentReader<'a> {
             FieldValidation::Strict | FieldValidation::Warn => schema::check(&fields),
         };
         let object = Object::new(fields, source);
-        let message = |this: &mut Self, path: &str, why: &dyn fmt::Display| {
-            let source = this.at_field(source, path);
-            format!("{}: {called}: {why}", source.location(this.file.name))
+        let message = |reader: &mut Self, path: &str, why: &dyn fmt::Display| {
+            let source = reader.at_field(source, path);
+            format!("{}: {called}: {why}", source.location(reader.file.name))
         };
         for finding in findings {
             let line = message(self, &finding.path, &finding.message);

@@ -52,7 +52,7 @@ mod validate;
 
 use feedback_watch::Watched;
 use manifest::problem::Problems;
-use manifest::text::count;
+use manifest::text::{count, unique};
 use manifest_configs::WorkOptions;
 use manifestwork::{ManifestWork, Template};
 use ocm::names::WorkName;
@@ -62,7 +62,6 @@ use policy::Rules;
 use rights::Resources;
 use settings::{Recipient, Settings};
 use source::{Manifests, Variant};
-use std::collections::HashSet;
 
 /// The result of `generate`.
 #[derive(Debug)]
@@ -127,7 +126,7 @@ pub fn generate(settings: &Settings) -> Result<GeneratedWorks<'_>, Problems> {
     validate::output(works, printed, settings.max_output)?;
     let sizes: Vec<_> = deliveries.iter().map(GroupDelivery::size).collect();
     notices.extend(validate::repeated_output(&sizes));
-    let notices = bounded(without_repeats(notices));
+    let notices = bounded(unique(notices));
     Ok(GeneratedWorks { deliveries, notices })
 }
 
@@ -199,14 +198,7 @@ fn collect_all<T>(results: impl Iterator<Item = Result<T, Problems>>) -> Result<
             Err(errors) => problems.extend(errors.into_lines()),
         }
     }
-    Problems::or(without_repeats(problems), values)
-}
-
-/// Removes repeated lines, keeping the first of each.
-fn without_repeats(mut lines: Vec<String>) -> Vec<String> {
-    let mut seen = HashSet::new();
-    lines.retain(|line| seen.insert(line.clone()));
-    lines
+    Problems::or(unique(problems), values)
 }
 
 /// The maximum number of warnings; the others are counted. They would fill the log of the sidecar at every refresh.
@@ -227,7 +219,6 @@ impl GroupDelivery<'_> {
         (self.templates.iter().map(Template::size).sum(), self.recipients.len())
     }
 
-    /// Returns the number of ManifestWorks.
     fn count(&self) -> u64 {
         self.templates.len() as u64 * self.recipients.len() as u64
     }

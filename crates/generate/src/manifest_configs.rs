@@ -18,6 +18,7 @@ use super::update_strategy::UpdateStrategy;
 use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
 use ocm::verdicts::{CONTENT_HASH, DELETED};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Options for all ManifestWorks of an Application, set by the Application or the platform.
@@ -181,59 +182,10 @@ fn entries<'a>(
         let has_health = objects
             .iter()
             .any(|object| content_hash::has_health(&object.placed, options));
-        for Embedded { placed, .. } in &objects {
-            let own_strategy = UpdateStrategy::choose(placed, options.strategy);
-            let ignores_health = has_health
-                && placed
-                    .object
-                    .annotations
-                    .as_ref()
-                    .is_some_and(|annotations| annotations.ignores_health);
-            if own_strategy != strategy || ignores_health || !ignored_fields::own(&placed.object).is_empty() {
-                entries.extend(identifiers(&placed.object, plurals).map(|identifier| ConfigEntry {
-                    identifier,
-                    kind,
-                    strategy: own_strategy,
-                    feedback: ReportedValues::Inherited,
-                    rules: if ignores_health {
-                        ConditionRules::HealthIgnored
-                    } else if rule_hash.is_some() && own_strategy.applies() != strategy.applies() {
-                        // An object that is not applied again does not carry the content hash of this ManifestWork.
-                        ConditionRules::OfKind
-                    } else {
-                        ConditionRules::Inherited
-                    },
-                    runs: false,
-                    hash: rule_hash.filter(|_| own_strategy.applies()),
-                    mode: ScrapeType::Poll,
-                    has_status,
-                    ignored: ignored_fields::config(&ignored_fields::find_ignored_fields(&placed.object, options)),
-                }));
-            }
-        }
         let ignored = options.ignored_fields.iter().filter(|(of, _)| of == kind);
         let ignored = ignored_fields::config(&ignored.map(|(_, field)| field).collect());
-        let names = plurals.list_plurals(kind);
-        let plural = &names[0];
-        let share = watched.find_watched_share(kind, namespaces(&objects));
-        if let Share::Namespaces(chosen) = &share {
-            of_namespaces.extend(chosen.iter().map(|namespace| ConfigEntry {
-                identifier: identify(&kind.group, "*", namespace, plural),
-                kind,
-                strategy,
-                feedback: ReportedValues::Inherited,
-                rules: ConditionRules::Inherited,
-                runs: false,
-                hash: None,
-                mode: ScrapeType::Watch,
-                has_status,
-                ignored: ignored.clone(),
-            }));
-        }
-        // Under another plural than the likely one, the agent updates the objects in the same way, but the hub reports the wrong
-        // guess: it only knows entries whose wildcard is one star.
-        of_kinds.extend(names[1..].iter().map(|name| ConfigEntry {
-            identifier: identify(&kind.group, "*", "**", name),
+        let inheriting_entry = |identifier| ConfigEntry {
+            identifier,
             kind,
             strategy,
             feedback: ReportedValues::Inherited,
@@ -243,11 +195,47 @@ fn entries<'a>(
             mode: ScrapeType::Poll,
             has_status,
             ignored: ignored.clone(),
-        }));
+        };
+        for Embedded { placed, .. } in &objects {
+            let own_strategy = UpdateStrategy::choose(placed, options.strategy);
+            let annotations = placed.object.annotations.as_ref();
+            let ignores_health = has_health && annotations.is_some_and(|annotations| annotations.ignores_health);
+            if own_strategy == strategy && !ignores_health && ignored_fields::own(&placed.object).is_empty() {
+                continue;
+            }
+            let rules = if ignores_health {
+                ConditionRules::HealthIgnored
+            } else if rule_hash.is_some() && own_strategy.applies() != strategy.applies() {
+                // An object that is not applied again does not carry the content hash of this ManifestWork.
+                ConditionRules::OfKind
+            } else {
+                ConditionRules::Inherited
+            };
+            entries.extend(identifiers(&placed.object, plurals).map(|identifier| ConfigEntry {
+                strategy: own_strategy,
+                rules,
+                hash: rule_hash.filter(|_| own_strategy.applies()),
+                ignored: ignored_fields::config(&ignored_fields::find_ignored_fields(&placed.object, options)),
+                ..inheriting_entry(identifier)
+            }));
+        }
+        let names = plurals.list_plurals(kind);
+        let plural = &names[0];
+        let namespaces = objects
+            .iter()
+            .map(|object| object.placed.object.key.namespace.as_deref());
+        let share = watched.find_watched_share(kind, namespaces.flatten());
+        if let Share::Namespaces(chosen) = &share {
+            of_namespaces.extend(chosen.iter().map(|namespace| ConfigEntry {
+                mode: ScrapeType::Watch,
+                ..inheriting_entry(identify(&kind.group, "*", namespace, plural))
+            }));
+        }
+        // Under another plural than the likely one, the agent updates the objects in the same way, but the hub reports the wrong
+        // guess: it only knows entries whose wildcard is one star.
+        let other_plurals = names[1..].iter();
+        of_kinds.extend(other_plurals.map(|name| inheriting_entry(identify(&kind.group, "*", "**", name))));
         of_kinds.push(ConfigEntry {
-            identifier: identify(&kind.group, "*", "*", plural),
-            kind,
-            strategy,
             feedback: match hash {
                 _ if !has_health => ReportedValues::Inherited,
                 Some(_) => ReportedValues::WithHash,
@@ -256,24 +244,16 @@ fn entries<'a>(
             rules: ConditionRules::OfKind,
             runs: objects[0].placed.role == Role::Run,
             hash: rule_hash.filter(|_| strategy.applies()),
-            mode: if share == Share::All {
-                ScrapeType::Watch
-            } else {
-                ScrapeType::Poll
+            mode: match share {
+                Share::All => ScrapeType::Watch,
+                _ => ScrapeType::Poll,
             },
-            has_status,
-            ignored,
+            ..inheriting_entry(identify(&kind.group, "*", "*", plural))
         });
     }
     entries.extend(of_kinds);
     entries.extend(of_namespaces);
     entries
-}
-
-fn namespaces<'a>(objects: &[&'a Embedded]) -> impl Iterator<Item = &'a str> {
-    objects
-        .iter()
-        .filter_map(|embedded| embedded.placed.object.key.namespace.as_deref())
 }
 
 /// The CEL expression for a finished run of a Job, successful or not.
@@ -294,28 +274,35 @@ impl ConfigEntry<'_> {
         self.rules != ConditionRules::Inherited && self.kind_health().is_some()
     }
 
+    /// Returns true for a custom resource that runs: it has come to its end when it is healthy or broken, and at first it has no
+    /// status.
+    fn runs_with_status(&self) -> bool {
+        self.runs && self.kind.built_in().is_none()
+    }
+
+    /// Returns the CEL expression for a finished run.
+    fn completion(&self, rules: Option<&KindHealth>) -> Cow<'static, str> {
+        if !self.runs_with_status() {
+            return if &*self.kind.kind == "Pod" {
+                POD_COMPLETE
+            } else {
+                JOB_COMPLETE
+            }
+            .into();
+        }
+        let mut rules = rules.iter().flat_map(|kind_health| &kind_health.rules);
+        // Some custom resources report their end like a Job.
+        match rules.find(|rule| rule.condition == health_rules::PROGRESSING) {
+            Some(rule) => format!("{JOB_COMPLETE}||has(object.status)&&!({})", rule.expression).into(),
+            None => JOB_COMPLETE.into(),
+        }
+    }
+
     /// Returns the condition rules: those of the kind, and what makes the ManifestWork complete.
     fn conditions(&self, rules: Option<&KindHealth>, has_conditions: bool, is_done: bool) -> Vec<Value<'static>> {
         let mut conditions: Vec<Value<'static>> = Vec::new();
-        // A custom resource has come to its end when it is healthy or broken, and at first it has no status.
-        let runs_with_status = self.runs && self.kind.built_in().is_none();
         if self.runs && has_conditions {
-            // What a custom resource that runs reports at its end, besides its health.
-            let expression = match &*self.kind.kind {
-                "Pod" if !runs_with_status => POD_COMPLETE,
-                _ => JOB_COMPLETE,
-            };
-            let progressing = rules.and_then(|kind_health| {
-                let mut rules = kind_health.rules.iter();
-                rules.find(|rule| rule.condition == health_rules::PROGRESSING)
-            });
-            conditions.push(match progressing.filter(|_| runs_with_status) {
-                Some(progressing) => {
-                    let ends = format!("{expression}||has(object.status)&&!({})", progressing.expression);
-                    rule("Complete", &ends, "")
-                }
-                None => rule("Complete", expression, ""),
-            });
+            conditions.push(rule("Complete", &self.completion(rules), ""));
         }
         if is_done {
             conditions.push(rule(health_rules::PROGRESSING, "false", ""));
@@ -335,7 +322,7 @@ impl ConfigEntry<'_> {
                         "waiting for the agent to apply the change",
                     )
                 }
-                (_, None) if runs_with_status && each.condition == health_rules::PROGRESSING => rule_after(
+                (_, None) if self.runs_with_status() && each.condition == health_rules::PROGRESSING => rule_after(
                     each,
                     ("has(object.status)", "!has(object.status)"),
                     "waiting for its status",
@@ -343,9 +330,8 @@ impl ConfigEntry<'_> {
                 (_, None) => rule(each.condition, each.expression, each.message),
             });
         }
-        if let Some(suspended) = rules
-            .and_then(|rules| rules.suspended)
-            .filter(|_| self.rules == ConditionRules::OfKind)
+        if let Some(suspended) = rules.and_then(|rules| rules.suspended)
+            && self.rules == ConditionRules::OfKind
         {
             conditions.push(rule(health_rules::SUSPENDED, suspended, ""));
         }

@@ -181,12 +181,12 @@ pub enum ObjectFault {
     #[error("{0} is missing")]
     Missing(&'static str),
     /// A field has the wrong type.
-    #[error("{field} is {is}, not {wanted}{}", remediation(wanted, is))]
+    #[error("{field} is {actual}, not {wanted}{}", remediation(wanted, actual))]
     Type {
         /// The path of the field.
         field: String,
         /// The actual type.
-        is: &'static str,
+        actual: &'static str,
         /// The expected type.
         wanted: &'static str,
     },
@@ -253,8 +253,8 @@ impl ObjectFault {
     }
 }
 
-fn remediation(wanted: &str, is: &str) -> &'static str {
-    if wanted == "text" && matches!(is, "a number" | "true or false") {
+fn remediation(wanted: &str, actual: &str) -> &'static str {
+    if wanted == "text" && matches!(actual, "a number" | "true or false") {
         ": put it in quotes"
     } else {
         ""
@@ -306,25 +306,7 @@ impl Object {
         }
         fields_of_others::remove(&kind, &metadata, &mut fields);
         canonical::metadata(&mut metadata)?;
-        let namespace = match metadata.remove("namespace") {
-            None => None,
-            Some(Value::String(namespace)) => Some(namespace).filter(|namespace| !namespace.is_empty()),
-            Some(other) => return Err(wrong_type("metadata.namespace", &other, "text")),
-        };
-        let name: Box<str> = match metadata.get("name") {
-            Some(Value::String(name)) if !name.is_empty() => name.as_ref().into(),
-            None | Some(Value::String(_)) => return Err(ObjectFault::Missing("metadata.name")),
-            Some(other) => return Err(wrong_type("metadata.name", other, "text")),
-        };
-        if !is_path_segment(&name) {
-            return Err(ObjectFault::Name(name.into()));
-        }
-        if let Some(namespace) = &namespace {
-            ocm::names::namespace(namespace).map_err(ObjectFault::Namespace)?;
-        }
-        if kind.is("", "Namespace") {
-            ocm::names::namespace(&name).map_err(ObjectFault::NameOfNamespace)?;
-        }
+        let key = object_key(kind, &mut metadata)?;
         let unknown_field = known_fields.and_then(|known| {
             let unknown = fields.iter().map(|(key, _)| key).find(|key| !known.contains(key))?;
             Some(unknown.into())
@@ -334,10 +316,8 @@ impl Object {
             .ok()
             .filter(|wave| wave.abs() <= order::WAVE_MAX)
             .ok_or(ObjectFault::Wave(wave))?;
-        let repeated = list_keys::repeated(&kind, &fields).map(Into::into);
         let is_token = fields.get("type").and_then(Value::as_str) == Some("kubernetes.io/service-account-token");
-        let is_token_request = kind.is("", "Secret") && is_token && fields.get("data").is_none();
-        let defines = defines(&kind, &fields);
+        let is_token_request = key.kind.is("", "Secret") && is_token && fields.get("data").is_none();
         let ObjectText {
             json,
             hash_insertion,
@@ -348,21 +328,17 @@ impl Object {
         }
         let passage = json::passage(&json);
         Ok(Self {
-            rank: order::rank(&kind.kind),
+            rank: order::rank(&key.kind.kind),
             always_served,
             scope: built_in.map(|known| known.scope),
             unsafe_for_apply: passage.unsafe_for_apply,
             length: offset(passage.length),
             annotations: annotations.map(Box::new),
-            key: ObjectKey {
-                kind,
-                namespace: namespace.map(Arc::from),
-                name,
-            },
+            defines: definition(&key.kind, &fields),
+            repeated: list_keys::repeated(&key.kind, &fields).map(Into::into),
+            key,
             wave,
-            defines,
             unknown_field,
-            repeated,
             is_token_request,
             source,
             text: json.into_boxed_str(),
@@ -420,7 +396,6 @@ impl Object {
         object
     }
 
-    /// Renames the object.
     pub(super) fn rename(&mut self, name: &str) {
         let (mut old, mut new) = (String::new(), String::new());
         json::write_text(&self.key.name, &mut old);
@@ -496,7 +471,7 @@ fn required_text<'a>(fields: &'a Map<'_>, name: &'static str) -> Result<&'a str,
 pub(super) fn wrong_type(field: &str, value: &Value<'_>, wanted: &'static str) -> ObjectFault {
     ObjectFault::Type {
         field: field.to_owned(),
-        is: value.type_name(),
+        actual: value.type_name(),
         wanted,
     }
 }
@@ -507,11 +482,31 @@ fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-fn is_path_segment(name: &str) -> bool {
-    !matches!(name, "." | "..") && !name.contains(['/', '%'])
+/// Checks the name and the namespace of an object, and takes the namespace out of `metadata`.
+fn object_key(kind: GroupKind, metadata: &mut Map<'_>) -> Result<ObjectKey, ObjectFault> {
+    let namespace: Option<Arc<str>> = match metadata.remove("namespace") {
+        None => None,
+        Some(Value::String(namespace)) => Some(namespace).filter(|namespace| !namespace.is_empty()).map(Arc::from),
+        Some(other) => return Err(wrong_type("metadata.namespace", &other, "text")),
+    };
+    let name: Box<str> = match metadata.get("name") {
+        Some(Value::String(name)) if !name.is_empty() => name.as_ref().into(),
+        None | Some(Value::String(_)) => return Err(ObjectFault::Missing("metadata.name")),
+        Some(other) => return Err(wrong_type("metadata.name", other, "text")),
+    };
+    if matches!(&*name, "." | "..") || name.contains(['/', '%']) {
+        return Err(ObjectFault::Name(name.into()));
+    }
+    if let Some(namespace) = &namespace {
+        ocm::names::namespace(namespace).map_err(ObjectFault::Namespace)?;
+    }
+    if kind.is("", "Namespace") {
+        ocm::names::namespace(&name).map_err(ObjectFault::NameOfNamespace)?;
+    }
+    Ok(ObjectKey { kind, namespace, name })
 }
 
-fn defines(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
+fn definition(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
     if !kind.is("apiextensions.k8s.io", "CustomResourceDefinition") {
         return None;
     }

@@ -67,55 +67,14 @@ impl PlacementTarget {
                     .to_owned(),
             );
         }
-        let rollout = &self.rollout;
-        if rollout.is_progressive() && !condition_rules {
+        if self.rollout.is_progressive() && !condition_rules {
             lines.push(format!(
                 "rollout {}: without condition rules OCM never completes a cluster, and the rollout stops at the first: set \
                  condition-rules to true, or rollout to All",
-                rollout.kind.name()
+                self.rollout.kind.name()
             ));
         }
-        let only_for = |setting: &str, kinds: &str| {
-            format!(
-                "{setting} has no effect with rollout {}: leave it out, or set rollout to {kinds}",
-                rollout.kind.name()
-            )
-        };
-        if rollout.max_concurrency.is_some() && rollout.kind != RolloutKind::Progressive {
-            lines.push(only_for("rollout-max-concurrency", "Progressive"));
-        }
-        let unlimited = matches!(
-            rollout.max_concurrency,
-            None | Some(ClusterCount::Number(0) | ClusterCount::Percentage(0))
-        );
-        if rollout.kind == RolloutKind::Progressive && unlimited {
-            lines.push(
-                "rollout Progressive: OCM changes all clusters at once without rollout-max-concurrency: set it to a number from 1, or to \
-                 a percentage"
-                    .to_owned(),
-            );
-        }
-        let may_fail = !matches!(
-            rollout.max_failures,
-            None | Some(ClusterCount::Number(0) | ClusterCount::Percentage(0))
-        );
-        if rollout.is_progressive() && may_fail && rollout.progress_deadline.is_none() {
-            lines.push(
-                "rollout-max-failures: no cluster counts as failed without a deadline: set rollout-progress-deadline too"
-                    .to_owned(),
-            );
-        }
-        if rollout.kind == RolloutKind::All {
-            let given = [
-                ("rollout-max-failures", rollout.max_failures.is_some()),
-                ("rollout-min-success-time", rollout.min_success_time.is_some()),
-                ("rollout-progress-deadline", rollout.progress_deadline.is_some()),
-                ("rollout-groups", !rollout.mandatory_groups.is_empty()),
-            ];
-            for (setting, _) in given.into_iter().filter(|(_, given)| *given) {
-                lines.push(only_for(setting, "Progressive or ProgressivePerGroup"));
-            }
-        }
+        lines.extend(self.rollout.objections());
         lines
     }
 
@@ -155,6 +114,53 @@ impl RolloutStrategy {
     #[must_use]
     pub fn is_progressive(&self) -> bool {
         self.kind != RolloutKind::All
+    }
+
+    /// Returns the reasons why the strategy has settings without effect, or never ends, one line each.
+    fn objections(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let only_for = |setting: &str, kinds: &str| {
+            format!(
+                "{setting} has no effect with rollout {}: leave it out, or set rollout to {kinds}",
+                self.kind.name()
+            )
+        };
+        if self.max_concurrency.is_some() && self.kind != RolloutKind::Progressive {
+            lines.push(only_for("rollout-max-concurrency", "Progressive"));
+        }
+        let unlimited = matches!(
+            self.max_concurrency,
+            None | Some(ClusterCount::Number(0) | ClusterCount::Percentage(0))
+        );
+        if self.kind == RolloutKind::Progressive && unlimited {
+            lines.push(
+                "rollout Progressive: OCM changes all clusters at once without rollout-max-concurrency: set it to a number from 1, or to \
+                 a percentage"
+                    .to_owned(),
+            );
+        }
+        let may_fail = !matches!(
+            self.max_failures,
+            None | Some(ClusterCount::Number(0) | ClusterCount::Percentage(0))
+        );
+        if self.is_progressive() && may_fail && self.progress_deadline.is_none() {
+            lines.push(
+                "rollout-max-failures: no cluster counts as failed without a deadline: set rollout-progress-deadline too"
+                    .to_owned(),
+            );
+        }
+        if self.kind == RolloutKind::All {
+            let given = [
+                ("rollout-max-failures", self.max_failures.is_some()),
+                ("rollout-min-success-time", self.min_success_time.is_some()),
+                ("rollout-progress-deadline", self.progress_deadline.is_some()),
+                ("rollout-groups", !self.mandatory_groups.is_empty()),
+            ];
+            for (setting, _) in given.into_iter().filter(|(_, given)| *given) {
+                lines.push(only_for(setting, "Progressive or ProgressivePerGroup"));
+            }
+        }
+        lines
     }
 
     fn strategy(&self) -> Map<'static> {

@@ -17,7 +17,7 @@ mod refusal;
 mod summary;
 
 use manifest::key::ObjectKey;
-use manifest::kinds::Scope;
+use manifest::kinds::{GroupKind, Scope};
 use manifest::problem::Problems;
 use ocm::names;
 use ocm::names::is_dns_subdomain;
@@ -191,66 +191,25 @@ pub fn violations<'a, P: Display>(
                 .filter_map(|cluster| rules.against_cluster(&cluster)),
         );
     }
-    // Very many objects share few kinds and few namespaces.
-    let mut kinds = HashMap::new();
-    let mut namespaces = HashMap::new();
-    for DeliveredObject {
-        key,
-        built_in,
-        unknown_field,
-        has_values,
-        location,
-    } in objects
-    {
-        let is_secret = is_secret(key);
-        let mut against: Vec<String> = Vec::new();
-        let mut lacks_consent = is_secret && has_values && !allow_secrets;
-        if let Some(rules) = rules {
-            let entry = rules.entry;
-            let kind = *kinds
-                .entry(&key.kind)
-                .or_insert_with(|| entry.kind(&key.kind.to_string()));
-            let mut refusal = ObjectViolations::new(rules);
-            if kind == KindDecision::Refused {
-                refusal.kind(&key.kind.to_string());
-            }
-            let is_lower_case = built_in.is_none() && !key.kind.kind.contains(|char: char| char.is_ascii_uppercase());
-            if is_lower_case {
-                refusal.lower_case(&key.kind.to_string());
-            }
-            if let Some(field) = unknown_field {
-                refusal.unknown_field(&key.kind.to_string(), field);
-            }
-            if !entry.cluster_scoped {
-                if key.namespace.is_none() && built_in == Some(Scope::Namespaced) {
-                    refusal.lacks_namespace();
-                } else if key.namespace.is_none() || built_in == Some(Scope::Cluster) {
-                    refusal.cluster_scoped();
-                } else if built_in.is_none() && kind == KindDecision::Matched && !is_lower_case {
-                    refusal.perhaps_cluster_scoped(&key.kind.to_string());
-                }
-            }
-            if let (Some(allowed), Some(namespace)) = (&entry.namespaces, namespace(key))
-                && !*namespaces
-                    .entry(namespace)
-                    .or_insert_with(|| allowed.matches(namespace))
-            {
-                refusal.namespace(namespace, allowed);
-            }
-            if is_secret && !entry.secrets {
-                refusal.secret();
-                lacks_consent = false;
-            }
-            against.extend(refusal.into_message());
-        }
-        if lacks_consent {
-            against.push(SECRET_WITHOUT_CONSENT.to_owned());
-        }
+    let mut decisions = Decisions::default();
+    for object in objects {
+        let refusal = rules.and_then(|rules| rules.against_object(&object, &mut decisions));
+        let is_permitted = rules.is_none_or(|rules| rules.entry.secrets);
+        let lacks_consent = is_secret(object.key) && object.has_values && is_permitted && !allow_secrets;
+        let consent = lacks_consent.then(|| SECRET_WITHOUT_CONSENT.to_owned());
+        let against: Vec<String> = refusal.into_iter().chain(consent).collect();
         if !against.is_empty() {
-            lines.push(format!("{location}: {key}: {}", against.join("; ")));
+            lines.push(format!("{}: {}: {}", object.location, object.key, against.join("; ")));
         }
     }
     lines
+}
+
+/// The decisions on kinds and namespaces so far: very many objects share few of them.
+#[derive(Default)]
+struct Decisions<'a> {
+    kinds: HashMap<&'a GroupKind, KindDecision>,
+    namespaces: HashMap<&'a str, bool>,
 }
 
 const SECRET_WITHOUT_CONSENT: &str = "a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an \
@@ -308,6 +267,48 @@ impl Rules<'_> {
         }
         let text = refusal.into_message()?;
         Some(format!("create-namespace: Namespace {name}: {text}"))
+    }
+
+    fn against_object<'a, P>(self, object: &DeliveredObject<'a, P>, decisions: &mut Decisions<'a>) -> Option<String> {
+        let (key, entry) = (object.key, self.entry);
+        let mut refusal = ObjectViolations::new(self);
+        let kind_name = key.kind.to_string();
+        let kind = *decisions
+            .kinds
+            .entry(&key.kind)
+            .or_insert_with(|| entry.kind(&kind_name));
+        if kind == KindDecision::Refused {
+            refusal.kind(&kind_name);
+        }
+        let is_built_in = object.built_in.is_some();
+        let is_lower_case = !is_built_in && !key.kind.kind.contains(|char: char| char.is_ascii_uppercase());
+        if is_lower_case {
+            refusal.lower_case(&kind_name);
+        }
+        if let Some(field) = object.unknown_field {
+            refusal.unknown_field(&kind_name, field);
+        }
+        if !entry.cluster_scoped {
+            if key.namespace.is_none() && object.built_in == Some(Scope::Namespaced) {
+                refusal.lacks_namespace();
+            } else if key.namespace.is_none() || object.built_in == Some(Scope::Cluster) {
+                refusal.cluster_scoped();
+            } else if !is_built_in && kind == KindDecision::Matched && !is_lower_case {
+                refusal.perhaps_cluster_scoped(&kind_name);
+            }
+        }
+        if let (Some(allowed), Some(namespace)) = (&entry.namespaces, namespace(key))
+            && !*decisions
+                .namespaces
+                .entry(namespace)
+                .or_insert_with(|| allowed.matches(namespace))
+        {
+            refusal.namespace(namespace, allowed);
+        }
+        if is_secret(key) && !entry.secrets {
+            refusal.secret();
+        }
+        refusal.into_message()
     }
 
     fn against_cluster(&self, cluster: &impl Display) -> Option<String> {

@@ -372,28 +372,7 @@ fn target(sources: &mut Sources<'_>) -> Option<DeliveryTarget> {
         Ordering::Greater => clusters.clear(),
         Ordering::Equal => {}
     }
-    let rollout = RolloutStrategy {
-        kind: sources.read_or_default(&table::ROLLOUT, FromStr::from_str),
-        max_concurrency: sources.read_optional(&table::ROLLOUT_MAX_CONCURRENCY, FromStr::from_str),
-        max_failures: sources.read_optional(&table::ROLLOUT_MAX_FAILURES, FromStr::from_str),
-        min_success_time: sources.read_optional(&table::ROLLOUT_MIN_SUCCESS_TIME, FromStr::from_str),
-        progress_deadline: sources.read_optional(&table::ROLLOUT_PROGRESS_DEADLINE, FromStr::from_str),
-        mandatory_groups: sources.list(&table::ROLLOUT_GROUPS, true, FromStr::from_str),
-    };
-    let of_rollouts = [
-        &table::ROLLOUT,
-        &table::ROLLOUT_MAX_CONCURRENCY,
-        &table::ROLLOUT_MAX_FAILURES,
-        &table::ROLLOUT_MIN_SUCCESS_TIME,
-        &table::ROLLOUT_PROGRESS_DEADLINE,
-        &table::ROLLOUT_GROUPS,
-    ];
-    if sources.kind(&table::PLACEMENT) == SourceKind::Default
-        && let Some(origin) = of_rollouts.into_iter().find_map(|setting| sources.origin(setting))
-    {
-        let line = format!("{origin}: a rollout needs a placement: set placement, or leave it out");
-        sources.problems.push(line);
-    }
+    let rollout = rollout(sources);
     match (placement, clusters.is_empty()) {
         (Some(placement), true) => Some(DeliveryTarget::Placement(PlacementTarget { rollout, ..placement })),
         (Some(_), false) => {
@@ -416,6 +395,32 @@ fn target(sources: &mut Sources<'_>) -> Option<DeliveryTarget> {
             None
         }
     }
+}
+
+fn rollout(sources: &mut Sources<'_>) -> RolloutStrategy {
+    let rollout = RolloutStrategy {
+        kind: sources.read_or_default(&table::ROLLOUT, FromStr::from_str),
+        max_concurrency: sources.read_optional(&table::ROLLOUT_MAX_CONCURRENCY, FromStr::from_str),
+        max_failures: sources.read_optional(&table::ROLLOUT_MAX_FAILURES, FromStr::from_str),
+        min_success_time: sources.read_optional(&table::ROLLOUT_MIN_SUCCESS_TIME, FromStr::from_str),
+        progress_deadline: sources.read_optional(&table::ROLLOUT_PROGRESS_DEADLINE, FromStr::from_str),
+        mandatory_groups: sources.list(&table::ROLLOUT_GROUPS, true, FromStr::from_str),
+    };
+    let of_rollouts = [
+        &table::ROLLOUT,
+        &table::ROLLOUT_MAX_CONCURRENCY,
+        &table::ROLLOUT_MAX_FAILURES,
+        &table::ROLLOUT_MIN_SUCCESS_TIME,
+        &table::ROLLOUT_PROGRESS_DEADLINE,
+        &table::ROLLOUT_GROUPS,
+    ];
+    if sources.kind(&table::PLACEMENT) == SourceKind::Default
+        && let Some(origin) = of_rollouts.into_iter().find_map(|setting| sources.origin(setting))
+    {
+        let line = format!("{origin}: a rollout needs a placement: set placement, or leave it out");
+        sources.problems.push(line);
+    }
+    rollout
 }
 
 fn source(

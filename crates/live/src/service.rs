@@ -87,7 +87,6 @@ impl Service {
         })
     }
 
-    /// Returns the live object, if it exists.
     async fn live(&self, request: &LiveRequest, sent: &SentObject) -> Result<Option<Value>, HttpRefusal> {
         match self.tunnel.get(&request.cluster, &sent.path, OBJECT_BYTES).await? {
             ObjectLookup::No(_) => Ok(None),
@@ -363,7 +362,6 @@ fn is(live: &Value, object: &ObjectId) -> bool {
         && metadata["uid"].as_str().is_some_and(|uid| !uid.is_empty())
 }
 
-/// Returns the answer about an object.
 fn object(mut sent: Value, mut live: Option<Value>) -> Value {
     mask::prepare(&mut sent, live.as_mut());
     let differences = live.as_ref().map(|live| differences(&sent, live)).unwrap_or_default();

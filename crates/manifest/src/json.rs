@@ -258,7 +258,7 @@ mod tests {
         out
     }
 
-    fn text(text: &str) -> String {
+    fn encode_text(text: &str) -> String {
         let mut out = String::new();
         write_text(text, &mut out);
         out
@@ -290,16 +290,16 @@ mod tests {
 
     #[test]
     fn escapes_characters_that_argo_cds_second_parser_refuses() {
-        assert_eq!(text("a\"\\\n\t\u{1}"), r#""a\"\\\n\t\u0001""#);
+        assert_eq!(encode_text("a\"\\\n\t\u{1}"), r#""a\"\\\n\t\u0001""#);
         assert_eq!(
-            text("\u{7f}\u{80}\u{85}\u{9f}\u{a0}"),
+            encode_text("\u{7f}\u{80}\u{85}\u{9f}\u{a0}"),
             "\"\\u007f\\u0080\\u0085\\u009f\u{a0}\""
         );
         assert_eq!(
-            text("\u{2027}\u{2028}\u{2029}\u{feff}\u{fffd}\u{ffff}"),
+            encode_text("\u{2027}\u{2028}\u{2029}\u{feff}\u{fffd}\u{ffff}"),
             "\"\u{2027}\\u2028\\u2029\\ufeff\u{fffd}\\uffff\""
         );
-        assert_eq!(text("grüß 😀 €"), "\"grüß 😀 €\"");
+        assert_eq!(encode_text("grüß 😀 €"), "\"grüß 😀 €\"");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// Returns true for characters that a terminal or a page does not display as themselves: control characters, line breaks, and
 /// those that change the direction of the following text.
@@ -44,6 +45,14 @@ pub fn without_middle(text: &str, max: usize) -> Cow<'_, str> {
     let start = text.len().saturating_sub(budget / 2);
     let start = (start..text.len()).find(is_boundary).unwrap_or(text.len());
     format!("{}…{}", &text[..end], &text[start..]).into()
+}
+
+/// Removes repeated texts, and keeps the order.
+#[must_use]
+pub fn unique(mut texts: Vec<String>) -> Vec<String> {
+    let mut known = HashSet::new();
+    texts.retain(|text| known.insert(text.clone()));
+    texts
 }
 
 /// Formats a count of a noun with a regular plural: `1 work`, `2 works`.

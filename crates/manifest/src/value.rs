@@ -30,6 +30,12 @@ impl<'a> Value<'a> {
         Self::String(Cow::Owned(text.into()))
     }
 
+    /// Creates an integer; a count beyond `i64` saturates.
+    #[must_use]
+    pub fn from_count(count: impl TryInto<i64>) -> Self {
+        Self::Int(count.try_into().unwrap_or(i64::MAX))
+    }
+
     /// Creates a mapping of these fields.
     #[must_use]
     pub fn map(fields: impl IntoIterator<Item = (&'static str, Self)>) -> Self {

@@ -23,13 +23,13 @@ pub struct ApplicationName {
 }
 
 impl ApplicationName {
-    /// Parses `NAME`, `NAMESPACE/NAME` or `NAMESPACE_NAME`; `own` is Argo CD's namespace.
+    /// Parses `NAME`, `NAMESPACE/NAME` or `NAMESPACE_NAME`; `argocd` is Argo CD's namespace.
     ///
     /// # Errors
     /// Returns one line if the text has another form.
-    pub fn named(text: &str, own: &str) -> Result<Self, String> {
-        let (namespace, name) = text.split_once(['/', '_']).unwrap_or((own, text));
-        let instance = if namespace == own {
+    pub fn named(text: &str, argocd: &str) -> Result<Self, String> {
+        let (namespace, name) = text.split_once(['/', '_']).unwrap_or((argocd, text));
+        let instance = if namespace == argocd {
             name.to_owned()
         } else {
             format!("{namespace}_{name}")
@@ -42,7 +42,7 @@ impl ApplicationName {
                 name: name.to_owned(),
                 instance,
                 works,
-                argo_cd: own.to_owned(),
+                argo_cd: argocd.to_owned(),
             }),
             None => Err(format!(
                 "{text:?} is not the name of an Application: give NAME, or NAMESPACE/NAME outside Argo CD's namespace"

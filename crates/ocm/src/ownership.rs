@@ -169,7 +169,7 @@ mod tests {
         ownership.owns(kind, document.value.as_map().expect("a mapping"))
     }
 
-    fn of(application: &str) -> Ownership {
+    fn ownership_of(application: &str) -> Ownership {
         let name = application.parse().expect("a name");
         Ownership::on_hub(&name, &["eu1".parse().expect("a name")], &[])
     }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn owns_works_by_name_on_target_clusters() {
-        let shop = of("shop");
+        let shop = ownership_of("shop");
         for (metadata, expected) in [
             ("{name: shop, namespace: eu1}", true),
             ("{name: shop.part-wave5, namespace: eu1}", true),
@@ -197,7 +197,7 @@ mod tests {
         }
         assert!(!owns(&shop, "ManifestWorkReplicaSet", "{name: shop, namespace: eu1}"));
         assert!(owns(
-            &of("shop").in_file(),
+            &ownership_of("shop").in_file(),
             "ManifestWork",
             "{name: shop, namespace: eu2}"
         ));
@@ -209,7 +209,7 @@ mod tests {
         let id = |application: &str, name: &str| {
             format!("{application}:work.open-cluster-management.io/ManifestWork:eu2/{name}")
         };
-        let shop = of("shop");
+        let shop = ownership_of("shop");
         assert!(owns(&shop, kind, &tracked("eu2", "shop", &id("shop", "shop"))));
         assert!(!owns(&shop, kind, &tracked("eu2", "shop", &id("other", "shop"))));
         // A copy of a work with its mark has no owner.
@@ -219,10 +219,10 @@ mod tests {
         assert!(owns(&shop, kind, &label("shop")));
         assert!(!owns(&shop, kind, &label("other")));
         // Works of other Applications in a file do not belong to this Application.
-        let in_file = of("shop").in_file();
+        let in_file = ownership_of("shop").in_file();
         assert!(!owns(&in_file, kind, &tracked("eu2", "shop", &id("other", "shop"))));
         // For an Application outside Argo CD's namespace, the names in work and mark differ.
-        let team = of("team-a_shop");
+        let team = ownership_of("team-a_shop");
         assert!(owns(
             &team,
             kind,
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn owns_works_named_with_and_without_a_policy() {
-        let shop = of("shop");
+        let shop = ownership_of("shop");
         let renamed: WorkName = "shop".parse().expect("a name");
         let renamed = renamed.under_policy();
         let policy = Ownership::on_hub(&renamed, &["eu1".parse().expect("a name")], &[]);
@@ -246,8 +246,11 @@ mod tests {
             let metadata = format!("{{name: {name}, namespace: eu1}}");
             assert!(owns(&shop, "ManifestWork", &metadata), "{name}");
             assert!(owns(&policy, "ManifestWork", &metadata), "{name}");
-            assert!(!owns(&of("shop2"), "ManifestWork", &metadata), "{name}");
-            assert!(!owns(&of(&renamed.to_string()), "ManifestWork", &metadata), "{name}");
+            assert!(!owns(&ownership_of("shop2"), "ManifestWork", &metadata), "{name}");
+            assert!(
+                !owns(&ownership_of(&renamed.to_string()), "ManifestWork", &metadata),
+                "{name}"
+            );
         }
     }
 
@@ -258,7 +261,7 @@ mod tests {
         let id = |name: &str| format!("shop:work.open-cluster-management.io/ManifestWork:eu2/{name}");
         let label = format!("{{name: forged, namespace: eu2, labels: {{{INSTANCE}: shop}}}}");
         let listed = HashSet::from([(kind.to_owned(), "eu2".to_owned(), "renamed".to_owned())]);
-        let shop = of("shop").in_file().trusting_only(listed);
+        let shop = ownership_of("shop").in_file().trusting_only(listed);
         for (name, expected) in [
             ("shop", true),
             ("shop.part-wave5", true),
@@ -279,14 +282,18 @@ mod tests {
             )
         ));
         // `diff` shows the actions of Argo CD, which trusts the marks.
-        assert!(owns(&of("shop"), kind, &tracked("eu2", "forged", &id("forged"))));
+        assert!(owns(
+            &ownership_of("shop"),
+            kind,
+            &tracked("eu2", "forged", &id("forged"))
+        ));
     }
 
     #[test]
     fn tracking_configuration_decides_ownership() {
         let with = |key: &str, value: &'static str| {
             let tracking = Tracking::configured(|name| (name == key).then_some(value));
-            of("shop").in_file().tracked_by(tracking)
+            ownership_of("shop").in_file().tracked_by(tracking)
         };
         let id = "shop:work.open-cluster-management.io/ManifestWork:eu1/shop";
         let of_west =
@@ -295,7 +302,7 @@ mod tests {
         assert!(owns(&with("installationID", "west"), kind, &of_west));
         assert!(!owns(&with("installationID", "east"), kind, &of_west));
         assert!(!owns(&with("installationID", ""), kind, &of_west));
-        assert!(owns(&of("shop").in_file(), kind, &of_west));
+        assert!(owns(&ownership_of("shop").in_file(), kind, &of_west));
 
         let by_label = with("application.resourceTrackingMethod", "label");
         let label = |name: &str, instance: &str| {

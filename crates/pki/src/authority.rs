@@ -62,7 +62,6 @@ impl AuthorityData {
         })
     }
 
-    /// Returns `tls.crt`.
     pub(super) fn bundle(&self) -> &[u8] {
         &self.bundle
     }

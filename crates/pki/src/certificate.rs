@@ -179,7 +179,6 @@ impl Certificate {
         &self.fingerprint
     }
 
-    /// Returns the certificate in DER.
     pub(super) fn der(&self) -> &[u8] {
         &self.der
     }

@@ -115,7 +115,6 @@ impl NewKey {
     }
 }
 
-/// Returns a PEM block.
 pub(super) fn pem_text(label: &'static str, der: &[u8]) -> Result<Vec<u8>, Error> {
     let text = der::pem::encode_string(label, LineEnding::LF, der);
     text.map(String::into_bytes).map_err(|_| Error::Pem)

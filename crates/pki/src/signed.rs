@@ -35,7 +35,6 @@ impl<'a> PublicKey<'a> {
 }
 
 impl Signed<'_> {
-    /// Returns true if this key has signed it.
     pub(super) fn is_signed_by(&self, key: AnyRef<'_>) -> bool {
         let (Ok(key), Ok(body)) = (key.decode_as::<PublicKey<'_>>(), self.body.to_der()) else {
             return false;
@@ -92,7 +91,6 @@ fn decode_text(value: &Any) -> Box<str> {
     }
 }
 
-/// Returns an extension, if present.
 pub(super) fn extension<T>(extensions: &[Extension]) -> der::Result<Option<T>>
 where
     T: AssociatedOid + for<'a> der::Decode<'a, Error = der::Error>,

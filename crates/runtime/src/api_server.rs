@@ -100,7 +100,7 @@ fn execute(call: &Call, existing: Option<&Value>, version: u64) -> Result<Answer
         Method::DELETE => delete(call, existing, version),
         Method::PUT => update(call, existing, call.body.clone(), None, version),
         _ if is_apply => {
-            let mut managers = Managers::of(existing);
+            let mut managers = Managers::from_object(existing);
             let after = managers.apply(call, existing)?;
             update(call, existing, after, Some(&managers), version)
         }
@@ -236,13 +236,14 @@ fn update(
     };
     tidy(call, &mut after);
     let new = finalizers(&after);
-    if before["metadata"]["deletionTimestamp"].is_string() && new.iter().any(|it| !finalizers(before).contains(it)) {
+    if before["metadata"]["deletionTimestamp"].is_string() && new.iter().any(|name| !finalizers(before).contains(name))
+    {
         return Err(Refused::invalid("FieldValueForbidden", "metadata.finalizers"));
     }
     if call.has_generation() && call.content_of(before) != call.content_of(&after) {
         raise_generation(&mut after);
     }
-    let mut managers = Managers::of(before);
+    let mut managers = Managers::from_object(before);
     match applied {
         Some(applied) => managers = applied.clone(),
         None => managers.note(call, before, &after),
@@ -271,12 +272,12 @@ fn update(
 
 /// Rejects changes of immutable fields.
 fn check(call: &Call, before: &Value, after: &Value) -> Result<(), Refused> {
-    let (was, is) = (&before["metadata"], &after["metadata"]);
-    let differs = |key: &str| !is[key].is_null() && is[key] != was[key];
+    let (old, new) = (&before["metadata"], &after["metadata"]);
+    let differs = |key: &str| !new[key].is_null() && new[key] != old[key];
     if differs("name") {
         return Err(Refused::new(400, "BadRequest"));
     }
-    if is["resourceVersion"].is_null() && call.is_custom() {
+    if new["resourceVersion"].is_null() && call.is_custom() {
         return Err(Refused::invalid("FieldValueInvalid", "metadata.resourceVersion"));
     }
     if differs("resourceVersion") {
@@ -307,7 +308,8 @@ fn with(mut object: Value, other: &Value, keys: &[&str]) -> Value {
 
 fn conditions<'o>(request: &'o Value, kinds: &[&str]) -> Vec<&'o Value> {
     let all = request["status"]["conditions"].as_array().into_iter().flatten();
-    all.filter(|it| kinds.iter().any(|kind| it["type"] == *kind)).collect()
+    all.filter(|condition| kinds.iter().any(|kind| condition["type"] == *kind))
+        .collect()
 }
 
 const FORBIDDEN: &str = "FieldValueForbidden";
@@ -317,7 +319,10 @@ const FORBIDDEN: &str = "FieldValueForbidden";
 fn approve(before: &Value, after: &Value) -> Result<Value, Refused> {
     let lasting = ["Approved", "Denied", "Failed"];
     let now = conditions(after, &lasting);
-    if conditions(before, &lasting).iter().any(|it| !now.contains(it)) {
+    if conditions(before, &lasting)
+        .iter()
+        .any(|condition| !now.contains(condition))
+    {
         return Err(Refused::invalid(FORBIDDEN, "status.conditions"));
     }
     if ["Approved", "Denied"]

@@ -20,7 +20,7 @@ pub struct FlowKey {
 impl FlowKey {
     /// Returns the share of a namespace whose objects are not divided by clusters.
     #[must_use]
-    pub fn of(namespace: &Arc<str>) -> Self {
+    pub fn of_namespace(namespace: &Arc<str>) -> Self {
         Self {
             namespace: Arc::clone(namespace),
             cluster: Arc::clone(namespace),
@@ -116,9 +116,9 @@ impl<T> FairQueue<T> {
     /// Removes the last item of the tenant with most items, unless no tenant has more items than `namespace` would have with one
     /// more. Returns true if there is room now for an item of that tenant.
     pub fn make_room(&mut self, namespace: &Arc<str>) -> bool {
-        let own = self.tenants.get(namespace).map_or(0, |tenant| tenant.len);
+        let size = self.tenants.get(namespace).map_or(0, |tenant| tenant.len);
         let largest = self.tenants.iter_mut().max_by_key(|(_, tenant)| tenant.len);
-        let Some((_, tenant)) = largest.filter(|(_, tenant)| tenant.len > own.saturating_add(1)) else {
+        let Some((_, tenant)) = largest.filter(|(_, tenant)| tenant.len > size.saturating_add(1)) else {
             return false;
         };
         let Some(line) = tenant.clusters.values_mut().max_by_key(|line| line.len()) else {

@@ -97,7 +97,7 @@ impl Candidate {
     }
 
     /// Decides the next step from the Lease that was read.
-    pub fn next(&mut self, found: Option<&Lease>, now: LeaseTime) -> Step {
+    pub fn next_step(&mut self, found: Option<&Lease>, now: LeaseTime) -> Step {
         let Some(lease) = found else {
             self.resign();
             return Step::Create(Box::new(Lease {
@@ -165,7 +165,9 @@ impl Candidate {
                 now
             }
         };
-        let seconds = spec.lease_duration_seconds.and_then(|it| u64::try_from(it).ok());
+        let seconds = spec
+            .lease_duration_seconds
+            .and_then(|seconds| u64::try_from(seconds).ok());
         let seconds = seconds.filter(|seconds| *seconds > 0);
         (since, seconds.map_or(LEASE_DURATION, Duration::from_secs))
     }
@@ -264,7 +266,7 @@ mod tests {
     #[test]
     fn creates_a_missing_lease_and_leads_until_the_deadline() {
         let (mut me, now) = (me(), start());
-        let step = me.next(None, now);
+        let step = me.next_step(None, now);
         assert!(matches!(step, Step::Create(_)), "{step:?}");
         assert!(!me.leads(now.clock), "nothing is granted yet");
         let lease = written(step);
@@ -283,10 +285,10 @@ mod tests {
     #[test]
     fn renewal_changes_only_its_time_and_is_conditional() {
         let (mut me, now) = (me(), start());
-        let mut lease = written(me.next(None, now));
+        let mut lease = written(me.next_step(None, now));
         lease.metadata.resource_version = Some("8".to_owned());
         me.written(&lease, now.clock);
-        let step = me.next(Some(&lease), now.after(2));
+        let step = me.next_step(Some(&lease), now.after(2));
         assert!(matches!(step, Step::Replace(_)), "{step:?}");
         assert!(me.leads(now.after(2).clock), "it leads while it renews");
         let renewed = written(step);
@@ -303,22 +305,25 @@ mod tests {
         let (mut me, now) = (me(), start());
         // By the wall clock, this Lease expired long ago or never expires.
         for time in ["1999-01-01T00:00:00.000000Z", "2099-01-01T00:00:00.000000Z"] {
-            assert_eq!(me.next(Some(&of_other(time)), now), Step::Follow(now.after(15).clock));
             assert_eq!(
-                me.next(Some(&of_other(time)), now.after(14)),
+                me.next_step(Some(&of_other(time)), now),
+                Step::Follow(now.after(15).clock)
+            );
+            assert_eq!(
+                me.next_step(Some(&of_other(time)), now.after(14)),
                 Step::Follow(now.after(15).clock)
             );
         }
         // The Lease changed within that time: the duration starts again.
         assert_eq!(
-            me.next(Some(&of_other(OLD)), now.after(14)),
+            me.next_step(Some(&of_other(OLD)), now.after(14)),
             Step::Follow(now.after(29).clock)
         );
         assert_eq!(
-            me.next(Some(&of_other(OLD)), now.after(28)),
+            me.next_step(Some(&of_other(OLD)), now.after(28)),
             Step::Follow(now.after(29).clock)
         );
-        let taken = written(me.next(Some(&of_other(OLD)), now.after(29)));
+        let taken = written(me.next_step(Some(&of_other(OLD)), now.after(29)));
         let desired = json!({
             "holderIdentity": "me",
             "leaseDurationSeconds": 15,
@@ -338,19 +343,25 @@ mod tests {
             ..now.after(seconds)
         };
         let until = Step::Follow(now.after(15).clock);
-        assert_eq!(me.next(Some(&of_other(OLD)), now), until);
-        assert_eq!(me.next(Some(&of_other(OLD)), jumped(2, "2199-01-01T00:00:00Z")), until);
-        assert_eq!(me.next(Some(&of_other(OLD)), jumped(4, "1970-01-01T00:00:00Z")), until);
-        let lease = written(me.next(Some(&of_other(OLD)), jumped(15, "1970-01-01T00:00:00Z")));
+        assert_eq!(me.next_step(Some(&of_other(OLD)), now), until);
+        assert_eq!(
+            me.next_step(Some(&of_other(OLD)), jumped(2, "2199-01-01T00:00:00Z")),
+            until
+        );
+        assert_eq!(
+            me.next_step(Some(&of_other(OLD)), jumped(4, "1970-01-01T00:00:00Z")),
+            until
+        );
+        let lease = written(me.next_step(Some(&of_other(OLD)), jumped(15, "1970-01-01T00:00:00Z")));
         me.written(&lease, now.after(15).clock);
-        written(me.next(Some(&lease), jumped(17, "2199-01-01T00:00:00Z")));
+        written(me.next_step(Some(&lease), jumped(17, "2199-01-01T00:00:00Z")));
         assert!(me.leads(now.after(17).clock));
     }
 
     #[test]
     fn stops_leading_when_another_holder_is_seen() {
         let (mut me, now) = (me(), start());
-        let lease = written(me.next(None, now));
+        let lease = written(me.next_step(None, now));
         for found in [
             Some(of_other(OLD)),
             Some(super::tests::lease(&json!({"holderIdentity": ""}))),
@@ -358,7 +369,7 @@ mod tests {
         ] {
             me.written(&lease, now.clock);
             assert!(me.leads(now.clock));
-            me.next(found.as_ref(), now.after(1));
+            me.next_step(found.as_ref(), now.after(1));
             assert!(!me.leads(now.after(1).clock), "{found:?}");
         }
         me.written(&of_other(OLD), now.clock);
@@ -371,12 +382,12 @@ mod tests {
     #[test]
     fn late_response_grants_no_leadership() {
         let (mut me, now) = (me(), start());
-        let lease = written(me.next(None, now));
+        let lease = written(me.next_step(None, now));
         me.written(&lease, now.clock);
         // The response arrived after eleven seconds.
         assert!(!me.leads(now.after(11).clock));
         // Others may have taken the Lease by now, but have not: it is renewed.
-        let renewed = written(me.next(Some(&lease), now.after(60)));
+        let renewed = written(me.next_step(Some(&lease), now.after(60)));
         assert_eq!(json(&renewed)["leaseTransitions"], 0);
         me.written(&renewed, now.after(60).clock);
         assert!(me.leads(now.after(61).clock));
@@ -387,7 +398,7 @@ mod tests {
         let (mut me, now) = (me(), start());
         let lease = Lease {
             metadata: of_other(OLD).metadata,
-            ..written(me.next(None, now))
+            ..written(me.next_step(None, now))
         };
         let released = me.released(&lease, now.after(3)).unwrap();
         let desired = json!({
@@ -400,7 +411,7 @@ mod tests {
         assert_eq!(json(&released), desired);
         assert_eq!(released.metadata, lease.metadata);
         let mut other = Candidate::new("other".to_owned());
-        let taken = json(&written(other.next(Some(&released), now.after(3))));
+        let taken = json(&written(other.next_step(Some(&released), now.after(3))));
         assert_eq!(
             (&taken["holderIdentity"], &taken["leaseTransitions"]),
             (&json!("other"), &json!(1))
@@ -418,7 +429,7 @@ mod tests {
             json!({}),
             json!({"holderIdentity": null, "leaseTransitions": null}),
         ] {
-            let taken = json(&written(me().next(Some(&lease(&spec)), now)));
+            let taken = json(&written(me().next_step(Some(&lease(&spec)), now)));
             assert_eq!(
                 (&taken["holderIdentity"], &taken["leaseTransitions"]),
                 (&json!("me"), &json!(1))
@@ -429,22 +440,25 @@ mod tests {
             let lease = lease(&json!({"holderIdentity": "other", "leaseDurationSeconds": duration}));
             let mut me = me();
             assert_eq!(
-                me.next(Some(&lease), now),
+                me.next_step(Some(&lease), now),
                 Step::Follow(now.after(15).clock),
                 "{duration}"
             );
-            written(me.next(Some(&lease), now.after(15)));
+            written(me.next_step(Some(&lease), now.after(15)));
         }
         let forever = lease(&json!({"holderIdentity": "other", "leaseDurationSeconds": i32::MAX}));
-        assert!(matches!(me().next(Some(&forever), now), Step::Follow(_)));
+        assert!(matches!(me().next_step(Some(&forever), now), Step::Follow(_)));
         for (count, next) in [(-5, 1), (i32::MAX, i32::MAX)] {
             let lease = lease(&json!({"holderIdentity": "", "leaseTransitions": count}));
-            assert_eq!(json(&written(me().next(Some(&lease), now)))["leaseTransitions"], next);
+            assert_eq!(
+                json(&written(me().next_step(Some(&lease), now)))["leaseTransitions"],
+                next
+            );
         }
         // Our Lease, without an acquire time.
         let ours = lease(&json!({"holderIdentity": "me", "acquireTime": null}));
         assert_eq!(
-            json(&written(me().next(Some(&ours), now)))["acquireTime"],
+            json(&written(me().next_step(Some(&ours), now)))["acquireTime"],
             "2026-01-01T00:00:00.000000Z"
         );
     }

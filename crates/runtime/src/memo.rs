@@ -23,8 +23,8 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         K: Borrow<Q>,
         Q: ToOwned<Owned = K> + Eq + Hash + ?Sized,
     {
-        let kept = self.0.borrow().get(key).map(Arc::clone);
-        kept.unwrap_or_else(|| {
+        let known = self.0.borrow().get(key).map(Arc::clone);
+        known.unwrap_or_else(|| {
             let value = Arc::new(compute());
             self.0.borrow_mut().insert(key.to_owned(), Arc::clone(&value));
             value

@@ -14,7 +14,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
@@ -94,7 +94,7 @@ impl Reason {
 
     /// Returns the reason for an error of a request.
     #[must_use]
-    pub fn of(error: &Error) -> Self {
+    pub fn from_error(error: &Error) -> Self {
         match error {
             Error::Api(status) => Self::of_code(status.code),
             Error::HyperError(_) | Error::Service(_) | Error::ReadEvents(_) if is_timeout(error) => Self::Timeout,
@@ -184,57 +184,43 @@ fn lag() -> Histogram {
     Histogram::new([1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0])
 }
 
+fn add_metric<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
 impl Metrics {
     /// Creates metrics with nothing counted, whose names begin with a prefix, and returns what `register` makes of the
     /// registry that all are rendered from. `issued_help` describes the certificates and keys that the writer generates.
     pub fn with<T>(prefix: &'static str, issued_help: &str, register: impl FnOnce(&mut Registry) -> T) -> (Self, T) {
         let mut registry = Registry::default();
-        let reconciles = Family::default();
-        let reconcile_errors = Family::default();
-        let failing = Family::default();
-        let queue_delay = Family::default();
-        let writes = Family::default();
-        let warnings = Family::default();
-        let watch_lag = Family::new_with_constructor(lag as fn() -> Histogram);
-        let watch_bytes = Family::default();
-        let watch_errors = Family::default();
-        let watch_synced = Family::default();
-        let leader = Gauge::default();
-        let issued = Family::default();
-        let panics = Family::default();
-        let events_dropped = Family::default();
         registry.register_collector(Box::new(Process { prefix }));
         let ours = registry.sub_registry_with_prefix(prefix);
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         ours.register("build", "The version of this controller", build);
-        ours.register("reconciles", "Reconciliations", reconciles.clone());
-        let errors = reconcile_errors.clone();
-        ours.register("reconcile_errors", "Writes that failed and are retried", errors);
+        let reconciles = add_metric(ours, "reconciles", "Reconciliations");
+        let reconcile_errors = add_metric(ours, "reconcile_errors", "Writes that failed and are retried");
         let help = "Objects whose last three writes failed and that are retried";
-        ours.register("failing", help, failing.clone());
+        let failing = add_metric(ours, "failing", help);
         let help = "Waiting time of the object that has been due for longest, in seconds";
-        ours.register("queue_delay_seconds", help, queue_delay.clone());
-        ours.register("writes", "Write requests to the hub", writes.clone());
-        let help = "Warning Events, by reason";
-        ours.register("warnings", help, warnings.clone());
+        let queue_delay = add_metric(ours, "queue_delay_seconds", help);
+        let writes = add_metric(ours, "writes", "Write requests to the hub");
+        let warnings = add_metric(ours, "warnings", "Warning Events, by reason");
+        let watch_lag = Family::new_with_constructor(lag as fn() -> Histogram);
         let help = "Seconds between the last change of an object and its watch event";
         ours.register("watch_lag_seconds", help, watch_lag.clone());
-        let help = "Bytes of JSON of the objects received by watches";
-        ours.register("watch_bytes", help, watch_bytes.clone());
-        ours.register(
-            "watch_errors",
-            "Watch failures and objects that cannot be parsed",
-            watch_errors.clone(),
-        );
+        let watch_bytes = add_metric(ours, "watch_bytes", "Bytes of JSON of the objects received by watches");
+        let help = "Watch failures and objects that cannot be parsed";
+        let watch_errors = add_metric(ours, "watch_errors", help);
         let help = "1 if the initial list of a watch is complete, otherwise 0";
-        ours.register("watch_synced", help, watch_synced.clone());
-        ours.register("leader", "1 if this replica is the leader, otherwise 0", leader.clone());
-        ours.register("certificates_issued", issued_help, issued.clone());
-        let help = "Panics while handling one object, which is retried";
-        ours.register("panics", help, panics.clone());
+        let watch_synced = add_metric(ours, "watch_synced", help);
+        let leader = add_metric(ours, "leader", "1 if this replica is the leader, otherwise 0");
+        let issued = add_metric(ours, "certificates_issued", issued_help);
+        let panics = add_metric(ours, "panics", "Panics while handling one object, which is retried");
         let help = "Events dropped because too many were waiting";
-        ours.register("events_dropped", help, events_dropped.clone());
-        let own = register(ours);
+        let events_dropped = add_metric(ours, "events_dropped", help);
+        let registered = register(ours);
         let metrics = Self {
             reconciles,
             reconcile_errors,
@@ -252,7 +238,7 @@ impl Metrics {
             events_dropped,
             registry: Arc::new(registry),
         };
-        (metrics, own)
+        (metrics, registered)
     }
 
     /// Counts a reconciliation of a controller.
@@ -570,7 +556,7 @@ mod tests {
 
     #[test]
     fn maps_errors_to_few_reasons() {
-        let api = |code| Reason::of(&Error::Api(Box::new(Status::failure("", "").with_code(code)))).name();
+        let api = |code| Reason::from_error(&Error::Api(Box::new(Status::failure("", "").with_code(code)))).name();
         let reasons: Vec<_> = [401, 403, 404, 409, 410, 422, 429, 500, 503, 504].map(api).into();
         let desired = [
             "forbidden",
@@ -585,7 +571,7 @@ mod tests {
             "timeout",
         ];
         assert_eq!(reasons, desired);
-        let below = |kind: io::ErrorKind| Reason::of(&Error::Service(Box::new(io::Error::from(kind)))).name();
+        let below = |kind: io::ErrorKind| Reason::from_error(&Error::Service(Box::new(io::Error::from(kind)))).name();
         assert_eq!(below(io::ErrorKind::TimedOut), "timeout");
         assert_eq!(below(io::ErrorKind::ConnectionRefused), "server");
     }

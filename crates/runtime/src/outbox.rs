@@ -32,7 +32,7 @@ pub enum Enqueued {
 impl Outbox {
     /// Adds an Event. If the outbox is full, drops the newest Event of the namespace with most Events, or the Event itself.
     pub fn put(&mut self, recorded: RecordedEvent) -> Enqueued {
-        let flow = FlowKey::of(&recorded.involved_object.object_ref.namespace);
+        let flow = FlowKey::of_namespace(&recorded.involved_object.object_ref.namespace);
         if self.waiting.len() < CAPACITY {
             self.waiting.push(&flow, recorded);
             return Enqueued::Waiting;

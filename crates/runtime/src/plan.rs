@@ -51,8 +51,11 @@ impl Plan {
         for write in &action.writes {
             let (resource, object_ref) = object_of(write);
             let change = Change::of(write);
-            let known = self.changes.entry((resource.kind, object_ref.clone()));
-            known.and_modify(|it| *it = change.max(*it)).or_insert(change);
+            let known = self
+                .changes
+                .entry((resource.kind, object_ref.clone()))
+                .or_insert(change);
+            *known = change.max(*known);
         }
         let InvolvedObject {
             resource, object_ref, ..

@@ -186,13 +186,13 @@ impl Queue {
 
     /// Returns the earliest due time.
     #[must_use]
-    pub fn next(&self) -> Option<Instant> {
-        self.subqueues.iter().filter_map(Subqueue::next).min()
+    pub fn next_due(&self) -> Option<Instant> {
+        self.subqueues.iter().filter_map(Subqueue::next_due).min()
     }
 
     /// Returns the earliest due time that is in the future.
     #[must_use]
-    pub fn next_after(&self, now: Instant) -> Option<Instant> {
+    pub fn next_due_after(&self, now: Instant) -> Option<Instant> {
         static FIRST: LazyLock<ObjectRef> = LazyLock::new(|| ObjectRef::new("", ""));
         let from = (later(now, Duration::from_nanos(1)), FIRST.clone());
         let next = |subqueue: &Subqueue| subqueue.due.range(from.clone()..).next().map(|(at, _)| *at);
@@ -202,7 +202,7 @@ impl Queue {
     /// Returns true if an object is due: with `slow`, one whose last write was slow, else one of the others.
     #[must_use]
     pub fn is_due(&self, slow: bool, now: Instant) -> bool {
-        self.subqueues[usize::from(slow)].next().is_some_and(|at| at <= now)
+        self.subqueues[usize::from(slow)].next_due().is_some_and(|at| at <= now)
     }
 
     /// Returns the number of objects that the queue knows.
@@ -283,12 +283,11 @@ impl Queue {
             let Some((_, object_ref)) = self.expiring.pop_first() else {
                 return;
             };
-            let is_idle = |entry: &Entry| entry.due.is_none() && !entry.busy && !entry.in_backlog;
-            if self
-                .entries
-                .get(&object_ref)
-                .is_some_and(|it| is_idle(it) && it.forgotten(self.min_write_interval).is_none_or(|at| at <= now))
-            {
+            let is_expired = |entry: &Entry| {
+                let is_idle = entry.due.is_none() && !entry.busy && !entry.in_backlog;
+                is_idle && entry.forgotten(self.min_write_interval).is_none_or(|at| at <= now)
+            };
+            if self.entries.get(&object_ref).is_some_and(is_expired) {
                 self.entries.remove(&object_ref);
             }
         }
@@ -303,7 +302,7 @@ impl Queue {
 
     /// Queues an object for a reconciliation at that time at the latest.
     pub fn later(&mut self, object_ref: &ObjectRef, at: Instant) {
-        let flow = || Entry::new(FlowKey::of(&object_ref.namespace));
+        let flow = || Entry::new(FlowKey::of_namespace(&object_ref.namespace));
         let entry = self.entries.entry(object_ref.clone()).or_insert_with(flow);
         if !entry.busy && entry.due.is_none_or(|due| at < due) {
             self.at(object_ref, at);
@@ -317,13 +316,12 @@ impl Queue {
         };
         entry.busy = false;
         let was_failing = entry.failures >= FAILING_AFTER;
-        let mut next = None;
         let mut cause = entry.cause.take();
         let mut is_cause_gone = false;
-        match outcome {
+        let mut next = match outcome {
             Outcome::Unchanged => {
                 entry.failures = 0;
-                next = entry.is_requeued.then_some(later(now, DEBOUNCE));
+                entry.is_requeued.then_some(later(now, DEBOUNCE))
             }
             Outcome::Written { refreshed } => {
                 entry.failures = 0;
@@ -332,10 +330,7 @@ impl Queue {
                 if *refreshed {
                     entry.refreshed = Some(now);
                 }
-                next = entry
-                    .is_requeued
-                    .then_some(later(now, self.min_write_interval))
-                    .or(next);
+                entry.is_requeued.then_some(later(now, self.min_write_interval))
             }
             Outcome::Failed {
                 retry_after,
@@ -353,17 +348,19 @@ impl Queue {
                 }
                 let wait = wait.mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0);
                 entry.failures = entry.failures.saturating_add(1);
-                next = Some(later(now, wait.max(retry_after.unwrap_or_default())));
+                Some(later(now, wait.max(retry_after.unwrap_or_default())))
             }
-        }
+        };
         let is_failing = usize::from(entry.failures >= FAILING_AFTER);
         self.failing = self
             .failing
             .saturating_add(is_failing)
             .saturating_sub(usize::from(was_failing));
         if entry.stale && next.is_none() {
-            let own = entry.refreshed.map(|at| later(at, MIN_REFRESH_INTERVAL));
-            next = own.filter(|own| *own > now).map(|own| own.max(later(now, DEBOUNCE)));
+            let may_refresh_at = entry.refreshed.map(|at| later(at, MIN_REFRESH_INTERVAL));
+            next = may_refresh_at
+                .filter(|at| *at > now)
+                .map(|at| at.max(later(now, DEBOUNCE)));
             if next.is_none() && !std::mem::replace(&mut entry.in_backlog, true) {
                 self.refreshes.push(due.object_ref.clone());
             }
@@ -473,7 +470,7 @@ impl Queue {
 }
 
 impl Subqueue {
-    fn next(&self) -> Option<Instant> {
+    fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
@@ -567,7 +564,8 @@ mod tests {
 
         fn enqueue(&mut self, millis: u64, refresh: Refresh) {
             let now = self.at(millis);
-            self.queue.enqueue(&app(), FlowKey::of(&"argocd".into()), refresh, now);
+            self.queue
+                .enqueue(&app(), FlowKey::of_namespace(&"argocd".into()), refresh, now);
         }
 
         fn pop(&mut self, millis: u64) -> Option<Due> {
@@ -581,8 +579,8 @@ mod tests {
         }
 
         /// Returns the milliseconds from the start to the next due time.
-        fn next(&self) -> Option<u128> {
-            Some((self.queue.next()? - self.start).as_millis())
+        fn next_due(&self) -> Option<u128> {
+            Some((self.queue.next_due()? - self.start).as_millis())
         }
     }
 
@@ -593,11 +591,11 @@ mod tests {
         let mut test = Test::new();
         test.enqueue(0, Refresh::Unchanged);
         test.enqueue(100, Refresh::Unchanged);
-        assert_eq!((test.next(), test.pop(199)), (Some(200), None));
+        assert_eq!((test.next_due(), test.pop(199)), (Some(200), None));
         let due = test.pop(200).expect("it is due");
         assert_eq!(test.pop(200), None);
         test.done(&due, &WRITTEN, 210);
-        assert_eq!(test.next(), None);
+        assert_eq!(test.next_due(), None);
     }
 
     #[test]
@@ -608,12 +606,12 @@ mod tests {
         test.enqueue(250, Refresh::Unchanged);
         assert_eq!(test.pop(5000), None, "not twice at a time");
         test.done(&due, &WRITTEN, 300);
-        assert_eq!(test.next(), Some(1300), "not too often");
+        assert_eq!(test.next_due(), Some(1300), "not too often");
         let due = test.pop(1300).expect("it is due");
         test.done(&due, &Outcome::Unchanged, 1300);
-        assert_eq!(test.next(), None);
+        assert_eq!(test.next_due(), None);
         test.enqueue(60_000, Refresh::Unchanged);
-        assert_eq!(test.next(), Some(60_200));
+        assert_eq!(test.next_due(), Some(60_200));
     }
 
     #[test]
@@ -623,7 +621,7 @@ mod tests {
         let mut now = 0;
         let mut waits = Vec::new();
         for _ in 0..13 {
-            let next = u64::try_from(test.next().expect("it is tried again")).expect("small");
+            let next = u64::try_from(test.next_due().expect("it is tried again")).expect("small");
             waits.push(next - now);
             now = next;
             let due = test.pop(now).expect("it is due");
@@ -640,7 +638,7 @@ mod tests {
         assert_eq!(test.queue.failing(), 0);
         test.enqueue(now + 310_000, Refresh::Unchanged);
         assert_eq!(
-            test.next(),
+            test.next_due(),
             Some(u128::from(now) + 310_200),
             "it is forgotten that it failed"
         );
@@ -654,9 +652,9 @@ mod tests {
         test.done(&due, &Outcome::Unchanged, 200);
         test.queue.later(&app(), test.at(60_000));
         test.queue.later(&app(), test.at(90_000));
-        assert_eq!(test.next(), Some(60_000), "the first");
+        assert_eq!(test.next_due(), Some(60_000), "the first");
         test.enqueue(1000, Refresh::Unchanged);
-        assert_eq!(test.next(), Some(1200));
+        assert_eq!(test.next_due(), Some(1200));
     }
 
     #[test]
@@ -673,7 +671,7 @@ mod tests {
             },
             200,
         );
-        assert_eq!(test.next(), Some(7200));
+        assert_eq!(test.next_due(), Some(7200));
     }
 
     #[test]
@@ -684,7 +682,7 @@ mod tests {
             let due = test.pop(200).expect("it is due");
             let now = test.at(200);
             test.queue.done(&due, &Outcome::FAILED, now, jitter);
-            assert_eq!(test.next(), Some(desired));
+            assert_eq!(test.next_due(), Some(desired));
         }
     }
 
@@ -699,9 +697,9 @@ mod tests {
         let due = test.pop(3200).expect("it is due");
         assert!(!due.stale, "not again so soon");
         test.done(&due, &Outcome::Unchanged, 3200);
-        assert_eq!(test.next(), Some(30_200), "but in the end");
+        assert_eq!(test.next_due(), Some(30_200), "but in the end");
         test.enqueue(5000, Refresh::Unchanged);
-        assert_eq!(test.next(), Some(5200), "for which nothing else waits");
+        assert_eq!(test.next_due(), Some(5200), "for which nothing else waits");
         let due = test.pop(5200).expect("it is due");
         test.done(&due, &WRITTEN, 5200);
         assert!(test.pop(30_200).expect("it is due").stale);
@@ -715,7 +713,7 @@ mod tests {
         let due = test.pop(200).expect("it is due");
         assert!(!due.stale);
         test.done(&due, &WRITTEN, 200);
-        assert_eq!(test.next(), None);
+        assert_eq!(test.next_due(), None);
     }
 
     #[test]
@@ -724,11 +722,16 @@ mod tests {
         let start = Instant::now();
         for name in ["a", "b", "c"] {
             let object_ref = ObjectRef::new("argocd", name);
-            queue.enqueue(&object_ref, FlowKey::of(&object_ref.namespace), Refresh::Needed, start);
+            queue.enqueue(
+                &object_ref,
+                FlowKey::of_namespace(&object_ref.namespace),
+                Refresh::Needed,
+                start,
+            );
         }
         let (mut refreshed, mut reconciled) = (Vec::new(), 0);
         let mut now = start;
-        while let Some(next) = queue.next() {
+        while let Some(next) = queue.next_due() {
             now = now.max(next);
             let due = pop(&mut queue, false, now).expect("it is due");
             let outcome = if due.stale {
@@ -751,10 +754,15 @@ mod tests {
         let start = Instant::now();
         for number in 0..OBJECTS {
             let object_ref = ObjectRef::new("argocd", &number.to_string());
-            queue.enqueue(&object_ref, FlowKey::of(&object_ref.namespace), Refresh::Needed, start);
+            queue.enqueue(
+                &object_ref,
+                FlowKey::of_namespace(&object_ref.namespace),
+                Refresh::Needed,
+                start,
+            );
         }
         let (mut refreshed, mut reconciled, mut now) = (0, 0, start);
-        while let Some(next) = queue.next() {
+        while let Some(next) = queue.next_due() {
             now = now.max(next);
             let due = pop(&mut queue, false, now).expect("it is due");
             refreshed += usize::from(due.stale);
@@ -777,7 +785,12 @@ mod tests {
         let start = Instant::now();
         for (namespace, name) in [("a", "1"), ("hangs", "2"), ("a", "3")] {
             let object_ref = ObjectRef::new(namespace, name);
-            queue.enqueue(&object_ref, FlowKey::of(&object_ref.namespace), Refresh::Needed, start);
+            queue.enqueue(
+                &object_ref,
+                FlowKey::of_namespace(&object_ref.namespace),
+                Refresh::Needed,
+                start,
+            );
         }
         let now = start + DEBOUNCE;
         while let Some(due) = pop(&mut queue, false, now) {
@@ -823,7 +836,7 @@ mod tests {
         affected(&mut queue, "argocd", 0..OBJECTS as usize, start);
         let mut now = start + DEBOUNCE;
         let (mut writes, hour) = (0, Duration::from_secs(3600));
-        while let Some(next) = queue.next().filter(|next| *next < start + hour) {
+        while let Some(next) = queue.next_due().filter(|next| *next < start + hour) {
             now = now.max(next);
             let due = pop(&mut queue, false, now).expect("it is due");
             queue.done(&due, &refused, now, 0.0);
@@ -832,7 +845,7 @@ mod tests {
         assert!(writes < 6 * OBJECTS, "{writes} writes in an hour");
         // The cause is gone.
         let due = loop {
-            now = now.max(queue.next().expect("all are retried"));
+            now = now.max(queue.next_due().expect("all are retried"));
             if let Some(due) = pop(&mut queue, false, now) {
                 break due;
             }
@@ -846,7 +859,12 @@ mod tests {
     fn affected(queue: &mut Queue, namespace: &str, names: std::ops::Range<usize>, now: Instant) {
         for name in names {
             let object_ref = ObjectRef::new(namespace, &format!("{name:06}"));
-            queue.enqueue(&object_ref, FlowKey::of(&object_ref.namespace), Refresh::Unchanged, now);
+            queue.enqueue(
+                &object_ref,
+                FlowKey::of_namespace(&object_ref.namespace),
+                Refresh::Unchanged,
+                now,
+            );
         }
     }
 
@@ -873,7 +891,7 @@ mod tests {
         let order = looked_at(&mut queue, 4, now);
         assert!(order.iter().any(|namespace| &**namespace == "small"), "{order:?}");
         assert_eq!(looked_at(&mut queue, usize::MAX, now).len(), 3000 - 4);
-        assert!(queue.is_empty() && queue.next().is_none());
+        assert!(queue.is_empty() && queue.next_due().is_none());
     }
 
     #[test]
@@ -901,7 +919,7 @@ mod tests {
         let now = start + DEBOUNCE;
         let busy = pop(&mut queue, false, now).expect("it is due");
         queue.clear();
-        assert_eq!((queue.len(), queue.next()), (1, None), "others are forgotten");
+        assert_eq!((queue.len(), queue.next_due()), (1, None), "others are forgotten");
         affected(&mut queue, "argocd", 0..3, now);
         let now = now + DEBOUNCE;
         let others = looked_at(&mut queue, usize::MAX, now);
@@ -968,7 +986,7 @@ mod tests {
                 for due in open {
                     queue.done(&due, &Outcome::Unchanged, now, 0.5);
                 }
-                prop_assert!(queue.is_empty() && queue.next().is_none());
+                prop_assert!(queue.is_empty() && queue.next_due().is_none());
                 prop_assert!(queue.subqueues.iter().all(|subqueue| subqueue.fair_queue.is_empty()));
             }
         }

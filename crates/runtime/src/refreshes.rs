@@ -22,12 +22,10 @@ pub(super) struct Refreshes {
 }
 
 impl Refreshes {
-    /// Returns true if a refresh may begin.
     pub(super) fn may_begin(&self, now: Instant) -> bool {
         self.last.is_none_or(|at| later(at, MIN_INTERVAL) <= now)
     }
 
-    /// Records that a refresh begins.
     pub(super) fn begin(&mut self, now: Instant) {
         self.last = Some(now);
     }

@@ -71,27 +71,30 @@ impl<K: Copy + Eq + Hash> Slots<K> {
     /// Returns true if a group may begin another write; `is_slow` is true if the object's last write was slow.
     #[must_use]
     pub fn may_begin(&self, group: usize, is_slow: bool) -> bool {
-        let Some(it) = self.groups.get(group) else { return false };
+        let Some(counts) = self.groups.get(group) else {
+            return false;
+        };
         let taken: usize = self
             .groups
             .iter()
-            .map(|it| it.running.saturating_sub(self.reserved))
+            .map(|group| group.running.saturating_sub(self.reserved))
             .sum();
-        let has_slot = it.running < self.reserved || taken < self.pool();
-        self.running.len() < self.total && has_slot && (!is_slow || self.may_be_slow(it))
+        let has_slot = counts.running < self.reserved || taken < self.pool();
+        self.running.len() < self.total && has_slot && (!is_slow || self.may_be_slow(counts))
     }
 
     /// Returns true if a group may begin another write without taking from the pool.
     #[must_use]
     pub fn may_begin_reserved(&self, group: usize) -> bool {
-        self.may_begin(group, false) && self.groups.get(group).is_some_and(|it| it.running < self.reserved)
+        let counts = self.groups.get(group);
+        self.may_begin(group, false) && counts.is_some_and(|counts| counts.running < self.reserved)
     }
 
     /// Returns true if a group may begin another write for an object of this namespace.
     #[must_use]
     pub fn may_begin_for_namespace(&self, group: usize, namespace: &Arc<str>) -> bool {
         let group_limit = self.group_limit().saturating_mul(3).div_ceil(4);
-        let running = self.groups.get(group).and_then(|it| it.tenants.get(namespace));
+        let running = self.groups.get(group).and_then(|group| group.tenants.get(namespace));
         running.is_none_or(|running| *running < group_limit)
     }
 
@@ -102,25 +105,26 @@ impl<K: Copy + Eq + Hash> Slots<K> {
         if flow.cluster == flow.namespace {
             return true;
         }
-        let running = self.groups.get(group).and_then(|it| it.clusters.get(flow));
+        let running = self.groups.get(group).and_then(|group| group.clusters.get(flow));
         running.is_none_or(|running| *running < self.group_limit().div_ceil(2))
     }
 
     /// Returns true if another group has a write in progress.
     #[must_use]
     pub fn are_others_busy(&self, group: usize) -> bool {
-        let own = self.groups.get(group).map_or(0, |it| it.running);
-        self.running.len() > own
+        self.running.len() > self.groups.get(group).map_or(0, |group| group.running)
     }
 
     /// Records that a write has begun.
     pub fn begin(&mut self, key: K, group: usize, flow: FlowKey, is_slow: bool, now: Instant) {
-        let Some(it) = self.groups.get_mut(group) else { return };
-        add(&mut it.running);
-        add(it.tenants.entry(Arc::clone(&flow.namespace)).or_default());
-        add(it.clusters.entry(flow.clone()).or_default());
+        let Some(counts) = self.groups.get_mut(group) else {
+            return;
+        };
+        add(&mut counts.running);
+        add(counts.tenants.entry(Arc::clone(&flow.namespace)).or_default());
+        add(counts.clusters.entry(flow.clone()).or_default());
         if is_slow {
-            add(&mut it.slow);
+            add(&mut counts.slow);
             add(&mut self.slow);
         }
         let running = Running {
@@ -138,14 +142,14 @@ impl<K: Copy + Eq + Hash> Slots<K> {
         let Some(running) = self.running.remove(key) else {
             return false;
         };
-        if let Some(it) = self.groups.get_mut(running.group) {
-            take(&mut it.running);
+        if let Some(counts) = self.groups.get_mut(running.group) {
+            take(&mut counts.running);
             if running.slow {
-                take(&mut it.slow);
+                take(&mut counts.slow);
                 take(&mut self.slow);
             }
-            forget(&mut it.tenants, &running.flow.namespace);
-            forget(&mut it.clusters, &running.flow);
+            forget(&mut counts.tenants, &running.flow.namespace);
+            forget(&mut counts.clusters, &running.flow);
         }
         let is_slow = now >= later(running.since, SLOW_AFTER);
         if is_answered {
@@ -158,8 +162,8 @@ impl<K: Copy + Eq + Hash> Slots<K> {
     pub fn age(&mut self, now: Instant) {
         let late: Vec<K> = self.overdue(now).collect();
         for key in late {
-            let group = self.running.get(&key).map(|it| it.group).unwrap_or_default();
-            let has_room = self.groups.get(group).is_some_and(|it| self.may_be_slow(it));
+            let group = self.running.get(&key).map(|running| running.group).unwrap_or_default();
+            let has_room = self.groups.get(group).is_some_and(|group| self.may_be_slow(group));
             if has_room && let (Some(running), Some(group)) = (self.running.get_mut(&key), self.groups.get_mut(group)) {
                 running.slow = true;
                 add(&mut group.slow);
@@ -170,21 +174,23 @@ impl<K: Copy + Eq + Hash> Slots<K> {
 
     /// Returns the writes to abort: those in progress for long that are not counted as slow.
     pub fn overdue(&self, now: Instant) -> impl Iterator<Item = K> + use<'_, K> {
-        let is_overdue = move |it: &Running| !self.is_api_server_slow && !it.slow && now >= later(it.since, SLOW_AFTER);
+        let is_overdue = move |running: &Running| {
+            !self.is_api_server_slow && !running.slow && now >= later(running.since, SLOW_AFTER)
+        };
         self.running
             .iter()
-            .filter(move |(_, it)| is_overdue(it))
+            .filter(move |(_, running)| is_overdue(running))
             .map(|(key, _)| *key)
     }
 
     /// Returns the time at which the next write in progress becomes slow.
     #[must_use]
-    pub fn next(&self, now: Instant) -> Option<Instant> {
+    pub fn next_slow_at(&self, now: Instant) -> Option<Instant> {
         let times = self
             .running
             .values()
-            .filter(|it| !it.slow)
-            .map(|it| later(it.since, SLOW_AFTER));
+            .filter(|running| !running.slow)
+            .map(|running| later(running.since, SLOW_AFTER));
         times.filter(|at| *at > now).min()
     }
 
@@ -318,12 +324,12 @@ mod tests {
         let mut slots = Slots::new(48, 2);
         assert_eq!(fill(&mut slots, 0, 0, false, start), 42);
         let late = start + SLOW_AFTER;
-        assert_eq!(slots.next(start), Some(late));
+        assert_eq!(slots.next_slow_at(start), Some(late));
         slots.age(start);
         assert_eq!((slots.overdue(start).count(), slots.slow), (0, 0));
         slots.age(late);
         assert_eq!((slots.overdue(late).count(), slots.slow), (31, 11));
-        assert_eq!(slots.next(late), None);
+        assert_eq!(slots.next_slow_at(late), None);
         let overdue: Vec<_> = slots.overdue(late).collect();
         for key in overdue {
             assert!(slots.end(&key, false, late), "it is slow");

@@ -75,7 +75,7 @@ where
     // An event that cannot be written is lost; reporting that on the same standard error would end the process.
     let layer = layer::layer().with_writer(writer).log_internal_errors(false);
     let layer: Box<dyn Layer<Registry> + Send + Sync> = match format {
-        Format::Text => layer.fmt_fields(format::debug_fn(text).delimited(" ")).boxed(),
+        Format::Text => layer.fmt_fields(format::debug_fn(write_field).delimited(" ")).boxed(),
         Format::Json => layer.json().flatten_event(true).with_span_list(false).boxed(),
     };
     registry().with(layer.with_filter(targets))
@@ -83,7 +83,7 @@ where
 
 /// Writes a field of an event as text. Text that others wrote, such as a message in a status, cannot look like another field or
 /// event.
-fn text(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     let text = format!("{value:?}");
     if field.name() == "message" {
         return text.chars().try_for_each(|char| match char {

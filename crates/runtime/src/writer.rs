@@ -107,7 +107,7 @@ impl Writer {
                     }
                     return WriteResult {
                         outcome: self.refused(controller, write, &refused),
-                        refusal: WriteRefusal::of(write, &refused),
+                        refusal: WriteRefusal::from_error(write, &refused),
                     };
                 }
             }
@@ -172,8 +172,8 @@ impl Writer {
         let authority = match recipe.authority() {
             None => None,
             Some(desired) => {
-                let read = async || self.read(&desired.object_ref).await;
-                let found = self.ca_cache.authority(desired, read).await?;
+                let fetch = async || self.fetch_authority(&desired.object_ref).await;
+                let found = self.ca_cache.authority(desired, fetch).await?;
                 Some(found.ok_or_else(|| WriteError {
                     reason: Reason::Conflict,
                     ..WriteError::not_generated(format!("Secret {} changed since it was read", desired.object_ref))
@@ -181,8 +181,8 @@ impl Writer {
             }
         };
         // The search for large primes takes a second and must not block the thread.
-        let own = recipe.clone();
-        let made = tokio::task::spawn_blocking(move || pki::make(&own, authority.as_deref()));
+        let copy = recipe.clone();
+        let made = tokio::task::spawn_blocking(move || pki::make(&copy, authority.as_deref()));
         let made = made
             .await
             .map_err(|_| WriteError::not_generated("the generation of its data was aborted".to_owned()))?;
@@ -197,7 +197,7 @@ impl Writer {
     }
 
     /// Reads the present state of a CA.
-    async fn read(&self, object_ref: &ObjectRef) -> Result<(Authority, AuthorityData), WriteError> {
+    async fn fetch_authority(&self, object_ref: &ObjectRef) -> Result<(Authority, AuthorityData), WriteError> {
         let path = format!("/api/v1/namespaces/{}/secrets", object_ref.namespace);
         let request = Request::new(path).get(&object_ref.name, &GetParams::default());
         let text = self.send(request).await?;
@@ -379,9 +379,9 @@ impl Writer {
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<String, WriteError> {
-        let request = request.map_err(|error| WriteError::of(&Error::BuildRequest(error)))?;
+        let request = request.map_err(|error| WriteError::from_error(&Error::BuildRequest(error)))?;
         match timeout(REQUEST_TIMEOUT, self.client.request_text(request)).await {
-            Ok(answer) => answer.map_err(|error| WriteError::of(&error)),
+            Ok(answer) => answer.map_err(|error| WriteError::from_error(&error)),
             Err(_) => Err(WriteError {
                 reason: Reason::Timeout,
                 why: format!("no response within {} seconds", REQUEST_TIMEOUT.as_secs()),
@@ -453,7 +453,7 @@ pub struct WriteRefusal {
 }
 
 impl WriteRefusal {
-    fn of(write: &Write, refused: &WriteError) -> Option<Self> {
+    fn from_error(write: &Write, refused: &WriteError) -> Option<Self> {
         if refused.reason == Reason::Conflict || refused.is_gone && matches!(write, Write::Patch { .. }) {
             return None;
         }
@@ -508,13 +508,13 @@ impl WriteError {
         }
     }
 
-    fn of(error: &Error) -> Self {
+    fn from_error(error: &Error) -> Self {
         let status = match error {
             Error::Api(status) => Some(status),
             _ => None,
         };
         let details = status.and_then(|status| status.details.as_ref());
-        let reason = Reason::of(error);
+        let reason = Reason::from_error(error);
         let wait = match details.map_or(0, |details| details.retry_after_seconds) {
             // Most servers send the delay in a header, which kube does not expose: wait at least a second.
             0 if reason == Reason::Throttled => 1,
@@ -580,7 +580,7 @@ mod tests {
             object: Value::Null,
         };
         let status = Status::failure(message, "Forbidden").with_code(code);
-        WriteRefusal::of(&write, &WriteError::of(&Error::Api(status.boxed())))
+        WriteRefusal::from_error(&write, &WriteError::from_error(&Error::Api(status.boxed())))
     }
 
     #[test]

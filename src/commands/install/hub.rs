@@ -75,7 +75,6 @@ impl InstallHub {
         Ok(workloads)
     }
 
-    /// Applies an object, and returns the result.
     pub(crate) async fn apply(&self, object: &ShippedObject, how: ApplyOptions) -> Result<Value, ApplyFailure> {
         let params = PatchParams {
             field_manager: Some(how.manager.to_owned()),

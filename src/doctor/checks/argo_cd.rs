@@ -110,7 +110,6 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     }]
 }
 
-/// Returns the image of Argo CD's own container.
 fn image(repo_server: &Value) -> &str {
     let mut own_containers = containers(repo_server)
         .iter()

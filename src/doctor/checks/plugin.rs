@@ -85,7 +85,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let mut findings = match &hub_state.plugin {
         Lookup::Refused(why) => refused(&format!("ConfigMap {namespace}/{PLUGIN}"), why),
         Lookup::NotFound => vec![NO_CONFIG.finding(&[("namespace", namespace)])],
-        Lookup::Found(it) if is_ours(it) => Vec::new(),
+        Lookup::Found(config) if is_ours(config) => Vec::new(),
         Lookup::Found(_) => vec![OTHER_CONFIG.finding(&[("namespace", namespace), ("version", &version)])],
     };
     // Another check reports a missing repo-server.

@@ -48,7 +48,7 @@ impl List for GitOpsClusterList<'_> {
 pub(super) fn build_report_value(report: &GitOpsClusterReport) -> Value<'static> {
     let agent = report.agent.as_ref();
     let counts = report.counts.iter();
-    let counts = counts.map(|(state, count)| (Cow::Borrowed(*state), number(*count)));
+    let counts = counts.map(|(state, count)| (Cow::Borrowed(*state), Value::from_count(*count)));
     let certificate = |(name, end): &(String, String)| {
         Value::map([("name", Value::from_text(name)), ("notAfter", Value::from_text(end))])
     };
@@ -71,32 +71,28 @@ pub(super) fn build_report_value(report: &GitOpsClusterReport) -> Value<'static>
             Value::List(report.conditions.iter().map(condition).collect()),
         ),
         ("agents", Value::List(report.members.iter().map(member).collect())),
-        ("unlisted", number(report.unlisted)),
+        ("unlisted", Value::from_count(report.unlisted)),
     ])
 }
 
-fn condition(it: &GitOpsClusterCondition) -> Value<'static> {
+fn condition(condition: &GitOpsClusterCondition) -> Value<'static> {
     Value::map([
-        ("type", Value::from_text(&it.kind)),
-        ("status", Value::from_text(&it.status)),
-        ("reason", Value::from_text(&it.reason)),
-        ("message", Value::from_text(&it.message)),
+        ("type", Value::from_text(&condition.kind)),
+        ("status", Value::from_text(&condition.status)),
+        ("reason", Value::from_text(&condition.reason)),
+        ("message", Value::from_text(&condition.message)),
     ])
 }
 
-fn member(it: &AgentMember) -> Value<'static> {
+fn member(member: &AgentMember) -> Value<'static> {
     Value::map([
-        ("cluster", Value::from_text(&it.name)),
-        ("state", Value::from_text(it.state())),
-        ("certificateNotAfter", optional(it.certificate_expiry.as_ref())),
-        ("message", Value::from_text(&it.message)),
+        ("cluster", Value::from_text(&member.name)),
+        ("state", Value::from_text(member.state())),
+        ("certificateNotAfter", optional(member.certificate_expiry.as_ref())),
+        ("message", Value::from_text(&member.message)),
     ])
 }
 
 fn optional(text: Option<&String>) -> Value<'static> {
     text.map_or(Value::Null, Value::from_text)
-}
-
-fn number(count: u64) -> Value<'static> {
-    Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }

@@ -72,7 +72,6 @@ pub(super) fn table(report: &GitOpsClusterReport, now: Timestamp, wide: bool, co
     text
 }
 
-/// Returns the rows about the GitOpsCluster itself.
 fn head(report: &GitOpsClusterReport) -> Vec<[String; 2]> {
     let mut rows = vec![("GITOPSCLUSTER", format!("{}/{}", report.namespace, report.name))];
     rows.push((READY, ready(report)));

@@ -1,6 +1,6 @@
 //! Tests of `monitoring/dashboard.json`.
 
-use super::{expression, list, string, text};
+use super::{expression, list, read_file, string};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ fn variables(dashboard: &Value) -> Vec<String> {
 }
 
 fn dashboard() -> Value {
-    serde_json::from_str(&text("monitoring/dashboard.json")).expect("JSON")
+    serde_json::from_str(&read_file("monitoring/dashboard.json")).expect("JSON")
 }
 
 /// Returns its panels, or its rows.

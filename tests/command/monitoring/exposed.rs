@@ -49,7 +49,7 @@ pub(super) fn metrics_with_values() -> Metrics {
 
 /// Returns all possible metrics of `/metrics`, by name; the name of a counter ends in `_total`, of an info in `_info`.
 pub(super) fn exposed() -> BTreeMap<String, Metric> {
-    let mut all = read(&metrics_with_values().render());
+    let mut all = parse_metrics(&metrics_with_values().render());
     // Exposed only if there is a limit.
     let limit = all.entry("argocd_ocm_cmp_memory_limit_bytes".to_owned()).or_default();
     "gauge".clone_into(&mut limit.kind);
@@ -57,7 +57,7 @@ pub(super) fn exposed() -> BTreeMap<String, Metric> {
 }
 
 /// Parses OpenMetrics.
-fn read(text: &str) -> BTreeMap<String, Metric> {
+fn parse_metrics(text: &str) -> BTreeMap<String, Metric> {
     let mut all = BTreeMap::new();
     let mut name = String::new();
     for line in text.lines() {

@@ -1,13 +1,13 @@
 //! Checks that `docs/metrics.md` lists exactly the existing metrics and alerts.
 
 use super::exposed::exposed;
+use super::read_file;
 use super::rules::{names, rules};
-use super::text;
 use runtime::metrics::Reason;
 use std::collections::BTreeSet;
 
 fn page() -> String {
-    text("docs/metrics.md")
+    read_file("docs/metrics.md")
 }
 
 /// Returns the cells of the rows of the table with this head, without the head.

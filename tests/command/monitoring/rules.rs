@@ -1,6 +1,6 @@
 //! Tests of `monitoring/rules.yaml`, and of the files generated from it.
 
-use super::{document, expression, list, path, string, text};
+use super::{document, expression, list, path, read_file, string};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -64,10 +64,10 @@ fn every_alert_has_firing_and_silent_tests() {
 
 #[test]
 fn prometheusrule_has_the_same_groups() {
-    let rules = text("monitoring/rules.yaml");
+    let rules = read_file("monitoring/rules.yaml");
     let groups = rules.lines().skip_while(|line| *line != "groups:");
     let groups: String = groups.flat_map(|line| ["  ", line, "\n"]).collect();
-    let file = text("monitoring/prometheusrule.yaml");
+    let file = read_file("monitoring/prometheusrule.yaml");
     let (_, spec) = file.split_once("\nspec:\n").expect("a spec");
     assert!(
         spec == groups,
@@ -81,7 +81,7 @@ fn prometheusrule_has_the_same_groups() {
 #[test]
 fn servicemonitor_selects_the_shipped_service() {
     let monitor = document("monitoring/servicemonitor.yaml");
-    let shipped = text("deploy/deploy_controller.yaml");
+    let shipped = read_file("deploy/deploy_controller.yaml");
     let service = shipped.split("\n---\n").find(|text| text.contains("\nkind: Service\n"));
     let service = service.expect("a Service");
     let labels = monitor["spec"]["selector"]["matchLabels"].as_object().expect("labels");

@@ -89,7 +89,7 @@ pub(crate) fn sources(without: &[(&str, &str)]) -> Vec<(String, Text)> {
         let text = if file.extension().is_some_and(|extension| extension == "cel") {
             read_expressions(&source)
         } else {
-            read(&source)
+            parse_source(&source)
         };
         let folder = match path.strip_suffix(".rs") {
             Some("src/main") | None => "src",
@@ -141,7 +141,7 @@ fn read_expressions(source: &str) -> Text {
     text
 }
 
-fn read(source: &str) -> Text {
+fn parse_source(source: &str) -> Text {
     let head: Vec<&str> = source
         .lines()
         .map_while(|line| line.strip_prefix("//!"))
@@ -381,7 +381,7 @@ fn extracts_messages_from_a_source() {
         #[cfg(test)]
         mod inline { const A: &str = "a text of a test"; }
     "#;
-    let text = read(source.replace("\n        ", "\n").trim_start());
+    let text = parse_source(source.replace("\n        ", "\n").trim_start());
     assert_eq!(text.about, "Reads a file");
     let expected = [
         "… is {missing}",

@@ -51,7 +51,7 @@ impl<'p> Container<'p> {
             root: plane
                 .bench
                 .folder(&format!("{}/containers/{}-{name}", plane.name(), deployment.name))?,
-            namespace: text(&live["metadata"]["namespace"]).to_owned(),
+            namespace: as_text(&live["metadata"]["namespace"]).to_owned(),
             spec: container.clone(),
             pod: pod.clone(),
             plane,
@@ -69,7 +69,7 @@ impl<'p> Container<'p> {
         let given = ["command", "args"].into_iter().flat_map(|list| items(&self.spec[list]));
         words.extend(
             given
-                .map(text)
+                .map(as_text)
                 .map(|word| match programs.iter().find(|(name, _)| *name == word) {
                     Some((_, path)) => path.display().to_string(),
                     None => self.on_this_machine(word),
@@ -78,7 +78,7 @@ impl<'p> Container<'p> {
         let mut command = process::command(&words[0], &self.root);
         command.args(&words[1..]);
         command.envs(self.environment().await?);
-        let account = text(&self.pod["serviceAccountName"]);
+        let account = as_text(&self.pod["serviceAccountName"]);
         command.env(
             "KUBECONFIG",
             self.plane.service_account_kubeconfig(&self.namespace, account)?,
@@ -90,14 +90,14 @@ impl<'p> Container<'p> {
     pub async fn environment(&self) -> Result<Vec<(String, String)>> {
         let mut variables = Vec::new();
         for source in items(&self.spec["envFrom"]) {
-            let name = text(&source["configMapRef"]["name"]);
+            let name = as_text(&source["configMapRef"]["name"]);
             for (key, value) in self.data("configMap", name).await?.unwrap_or_default() {
                 variables.push((key, String::from_utf8(value)?));
             }
         }
         for variable in items(&self.spec["env"]) {
-            if let Some(value) = self.value(variable).await? {
-                variables.push((text(&variable["name"]).to_owned(), self.on_this_machine(&value)));
+            if let Some(value) = self.resolve_variable(variable).await? {
+                variables.push((as_text(&variable["name"]).to_owned(), self.on_this_machine(&value)));
             }
         }
         Ok(variables)
@@ -116,7 +116,7 @@ impl<'p> Container<'p> {
     /// Writes the files of the volumes, as the kubelet does at the start of a Pod, and after each change of a Secret.
     pub async fn write_files(&self) -> Result<()> {
         for mount in items(&self.spec["volumeMounts"]) {
-            let mut folder = self.path(text(&mount["mountPath"]));
+            let mut folder = self.path(as_text(&mount["mountPath"]));
             // A file that is mounted alone: the other files of the volume do no harm beside it.
             if mount["subPath"].is_string() {
                 folder.pop();
@@ -147,7 +147,9 @@ impl<'p> Container<'p> {
     }
 
     async fn write_source(&self, kind: &str, source: &Value, folder: &Path) -> Result<()> {
-        let name = source["name"].as_str().unwrap_or_else(|| text(&source["secretName"]));
+        let name = source["name"]
+            .as_str()
+            .unwrap_or_else(|| as_text(&source["secretName"]));
         let data = self.data(kind, name).await?;
         let is_optional = source["optional"] == true;
         if data.is_none() && is_optional {
@@ -157,7 +159,7 @@ impl<'p> Container<'p> {
         let chosen: Vec<(String, String)> = match source["items"].as_array() {
             Some(chosen) => chosen
                 .iter()
-                .map(|it| (text(&it["key"]).to_owned(), text(&it["path"]).to_owned()))
+                .map(|it| (as_text(&it["key"]).to_owned(), as_text(&it["path"]).to_owned()))
                 .collect(),
             None => data.iter().map(|(key, _)| (key.clone(), key.clone())).collect(),
         };
@@ -173,23 +175,23 @@ impl<'p> Container<'p> {
     }
 
     /// Returns the value of an environment variable, if it has one.
-    async fn value(&self, variable: &Value) -> Result<Option<String>> {
+    async fn resolve_variable(&self, variable: &Value) -> Result<Option<String>> {
         let from = &variable["valueFrom"];
         if from.is_null() {
-            return Ok(Some(text(&variable["value"]).to_owned()));
+            return Ok(Some(as_text(&variable["value"]).to_owned()));
         }
         if from["fieldRef"]["fieldPath"] == "metadata.namespace" {
             return Ok(Some(self.namespace.clone()));
         }
         if from["fieldRef"]["fieldPath"] == "metadata.name" {
-            return Ok(Some(format!("{}-0", text(&self.spec["name"]))));
+            return Ok(Some(format!("{}-0", as_text(&self.spec["name"]))));
         }
         for (kind, reference) in [
             ("secret", &from["secretKeyRef"]),
             ("configMap", &from["configMapKeyRef"]),
         ] {
             if reference.is_object() {
-                let data = self.data(kind, text(&reference["name"])).await?.unwrap_or_default();
+                let data = self.data(kind, as_text(&reference["name"])).await?.unwrap_or_default();
                 let found = data.into_iter().find(|(key, _)| reference["key"] == **key);
                 ensure!(
                     found.is_some() || reference["optional"] == true,
@@ -216,7 +218,7 @@ impl<'p> Container<'p> {
             let value = if is_secret {
                 ByteString::deserialize(value)?.0
             } else {
-                text(value).into()
+                as_text(value).into()
             };
             Ok((key.clone(), value))
         });
@@ -227,7 +229,7 @@ impl<'p> Container<'p> {
     fn on_this_machine(&self, word: &str) -> String {
         let mounts = items(&self.spec["volumeMounts"])
             .iter()
-            .map(|it| text(&it["mountPath"]));
+            .map(|it| as_text(&it["mountPath"]));
         let (flag, path) = word.split_once('=').map_or(("", word), |(flag, path)| (flag, path));
         if !mounts.into_iter().any(|mount| path.starts_with(mount)) {
             return word.to_owned();
@@ -259,6 +261,6 @@ fn items(list: &Value) -> &[Value] {
     list.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn text(value: &Value) -> &str {
+fn as_text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

@@ -439,14 +439,14 @@ struct Watch {
 impl Watch {
     fn into_body(self) -> BoxBody<Bytes, Failure> {
         let frames = stream::try_unfold(Some(self), async |watch| match watch {
-            Some(watch) => watch.next().await,
+            Some(watch) => watch.next_frame().await,
             None => Ok(None),
         });
         BodyExt::boxed(StreamBody::new(Box::pin(frames)))
     }
 
     /// Returns the next data, with the watch unless it ends with that.
-    async fn next(mut self) -> Result<Option<(Frame<Bytes>, Option<Self>)>, Failure> {
+    async fn next_frame(mut self) -> Result<Option<(Frame<Bytes>, Option<Self>)>, Failure> {
         loop {
             if self.fault == Some(Fault::Expired) && self.is_complete_event {
                 return Ok(Some((Frame::data(gone_event()), None)));

@@ -214,7 +214,7 @@ impl Transcript {
     /// Compares the answers with the recorded ones, or records them.
     pub fn finish(self, rewrite: bool) -> Result<()> {
         if rewrite {
-            return Ok(fs::write(&self.path, self.text())?);
+            return Ok(fs::write(&self.path, self.to_text())?);
         }
         let mut different = String::new();
         for (step, answer) in self.steps.iter().zip(&self.answers) {
@@ -237,7 +237,7 @@ impl Transcript {
         Ok(())
     }
 
-    fn text(&self) -> String {
+    fn to_text(&self) -> String {
         let mut text = String::new();
         for (step, answer) in self.steps.iter().zip(&self.answers) {
             for part in [&step.comment, &step.line] {

@@ -20,7 +20,7 @@ fn file() -> Result<Value> {
     documents.pop().context("a document")
 }
 
-fn text(entry: &Value, field: &str) -> String {
+fn text_field(entry: &Value, field: &str) -> String {
     entry[field].as_str().unwrap_or_default().to_owned()
 }
 
@@ -260,8 +260,8 @@ fn as_kubernetes_writes(conditions: &Value) -> String {
 pub(super) fn differences() -> Result<Vec<(String, Value, String, RuleConditions)>> {
     let mut differences = Vec::new();
     for (entry, objects) in section("differences")? {
-        let ours = conditions_of_health(&text(&entry, "ours"))?;
-        let of_object = |object| (text(&entry, "reason"), object, text(&entry, "argocd"), ours);
+        let ours = conditions_of_health(&text_field(&entry, "ours"))?;
+        let of_object = |object| (text_field(&entry, "reason"), object, text_field(&entry, "argocd"), ours);
         differences.extend(objects.into_iter().map(of_object));
     }
     if testbed::argocd_version() == "3.2" {
@@ -277,11 +277,11 @@ pub(super) fn differences() -> Result<Vec<(String, Value, String, RuleConditions
 pub(super) fn custom() -> Result<Vec<(Value, RuleConditions, String)>> {
     let mut custom = Vec::new();
     for (entry, objects) in section("custom")? {
-        let expected = conditions_of_health(&text(&entry, "health"))?;
+        let expected = conditions_of_health(&text_field(&entry, "health"))?;
         custom.extend(
             objects
                 .into_iter()
-                .map(|object| (object, expected, text(&entry, "message"))),
+                .map(|object| (object, expected, text_field(&entry, "message"))),
         );
     }
     // More conditions than exist.
@@ -297,7 +297,7 @@ pub(super) fn custom() -> Result<Vec<(Value, RuleConditions, String)>> {
 pub(super) fn malformed() -> Result<Vec<(Value, RuleConditions)>> {
     let mut malformed = Vec::new();
     for (entry, objects) in section("malformed")? {
-        let expected = conditions_of_health(&text(&entry, "health"))?;
+        let expected = conditions_of_health(&text_field(&entry, "health"))?;
         malformed.extend(objects.into_iter().map(|object| (object, expected)));
     }
     for field in ["/status", "/status/conditions"] {
@@ -312,7 +312,7 @@ pub(super) fn malformed() -> Result<Vec<(Value, RuleConditions)>> {
 pub(super) fn with_messages() -> Result<Vec<(Value, String, String)>> {
     let mut all = Vec::new();
     for (entry, objects) in section("messages")? {
-        let of_object = |object| (object, text(&entry, "waiting"), text(&entry, "broken"));
+        let of_object = |object| (object, text_field(&entry, "waiting"), text_field(&entry, "broken"));
         all.extend(objects.into_iter().map(of_object));
     }
     Ok(all)

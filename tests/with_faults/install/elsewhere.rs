@@ -1,6 +1,6 @@
 //! Tests of an Argo CD in another namespace: the controller can run with the printed objects.
 
-use super::{installation, name, read};
+use super::{installation, name, read_shipped};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -39,7 +39,7 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
     let hub = &installation.hub;
     let theirs = argocd(&hub).await?;
     // The policies of a second controller, installed by hand.
-    let others = read("deploy/admission_policy.yaml")?.replace(".argocd\n", ".second\n");
+    let others = read_shipped("deploy/admission_policy.yaml")?.replace(".argocd\n", ".second\n");
     hub.kubectl_with_input(&["apply", "-f", "-"], &others)?;
     let before = installation.all()?;
     let features = "--features=plugin,project,pull,gitopscluster,argocd-agent";
@@ -141,7 +141,7 @@ async fn refuses_while_our_manager_owns_fields_of_argo_cd() -> Result<()> {
     let theirs = argocd(&hub).await?;
     let before = installation.all()?;
     // kubectl moves all fields that it has applied to our field manager, and then would remove those that are not in the file.
-    let file = read("deploy_cmp.yaml")?.replace("namespace: argocd", "namespace: gitops");
+    let file = read_shipped("deploy_cmp.yaml")?.replace("namespace: argocd", "namespace: gitops");
     let apply = ["apply", "--server-side", "--field-manager", "argocd-ocm-cmp", "-f", "-"];
     hub.kubectl_with_input(&apply, &file)?;
     let conflict = hub

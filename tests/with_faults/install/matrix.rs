@@ -7,7 +7,7 @@
 //! last document decides. The tests with a hub hold the model to the real API server: from each starting point they add the features
 //! one by one, in both orders, compare each step with the model, and uninstall. So each feature comes before and after each other one.
 
-use super::{Installation, installation, read};
+use super::{Installation, installation, read_shipped};
 use anyhow::{Context, Result, bail, ensure};
 use argocd_ocm_cmp::install::{
     ArgoCd, Feature, InstallOptions, MANAGER, PolicySource, ShippedObject, addition_to, decide, is_ours, live_policy,
@@ -109,7 +109,8 @@ impl StartingPoint {
                     (true, &["deploy/argocd_cm.yaml", "deploy_cmp.yaml"]),
                 ] {
                     for file in files {
-                        let text = read(file)?.replace("namespace: argocd\n", &format!("namespace: {NAMESPACE}\n"));
+                        let text =
+                            read_shipped(file)?.replace("namespace: argocd\n", &format!("namespace: {NAMESPACE}\n"));
                         applied.extend(
                             json_documents(&text)?
                                 .into_iter()

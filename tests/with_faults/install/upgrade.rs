@@ -1,6 +1,6 @@
 //! Tests of upgrades of an installation by kubectl, from the files of an earlier release.
 
-use super::{ALL, IMAGE, Installation, installation, name, read, shipped, without_history};
+use super::{ALL, IMAGE, Installation, installation, name, read_shipped, shipped, without_history};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
@@ -78,7 +78,7 @@ fn apply(installation: &Installation, earlier: fn(&str) -> String) -> Result<()>
     for (how, files) in BY_KUBECTL {
         for file in files {
             let path = folder.path().join(file.replace('/', "-"));
-            fs::write(&path, earlier(&read(file)?))?;
+            fs::write(&path, earlier(&read_shipped(file)?))?;
             let options: Vec<_> = how.split(' ').skip(1).collect();
             installation.hub.apply_file(&path, &options)?;
         }
@@ -263,7 +263,7 @@ async fn kubectl_applies_the_printed_manifests() -> Result<()> {
 
 /// Returns a file with the policy of deploy/policy_cm.yaml.
 fn policy_file() -> Result<std::path::PathBuf> {
-    let text = read("deploy/policy_cm.yaml")?;
+    let text = read_shipped("deploy/policy_cm.yaml")?;
     let (_, policy) = text.split_once("policy.yaml: |\n").context("a policy")?;
     let lines = policy.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
     let policy = lines.collect::<Vec<_>>().join("\n") + "\n";

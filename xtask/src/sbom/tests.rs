@@ -7,13 +7,13 @@ fn lists_every_linked_package_once_with_its_licence() {
     let bill = build_sbom(TARGET).unwrap();
     let mut purls = BTreeSet::new();
     for component in list(&bill["components"]) {
-        let purl = text(&component["purl"]);
+        let purl = as_text(&component["purl"]);
         assert!(purls.insert(purl), "{purl} is listed twice");
         assert_eq!(component["bom-ref"], component["purl"]);
-        assert!(!text(&component["name"]).is_empty() && !text(&component["version"]).is_empty());
-        let licence = text(&component["licenses"][0]["expression"]);
+        assert!(!as_text(&component["name"]).is_empty() && !as_text(&component["version"]).is_empty());
+        let licence = as_text(&component["licenses"][0]["expression"]);
         assert!(!licence.is_empty() && !licence.contains('/'), "{purl}: {licence:?}");
-        let checksum = text(&component["hashes"][0]["content"]);
+        let checksum = as_text(&component["hashes"][0]["content"]);
         assert_eq!(
             checksum.len() == 64,
             purl.starts_with("pkg:cargo/"),
@@ -26,7 +26,7 @@ fn lists_every_linked_package_once_with_its_licence() {
     assert_eq!(purls.iter().filter(|purl| added(purl)).count(), 3);
 
     // By another query of cargo, which also lists optional packages that a feature names and does not enable.
-    let program = text(&bill["metadata"]["component"]["purl"]);
+    let program = as_text(&bill["metadata"]["component"]["purl"]);
     assert!(program.starts_with("pkg:cargo/argocd-ocm-cmp@"), "{program}");
     let listed: BTreeSet<String> = purls
         .iter()
@@ -59,13 +59,13 @@ fn lists_every_linked_package_once_with_its_licence() {
 fn dependencies_name_only_listed_packages() {
     let bill = build_sbom(TARGET).unwrap();
     let components = list(&bill["components"]).iter().chain([&bill["metadata"]["component"]]);
-    let listed: BTreeSet<&str> = components.map(|component| text(&component["bom-ref"])).collect();
+    let listed: BTreeSet<&str> = components.map(|component| as_text(&component["bom-ref"])).collect();
     let edges = list(&bill["dependencies"]);
-    let listed_by_bill: BTreeSet<&str> = edges.iter().map(|edge| text(&edge["ref"])).collect();
+    let listed_by_bill: BTreeSet<&str> = edges.iter().map(|edge| as_text(&edge["ref"])).collect();
     assert_eq!((edges.len(), &listed_by_bill), (listed.len(), &listed));
     for edge in edges {
         for needed in list(&edge["dependsOn"]) {
-            assert!(listed.contains(text(needed)), "{edge}");
+            assert!(listed.contains(as_text(needed)), "{edge}");
         }
     }
 }
@@ -123,13 +123,17 @@ fn metadata() -> Value {
 /// Returns the packages that can be reached from the program without dev-dependencies, build scripts and macros, each with the
 /// packages that always need it.
 fn reachable(metadata: &Value) -> BTreeMap<String, BTreeSet<String>> {
-    let by_id =
-        |entries| -> BTreeMap<&str, &Value> { list(entries).iter().map(|value| (text(&value["id"]), value)).collect() };
+    let by_id = |entries| -> BTreeMap<&str, &Value> {
+        list(entries)
+            .iter()
+            .map(|value| (as_text(&value["id"]), value))
+            .collect()
+    };
     let (packages, nodes) = (by_id(&metadata["packages"]), by_id(&metadata["resolve"]["nodes"]));
     let purl = |id: &str| {
         purl(&Package {
-            name: text(&packages[id]["name"]).to_owned(),
-            version: text(&packages[id]["version"]).to_owned(),
+            name: as_text(&packages[id]["name"]).to_owned(),
+            version: as_text(&packages[id]["version"]).to_owned(),
         })
     };
     let is_macro = |id: &str| packages[id]["targets"].to_string().contains("\"proc-macro\"");
@@ -151,7 +155,7 @@ fn reachable(metadata: &Value) -> BTreeMap<String, BTreeSet<String>> {
         for needed in list(&nodes[id]["deps"])
             .iter()
             .filter(is_linked)
-            .map(|edge| text(&edge["pkg"]))
+            .map(|edge| as_text(&edge["pkg"]))
         {
             if is_macro(needed) {
                 continue;
@@ -169,6 +173,6 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-fn text(value: &Value) -> &str {
+fn as_text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

@@ -39,7 +39,7 @@ impl Reconciler {
         for workqueue in &self.workqueues {
             let (failing, delay) = all.entry(workqueue.controller.name).or_default();
             if let Some(since) = self.leads_since {
-                let due = workqueue.queue.next().map(|due| due.max(since));
+                let due = workqueue.queue.next_due().map(|due| due.max(since));
                 *delay = due.map_or(*delay, |due| now.saturating_duration_since(due).max(*delay));
                 *failing = failing.saturating_add(workqueue.queue.failing());
             }

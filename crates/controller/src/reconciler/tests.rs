@@ -273,7 +273,7 @@ async fn panic_affects_one_object_and_is_retried_with_backoff() {
     // A write that panics.
     let due = Due {
         object_ref: ObjectRef::new("argocd", "written"),
-        flow: runtime::fair_queue::FlowKey::of(&"argocd".into()),
+        flow: runtime::fair_queue::FlowKey::of_namespace(&"argocd".into()),
         slow: false,
         stale: false,
         attempt: 1,

@@ -12,7 +12,7 @@ pub(crate) type Definitions = BTreeMap<String, String>;
 ///
 /// # Panics
 /// If a line is neither a definition nor part of one: the build fails.
-pub(crate) fn read(file: &str, definitions: &mut Definitions) {
+pub(crate) fn read_definitions(file: &str, definitions: &mut Definitions) {
     let mut name = None;
     for line in file.lines().filter(|line| !line.trim_start().starts_with("//")) {
         let text = if line.starts_with(' ') || line.is_empty() {
@@ -97,7 +97,7 @@ mod tests {
     fn expressions_lose_spaces_comments_and_names() {
         let file = "// A comment.\nlist = [ 'a b', 'c$d' ]\n\nis_in =\n  // Another.\n  x in $list\n    && y == '  '\n";
         let mut definitions = Definitions::new();
-        read(file, &mut definitions);
+        read_definitions(file, &mut definitions);
         assert_eq!(expand("is_in", &definitions), "x in ['a b','c$d']&&y=='  '");
     }
 }

@@ -70,8 +70,8 @@ impl PolicyReader<'_> {
         for (field, wanted) in [("apiVersion", API_VERSION), ("kind", KIND)] {
             match fields.get(field) {
                 None => self.refuse(&format!("{field} is missing: it must be {wanted}")),
-                Some(Value::String(is)) if is == wanted => {}
-                Some(Value::String(is)) => self.refuse(&format!("{field} is {is:?}: it must be {wanted}")),
+                Some(Value::String(text)) if text == wanted => {}
+                Some(Value::String(text)) => self.refuse(&format!("{field} is {text:?}: it must be {wanted}")),
                 Some(other) => self.wrong_type(field, other, "text"),
             }
         }

@@ -154,7 +154,7 @@ fn entries() -> BoxedStrategy<Vec<Value>> {
 }
 
 /// Returns the text of a policy with these entries.
-fn text(entries: &[Value]) -> String {
+fn write_policy(entries: &[Value]) -> String {
     let policy = json!({"apiVersion": "argocd-ocm-cmp.github.io/v1alpha1", "kind": "Policy", "projects": entries});
     let json = policy.to_string();
     // A number may be too large for YAML.
@@ -162,7 +162,7 @@ fn text(entries: &[Value]) -> String {
 }
 
 fn parse(entries: &[Value]) -> Option<Policy> {
-    Policy::parse(&text(entries), "policy.yaml").ok()
+    Policy::parse(&write_policy(entries), "policy.yaml").ok()
 }
 
 /// Returns the decisions of the policy.
@@ -291,14 +291,14 @@ fn random_policy_agrees_with_the_model() {
         || (entries(), vec(questions(), 1..6)),
         |(entries, questions)| {
             let policy = parse(&entries);
-            assert_eq!(policy.is_some(), is_valid(&entries), "{}", text(&entries));
+            assert_eq!(policy.is_some(), is_valid(&entries), "{}", write_policy(&entries));
             for question in policy.iter().flat_map(|_| &questions) {
                 let policy = policy.as_ref().expect("a valid policy");
                 assert_eq!(
                     answer(policy, question),
                     model(&entries, question),
                     "{question:?}\n{}",
-                    text(&entries)
+                    write_policy(&entries)
                 );
             }
         },
@@ -350,7 +350,11 @@ fn narrowed_policy_never_allows_more() {
         for question in &questions {
             let [before, after] = [&before, &after].map(|policy| answer(policy, question).allowed);
             let is_not_wider = before.iter().zip(&after).all(|(before, after)| before >= after);
-            assert!(is_not_wider, "{before:?} {after:?} {question:?}\n{}", text(&narrowed));
+            assert!(
+                is_not_wider,
+                "{before:?} {after:?} {question:?}\n{}",
+                write_policy(&narrowed)
+            );
         }
     });
 }
@@ -396,15 +400,15 @@ fn refuses_misspelled_limits() {
         let fields = entries[entry].as_object_mut().expect("a mapping");
         let names: Vec<String> = fields.keys().cloned().collect();
         corrupt(fields, &names[at.index(names.len())], how);
-        assert!(parse(&entries).is_none(), "{}", text(&entries));
+        assert!(parse(&entries).is_none(), "{}", write_policy(&entries));
     });
 }
 
 #[test]
 fn every_policy_error_line_names_the_file() {
     let inputs = || {
-        let changed = entries().prop_flat_map(|entries| mutated(vec![text(&entries)]));
-        let strange = vec(hostile_json(), 1..3).prop_map(|entries| text(&entries).into_bytes());
+        let changed = entries().prop_flat_map(|entries| mutated(vec![write_policy(&entries)]));
+        let strange = vec(hostile_json(), 1..3).prop_map(|entries| write_policy(&entries).into_bytes());
         prop_oneof![4 => changed, 2 => strange, 1 => hostile_text().prop_map(String::into_bytes)]
     };
     holds(1500, inputs, |bytes| {

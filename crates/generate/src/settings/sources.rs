@@ -187,7 +187,6 @@ impl<'a> Sources<'a> {
         given.or_else(default).expect("the default in the table is a value")
     }
 
-    /// Returns a boolean setting.
     pub(super) fn flag(&mut self, setting: &Setting) -> bool {
         self.read_or_default(setting, values::boolean)
     }

@@ -35,7 +35,6 @@ impl Repository {
         Self::at(discover::repository(folder, source_path))
     }
 
-    /// Returns the repository with this root.
     pub(super) fn at(root: PathBuf) -> Self {
         Self {
             root: root.canonicalize().unwrap_or(root),

@@ -435,7 +435,9 @@ impl Texts {
                         .map(|(at, matched)| at..at + matched.len()),
                 );
             }
-            if forms.iter().any(|form| self.public.contains(form)) || is_short_number(value) {
+            // A number of few digits is as likely a line or a port.
+            let is_short_number = value.len() < 4 && value.bytes().all(|byte| byte.is_ascii_digit());
+            if is_short_number || forms.iter().any(|form| self.public.contains(form)) {
                 continue;
             }
             wanted.extend(forms);
@@ -624,7 +626,7 @@ fn key_and_value(line: &str) -> Option<(&str, &str)> {
 
 /// Returns true if the word looks like a password: letters and digits mixed.
 fn is_random(word: &str) -> bool {
-    let has = |is: fn(char) -> bool| word.contains(is);
+    let has = |class: fn(char) -> bool| word.contains(class);
     word.len() >= 6 && has(char::is_numeric) && has(char::is_alphabetic)
 }
 
@@ -638,11 +640,6 @@ fn words_around(message: &str, range: &Range<usize>) -> Range<usize> {
     let before = message[..range.start].trim_end_matches(is_of_word);
     let after = message[range.end..].trim_start_matches(is_of_word);
     before.len()..message.len() - after.len()
-}
-
-/// Returns true for a number that is as likely a line or a port.
-fn is_short_number(value: &str) -> bool {
-    value.len() < 4 && value.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn is_documentation(name: &str) -> bool {

@@ -429,18 +429,6 @@ impl Tools {
         if let Some(why) = confinement.as_ref().and_then(refusal) {
             return Err(Problems::one(why));
         }
-        let too_large = self.max_size.is_some_and(|max| manifests.len() as u64 > max);
-        let error_output = String::from_utf8_lossy(&complaints);
-        if !status.success()
-            && !too_large
-            && let Some(memory) = self.memory
-            && is_out_of_memory(&error_output)
-        {
-            return Err(Problems::one(format!(
-                "{name} needs more than {memory} bytes of memory: make the source simpler, or ask an administrator to raise \
-                 --tool-memory (ARGOCD_OCM_CMP_TOOL_MEMORY in the sidecar)"
-            )));
-        }
         let inputs = || Inputs {
             folder: folder.to_owned(),
             repository: access.folder.to_owned(),
@@ -448,12 +436,33 @@ impl Tools {
             input: input.map(str::to_owned),
         };
         let error_output = ErrorOutput {
-            text: error_output.into_owned(),
+            text: String::from_utf8_lossy(&complaints).into_owned(),
             inputs: access.reads_manifests.then(inputs),
             folder: folder.to_owned(),
             scratch: scratch.path().to_owned(),
         };
-        if !status.success() && !too_large {
+        self.outcome(name, status, manifests, error_output)
+    }
+
+    /// Returns the output of a tool that has ended, or its error message. Output that is too large counts as success: the tool may have
+    /// failed because it could not write more, and the caller refuses the output.
+    fn outcome(
+        &self,
+        name: &str,
+        status: ExitStatus,
+        manifests: Vec<u8>,
+        error_output: ErrorOutput,
+    ) -> Result<Result<ToolOutput, ToolError>, Problems> {
+        let is_too_large = self.max_size.is_some_and(|max| manifests.len() as u64 > max);
+        if !status.success() && !is_too_large {
+            if let Some(memory) = self.memory
+                && is_out_of_memory(&error_output.text)
+            {
+                return Err(Problems::one(format!(
+                    "{name} needs more than {memory} bytes of memory: make the source simpler, or ask an administrator to raise \
+                     --tool-memory (ARGOCD_OCM_CMP_TOOL_MEMORY in the sidecar)"
+                )));
+            }
             return Ok(Err(ToolError { error_output, status }));
         }
         let lines = error_output.lines().into_iter();

@@ -32,7 +32,6 @@ enum DecodedKey<'a> {
 /// A key, its position, and its value.
 type DecodedEntry<'a> = (DecodedKey<'a>, usize, Decoded<'a>);
 
-/// Decodes the value of a document.
 pub(super) fn decode<'a>(graph: &Graph<'a>) -> Result<Value<'a>, Fault> {
     let mut decoder = Decoder {
         graph,

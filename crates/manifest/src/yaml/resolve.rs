@@ -29,7 +29,6 @@ pub(super) enum Tag {
 }
 
 impl Tag {
-    /// Returns the tag with this full name.
     pub(super) fn from_name(name: &[u8]) -> Self {
         match name {
             b"!" => Self::NonSpecific,

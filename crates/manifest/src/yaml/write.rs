@@ -109,7 +109,7 @@ fn write_text(text: &str, block: Option<usize>, out: &mut String) {
 fn write_literal(text: &str, indent: usize, out: &mut String) {
     let body = text.strip_suffix('\n');
     out.push('|');
-    if begins_blank(text) {
+    if text.starts_with([' ', '\n']) {
         // The first line does not show the indentation of the block.
         out.push('2');
     }
@@ -154,11 +154,6 @@ fn is_literal(text: &str) -> bool {
         && text
             .chars()
             .all(|char| matches!(char, '\n' | '\t') || is_printable(char))
-}
-
-/// Returns true if the first line begins with a blank or is empty.
-fn begins_blank(text: &str) -> bool {
-    text.starts_with([' ', '\n'])
 }
 
 /// Returns true for characters that are valid unescaped in YAML, and are neither line breaks nor invisible.

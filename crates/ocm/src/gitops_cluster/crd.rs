@@ -175,7 +175,6 @@ fn crd() -> Value {
     })
 }
 
-/// Returns the content of the shipped file.
 fn file() -> String {
     let crd = crd().to_string();
     let crd = yaml::json(&crd).expect("JSON");

@@ -21,6 +21,8 @@ struct EvaluatedWork<'m, 'a> {
     not_applied: String,
     not_checked: String,
     clock: &'m Clock,
+    /// The managed cluster, for messages.
+    cluster: String,
     /// True if the work is complete, so that the agent does not process it again.
     is_complete: bool,
     /// True if the plugin has created the work, with an entry for each object.
@@ -41,6 +43,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         not_applied: format!("waiting for the agent of {cluster} to apply it"),
         not_checked: format!("waiting for the agent of {cluster} to report its status"),
         clock,
+        cluster: cluster.clone(),
         is_complete: false,
         of_plugin: map(metadata, "labels").is_some_and(|labels| labels.get(works::APPLICATION_LABEL).is_some()),
     };
@@ -100,27 +103,8 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         .collect();
     objects.extend(more);
 
-    let mut health = objects
-        .iter()
-        .map(|object| object.health)
-        .min()
-        .unwrap_or(HealthStatus::Healthy);
-    let mut message = String::new();
-    if applied.is("False") && matches!(health, HealthStatus::Suspended | HealthStatus::Healthy) {
-        let is_in_grace = clock.is_in_grace(applied.since);
-        health = if is_in_grace {
-            HealthStatus::Progressing
-        } else {
-            HealthStatus::Degraded
-        };
-        message = applied.message_or(&format!("the agent of {cluster} cannot apply it"));
-    } else if let Some(fault) = fault.filter(|_| health == HealthStatus::Healthy) {
-        (health, message) = (HealthStatus::Unknown, unreadable(&fault));
-    } else if health == HealthStatus::Healthy && without_rules > 0 {
-        let count = object_count(objects.len());
-        message =
-            format!("{count}applied on {cluster}, whose agent does not report health, which OCM 1.0 and newer does");
-    }
+    let fault = fault.map(|fault| unreadable(&fault));
+    let (health, message) = work.overall_health(&objects, applied, fault, without_rules > 0);
     WorkStatus {
         kind: works::KIND,
         namespace: text_of(metadata, "namespace").to_owned(),
@@ -205,7 +189,6 @@ fn fault(
         .or_else(|| manifests.map(|fault| format!("status.resourceStatus.{fault}")))
 }
 
-/// Returns the objects in the spec.
 fn manifests_of<'m, 'a>(spec: &'m Map<'a>) -> impl Iterator<Item = &'m Value<'a>> {
     let workload = map(spec, works::WORKLOAD);
     workload
@@ -230,9 +213,8 @@ fn without_status(object: &Value<'_>, health: HealthStatus, message: &str) -> Ob
 }
 
 impl ObjectStatus {
-    fn key(&self) -> (String, String, String, String) {
-        let own = |text: &str| text.to_owned();
-        (own(&self.group), own(&self.kind), own(&self.namespace), own(&self.name))
+    fn key(&self) -> [String; 4] {
+        [&self.group, &self.kind, &self.namespace, &self.name].map(String::clone)
     }
 }
 
@@ -240,16 +222,16 @@ impl ObjectStatus {
 fn named(at: usize, manifest: &Map<'_>) -> ObjectStatus {
     let nothing = Map::default();
     let meta = map(manifest, "resourceMeta").unwrap_or(&nothing);
-    let own = |key| text_of(meta, key).to_owned();
+    let text = |key| text_of(meta, key).to_owned();
     let ordinal = number(meta, "ordinal");
     ObjectStatus {
-        group: own("group"),
+        group: text("group"),
         kind: get_text(meta, "kind")
             .or_else(|| get_text(meta, "resource"))
             .unwrap_or_default()
             .to_owned(),
-        namespace: own("namespace"),
-        name: own("name"),
+        namespace: text("namespace"),
+        name: text("name"),
         placeholder: format!("manifests[{}]", ordinal.map_or(at.to_string(), |at| at.to_string())),
         applied: None,
         available: None,
@@ -280,6 +262,45 @@ fn has_run(work: &EvaluatedWork<'_, '_>, manifests: &[Value<'_>]) -> bool {
 }
 
 impl EvaluatedWork<'_, '_> {
+    /// Returns the health of an applied work with these objects, and the reason if it is not that of an object. `fault` is the message
+    /// about a status that cannot be read.
+    fn overall_health(
+        &self,
+        objects: &[ObjectStatus],
+        applied: ReportedCondition<'_>,
+        fault: Option<String>,
+        lacks_rules: bool,
+    ) -> (HealthStatus, String) {
+        let cluster = &self.cluster;
+        let health = objects.iter().map(|object| object.health).min();
+        let health = health.unwrap_or(HealthStatus::Healthy);
+        if applied.is("False") && matches!(health, HealthStatus::Suspended | HealthStatus::Healthy) {
+            let message = applied.message_or(&format!("the agent of {cluster} cannot apply it"));
+            return (self.health_while_refused(applied), message);
+        }
+        match fault {
+            _ if health != HealthStatus::Healthy => (health, String::new()),
+            Some(fault) => (HealthStatus::Unknown, fault),
+            None if lacks_rules => {
+                let count = object_count(objects.len());
+                let message = format!(
+                    "{count}applied on {cluster}, whose agent does not report health, which OCM 1.0 and newer does"
+                );
+                (health, message)
+            }
+            None => (health, String::new()),
+        }
+    }
+
+    /// Returns the health of what the agent cannot apply: it may be able to soon.
+    fn health_while_refused(&self, applied: ReportedCondition<'_>) -> HealthStatus {
+        if self.clock.is_in_grace(applied.since) {
+            HealthStatus::Progressing
+        } else {
+            HealthStatus::Degraded
+        }
+    }
+
     /// Returns the state of an object, or `None` for the status of an earlier generation.
     fn object(&self, at: usize, manifest: &Value<'_>, without_rules: &mut usize) -> Option<ObjectStatus> {
         let nothing = Map::default();
@@ -327,18 +348,10 @@ impl EvaluatedWork<'_, '_> {
         if applied.generation.is_some() && applied.is_behind(self.generation) && !self.is_complete {
             return None;
         }
-        let is_in_grace = || self.clock.is_in_grace(applied.since);
         if applied.is("False") {
-            let health = if is_in_grace() {
-                HealthStatus::Progressing
-            } else {
-                HealthStatus::Degraded
-            };
             let message = applied.message_or("the agent cannot apply it");
-            return Some((
-                health,
-                scopes::with_remedy(message, text_of(meta, "group"), text_of(meta, "kind")),
-            ));
+            let message = scopes::with_remedy(message, text_of(meta, "group"), text_of(meta, "kind"));
+            return Some((self.health_while_refused(applied), message));
         }
         let broken = healthy.filter(|healthy| healthy.evaluated_to("False"));
         let values = values(manifest);
@@ -354,7 +367,11 @@ impl EvaluatedWork<'_, '_> {
         }
         match available {
             // Found missing, then applied, and not checked since.
-            Some(available) if available.is("False") && applied.since >= available.since && is_in_grace() => {
+            Some(available)
+                if available.is("False")
+                    && applied.since >= available.since
+                    && self.clock.is_in_grace(applied.since) =>
+            {
                 return waiting();
             }
             Some(available) if available.is("False") => {

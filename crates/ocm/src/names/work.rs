@@ -284,7 +284,7 @@ fn looks_derived(name: &str) -> bool {
     let ends_in_hash = |mark| name.rsplit_once(mark).is_some_and(|(_, digits)| is_hash(digits));
     let is_under_policy = name
         .rsplit_once(POLICY_MARK)
-        .is_some_and(|(_, digits)| digits.len() == POLICY_DIGITS && digits.bytes().all(is_base32));
+        .is_some_and(|(_, digits)| digits.len() == POLICY_DIGITS && digits.bytes().all(|byte| BASE32.contains(&byte)));
     name.contains(PART_MARK) || ends_in_hash(HASH_MARK) || ends_in_hash(SET_MARK) || is_under_policy
 }
 
@@ -315,10 +315,6 @@ fn is_hash(digits: &str) -> bool {
 
 /// The digits of base32 (RFC 4648) in lower case.
 const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-
-fn is_base32(byte: u8) -> bool {
-    BASE32.contains(&byte)
-}
 
 /// Encodes bytes, whose number is a multiple of 5, in base32.
 fn base32(bytes: &[u8]) -> String {

@@ -20,7 +20,7 @@ struct Identity<'a> {
 }
 
 impl Identity<'_> {
-    fn read(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+    fn parse_pem(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
         let chain = CertificateDer::pem_slice_iter(self.certificate)
             .map(Result::unwrap)
             .collect();
@@ -54,14 +54,14 @@ fn meet(bundle: &[u8], server: &Identity<'_>, client: &Identity<'_>, name: &str,
     let verifier = WebPkiClientVerifier::builder_with_provider(trusted(bundle), Arc::clone(&provider))
         .build()
         .unwrap();
-    let (chain, key) = server.read();
+    let (chain, key) = server.parse_pem();
     let serving = ServerConfig::builder_with_details(Arc::clone(&provider), clock())
         .with_protocol_versions(&[&TLS13])
         .unwrap()
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
         .unwrap();
-    let (chain, key) = client.read();
+    let (chain, key) = client.parse_pem();
     let mut connecting = ClientConfig::builder_with_details(provider, clock())
         .with_protocol_versions(&[&TLS13])
         .unwrap()

@@ -60,7 +60,7 @@ impl Call {
             name: rest.get(1).map(ToString::to_string),
             subresource: rest.get(2).map(ToString::to_string),
             query: query.map(|(key, value)| (key.to_owned(), decode(value))).collect(),
-            content: content.map_or_else(String::new, |it| it.to_str().expect("ASCII").to_owned()),
+            content: content.map_or_else(String::new, |text| text.to_str().expect("ASCII").to_owned()),
             body: serde_json::from_slice(request.body()).unwrap_or_default(),
             path: format!("/{}", parts[..parts.len() - below].join("/")),
         }
@@ -97,7 +97,6 @@ impl Call {
         }
     }
 
-    /// Returns the subresources of the kind.
     pub(super) fn subresources(&self) -> &'static [&'static str] {
         match &*self.plural {
             "certificatesigningrequests" => &["status", "approval"],

@@ -15,7 +15,7 @@ type Manager = (String, String, String);
 pub(super) struct Managers(BTreeMap<Manager, BTreeSet<Field>>);
 
 impl Managers {
-    pub(super) fn of(object: &Value) -> Self {
+    pub(super) fn from_object(object: &Value) -> Self {
         let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
         let all = entries.map(|entry| {
             let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
@@ -38,11 +38,11 @@ impl Managers {
 
     /// Records which manager changed which fields by a write.
     pub(super) fn note(&mut self, call: &Call, before: &Value, after: &Value) {
-        let (was, is) = (fields(before), fields(after));
-        let changed = is.iter().filter(|(at, value)| was.get(*at) != Some(*value));
+        let (old, new) = (fields(before), fields(after));
+        let changed = new.iter().filter(|(at, value)| old.get(*at) != Some(*value));
         let changed: BTreeSet<_> = changed.map(|(at, _)| at.clone()).collect();
         for others in self.0.values_mut() {
-            others.retain(|at| is.contains_key(at) && !changed.contains(at));
+            others.retain(|at| new.contains_key(at) && !changed.contains(at));
         }
         self.0.entry(manager(call)).or_default().extend(changed);
     }
@@ -54,11 +54,11 @@ impl Managers {
             Some(subresource) => at[0] == subresource,
             None => at[0] != "status" || !call.has_status(),
         });
-        let own = manager(call);
+        let applier = manager(call);
         let live = fields(existing);
-        let is_forced = call.query.get("force").is_some_and(|it| it == "true");
+        let is_forced = call.query.get("force").is_some_and(|force| force == "true");
         let mut causes = Vec::new();
-        for ((name, ..), others) in self.0.iter_mut().filter(|(other, _)| **other != own) {
+        for ((name, ..), others) in self.0.iter_mut().filter(|(other, _)| **other != applier) {
             let is_disputed = |at: &Field| {
                 let desired = desired.get(at);
                 desired.is_some() && desired != live.get(at)
@@ -75,7 +75,7 @@ impl Managers {
                 ..Refused::CONFLICT
             });
         }
-        let before = self.0.insert(own.clone(), desired.keys().cloned().collect());
+        let before = self.0.insert(applier.clone(), desired.keys().cloned().collect());
         let mut after = existing.clone();
         for at in before.unwrap_or_default() {
             if !self.0.values().any(|fields| fields.contains(&at)) {
@@ -125,8 +125,8 @@ fn collect<'o>(value: &'o Value, at: &mut Field, all: &mut BTreeMap<Field, &'o V
     let below: Vec<_> = match value {
         Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), value)).collect(),
         Value::Array(items) if is_finalizers(at) => {
-            let name = |it: &Value| it.as_str().unwrap_or_default().to_owned();
-            items.iter().map(|it| (name(it), it)).collect()
+            let name = |item: &Value| item.as_str().unwrap_or_default().to_owned();
+            items.iter().map(|item| (name(item), item)).collect()
         }
         value => {
             all.insert(at.clone(), value);
@@ -162,7 +162,7 @@ fn put(object: &mut Value, at: &[String], value: Value) {
 /// Removes a field, and the maps that are empty without it.
 fn remove(object: &mut Value, at: &[String]) {
     match (object, at) {
-        (Value::Array(items), [last]) => items.retain(|it| it != last),
+        (Value::Array(items), [last]) => items.retain(|item| item != last),
         (Value::Object(map), [last]) => {
             map.remove(last);
         }

@@ -11,7 +11,7 @@ pub fn selects(labels: &str, fields: &str, object: &Value) -> bool {
 }
 
 fn holds<'o>(selector: &str, value: impl Fn(&str) -> Option<&'o str>) -> bool {
-    let mut all = selector.split(',').filter(|it| !it.is_empty());
+    let mut all = selector.split(',').filter(|term| !term.is_empty());
     all.all(|requirement| {
         if let Some((key, unwanted)) = requirement.split_once("!=") {
             return value(key) != Some(unwanted);

@@ -196,7 +196,7 @@ impl ElectionLoop {
     async fn advance(&mut self, found: Option<Lease>) -> Result<Option<Instant>, ElectionError> {
         self.check_revision(found.as_ref());
         let now = LeaseTime::now();
-        let step = self.leadership.candidate.next(found.as_ref(), now);
+        let step = self.leadership.candidate.next_step(found.as_ref(), now);
         self.leadership.publish();
         let how = PostParams::default();
         let written = match step {

@@ -587,7 +587,6 @@ fn list_of(texts: &[String]) -> String {
     )
 }
 
-/// Returns the negation of an expression.
 fn not(expression: &str) -> String {
     let comparison = expression
         .split_once("==")

@@ -180,46 +180,51 @@ fn parse_entry(
         if reader.is_at_end() {
             continue;
         }
-        let word = reader.word("a verdict")?;
-        if let Some(verdict) = Verdict::ALL.into_iter().find(|verdict| verdict.name() == word) {
-            reader.skip_spaces();
-            if reader.is_at_end() {
-                (rule.otherwise, is_decided) = (verdict, true);
-            } else if is_decided {
-                return Err(format!(
-                    "{word} after a verdict without a test, which decides: remove one of the two"
-                ));
-            } else {
-                let alternatives = reader.alternatives()?;
-                rule.clauses.push(Clause { verdict, alternatives });
-            }
-        } else if word == "message" {
-            reader.skip_spaces();
-            rule.messages.push(reader.path()?);
-        } else if word == "report" {
-            reader.skip_spaces();
-            let name = reader.word("a name")?;
-            reader.symbol('=')?;
-            let path: String = reader.rest().iter().map(ToString::to_string).collect();
-            if !path.starts_with('.') {
-                return Err(format!("{path:?} is no JSONPath: write `report {name}=.status.field`"));
-            }
-            rule.reports.push((name, path.trim().to_owned()));
-            continue;
-        } else {
-            return Err(format!(
-                "{word:?} is no verdict: use Healthy, Progressing, Suspended, Degraded, `message` or `report`"
-            ));
-        }
-        reader.skip_spaces();
-        if !reader.is_at_end() {
-            return Err(format!("{:?} is unexpected", reader.take_rest()));
-        }
+        parse_statement(&mut reader, &mut rule, &mut is_decided)?;
     }
     if rule.clauses.is_empty() && !is_decided {
         return Err(format!("{name} has no verdict: add `Healthy Ready=True` for example"));
     }
     Ok(Some(rule))
+}
+
+/// Parses a statement into the rule; `is_decided` is true after a verdict without a test.
+fn parse_statement(reader: &mut TokenReader<'_>, rule: &mut CustomRule, is_decided: &mut bool) -> Result<(), String> {
+    let word = reader.word("a verdict")?;
+    reader.skip_spaces();
+    if let Some(verdict) = Verdict::ALL.into_iter().find(|verdict| verdict.name() == word) {
+        if reader.is_at_end() {
+            (rule.otherwise, *is_decided) = (verdict, true);
+        } else if *is_decided {
+            return Err(format!(
+                "{word} after a verdict without a test, which decides: remove one of the two"
+            ));
+        } else {
+            let alternatives = reader.alternatives()?;
+            rule.clauses.push(Clause { verdict, alternatives });
+        }
+    } else if word == "message" {
+        rule.messages.push(reader.path()?);
+    } else if word == "report" {
+        let name = reader.word("a name")?;
+        reader.symbol('=')?;
+        let path: String = reader.rest().iter().map(ToString::to_string).collect();
+        if !path.starts_with('.') {
+            return Err(format!("{path:?} is no JSONPath: write `report {name}=.status.field`"));
+        }
+        rule.reports.push((name, path.trim().to_owned()));
+        return Ok(());
+    } else {
+        return Err(format!(
+            "{word:?} is no verdict: use Healthy, Progressing, Suspended, Degraded, `message` or `report`"
+        ));
+    }
+    reader.skip_spaces();
+    if reader.is_at_end() {
+        Ok(())
+    } else {
+        Err(format!("{:?} is unexpected", reader.take_rest()))
+    }
 }
 
 /// Replaces `@NAME` by the shape of this name at the beginning of a statement.
@@ -268,7 +273,6 @@ impl TokenReader<'_> {
         &self.tokens[from..]
     }
 
-    /// Returns the text that is left.
     fn take_rest(&mut self) -> String {
         self.rest().iter().map(ToString::to_string).collect()
     }
