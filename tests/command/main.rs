@@ -37,7 +37,5 @@ mod summary;
 mod supply_chain;
 mod tracked_files;
 mod upgrade;
-#[path = "../common/upgrade.rs"]
-mod upgrades;
 #[path = "../common/works.rs"]
 mod works;

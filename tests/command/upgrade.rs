@@ -1,43 +1,56 @@
-//! Tests that works are those of the release before, so that an upgrade rewrites no work.
+//! Tests that works are those of the release before, so that an upgrade rewrites no work and no Application becomes OutOfSync.
 
 use crate::expected::compare;
 use crate::program::program_with;
-use crate::upgrades::{Case, OBJECTS, cases, recorded};
 use anyhow::{Context, Result};
 use std::fs;
+use std::path::Path;
 use tempfile::TempDir;
 
-/// Returns the works of an Application, one a line.
-fn works(case: &Case) -> Result<String> {
+/// An object of each kind that the hub evaluates.
+const OBJECTS: &str = include_str!("../data/upgrade/objects.yaml");
+
+const EVERYDAY: &str = include_str!("../data/objects/everyday.yaml");
+
+/// Compares the works of an Application with those that the release before generated, one a line.
+fn compare_works(name: &str, manifests: &str, setting: Option<&str>) -> Result<()> {
     let folder = TempDir::new()?;
-    fs::write(folder.path().join("all.yaml"), &case.manifests)?;
-    let setting = case.setting.map(|(name, value)| format!("--{name}={value}"));
-    let name = format!("--name={}", case.name);
+    fs::write(folder.path().join("all.yaml"), manifests)?;
+    let name_flag = format!("--name={name}");
     let words = [
         "generate",
-        &name,
+        &name_flag,
         "--namespace=default",
         "--cluster=cluster1",
         "--output=json",
     ];
-    let output = program_with(folder.path(), words.into_iter().chain(setting.as_deref())).output()?;
+    let output = program_with(folder.path(), words.into_iter().chain(setting)).output()?;
     anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?)
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/upgrade/works/{name}.jsonl"));
+    compare(&recorded, &String::from_utf8(output.stdout)?).with_context(|| name.to_owned())
 }
 
+/// Compares each object alone, with either kind of feedback, and several objects together.
+///
 /// If works change on purpose, docs/upgrade.md and CHANGELOG.md name the kinds, and REWRITE=1 records the works.
 #[test]
 fn works_are_those_of_the_release_before() -> Result<()> {
-    let waves = Case {
-        name: "waves".to_owned(),
-        manifests: format!(
-            "{OBJECTS}---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: late, annotations: {{argocd.argoproj.io/sync-wave: \
-             '1'}}}}}}\n"
-        ),
-        setting: None,
-    };
-    for case in cases().iter().chain([&waves]) {
-        compare(&recorded(&case.name), &works(case)?).with_context(|| case.name.clone())?;
+    let watch = Some("--feedback=watch");
+    let late = "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: late, annotations: {argocd.argoproj.io/sync-wave: '1'}}}\n";
+    for (name, manifests, setting) in [
+        ("everyday", EVERYDAY, None),
+        ("everyday-watched", EVERYDAY, watch),
+        ("together", OBJECTS, None),
+        ("together-updated", OBJECTS, Some("--update-strategy=Update")),
+        ("waves", &format!("{OBJECTS}{late}"), None),
+    ] {
+        compare_works(name, manifests, setting)?;
+    }
+    for object in OBJECTS.split("---\n") {
+        let name = object.split("name: ").nth(1).and_then(|rest| rest.split('}').next());
+        let name = name.context("a name")?;
+        compare_works(name, object, None)?;
+        compare_works(&format!("{name}-watched"), object, watch)?;
     }
     Ok(())
 }
