@@ -1,8 +1,7 @@
-//! Tests that an object that a cluster rejects does not block others: a custom resource without its CRD, a version that is not
-//! served.
+//! Tests that a custom resource without its CRD does not block other objects.
 
 use crate::app::{self, permit_agent};
-use crate::delivery::{delivered, objects_of, syncs, works};
+use crate::delivery::{delivered, objects_of, works};
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -124,80 +123,4 @@ async fn missing_crds_block_no_other_object() -> Result<()> {
         assert_eq!(object["spec"]["size"], size);
     }
     hub.delete(&app).await
-}
-
-#[tokio::test]
-async fn unserved_version_blocks_no_other_object_and_can_be_fixed() -> Result<()> {
-    let stage = stage().await?;
-    let (hub, cluster1) = (&stage.hub, &stage.cluster1);
-    let name = "isolation-version";
-    let cron_job = |version: &str| {
-        ObjectRef::cluster(version, "CronJob", "nightly")
-            .with(json!({
-                "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {"spec": {
-                    "restartPolicy": "Never",
-                    "containers": [{"name": "nightly", "image": "busybox"}],
-                }}}}},
-            }))
-            .to_string()
-    };
-    let git = GitRepository::new()?;
-    git.commit(&[
-        ("isolation-version/settings.json", &config_map("settings", "green")),
-        ("isolation-version/removed.json", &config_map("removed", "green")),
-        ("isolation-version/nightly.json", &cron_job("batch/v1beta1")),
-    ])?;
-    app::create(stage, name, &git, |_| ()).await?;
-    let (settings, removed) = (
-        ObjectRef::config_map(name, "settings"),
-        ObjectRef::config_map(name, "removed"),
-    );
-    cluster1.wait_for(&settings, |_| true).await?;
-    cluster1.wait_for(&removed, |_| true).await?;
-    let message = refused(stage, "isolation-version.part-cronjob.batch").await?;
-    let reason = "the server doesn't have a resource type \"CronJob\"";
-    assert!(message.ends_with(reason), "{message}");
-
-    git.remove(&["isolation-version/removed.json"])?;
-    git.commit(&[("isolation-version/settings.json", &config_map("settings", "blue"))])?;
-    hub.refresh_application(name, "hard").await?;
-    cluster1
-        .wait_for(&settings, |it| it["data"]["colour"] == "blue")
-        .await?;
-    cluster1.wait_gone(&removed).await?;
-
-    let commit = git.commit(&[("isolation-version/nightly.json", &cron_job("batch/v1"))])?;
-    delivered(hub, name, &commit).await?;
-    let nightly = ObjectRef::namespaced("batch/v1", "CronJob", name, "nightly");
-    assert!(cluster1.get(&nightly).await?.is_some());
-    let names: Vec<String> = works(hub, name).await?.into_keys().collect();
-    assert_eq!(names, [name], "the separate work is deleted");
-    hub.delete(&ObjectRef::application(name)).await
-}
-
-#[tokio::test]
-async fn a_crd_and_its_custom_resources_arrive_together_in_one_sync() -> Result<()> {
-    let stage = stage().await?;
-    let (hub, cluster1) = (&stage.hub, &stage.cluster1);
-    let (name, group) = ("isolation-crd", "crd.isolation.example.com");
-    permit_agent(cluster1, group, &[group]).await?;
-    let git = GitRepository::new()?;
-    let commit = git.commit(&[
-        ("isolation-crd/a-resource.json", &custom(group, "Thing", "first", 1)),
-        ("isolation-crd/crd.json", &crd(group, "Thing").to_string()),
-        ("isolation-crd/settings.json", &config_map("settings", "green")),
-    ])?;
-    app::create(stage, name, &git, |_| ()).await?;
-    let app = delivered(hub, name, &commit).await?;
-    assert_eq!(syncs(&app), 1);
-    let thing = ObjectRef::namespaced(&format!("{group}/v1"), "Thing", name, "first");
-    let live = cluster1.read(&thing).await?;
-    assert_eq!(live["spec"]["size"], 1);
-
-    let commit = git.commit(&[("isolation-crd/a-resource.json", &custom(group, "Thing", "second", 2))])?;
-    delivered(hub, name, &commit).await?;
-    assert!(cluster1.get(&thing).await?.is_none(), "it left Git");
-    let thing = ObjectRef::namespaced(&format!("{group}/v1"), "Thing", name, "second");
-    assert!(cluster1.get(&thing).await?.is_some());
-    hub.delete(&ObjectRef::application(name)).await
 }

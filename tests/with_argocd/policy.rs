@@ -6,7 +6,7 @@ use crate::stage::{PLUGIN_WITH_POLICY, Stage, application, shipped_object, stage
 use anyhow::{Context, Result};
 use ocm::names::WorkName;
 use serde_json::{Value, json};
-use testbed::{GitRepository, ObjectRef, is_applied, is_synced, wait};
+use testbed::{GitRepository, ObjectRef, is_applied, is_synced};
 
 /// The policy of the stage's second plugin.
 pub(crate) const POLICY: &str = "\
@@ -273,38 +273,5 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
     let messages = messages(stage, name).await?;
     assert!(messages.len() == 1 && messages[0] == refused, "{messages:?}");
     assert_eq!(desired_works(stage, name).await?, before, "no work was written");
-    stage.hub.delete(&ObjectRef::application(name)).await
-}
-
-#[tokio::test]
-async fn without_a_policy_secrets_need_the_allow_secrets_setting() -> Result<()> {
-    let stage = stage().await?;
-    let name = "policy-none";
-    let git = GitRepository::new()?;
-    let secret = format!("apiVersion: v1\nkind: Secret\nmetadata:\n  name: {name}\nstringData:\n  key: value\n");
-    git.commit(&[(&format!("{name}/secret.yaml"), &secret)])?;
-    stage.hub.create_application(&application(name, &git)?).await?;
-    assert_eq!(
-        messages(stage, name).await?,
-        [format!(
-            "secret.yaml:1: document 1: Secret default/{name}: a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an \
-             ExternalSecret instead, or set allow-secrets"
-        )]
-    );
-    assert!(desired_works(stage, name).await?.is_empty());
-
-    let allowed =
-        json!({"spec": {"source": {"plugin": {"parameters": [{"name": "allow-secrets", "string": "true"}]}}}});
-    stage.hub.patch(&ObjectRef::application(name), &allowed).await?;
-    wait::eventually("the Application recovers", wait::DEADLINE, async || {
-        let app = stage.hub.refresh_application(name, "hard").await.ok()?;
-        (is_synced(&app) && comparison_error(&app).is_none()).then_some(())
-    })
-    .await?;
-    let secret = ObjectRef::secret("default", name);
-    stage
-        .cluster1
-        .wait_for(&secret, |secret| secret["data"]["key"] == "dmFsdWU=")
-        .await?;
     stage.hub.delete(&ObjectRef::application(name)).await
 }
