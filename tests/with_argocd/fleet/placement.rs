@@ -391,50 +391,6 @@ async fn change_reaches_clusters_one_by_one() -> Result<()> {
     placed.app.end().await
 }
 
-#[tokio::test]
-async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
-    let fleet = fleet().await?;
-    let name = "breaks";
-    let first = ("a.json", &*deployment("a-web", "1", None));
-    // Longer than a busy agent needs to see that the change breaks.
-    let settings = [ONE_BY_ONE[0], ONE_BY_ONE[1], ("rollout-min-success-time", &["15s"][..])];
-    let placed = PlacedApplication::start(&fleet, name, &settings, &[first]).await?;
-    placed.wait_until_settled().await?;
-
-    // A new object is harder than a changed one: the agent evaluates it later, and all other objects are healthy.
-    let recording = placed.record().await?;
-    let mut broken: Value = serde_json::from_str(&deployment("broken", "2", Some("no-such-node")))?;
-    broken["spec"]["progressDeadlineSeconds"] = json!(1);
-    placed.app.commit(&[("broken.json", &broken.to_string())]).await?;
-    let [work, ..] = placed.names_of_works().await?;
-    let is_broken = |work: &Value| condition(work, "Healthy").is_some_and(|it| it["status"] == "False");
-    fleet.hub.wait_for(&work, is_broken).await?;
-    placed
-        .shows("Progressing", "1 of 3 clusters applied, 1 progressing")
-        .await?;
-    let has_it = |work: &Value| work["spec"]["workload"]["manifests"][1]["metadata"]["name"] == "broken";
-    let spread = |recording: &Recording| -> Vec<Value> {
-        let broken = recording.states().into_iter().filter(has_it);
-        broken.map(|work| work["metadata"]["namespace"].clone()).collect()
-    };
-    assert!(spread(&recording).iter().all(|cluster| cluster == "cluster1"));
-
-    // The fix in Git rolls out.
-    let fixed = deployment("broken", "3", None);
-    let first = deployment("a-web", "3", None);
-    placed
-        .app
-        .commit(&[("a.json", &first), ("broken.json", &fixed)])
-        .await?;
-    placed.is("Healthy").await?;
-    one_by_one(&recording, "3")?;
-    for cluster in fleet.clusters() {
-        let fixed = |it: &Value| it["metadata"]["labels"]["version"] == "3" && it["status"]["readyReplicas"] == 1;
-        cluster.wait_for(&ObjectRef::deployment(name, "broken"), fixed).await?;
-    }
-    placed.app.end().await
-}
-
 /// Runs `rollout`, and returns its exit code, standard output and standard error.
 fn rollout(fleet: &Fleet, words: &[&str]) -> Result<status::Outcome> {
     let mut command = Command::new(program());
@@ -531,29 +487,6 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
         "{stdout}{stderr}"
     );
     fleet.hub.wait_for(&second, |work| version(work) == "3").await?;
-    placed.app.end().await
-}
-
-#[tokio::test]
-async fn objects_without_health_rules_roll_out_one_by_one() -> Result<()> {
-    let fleet = fleet().await?;
-    let placed = PlacedApplication::start(
-        &fleet,
-        "config-maps",
-        &ONE_BY_ONE,
-        &[("settings.json", &config_map("1"))],
-    )
-    .await?;
-    placed.wait_until_settled().await?;
-    let recording = placed.record().await?;
-    placed.app.commit(&[("settings.json", &config_map("2"))]).await?;
-    // The health is that of the new commit.
-    placed.is("Healthy").await?;
-    for cluster in fleet.clusters() {
-        let settings = cluster.read(&placed.config_map()).await?;
-        assert_eq!(settings["data"]["version"], "2", "{}", cluster.name());
-    }
-    one_by_one(&recording, "2")?;
     placed.app.end().await
 }
 
