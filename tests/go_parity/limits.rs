@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use manifest::value::Value;
 use manifest::yaml;
 
-use crate::{make, stack};
+use crate::stack;
 
 /// Parses a text to its end, and returns the number of documents, or the error.
 fn read(text: &str) -> Result<usize, String> {
@@ -89,38 +89,6 @@ fn parses_large_and_odd_texts_in_time() {
         );
         drop(result);
     }
-}
-
-#[test]
-fn limits_alias_expansion() {
-    use std::fmt::Write;
-    let mut text = "a0: &a0 [x, x]\n".to_owned();
-    for level in 1..30 {
-        let before = format!("*a{}, ", level - 1).repeat(9);
-        writeln!(text, "a{level}: &a{level} [{before}]").expect("writing to a String never fails");
-    }
-    let error = stack::with_stack(|| read(&text)).expect_err("the limit is exceeded");
-    assert!(error.contains("aliases"), "{error}");
-}
-
-#[test]
-fn random_bytes_cause_no_panic() {
-    let mut generator = make::Generator::new(7, vec![b"a: {b: [c, 'd', \"e\"]}\n- |\n  f\n".to_vec()], None);
-    stack::with_stack(|| {
-        for _ in 0..20_000 {
-            let bytes = generator.next();
-            let Ok(text) = yaml::decode(&bytes) else { continue };
-            let _ = yaml::json(&text);
-            for document in yaml::documents(&text) {
-                let message = document.err().map(|error| error.message).unwrap_or_default();
-                assert!(
-                    !message.contains(['\n', '\r']),
-                    "{message:?} for b\"{}\"",
-                    bytes.escape_ascii()
-                );
-            }
-        }
-    });
 }
 
 #[test]

@@ -5,32 +5,10 @@ use std::path::Path;
 use std::process::Command;
 
 use testbed::process::{self, Process};
-use testbed::{Hub, ManagedClusterOptions, wait};
+use testbed::wait;
 
 /// The environment variable that marks this process as the one that is killed.
 const VICTIM: &str = "TESTBED_VICTIM";
-
-#[tokio::test]
-async fn dropped_hub_leaves_no_process_or_folder() -> anyhow::Result<()> {
-    let hub = Hub::start().await?;
-    let cluster1 = hub
-        .add_managed_cluster("cluster1", ManagedClusterOptions::default())
-        .await?;
-    let folder = hub
-        .logs()
-        .parent()
-        .expect("logs are in the testbed's folder")
-        .to_owned();
-    let running = processes_of(&folder);
-    assert!(running.len() >= 8, "{running:?}");
-
-    drop((hub, cluster1));
-    // The children of the processes are killed with them, but the kernel needs a moment to reap them.
-    let ended = async || processes_of(&folder).is_empty().then_some(());
-    wait::eventually("no process is left", wait::DEADLINE, ended).await?;
-    assert!(!folder.exists());
-    Ok(())
-}
 
 #[tokio::test]
 async fn killed_test_leaves_no_process() -> anyhow::Result<()> {
@@ -70,14 +48,4 @@ fn starts_a_process_and_waits() {
 
 fn command_line(id: &str) -> String {
     fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default()
-}
-
-/// Returns the command lines of all processes that name the folder.
-fn processes_of(folder: &Path) -> Vec<String> {
-    let folder = folder.to_string_lossy();
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok())
-        .filter(|line| line.contains(&*folder))
-        .collect()
 }
