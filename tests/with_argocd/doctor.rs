@@ -165,11 +165,7 @@ async fn break_the_plugin(hub: &Hub) -> Result<()> {
 }
 
 async fn break_the_controller(hub: &Hub) -> Result<()> {
-    let role = ObjectRef::cluster(
-        "rbac.authorization.k8s.io/v1",
-        "ClusterRole",
-        "argocd-ocm-cmp-controller",
-    );
+    let role = ObjectRef::cluster_role("argocd-ocm-cmp-controller");
     let mut rules = hub.read(&role).await?["rules"].clone();
     let events = |rule: &Value| rule["resources"] == json!(["events"]);
     rules.as_array_mut().context("rules")?.retain(|rule| !events(rule));
@@ -326,6 +322,13 @@ async fn check_user_with_few_permissions(hub: &Hub) -> Result<()> {
         "the Pods in namespace argocd",
     ] {
         assert!(text.contains(&format!("cannot read {thing}: ")), "{thing}: {text}");
+    }
+    let report: Value = serde_json::from_str(&text)?;
+    let findings = report["findings"].as_array().context("findings")?.iter();
+    for finding in findings.filter(|it| it["id"] == "cannot-read") {
+        let message = finding["message"].as_str().unwrap_or_default();
+        let lacks = "user system:serviceaccount:default:few lacks the permission to ";
+        assert!(message.contains(lacks), "{message}");
     }
     assert!(text.contains("argocd-cm has the health checks"), "{text}");
     Ok(())
