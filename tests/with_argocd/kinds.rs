@@ -173,13 +173,13 @@ spec:
     ];
     let app = App::start(stage, name, &[], &files).await?;
 
-    let rbac = |name: &str| ObjectRef::cluster("rbac.authorization.k8s.io/v1", "ClusterRole", name);
+    let rbac = |name: &str| ObjectRef::cluster_role(name);
     let webhooks = ObjectRef::cluster(
         "admissionregistration.k8s.io/v1",
         "ValidatingWebhookConfiguration",
         name,
     );
-    let scaled = ObjectRef::namespaced("apps/v1", "Deployment", name, "scaled");
+    let scaled = ObjectRef::deployment(name, "scaled");
     let is_aggregated = |role: &Value| role["rules"].to_string().contains("configmaps");
     cluster1.wait_for(&webhooks, |_| true).await?;
     cluster1.wait_for(&rbac(name), is_aggregated).await?;

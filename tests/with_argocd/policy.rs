@@ -47,7 +47,7 @@ pub(crate) async fn make_project(stage: &Stage) -> Result<()> {
 
 /// Returns the binding of the usual permissions in a namespace on the cluster to a ServiceAccount.
 pub(crate) fn binding(namespace: &str, account: &str) -> Value {
-    ObjectRef::namespaced("rbac.authorization.k8s.io/v1", "RoleBinding", namespace, account).with(json!({
+    ObjectRef::role_binding(namespace, account).with(json!({
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
         "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
     }))

@@ -238,7 +238,7 @@ fn deployment(name: &str, version: &str, only_on: Option<&str>) -> String {
 
 /// Lets Pods run that wait for a node with this label.
 pub(crate) async fn open(cluster: &ManagedCluster, label: &str) -> Result<()> {
-    let node = ObjectRef::cluster("v1", "Node", "node-1");
+    let node = ObjectRef::node("node-1");
     let label = json!({"metadata": {"labels": {label: "true"}}});
     cluster.patch(&node, &label).await.map(drop)
 }

@@ -168,13 +168,7 @@ async fn clusters_get_values_of_their_labels_claims_and_groups() -> Result<()> {
     }
 
     for set in ["shop-by-label", "shop-by-claim", "shop-by-group"] {
-        hub.delete(&ObjectRef::namespaced(
-            "argoproj.io/v1alpha1",
-            "ApplicationSet",
-            "argocd",
-            set,
-        ))
-        .await?;
+        hub.delete(&ObjectRef::application_set(set)).await?;
     }
     for application in &applications {
         wait::wait_gone(&client, &ObjectRef::application(application), wait::DEADLINE_OF_MANY).await?;

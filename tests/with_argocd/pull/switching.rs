@@ -239,7 +239,7 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
         "apiVersion": owner[0], "kind": owner[1], "name": "appset-1", "uid": set["metadata"]["uid"], "controller": true,
     }]);
     let object = hub.create(&object).await?;
-    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "default");
+    let project = ObjectRef::app_project("default");
     let project = cluster.read(&project).await?;
     let work = ObjectRef::of(&hub.create(&acms_work(&object, &project)?).await?);
     let secret = ObjectRef::of(&hub.create(&acms_secret("cluster1")).await?);
