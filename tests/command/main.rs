@@ -15,7 +15,6 @@ mod doctor;
 #[path = "../common/expected.rs"]
 mod expected;
 mod fetching;
-mod gitopscluster;
 mod health_rules;
 mod hostile_sources;
 mod install;

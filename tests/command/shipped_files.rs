@@ -516,20 +516,6 @@ fn readme_shows_the_first_commands_output() {
 }
 
 #[test]
-fn docs_clusters_md_shows_the_application_set() {
-    let shipped = read_file("examples/appset.yaml");
-    let set = shipped.rsplit("---\n").next().expect("the last document");
-    let set: String = set
-        .split_inclusive('\n')
-        .filter(|line| !line.trim_start().starts_with('#'))
-        .collect();
-    assert!(
-        read_file("docs/clusters.md").contains(&format!("```yaml\n{set}```")),
-        "{set}"
-    );
-}
-
-#[test]
 fn both_gitopscluster_versions_have_the_same_schema() {
     with("deploy/gitopscluster_crd.yaml", |crd| {
         let version = |number, what| json(at(crd, &format!("spec.versions.{number}.{what}")));

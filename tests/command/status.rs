@@ -1,4 +1,4 @@
-//! Tests of `status` without a hub: it prints the error in one line.
+//! Tests of `status` and `gitopscluster status` without a hub: they print the error in one line.
 
 use crate::program::{UNREACHABLE_KUBECONFIG, assert_needs_a_hub, assert_refused, refused};
 use std::fs;
@@ -22,6 +22,7 @@ fn fails_without_a_hub() {
     // `--wait` does not wait for a hub that never answered.
     let variants: [&[&str]; 4] = [&["--wait"], &["--watch"], &["--wait", "--timeout=1h"], &["-o", "json"]];
     assert_needs_a_hub(&["status", "shop"], &variants);
+    assert_needs_a_hub(&["gitopscluster", "status"], &[&["fleet"], &["-A"], &[]]);
 }
 
 #[test]
@@ -64,6 +65,22 @@ fn refuses_invalid_arguments() {
         (&["status", "shop", "--wait", "--timeout=1ä"], "is not a duration"),
         (
             &["status", "shop", "-o", "xml"],
+            "possible values: table, wide, json, yaml, name",
+        ),
+        (&["gitopscluster", "status", "a/b/c"], "not a Kubernetes name"),
+        (&["gitopscluster", "status", ""], "not a Kubernetes name"),
+        (&["gitopscluster", "status", ".."], "not a Kubernetes name"),
+        (
+            &["gitopscluster", "status", "fleet", "-n", "Team"],
+            "not a Kubernetes name",
+        ),
+        (&["gitopscluster", "status", "fleet", "-A"], "cannot be used with"),
+        (
+            &["gitopscluster", "status", "-n", "team", "--all-namespaces"],
+            "cannot be used with",
+        ),
+        (
+            &["gitopscluster", "status", "-o", "xml"],
             "possible values: table, wide, json, yaml, name",
         ),
     ]);

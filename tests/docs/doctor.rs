@@ -82,18 +82,3 @@ fn wrapped(text: &str) -> String {
     }
     lines.join("\n")
 }
-
-#[test]
-fn keeps_what_is_written_by_hand() {
-    let part = "\n### A (`a`)\n\nAbout a.\n\n- <a id=\"a-old\"></a>`a-old` (error): **x:\n  y**\\\n  A note\n  of two lines.\n\
-                - <a id=\"a-new\"></a>`a-new` (error): **z**\n";
-    let by_hand = by_hand(part);
-    assert_eq!(by_hand["a"], "### A (`a`)\n\nAbout a.");
-    assert_eq!(by_hand["a-old"], "A note\n  of two lines.");
-    let messages: Vec<&Message> = CHECKS[0].messages.iter().copied().take(1).collect();
-    let found = findings(&[("a", &messages)], &by_hand);
-    assert!(
-        found.starts_with("### A (`a`)\n\nAbout a.\n\n- <a id=\"argo-cd-nowhere\"></a>`argo-cd-nowhere` (error): **"),
-        "{found}"
-    );
-}

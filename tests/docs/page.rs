@@ -125,17 +125,3 @@ fn targets(line: &str) -> impl Iterator<Item = String> {
         .collect();
     parts.into_iter()
 }
-
-#[test]
-fn parses_a_page() {
-    let text = "# Top: `a` of it\n\n[x](y.md#z) `[no](no.md)` ![p](ui/p.png)\n- in a list\n\n  ```console\n  $ a\n  b\n  ```\n## Next\n";
-    let page = parse_page("docs/a.md", text);
-    assert_eq!(page.anchors, ["top-a-of-it", "next"]);
-    assert_eq!(page.links, [(3, "y.md#z".to_owned()), (3, "ui/p.png".to_owned())]);
-    let [block] = &page.blocks[..] else { panic!("one block") };
-    assert_eq!(
-        (block.line, &*block.section, &*block.language),
-        (6, "top-a-of-it", "console")
-    );
-    assert_eq!(block.text, "$ a\nb\n");
-}

@@ -286,12 +286,7 @@ fn controller() -> ObjectRef {
 
 /// Returns an object of our add-on that the other does not have.
 fn redis() -> ObjectRef {
-    ObjectRef::namespaced(
-        "rbac.authorization.k8s.io/v1",
-        "RoleBinding",
-        "argocd",
-        "argocd-redis-user",
-    )
+    ObjectRef::role_binding("argocd", "argocd-redis-user")
 }
 
 fn config() -> ObjectRef {

@@ -45,8 +45,7 @@ pub(crate) async fn check_exposures(stage: &Stage) -> Result<()> {
         "addresses": [{"type": "InternalIP", "address": NODE}],
         "conditions": [{"type": "Ready", "status": "True"}],
     }});
-    hub.patch_status(&ObjectRef::cluster("v1", "Node", "infra"), &ready)
-        .await?;
+    hub.patch_status(&ObjectRef::node("infra"), &ready).await?;
     let service = hub
         .patch(&stage::service(), &json!({"spec": {"type": "NodePort"}}))
         .await?;

@@ -134,7 +134,7 @@ async fn decided(stage: &Stage, placement: &str) -> Result<Vec<String>> {
 async fn schedule(cluster: &ManagedCluster, schedulable: bool) -> Result<()> {
     for node in cluster.list("v1", "Node").await? {
         let name = node["metadata"]["name"].as_str().context("a node without a name")?;
-        let node = ObjectRef::cluster("v1", "Node", name);
+        let node = ObjectRef::node(name);
         cluster
             .patch(&node, &json!({"spec": {"unschedulable": !schedulable}}))
             .await?;

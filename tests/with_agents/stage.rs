@@ -158,10 +158,7 @@ pub(crate) async fn assign_users(cluster: &ManagedCluster) -> Result<()> {
         cluster.create(&object).await?;
     }
     cluster
-        .wait_for(
-            &ObjectRef::namespaced("v1", "ServiceAccount", "default", "default"),
-            |_| true,
-        )
+        .wait_for(&ObjectRef::service_account("default", "default"), |_| true)
         .await?;
     let container = json!({"name": "it", "image": "example.com/it:v1", "securityContext": {"runAsUser": 999}});
     let pod = ObjectRef::namespaced("v1", "Pod", "default", "it").with(json!({"spec": {"containers": [container]}}));
@@ -263,12 +260,7 @@ pub(crate) fn fleet() -> ObjectRef {
 }
 
 pub(crate) fn placement() -> ObjectRef {
-    ObjectRef::namespaced(
-        "cluster.open-cluster-management.io/v1beta1",
-        "Placement",
-        "argocd",
-        "test-clusters",
-    )
+    ObjectRef::placement("test-clusters")
 }
 
 pub(crate) fn addon(cluster: &str) -> ObjectRef {

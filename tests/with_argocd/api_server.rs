@@ -1,13 +1,8 @@
-//! Checks the tables and works against a real API server.
+//! Checks the table of built-in kinds against a real API server.
 
 use crate::stage::stage;
 use anyhow::{Context, Result};
 use manifest::kinds::{BUILT_IN, GroupKind, Scope};
-use serde_json::{Value, json};
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-use testbed::{ObjectRef, is_true};
 
 #[tokio::test]
 async fn built_in_kinds_match_the_api_server() -> Result<()> {
@@ -54,84 +49,5 @@ async fn built_in_kinds_match_the_api_server() -> Result<()> {
             assert!(served.contains(&version.as_str()), "{version} of {}", known.kind);
         }
     }
-    Ok(())
-}
-
-/// Returns the number of objects in Argo CD's manifests that the test delivers, which changes with its version.
-fn objects_in(folder: &Path) -> Result<usize> {
-    let mut objects = 0;
-    for part in ["base", "crds", "cluster-rbac"] {
-        for file in testbed::files(&folder.join(part), &["yaml"])? {
-            let is_excluded = file.starts_with(folder.join("base/application-controller-deployment"));
-            if !is_excluded && !file.ends_with("kustomization.yaml") {
-                let text = fs::read_to_string(&file)?;
-                objects += text.lines().filter(|line| line.starts_with("kind:")).count();
-            }
-        }
-    }
-    Ok(objects)
-}
-
-#[tokio::test]
-async fn hub_accepts_argo_cds_own_manifests_as_one_application() -> Result<()> {
-    let stage = stage().await?;
-    // The work exceeds OCM's limit, so the API server has the CRD but not the webhook.
-    let crd = ObjectRef::crd("manifestworks.work.open-cluster-management.io");
-    let crd = stage.hub.read(&crd).await?;
-    let crd = json!({"apiVersion": crd["apiVersion"], "kind": crd["kind"], "spec": crd["spec"],
-                     "metadata": {"name": crd["metadata"]["name"]}});
-    let cluster1 = &stage.cluster1;
-    cluster1.apply(&crd).await?;
-    cluster1
-        .wait_for(&ObjectRef::of(&crd), |crd| is_true(crd, "Established"))
-        .await?;
-    cluster1.create_namespace("cluster1").await?;
-    let folder = testbed::Parts::ensure()?.argocd_manifests();
-    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .args([
-            "generate",
-            "--cluster=cluster1",
-            "--name=argo-cd",
-            "--namespace=argocd",
-            "--output=json",
-        ])
-        .args(["--include={base/*,crds/*,cluster-rbac/*}"])
-        .args(["--exclude={*kustomization.yaml,base/application-controller-deployment/*}"])
-        .args(["--manifest-limit=0", "--work-size=0", "--allow-secrets"])
-        .arg(&folder)
-        .env_clear()
-        .output()?;
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let work = String::from_utf8(output.stdout)?;
-    cluster1
-        .kubectl_with_input(&["create", "--dry-run=server", "--validate=strict", "-f", "-"], &work)
-        .context("the API server accepts the work")?;
-
-    // The works contain all objects in order.
-    let work: Value = serde_json::from_str(&work)?;
-    let manifests = work["spec"]["workload"]["manifests"].as_array().context("manifests")?;
-    assert_eq!(manifests.len(), objects_in(&folder)?);
-    let mut kinds: Vec<&str> = manifests
-        .iter()
-        .filter_map(|manifest| manifest["kind"].as_str())
-        .collect();
-    kinds.dedup();
-    assert_eq!(
-        kinds,
-        [
-            "NetworkPolicy",
-            "ServiceAccount",
-            "Secret",
-            "ConfigMap",
-            "CustomResourceDefinition",
-            "ClusterRole",
-            "ClusterRoleBinding",
-            "Role",
-            "RoleBinding",
-            "Service",
-            "Deployment",
-            "StatefulSet",
-        ]
-    );
     Ok(())
 }

@@ -14,9 +14,6 @@ use crate::stage::{apply, program, shipped_objects, stage};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
 use testbed::process::{self, Process};
 use testbed::{Hub, ObjectRef, new_condition, ports, wait};
 
@@ -64,7 +61,8 @@ impl Controller {
         let deployment = shipped_objects("deploy/deploy_controller.yaml")?.remove(0);
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         let words = container["command"].as_array().context("a command")?;
-        let address = format!("127.0.0.1:{}", ports::free()?);
+        let port = ports::free()?;
+        let address = format!("127.0.0.1:{port}");
         let home = env!("CARGO_TARGET_TMPDIR").as_ref();
         let mut command = process::command(program(), home);
         command.args(words[1..].iter().filter_map(Value::as_str));
@@ -91,7 +89,7 @@ impl Controller {
         let process = Process::start(ACCOUNT, command, &hub.logs().join(format!("{ACCOUNT}.log")))?;
         for probe in ["livenessProbe", "readinessProbe"] {
             let path = container[probe]["httpGet"]["path"].as_str().context(probe)?;
-            let succeeds = async || answer(&address, path).is_some_and(|answer| answer.starts_with("HTTP/1.1 200 "));
+            let succeeds = async || process::http_get(port, path).await.is_ok_and(|answer| answer.0 == 200);
             process.until_ready(succeeds).await?;
         }
         Ok(Self { process })
@@ -108,17 +106,6 @@ impl Controller {
     fn log(&self) -> Result<String> {
         Ok(std::fs::read_to_string(self.process.log())?)
     }
-}
-
-/// Returns the answer of an HTTP server; `None` if it does not answer.
-fn answer(address: &str, path: &str) -> Option<String> {
-    let mut connection = TcpStream::connect(address).ok()?;
-    connection.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    connection.write_all(request.as_bytes()).ok()?;
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).ok()?;
-    Some(answer)
 }
 
 /// Returns the messages of an Application's conditions of this type, in order.

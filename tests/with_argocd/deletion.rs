@@ -135,7 +135,15 @@ async fn check_deletion(name: &'static str, owned: bool) -> Result<()> {
     let owns: &[&str] = if owned { &["true"] } else { &["false"] };
     let settings = [CREATE_NAMESPACE, ("delete-namespaces", owns), ("delete-crds", owns)];
     let files = [("tank.json", &*first.file()), ("pump.json", &*second.file())];
-    let app = App::start(stage, name, &settings, &files).await?;
+    let created_first = async {
+        // Argo CD writes the work when the one with the namespace is healthy.
+        let work = ObjectRef::manifest_work("cluster1", name);
+        stage.hub.wait_for(&work, |_| true).await?;
+        check_stays(cluster1, &ObjectRef::namespace(name)).await
+    };
+    let (app, created_first) = tokio::join!(App::start(stage, name, &settings, &files), created_first);
+    created_first?;
+    let app = app?;
     app.applied().await?;
     cluster1.wait_for_crds().await?;
     for set in [&first, &second] {
@@ -171,29 +179,6 @@ const CREATE_NAMESPACE: (&str, &[&str]) = ("create-namespace", &["true"]);
 
 fn config(colour: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\ndata:\n  colour: {colour}\n")
-}
-
-#[tokio::test]
-async fn created_namespace_precedes_its_objects_and_stays() -> Result<()> {
-    let stage = stage().await?;
-    let Stage { hub, cluster1, .. } = stage;
-    let name = "deletion-created";
-    let (namespace, config_map) = (ObjectRef::namespace(name), ObjectRef::config_map(name, "config"));
-    let work = ObjectRef::manifest_work("cluster1", name);
-    let created_first = async {
-        // Argo CD writes the work when the one with the namespace is healthy.
-        hub.wait_for(&work, |_| true).await?;
-        check_stays(cluster1, &namespace).await
-    };
-    let text = config("green");
-    let files = [("config.yaml", &*text)];
-    let settings = [CREATE_NAMESPACE];
-    let (app, created_first) = tokio::join!(App::start(stage, name, &settings, &files), created_first);
-    created_first?;
-    cluster1.wait_for(&config_map, |_| true).await?;
-    app?.end().await?;
-    cluster1.wait_gone(&config_map).await?;
-    check_stays(cluster1, &namespace).await
 }
 
 #[tokio::test]

@@ -75,12 +75,7 @@ async fn set_up() -> Result<Desk> {
         home,
         _keys: keys,
     };
-    let initial = ObjectRef::secret("argocd", "argocd-initial-admin-secret");
-    desk.hub.wait_for(&initial, |_| true).await?;
-    let template = "--template={{.data.password | base64decode}}";
-    let password = desk
-        .hub
-        .kubectl(&["get", "secret", &initial.name, "-n", "argocd", template])?;
+    let password = desk.hub.admin_password().await?;
     let server = desk.hub.argocd_server().context("argocd-server runs")?;
     desk.argocd(&[
         "login",

@@ -107,6 +107,8 @@ async fn finds_every_broken_part_and_nothing_else() -> Result<()> {
     }
     assert_eq!(doctor(hub.kubeconfig_path(), &[])?.1, table, "the same on every run");
 
+    break_clusters_and_works(&hub).await?;
+    check_user_with_few_permissions(&hub).await?;
     break_the_plugin(&hub).await?;
     break_the_controller(&hub).await?;
     let other_namespace = printed(hub.kubeconfig_path(), &["--namespace=default"])?.0;
@@ -117,31 +119,6 @@ async fn finds_every_broken_part_and_nothing_else() -> Result<()> {
 
     controller.stop().await?;
     wait_for_findings(&hub, &["controller-lease-missing"]).await.map(drop)
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn pull_model_alone_has_no_problems() -> Result<()> {
-    let hub = Hub::start().await?;
-    let files = [
-        "deploy/report_crd.yaml",
-        "deploy/agent_admission.yaml",
-        "deploy/deploy_controller.yaml",
-    ];
-    apply(&hub, &files)?;
-    apply(&hub, &["deploy/deploy_pull.yaml", "deploy/deploy_report.yaml"])?;
-    hub.declare_managed_cluster("cluster1").await?;
-    let _controller = Controller::start(&hub).await?;
-    let expected = DoctorResult {
-        code: Some(0),
-        found: vec!["controller-no-pods".to_owned()],
-    };
-    let text = wait::eventually("doctor finds no problems", wait::DEADLINE, async || {
-        let (printed, text) = doctor_result(&hub).ok()?;
-        (printed == expected).then_some(text)
-    });
-    let text = text.await.with_context(|| format!("{:?}", doctor_result(&hub)))?;
-    assert!(text.contains("plugin-not-needed"), "{text}");
-    Ok(())
 }
 
 async fn break_the_plugin(hub: &Hub) -> Result<()> {
@@ -188,11 +165,7 @@ async fn break_the_plugin(hub: &Hub) -> Result<()> {
 }
 
 async fn break_the_controller(hub: &Hub) -> Result<()> {
-    let role = ObjectRef::cluster(
-        "rbac.authorization.k8s.io/v1",
-        "ClusterRole",
-        "argocd-ocm-cmp-controller",
-    );
+    let role = ObjectRef::cluster_role("argocd-ocm-cmp-controller");
     let mut rules = hub.read(&role).await?["rules"].clone();
     let events = |rule: &Value| rule["resources"] == json!(["events"]);
     rules.as_array_mut().context("rules")?.retain(|rule| !events(rule));
@@ -240,10 +213,7 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
     wait_for_findings(hub, &[]).await.map(drop)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn finds_unhealthy_clusters_and_works() -> Result<()> {
-    let (hub, _controller) = installed().await?;
-    hub.declare_managed_cluster("cluster1").await?;
+async fn break_clusters_and_works(hub: &Hub) -> Result<()> {
     // An available cluster on which no agent runs; an unknown one; and works that are not Argo CD's.
     let shop = work("cluster1", "shop", "b");
     let mut others = work("cluster1", "others", "b");
@@ -254,15 +224,15 @@ async fn finds_unhealthy_clusters_and_works() -> Result<()> {
     hub.create_namespace("nowhere").await?;
     let nowhere = work("nowhere", "shop", "b");
     hub.create(&nowhere).await?;
-    let text = wait_for_findings(&hub, &["clusters-unknown"]).await?;
+    let text = wait_for_findings(hub, &["clusters-unknown"]).await?;
     assert!(
         text.contains("1 managed cluster not registered on the hub: nowhere"),
         "{text}"
     );
     hub.delete(&ObjectRef::of(&nowhere)).await?;
-    wait_for_findings(&hub, &["clusters-without-work-agent"]).await?;
-    answer(&hub, &shop).await?;
-    wait_for_findings(&hub, &[]).await?;
+    wait_for_findings(hub, &["clusters-without-work-agent"]).await?;
+    answer(hub, &shop).await?;
+    wait_for_findings(hub, &[]).await?;
 
     let cluster = ObjectRef::managed_cluster("cluster1");
     let is_available = |status: &str| {
@@ -274,7 +244,7 @@ async fn finds_unhealthy_clusters_and_works() -> Result<()> {
     };
     for (status, found) in [("Unknown", "clusters-silent"), ("False", "clusters-unwell")] {
         hub.patch_status(&cluster, &is_available(status)).await?;
-        wait_for_findings(&hub, &[found]).await?;
+        wait_for_findings(hub, &[found]).await?;
     }
     hub.patch_status(&cluster, &is_available("True")).await?;
 
@@ -294,10 +264,10 @@ async fn finds_unhealthy_clusters_and_works() -> Result<()> {
         hub.create(&large).await.ok()
     })
     .await?;
-    let text = wait_for_findings(&hub, &["works-over-limit"]).await?;
+    let text = wait_for_findings(hub, &["works-over-limit"]).await?;
     assert!(text.contains("more than 512000 bytes are in 1 work"), "{text}");
     hub.delete(&ObjectRef::of(&large)).await?;
-    wait_for_findings(&hub, &[]).await?;
+    wait_for_findings(hub, &[]).await?;
 
     let node = ObjectRef::node("old").with(json!({
         "status": {"nodeInfo": {
@@ -313,10 +283,10 @@ async fn finds_unhealthy_clusters_and_works() -> Result<()> {
     })
     .await?;
     assert!(text.contains("old (Linux 5.4.0-216-generic)"), "{text}");
-    hub.delete(&ObjectRef::of(&node)).await?;
-    wait_for_findings(&hub, &[]).await?;
-
-    check_user_with_few_permissions(&hub).await
+    for object in [&node, &shop, &others] {
+        hub.delete(&ObjectRef::of(object)).await?;
+    }
+    wait_for_findings(hub, &[]).await.map(drop)
 }
 
 /// A user with few permissions gets findings about that, and about the readable objects.
@@ -352,6 +322,13 @@ async fn check_user_with_few_permissions(hub: &Hub) -> Result<()> {
         "the Pods in namespace argocd",
     ] {
         assert!(text.contains(&format!("cannot read {thing}: ")), "{thing}: {text}");
+    }
+    let report: Value = serde_json::from_str(&text)?;
+    let findings = report["findings"].as_array().context("findings")?.iter();
+    for finding in findings.filter(|it| it["id"] == "cannot-read") {
+        let message = finding["message"].as_str().unwrap_or_default();
+        let lacks = "user system:serviceaccount:default:few lacks the permission to ";
+        assert!(message.contains(lacks), "{message}");
     }
     assert!(text.contains("argocd-cm has the health checks"), "{text}");
     Ok(())

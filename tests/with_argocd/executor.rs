@@ -1,51 +1,10 @@
 //! Tests of the executor that applies a work.
 
 use crate::app::App;
-use crate::health_check;
 use crate::mistakes::comparison_error;
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
-use serde_json::Value;
 use testbed::ObjectRef;
-
-#[tokio::test]
-async fn executor_decides_permissions_of_a_work() -> Result<()> {
-    let stage = stage().await?;
-    let Stage { hub, cluster1, .. } = stage;
-    let name = "executor";
-    cluster1.create_namespace(name).await?;
-    cluster1.apply_yaml("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: deployer, namespace: executor}\n")?;
-    let manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {colour: green}}";
-    let settings: &[(&str, &[&str])] = &[("executor", &["executor/deployer"])];
-    let app = App::start(stage, name, settings, &[("config.yaml", manifest)]).await?;
-    let config_map = ObjectRef::config_map(name, "config");
-
-    let refusal = "not allowed to apply the resource  configmaps, executor config";
-    let refused = hub
-        .wait_for(&app.work(), |work| {
-            let conditions = work["status"]["resourceStatus"]["manifests"][0]["conditions"].as_array();
-            let applied = conditions.and_then(|all| all.iter().find(|it| it["type"] == "Applied"));
-            applied.is_some_and(|applied| applied["status"] == "False" && contains(&applied["message"], refusal))
-        })
-        .await?;
-    // Argo CD also shows the failure: for a minute the work is Progressing.
-    let (status, message) = health_check::health(&refused)?;
-    assert!(["Progressing", "Degraded"].contains(&&*status), "{status}");
-    assert!(message.contains(refusal), "{message}");
-    assert!(cluster1.get(&config_map).await?.is_none());
-
-    cluster1.apply_yaml(RIGHTS)?;
-    // The agent retries every minute, and at once when the work has changed.
-    app.reconcile().await?;
-    app.applied().await?;
-    cluster1
-        .wait_for(&config_map, |it| it["data"]["colour"] == "green")
-        .await?;
-    hub.wait_for(&app.application(), |app| app["status"]["health"]["status"] == "Healthy")
-        .await?;
-    app.end().await?;
-    cluster1.wait_gone(&config_map).await
-}
 
 #[tokio::test]
 async fn printed_rights_suffice_for_the_executor() -> Result<()> {
@@ -128,10 +87,6 @@ metadata:
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
 subjects: [{kind: ServiceAccount, name: deployer, namespace: two-readings}]
 ";
-
-fn contains(text: &Value, part: &str) -> bool {
-    text.as_str().is_some_and(|text| text.contains(part))
-}
 
 const RIGHTS: &str = "
 apiVersion: rbac.authorization.k8s.io/v1

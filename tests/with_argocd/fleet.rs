@@ -49,7 +49,7 @@ async fn fleet() -> Result<Borrowed<Fleet>> {
 pub(crate) async fn hub() -> Result<Hub> {
     let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "deploy/appset_placement.yaml"]).await?;
     // Placements of these tests are in Argo CD's namespace, where proj.yaml permits no ManifestWorkReplicaSet.
-    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "managed-clusters");
+    let project = ObjectRef::app_project("managed-clusters");
     let everywhere = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
     hub.patch(&project, &json!({"spec": {"destinations": everywhere}}))
         .await?;

@@ -1,6 +1,5 @@
 //! Tests that the health of an Application on the hub follows its objects on the managed cluster.
 
-use crate::health_check;
 use crate::stage::{Stage, application, stage};
 use anyhow::{Context, Result};
 use jiff::Timestamp;
@@ -112,52 +111,6 @@ async fn crashing_pods_are_degraded_with_the_containers_message() -> Result<()> 
         .cluster1
         .wait_gone(&ObjectRef::namespaced("v1", "Pod", "default", name))
         .await?;
-    stage.hub.delete(&ObjectRef::application(name)).await
-}
-
-#[tokio::test]
-async fn forbidden_objects_are_degraded_with_the_agents_message() -> Result<()> {
-    let stage = stage().await?;
-    let name = "health-refused";
-    let git = GitRepository::new()?;
-    let class =
-        format!("apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{name: {name}}}\nprovisioner: none\n");
-    let config_map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
-    let commit = git.commit(&[
-        (&format!("{name}/class.yaml"), &class),
-        (&format!("{name}/config.yaml"), &config_map),
-        (&format!("{name}/web.yaml"), &deployment(name, "", "")),
-    ])?;
-    deploy(stage, name, &git).await?;
-    // All other objects arrive.
-    stage
-        .cluster1
-        .wait_for(&ObjectRef::config_map("default", name), |_| true)
-        .await?;
-    let web = ObjectRef::deployment("default", name);
-    stage
-        .cluster1
-        .wait_for(&web, |web| web["status"]["availableReplicas"] == 2)
-        .await?;
-    // The health is Degraded only after the grace period.
-    wait_for_health(stage, name, &commit, "Degraded").await?;
-    let work = ObjectRef::manifest_work("cluster1", name);
-    let live = stage.hub.read(&work).await?;
-    let (status, message) = health_check::health(&live)?;
-    assert_eq!(status, "Degraded", "{message}");
-    assert!(
-        message.starts_with(&format!("StorageClass {name}: Failed to apply manifest: "))
-            && message.contains("cannot patch resource \"storageclasses\" in API group \"storage.k8s.io\""),
-        "{message}"
-    );
-    let of_web = of_manifest(&live, "Deployment", name);
-    assert!(is_true(&of_web, "Applied"), "{of_web:#}");
-    wait_for_object(stage, name, ("Deployment", name), HealthStatus::Healthy, "").await?;
-
-    git.remove(&[&format!("{name}/class.yaml")])?;
-    let without = git.commit(&[])?;
-    stage.hub.refresh_application(name, "normal").await?;
-    wait_for_health(stage, name, &without, "Healthy").await?;
     stage.hub.delete(&ObjectRef::application(name)).await
 }
 

@@ -88,22 +88,6 @@ async fn application_changes_its_other_clusters_and_catches_up() -> Result<()> {
     );
 
     shows(hub, &app.application(), &["frozen1: on hold: storage migration"]).await?;
-    let emergency = json!({"spec": {"workload": {"manifests": [config_map("repaired")]}}}).to_string();
-    let patch = [
-        "patch",
-        "manifestwork",
-        "holding",
-        "-n",
-        FROZEN,
-        "--type=merge",
-        "-p",
-        &emergency,
-    ];
-    ensure!(hub.kubectl(&patch).is_err(), "administrators wait too");
-    let groups = ["--as-group=argocd-ocm-cmp:break-glass", "--as-group=system:masters"];
-    hub.kubectl(&[&patch[..], &["--as=admin"], &groups].concat())?;
-    hub.wait_for(&frozen, delivers("repaired")).await?;
-
     run(hub, &["release", FROZEN])?;
     hub.wait_for(&frozen, delivers("after")).await?;
     shows(hub, &app.application(), &[]).await?;

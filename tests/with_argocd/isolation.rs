@@ -2,7 +2,7 @@
 //! served.
 
 use crate::app::{self, permit_agent};
-use crate::delivery::{delivered, objects_of, syncs, works};
+use crate::delivery::{delivered, objects_of, works};
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -172,32 +172,5 @@ async fn unserved_version_blocks_no_other_object_and_can_be_fixed() -> Result<()
     assert!(cluster1.get(&nightly).await?.is_some());
     let names: Vec<String> = works(hub, name).await?.into_keys().collect();
     assert_eq!(names, [name], "the separate work is deleted");
-    hub.delete(&ObjectRef::application(name)).await
-}
-
-#[tokio::test]
-async fn a_crd_and_its_custom_resources_arrive_together_in_one_sync() -> Result<()> {
-    let stage = stage().await?;
-    let (hub, cluster1) = (&stage.hub, &stage.cluster1);
-    let (name, group) = ("isolation-crd", "crd.isolation.example.com");
-    permit_agent(cluster1, group, &[group]).await?;
-    let git = GitRepository::new()?;
-    let commit = git.commit(&[
-        ("isolation-crd/a-resource.json", &custom(group, "Thing", "first", 1)),
-        ("isolation-crd/crd.json", &crd(group, "Thing").to_string()),
-        ("isolation-crd/settings.json", &config_map("settings", "green")),
-    ])?;
-    app::create(stage, name, &git, |_| ()).await?;
-    let app = delivered(hub, name, &commit).await?;
-    assert_eq!(syncs(&app), 1);
-    let thing = ObjectRef::namespaced(&format!("{group}/v1"), "Thing", name, "first");
-    let live = cluster1.read(&thing).await?;
-    assert_eq!(live["spec"]["size"], 1);
-
-    let commit = git.commit(&[("isolation-crd/a-resource.json", &custom(group, "Thing", "second", 2))])?;
-    delivered(hub, name, &commit).await?;
-    assert!(cluster1.get(&thing).await?.is_none(), "it left Git");
-    let thing = ObjectRef::namespaced(&format!("{group}/v1"), "Thing", name, "second");
-    assert!(cluster1.get(&thing).await?.is_some());
     hub.delete(&ObjectRef::application(name)).await
 }

@@ -13,7 +13,6 @@ mod api_server;
 mod app;
 #[path = "../common/application_source.rs"]
 mod application_source;
-mod cluster_secrets;
 mod controller;
 #[path = "../common/conversation.rs"]
 mod conversation;

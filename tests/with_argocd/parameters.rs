@@ -28,61 +28,6 @@ fn announced(stage: &Stage, application: &Value) -> Result<Vec<Value>> {
     parameters.cloned().context("parameters")
 }
 
-fn find<'v>(all: &'v [Value], name: &str) -> Option<&'v Value> {
-    all.iter().find(|parameter| parameter["name"] == name)
-}
-
-/// Returns an Application with the folder of its name, and no settings.
-fn unset(name: &str, git: &GitRepository) -> Result<Value> {
-    let mut application = application(name, git)?;
-    application["spec"]["source"]["plugin"] = json!({"name": "argocd-ocm-cmp"});
-    Ok(application)
-}
-
-#[tokio::test]
-async fn each_source_type_announces_its_own_parameters() -> Result<()> {
-    let stage = stage().await?;
-    let git = GitRepository::new()?;
-    git.commit(&[
-        ("plain/config.yaml", CONFIG_MAP),
-        ("overlay/kustomization.yaml", "resources: [../plain/config.yaml]\n"),
-        ("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 0.1.0\n"),
-        ("chart/templates/config.yaml", CONFIG_MAP),
-    ])?;
-    let has = |folder: &str, expected: &[&str], unwanted: &[&str]| -> Result<()> {
-        let all = announced(stage, &unset(folder, &git)?)?;
-        for name in expected {
-            ensure!(find(&all, name).is_some(), "{folder}: {name}");
-        }
-        for name in unwanted {
-            ensure!(find(&all, name).is_none(), "{folder}: {name}");
-        }
-        Ok(())
-    };
-    let of_files = ["recurse", "include", "exclude"];
-    let of_charts = ["helm-value-files", "helm-values", "helm-parameters", "helm-skip-crds"];
-    has(
-        "plain",
-        &["clusters", "placement", "include", "exclude", "recurse"],
-        &of_charts,
-    )?;
-    has(
-        "overlay",
-        &["clusters", "overlays"],
-        &[of_charts, ["recurse", "include", "exclude", "name-prefix"]].concat(),
-    )?;
-    has("chart", &of_charts, &of_files)?;
-
-    // The settings of the Application override the source type detected in the folder.
-    let mut forced = unset("chart", &git)?;
-    forced["spec"]["source"]["plugin"]["parameters"] = json!([{"name": "source", "string": "directory"}]);
-    let forced = announced(stage, &forced)?;
-    assert!(find(&forced, "include").is_some() && find(&forced, "helm-values").is_none());
-    // Settings that are reserved for the platform are not offered.
-    assert!(find(&forced, "policy").is_none() && find(&forced, "max-size").is_none());
-    Ok(())
-}
-
 #[tokio::test]
 async fn announcement_describes_a_parameter_and_its_value() -> Result<()> {
     let stage = stage().await?;
@@ -91,7 +36,7 @@ async fn announcement_describes_a_parameter_and_its_value() -> Result<()> {
         ("shop/Chart.yaml", "apiVersion: v2\nname: shop\nversion: 0.1.0\n"),
         ("shop/templates/config.yaml", CONFIG_MAP),
     ])?;
-    let mut application = unset("shop", &git)?;
+    let mut application = application("shop", &git)?;
     application["spec"]["source"]["plugin"]["env"] = json!([
         {"name": "TARGET_CLUSTER", "value": "cluster1"},
         {"name": "HELM_RELEASE_NAME", "value": "$ARGOCD_APP_NAME-blue"},
@@ -103,7 +48,10 @@ async fn announcement_describes_a_parameter_and_its_value() -> Result<()> {
         {"name": "rollout-groups", "string": "canary"},
     ]);
     let all = announced(stage, &application)?;
-    let parameter = |name: &str| find(&all, name).cloned().with_context(|| format!("{name}: {all:?}"));
+    let parameter = |name: &str| {
+        let found = all.iter().find(|parameter| parameter["name"] == name);
+        found.cloned().with_context(|| format!("{name}: {all:?}"))
+    };
     assert_eq!(
         parameter("helm-value-files")?,
         json!({
@@ -144,22 +92,5 @@ async fn announcement_describes_a_parameter_and_its_value() -> Result<()> {
     assert_eq!(parameter("helm-release-name")?["string"], "shop-blue");
     assert_eq!(parameter("allow-secrets")?["string"], "false");
     assert_eq!(parameter("placement")?["string"], Value::Null);
-    Ok(())
-}
-
-#[tokio::test]
-async fn invalid_parameter_values_are_announced_for_correction() -> Result<()> {
-    let stage = stage().await?;
-    let git = GitRepository::new()?;
-    git.commit(&[("wrong/config.yaml", CONFIG_MAP)])?;
-    let mut application = unset("wrong", &git)?;
-    application["spec"]["source"]["plugin"]["parameters"] = json!([
-        {"name": "recurse", "string": "perhaps"},
-        {"name": "colour", "string": "red"},
-        {"name": "source", "string": "jsonnet"},
-    ]);
-    let all = announced(stage, &application)?;
-    assert_eq!(find(&all, "recurse").context("recurse")?["string"], "perhaps");
-    assert_eq!(find(&all, "source").context("source")?["string"], "jsonnet");
     Ok(())
 }

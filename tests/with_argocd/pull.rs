@@ -165,7 +165,7 @@ async fn serve_all_namespaces(hub: &Hub) -> Result<()> {
 
 /// Permits Applications of all namespaces in the AppProject `default`, which Argo CD creates at its start.
 async fn permit_all_namespaces(plane: &testbed::ControlPlane) -> Result<()> {
-    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "default");
+    let project = ObjectRef::app_project("default");
     plane.wait_for(&project, |_| true).await?;
     plane
         .patch(&project, &json!({"spec": {"sourceNamespaces": ["*"]}}))

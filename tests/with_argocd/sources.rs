@@ -1,7 +1,7 @@
 //! Tests of kustomizations and charts, from Git to the managed cluster, and of differences between clusters.
 
 use crate::app::{self, permit_agent};
-use crate::delivery::{delivered, objects_of, synced, works, works_of};
+use crate::delivery::{delivered, objects_of, synced, syncs, works, works_of};
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -193,7 +193,8 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
         ("chart/templates/NOTES.txt", "Have fun.\n"),
     ];
     let (git, commit) = start(stage, name, "chart", parameters, &files).await?;
-    delivered(&stage.hub, name, &commit).await?;
+    let app = delivered(&stage.hub, name, &commit).await?;
+    assert_eq!(syncs(&app), 1, "the CRD and the custom resource arrive in one sync");
 
     let lamp = ObjectRef::namespaced("sources.example.com/v1", "Lamp", name, "shop");
     let found = stage.cluster1.read(&lamp).await?;
@@ -275,58 +276,6 @@ fn data(cluster: Option<&Vec<Value>>) -> BTreeMap<&str, &Value> {
     objects
         .filter_map(|object| Some((object["metadata"]["name"].as_str()?, &object["data"])))
         .collect()
-}
-
-#[tokio::test]
-async fn each_cluster_uses_its_own_value_files() -> Result<()> {
-    let stage = stage().await?;
-    let name = "sources-values";
-    // A cluster that has not joined yet: its work waits for it.
-    stage.hub.create_namespace(name).await?;
-    let parameters = json!([
-        {"name": "clusters", "array": ["cluster1", name]},
-        {"name": "helm-value-files", "array": ["values-all.yaml"]},
-        {"name": "overlays", "map": {"cluster1": "values-eu.yaml", name: "values-us.yaml", "another": "values-none.yaml"}},
-    ]);
-    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\ndata: {all: '{{ .Values.all }}', region: '{{ .Values.region }}'}\n";
-    let files = [
-        ("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 0.1.0\n"),
-        ("chart/values-all.yaml", "all: 'yes'\nregion: none\n"),
-        ("chart/values-eu.yaml", "region: eu\n"),
-        ("chart/values-us.yaml", "region: us\n"),
-        ("chart/templates/config.yaml", template),
-    ];
-    let (git, commit) = start(stage, name, "chart", parameters, &files).await?;
-    synced(&stage.hub, name, &commit).await?;
-    let region = |region: &str| json!({"all": "yes", "region": region});
-    let works_by_cluster = by_cluster(stage, name).await?;
-    assert_eq!(works_by_cluster.len(), 2);
-    assert_eq!(
-        data(works_by_cluster.get("cluster1")),
-        BTreeMap::from([("config", &region("eu"))])
-    );
-    assert_eq!(
-        data(works_by_cluster.get(name)),
-        BTreeMap::from([("config", &region("us"))])
-    );
-    let config_map = ObjectRef::config_map(name, "config");
-    stage
-        .cluster1
-        .wait_for(&config_map, |it| it["data"] == region("eu"))
-        .await?;
-
-    // A change for one cluster does not affect the other.
-    let before = stage.hub.read(&ObjectRef::manifest_work("cluster1", name)).await?;
-    let commit = git.commit(&[("chart/values-us.yaml", "region: usa\n")])?;
-    synced(&stage.hub, name, &commit).await?;
-    let works_by_cluster = by_cluster(stage, name).await?;
-    assert_eq!(
-        data(works_by_cluster.get(name)),
-        BTreeMap::from([("config", &region("usa"))])
-    );
-    let after = stage.hub.read(&ObjectRef::manifest_work("cluster1", name)).await?;
-    assert_eq!(after["metadata"]["generation"], before["metadata"]["generation"]);
-    end(stage, name).await
 }
 
 #[tokio::test]

@@ -173,7 +173,7 @@ async fn application_in_a_namespace_of_its_team(stage: &Stage) -> Result<()> {
     let Stage { hub, managed, git, .. } = stage;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM_NAMESPACE}});
     hub.create(&namespace).await?;
-    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "default");
+    let project = ObjectRef::app_project("default");
     hub.patch(&project, &json!({"spec": {"sourceNamespaces": [TEAM_NAMESPACE]}}))
         .await?;
     let mut application = guestbook("shop", git, "cluster1");

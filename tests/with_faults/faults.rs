@@ -347,6 +347,9 @@ async fn removed_crd_blocks_nothing_and_is_watched_again_later() -> Result<()> {
             .await?;
         backs_off(&listed_kinds(&proxy.requests()))?;
         keeps_reporting(&stage, &application).await?;
+        let log = controller.log()?;
+        let logged = log.matches("not served by the hub; continuing without it").count();
+        ensure!(logged == 1, "logged {logged} times:\n{log}");
         anyhow::Ok((proxy, controller))
     };
     let taken_away = taken_away.await;

@@ -29,7 +29,6 @@ mod install;
 mod notifications;
 mod pull;
 mod replicas;
-mod reports;
 mod restore;
 mod schema;
 mod stage;

@@ -129,7 +129,7 @@ fn complete(definition: &Value, definitions: &Map<String, Value>, levels: usize)
     }
 }
 
-fn in_json(value: &manifest::value::Value<'_>) -> Result<Value> {
+pub(crate) fn in_json(value: &manifest::value::Value<'_>) -> Result<Value> {
     let mut json = String::new();
     manifest::json::write(value, &mut json)?;
     Ok(serde_json::from_str(&json)?)

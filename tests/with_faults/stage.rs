@@ -1,6 +1,6 @@
 //! The shared environment: two hubs that the tests take turns to use, Applications with works, and replicas of the controller.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -9,8 +9,6 @@ use std::time::Duration;
 use testbed::process::{self, Process};
 use testbed::proxy::{Proxy, RecordedRequest};
 use testbed::{Hub, ObjectRef, new_condition, wait};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 /// The kinds of the objects that tests leave behind.
@@ -254,14 +252,7 @@ pub(crate) struct Replica {
 impl Replica {
     /// Returns the status code and the body of an answer.
     pub(crate) async fn get(&self, path: &str) -> Result<(u16, String)> {
-        let mut connection = TcpStream::connect(("127.0.0.1", self.port)).await?;
-        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-        connection.write_all(request.as_bytes()).await?;
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).await?;
-        let (head, body) = answer.split_once("\r\n\r\n").context("an answer has a head")?;
-        let code = head.split(' ').nth(1).context("an answer has a code")?.parse()?;
-        Ok((code, body.to_owned()))
+        process::http_get(self.port, path).await
     }
 
     pub(crate) async fn until_ready(&self) -> Result<()> {

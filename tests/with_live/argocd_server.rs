@@ -49,12 +49,7 @@ fn field(answer: &str, name: &str) -> Result<String> {
 
 /// Returns the token of a user of Argo CD, which an administrator issues.
 async fn token_of(stage: &Stage, user: &str) -> Result<String> {
-    let secret = ["get", "secret", "argocd-initial-admin-secret", "--namespace=argocd"];
-    let password = async || {
-        let template = "--template={{.data.password | base64decode}}";
-        stage.hub.kubectl(&[&secret[..], &[template]].concat()).ok()
-    };
-    let password = wait::eventually("argocd-server creates its user", DEADLINE, password).await?;
+    let password = stage.hub.admin_password().await?;
     let login = json!({"username": "admin", "password": password}).to_string();
     let json = ("Content-Type", "application/json");
     let (_, session) = ask(stage, "POST /api/v1/session", &[json], &login)?;

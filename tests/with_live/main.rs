@@ -12,5 +12,4 @@ mod access;
 mod argocd_server;
 mod command_line;
 mod stage;
-mod tunnel;
 mod view;

@@ -131,14 +131,6 @@ impl CompleteHub {
         self.pages.exist()
     }
 
-    /// Returns the password of Argo CD's user `admin`.
-    pub async fn admin_password(&self) -> Result<String> {
-        let secret = ObjectRef::secret(NAMESPACE, "argocd-initial-admin-secret");
-        self.wait_for(&secret, |_| true).await?;
-        let password = "--template={{.data.password | base64decode}}";
-        self.kubectl(&["get", "secret", &secret.name, "--namespace", NAMESPACE, password])
-    }
-
     /// Writes a kubeconfig with the contexts `hub`, which is the current one, `cluster1`, `cluster2`, …
     pub fn write_kubeconfig(&self, file: &Path) -> Result<()> {
         let kubeconfig = self

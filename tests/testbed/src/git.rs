@@ -121,18 +121,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clone_has_the_committed_files_only() {
-        let git = GitRepository::new().unwrap();
-        let commit = git.commit(&[("a.yaml", "committed")]).unwrap();
-        fs::write(git.path().join("a.yaml"), "changed").unwrap();
-        fs::write(git.path().join("b.yaml"), "new").unwrap();
-        let clone = GitRepository::clone_of(git.path()).unwrap();
-        assert_eq!(fs::read_to_string(clone.path().join("a.yaml")).unwrap(), "committed");
-        assert!(!clone.path().join("b.yaml").exists());
-        assert_eq!(clone.git(&["rev-parse", "main"]).unwrap(), commit);
-    }
-
-    #[test]
     fn clone_of_a_shallow_clone_is_complete() {
         let git = GitRepository::new().unwrap();
         git.commit(&[("a.yaml", "first")]).unwrap();

@@ -41,6 +41,14 @@ pub struct Hub {
 }
 
 impl Hub {
+    /// Returns the password of Argo CD's user `admin`, which argocd-server creates.
+    pub async fn admin_password(&self) -> Result<String> {
+        let secret = ObjectRef::secret("argocd", "argocd-initial-admin-secret");
+        self.wait_for(&secret, |_| true).await?;
+        let password = "--template={{.data.password | base64decode}}";
+        self.kubectl(&["get", "secret", &secret.name, "--namespace=argocd", password])
+    }
+
     /// Starts a hub, after building the missing programs.
     pub async fn start() -> Result<Self> {
         Self::start_with(Manifests::Core).await

@@ -38,116 +38,6 @@ impl ObjectRef {
         }
     }
 
-    /// Names a Deployment.
-    #[must_use]
-    pub fn deployment(namespace: &str, name: &str) -> Self {
-        Self::namespaced("apps/v1", "Deployment", namespace, name)
-    }
-
-    /// Names a `ConfigMap`.
-    #[must_use]
-    pub fn config_map(namespace: &str, name: &str) -> Self {
-        Self::namespaced("v1", "ConfigMap", namespace, name)
-    }
-
-    /// Names a `Namespace`.
-    #[must_use]
-    pub fn namespace(name: &str) -> Self {
-        Self::cluster("v1", "Namespace", name)
-    }
-
-    /// Names a `Secret`.
-    #[must_use]
-    pub fn secret(namespace: &str, name: &str) -> Self {
-        Self::namespaced("v1", "Secret", namespace, name)
-    }
-
-    /// Names a `CustomResourceDefinition`.
-    #[must_use]
-    pub fn crd(name: &str) -> Self {
-        Self::cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
-    }
-
-    /// Names a `ManagedCluster`.
-    #[must_use]
-    pub fn managed_cluster(name: &str) -> Self {
-        Self::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", name)
-    }
-
-    /// Names a `ClusterManagementAddOn`.
-    #[must_use]
-    pub fn cluster_management_addon(name: &str) -> Self {
-        Self::cluster(
-            "addon.open-cluster-management.io/v1alpha1",
-            "ClusterManagementAddOn",
-            name,
-        )
-    }
-
-    /// Names the `ManagedClusterAddOn` of that name for a managed cluster.
-    #[must_use]
-    pub fn managed_cluster_addon(cluster: &str, name: &str) -> Self {
-        Self::namespaced(
-            "addon.open-cluster-management.io/v1alpha1",
-            "ManagedClusterAddOn",
-            cluster,
-            name,
-        )
-    }
-
-    /// Names the `ManifestWork` of that name for a managed cluster.
-    #[must_use]
-    pub fn manifest_work(cluster: &str, name: &str) -> Self {
-        Self::namespaced("work.open-cluster-management.io/v1", "ManifestWork", cluster, name)
-    }
-
-    /// Names a `ServiceAccount`.
-    #[must_use]
-    pub fn service_account(namespace: &str, name: &str) -> Self {
-        Self::namespaced("v1", "ServiceAccount", namespace, name)
-    }
-
-    /// Names a `Node`.
-    #[must_use]
-    pub fn node(name: &str) -> Self {
-        Self::cluster("v1", "Node", name)
-    }
-
-    /// Names a `ClusterRole`.
-    #[must_use]
-    pub fn cluster_role(name: &str) -> Self {
-        Self::cluster("rbac.authorization.k8s.io/v1", "ClusterRole", name)
-    }
-
-    /// Names a Placement in Argo CD's own namespace.
-    #[must_use]
-    pub fn placement(name: &str) -> Self {
-        Self::namespaced(
-            "cluster.open-cluster-management.io/v1beta1",
-            "Placement",
-            "argocd",
-            name,
-        )
-    }
-
-    /// Names an `ApplicationSet` in Argo CD's own namespace.
-    #[must_use]
-    pub fn application_set(name: &str) -> Self {
-        Self::namespaced("argoproj.io/v1alpha1", "ApplicationSet", "argocd", name)
-    }
-
-    /// Names an `AppProject` in Argo CD's own namespace.
-    #[must_use]
-    pub fn app_project(name: &str) -> Self {
-        Self::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", name)
-    }
-
-    /// Names an Application in Argo CD's own namespace.
-    #[must_use]
-    pub fn application(name: &str) -> Self {
-        Self::namespaced("argoproj.io/v1alpha1", "Application", "argocd", name)
-    }
-
     /// Returns the object with these fields, of which `metadata` has no name.
     #[must_use]
     pub fn with(&self, fields: Value) -> Value {
@@ -181,6 +71,57 @@ impl ObjectRef {
             name: text(&object["metadata"]["name"]),
         }
     }
+}
+
+/// Defines functions that name an object of a kind: in a namespace, in that of Argo CD, or without one.
+macro_rules! kinds {
+    (@ $function:ident namespaced $api_version:literal $kind:literal) => {
+        #[doc = concat!("Names a ", $kind, " in a namespace.")]
+        #[must_use]
+        pub fn $function(namespace: &str, name: &str) -> Self {
+            Self::namespaced($api_version, $kind, namespace, name)
+        }
+    };
+    (@ $function:ident argocd $api_version:literal $kind:literal) => {
+        #[doc = concat!("Names a ", $kind, " in Argo CD's own namespace.")]
+        #[must_use]
+        pub fn $function(name: &str) -> Self {
+            Self::namespaced($api_version, $kind, "argocd", name)
+        }
+    };
+    (@ $function:ident cluster $api_version:literal $kind:literal) => {
+        #[doc = concat!("Names a ", $kind, ".")]
+        #[must_use]
+        pub fn $function(name: &str) -> Self {
+            Self::cluster($api_version, $kind, name)
+        }
+    };
+    ($($function:ident: $scope:ident $api_version:literal $kind:literal;)*) => {
+        impl ObjectRef {
+            $(kinds!(@ $function $scope $api_version $kind);)*
+        }
+    };
+}
+
+kinds! {
+    app_project: argocd "argoproj.io/v1alpha1" "AppProject";
+    application: argocd "argoproj.io/v1alpha1" "Application";
+    application_set: argocd "argoproj.io/v1alpha1" "ApplicationSet";
+    cluster_management_addon: cluster "addon.open-cluster-management.io/v1alpha1" "ClusterManagementAddOn";
+    cluster_role: cluster "rbac.authorization.k8s.io/v1" "ClusterRole";
+    config_map: namespaced "v1" "ConfigMap";
+    crd: cluster "apiextensions.k8s.io/v1" "CustomResourceDefinition";
+    deployment: namespaced "apps/v1" "Deployment";
+    managed_cluster: cluster "cluster.open-cluster-management.io/v1" "ManagedCluster";
+    managed_cluster_addon: namespaced "addon.open-cluster-management.io/v1alpha1" "ManagedClusterAddOn";
+    manifest_work: namespaced "work.open-cluster-management.io/v1" "ManifestWork";
+    namespace: cluster "v1" "Namespace";
+    node: cluster "v1" "Node";
+    placement: argocd "cluster.open-cluster-management.io/v1beta1" "Placement";
+    report: argocd "apps.open-cluster-management.io/v1alpha1" "MulticlusterApplicationSetReport";
+    role_binding: namespaced "rbac.authorization.k8s.io/v1" "RoleBinding";
+    secret: namespaced "v1" "Secret";
+    service_account: namespaced "v1" "ServiceAccount";
 }
 
 impl fmt::Display for ObjectRef {

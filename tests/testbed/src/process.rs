@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// The interval of readiness checks of a starting process.
 const POLL: Duration = Duration::from_millis(50);
@@ -214,6 +217,18 @@ pub(crate) fn tail(log: &Path, lines: usize) -> io::Result<String> {
     let end = String::from_utf8_lossy(&end);
     let all: Vec<String> = end.lines().map(|line| line.chars().take(LINE_MAX).collect()).collect();
     Ok(all[all.len().saturating_sub(lines)..].join("\n"))
+}
+
+/// Returns the status code and the body of the answer of an HTTP server on this machine.
+pub async fn http_get(port: u16, path: &str) -> Result<(u16, String)> {
+    let mut connection = TcpStream::connect(("127.0.0.1", port)).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    timeout(START_DEADLINE, connection.read_to_string(&mut answer)).await??;
+    let (head, body) = answer.split_once("\r\n\r\n").context("an answer has a head")?;
+    let code = head.split(' ').nth(1).context("an answer has a code")?.parse()?;
+    Ok((code, body.to_owned()))
 }
 
 #[cfg(test)]

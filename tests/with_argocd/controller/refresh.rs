@@ -55,7 +55,7 @@ async fn changed_message_of_the_same_health_reaches_argo_cd() -> Result<()> {
     let label = json!({"metadata": {"labels": {name: "true"}}});
     hub.patch(&app.application(), &label).await?;
     let recording = hub.record("argoproj.io/v1alpha1", "Application", name).await?;
-    let node = ObjectRef::cluster("v1", "Node", "node-1");
+    let node = ObjectRef::node("node-1");
     stage.cluster1.patch(&node, &label).await?;
     let has_message = |work: &Value| {
         let evaluated = work_health::evaluate(&work.to_string(), &Clock::at(Timestamp::now()));

@@ -89,7 +89,7 @@ async fn closed_sync_window_keeps_what_clusters_have() -> Result<()> {
     .await?;
     desk.wait(name)?;
 
-    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", name);
+    let project = ObjectRef::app_project(name);
     let windows = json!([{"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}]);
     desk.hub
         .patch(&project, &json!({"spec": {"syncWindows": windows}}))

@@ -24,16 +24,11 @@ impl Set<'_> {
     }
 
     fn set(&self) -> ObjectRef {
-        ObjectRef::namespaced("argoproj.io/v1alpha1", "ApplicationSet", "argocd", self.name)
+        ObjectRef::application_set(self.name)
     }
 
     fn placement(&self) -> ObjectRef {
-        ObjectRef::namespaced(
-            "cluster.open-cluster-management.io/v1beta1",
-            "Placement",
-            "argocd",
-            self.name,
-        )
+        ObjectRef::placement(self.name)
     }
 
     fn decision(&self, number: usize) -> ObjectRef {

@@ -238,7 +238,7 @@ fn deployment(name: &str, version: &str, only_on: Option<&str>) -> String {
 
 /// Lets Pods run that wait for a node with this label.
 pub(crate) async fn open(cluster: &ManagedCluster, label: &str) -> Result<()> {
-    let node = ObjectRef::cluster("v1", "Node", "node-1");
+    let node = ObjectRef::node("node-1");
     let label = json!({"metadata": {"labels": {label: "true"}}});
     cluster.patch(&node, &label).await.map(drop)
 }
@@ -531,29 +531,6 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
         "{stdout}{stderr}"
     );
     fleet.hub.wait_for(&second, |work| version(work) == "3").await?;
-    placed.app.end().await
-}
-
-#[tokio::test]
-async fn objects_without_health_rules_roll_out_one_by_one() -> Result<()> {
-    let fleet = fleet().await?;
-    let placed = PlacedApplication::start(
-        &fleet,
-        "config-maps",
-        &ONE_BY_ONE,
-        &[("settings.json", &config_map("1"))],
-    )
-    .await?;
-    placed.wait_until_settled().await?;
-    let recording = placed.record().await?;
-    placed.app.commit(&[("settings.json", &config_map("2"))]).await?;
-    // The health is that of the new commit.
-    placed.is("Healthy").await?;
-    for cluster in fleet.clusters() {
-        let settings = cluster.read(&placed.config_map()).await?;
-        assert_eq!(settings["data"]["version"], "2", "{}", cluster.name());
-    }
-    one_by_one(&recording, "2")?;
     placed.app.end().await
 }
 

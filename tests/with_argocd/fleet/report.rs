@@ -10,15 +10,6 @@ use serde_json::{Value, json};
 use testbed::process::{self, Process};
 use testbed::{GitRepository, Hub, ObjectRef, is_applied, ports};
 
-fn report(name: &str) -> ObjectRef {
-    ObjectRef::namespaced(
-        "apps.open-cluster-management.io/v1alpha1",
-        "MulticlusterApplicationSetReport",
-        "argocd",
-        name,
-    )
-}
-
 /// Applies the files that reports need, once, and waits until the kind is served and the permissions are effective.
 async fn install(fleet: &Fleet) -> Result<()> {
     let installed = fleet.reports.get_or_try_init(async || apply_files(&fleet.hub).await);
@@ -78,7 +69,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     let hub = &fleet.hub;
     install(&fleet).await?;
     let name = "reported";
-    let (object, git) = (report(name), GitRepository::new()?);
+    let (object, git) = (ObjectRef::report(name), GitRepository::new()?);
     git.commit_folder(&shipped("guestbook"), name)?;
     // Another writer has created the report.
     let mut other = serde_json::to_value(json!({"statuses": {"summary": {"clusters": "7"}}}))?;
@@ -125,7 +116,8 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     moved.name = "empty".to_owned();
     let empty = application_set("empty", &git, &[])?;
     hub.kubectl_with_input(&["apply", "-f", "-"], &empty.to_string())?;
-    hub.wait_for(&report("empty"), |it| summary(it) == Some([0; 6])).await?;
+    hub.wait_for(&ObjectRef::report("empty"), |it| summary(it) == Some([0; 6]))
+        .await?;
     let after = hub.read(&object).await?;
     assert_eq!(
         version(&after),
@@ -230,7 +222,7 @@ async fn api_server_accepts_a_report_of_20000_clusters() -> Result<()> {
         name: "large",
         uid: "9b1c8a3e-0d5f-4a51-9b5e-6d0c1f1f2a3b",
     };
-    let object = report(set.name);
+    let object = ObjectRef::report(set.name);
     let few = lines(5_000, "Healthy");
     // The report of a set that does not exist, without an owner that would cause its deletion.
     let mut small = Report::new(set, &few).object();

@@ -11,7 +11,7 @@ use testbed::{GitRepository, Hub, ObjectRef};
 const NAME: &str = "waves";
 
 fn set() -> ObjectRef {
-    ObjectRef::namespaced("argoproj.io/v1alpha1", "ApplicationSet", "argocd", "guestbook-waves")
+    ObjectRef::application_set("guestbook-waves")
 }
 
 fn application(cluster: &str) -> ObjectRef {

@@ -59,7 +59,7 @@ pub(super) fn application_of(set: &str, cluster: &str) -> ObjectRef {
 }
 
 pub(super) fn set_named(name: &str) -> ObjectRef {
-    ObjectRef::namespaced("argoproj.io/v1alpha1", "ApplicationSet", "argocd", name)
+    ObjectRef::application_set(name)
 }
 
 #[tokio::test]

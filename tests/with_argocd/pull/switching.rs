@@ -105,8 +105,8 @@ fn planned(hub: &Hub, options: &[&str]) -> Result<(Vec<Vec<String>>, Vec<String>
 }
 
 #[tokio::test]
-async fn takes_over_a_peers_works_in_place() -> Result<()> {
-    let installation = PeerInstallation::start("switch-to").await?;
+async fn takes_over_a_peers_works_in_place_and_leaves_them_to_others() -> Result<()> {
+    let installation = PeerInstallation::start("switching").await?;
     let PeerInstallation { hub, commit, .. } = &installation;
     let before = installation.uids().await?;
     let untouched = hub.get(&installation.secret).await?;
@@ -126,7 +126,7 @@ async fn takes_over_a_peers_works_in_place() -> Result<()> {
     assert_eq!(lines.len(), 1, "{lines:?}");
     hub.kubectl(&stop.split(' ').collect::<Vec<_>>())?;
     assert_eq!(planned(hub, &[])?.1, [""; 0], "nothing is to be stopped");
-    let _controller = controller(hub, &[]).await?;
+    let delivering = controller(hub, &[]).await?;
     let now = hub.wait_for(&installation.application, |app| runs(app, commit)).await?;
     assert!(
         now["status"]["reconciledAt"].is_string(),
@@ -150,7 +150,9 @@ async fn takes_over_a_peers_works_in_place() -> Result<()> {
         let mut writes = plan.iter().skip(1).flat_map(|row| &row[2..]);
         writes.all(|count| count == "0").then_some(())
     };
-    wait::eventually("the plan is empty", wait::DEADLINE, nothing_is_left).await
+    wait::eventually("the plan is empty", wait::DEADLINE, nothing_is_left).await?;
+    delivering.stop().await?;
+    read_only_objects_stay_without_their_work(&installation).await
 }
 
 /// Starts a controller that makes all works read-only, and waits until the agent has stopped writing.
@@ -166,16 +168,10 @@ async fn make_read_only(installation: &PeerInstallation) -> Result<Controller> {
     Ok(controller)
 }
 
-#[tokio::test]
-async fn read_only_objects_stay_on_the_cluster_without_their_work() -> Result<()> {
-    let installation = PeerInstallation::start("switch-from").await?;
-    let PeerInstallation { hub, cluster, work, .. } = &installation;
-    let delivering = controller(hub, &[]).await?;
-    hub.wait_for(&installation.application, |app| runs(app, &installation.commit))
-        .await?;
-    delivering.stop().await?;
+async fn read_only_objects_stay_without_their_work(installation: &PeerInstallation) -> Result<()> {
+    let PeerInstallation { hub, cluster, work, .. } = installation;
     let before = installation.uids().await?;
-    let _controller = make_read_only(&installation).await?;
+    let _controller = make_read_only(installation).await?;
 
     // Neither controller deletes the work.
     let stays = |it: &Value| it["metadata"]["deletionTimestamp"].is_null();
@@ -243,7 +239,7 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
         "apiVersion": owner[0], "kind": owner[1], "name": "appset-1", "uid": set["metadata"]["uid"], "controller": true,
     }]);
     let object = hub.create(&object).await?;
-    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "default");
+    let project = ObjectRef::app_project("default");
     let project = cluster.read(&project).await?;
     let work = ObjectRef::of(&hub.create(&acms_work(&object, &project)?).await?);
     let secret = ObjectRef::of(&hub.create(&acms_secret("cluster1")).await?);

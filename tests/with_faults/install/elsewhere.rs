@@ -87,10 +87,7 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
         .envs([("POD_NAMESPACE", NAMESPACE), ("POD_NAME", "one")]);
     let process = Process::start("controller", command, &hub.logs().join("controller-gitops.log"))?;
     process.until_listening(port).await?;
-    let ready = async || {
-        let answer = get(port, "/readyz").await.ok()?;
-        answer.starts_with("HTTP/1.1 200").then_some(())
-    };
+    let ready = async || (process::http_get(port, "/readyz").await.ok()?.0 == 200).then_some(());
     wait::eventually("the controller is ready", wait::DEADLINE, ready).await?;
     let lease = ObjectRef::namespaced(
         "coordination.k8s.io/v1",
@@ -177,15 +174,4 @@ async fn refuses_while_our_manager_owns_fields_of_argo_cd() -> Result<()> {
     let is = hub.read(repo_server).await?;
     assert_eq!(is["spec"], was["spec"]);
     check_removal(&hub, &theirs).await
-}
-
-/// Returns the answer to a request, head and body.
-async fn get(port: u16, path: &str) -> Result<String> {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let mut connection = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
-    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-    connection.write_all(request.as_bytes()).await?;
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).await?;
-    Ok(answer)
 }

@@ -79,12 +79,7 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
     hub.wait_for(&ObjectRef::deployment(NAMESPACE, "cd-server"), is_extended)
         .await?;
     hub.wait_for(&config(), |it| it["data"][HEALTH].is_string()).await?;
-    let binding = ObjectRef::namespaced(
-        "rbac.authorization.k8s.io/v1",
-        "RoleBinding",
-        NAMESPACE,
-        "argocd-ocm-cmp-placement",
-    );
+    let binding = ObjectRef::role_binding(NAMESPACE, "argocd-ocm-cmp-placement");
     let binding = hub.read(&binding).await?;
     assert_eq!(binding["subjects"][0]["name"], "cd-applicationset-controller");
 

@@ -132,7 +132,7 @@ async fn sidecar_without_a_policy_stays_open_until_requested() -> Result<()> {
     assert_eq!(mounted(&installation).await?, None);
     assert!(installation.hub.get(&config_map()).await?.is_none());
     // An AppProject of an earlier release, which permits more.
-    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "managed-clusters");
+    let project = ObjectRef::app_project("managed-clusters");
     let all = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
     installation
         .hub

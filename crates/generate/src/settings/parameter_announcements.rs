@@ -175,6 +175,8 @@ mod tests {
         assert_eq!(value("allow-empty", "string"), "maybe");
         assert_eq!(value("delete-crds", "string"), "false", "the default");
         assert_eq!(value("placement", "string"), Value::Null);
+        let of_unknown_source = announced("jsonnet", &[]);
+        assert_eq!(find(&of_unknown_source, "source").expect("source")["string"], "jsonnet");
         assert_eq!(value("delete-crds", "itemType"), "boolean");
         assert_eq!(value("helm-parameters", "collectionType"), "map");
         assert_eq!(
