@@ -52,6 +52,7 @@ fn crates_keep_their_layers() {
         ),
         ("hub", &[&["ocm", "generate", "pki", "runtime", "controller"]]),
         ("runtime", &[&["ocm", "generate", "controller"]]),
+        ("hub_state", &[&["generate", "controller"]]),
         ("controller", &[&["generate", "argocd-ocm-cmp"]]),
         ("live", &[&["generate", "controller"]]),
         // Only Helm reads packaged charts: no second reading can differ from its own.

@@ -44,7 +44,11 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
     MessageSource {
         title: "On an Application, from the controller",
         about: "As a condition, as the message of its health, or as an Event: `kubectl describe application`.",
-        sources: &["crates/controller/src/application_status", "crates/controller/src/pull"],
+        sources: &[
+            "crates/controller/src/application_status",
+            "crates/controller/src/pull",
+            "crates/hub_state/src/pull",
+        ],
     },
     MessageSource {
         title: "In a MulticlusterApplicationSetReport",
@@ -70,7 +74,7 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
     MessageSource {
         title: "In the log of the controller",
         about: "`kubectl -n argocd logs deployment/argocd-ocm-cmp-controller`.",
-        sources: &["crates/controller", "crates/runtime"],
+        sources: &["crates/controller", "crates/hub_state", "crates/runtime"],
     },
     MessageSource {
         title: "In the view into the clusters",

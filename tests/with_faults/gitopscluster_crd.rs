@@ -5,8 +5,8 @@ mod examples;
 
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
-use controller::model::GitOpsCluster;
 use examples::{invalid_own_fields, invalid_peer_fields, peer_specs, status};
+use hub_state::model::GitOpsCluster;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;

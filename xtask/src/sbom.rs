@@ -20,10 +20,11 @@ mod tree;
 use tree::Package;
 
 /// The crates of this repository that the program is made of. They are on no registry, where other packages have these names.
-const OUR_CRATES: [&str; 9] = [
+const OUR_CRATES: [&str; 10] = [
     "controller",
     "generate",
     "hub",
+    "hub_state",
     "live",
     "manifest",
     "ocm",

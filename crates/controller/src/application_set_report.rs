@@ -15,19 +15,17 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod bound;
-mod existing;
 mod line;
 pub mod reconcile;
 mod summary;
-mod text;
 
-pub use existing::{ExistingReport, Fingerprint};
-pub use line::{Condition, HOSTING, Line, Resource, TRUNCATED};
+pub use line::{Condition, Line};
 
-pub use ocm::application_set_report::{GROUP, KIND, PLURAL, VERSION};
+use hub_state::report;
+use hub_state::report::{ExistingReport, Fingerprint, HOSTING, Resource, Statuses, TRUNCATED};
+use ocm::application_set_report::{GROUP, KIND, VERSION};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashSet};
-use text::Statuses;
 
 /// An ApplicationSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +79,7 @@ impl<'a> Report<'a> {
     /// Returns the fingerprint of the report's content.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        existing::fingerprint(Some(&hosting(&self.set)), self.cut.as_deref(), &self.statuses)
+        report::fingerprint(Some(&hosting(&self.set)), self.cut.as_deref(), &self.statuses)
     }
 
     /// Returns the description of what the report leaves out, or `None` if it is complete.

@@ -12,11 +12,11 @@ mod mappers;
 
 pub use conditions::Totals;
 
-use crate::annotations::REFRESH;
-use crate::cache::Cache;
-use crate::model::{Condition, Kind};
-use crate::reconcile::{Context, Controller, Watch};
 use fleet::Fleet;
+use hub_state::annotations::REFRESH;
+use hub_state::cache::Cache;
+use hub_state::model::{Condition, Kind};
+use hub_state::reconcile::{Context, Controller, Watch};
 use jiff::Timestamp;
 use ocm::resources::APPLICATIONS;
 use primitives::object_ref::ObjectRef;
@@ -127,11 +127,11 @@ fn merged(others: Vec<Condition>, before: &[Condition], desired: Vec<Condition>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache;
-    use crate::cache::Change;
-    use crate::cache::tests::{AgentReport, BROKEN, REFUSED, WELL, now, of_set, set, set_of, tracked, work};
-    use crate::model::{Application, Availability, Work};
-    use crate::reconcile::Settings;
+    use hub_state::cache::Change;
+    use hub_state::model::{Application, Availability, Work};
+    use hub_state::reconcile::Settings;
+    use hub_state::testing;
+    use hub_state::testing::{AgentReport, BROKEN, REFUSED, WELL, now, of_set, set, set_of, tracked, work};
     use runtime::action::Event;
     use runtime::queue::Refresh;
     use runtime::store::Update;
@@ -191,7 +191,7 @@ mod tests {
         }
 
         fn availability(&mut self, cluster: &str, availability: Availability) -> &mut Self {
-            self.0.apply(cache::tests::cluster(cluster, availability));
+            self.0.apply(testing::cluster(cluster, availability));
             self
         }
 
@@ -467,7 +467,7 @@ mod tests {
                 {{"type":"PlacementRolledOut","status":"True"}},{{"type":"ManifestworkApplied","status":"True"}}]}}"#
             )
         };
-        hub.0.apply(cache::tests::set_with(
+        hub.0.apply(testing::set_with(
             &fleet,
             "shop",
             &status("False", "PlacementDecisionEmpty"),
@@ -478,7 +478,7 @@ mod tests {
         assert_eq!(hub.events(), [("ManifestWorkNoCluster", reason.clone())]);
         assert_eq!(hub.conditions()[1], ("ManifestWorkNoClusterWarning", &*reason));
         hub.0
-            .apply(cache::tests::set_with(&fleet, "shop", &status("True", "AsExpected")));
+            .apply(testing::set_with(&fleet, "shop", &status("True", "AsExpected")));
         assert_eq!(hub.events(), [("ManifestWorkRecovered", format!("resolved: {reason}"))]);
     }
 
@@ -577,7 +577,7 @@ mod tests {
         let mut hub = Hub::new();
         hub.on("eu1", &WELL).on("eu2", &WELL).write().expect("a change");
         for cluster in ["eu1", "elsewhere"] {
-            hub.0.apply(cache::tests::hold(cluster, Some(LATER)));
+            hub.0.apply(testing::hold(cluster, Some(LATER)));
         }
         let on_hold = format!("eu1: on hold until {LATER}: storage migration");
         assert_eq!(hub.events(), [("ManagedClusterOnHold", on_hold.clone())]);
@@ -637,7 +637,7 @@ mod tests {
                 Kind::Applications,
                 Update::Set(object_ref.clone(), application),
             ));
-            let of_work = ObjectRef::new("eu1", &cache::tests::name_of("team_shop"));
+            let of_work = ObjectRef::new("eu1", &testing::name_of("team_shop"));
             cache.apply(work(&of_work, &tracked("team_shop", &of_work), &BROKEN));
             let settings = Settings::default();
             let context = Context {

@@ -15,9 +15,7 @@ pub mod state;
 pub mod works;
 
 mod addon;
-mod desired;
 mod difference;
-mod images;
 mod manifests;
 pub mod reconcile;
 mod template;
@@ -26,10 +24,8 @@ pub use addon::{
     Entry, deployment_config, is_named, management, next_placement, next_template, placement, present_template,
 };
 pub use decisions::{decisions, next_decisions};
-pub use desired::{DesiredAgent, Mode};
 pub use difference::difference;
-pub use discovery::{DiscoveryError, Server, discover, principal_names, resource_proxy};
-pub use images::{Images, have_same_version, shipped};
+pub use discovery::{DiscoveryError, Server, configured_server, discover, principal_names, resource_proxy};
 pub use template::{WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR, template};
 pub use works::{argocd_work, ca_work};
 
@@ -42,5 +38,5 @@ fn labels() -> Value {
 
 /// Returns the annotation that names the GitOpsCluster that owns an object.
 fn owner((namespace, name): (&str, &str)) -> Value {
-    json!({ crate::annotations::OWNER: format!("{namespace}/{name}") })
+    json!({ hub_state::annotations::OWNER: format!("{namespace}/{name}") })
 }

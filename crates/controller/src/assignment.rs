@@ -12,8 +12,8 @@ pub(crate) mod mappers;
 
 pub(crate) use gitops::{Claim, GitOpsClusterRef, Held, ServingState, claim, owned_secret};
 
-use crate::cache::Cache;
-use crate::model::{Assignment, Blocked, SecretKind};
+use hub_state::cache::Cache;
+use hub_state::model::{Assignment, Blocked, SecretKind};
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;

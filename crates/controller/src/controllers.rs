@@ -1,7 +1,7 @@
 //! The controllers of the process, one folder each: each computes the desired state from the cache. CONTRIBUTING.md has
 //! the steps to add one: a folder, and lines here and in `lib.rs` are the first.
 
-pub use crate::reconcile::{Context, Controller, Settings, no_requeue};
+use hub_state::reconcile::Controller;
 
 /// All controllers. A controller that reconciles several kinds has one entry for each, under the same name.
 pub static CONTROLLERS: &[Controller] = &[
@@ -23,3 +23,6 @@ pub const MANAGER: &str = "argocd-ocm-cmp";
 
 /// The name of the controller that installs argocd-agent on managed clusters.
 pub const AGENTS: &str = crate::argocd_agent::reconcile::HUB.name;
+
+#[cfg(test)]
+mod tests;

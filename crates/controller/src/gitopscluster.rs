@@ -17,10 +17,10 @@ pub(super) use secrets::CONTROLLER as SECRETS;
 
 use crate::argocd_agent::reconcile as argocd_agent;
 use crate::assignment::{GitOpsClusterRef, ServingState, owned_secret};
-use crate::cache::{Cache, Selection};
-use crate::cluster_secrets::ClusterSecret;
-use crate::model::{Kind, SecretKind};
-use crate::reconcile::{Context, Controller};
+use hub_state::cache::{Cache, Selection};
+use hub_state::cluster_secret::ClusterSecret;
+use hub_state::model::{Kind, SecretKind};
+use hub_state::reconcile::{Context, Controller};
 use jiff::Timestamp;
 use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};

@@ -2,8 +2,8 @@
 //!
 //! The summary is always complete, and no unhealthy Application is dropped before a healthy one.
 
-use super::line::{Condition, Line, Resource};
-use super::text::{ConditionEntry, Entry, ResourceEntry};
+use super::line::{Condition, Line};
+use hub_state::report::{ConditionEntry, Entry, Resource, ResourceEntry};
 use manifest::text::shortened;
 use serde::Serialize;
 use std::collections::BTreeSet;

@@ -1,9 +1,6 @@
 //! An Application on a cluster, as a report shows it.
 
-/// The label that names the ApplicationSet of a report, cut to the length of a label value.
-pub const HOSTING: &str = ocm::pull_model::SET;
-/// The annotation that describes what the report leaves out.
-pub const TRUNCATED: &str = "argocd-ocm-cmp.github.io/truncated";
+use hub_state::report::Resource;
 
 /// The state of an Application on a cluster. Unknown fields are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,17 +46,4 @@ pub struct Condition<'a> {
     pub kind: &'a str,
     /// The message of the condition.
     pub message: &'a str,
-}
-
-/// An object on a managed cluster.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Resource {
-    /// The name of the object.
-    pub name: Box<str>,
-    /// The kind of the object.
-    pub kind: Box<str>,
-    /// The namespace of the object on the cluster; empty for a cluster-scoped object.
-    pub namespace: Box<str>,
-    /// The API group and version of the object.
-    pub api_version: Box<str>,
 }

@@ -9,11 +9,12 @@
 mod mappers;
 
 use crate::application_set_report;
-use crate::application_set_report::{Condition, Line, Report, Resource, Set};
+use crate::application_set_report::{Condition, Line, Report, Set};
 use crate::application_status::conditions::{APPLY_ERROR, DEGRADED, OVERDUE, UNREACHABLE, is_own_type, unreachable};
-use crate::cache::Cache;
-use crate::model::{Application, Kind, WorkKind};
-use crate::reconcile::{Context, Controller, Watch, no_requeue};
+use hub_state::cache::Cache;
+use hub_state::model::{Application, Kind, WorkKind};
+use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
+use hub_state::report::Resource;
 use ocm::health::HealthStatus;
 use ocm::resources::{APPLICATION_SETS, REPORTS};
 use primitives::object_ref::ObjectRef;

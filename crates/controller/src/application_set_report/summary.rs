@@ -5,7 +5,7 @@
 //! `healthy` plus `notHealthy`; `inProgress` counts those of `notHealthy` whose Applications are all healthy or progressing.
 
 use super::line::Line;
-use super::text::Summary;
+use hub_state::report::Summary;
 
 /// Computes the summary of lines sorted by cluster. Applications that are on no cluster are ignored.
 pub(super) fn of(lines: &[&Line<'_>]) -> Summary {

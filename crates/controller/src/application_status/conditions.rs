@@ -1,7 +1,7 @@
 //! Builds the conditions of an Application: few and short for any number of clusters, and with stable texts for the same state.
 
 use super::fleet::{ClusterStatus, Fleet, ReplicaSetHealth, SET};
-use crate::model::{Availability, Condition};
+use hub_state::model::{Availability, Condition};
 use manifest::text::count;
 use ocm::health::HealthStatus;
 use primitives::object_ref::ObjectRef;

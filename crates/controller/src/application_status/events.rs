@@ -5,7 +5,7 @@ use super::conditions::{
     APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, ON_HOLD, OVERDUE, SHARED, Totals, UNREACHABLE, is_same_state, subject,
 };
 use super::fleet::Fleet;
-use crate::model::Condition;
+use hub_state::model::Condition;
 use runtime::action::Event;
 
 /// Returns the Event for the change from one list of our conditions to another.

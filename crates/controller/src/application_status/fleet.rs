@@ -1,7 +1,7 @@
 //! The state of an Application on its clusters.
 
-use crate::cache::Cache;
-use crate::model::{Availability, WorkKind};
+use hub_state::cache::Cache;
+use hub_state::model::{Availability, WorkKind};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use ocm::hold::Hold;

@@ -1,7 +1,8 @@
 //! The objects that configure the installation of the add-on in OCM: our own Placements, a configuration for each GitOpsCluster,
 //! and the ClusterManagementAddOn.
 
-use super::{DesiredAgent, Server, labels, owner};
+use super::{Server, labels, owner};
+use hub_state::model::DesiredAgent;
 use ocm::argocd_agent as names;
 use serde_json::{Value, json};
 

@@ -1,6 +1,7 @@
 //! The discovery of the address where managed clusters reach the principal, from the way its Service is exposed: a Route, a load
 //! balancer, or a node port.
 
+use hub_state::model::DesiredAgent;
 use ocm::argocd_agent as names;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -49,6 +50,26 @@ pub enum DiscoveryError {
 }
 
 const REMEDIATION: &str = "or set the principal's address and port in the GitOpsCluster";
+
+/// Returns the address where managed clusters reach the principal: the configured one, otherwise the discovered one. The
+/// default port of a configured address is 443.
+///
+/// # Errors
+/// Returns the errors of [`discover`] if the address is discovered.
+pub fn configured_server(
+    desired: &DesiredAgent,
+    discovered: impl FnOnce() -> Result<Server, DiscoveryError>,
+) -> Result<Server, DiscoveryError> {
+    let configured = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
+    let port = configured(&desired.port);
+    if let Some(address) = configured(&desired.address) {
+        let port = port.unwrap_or_else(|| "443".into());
+        return Ok(Server { address, port });
+    }
+    let Server { address, port: found } = discovered()?;
+    let port = port.unwrap_or(found);
+    Ok(Server { address, port })
+}
 
 /// Returns the address where managed clusters reach the principal, from the Services and Routes of Argo CD's namespace and the
 /// Nodes. A Route wins over a load balancer, and that over a node port, as with Red Hat ACM; a host name wins over an IP address,

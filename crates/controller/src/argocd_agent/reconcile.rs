@@ -29,11 +29,11 @@ pub(crate) use templates::{agent_image, principal_image};
 pub(crate) use works::CONTROLLER as WORKS;
 
 use crate::argocd_agent as agent;
-use crate::argocd_agent::DesiredAgent;
 use crate::argocd_agent::rollout::Progress;
 use crate::assignment::GitOpsClusterRef;
-use crate::model::Kind;
-use crate::reconcile::Context;
+use hub_state::model::DesiredAgent;
+use hub_state::model::Kind;
+use hub_state::reconcile::Context;
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;

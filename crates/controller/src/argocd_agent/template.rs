@@ -12,8 +12,9 @@
 //! not be deleted with the add-on or with a template, because deleting a CRD deletes all Applications.
 
 use super::manifests::{self, Parameters, WITHOUT_AN_OPERATOR};
-use super::{DesiredAgent, Images, labels, owner, works};
-use crate::annotations::AGENT_IMAGE;
+use super::{labels, owner, works};
+use hub_state::annotations::AGENT_IMAGE;
+use hub_state::model::{DesiredAgent, Images};
 use ocm::argocd_agent as names;
 use ocm::pull_model::DEFAULT_PROJECT;
 use serde_json::{Value, json};

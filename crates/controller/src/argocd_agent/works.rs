@@ -5,7 +5,8 @@ mod argocd;
 pub(super) use argocd::name as argocd_name;
 
 use super::manifests::{ARGOCD_RESOURCE, ARGOCD_RESOURCE_RIGHTS, Parameters};
-use super::{DesiredAgent, Server, labels, owner};
+use super::{Server, labels, owner};
+use hub_state::model::DesiredAgent;
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ pub fn ca_work(cluster: &str, namespace: &str, bundle_pem: &str, owner: &str) ->
             "namespace": cluster,
             "name": names::CA_WORK,
             "labels": work_labels("ca"),
-            "annotations": {names::CA_ANNOTATION: "true", crate::annotations::OWNER: owner},
+            "annotations": {names::CA_ANNOTATION: "true", hub_state::annotations::OWNER: owner},
         },
         "spec": {
             "workload": {"manifests": [
@@ -101,7 +102,7 @@ fn work_labels(component: &str) -> Value {
 mod tests {
     use super::argocd::COPIED_SECRET;
     use super::*;
-    use crate::argocd_agent::Mode;
+    use hub_state::model::Mode;
 
     fn server() -> Server {
         Server {

@@ -6,8 +6,8 @@
 //! it.
 
 use super::gitops::{Claim, GitOpsClusterRef, Held, ServingState, claim};
-use crate::cache::Cache;
-use crate::model::{IssuedCertificate, Kind, Object};
+use hub_state::cache::Cache;
+use hub_state::model::{IssuedCertificate, Kind, Object};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;

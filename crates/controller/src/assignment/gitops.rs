@@ -1,9 +1,9 @@
 //! A GitOpsCluster, and the rules that decide what it selects and has released.
 
-use crate::argocd_agent::DesiredAgent;
-use crate::cache::{Cache, Selection};
-use crate::cluster_secrets::ClusterSecret;
-use crate::model::{Availability, GitOpsCluster, Kind, Object, SecretKind};
+use hub_state::cache::{Cache, Selection};
+use hub_state::cluster_secret::ClusterSecret;
+use hub_state::model::DesiredAgent;
+use hub_state::model::{Availability, GitOpsCluster, Kind, Object, SecretKind};
 use ocm::argocd_agent as names;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
 use ocm::resources::GITOPS_CLUSTERS;

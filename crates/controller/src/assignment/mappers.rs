@@ -3,11 +3,11 @@
 
 use super::certificates::records;
 use crate::argocd_agent::is_named;
-use crate::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
-use crate::cluster_secrets::ClusterSecret;
 use crate::cluster_secrets::mappers as cluster_secrets;
 use crate::cluster_secrets::mappers::{both, clusters_of};
-use crate::model::{Cluster, GitOpsCluster, Kind, Object, PlacementDecision};
+use hub_state::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
+use hub_state::cluster_secret::ClusterSecret;
+use hub_state::model::{Cluster, GitOpsCluster, Kind, Object, PlacementDecision};
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;

@@ -1,16 +1,23 @@
 //! Decides what to write for a cluster, and which conflict to report.
 
-use super::{
-    AGENTS, CLUSTER, CONFIG, COPIED, ClusterSecret, IDENTITY_LABELS, Issuer, Labels, MANAGED_BY, NAME, OURS, OWNER,
-    PLAIN, SECRET_TYPE, SERVER, SKIP_RECONCILE, SecretManager, WRITTEN_BY,
+use super::Issuer;
+use hub_state::annotations::{OWNER, SKIP_RECONCILE};
+use hub_state::cluster_secret::{
+    CLUSTER, CONFIG, COPIED, ClusterSecret, IDENTITY_LABELS, NAME, PLAIN, SECRET_TYPE, SERVER, SecretManager,
+    WRITTEN_BY,
 };
+use hub_state::model::Labels;
 use k8s_openapi::ByteString;
+use ocm::work::{MANAGED_BY, OURS};
 use pki::Recipe;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// Argo CD's name for the hub, unless a Secret gives it another name.
 const IN_CLUSTER: &str = "in-cluster";
+
+/// The value of [`WRITTEN_BY`] on Secrets of clusters with an agent.
+const AGENTS: &str = "argocd-agent";
 
 /// A managed cluster that needs a cluster Secret.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +71,7 @@ pub fn decide<'s>(
         let is_its_own = name == own_name;
         if is_its_own && (secret.is_managed_by(manager) || secret.is_from_peer_integration(cluster.name, manager)) {
             own = Some(secret);
-        } else if *secret.cluster == *cluster.name || manager.is_server_of(secret.server(), cluster.name) {
+        } else if *secret.cluster() == *cluster.name || manager.is_server_of(secret.server(), cluster.name) {
             is_in_the_way |= is_its_own && manager.has_agent();
             others.push(format!("{argocd}/{name}"));
         } else {
@@ -242,7 +249,7 @@ impl<'c> RegisteredCluster<'c> {
             let copied = Some(copied).filter(|copied| !copied.is_empty());
             annotations.insert(COPIED.to_owned(), json!(copied));
         }
-        if let Some(owner) = self.manager.owner().filter(|owner| **owner != *secret.owner) {
+        if let Some(owner) = self.manager.owner().filter(|owner| **owner != *secret.owner_annotation) {
             annotations.insert(OWNER.to_owned(), json!(owner));
         }
         let mut data = Map::new();
@@ -254,7 +261,7 @@ impl<'c> RegisteredCluster<'c> {
             annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
         }
         for (key, is, desired) in [
-            (NAME, &*secret.cluster, self.name),
+            (NAME, secret.cluster(), self.name),
             (SERVER, secret.server(), &self.manager.server(self.name)),
         ] {
             if is != desired {

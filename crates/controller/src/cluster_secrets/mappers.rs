@@ -1,7 +1,7 @@
 //! The managed clusters whose cluster Secrets to reconcile after a change.
 
-use super::ClusterSecret;
-use crate::cache::{Cache, Changed, ClusterBefore, ReconcileRequest, TrackingBefore};
+use hub_state::cache::{Cache, Changed, ClusterBefore, ReconcileRequest, TrackingBefore};
+use hub_state::cluster_secret::ClusterSecret;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -2,11 +2,12 @@
 //! Secret holds no credentials and its server does not exist: in the pull model, Argo CD never connects to a cluster.
 
 use crate::assignment::is_registered;
-use crate::cache::Cache;
 use crate::cluster_secrets;
-use crate::cluster_secrets::{RegisteredCluster, SecretManager, mappers};
-use crate::model::Kind;
-use crate::reconcile::{Context, Controller, Watch, no_requeue};
+use crate::cluster_secrets::{RegisteredCluster, mappers};
+use hub_state::cache::Cache;
+use hub_state::cluster_secret::SecretManager;
+use hub_state::model::Kind;
+use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
 use ocm::resources::{CLUSTERS, SECRETS};
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Event, InvolvedObject, Write};

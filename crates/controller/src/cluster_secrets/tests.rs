@@ -1,7 +1,13 @@
-pub(crate) mod agents;
+mod agents;
 
 use super::*;
+use hub_state::annotations::{OWNER, SKIP_RECONCILE};
+use hub_state::cluster_secret::{ACM, AGENT_NAME, CLUSTER, COPIED, ClusterSecret, SECRET_TYPE, SecretManager};
+use hub_state::model::Labels;
+use k8s_openapi::ByteString;
+use ocm::work::{MANAGED_BY, OURS};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use testing::merge;
 
 /// A simulated hub: the labels of its cluster `eu1`, and the Secrets in Argo CD's namespace by name.

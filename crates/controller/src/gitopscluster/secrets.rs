@@ -9,11 +9,12 @@ use crate::assignment::{
     Claim, GitOpsClusterRef, Held, HubRole, SecretOwner, has_released_secret, hub_role, in_cluster_secret,
     owned_secret, secret_owner,
 };
-use crate::cache::Cache;
 use crate::cluster_secrets;
-use crate::cluster_secrets::{ClusterSecret, HUB, Issuer, RegisteredCluster, SecretManager, SecretUpdate};
-use crate::model::{Kind, SecretKind};
-use crate::reconcile::{Context, Controller, no_requeue};
+use crate::cluster_secrets::{Issuer, RegisteredCluster, SecretUpdate};
+use hub_state::cache::Cache;
+use hub_state::cluster_secret::{ClusterSecret, HUB, SecretManager};
+use hub_state::model::{Kind, SecretKind};
+use hub_state::reconcile::{Context, Controller, no_requeue};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::resources::{CLUSTERS, GITOPS_CLUSTERS, SECRETS};

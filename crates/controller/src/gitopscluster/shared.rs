@@ -2,8 +2,8 @@
 
 use crate::assignment::mappers;
 use crate::cluster_secrets::mappers as cluster_secrets;
-use crate::model::Kind;
-use crate::reconcile::Watch;
+use hub_state::model::Kind;
+use hub_state::reconcile::Watch;
 
 pub(super) const NAME: &str = "gitopscluster";
 pub(super) const ABOUT: &str =

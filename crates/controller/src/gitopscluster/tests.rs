@@ -3,12 +3,12 @@
 mod agents;
 
 use super::*;
-use crate::cache::tests::now;
-use crate::cache::{AllowsOtherNamespaces, Change, ReconcileRequest, Refusal};
 use crate::cluster_secrets::reconcile as cluster_secrets;
-use crate::model::{Cluster, GitOpsCluster, Kind, Placement, PlacementDecision, is_open};
-use crate::reconcile::Settings;
 use crate::simulation::{Hub, acm, all, secret_name};
+use hub_state::cache::{AllowsOtherNamespaces, Change, ReconcileRequest, Refusal};
+use hub_state::model::{Cluster, GitOpsCluster, Kind, Placement, PlacementDecision, is_open};
+use hub_state::reconcile::Settings;
+use hub_state::testing::now;
 use runtime::queue::Refresh;
 use runtime::store::Update;
 use serde_json::Value;

@@ -1,9 +1,9 @@
 //! Keeps the deployment history of an Application, which Argo CD uses for rollbacks. The cluster's own history cannot be fed back
 //! because it is a list, so the controller records completed operations as the hub's Argo CD would have recorded them.
 
-use super::application::Application;
-use super::deployment::Deployment;
-use super::mirrored_status::OperationState;
+use hub_state::pull::application::Application;
+use hub_state::pull::deployment::Deployment;
+use hub_state::pull::mirrored_status::OperationState;
 use primitives::timestamp::format_time;
 use serde_json::{Value, json};
 
@@ -51,9 +51,9 @@ pub(super) fn after(
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::application;
     use super::*;
-    use crate::pull::text::time;
+    use hub_state::pull::text::time;
+    use hub_state::testing::pull::application;
 
     fn operation(second: u32, phase: &str) -> OperationState {
         OperationState {

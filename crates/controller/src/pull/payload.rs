@@ -1,11 +1,11 @@
 //! Builds the objects for a managed cluster: the Application as the Argo CD there runs it, and its prerequisites.
 
-use super::application::{Application, Destination, is_copied, texts};
-use super::digest::hash;
-use super::forwarded::Requests;
-use super::options::{Dialect, Settings};
-use crate::annotations::REFRESH;
-use crate::json::text;
+use hub_state::annotations::REFRESH;
+use hub_state::json::text;
+use hub_state::pull::application::{Application, Destination, is_copied};
+use hub_state::pull::digest::hash;
+use hub_state::pull::forwarded::Requests;
+use hub_state::pull::{Dialect, Settings};
 use ocm::pull_model as names;
 use serde_json::{Map, Value, json};
 
@@ -171,10 +171,18 @@ fn taken(object: &mut Value, key: &str) -> Map<String, Value> {
     }
 }
 
+/// Returns a map of strings in an object's metadata.
+fn texts(object: &Value, map: &str) -> Map<String, Value> {
+    let map = object
+        .get("metadata")
+        .and_then(|metadata| metadata.get(map)?.as_object());
+    map.cloned().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{annotate, application, object, read_application};
     use super::*;
+    use hub_state::testing::pull::{annotate, application, object, read_application};
 
     fn pull() -> Settings {
         Settings::default()

@@ -1,12 +1,13 @@
 //! Property tests for the readers of feedback about an Application, which a managed cluster can forge.
 
-use super::forwarded::Requests;
-use super::mirrored_status::{MirroredStatus, patch};
-use super::pull_work::PullWork;
 use super::status::{StatusInputs, desired};
-use super::tests::{application, payload, read_work, reported, work};
-use super::text::TEXT_MAX;
-use crate::json;
+use super::tests::{payload, work};
+use hub_state::json;
+use hub_state::pull::forwarded::Requests;
+use hub_state::pull::mirrored_status::{MirroredStatus, patch};
+use hub_state::pull::pull_work::PullWork;
+use hub_state::pull::text::TEXT_MAX;
+use hub_state::testing::pull::{application, read_work, reported};
 use jiff::Timestamp;
 use proptest::collection::vec;
 use proptest::prelude::{BoxedStrategy, Strategy, any, prop_oneof};

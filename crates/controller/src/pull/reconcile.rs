@@ -6,18 +6,19 @@
 
 mod mappers;
 
-use crate::annotations::SKIP_RECONCILE;
 use crate::application_status::conditions::{APPLY_ERROR, ON_HOLD, UNREACHABLE, unreachable};
-use crate::cache::{Cache, PullWorkRef};
-use crate::model::{Application, Kind, WorkKind};
-use crate::pull;
-use crate::pull::forwarded::Forwarded;
-use crate::pull::mirrored_status::{Condition, MirroredStatus};
 use crate::pull::status::StatusInputs;
 use crate::pull::tenancy::Undeliverable;
 use crate::pull::work::{Desired, next_retention};
-use crate::pull::{PullWork, mirrored_status, payload, requests, status, tenancy, work_name};
-use crate::reconcile::{Context, Controller, Watch};
+use crate::pull::{payload, requests, status, tenancy};
+use hub_state::annotations::SKIP_RECONCILE;
+use hub_state::cache::{Cache, PullWorkRef};
+use hub_state::model::{Application, Kind, WorkKind};
+use hub_state::pull;
+use hub_state::pull::forwarded::Forwarded;
+use hub_state::pull::mirrored_status::{Condition, MirroredStatus};
+use hub_state::pull::{PullWork, mirrored_status, work_name};
+use hub_state::reconcile::{Context, Controller, Watch};
 use jiff::Timestamp;
 use ocm::hold::Hold;
 use ocm::resources::{APPLICATIONS, WORKS};

@@ -19,10 +19,10 @@
 //! it again. So refreshes are neither added nor removed while the work carries an operation. A change of the Application does not
 //! wait, because it may fix an operation that does not end: the operation may then run on the new payload as well.
 
-use super::application::Application;
-use super::forwarded::{Forwarded, OperationRequest, RefreshRequest, Requests};
-use super::pull_work::PullWork;
-use super::text::time;
+use hub_state::pull::application::Application;
+use hub_state::pull::forwarded::{Forwarded, OperationRequest, RefreshRequest, Requests};
+use hub_state::pull::pull_work::PullWork;
+use hub_state::pull::text::time;
 
 /// The kind of a hard refresh, which includes a normal one.
 const HARD: &str = "hard";

@@ -9,11 +9,11 @@
 //! synced (`Succeeded`, not `OutOfSync`) passes from `Pending` to `Progressing` to `Healthy` in one reconcile. An operation that
 //! a cluster has not started is shown as `Running`, so that controller does not request it repeatedly either.
 
-use super::application::Application;
 use super::history;
-use super::mirrored_status::{Condition, Health, MirroredStatus, OperationState, Sync, patch};
-use super::pull_work::{ApplyState, PullWork};
-use super::text::{bounded, bounded_line, time, whole_seconds};
+use hub_state::pull::application::Application;
+use hub_state::pull::mirrored_status::{Condition, Health, MirroredStatus, OperationState, Sync, patch};
+use hub_state::pull::pull_work::{ApplyState, PullWork};
+use hub_state::pull::text::{bounded, bounded_line, time, whole_seconds};
 use jiff::Timestamp;
 use ocm::pull_model as names;
 

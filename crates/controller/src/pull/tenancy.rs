@@ -4,79 +4,14 @@
 //! `util/security` (`IsNamespaceEnabled`) and of its `AppProject` (`IsAppNamespacePermitted`, `IsDestinationPermitted`), with one
 //! difference: the destination is the managed cluster, and not `spec.destination`, which is for the Argo CD there.
 
-mod regex;
-
-use super::{Application, Settings, payload};
-use crate::json::{items, text};
+use super::payload;
+use hub_state::json::{items, text};
+use hub_state::pull::namespaces::{CONFIG_MAP, NAMESPACES, NamespacePattern, Namespaces};
+use hub_state::pull::{Application, Settings};
 use ocm::glob::Glob;
 use ocm::pull_model as names;
-use regex::Regex;
 use serde_json::Value;
 use thiserror::Error;
-
-/// The ConfigMap in Argo CD's namespace that has [`NAMESPACES`].
-pub const CONFIG_MAP: &str = "argocd-cmd-params-cm";
-
-/// The key of [`CONFIG_MAP`] with the namespaces of Applications besides Argo CD's own.
-pub const NAMESPACES: &str = "application.namespaces";
-
-/// The namespaces besides Argo CD's own in which Applications are allowed. Empty if nothing is configured, as in Argo CD.
-#[derive(Clone, Debug, Default)]
-pub struct Namespaces {
-    patterns: Vec<NamespacePattern>,
-    /// The configured text.
-    list: String,
-}
-
-impl PartialEq for Namespaces {
-    fn eq(&self, other: &Self) -> bool {
-        self.list == other.list
-    }
-}
-
-impl Namespaces {
-    /// Parses the value of [`NAMESPACES`]: globs, or regular expressions between slashes, separated by commas.
-    #[must_use]
-    pub fn configured(list: &str) -> Self {
-        let patterns = list.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
-        Self {
-            patterns: patterns.filter_map(NamespacePattern::new).collect(),
-            list: list.to_owned(),
-        }
-    }
-
-    /// Returns true if a pattern matches this namespace.
-    #[must_use]
-    pub fn has(&self, namespace: &str) -> bool {
-        self.patterns.iter().any(|pattern| pattern.matches(namespace))
-    }
-}
-
-/// A compiled pattern for namespaces.
-#[derive(Clone, Debug)]
-enum NamespacePattern {
-    Glob(Glob),
-    Expression(Regex),
-}
-
-impl NamespacePattern {
-    /// Compiles a glob, or a regular expression between slashes. Returns none for a malformed pattern, which matches nothing, as in
-    /// Argo CD, and for an unsupported expression.
-    fn new(pattern: &str) -> Option<Self> {
-        let expression = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
-        match expression {
-            Some(expression) => Regex::new(expression).map(Self::Expression),
-            None => Glob::new(pattern).ok().map(Self::Glob),
-        }
-    }
-
-    fn matches(&self, namespace: &str) -> bool {
-        match self {
-            Self::Glob(glob) => glob.matches(namespace),
-            Self::Expression(expression) => expression.matches(namespace),
-        }
-    }
-}
 
 /// The reason why an Application cannot be delivered, in one line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -188,12 +123,12 @@ fn has_glob(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{self, annotate};
     use super::*;
+    use hub_state::testing::pull::annotate;
     use serde_json::json;
 
     fn application(namespace: &str, change: impl FnOnce(&mut Value)) -> Application {
-        tests::application(|object| {
+        hub_state::testing::pull::application(|object| {
             object["metadata"]["namespace"] = json!(namespace);
             change(object);
         })

@@ -1,14 +1,15 @@
 //! Builds the ManifestWork of an Application: its name, its manifests, and the agent's settings for them.
 
-use super::application::Application;
-use super::fingerprint::{ANNOTATIONS, Fingerprint, LABELS, SCRAPE_TYPE, fingerprint_of};
-use super::forwarded::Requests;
-use super::options::{Dialect, FeedbackMode, Settings};
-use super::pull_work::{ApplyState, PullWork};
-use super::retention::{ORPHAN, READ_ONLY, Retention};
-use super::{feedback, payload};
-use crate::annotations::REFRESH;
-use crate::json::text;
+use super::payload;
+use hub_state::annotations::REFRESH;
+use hub_state::json::text;
+use hub_state::pull::application::Application;
+use hub_state::pull::feedback;
+use hub_state::pull::fingerprint::{ANNOTATIONS, Fingerprint, LABELS, SCRAPE_TYPE, fingerprint_of};
+use hub_state::pull::forwarded::Requests;
+use hub_state::pull::pull_work::{ApplyState, PullWork};
+use hub_state::pull::retention::{ORPHAN, READ_ONLY, Retention};
+use hub_state::pull::{Dialect, FeedbackMode, Settings};
 use ocm::names::application_label;
 use ocm::pull_model as names;
 use ocm::work as works;

@@ -1,7 +1,7 @@
 //! The ApplicationSets to reconcile after a change.
 
-use crate::cache::{Cache, Changed, ClusterBefore, ReconcileRequest, WorkBefore};
-use crate::model::{Application, Condition, Generated, Kind, WorkKind};
+use hub_state::cache::{Cache, Changed, ClusterBefore, ReconcileRequest, WorkBefore};
+use hub_state::model::{Application, Condition, Generated, Kind, WorkKind};
 use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 

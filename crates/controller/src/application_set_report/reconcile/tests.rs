@@ -1,15 +1,15 @@
 //! Tests of the report with Applications of an ApplicationSet on a simulated hub that stores what is written to the report.
 
 use super::*;
-use crate::application_set_report::ExistingReport;
-use crate::cache::tests::{
+use crate::controllers::CONTROLLERS;
+use hub_state::cache::{Change, ReconcileRequest};
+use hub_state::model::{ApplicationSet, Availability, Cluster, Kind, Work};
+use hub_state::reconcile::Settings;
+use hub_state::reconcile::mappers;
+use hub_state::report::ExistingReport;
+use hub_state::testing::{
     AgentReport, BROKEN, REFUSED, WELL, cluster, now, of_set, read_work, set, set_of as set_name_of, tracked, work,
 };
-use crate::cache::{Change, ReconcileRequest};
-use crate::controllers::CONTROLLERS;
-use crate::model::{ApplicationSet, Availability, Cluster, Kind, Work};
-use crate::reconcile::Settings;
-use crate::reconcile::mappers;
 use runtime::store::Update;
 use serde_json::{Value, json};
 use std::collections::HashSet;

@@ -201,3 +201,32 @@ fn resource_proxy_has_an_address_inside_the_hub() {
     );
     assert!(names.contains("openshift-gitops-agent-principal-resource-proxy.gitops.svc"));
 }
+
+#[test]
+fn configured_server_overrides_the_discovered_one() {
+    let discovered = || {
+        Ok(Server {
+            address: "found".into(),
+            port: "8443".into(),
+        })
+    };
+    for (address, port, expected) in [
+        (Some("said"), Some("1"), ("said", "1")),
+        (Some("said"), None, ("said", "443")),
+        (None, Some("1"), ("found", "1")),
+        (Some(""), Some(""), ("found", "8443")),
+    ] {
+        let desired = DesiredAgent {
+            address: address.map(Into::into),
+            port: port.map(Into::into),
+            ..DesiredAgent::default()
+        };
+        let server = configured_server(&desired, discovered).expect("one or the other");
+        assert_eq!((&*server.address, &*server.port), expected);
+    }
+    let missing = DiscoveryError::NoService("principal".to_owned());
+    assert_eq!(
+        configured_server(&DesiredAgent::default(), || Err(missing.clone())),
+        Err(missing)
+    );
+}

@@ -11,12 +11,13 @@ use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, ser
 use super::templates::{template, template_name};
 use super::{rollout, works};
 use crate::argocd_agent as agent;
-use crate::argocd_agent::{DesiredAgent, Entry};
+use crate::argocd_agent::Entry;
 use crate::assignment;
 use crate::assignment::{Claim, GitOpsClusterRef, Held};
-use crate::cache::Cache;
-use crate::model::Kind;
-use crate::reconcile::{Context, Controller};
+use hub_state::cache::Cache;
+use hub_state::model::DesiredAgent;
+use hub_state::model::Kind;
+use hub_state::reconcile::{Context, Controller};
 use ocm::argocd_agent as names;
 use ocm::resources::{ADDON_CONFIGS, DECISIONS, PLACEMENTS, TEMPLATES};
 use primitives::object_ref::ObjectRef;

@@ -7,11 +7,11 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use crate::cluster_secrets::{MANAGED_BY, OURS};
-use crate::model::{PROMOTED, TlsSecret};
+use hub_state::model::{PROMOTED, TlsSecret};
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use ocm::resources::SECRETS;
+use ocm::work::{MANAGED_BY, OURS};
 use pki::{Authority, Certificate, Recipe, authority_name};
 use primitives::object_ref::ObjectRef;
 use primitives::time_math::{after, before};

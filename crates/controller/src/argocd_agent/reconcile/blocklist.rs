@@ -5,8 +5,8 @@
 use super::authority;
 use crate::assignment;
 use crate::assignment::certificates::{records, unexpired};
-use crate::cache::Cache;
-use crate::model::{Blocked, Kind};
+use hub_state::cache::Cache;
+use hub_state::model::{Blocked, Kind};
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use ocm::resources::CONFIG_MAPS;

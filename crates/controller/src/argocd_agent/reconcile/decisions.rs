@@ -3,7 +3,7 @@
 use super::shared::{ensure, ensure_absent};
 use crate::argocd_agent as agent;
 use crate::assignment::GitOpsClusterRef;
-use crate::model::Object;
+use hub_state::model::Object;
 use ocm::resources::{DECISION_STATUSES, DECISIONS};
 use primitives::object_ref::ObjectRef;
 use runtime::action::Write;

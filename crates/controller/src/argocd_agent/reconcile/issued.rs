@@ -2,12 +2,12 @@
 
 use super::shared::ensure_absent;
 use super::{authority, blocklist};
-use crate::annotations::OWNER;
 use crate::assignment;
 use crate::assignment::GitOpsClusterRef;
 use crate::assignment::certificates::{record, records, revoked_by_owner, unexpired};
-use crate::cache::Cache;
-use crate::model::Object;
+use hub_state::annotations::OWNER;
+use hub_state::cache::Cache;
+use hub_state::model::Object;
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::resources::SECRETS;

@@ -1,10 +1,10 @@
 //! The objects to reconcile after a change of an object of argocd-agent or of its add-on.
 
 use crate::assignment::mappers as gitops;
-use crate::cache::{Cache, Changed, ReconcileRequest};
-use crate::cluster_secrets::MANAGED_BY;
-use crate::model::{Kind, Object};
+use hub_state::cache::{Cache, Changed, ReconcileRequest};
+use hub_state::model::{Kind, Object};
 use ocm::argocd_agent as names;
+use ocm::work::MANAGED_BY;
 use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -2,12 +2,13 @@
 
 use super::shared::{ABOUT, NAME, WATCHES};
 use super::{authority, issued};
-use crate::argocd_agent::requests::{CertificateRequest, RequestSpec, check};
+use crate::argocd_agent::requests::check;
 use crate::assignment;
 use crate::assignment::certificates::{record, unexpired};
-use crate::cache::Cache;
-use crate::model::{IssuedCertificate, Kind, Object};
-use crate::reconcile::{Context, Controller};
+use hub_state::cache::Cache;
+use hub_state::model::{CertificateRequest, RequestSpec};
+use hub_state::model::{IssuedCertificate, Kind, Object};
+use hub_state::reconcile::{Context, Controller};
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use ocm::resources::{REQUEST_APPROVALS, REQUEST_STATUSES, REQUESTS};

@@ -6,14 +6,14 @@
 use super::decisions::{decided_by_number, write_decisions};
 use super::shared::{ensure, ensure_absent, management};
 use super::templates::{agent_image, template_name};
-use crate::annotations::AGENT_IMAGE;
 use crate::argocd_agent as agent;
 use crate::argocd_agent::decisions;
 use crate::argocd_agent::rollout::{Agent, Plan, RolloutInput, Strategy, UpdatedClusters, plan as decide};
 use crate::assignment::GitOpsClusterRef;
-use crate::cache::Cache;
-use crate::model::{Availability, Kind};
-use crate::reconcile::Context;
+use hub_state::annotations::AGENT_IMAGE;
+use hub_state::cache::Cache;
+use hub_state::model::{Availability, Kind, have_same_version};
+use hub_state::reconcile::Context;
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use ocm::resources::{DECISIONS, PLACEMENTS};
@@ -70,7 +70,7 @@ fn changes_agent_version(gitops: GitOpsClusterRef<'_>, first: Option<&str>, cont
     let after = desired.and_then(|desired| agent_image(gitops.cache, desired, context));
     before
         .zip(after)
-        .is_some_and(|(before, after)| agent::have_same_version(before, &after) != Some(true))
+        .is_some_and(|(before, after)| have_same_version(before, &after) != Some(true))
 }
 
 /// Returns true if an operator that is no longer desired still has an ArgoCD resource to delete on a reachable cluster.

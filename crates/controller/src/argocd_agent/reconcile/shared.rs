@@ -2,12 +2,13 @@
 
 use super::mappers;
 use crate::argocd_agent as agent;
-use crate::argocd_agent::{DesiredAgent, DiscoveryError, Server};
+use crate::argocd_agent::{DiscoveryError, Server};
 use crate::assignment::{GitOpsClusterRef, mappers as gitops};
-use crate::cache::Cache;
 use crate::cluster_secrets::mappers as cluster_secrets;
-use crate::model::{Kind, Object};
-use crate::reconcile::Watch;
+use hub_state::cache::Cache;
+use hub_state::model::DesiredAgent;
+use hub_state::model::{Kind, Object};
+use hub_state::reconcile::Watch;
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
@@ -59,7 +60,7 @@ pub(super) fn of_argocd(cache: &Cache, kind: Kind) -> Vec<&Value> {
 /// # Errors
 /// Returns the reason why there is no such address.
 pub(crate) fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, DiscoveryError> {
-    desired.server(|| {
+    agent::configured_server(desired, || {
         let [services, routes, nodes] = [Kind::Services, Kind::Routes, Kind::Nodes].map(|kind| of_argocd(cache, kind));
         agent::discover(&services, &routes, &nodes)
     })

@@ -2,11 +2,11 @@
 //! kilobytes, and every reconciliation needs the name, so the cache keeps it.
 
 use crate::argocd_agent as agent;
-use crate::argocd_agent::{DesiredAgent, Images};
 use crate::assignment::GitOpsClusterRef;
-use crate::cache::Cache;
-use crate::model::Kind;
-use crate::reconcile::Context;
+use hub_state::cache::Cache;
+use hub_state::model::Kind;
+use hub_state::model::{DesiredAgent, Images};
+use hub_state::reconcile::Context;
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
 use serde_json::Value;

@@ -10,11 +10,11 @@ mod versions;
 
 use super::*;
 use crate::argocd_agent::reconcile::shared::ensure;
-use crate::cache::Change;
-use crate::cluster_secrets::ClusterSecret;
-use crate::model::{Availability, GitOpsCluster, Kind, OPEN, Object};
 use crate::simulation::{Hub, acm, all, fake_ocm};
 use fake_ocm::{addon_of, bringing, management, of_argocd};
+use hub_state::cache::Change;
+use hub_state::cluster_secret::ClusterSecret;
+use hub_state::model::{Availability, GitOpsCluster, Kind, OPEN, Object};
 use jiff::SignedDuration;
 use runtime::store::Update;
 use serde_json::json;

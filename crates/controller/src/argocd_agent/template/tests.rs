@@ -1,5 +1,5 @@
 use super::*;
-use crate::argocd_agent::Mode;
+use hub_state::model::Mode;
 use similar::TextDiff;
 use std::collections::BTreeSet;
 
@@ -349,9 +349,9 @@ fn operator_uses_our_images_and_the_named_argocd() {
     let environment = existing("Deployment", "argocd-operator").pointer("/spec/template/spec/containers/0/env");
     let environment = environment.expect("it has one");
     for (name, image) in [
-        ("ARGOCD_IMAGE", crate::argocd_agent::shipped::ARGOCD),
-        ("ARGOCD_REDIS_IMAGE", crate::argocd_agent::shipped::REDIS),
-        ("ARGOCD_AGENT_IMAGE", crate::argocd_agent::shipped::AGENT),
+        ("ARGOCD_IMAGE", hub_state::model::shipped::ARGOCD),
+        ("ARGOCD_REDIS_IMAGE", hub_state::model::shipped::REDIS),
+        ("ARGOCD_AGENT_IMAGE", hub_state::model::shipped::AGENT),
     ] {
         let is_it = json!({"name": name, "value": image});
         assert!(

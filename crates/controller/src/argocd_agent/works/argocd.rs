@@ -1,6 +1,7 @@
 //! The ArgoCD resource from which an operator creates an Argo CD and an agent.
 
-use crate::argocd_agent::{DesiredAgent, Server};
+use crate::argocd_agent::Server;
+use hub_state::model::DesiredAgent;
 use ocm::argocd_agent as names;
 use serde_json::{Map, Value, json};
 

@@ -1,62 +1,19 @@
 //! Tests of cluster Secrets for clusters with argocd-agent.
 
 use super::*;
-use crate::model::TlsSecret;
+use hub_state::cluster_secret::CLUSTER_NAME;
+use hub_state::model::TlsSecret;
+use hub_state::testing::certificates::{authorities, authority, both, put};
+use hub_state::testing::now;
 use jiff::{SignedDuration, Timestamp};
-use pki;
 use pki::Recipe;
-use runtime::writer::read_authority;
 use std::sync::OnceLock;
 
 const OWNER_NAME: &str = "argocd/all";
 const PROXY: &str = "https://argocd-agent-resource-proxy:9090";
 
-fn now() -> Timestamp {
-    "2026-06-01T12:00:00Z".parse().expect("a time")
-}
-
 fn days(days: i64) -> SignedDuration {
     SignedDuration::from_hours(24 * days)
-}
-
-/// Returns the Secrets of two CAs that are valid for a year from [`now`].
-pub(crate) fn authorities() -> &'static [Value; 2] {
-    static ALL: OnceLock<[Value; 2]> = OnceLock::new();
-    ALL.get_or_init(|| ["one", "other"].map(|name| authority(name, now() + days(365))))
-}
-
-fn authority(name: &str, not_after: Timestamp) -> Value {
-    let recipe = Recipe::Authority {
-        common_name: name.to_owned(),
-        not_before: now(),
-        not_after,
-    };
-    let made = pki::make(&recipe, None).expect("an authority");
-    let data: BTreeMap<_, _> = made
-        .into_iter()
-        .map(|(key, value)| (key, value.map(ByteString)))
-        .collect();
-    json!({"metadata": {"uid": name, "resourceVersion": name}, "type": "kubernetes.io/tls", "data": data})
-}
-
-/// Returns the Secret of the first CA, which trusts the second one as well.
-pub(crate) fn both(first: &Value, second: &Value) -> Value {
-    let text = |secret: &Value| {
-        let text: ByteString = serde_json::from_value(secret["data"]["tls.crt"].clone()).expect("a certificate");
-        text.0
-    };
-    let mut both = first.clone();
-    both["data"]["tls.crt"] = json!(ByteString([text(first), text(second)].concat()));
-    both["metadata"]["resourceVersion"] = json!("both");
-    both
-}
-
-/// Issues a certificate and puts it into a Secret's data, as the writer does.
-pub(crate) fn put(recipe: &Recipe, authority: &Value, object: &mut Value) {
-    let authority = read_authority(&authority.to_string()).expect("an authority").1;
-    for (key, value) in pki::make(recipe, Some(&authority)).expect("it can be made") {
-        object["data"][key] = json!(value.map(ByteString));
-    }
 }
 
 /// A simulated hub at a point in time, with the Secret of its CA.

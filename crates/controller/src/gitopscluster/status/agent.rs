@@ -7,13 +7,12 @@ use crate::argocd_agent::rollout;
 use crate::argocd_agent::rollout::Progress;
 use crate::argocd_agent::state;
 use crate::argocd_agent::state::{AgentStatus, State};
-use crate::argocd_agent::{
-    DesiredAgent, DiscoveryError, Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR, have_same_version,
-};
+use crate::argocd_agent::{DiscoveryError, Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR};
 use crate::assignment::{GitOpsClusterRef, certificates::last_expiry};
-use crate::cache::Cache;
-use crate::model::{Availability, Kind, TlsSecret};
-use crate::reconcile::{Context, Settings};
+use hub_state::cache::Cache;
+use hub_state::model::{Availability, Kind, TlsSecret};
+use hub_state::model::{DesiredAgent, have_same_version};
+use hub_state::reconcile::{Context, Settings};
 use jiff::Timestamp;
 use manifest::text::{one_line, without_middle};
 use ocm::argocd_agent as names;

@@ -1,6 +1,6 @@
 //! The conditions of a GitOpsCluster.
 
-use crate::model::GitOpsCluster;
+use hub_state::model::GitOpsCluster;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 

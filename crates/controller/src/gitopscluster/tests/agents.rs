@@ -1,11 +1,11 @@
 //! Tests of clusters with argocd-agent.
 
 use super::*;
-use crate::argocd_agent::{DesiredAgent, Images, Mode};
 use crate::assignment::GitOpsClusterRef;
-use crate::cache::tests::cluster;
-use crate::cluster_secrets::tests::agents::{authorities, both};
-use crate::model::{Availability, Cluster, Kind, Object, TlsSecret};
+use hub_state::model::{Availability, Cluster, Kind, Object, TlsSecret};
+use hub_state::model::{DesiredAgent, Images, Mode};
+use hub_state::testing::certificates::{authorities, both};
+use hub_state::testing::cluster;
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use runtime::store::Update;

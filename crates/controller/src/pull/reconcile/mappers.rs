@@ -1,8 +1,8 @@
 //! The Applications of the basic pull model to reconcile after a change.
 
-use crate::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
-use crate::model::{Application, Cluster, Kind};
-use crate::pull::work_name;
+use hub_state::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
+use hub_state::model::{Application, Cluster, Kind};
+use hub_state::pull::work_name;
 use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 

@@ -1,14 +1,14 @@
 //! Tests of the pull model on a simulated hub that applies all writes, so that the tests compare final states.
 
 use super::*;
-use crate::annotations::REFRESH;
-use crate::cache::tests::{cluster, hold};
-use crate::cache::{Change, ReconcileRequest, Refusal};
 use crate::controllers::CONTROLLERS;
-use crate::model::{AppProject, Availability, Cluster, ClusterHold, Kind, PlacementDecision, Work};
-use crate::pull::tenancy::Namespaces;
-use crate::reconcile::Settings;
-use crate::reconcile::mappers;
+use hub_state::annotations::REFRESH;
+use hub_state::cache::{Change, ReconcileRequest, Refusal};
+use hub_state::model::{AppProject, Availability, Cluster, ClusterHold, Kind, PlacementDecision, Work};
+use hub_state::pull::namespaces::Namespaces;
+use hub_state::reconcile::Settings;
+use hub_state::reconcile::mappers;
+use hub_state::testing::{cluster, hold};
 use jiff::Timestamp;
 use ocm::pull_model as names;
 use runtime::queue::Refresh;

@@ -2,9 +2,10 @@
 
 use super::tests::{ask, click};
 use super::*;
-use crate::annotations::REFRESH;
-use crate::json::{annotation, text};
-use crate::pull::tests::{object, read_application, read_work, reported, work};
+use crate::pull::tests::work;
+use hub_state::annotations::REFRESH;
+use hub_state::json::{annotation, text};
+use hub_state::testing::pull::{object, read_application, read_work, reported};
 use ocm::pull_model as names;
 use serde_json::{Value, json};
 

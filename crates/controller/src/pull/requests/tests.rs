@@ -1,9 +1,10 @@
 //! Tests of requests, step by step.
 
-use super::super::tests::{application, payload, read_work, reported, work};
 use super::*;
-use crate::annotations::REFRESH;
-use crate::pull::forwarded::TIME_SEPARATOR;
+use crate::pull::tests::{payload, work};
+use hub_state::annotations::REFRESH;
+use hub_state::pull::forwarded::TIME_SEPARATOR;
+use hub_state::testing::pull::{application, read_work, reported};
 use ocm::pull_model as names;
 use ocm::tracking::TRACKING_ID;
 use serde_json::{Value, json};

@@ -1,10 +1,11 @@
 //! Tests of an Application's status derived from feedback.
 
-use super::super::forwarded::{RefreshRequest, Requests};
-use super::super::tests::{application, payload, read_work, reported, work};
 use super::*;
-use crate::json::{items, text};
-use crate::pull::text::TEXT_MAX;
+use crate::pull::tests::{payload, work};
+use hub_state::json::{items, text};
+use hub_state::pull::forwarded::{RefreshRequest, Requests};
+use hub_state::pull::text::TEXT_MAX;
+use hub_state::testing::pull::{application, read_work, reported};
 use serde_json::{Value, json};
 use testing::merge;
 

@@ -1,10 +1,11 @@
 //! Tests of the desired work and of the fingerprint.
 
-use super::super::tests::{UID, annotate, application, as_stored, read_work};
 use super::*;
-use crate::json::items;
-use crate::pull::fingerprint::fingerprint;
-use crate::pull::work_name::{NAME_MAX, is_name, may_be_work_of, name, names, other_name, stem, stem_of};
+use crate::pull::tests::as_stored;
+use hub_state::json::items;
+use hub_state::pull::fingerprint::fingerprint;
+use hub_state::pull::work_name::{NAME_MAX, is_name, may_be_work_of, name, names, other_name, stem, stem_of};
+use hub_state::testing::pull::{UID, annotate, application, read_work};
 use testing::merge;
 
 const CLUSTER: (&str, &str) = ("eu1", "shop-0a1b2");

@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::assignment::{Claim, Held};
-use crate::model::Kind;
 use crate::simulation::fake_ocm::agent_request;
 use fastrand::Rng;
+use hub_state::model::Kind;
 use k8s_openapi::ByteString;
 use pki::{Certificate, key_of};
 use serde::Deserialize;

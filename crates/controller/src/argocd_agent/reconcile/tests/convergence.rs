@@ -2,7 +2,7 @@
 //! nothing.
 
 use super::*;
-use crate::model::Kind;
+use hub_state::model::Kind;
 
 /// Creates a hub with agents of `all` on eu1 and eu2, and of `other` on eu3.
 fn with_two() -> Hub {
@@ -46,7 +46,7 @@ fn agent_can_be_revoked_by_its_gitopscluster_once_the_previous_one_no_longer_rev
     let record = of_argocd(&names::issued("eu1"));
     let owner = |hub: &Hub| {
         let record = hub.get(Kind::IssuedCertificates, &record);
-        record.expect("it is recorded")["metadata"]["annotations"][crate::annotations::OWNER].clone()
+        record.expect("it is recorded")["metadata"]["annotations"][hub_state::annotations::OWNER].clone()
     };
     hub.write(&all(), &bringing("some", &["eu1"]));
     hub.select_for(&some(), &["eu2"]);

@@ -1,7 +1,7 @@
 //! Tests of clusters that move from one GitOpsCluster to another.
 
 use super::*;
-use crate::model::{GitOpsCluster, Kind};
+use hub_state::model::{GitOpsCluster, Kind};
 use std::collections::BTreeSet;
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::argocd_agent::reconcile::authority::{CaDistribution, Leaf, leaf, next, requeue_after};
-use crate::cache::tests::now;
-use crate::model::TlsSecret;
+use hub_state::model::TlsSecret;
+use hub_state::testing::now;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use pki::{Authority, Certificate, Recipe, make};
@@ -245,7 +245,7 @@ fn chooses_the_next_step_of_a_ca_rotation() {
         },
         Some(&announced),
     );
-    promoted["metadata"]["annotations"] = json!({crate::model::PROMOTED: due.to_string()});
+    promoted["metadata"]["annotations"] = json!({hub_state::model::PROMOTED: due.to_string()});
     let mut unsaid = promoted.clone();
     unsaid["metadata"]["annotations"] = json!({});
     let broken = json!({"metadata": {}, "data": {"tls.crt": one["data"]["tls.crt"]}});

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::assignment::certificates::last_expiry;
-use crate::model::Kind;
 use crate::simulation::fake_ocm::agent_request;
+use hub_state::model::Kind;
 use k8s_openapi::ByteString;
 use pki::Certificate;
 use serde::Deserialize;

@@ -1,8 +1,8 @@
 //! Tests of the order of writes, and of objects that must not be overwritten or deleted. Each names the harm that it prevents.
 
 use super::*;
-use crate::model::Kind;
-use crate::reconcile::Controller;
+use hub_state::model::Kind;
+use hub_state::reconcile::Controller;
 use runtime::action::Write;
 use std::cell::Cell;
 

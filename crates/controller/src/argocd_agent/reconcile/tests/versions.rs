@@ -1,9 +1,9 @@
 //! Tests of the version of argocd-agent on clusters, which must be that of the principal.
 
 use super::*;
-use crate::annotations::{AGENT_IMAGE, DISABLE_IMAGE_SYNC};
-use crate::argocd_agent::shipped;
-use crate::model::Kind;
+use hub_state::annotations::{AGENT_IMAGE, DISABLE_IMAGE_SYNC};
+use hub_state::model::Kind;
+use hub_state::model::shipped;
 
 const OLD: &str = "quay.io/argoprojlabs/argocd-agent:v0.9.0";
 const NEW: &str = "registry.example.com/argocd-agent:v0.10.0";
