@@ -3,7 +3,7 @@
 use super::{Hub, WorkReader, describe_error, no_api};
 use crate::diagnosis::unreachable;
 use crate::status::gitopscluster::{AgentInputs, FleetState, has_agents};
-use controller::argocd_agent::state;
+use argocd_agent::state;
 use hub::{explain, status};
 use hub_state::annotations::OWNER;
 use hub_state::model::PlacementDecision;

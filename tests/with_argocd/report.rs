@@ -5,7 +5,7 @@ use crate::controller::ACCOUNT;
 use crate::fleet::{Fleet, fleet};
 use crate::stage::{apply, shipped, shipped_objects};
 use anyhow::{Context, Result, ensure};
-use controller::application_set_report::{Condition, Line, Report, Set, app};
+use application_set_report::{Condition, Line, Report, Set, app};
 use hub_state::report::ExistingReport;
 use serde_json::{Value, json};
 use testbed::process::{self, Process};

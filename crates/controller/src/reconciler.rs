@@ -9,7 +9,6 @@ mod gauges;
 #[cfg(test)]
 mod tests;
 
-use super::application_status;
 use super::metrics::HubMetrics;
 use super::watches::{self, WatchEvent, WatchUpdate, Watches};
 use crate::clocks::Clocks;

@@ -1,11 +1,12 @@
 //! A simulated hub for tests of controllers of GitOpsClusters: writes are stored and reported as watch events. Writes are the
 //! requests that the writer sends, answered by the rules of [`api_server`](runtime::api_server).
 
-pub(super) mod fake_ocm;
+mod agents;
+mod fake_ocm;
+mod gitops;
 
-use super::gitopscluster::{AGENT_SECRETS, CONTROLLER as GITOPS, SECRETS};
-use crate::assignment;
 use crate::controllers::{CONTROLLERS, MANAGER};
+use gitopscluster::{AGENT_SECRETS, CONTROLLER as GITOPS, SECRETS};
 use http::Request;
 use hub_state::cache::{Cache, Cached, Change, ReconcileRequest};
 use hub_state::model::{Cluster, GitOpsCluster, Kind, Placement, PlacementDecision, TlsSecret};

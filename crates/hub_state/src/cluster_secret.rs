@@ -1,5 +1,7 @@
 //! Reads Argo CD's cluster Secrets, and names those that the controllers manage.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod credential;
 mod labels;
 mod manager;

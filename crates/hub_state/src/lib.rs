@@ -11,6 +11,7 @@
 pub mod annotations;
 pub mod cache;
 pub mod cluster_secret;
+pub mod condition_types;
 pub mod json;
 pub mod model;
 pub mod pull;

@@ -1,5 +1,7 @@
 //! Reads the MulticlusterApplicationSetReport of an ApplicationSet, as far as needed to compare it with the desired one.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod statuses;
 
 use runtime::invalid_object::InvalidObject;

@@ -96,7 +96,7 @@ const fn controller(
         name,
         about: "",
         kind,
-        watches: const { &[Watch::new(Kind::Clusters, crate::cluster_secrets::mappers::cluster)] },
+        watches: const { &[Watch::new(Kind::Clusters, assignment::secret_mappers::cluster)] },
         min_write_interval: Duration::ZERO,
         reconcile,
         requeue_after: |_, _, _| None,

@@ -3,8 +3,8 @@
 //! that was not given up for certain.
 
 use super::{AGENT_SECRETS, Hub, merge};
-use crate::argocd_agent::reconcile::{ADDON, HUB, REQUESTS, WORKS};
 use crate::controllers::CONTROLLERS;
+use argocd_agent::reconcile::{ADDON, HUB, REQUESTS, WORKS};
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};

@@ -222,6 +222,7 @@ impl<'c> Changed<'c> {
     }
 
     /// Returns the requests for the Applications that own a changed work or owned it.
+    #[must_use]
     pub fn owners(&self) -> Vec<ReconcileRequest> {
         let work = self
             .before::<WorkBefore>()

@@ -18,6 +18,7 @@ pub struct ReconcileRequest {
 
 impl ReconcileRequest {
     /// Returns the request for an Application whose state in Argo CD is up to date.
+    #[must_use]
     pub fn application(object_ref: ObjectRef) -> Self {
         Self {
             kind: Kind::Applications,
@@ -27,6 +28,7 @@ impl ReconcileRequest {
     }
 
     /// Returns the request for the Argo CD of the hub.
+    #[must_use]
     pub fn argocd(namespace: &Arc<str>) -> Self {
         Self {
             kind: Kind::Namespace,
@@ -39,6 +41,7 @@ impl ReconcileRequest {
     }
 
     /// Returns the request for a CertificateSigningRequest.
+    #[must_use]
     pub fn request(object_ref: ObjectRef) -> Self {
         Self {
             kind: Kind::Requests,
@@ -47,6 +50,7 @@ impl ReconcileRequest {
     }
 
     /// Returns the request for a ManagedCluster.
+    #[must_use]
     pub fn cluster(name: &Arc<str>) -> Self {
         Self {
             kind: Kind::Clusters,
@@ -59,6 +63,7 @@ impl ReconcileRequest {
     }
 
     /// Returns the request for a GitOpsCluster.
+    #[must_use]
     pub fn gitops(object_ref: ObjectRef) -> Self {
         Self {
             kind: Kind::GitOpsClusters,
@@ -72,6 +77,7 @@ impl ReconcileRequest {
     }
 
     /// Returns the request for an ApplicationSet.
+    #[must_use]
     pub fn set(object_ref: ObjectRef) -> Self {
         Self {
             kind: Kind::ApplicationSets,
