@@ -2,8 +2,8 @@
 //!
 //! On a hub, argocd-server and an init container of Redis create them; neither runs beside an agent.
 
-use controller::cluster_secrets::{MANAGED_BY, OURS};
 use k8s_openapi::ByteString;
+use ocm::work::{MANAGED_BY, OURS};
 use serde_json::{Value, json};
 
 /// The label of the Secrets from which Argo CD reads setting values that name a key such as `$oidc.secret`

@@ -40,9 +40,9 @@ pub use removal::{
 };
 pub use settings::CONTROLLER;
 
-use controller::argocd_agent::shipped;
-use controller::pull::Dialect;
 use generate::print::OutputFormat;
+use hub_state::model::shipped;
+use hub_state::pull::Dialect;
 use manifest::value::Value;
 use manifest::{json, yaml};
 use serde_json::Value as Json;

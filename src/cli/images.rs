@@ -1,7 +1,7 @@
 //! The flags of the controller `argocd-agent`.
 
 use clap::Args;
-use controller::argocd_agent::shipped::{ARGOCD, OPERATOR, REDIS};
+use hub_state::model::shipped::{ARGOCD, OPERATOR, REDIS};
 
 /// The default images for managed clusters; a GitOpsCluster can set others.
 #[derive(Clone, Debug, Args)]

@@ -5,7 +5,7 @@ use super::{ArgoCdNamespace, HubArgs, Output};
 use crate::install::{AGENT_IMAGE, ARGOCD_IMAGE, Feature};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use controller::pull::Dialect;
+use hub_state::pull::Dialect;
 use ocm::names;
 use std::path::PathBuf;
 

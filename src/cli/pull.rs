@@ -1,7 +1,7 @@
 //! The flags of the controller `pull`.
 
 use clap::Args;
-use controller::pull::{Dialect, FeedbackMode};
+use hub_state::pull::{Dialect, FeedbackMode};
 
 /// The settings of the controller `pull`. A dialect has defaults, which other flags override.
 #[derive(Clone, Debug, Args)]

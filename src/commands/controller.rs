@@ -3,10 +3,12 @@
 use super::{Exit, fail};
 use crate::cli::{ControllerArgs, ImageArgs, PullArgs};
 use crate::runtime::runtime;
-use controller::argocd_agent::Images;
-use controller::controllers::{AGENTS, Settings};
-use controller::{Options, named, pull};
+use controller::controllers::AGENTS;
+use controller::{Options, named};
 use generate::settings::Env;
+use hub_state::model::Images;
+use hub_state::pull;
+use hub_state::reconcile::Settings;
 use jiff::Timestamp;
 use runtime::lease;
 use std::time::Instant;
@@ -100,7 +102,7 @@ mod tests {
     use crate::cli::{Cli, Command};
     use clap::Parser;
     use controller::controllers::CONTROLLERS;
-    use controller::watches::Kind;
+    use hub_state::model::Kind;
     use std::collections::BTreeSet;
 
     fn resolve(arguments: &[&str], env: &[(&str, &str)]) -> Result<Options, String> {

@@ -1,7 +1,8 @@
 //! The enabled controllers and settings, from the Deployment of the controller.
 
 use super::hub_state::{CONTROLLER, HubState, containers, items};
-use controller::controllers::{CONTROLLERS, Controller};
+use controller::controllers::CONTROLLERS;
+use hub_state::reconcile::Controller;
 use serde_json::Value;
 
 /// The controller as installed.

@@ -6,7 +6,7 @@ use super::features::Feature;
 use super::settings::{CONTROLLER, CONTROLLERS, DIALECT};
 use super::{ArgoCd, LIVE, MANAGER, named};
 use clap::ValueEnum;
-use controller::pull::Dialect;
+use hub_state::pull::Dialect;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

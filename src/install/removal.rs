@@ -1,7 +1,7 @@
 //! The selection of objects to remove on uninstall, and the reasons to keep some.
 
 use super::{LIVE, MANAGER, PART_MANAGERS, ShippedObject};
-use controller::pull;
+use hub_state::pull;
 use manifest::value::Value as Manifest;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
 use serde_json::Value;

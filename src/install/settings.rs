@@ -7,7 +7,7 @@ use super::{
 use crate::embedded::ARGOCD_ADDON as ADDON_FILE;
 use clap::ValueEnum;
 use controller::LEASE;
-use controller::pull::Dialect;
+use hub_state::pull::Dialect;
 use manifest::value::{Map, Value};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;

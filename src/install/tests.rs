@@ -311,8 +311,8 @@ fn each_admission_policy_matches_the_account_and_is_bound() {
 
 #[test]
 fn admission_policies_use_the_names_in_the_code() {
-    use controller::annotations::REFRESH;
-    use controller::cluster_secrets as secrets;
+    use hub_state::annotations::REFRESH;
+    use hub_state::cluster_secret as secrets;
     use ocm::argocd_agent as agents;
     use ocm::pull_model as pull;
     let text = crate::embedded::ADMISSION_POLICY;
@@ -325,8 +325,8 @@ fn admission_policies_use_the_names_in_the_code() {
         pull::REFRESH_TIMESTAMP,
         REFRESH,
         secrets::SECRET_TYPE,
-        secrets::MANAGED_BY,
-        secrets::OURS,
+        ocm::work::MANAGED_BY,
+        ocm::work::OURS,
         secrets::AGENT_NAME,
         agents::ADDON,
         agents::CA_SECRET,

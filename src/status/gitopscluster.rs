@@ -13,8 +13,8 @@ mod table;
 
 pub use print::GitOpsClusterList;
 
-use controller::argocd_agent::state;
-use controller::argocd_agent::state::State;
+use argocd_agent::state;
+use argocd_agent::state::State;
 use ocm::gitops_cluster::GitOpsClusterSpec;
 use serde::Deserialize;
 use serde_json::Value;

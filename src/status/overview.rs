@@ -3,7 +3,7 @@
 use super::table::{BOLD, Columns, END, Row};
 use crate::list::List;
 use crate::table::clean;
-use controller::application_status::Totals;
+use application_status::Totals;
 use manifest::text::count;
 use manifest::value::Value;
 use ocm::health::{HealthStatus, WorkStatus};

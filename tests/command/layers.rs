@@ -20,6 +20,8 @@ fn dependencies(package: &str) -> Vec<String> {
 #[test]
 fn crates_keep_their_layers() {
     let clients = &["kube", "kube-client", "kube-core", "tokio", "hyper"][..];
+    let above = &["generate", "controller", "argocd-ocm-cmp"][..];
+    let leaves = &["application_set_report", "application_status", "pull", "gitopscluster"][..];
     let crypto = &["aws-lc-rs", "aws-lc-sys", "rustls"][..];
     for (package, forbidden) in [
         (
@@ -52,6 +54,20 @@ fn crates_keep_their_layers() {
         ),
         ("hub", &[&["ocm", "generate", "pki", "runtime", "controller"]]),
         ("runtime", &[&["ocm", "generate", "controller"]]),
+        (
+            "hub_state",
+            &[above, leaves, &["assignment", "cluster_secrets", "argocd_agent"]],
+        ),
+        ("application_set_report", &[above, &leaves[1..], &["assignment"]]),
+        (
+            "application_status",
+            &[above, &leaves[..1], &leaves[2..], &["assignment"]],
+        ),
+        ("pull", &[above, &leaves[..2], &leaves[3..], &["assignment"]]),
+        ("assignment", &[above, leaves, &["cluster_secrets", "argocd_agent"]]),
+        ("cluster_secrets", &[above, leaves, &["argocd_agent"]]),
+        ("argocd_agent", &[above, leaves, &["cluster_secrets"]]),
+        ("gitopscluster", &[above, &leaves[..3]]),
         ("controller", &[&["generate", "argocd-ocm-cmp"]]),
         ("live", &[&["generate", "controller"]]),
         // Only Helm reads packaged charts: no second reading can differ from its own.

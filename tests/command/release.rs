@@ -1,6 +1,6 @@
 //! Checks that `Cargo.toml` is the only source of the data about a release.
 
-use controller::argocd_agent::shipped;
+use hub_state::model::shipped;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -44,25 +44,30 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
     MessageSource {
         title: "On an Application, from the controller",
         about: "As a condition, as the message of its health, or as an Event: `kubectl describe application`.",
-        sources: &["crates/controller/src/application_status", "crates/controller/src/pull"],
+        sources: &[
+            "crates/application_status",
+            "crates/pull",
+            "crates/hub_state/src/condition_types.rs",
+            "crates/hub_state/src/pull",
+        ],
     },
     MessageSource {
         title: "In a MulticlusterApplicationSetReport",
         about: "In its annotation `argocd-ocm-cmp.github.io/truncated`, or with a cluster.",
-        sources: &["crates/controller/src/application_set_report"],
+        sources: &["crates/application_set_report"],
     },
     MessageSource {
         title: "On a ManagedCluster",
         about: "As a warning: `kubectl describe managedcluster`.",
-        sources: &["crates/controller/src/cluster_secrets"],
+        sources: &["crates/cluster_secrets"],
     },
     MessageSource {
         title: "On a GitOpsCluster",
         about: "As a condition or as an Event: `kubectl describe gitopscluster`, or `argocd-ocm-cmp gitopscluster status`. Those of the CRD are \
                 what `kubectl apply` answers.",
         sources: &[
-            "crates/controller/src/argocd_agent",
-            "crates/controller/src/gitopscluster",
+            "crates/argocd_agent",
+            "crates/gitopscluster",
             "crates/ocm/src/gitops_cluster",
             "crates/pki",
         ],
@@ -70,7 +75,7 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
     MessageSource {
         title: "In the log of the controller",
         about: "`kubectl -n argocd logs deployment/argocd-ocm-cmp-controller`.",
-        sources: &["crates/controller", "crates/runtime"],
+        sources: &["crates/controller", "crates/hub_state", "crates/runtime"],
     },
     MessageSource {
         title: "In the view into the clusters",
@@ -161,12 +166,12 @@ fn code(text: &str) -> String {
 
 /// The sources that decide conditions and Events: those of every controller.
 const DECIDE_CONDITIONS: [&str; 6] = [
-    "crates/controller/src/application_set_report/reconcile",
-    "crates/controller/src/application_status",
-    "crates/controller/src/argocd_agent/reconcile",
-    "crates/controller/src/cluster_secrets/reconcile",
-    "crates/controller/src/gitopscluster",
-    "crates/controller/src/pull/reconcile",
+    "crates/application_set_report/src/reconcile",
+    "crates/application_status",
+    "crates/argocd_agent/src/reconcile",
+    "crates/cluster_secrets/src/reconcile",
+    "crates/gitopscluster",
+    "crates/pull/src/reconcile",
 ];
 
 /// Types of conditions and reasons of Events are names, not sentences: users look them up in the other pages.

@@ -4,7 +4,7 @@
 
 use crate::globs::Random;
 use crate::oracle::Oracle;
-use controller::pull::tenancy::Namespaces;
+use hub_state::pull::namespaces::Namespaces;
 use serde_json::{Value, json};
 
 const PIECES: [&str; 44] = [

@@ -4,8 +4,9 @@
 use crate::agent_template::ours;
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, ensure};
-use controller::argocd_agent as agent;
-use controller::argocd_agent::{DesiredAgent, Mode, Server, shipped};
+use argocd_agent as agent;
+use argocd_agent::Server;
+use hub_state::model::{DesiredAgent, Mode, shipped};
 use ocm::argocd_agent as names;
 use serde_json::{Value, json};
 use std::fs;

@@ -3,9 +3,10 @@
 
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, ensure};
-use controller::argocd_agent as agent;
-use controller::argocd_agent::decisions::DecidedClusters;
-use controller::argocd_agent::{DesiredAgent, Entry, Images, Mode, Server};
+use argocd_agent as agent;
+use argocd_agent::decisions::DecidedClusters;
+use argocd_agent::{Entry, Server};
+use hub_state::model::{DesiredAgent, Images, Mode};
 use serde_json::{Value, json};
 use testbed::ObjectRef;
 

@@ -12,7 +12,7 @@ mod upgrade;
 mod work;
 
 use anyhow::{Context, Result, ensure};
-use controller::argocd_agent::shipped;
+use hub_state::model::shipped;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::fmt::Write as _;

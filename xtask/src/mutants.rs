@@ -190,14 +190,25 @@ fn survivors(root: &Path, chosen: &[&Mutant<'_>]) -> Result<Vec<String>> {
     Ok(survivors)
 }
 
+/// Returns the packages whose unit tests cover a package: the simulated hub, on which several controllers run, is in
+/// `controller`.
+fn packages_with_tests_of(package: &str) -> Vec<&str> {
+    match package {
+        "argocd_agent" | "assignment" | "gitopscluster" => vec![package, "controller"],
+        _ => vec![package],
+    }
+}
+
 /// Runs the unit tests of the file's crate, except random histories. Returns false if one fails, and `None` if they do not compile.
 fn tests_pass(root: &Path, mutant: &Mutant<'_>) -> Result<Option<bool>> {
     let package = mutant.file.split('/').nth(1).context("a file of a crate")?;
+    let packages = packages_with_tests_of(package);
     let run = |more: &[&str]| {
         // A mistake may cause an endless loop.
         let mut command = Command::new("timeout");
         command
-            .args(["1200", env!("CARGO"), "test", "--quiet", "--package", package, "--lib"])
+            .args(["1200", env!("CARGO"), "test", "--quiet", "--lib"])
+            .args(packages.iter().flat_map(|package| ["--package", package]))
             .args(more)
             .current_dir(root);
         let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();

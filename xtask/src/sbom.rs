@@ -20,15 +20,23 @@ mod tree;
 use tree::Package;
 
 /// The crates of this repository that the program is made of. They are on no registry, where other packages have these names.
-const OUR_CRATES: [&str; 9] = [
+const OUR_CRATES: [&str; 17] = [
+    "application_set_report",
+    "application_status",
+    "argocd_agent",
+    "assignment",
+    "cluster_secrets",
     "controller",
     "generate",
+    "gitopscluster",
     "hub",
+    "hub_state",
     "live",
     "manifest",
     "ocm",
     "pki",
     "primitives",
+    "pull",
     "runtime",
 ];
 

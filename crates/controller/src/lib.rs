@@ -4,29 +4,17 @@
 //! watches ─▶ cache ─▶ workqueue ─▶ reconcile ─▶ writer
 //! ```
 //!
-//! [`watches`] reports the objects on the hub. The [`cache`] keeps the fields that the controllers need ([`model`]). The mappers of
-//! the controllers ([`reconcile::Watch`]) return the objects that a change concerns. The workqueue
-//! ([`runtime::queue`]) decides when to reconcile them. A controller ([`controllers`], one folder each) computes the writes
-//! from the cache and the time alone; [`runtime::slots`] limits the writes in progress, and [`runtime::writer`] writes, if this
-//! replica holds the Lease ([`runtime::lease`]). All of this runs on one thread, so that the cache needs no lock and each decision
-//! uses one state.
+//! [`watches`] reports the objects on the hub. The [cache](hub_state::cache) keeps the fields that the controllers need
+//! ([`hub_state::model`]). The mappers of the controllers ([`hub_state::reconcile::Watch`]) return the objects that a change
+//! concerns. The workqueue ([`runtime::queue`]) decides when to reconcile them. A controller ([`controllers`]) computes the
+//! writes from the cache and the time alone; [`runtime::slots`] limits the writes in progress, and [`runtime::writer`] writes, if
+//! this replica holds the Lease ([`runtime::lease`]). All of this runs on one thread, so that the cache needs no lock and each
+//! decision uses one state.
 
-pub mod annotations;
-pub mod application_set_report;
-pub mod application_status;
-pub mod argocd_agent;
-mod assignment;
-pub mod cache;
 mod clocks;
-pub mod cluster_secrets;
 pub mod controllers;
-pub mod gitopscluster;
-pub mod json;
 pub mod metrics;
-pub mod model;
 mod options;
-pub mod pull;
-pub mod reconcile;
 mod reconciler;
 #[cfg(test)]
 mod simulation;

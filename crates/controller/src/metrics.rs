@@ -2,7 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use crate::model::{Availability, GitOpsCluster};
+use hub_state::model::{Availability, GitOpsCluster};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use primitives::object_ref::ObjectRef;

@@ -1,9 +1,9 @@
 //! The options of the process: the controllers to run and their settings.
 
 use crate::controllers::CONTROLLERS;
-use crate::reconcile::{Controller, Settings};
-use crate::watches::Kind;
 use hub::Connection;
+use hub_state::model::Kind;
+use hub_state::reconcile::{Controller, Settings};
 use runtime::readiness::Readiness;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

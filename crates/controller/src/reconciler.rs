@@ -9,15 +9,14 @@ mod gauges;
 #[cfg(test)]
 mod tests;
 
-use super::application_status;
 use super::metrics::HubMetrics;
 use super::watches::{self, WatchEvent, WatchUpdate, Watches};
-use crate::cache::{Cache, Change, ReconcileRequest, Refusal};
 use crate::clocks::Clocks;
 use crate::controllers::MANAGER;
-use crate::model::Kind;
 use crate::options::Options;
-use crate::reconcile::{Context, Controller, Settings, mappers};
+use hub_state::cache::{Cache, Change, ReconcileRequest, Refusal};
+use hub_state::model::Kind;
+use hub_state::reconcile::{Context, Controller, Settings, mappers};
 use kube::Client;
 use ocm::resources::GITOPS_CLUSTERS;
 use primitives::object_ref::ObjectRef;

@@ -1,19 +1,20 @@
 //! A simulated hub for tests of controllers of GitOpsClusters: writes are stored and reported as watch events. Writes are the
 //! requests that the writer sends, answered by the rules of [`api_server`](runtime::api_server).
 
-pub(super) mod fake_ocm;
+mod agents;
+mod fake_ocm;
+mod gitops;
 
-use super::gitopscluster::{AGENT_SECRETS, CONTROLLER as GITOPS, SECRETS};
-use crate::argocd_agent::{DesiredAgent, Images};
-use crate::assignment;
-use crate::cache::tests::now;
-use crate::cache::{Cache, Cached, Change, ReconcileRequest};
-use crate::cluster_secrets::tests::agents::put;
 use crate::controllers::{CONTROLLERS, MANAGER};
-use crate::model::{Cluster, GitOpsCluster, Kind, Placement, PlacementDecision, TlsSecret};
-use crate::reconcile::mappers;
-use crate::reconcile::{Context, Controller, Settings};
+use gitopscluster::{AGENT_SECRETS, CONTROLLER as GITOPS, SECRETS};
 use http::Request;
+use hub_state::cache::{Cache, Cached, Change, ReconcileRequest};
+use hub_state::model::{Cluster, GitOpsCluster, Kind, Placement, PlacementDecision, TlsSecret};
+use hub_state::model::{DesiredAgent, Images};
+use hub_state::reconcile::mappers;
+use hub_state::reconcile::{Context, Controller, Settings};
+use hub_state::testing::certificates::put;
+use hub_state::testing::now;
 use jiff::Timestamp;
 use kube::core::params::{DeleteParams, PostParams};
 use kube::core::request;

@@ -2,13 +2,10 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-mod kind;
-
-pub use crate::model::Kind;
-
-use crate::cache::Change;
 use futures::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};
+use hub_state::cache::Change;
+use hub_state::model::Kind;
 use jiff::Timestamp;
 use kube::api::{Api, ObjectMeta};
 use kube::core::{Resource, Status};

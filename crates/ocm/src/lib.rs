@@ -18,6 +18,7 @@ pub mod glob;
 pub mod health;
 pub mod hold;
 pub mod image;
+pub mod management_addon;
 pub mod merge_patch;
 pub mod names;
 pub mod ownership;

@@ -5,7 +5,7 @@ use crate::doctor::controller::ControllerPod;
 use crate::doctor::hub_state::{HubState, Lookup, is_late, items};
 use crate::doctor::message::{Finding, Message, list_names};
 use crate::doctor::rights::gate;
-use controller::reconcile::Settings;
+use hub_state::reconcile::Settings;
 use jiff::Timestamp;
 use manifest::text::count;
 use ocm::resources::{CLUSTERS, DECISIONS, WORK_SETS, WORKS};

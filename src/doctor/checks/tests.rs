@@ -66,11 +66,11 @@ fn healthy_hub() -> HubState {
         "spec": {"template": {"spec": {"serviceAccountName": "argocd-application-controller"}}},
     });
     let mut apis: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let settings = controller::reconcile::Settings::default();
+    let settings = hub_state::reconcile::Settings::default();
     let used = CONTROLLERS
         .iter()
         .flat_map(|controller| controller.kinds(&settings))
-        .map(controller::model::Kind::resource);
+        .map(hub_state::model::Kind::resource);
     for resource in used {
         apis.entry(resource.api_version())
             .or_default()

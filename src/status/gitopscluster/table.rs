@@ -4,7 +4,7 @@ use super::super::table::{BOLD, END, GREEN, RED, YELLOW};
 use super::{AgentMember, GitOpsClusterCondition, GitOpsClusterReport};
 use crate::table;
 use crate::table::clean;
-use controller::argocd_agent::state::State;
+use argocd_agent::state::State;
 use jiff::Timestamp;
 use manifest::text::count;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! The metrics that the program exposes.
 
 use controller::metrics;
-use controller::model::{Availability, GitOpsCluster};
+use hub_state::model::{Availability, GitOpsCluster};
 use jiff::Timestamp;
 use pki::Recipe;
 use primitives::object_ref::ObjectRef;

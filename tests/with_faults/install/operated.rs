@@ -3,7 +3,7 @@
 
 use super::{HEALTH, Installation, has_sidecar, installation, named};
 use anyhow::Result;
-use controller::argocd_agent::shipped;
+use hub_state::model::shipped;
 use serde_json::{Value, json};
 use testbed::process::{self, Process};
 use testbed::{ObjectRef, Part, Parts};

@@ -1,8 +1,8 @@
 //! The metrics of the event loop's state.
 
 use super::Reconciler;
-use crate::model::Availability;
-use crate::watches::Kind;
+use hub_state::model::Availability;
+use hub_state::model::Kind;
 use ocm::health::HealthStatus;
 use std::collections::BTreeMap;
 use std::time::Duration;

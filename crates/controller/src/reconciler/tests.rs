@@ -3,9 +3,9 @@
 use super::*;
 use crate::Options;
 use crate::metrics::metrics;
-use crate::model::{Cluster, Kind};
-use crate::reconcile::Watch;
 use http::{Method, Request, Response};
+use hub_state::model::{Cluster, Kind};
+use hub_state::reconcile::Watch;
 use jiff::Timestamp;
 use kube::client::Body;
 use ocm::resources::{APPLICATIONS, CLUSTERS};
@@ -96,7 +96,7 @@ const fn controller(
         name,
         about: "",
         kind,
-        watches: const { &[Watch::new(Kind::Clusters, crate::cluster_secrets::mappers::cluster)] },
+        watches: const { &[Watch::new(Kind::Clusters, assignment::secret_mappers::cluster)] },
         min_write_interval: Duration::ZERO,
         reconcile,
         requeue_after: |_, _, _| None,

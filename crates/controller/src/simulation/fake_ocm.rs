@@ -3,12 +3,8 @@
 //! that was not given up for certain.
 
 use super::{AGENT_SECRETS, Hub, merge};
-use crate::argocd_agent::reconcile::{ADDON, HUB, REQUESTS, WORKS};
-use crate::cache::Cache;
 use crate::controllers::CONTROLLERS;
-use crate::model::{Availability, GitOpsCluster, Kind, TlsSecret};
-use crate::reconcile::mappers;
-use crate::reconcile::{Context, Controller};
+use argocd_agent::reconcile::{ADDON, HUB, REQUESTS, WORKS};
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
@@ -16,6 +12,10 @@ use der::asn1::BitString;
 use der::oid::db::rfc5912::ECDSA_WITH_SHA_256;
 use der::pem::{LineEnding, encode_string};
 use der::{Decode, Encode};
+use hub_state::cache::Cache;
+use hub_state::model::{Availability, GitOpsCluster, Kind, TlsSecret};
+use hub_state::reconcile::mappers;
+use hub_state::reconcile::{Context, Controller};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;

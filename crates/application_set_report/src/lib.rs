@@ -1,0 +1,454 @@
+//! Builds the MulticlusterApplicationSetReport of an ApplicationSet: the health and sync status of its Applications on their
+//! clusters, in one object. Other pull integrations with Argo CD write the same object, and the console of Red Hat ACM reads it.
+//!
+//! ```text
+//! lines ─▶ summary, bound ─▶ Report ─▶ an object, or a patch of the existing one
+//! ```
+//!
+//! There is one entry for each Application on each cluster. The other integrations keep one entry per cluster; the console shows
+//! an Application for each entry, named by the first two parts of its `app`. The summary still counts clusters, as its field
+//! names imply.
+//!
+//! etcd limits an object to 1.5 MiB, so `bound` drops what does not fit and records that in an annotation. Nothing is written if
+//! nothing changed: a [`Fingerprint`] compares the existing report without memory of earlier writes.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+mod bound;
+mod line;
+pub mod reconcile;
+mod summary;
+
+pub use line::{Condition, Line};
+
+use hub_state::report;
+use hub_state::report::{ExistingReport, Fingerprint, HOSTING, Resource, Statuses, TRUNCATED};
+use ocm::application_set_report::{GROUP, KIND, VERSION};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeSet, HashSet};
+
+/// An ApplicationSet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Set<'a> {
+    /// The namespace of the ApplicationSet, its Applications and its report.
+    pub namespace: &'a str,
+    /// The name of the ApplicationSet and of its report.
+    pub name: &'a str,
+    /// The UID of the ApplicationSet.
+    pub uid: &'a str,
+}
+
+/// Returns the name of an Application in a report: `NAMESPACE/NAME`, followed by the one ManifestWork that carries it, if any.
+///
+/// ManifestWorks that Argo CD applies are not named. Only cleanup tools read that part of the text: they delete the named work
+/// after the ApplicationSet is deleted, although its Applications may have been kept.
+#[must_use]
+pub fn app(namespace: &str, name: &str, work: Option<(&str, &str)>) -> String {
+    match work {
+        Some((cluster, work)) => format!("{namespace}/{name}/{cluster}/{work}"),
+        None => format!("{namespace}/{name}"),
+    }
+}
+
+/// The desired report.
+#[derive(Debug)]
+pub struct Report<'a> {
+    set: Set<'a>,
+    cut: Option<String>,
+    statuses: Statuses<'a>,
+}
+
+impl<'a> Report<'a> {
+    /// Builds the report of a set; the result does not depend on the order of the lines.
+    #[must_use]
+    pub fn new(set: Set<'a>, lines: &'a [Line<'a>]) -> Self {
+        let mut ordered: Vec<&Line<'_>> = lines.iter().collect();
+        ordered.sort_unstable_by_key(|line| (line.cluster, &line.app));
+        let bounded = bound::fit(&all_resources(&ordered), &ordered);
+        Self {
+            set,
+            cut: bounded.cut,
+            statuses: Statuses {
+                cluster_conditions: bounded.entries,
+                resources: bounded.resources,
+                summary: summary::of(&ordered),
+            },
+        }
+    }
+
+    /// Returns the fingerprint of the report's content.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        report::fingerprint(Some(&hosting(&self.set)), self.cut.as_deref(), &self.statuses)
+    }
+
+    /// Returns the description of what the report leaves out, or `None` if it is complete.
+    #[must_use]
+    pub fn cut(&self) -> Option<&str> {
+        self.cut.as_deref()
+    }
+
+    /// Returns the object to create if there is no report.
+    #[must_use]
+    pub fn object(&self) -> Value {
+        let Set { namespace, name, .. } = self.set;
+        let mut metadata = Map::from_iter([
+            ("name".to_owned(), json!(name)),
+            ("namespace".to_owned(), json!(namespace)),
+            ("labels".to_owned(), json!({HOSTING: hosting(&self.set)})),
+            ("ownerReferences".to_owned(), json!([self.owner()])),
+        ]);
+        if let Some(cut) = &self.cut {
+            metadata.insert("annotations".to_owned(), json!({TRUNCATED: cut}));
+        }
+        json!({
+            "apiVersion": format!("{GROUP}/{VERSION}"),
+            "kind": KIND,
+            "metadata": metadata,
+            "statuses": self.statuses,
+        })
+    }
+
+    /// Returns the merge patch from the existing report to this one, or `None` if they are equal.
+    #[must_use]
+    pub fn patch(&self, existing: &ExistingReport) -> Option<Value> {
+        let is_owned = existing.is_owned_by(self.set.uid);
+        if is_owned && existing.fingerprint == Some(self.fingerprint()) {
+            return None;
+        }
+        let mut metadata = Map::from_iter([
+            ("resourceVersion".to_owned(), json!(existing.version)),
+            ("labels".to_owned(), json!({HOSTING: hosting(&self.set)})),
+            ("annotations".to_owned(), json!({TRUNCATED: self.cut})),
+        ]);
+        if !is_owned {
+            let others = existing.owners.iter().filter(|owner| !self.is_same_set(owner));
+            let owners: Vec<_> = others.cloned().chain([self.owner()]).collect();
+            metadata.insert("ownerReferences".to_owned(), owners.into());
+        }
+        // A merge patch keeps fields that it does not name.
+        let mut statuses = json!({"resources": null, "clusterConditions": null});
+        if let (Value::Object(all), Value::Object(own)) = (&mut statuses, json!(self.statuses)) {
+            all.extend(own);
+        }
+        Some(json!({"metadata": metadata, "statuses": statuses}))
+    }
+
+    /// Returns the owner reference that makes Kubernetes delete the report with its ApplicationSet.
+    fn owner(&self) -> Value {
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "ApplicationSet",
+            "name": self.set.name,
+            "uid": self.set.uid,
+        })
+    }
+
+    /// Returns true if an owner is an ApplicationSet of this name, possibly an earlier one with another UID.
+    fn is_same_set(&self, owner: &Value) -> bool {
+        owner["kind"] == "ApplicationSet" && owner["name"] == self.set.name
+    }
+}
+
+/// Returns each object that is on some cluster, once. Many Applications of a set share the same list, which is read only once.
+fn all_resources<'a>(lines: &[&'a Line<'a>]) -> BTreeSet<&'a Resource> {
+    let mut known = HashSet::new();
+    let lists = lines.iter().flat_map(|line| line.resources.iter().copied());
+    let new = lists.filter(|list| known.insert((list.as_ptr(), list.len())));
+    new.flatten().collect()
+}
+
+/// Returns the first 63 characters of the set's namespace and name, without trailing characters that are invalid at the end of a
+/// label.
+fn hosting(set: &Set<'_>) -> String {
+    const LABEL_MAX: usize = 63;
+    let label: String = format!("{}.{}", set.namespace, set.name)
+        .chars()
+        .take(LABEL_MAX)
+        .collect();
+    label.trim_end_matches(['.', '-', '_']).to_owned()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use testing::merge;
+
+    const SET: Set<'_> = Set {
+        namespace: "argocd",
+        name: "shop",
+        uid: "u",
+    };
+
+    fn resource(api_version: &str, kind: &str, name: &str) -> Resource {
+        Resource {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: name.into(),
+            namespace: "shop".into(),
+        }
+    }
+
+    /// Returns lines of three Applications on two clusters, and of one that is on no cluster.
+    fn lines(resources: &[Resource]) -> Vec<Line<'_>> {
+        vec![
+            Line {
+                cluster: "eu2",
+                app: app("argocd", "shop-eu2", Some(("eu2", "shop-eu2-1a2b3"))),
+                sync: "Synced",
+                health: "Healthy",
+                started_at: "2026-06-01T12:00:00Z",
+                phase: "Succeeded",
+                revision: "abc",
+                conditions: Vec::new(),
+                resources: vec![&resources[..1], &resources[1..]],
+            },
+            Line {
+                cluster: "eu1",
+                app: app("argocd", "shop-eu1", None),
+                conditions: vec![Condition {
+                    kind: "ManifestWorkApplyError",
+                    message: "forbidden",
+                }],
+                resources: vec![resources],
+                ..Line::default()
+            },
+            Line {
+                app: app("argocd", "shop-eu3", None),
+                ..Line::default()
+            },
+            Line {
+                cluster: "eu1",
+                app: app("argocd", "admin-eu1", None),
+                health: "Progressing",
+                sync: "Synced",
+                resources: vec![&resources[..1]],
+                ..Line::default()
+            },
+        ]
+    }
+
+    fn resources() -> [Resource; 3] {
+        [
+            resource("apps/v1", "Deployment", "web"),
+            resource("v1", "Service", "web"),
+            resource("v1", "ConfigMap", "settings"),
+        ]
+    }
+
+    /// Returns the object as the API server stores it.
+    fn stored(mut object: Value) -> Value {
+        merge(&mut object, &json!({"metadata": {"uid": "r", "resourceVersion": "7"}}));
+        object
+    }
+
+    /// Returns the object as the API server stores it after a patch.
+    fn patched(object: &Value, patch: &Value) -> Value {
+        let mut object = object.clone();
+        merge(&mut object, patch);
+        if object["metadata"]["annotations"] == json!({}) {
+            merge(&mut object, &json!({"metadata": {"annotations": null}}));
+        }
+        object
+    }
+
+    fn existing(object: &Value) -> ExistingReport {
+        ExistingReport::read(&object.to_string()).expect("a report")
+    }
+
+    #[test]
+    fn lists_one_condition_per_application_and_cluster_sorted() {
+        let resources = resources();
+        let lines = lines(&resources);
+        let report = Report::new(SET, &lines);
+        let desired = json!({
+            "apiVersion": "apps.open-cluster-management.io/v1alpha1",
+            "kind": "MulticlusterApplicationSetReport",
+            "metadata": {
+                "name": "shop",
+                "namespace": "argocd",
+                "labels": {"apps.open-cluster-management.io/hosting-applicationset": "argocd.shop"},
+                "ownerReferences": [{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "shop", "uid": "u"}],
+            },
+            "statuses": {
+                "clusterConditions": [
+                    {"app": "argocd/shop-eu3", "healthStatus": "Unknown", "syncStatus": "Unknown"},
+                    {"cluster": "eu1", "app": "argocd/admin-eu1", "healthStatus": "Progressing", "syncStatus": "Synced"},
+                    {
+                        "cluster": "eu1",
+                        "app": "argocd/shop-eu1",
+                        "healthStatus": "Unknown",
+                        "syncStatus": "Unknown",
+                        "conditions": [{"type": "ManifestWorkApplyError", "message": "forbidden"}],
+                    },
+                    {
+                        "cluster": "eu2",
+                        "app": "argocd/shop-eu2/eu2/shop-eu2-1a2b3",
+                        "healthStatus": "Healthy",
+                        "syncStatus": "Synced",
+                        "operationStateStartedAt": "2026-06-01T12:00:00Z",
+                        "operationStatePhase": "Succeeded",
+                        "syncRevision": "abc",
+                    },
+                ],
+                "resources": [
+                    {"apiVersion": "v1", "kind": "ConfigMap", "name": "settings", "namespace": "shop"},
+                    {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "shop"},
+                    {"apiVersion": "v1", "kind": "Service", "name": "web", "namespace": "shop"},
+                ],
+                "summary": {
+                    "clusters": "2", "healthy": "1", "notHealthy": "1", "inProgress": "0", "synced": "1", "notSynced": "1",
+                },
+            },
+        });
+        assert_eq!(report.object(), desired);
+        assert_eq!(report.cut(), None);
+    }
+
+    #[test]
+    fn report_of_a_set_without_applications_counts_zero() {
+        let object = Report::new(SET, &[]).object();
+        let summary = object["statuses"]["summary"].as_object().expect("a summary");
+        assert_eq!((summary.len(), summary.values().all(|count| count == "0")), (6, true));
+        assert_eq!(object["statuses"].as_object().map(Map::len), Some(1));
+    }
+
+    #[test]
+    fn truncates_the_label_to_a_valid_label_value() {
+        let label = |namespace, name| {
+            hosting(&Set {
+                namespace,
+                name,
+                uid: "",
+            })
+        };
+        assert_eq!(label("openshift-gitops", "shop"), "openshift-gitops.shop");
+        let long = "x".repeat(80);
+        assert_eq!(label("argocd", &long), format!("argocd.{}", "x".repeat(56)));
+        let (name, before) = (format!("{}-.-y", "x".repeat(53)), "x".repeat(53));
+        assert_eq!(label("argocd", &name), format!("argocd.{before}"));
+    }
+
+    #[test]
+    fn patches_an_outdated_report_once() {
+        let resources = resources();
+        let all = lines(&resources);
+        let reports = [
+            Report::new(SET, &all),
+            Report::new(SET, &all[..1]),
+            Report::new(SET, &[]),
+        ];
+        for from in &reports {
+            for to in &reports {
+                let mut object = stored(from.object());
+                let patch = to.patch(&existing(&object));
+                assert_eq!(patch.is_none(), std::ptr::eq(from, to));
+                if let Some(patch) = patch {
+                    assert_eq!(patch["metadata"]["resourceVersion"], "7", "only that form of it");
+                    assert_eq!(patch["metadata"]["ownerReferences"], Value::Null, "it has its owner");
+                    object = patched(&object, &patch);
+                }
+                assert_eq!(object, stored(to.object()));
+                assert_eq!(to.patch(&existing(&object)), None, "once is enough");
+            }
+        }
+        let mut others: Vec<_> = all.iter().rev().cloned().collect();
+        others.rotate_left(1);
+        let requeue_after = Report::new(SET, &others);
+        assert_eq!(
+            requeue_after.patch(&existing(&stored(reports[0].object()))),
+            None,
+            "whatever the order"
+        );
+    }
+
+    #[test]
+    fn patches_every_changed_field() {
+        let resources = resources();
+        let lines = lines(&resources);
+        let report = Report::new(SET, &lines);
+        let object = stored(report.object());
+        let mut changed = 0;
+        for (path, value) in leaves("", &object) {
+            if !path.starts_with("/statuses") && !path.starts_with("/metadata/labels") {
+                continue;
+            }
+            let mut other = object.clone();
+            *other.pointer_mut(&path).expect("it is there") = format!("{value}-").into();
+            let patch = report.patch(&existing(&other)).expect(&path);
+            assert_eq!(patched(&other, &patch), object);
+            changed += 1;
+        }
+        assert!(changed > 20, "{changed}");
+        let mut noted = object.clone();
+        merge(
+            &mut noted,
+            &json!({"metadata": {"annotations": {TRUNCATED: "something"}}}),
+        );
+        let patch = report.patch(&existing(&noted)).expect("nothing is left out");
+        assert_eq!(patch["metadata"]["annotations"], json!({TRUNCATED: null}));
+        let mut foreign = object;
+        merge(
+            &mut foreign,
+            &json!({"metadata": {"annotations": {"other": "note"}, "labels": {"team": "a"}}}),
+        );
+        assert_eq!(
+            report.patch(&existing(&foreign)),
+            None,
+            "others may write what they like"
+        );
+    }
+
+    /// Returns the strings in a value with their paths.
+    fn leaves(path: &str, value: &Value) -> Vec<(String, String)> {
+        let at = |key: &str| format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+        match value {
+            Value::Object(map) => map.iter().flat_map(|(key, value)| leaves(&at(key), value)).collect(),
+            Value::Array(list) => {
+                let list = list.iter().enumerate();
+                list.flat_map(|(n, value)| leaves(&at(&n.to_string()), value)).collect()
+            }
+            Value::String(text) => vec![(path.to_owned(), text.clone())],
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn adopts_reports_of_other_owners() {
+        let resources = resources();
+        let lines = lines(&resources);
+        let report = Report::new(SET, &lines);
+        let with = |owners: Value| {
+            let mut object = stored(report.object());
+            merge(&mut object, &json!({"metadata": {"ownerReferences": owners}}));
+            object
+        };
+        let own = report.object()["metadata"]["ownerReferences"][0].clone();
+        let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "shop", "uid": "c"});
+        let before =
+            json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "shop", "uid": "t"});
+        for (owners, desired) in [
+            (Value::Null, json!([own])),
+            (json!([other]), json!([other, own])),
+            (json!([before, other]), json!([other, own])),
+        ] {
+            let patch = report
+                .patch(&existing(&with(owners)))
+                .expect("the set does not own the report");
+            assert_eq!(patch["metadata"]["ownerReferences"], desired);
+        }
+        assert_eq!(report.patch(&existing(&with(json!([other, own])))), None);
+    }
+
+    #[test]
+    fn repairs_malformed_reports() {
+        let report = Report::new(SET, &[]);
+        for statuses in [json!("none"), json!({"clusterConditions": "none"}), Value::Null] {
+            let mut object = stored(report.object());
+            object["statuses"] = statuses;
+            let patch = report.patch(&existing(&object)).expect("it says something else");
+            assert_eq!(patched(&object, &patch), stored(report.object()));
+        }
+        assert!(ExistingReport::read("{}").is_err());
+    }
+}

@@ -1,0 +1,184 @@
+//! Reconciles the report of an ApplicationSet: the state of its Applications on their clusters, however they are delivered.
+//!
+//! If Argo CD applied an Application as ManifestWorks, its state on a cluster is the health of its works there. If the pull model
+//! carries the whole Application to a cluster, or an agent with its own Argo CD reconciles it, its state is that of its status.
+//!
+//! The controller never deletes anything: Kubernetes deletes a report with the ApplicationSet that owns it, and the controller
+//! does not write Applications or works.
+
+mod mappers;
+
+use crate::{Condition, Line, Report, Set};
+use hub_state::cache::Cache;
+use hub_state::condition_types::{APPLY_ERROR, DEGRADED, OVERDUE, UNREACHABLE, is_own_type, unreachable};
+use hub_state::model::{Application, Kind, WorkKind};
+use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
+use hub_state::report::Resource;
+use ocm::health::HealthStatus;
+use ocm::resources::{APPLICATION_SETS, REPORTS};
+use primitives::object_ref::ObjectRef;
+use runtime::action::{Action, InvolvedObject, Write};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The controller of the reports of ApplicationSets.
+pub const CONTROLLER: Controller = Controller {
+    name: "application-set-report",
+    about: "a MulticlusterApplicationSetReport for each ApplicationSet, with the health of its Applications by cluster",
+    kind: Kind::ApplicationSets,
+    watches: &[
+        Watch::new(Kind::Applications, mappers::application),
+        Watch::new(Kind::ApplicationSets, mappers::of_same_name),
+        Watch::new(Kind::Reports, mappers::of_same_name),
+        Watch::new(Kind::Works, mappers::work),
+        Watch::new(Kind::ReplicaSets, mappers::work),
+        Watch::new(Kind::Clusters, mappers::cluster),
+        Watch::new(Kind::Config, mappers::of_owners),
+    ],
+    // Each change rewrites the whole report, even that of a large set.
+    min_write_interval: Duration::from_secs(5),
+    reconcile,
+    requeue_after: no_requeue,
+};
+
+fn reconcile(cache: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<Action> {
+    let set = cache.application_set(object_ref).filter(|set| !set.deleting)?;
+    let found = cache.reports()?.get(object_ref);
+    if found.is_some_and(|found| found.deleting) {
+        return None;
+    }
+    let applications = cache.applications_of(object_ref);
+    let lines: Vec<_> = applications
+        .flat_map(|(object_ref, it)| lines(cache, object_ref, it))
+        .collect();
+    let which = Set {
+        namespace: &object_ref.namespace,
+        name: &object_ref.name,
+        uid: &set.uid,
+    };
+    let report = Report::new(which, &lines);
+    let (resource, object_ref) = (&REPORTS, object_ref.clone());
+    let write = match found {
+        None => Write::Create {
+            resource,
+            object_ref: object_ref.clone(),
+            object: report.object(),
+        },
+        Some(found) => Write::Patch {
+            resource,
+            object_ref: object_ref.clone(),
+            body: report.patch(found)?,
+        },
+    };
+    Some(Action {
+        involved_object: InvolvedObject {
+            resource: &APPLICATION_SETS,
+            object_ref,
+            uid: set.uid.clone(),
+        },
+        writes: vec![write],
+        refresh: false,
+        events: Vec::new(),
+    })
+}
+
+/// Returns a line for each cluster of an Application.
+fn lines<'i>(cache: &'i Cache, object_ref: &'i ObjectRef, application: &'i Application) -> Vec<Line<'i>> {
+    let Some(generated) = application.generated.as_deref() else {
+        return Vec::new();
+    };
+    let on = clusters(cache, object_ref);
+    let line = |cluster, health, conditions: Vec<_>, resources| Line {
+        cluster,
+        app: crate::app(&object_ref.namespace, &object_ref.name, None),
+        sync: &generated.sync,
+        health,
+        started_at: &generated.started_at,
+        phase: &generated.phase,
+        revision: &generated.revision,
+        conditions,
+        resources,
+    };
+    if on.is_empty() {
+        let cluster = named(cache, object_ref, application).unwrap_or_default();
+        let mut conditions: Vec<_> = of_all(application).collect();
+        // The same condition may already be present.
+        let unreached = unreached(cache, cluster).filter(|it| conditions.iter().all(|other| other.kind != it.kind));
+        conditions.extend(unreached);
+        let resources = vec![&*generated.resources];
+        let carriers = cache.pull_works(object_ref);
+        let mut here = carriers.iter().filter(|it| *it.object_ref.namespace == *cluster);
+        let carrier = here.next().map(|it| (cluster, &*it.object_ref.name));
+        return vec![Line {
+            app: crate::app(&object_ref.namespace, &object_ref.name, carrier),
+            ..line(cluster, &generated.health, conditions, resources)
+        }];
+    }
+    let line = |(cluster, mut on): (_, ClusterStatus<'i>)| {
+        // Our conditions on an Application describe its clusters, which report them separately.
+        let of_all = of_all(application).filter(|it| !is_own_type(it.kind));
+        on.conditions.extend(of_all);
+        line(cluster, on.health.in_argo_cd(), on.conditions, on.resources)
+    };
+    on.into_iter().map(line).collect()
+}
+
+/// The health of an Application's works on a cluster.
+struct ClusterStatus<'i> {
+    health: HealthStatus,
+    conditions: Vec<Condition<'i>>,
+    resources: Vec<&'i [Resource]>,
+}
+
+/// Returns the clusters on which an Application has works that Argo CD applied.
+fn clusters<'i>(cache: &'i Cache, application: &ObjectRef) -> BTreeMap<&'i str, ClusterStatus<'i>> {
+    let mut clusters = BTreeMap::new();
+    for (_, object_ref, work) in cache.works_of(application).filter(|(kind, ..)| *kind == WorkKind::Work) {
+        let cluster = clusters.entry(&*object_ref.namespace).or_insert_with(|| ClusterStatus {
+            health: HealthStatus::Healthy,
+            conditions: unreached(cache, &object_ref.namespace).into_iter().collect(),
+            resources: Vec::new(),
+        });
+        let state = &work.state;
+        cluster.health = cluster.health.min(state.health);
+        for (kind, message) in [
+            (APPLY_ERROR, &state.refused),
+            (DEGRADED, &state.degraded),
+            (OVERDUE, &state.overdue),
+        ] {
+            cluster
+                .conditions
+                .extend(message.as_deref().map(|message| Condition { kind, message }));
+        }
+        cluster.resources.push(&work.resources);
+    }
+    clusters
+}
+
+/// Returns the cluster that an Application names, or in whose namespace it is.
+fn named<'i>(cache: &Cache, object_ref: &'i ObjectRef, application: &'i Application) -> Option<&'i str> {
+    let is_cluster = |namespace: &&str| application.pull.is_none() && cache.cluster(namespace).is_some();
+    let namespace = || Some(&*object_ref.namespace).filter(is_cluster);
+    application.cluster().or_else(namespace)
+}
+
+fn unreached(cache: &Cache, cluster: &str) -> Option<Condition<'static>> {
+    let message = unreachable(cache.availability(cluster))?;
+    Some(Condition {
+        kind: UNREACHABLE,
+        message,
+    })
+}
+
+/// Returns the conditions that apply to an Application on all clusters.
+fn of_all(application: &Application) -> impl Iterator<Item = Condition<'_>> {
+    let is_bad = |kind: &str| kind.ends_with("Error") || kind.ends_with("Warning");
+    let bad = application.conditions.iter().filter(move |it| is_bad(&it.kind));
+    bad.map(|it| Condition {
+        kind: &it.kind,
+        message: &it.message,
+    })
+}
+
+#[cfg(test)]
+mod tests;

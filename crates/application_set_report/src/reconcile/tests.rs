@@ -1,0 +1,476 @@
+//! Tests of the report with Applications of an ApplicationSet on a simulated hub that stores what is written to the report.
+
+use super::*;
+use hub_state::cache::{Change, ReconcileRequest};
+use hub_state::model::{ApplicationSet, Availability, Cluster, Kind, Work};
+use hub_state::reconcile::Settings;
+use hub_state::reconcile::mappers;
+use hub_state::report::ExistingReport;
+use hub_state::testing::{
+    AgentReport, BROKEN, REFUSED, WELL, cluster, now, of_set, read_work, set, set_of as set_name_of, tracked, work,
+};
+use runtime::store::Update;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use testing::merge;
+
+/// A simulated hub with the ApplicationSet `argocd/shop`, which stores the report.
+struct Hub {
+    cache: Cache,
+    report: Value,
+}
+
+fn shop() -> ObjectRef {
+    ObjectRef::new("argocd", "shop")
+}
+
+impl Hub {
+    fn new() -> Self {
+        let mut hub = Self {
+            cache: Cache::new("argocd").with_mappers(mappers([&CONTROLLER])).with_reports(),
+            report: Value::Null,
+        };
+        hub.cache
+            .apply(Change::of(Kind::ApplicationSets, Update::Set(shop(), set_of("u"))));
+        hub.cache.apply(Change::of::<ExistingReport>(
+            Kind::Reports,
+            Update::Listed(HashSet::new()),
+        ));
+        hub
+    }
+
+    /// Adds an Application of the set, with additional fields.
+    fn application(&mut self, name: &str, more: &Value) -> Vec<ReconcileRequest> {
+        let object_ref = ObjectRef::new("argocd", name);
+        let mut object = application(more);
+        (object["metadata"]["namespace"], object["metadata"]["name"]) = (json!("argocd"), json!(name));
+        let application = Application::read(&object.to_string()).expect("an Application");
+        self.cache
+            .apply(Change::of(Kind::Applications, Update::Set(object_ref, application)))
+    }
+
+    /// Adds a ManifestWork of an Application.
+    fn work(
+        &mut self,
+        application: &str,
+        cluster: &str,
+        name: &str,
+        report: &AgentReport<'_>,
+    ) -> Vec<ReconcileRequest> {
+        let object_ref = ObjectRef::new(cluster, name);
+        self.cache
+            .apply(work(&object_ref, &tracked(application, &object_ref), report))
+    }
+
+    fn reconcile(&self) -> Option<Write> {
+        let settings = Settings::default();
+        let context = Context {
+            now: now(),
+            stale: false,
+            new_leader_for: None,
+            settings: &settings,
+        };
+        let action = reconcile(&self.cache, &shop(), &context)?;
+        let [write] = action.writes.try_into().expect("one write");
+        Some(write)
+    }
+
+    /// Reconciles until nothing is left to write, and returns the entries of the Applications in the report.
+    fn reported(&mut self) -> Vec<Value> {
+        let mut writes = 0;
+        while let Some(write) = self.reconcile() {
+            match write {
+                Write::Create { object, .. } => self.report = object,
+                Write::Patch { body, .. } => merge(&mut self.report, &body),
+                Write::Delete { .. } | Write::Generate { .. } => panic!("nothing is ever deleted, or made"),
+            }
+            self.see();
+            writes += 1;
+            assert_eq!(writes, 1, "once is enough");
+        }
+        let entries = self.report["statuses"]["clusterConditions"].as_array();
+        entries.cloned().unwrap_or_default()
+    }
+
+    /// Sends a watch event with the current report.
+    fn see(&mut self) {
+        let found = ExistingReport::read(&self.report.to_string()).expect("a report");
+        self.cache.apply(Change::of(Kind::Reports, Update::Set(shop(), found)));
+    }
+
+    fn summary(&self) -> [&str; 6] {
+        let summary = &self.report["statuses"]["summary"];
+        let keys = ["clusters", "synced", "notSynced", "healthy", "notHealthy", "inProgress"];
+        keys.map(|key| summary[key].as_str().expect("a number"))
+    }
+}
+
+fn set_of(uid: &str) -> ApplicationSet {
+    ApplicationSet {
+        uid: uid.into(),
+        deleting: false,
+    }
+}
+
+fn application(more: &Value) -> Value {
+    let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "shop"});
+    let mut application = json!({
+        "metadata": {"uid": "a", "ownerReferences": [owner]},
+        "spec": {"destination": {"server": "https://kubernetes.default.svc"}},
+        "status": {"sync": {"status": "Synced", "revision": "abc"}, "health": {"status": "Missing"}},
+    });
+    merge(&mut application, more);
+    application
+}
+
+/// Returns the namespaces and names of the ApplicationSets among the reconcile requests.
+fn sets(affected: &[ReconcileRequest]) -> Vec<String> {
+    let sets = affected.iter().filter(|it| it.kind == Kind::ApplicationSets);
+    sets.map(|it| it.object_ref.to_string()).collect()
+}
+
+fn condition(kind: &str, message: &str) -> Value {
+    json!({"type": kind, "message": message})
+}
+
+#[test]
+fn reports_health_of_delivered_works_per_cluster() {
+    let mut hub = Hub::new();
+    hub.application(
+        "shop",
+        &json!({"status": {
+            "operationState": {"phase": "Succeeded", "startedAt": "2026-06-01T12:00:00Z"},
+            "conditions": [
+                {"type": "SharedResourceWarning", "message": "shared"},
+                {"type": "ManifestWorkDegradedWarning", "message": "eu2: ..."},
+                {"type": "SomeInfo", "message": "note"},
+            ],
+        }}),
+    );
+    hub.work("shop", "eu1", "shop", &WELL);
+    hub.work("shop", "eu2", "shop", &WELL);
+    hub.work("shop", "eu2", "shop.part-1", &BROKEN);
+    hub.work("shop", "eu2", "shop.part-2", &REFUSED);
+    let entry = |cluster: &str, health: &str, conditions: &[Value]| {
+        json!({
+            "app": "argocd/shop",
+            "cluster": cluster,
+            "healthStatus": health,
+            "syncStatus": "Synced",
+            "syncRevision": "abc",
+            "operationStatePhase": "Succeeded",
+            "operationStateStartedAt": "2026-06-01T12:00:00Z",
+            "conditions": conditions,
+        })
+    };
+    let shared = condition("SharedResourceWarning", "shared");
+    let broken = condition("ManifestWorkDegradedWarning", "Deployment shop/web: no image");
+    let refused = condition("ManifestWorkApplyError", "Deployment.apps shop/web: forbidden");
+    let desired = [
+        entry("eu1", "Healthy", std::slice::from_ref(&shared)),
+        entry("eu2", "Degraded", &[broken, refused, shared]),
+    ];
+    assert_eq!(hub.reported(), desired);
+    assert_eq!(hub.summary(), ["2", "2", "0", "1", "1", "0"]);
+    let web = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"});
+    assert_eq!(hub.report["statuses"]["resources"], json!([web]), "once");
+}
+
+#[test]
+fn reports_health_of_placement_works_per_cluster() {
+    let mut hub = Hub::new();
+    hub.application("shop", &json!({}));
+    let set_name = set_name_of("shop");
+    let object_ref = ObjectRef::new("fleet", &set_name);
+    hub.cache.apply(set(&object_ref, "shop"));
+    assert_eq!(hub.reported()[0]["cluster"], Value::Null, "it is on none yet");
+    assert_eq!(hub.summary(), ["0"; 6]);
+    for name in ["eu1", "eu2"] {
+        let made = work(
+            &ObjectRef::new(name, &set_name),
+            &of_set(&format!("fleet.{set_name}")),
+            &WELL,
+        );
+        assert_eq!(sets(&hub.cache.apply(made)), ["argocd/shop"]);
+    }
+    let clusters: Vec<_> = hub.reported().iter().map(|entry| entry["cluster"].clone()).collect();
+    assert_eq!(clusters, ["eu1", "eu2"]);
+}
+
+#[test]
+fn reports_status_of_applications_that_others_deliver() {
+    let mut hub = Hub::new();
+    let status = json!({
+        "sync": {"status": "OutOfSync"},
+        "health": {"status": "Progressing"},
+        "resources": [{"version": "v1", "kind": "Service", "namespace": "shop", "name": "web"}],
+        "conditions": [{"type": "ComparisonError", "message": "no such path"}],
+    });
+    hub.application(
+        "by-agent",
+        &json!({"spec": {"destination": {"name": "eu1"}}, "status": status}),
+    );
+    hub.application("by-pull", &pulled());
+    hub.application("nowhere", &json!({"status": null}));
+    let desired = [
+        json!({"app": "argocd/nowhere", "healthStatus": "Unknown", "syncStatus": "Unknown"}),
+        json!({
+            "app": "argocd/by-agent",
+            "cluster": "eu1",
+            "healthStatus": "Progressing",
+            "syncStatus": "OutOfSync",
+            "syncRevision": "abc",
+            "conditions": [condition("ComparisonError", "no such path")],
+        }),
+        json!({
+            "app": "argocd/by-pull",
+            "cluster": "eu2",
+            "healthStatus": "Missing",
+            "syncStatus": "Synced",
+            "syncRevision": "abc",
+        }),
+    ];
+    assert_eq!(hub.reported(), desired);
+    assert_eq!(hub.summary(), ["2", "1", "1", "0", "2", "1"]);
+    let web = json!({"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web"});
+    assert_eq!(hub.report["statuses"]["resources"], json!([web]));
+}
+
+fn pulled() -> Value {
+    json!({"metadata": {
+        "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
+        "annotations": {"apps.open-cluster-management.io/ocm-managed-cluster": "eu2"},
+        "uid": "1a2b3c4d",
+    }})
+}
+
+/// Returns a work that carries the Application `shop`, with this state reported by the agent.
+fn pull_works(cluster: &str, report: &AgentReport<'_>) -> Change {
+    let marks = r#""labels":{"apps.open-cluster-management.io/pull-to-ocm-managed-cluster":"true"},
+        "annotations":{"apps.open-cluster-management.io/hub-application-namespace":"argocd",
+        "apps.open-cluster-management.io/hub-application-name":"shop"}"#;
+    let object_ref = ObjectRef::new(cluster, "shop-1a2b3");
+    let mut carrier = read_work(&object_ref, marks, report).expect("a work");
+    let shop = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "shop"}});
+    let text = format!(
+        r#"{{"kind":"ManifestWork","metadata":{{"namespace":"{cluster}","name":"shop-1a2b3",{marks}}},"spec":{{"workload":{{"manifests":[{shop}]}}}}}}"#
+    );
+    let read = Work::read(&text, now())
+        .expect("a work")
+        .expect("it is of the pull model");
+    (carrier.pull_work, carrier.resources) = (read.pull_work, read.resources);
+    Change::of(Kind::Works, Update::Set(object_ref, carrier))
+}
+
+#[test]
+fn names_the_work_that_carries_a_pulled_application() {
+    let mut hub = Hub::new();
+    hub.application("shop", &pulled());
+    assert_eq!(sets(&hub.cache.apply(pull_works("eu1", &WELL))), ["argocd/shop"]);
+    assert_eq!(
+        hub.reported()[0]["app"],
+        "argocd/shop",
+        "the one before it is elsewhere"
+    );
+    assert_eq!(sets(&hub.cache.apply(pull_works("eu2", &WELL))), ["argocd/shop"]);
+    assert_eq!(hub.reported()[0]["app"], "argocd/shop/eu2/shop-1a2b3");
+    assert_eq!(
+        hub.report["statuses"]["resources"],
+        Value::Null,
+        "the Application is not what it deploys"
+    );
+    let broken = hub.cache.apply(pull_works("eu2", &BROKEN));
+    assert_eq!(sets(&broken), [""; 0], "which the Application will say");
+    let gone = ObjectRef::new("eu2", "shop-1a2b3");
+    let gone = hub.cache.apply(Change::of::<Work>(Kind::Works, Update::Deleted(gone)));
+    assert_eq!(sets(&gone), ["argocd/shop"]);
+    assert_eq!(hub.reported()[0]["app"], "argocd/shop");
+}
+
+#[test]
+fn does_not_repeat_cluster_conditions_of_the_application() {
+    let mut hub = Hub::new();
+    let mut application = pulled();
+    let unreachable = condition("ManagedClusterUnreachableWarning", "since noon");
+    let refused = condition("ManifestWorkApplyError", "forbidden");
+    application["status"]["conditions"] = json!([unreachable, refused]);
+    hub.application("shop", &application);
+    hub.cache.apply(cluster("eu2", Availability::Unknown));
+    assert_eq!(hub.reported()[0]["conditions"], json!([unreachable, refused]));
+}
+
+#[test]
+fn application_in_a_cluster_namespace_counts_for_that_cluster() {
+    let mut hub = Hub::new();
+    let is_here = hub.cache.apply(cluster("argocd", Availability::Available));
+    assert_eq!(sets(&is_here), [""; 0], "no ApplicationSet is affected");
+    hub.application("shop", &json!({}));
+    assert_eq!(hub.reported()[0]["cluster"], "argocd");
+    let is_gone = hub
+        .cache
+        .apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("argocd".into())));
+    assert_eq!(sets(&is_gone), ["argocd/shop"]);
+    assert_eq!(hub.reported()[0]["cluster"], Value::Null);
+}
+
+#[test]
+fn marks_unreachable_clusters_for_every_delivery() {
+    let mut hub = Hub::new();
+    hub.application("by-agent", &json!({"spec": {"destination": {"name": "eu1"}}}));
+    hub.application("shop", &json!({}));
+    hub.work("shop", "eu2", "shop", &WELL);
+    for name in ["eu1", "eu2"] {
+        let affected = hub.cache.apply(cluster(name, Availability::Unknown));
+        assert_eq!(sets(&affected), ["argocd/shop"], "{name}");
+        assert_eq!(
+            sets(&hub.cache.apply(cluster(name, Availability::Unknown))),
+            [""; 0],
+            "which is known"
+        );
+    }
+    let reported = hub.reported();
+    assert_eq!(reported.len(), 2);
+    for entry in reported {
+        assert_eq!(
+            entry["conditions"][0]["type"], "ManagedClusterUnreachableWarning",
+            "{entry}"
+        );
+    }
+}
+
+#[test]
+fn report_of_a_set_is_never_deleted() {
+    let mut hub = Hub::new();
+    assert_eq!(hub.reported(), [Value::Null; 0]);
+    assert_eq!(hub.summary(), ["0"; 6], "a set without Applications");
+    hub.application("shop", &json!({}));
+    hub.work("shop", "eu1", "shop", &WELL);
+    assert_eq!(hub.reported().len(), 1);
+    let written = hub.report.clone();
+    hub.cache.apply(Change::of::<Work>(
+        Kind::Works,
+        Update::Deleted(ObjectRef::new("eu1", "shop")),
+    ));
+    assert_eq!(hub.reported()[0]["cluster"], Value::Null, "the last work is gone");
+    hub.cache.apply(Change::of::<Application>(
+        Kind::Applications,
+        Update::Listed(HashSet::new()),
+    ));
+    assert_eq!(hub.reported(), [Value::Null; 0], "the last Application is gone");
+    assert_eq!(hub.summary(), ["0"; 6]);
+
+    // The controller reverts changes by others; it waits for a report that is being deleted, and creates it anew.
+    hub.report = written;
+    hub.see();
+    assert_eq!(hub.reported(), [Value::Null; 0]);
+    hub.report["metadata"]["deletionTimestamp"] = "2026-06-01T12:00:00Z".into();
+    hub.see();
+    hub.application("shop", &json!({}));
+    assert_eq!(hub.reconcile(), None);
+    hub.cache
+        .apply(Change::of::<ExistingReport>(Kind::Reports, Update::Deleted(shop())));
+    assert!(matches!(hub.reconcile(), Some(Write::Create { .. })));
+
+    // Kubernetes deletes the report with its set. A new set of the same name gets a new report.
+    let going = ApplicationSet {
+        deleting: true,
+        ..set_of("u")
+    };
+    hub.cache
+        .apply(Change::of(Kind::ApplicationSets, Update::Set(shop(), going)));
+    assert_eq!(hub.reconcile(), None);
+    hub.cache.apply(Change::of::<ApplicationSet>(
+        Kind::ApplicationSets,
+        Update::Listed(HashSet::new()),
+    ));
+    assert_eq!(hub.reconcile(), None);
+    hub.report["metadata"]["deletionTimestamp"] = Value::Null;
+    hub.see();
+    hub.cache
+        .apply(Change::of(Kind::ApplicationSets, Update::Set(shop(), set_of("v"))));
+    hub.reported();
+    assert_eq!(hub.report["metadata"]["ownerReferences"][0]["uid"], "v");
+    assert_eq!(
+        hub.report["metadata"]["ownerReferences"].as_array().map(Vec::len),
+        Some(1)
+    );
+}
+
+#[test]
+fn writes_no_report_without_the_report_crd() {
+    let mut hub = Hub::new();
+    hub.cache = Cache::new("argocd").with_mappers(mappers([&CONTROLLER])).with_reports();
+    hub.cache
+        .apply(Change::of(Kind::ApplicationSets, Update::Set(shop(), set_of("u"))));
+    hub.application("shop", &json!({}));
+    assert_eq!(hub.reconcile(), None);
+    let affected = hub.cache.apply(Change::of::<ExistingReport>(
+        Kind::Reports,
+        Update::Listed(HashSet::new()),
+    ));
+    assert_eq!(sets(&affected), ["argocd/shop"], "now it has them");
+    assert!(hub.reconcile().is_some());
+}
+
+#[test]
+fn enqueues_the_set_only_for_changes_to_its_report() {
+    let mut hub = Hub::new();
+    assert_eq!(sets(&hub.application("shop", &json!({}))), ["argocd/shop"]);
+    assert_eq!(sets(&hub.application("shop", &json!({}))), [""; 0], "which is known");
+    let note = json!({"metadata": {"annotations": {"note": "x"}, "resourceVersion": "8"}});
+    assert_eq!(sets(&hub.application("shop", &note)), [""; 0]);
+    let health = json!({"status": {"health": {"status": "Healthy"}}});
+    assert_eq!(sets(&hub.application("shop", &health)), ["argocd/shop"]);
+    let warned = json!({"status": {"health": {"status": "Healthy"}, "conditions": [condition("SyncError", "no")]}});
+    assert_eq!(sets(&hub.application("shop", &warned)), ["argocd/shop"]);
+
+    assert_eq!(sets(&hub.work("shop", "eu1", "shop", &WELL)), ["argocd/shop"]);
+    assert_eq!(sets(&hub.work("shop", "eu1", "shop", &WELL)), [""; 0]);
+    assert_eq!(
+        sets(&hub.work("other", "eu1", "other", &WELL)),
+        [""; 0],
+        "it is of no set"
+    );
+    let object_ref = ObjectRef::new("eu1", "shop");
+    let mut more = read_work(&object_ref, &tracked("shop", &object_ref), &WELL).expect("a work");
+    more.resources = [more.resources[0].clone(), more.resources[0].clone()].into();
+    let more = hub.cache.apply(Change::of(Kind::Works, Update::Set(object_ref, more)));
+    assert_eq!(sets(&more), ["argocd/shop"], "it consists of something else");
+
+    let owner = json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "cart"}]);
+    let moved = json!({"metadata": {"ownerReferences": owner}});
+    assert_eq!(sets(&hub.application("shop", &moved)), ["argocd/cart", "argocd/shop"]);
+    assert_eq!(hub.reported(), [Value::Null; 0]);
+    let left = json!({"metadata": {"ownerReferences": null}});
+    assert_eq!(sets(&hub.application("shop", &left)), ["argocd/cart"]);
+}
+
+#[test]
+fn keeps_no_report_data_when_reports_are_disabled() {
+    let mut hub = Hub::new();
+    hub.cache = Cache::new("argocd").with_mappers(mappers([&CONTROLLER]));
+    assert_eq!(sets(&hub.application("shop", &json!({}))), [""; 0]);
+    hub.work("shop", "eu1", "shop", &WELL);
+    let application = ObjectRef::new("argocd", "shop");
+    let kept = hub.cache.application(&application).expect("it is there");
+    assert_eq!(kept.generated, None);
+    assert!(
+        hub.cache
+            .works_of(&application)
+            .all(|(_, _, work)| work.resources.is_empty())
+    );
+}
+
+#[test]
+fn stores_equal_resource_lists_once() {
+    let mut hub = Hub::new();
+    for name in ["eu1", "eu2"] {
+        hub.work("shop", name, "shop", &WELL);
+    }
+    let application = ObjectRef::new("argocd", "shop");
+    let mut lists = hub
+        .cache
+        .works_of(&application)
+        .map(|(_, _, work)| work.resources.as_ptr());
+    assert_eq!(lists.next(), lists.next());
+}

@@ -1,0 +1,219 @@
+//! Builds the conditions of an Application: few and short for any number of clusters, and with stable texts for the same state.
+
+use super::fleet::{ClusterStatus, Fleet, ReplicaSetHealth, SET};
+use hub_state::condition_types::{
+    APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, ON_HOLD, OVERDUE, SHARED, UNREACHABLE, is_own_type, unreachable,
+};
+use hub_state::model::{Availability, Condition};
+use manifest::text::count;
+use ocm::health::HealthStatus;
+use primitives::object_ref::ObjectRef;
+use runtime::text::bounded;
+use std::collections::BTreeMap;
+
+/// The maximum number of conditions of one type; one more condition summarizes the rest.
+const MAX_CONDITIONS: usize = 10;
+
+/// Returns true if the condition is of one of our types.
+pub(super) fn is_own(condition: &Condition) -> bool {
+    is_own_type(&condition.kind)
+}
+
+/// Returns true if two lists are equal, ignoring order and transition times.
+pub(super) fn are_same(one: &[Condition], other: &[Condition]) -> bool {
+    let sorted = |conditions: &[Condition]| {
+        let mut all: Vec<_> = conditions
+            .iter()
+            .map(|it| (it.kind.clone(), it.message.clone()))
+            .collect();
+        all.sort();
+        all
+    };
+    sorted(one) == sorted(other)
+}
+
+/// Returns true if two conditions describe the same state, possibly with different messages.
+pub(super) fn is_same_state(one: &Condition, other: &Condition) -> bool {
+    one.kind == other.kind
+        && match subject(one) {
+            Some(subject) => self::subject(other) == Some(subject),
+            None => one.message == other.message,
+        }
+}
+
+/// Returns the cluster or ManifestWorkReplicaSet that a condition is about, or `None` for the totals and for a condition that
+/// summarizes several.
+pub(super) fn subject(condition: &Condition) -> Option<&str> {
+    if condition.kind == INFO || condition.message.starts_with("and ") {
+        return None;
+    }
+    condition.message.split_once(": ").map(|(subject, _)| subject)
+}
+
+/// Returns the conditions of an Application, given its present ones; none if it has no works.
+pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
+    if fleet.is_empty() {
+        return Vec::new();
+    }
+    let clusters = |message_of: &dyn Fn(&ClusterStatus) -> Option<String>| -> BTreeMap<String, String> {
+        let messages = fleet.clusters.iter().map(|(name, cluster)| (name, message_of(cluster)));
+        messages
+            .filter_map(|(name, message)| Some((name.clone(), message?)))
+            .collect()
+    };
+    let joined = |texts: &[String]| (!texts.is_empty()).then(|| texts.join("; "));
+    let mut refused = clusters(&|cluster| joined(&cluster.refused));
+    let mut degraded = clusters(&|cluster| joined(&cluster.degraded));
+    let mut overdue = clusters(&|cluster| {
+        let is_available = cluster.availability == Availability::Available;
+        joined(&cluster.overdue).filter(|_| is_available)
+    });
+    let sets = |message_of: &dyn Fn(&ReplicaSetHealth) -> Option<String>| -> Vec<(String, String)> {
+        let messages = fleet.sets.iter().map(|(name, set)| (name, message_of(set)));
+        messages
+            .filter_map(|(name, message)| Some((format!("{SET}{name}"), message?)))
+            .collect()
+    };
+    let with_health = |set: &ReplicaSetHealth, health| (set.health == health).then(|| set.message.clone());
+    // If clusters report errors, the state of their set adds nothing.
+    if degraded.is_empty() && refused.is_empty() {
+        degraded.extend(sets(&|set| with_health(set, HealthStatus::Degraded)));
+    }
+    if overdue.is_empty() {
+        overdue.extend(sets(&|set| set.overdue.clone()));
+    }
+    let without_clusters = sets(&|set| with_health(set, HealthStatus::Suspended));
+    // While a cluster is progressing, its earlier error is kept, so that the condition does not flap. A newer one replaces it.
+    for condition in before {
+        let named = subject(condition).and_then(|name| Some((name, fleet.clusters.get(name)?)));
+        let Some((name, cluster)) = named.filter(|(_, cluster)| cluster.is_progressing()) else {
+            continue;
+        };
+        let text = condition.message.get(name.len().saturating_add(2)..);
+        let text = text.unwrap_or_default().to_owned();
+        match condition.kind.as_str() {
+            APPLY_ERROR if cluster.refused.is_empty() => {
+                refused.insert(name.to_owned(), joined(&cluster.retried).unwrap_or(text))
+            }
+            DEGRADED if cluster.degraded.is_empty() => degraded.insert(name.to_owned(), text),
+            _ => None,
+        };
+    }
+    let unreachable = clusters(&|cluster| unreachable(cluster.availability).map(str::to_owned));
+    let mut conditions = Vec::new();
+    for (kind, messages) in [
+        (APPLY_ERROR, refused),
+        (DEGRADED, degraded),
+        (UNREACHABLE, unreachable),
+        (ON_HOLD, clusters(&|cluster| cluster.hold.clone())),
+        (NO_CLUSTER, without_clusters.into_iter().collect()),
+        (OVERDUE, overdue),
+        (SHARED, clusters(&|cluster| shared(&cluster.shared))),
+    ] {
+        conditions.extend(first_few(messages).into_iter().map(|message| condition(kind, message)));
+    }
+    conditions.push(condition(INFO, totals(fleet)));
+    conditions
+}
+
+/// Returns the message about objects that other Applications deliver too, or `None` if there are none.
+fn shared(by_application: &BTreeMap<ObjectRef, Vec<Box<str>>>) -> Option<String> {
+    let (other, objects) = by_application.first_key_value()?;
+    let object = objects.first()?;
+    let more = match objects.len().saturating_sub(1) {
+        0 => String::new(),
+        more => format!(" and {}", count(more, "more object")),
+    };
+    let others = if by_application.len() > 1 { " and others" } else { "" };
+    let verb = if objects.len() == 1 { "is" } else { "are" };
+    Some(format!(
+        "{object}{more} {verb} also delivered by Application {other}{others}: remove it from one of them"
+    ))
+}
+
+fn condition(kind: &str, message: String) -> Condition {
+    Condition {
+        kind: kind.to_owned(),
+        message: bounded(message),
+        last_transition_time: None,
+        more: serde_json::Map::new(),
+    }
+}
+
+/// Returns one text for each cluster up to the maximum, and one text for the rest.
+fn first_few(messages: BTreeMap<String, String>) -> Vec<String> {
+    let rest: Vec<String> = messages.keys().skip(MAX_CONDITIONS).cloned().collect();
+    let mut texts: Vec<String> = messages
+        .into_iter()
+        .take(MAX_CONDITIONS)
+        .map(|(name, text)| format!("{name}: {text}"))
+        .collect();
+    match rest.len() {
+        0 => {}
+        more => texts.push(format!("and {}: {}", count(more, "more cluster"), rest.join(", "))),
+    }
+    texts
+}
+
+/// The totals over the clusters of an Application, as its condition [`INFO`] has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Totals {
+    /// The number of clusters.
+    pub clusters: usize,
+    /// The number of clusters where the Application is applied.
+    pub applied: usize,
+    /// The number of clusters where it is healthy.
+    pub healthy: usize,
+    /// The numbers of objects and works, if the message has them.
+    pub size: Option<[usize; 2]>,
+}
+
+impl Totals {
+    /// Parses the message that the controller has written; returns `None` for a message of another version, and during a deletion.
+    #[must_use]
+    pub fn read(message: &str) -> Option<Self> {
+        let (applied, rest) = message.strip_prefix("applied on ")?.split_once(" of ")?;
+        let (clusters, rest) = rest.split_once(" clusters, healthy on ")?;
+        let healthy = rest.split([';', ',']).next()?;
+        let number = |counted: &str| counted.split(' ').next()?.parse().ok();
+        let size = || {
+            let (objects, works) = rest.split_once("; ")?.1.split_once(" in ")?;
+            Some([number(objects)?, number(works)?])
+        };
+        Some(Self {
+            clusters: clusters.parse().ok()?,
+            applied: applied.parse().ok()?,
+            healthy: healthy.parse().ok()?,
+            size: size(),
+        })
+    }
+}
+
+fn totals(fleet: &Fleet) -> String {
+    let all = || fleet.clusters.values();
+    if fleet.deleting {
+        let works = count(fleet.works, "work");
+        return format!("deleting: {works} left on {}", count(all().count(), "cluster"));
+    }
+    let with_health = |health| all().filter(|cluster| cluster.health == health).count();
+    let (clusters, applied) = (all().count(), all().filter(|cluster| cluster.applied).count());
+    let healthy = with_health(HealthStatus::Healthy);
+    let mut states = vec![format!(
+        "applied on {applied} of {clusters} clusters, healthy on {healthy}"
+    )];
+    let others = HealthStatus::ALL
+        .into_iter()
+        .filter(|health| *health != HealthStatus::Healthy);
+    let others = others
+        .map(|health| (health, with_health(health)))
+        .filter(|(_, clusters)| *clusters > 0);
+    states.extend(others.map(|(health, clusters)| format!("{clusters} {}", health.name().to_lowercase())));
+    let works = fleet.works.saturating_sub(fleet.sets.len());
+    let mut parts = vec![
+        states.join(", "),
+        format!("{} in {}", count(fleet.objects, "object"), count(works, "work")),
+    ];
+    let sets = fleet.sets.iter().take(MAX_CONDITIONS);
+    parts.extend(sets.map(|(object_ref, set)| format!("{SET}{object_ref}: {}", set.message)));
+    parts.join("; ")
+}

@@ -1,0 +1,84 @@
+//! Derives the Event from the difference between the present and the new conditions of an Application. The controller needs no other
+//! memory: after a restart it repeats no Event and records the changes that it missed.
+
+use super::conditions::{Totals, is_same_state, subject};
+use super::fleet::Fleet;
+use hub_state::condition_types::{APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, ON_HOLD, OVERDUE, SHARED, UNREACHABLE};
+use hub_state::model::Condition;
+use runtime::action::Event;
+
+/// Returns the Event for the change from one list of our conditions to another.
+pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet) -> Option<Event> {
+    let mut changes = Vec::new();
+    for (kind, reason) in [
+        (APPLY_ERROR, "ManifestWorkApplyFailed"),
+        (DEGRADED, "ManifestWorkDegraded"),
+        (UNREACHABLE, "ManagedClusterUnreachable"),
+        (ON_HOLD, "ManagedClusterOnHold"),
+        (NO_CLUSTER, "ManifestWorkNoCluster"),
+        (OVERDUE, "ManifestWorkOverdue"),
+        (SHARED, "ManifestWorkSharedObject"),
+    ] {
+        let came = only_in(after, before, kind);
+        changes.extend(came.map(|it| Event {
+            warning: true,
+            reason,
+            message: it.message.clone(),
+        }));
+    }
+    let ill = |conditions: &[Condition], cluster: &str| {
+        let mut ill = conditions.iter().filter(|it| it.kind != INFO);
+        ill.any(|it| subject(it) == Some(cluster))
+    };
+    // No recovery is recorded for a condition that summarizes several clusters, because it is unknown which of them recovered,
+    // nor for a cluster or set that no longer exists.
+    let recovered = before.iter().filter(|it| {
+        let cluster = subject(it).filter(|cluster| !ill(after, cluster));
+        cluster.is_some_and(|cluster| fleet.has(cluster))
+    });
+    changes.extend(recovered.map(|it| normal("ManifestWorkRecovered", format!("resolved: {}", it.message))));
+    if changes.is_empty() {
+        return completed(before, after);
+    }
+    Event::of_all(changes)
+}
+
+/// Returns the Event for an Application that has become healthy, or at least applied, on all clusters.
+fn completed(before: &[Condition], after: &[Condition]) -> Option<Event> {
+    let message = info(after)?;
+    let now = Totals::read(message)?;
+    let then = info(before).and_then(Totals::read);
+    let becomes = |is: fn(&Totals) -> bool| now.clusters > 0 && is(&now) && !then.as_ref().is_some_and(is);
+    let reason = if becomes(|totals| totals.healthy == totals.clusters) {
+        "ManifestWorkHealthy"
+    } else if becomes(|totals| totals.applied == totals.clusters) {
+        "ManifestWorkApplied"
+    } else {
+        return None;
+    };
+    Some(normal(reason, message.to_owned()))
+}
+
+/// Returns the message with the totals.
+fn info(conditions: &[Condition]) -> Option<&str> {
+    let info = conditions.iter().find(|it| it.kind == INFO);
+    info.map(|it| &*it.message)
+}
+
+fn normal(reason: &'static str, message: String) -> Event {
+    Event {
+        warning: false,
+        reason,
+        message,
+    }
+}
+
+/// Returns the conditions of a type whose state does not occur in the other list.
+fn only_in<'c>(
+    these: &'c [Condition],
+    others: &'c [Condition],
+    kind: &'static str,
+) -> impl Iterator<Item = &'c Condition> {
+    let is_new = move |it: &&Condition| it.kind == kind && !others.iter().any(|other| is_same_state(other, it));
+    these.iter().filter(is_new)
+}

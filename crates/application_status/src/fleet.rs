@@ -1,0 +1,115 @@
+//! The state of an Application on its clusters.
+
+use hub_state::cache::Cache;
+use hub_state::model::{Availability, WorkKind};
+use jiff::Timestamp;
+use ocm::health::HealthStatus;
+use ocm::hold::Hold;
+use primitives::object_ref::ObjectRef;
+use std::collections::BTreeMap;
+
+/// The prefix of the namespace and name of a ManifestWorkReplicaSet in a condition's message.
+pub(super) const SET: &str = "ManifestWorkReplicaSet ";
+
+/// The state of an Application on its clusters.
+#[derive(Debug, Default)]
+pub(super) struct Fleet {
+    pub(super) clusters: BTreeMap<String, ClusterStatus>,
+    /// The state of its ManifestWorkReplicaSets, by `NAMESPACE/NAME`.
+    pub(super) sets: BTreeMap<String, ReplicaSetHealth>,
+    pub(super) works: usize,
+    pub(super) objects: usize,
+    /// True if the Application is being deleted.
+    pub(super) deleting: bool,
+}
+
+/// The health and message of a ManifestWorkReplicaSet.
+#[derive(Debug)]
+pub(super) struct ReplicaSetHealth {
+    pub(super) health: HealthStatus,
+    pub(super) message: String,
+    pub(super) overdue: Option<String>,
+}
+
+/// The state of an Application on one cluster.
+#[derive(Debug)]
+pub(super) struct ClusterStatus {
+    pub(super) health: HealthStatus,
+    pub(super) availability: Availability,
+    /// The hold of the cluster, for people.
+    pub(super) hold: Option<String>,
+    pub(super) applied: bool,
+    pub(super) refused: Vec<String>,
+    pub(super) degraded: Vec<String>,
+    pub(super) retried: Vec<String>,
+    pub(super) overdue: Vec<String>,
+    /// The objects that other Applications deliver too.
+    pub(super) shared: BTreeMap<ObjectRef, Vec<Box<str>>>,
+}
+
+impl ClusterStatus {
+    /// Returns true if the final health is not known yet.
+    pub(super) fn is_progressing(&self) -> bool {
+        matches!(
+            self.health,
+            HealthStatus::Waiting | HealthStatus::Progressing | HealthStatus::Unknown
+        )
+    }
+}
+
+impl Fleet {
+    pub(super) fn of(cache: &Cache, application: &ObjectRef, deleting: bool, now: Timestamp) -> Self {
+        let mut fleet = Self {
+            deleting,
+            ..Self::default()
+        };
+        for (kind, object_ref, work) in cache.works_of(application) {
+            let state = &work.state;
+            fleet.works = fleet.works.saturating_add(1);
+            if kind == WorkKind::Set {
+                let health = ReplicaSetHealth {
+                    health: state.health,
+                    message: state.message.clone(),
+                    overdue: state.overdue.clone(),
+                };
+                fleet.sets.insert(object_ref.to_string(), health);
+                continue;
+            }
+            fleet.objects = fleet.objects.saturating_add(state.objects);
+            let cluster = fleet.clusters.entry(object_ref.namespace.to_string());
+            let cluster = cluster.or_insert_with(|| ClusterStatus {
+                health: HealthStatus::Healthy,
+                availability: cache.availability(&object_ref.namespace),
+                hold: cache.hold(&object_ref.namespace, now).map(Hold::state),
+                applied: true,
+                refused: Vec::new(),
+                degraded: Vec::new(),
+                retried: Vec::new(),
+                overdue: Vec::new(),
+                shared: BTreeMap::new(),
+            });
+            cluster.health = cluster.health.min(state.health);
+            cluster.applied &= state.applied;
+            cluster.refused.extend(state.refused.clone());
+            cluster.degraded.extend(state.degraded.clone());
+            cluster.retried.extend(state.retried.clone());
+            cluster.overdue.extend(state.overdue.clone());
+            for (other, objects) in cache.shared_objects(object_ref, work, application) {
+                cluster.shared.entry(other).or_default().extend(objects);
+            }
+        }
+        fleet
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.works == 0
+    }
+
+    /// Returns true if the fleet contains the subject of a condition: a cluster or a ManifestWorkReplicaSet.
+    pub(super) fn has(&self, subject: &str) -> bool {
+        match subject.strip_prefix(SET) {
+            Some(set) => self.sets.contains_key(set),
+            None => self.clusters.contains_key(subject),
+        }
+    }
+}

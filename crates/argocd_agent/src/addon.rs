@@ -1,0 +1,304 @@
+//! The objects that configure the installation of the add-on in OCM: our own Placements, a configuration for each GitOpsCluster,
+//! and the ClusterManagementAddOn.
+
+use super::{Server, labels, owner};
+use hub_state::model::DesiredAgent;
+use ocm::argocd_agent as names;
+use ocm::management_addon::strategy_at;
+use serde_json::{Value, json};
+
+const GROUP: &str = "addon.open-cluster-management.io";
+const API_VERSION: &str = "addon.open-cluster-management.io/v1alpha1";
+const TEMPLATES: &str = "addontemplates";
+const CONFIGS: &str = "addondeploymentconfigs";
+
+/// Returns the Placement of a GitOpsCluster that OCM's scheduler ignores: its PlacementDecisions are [`super::decisions()`]. So a
+/// gap in the decisions of the user's Placement uninstalls nothing, and the user's Placement does not need changes.
+#[must_use]
+pub fn placement(gitops_cluster: (&str, &str)) -> Value {
+    unscheduled(gitops_cluster, &names::placement(gitops_cluster.1))
+}
+
+/// Returns the Placement of the clusters that already have the next version: its PlacementDecisions are
+/// [`super::next_decisions`].
+#[must_use]
+pub fn next_placement(gitops_cluster: (&str, &str)) -> Value {
+    unscheduled(gitops_cluster, &names::next_placement(gitops_cluster.1))
+}
+
+fn unscheduled(gitops_cluster: (&str, &str), name: &str) -> Value {
+    let mut annotations = owner(gitops_cluster);
+    annotations["cluster.open-cluster-management.io/experimental-scheduling-disable"] = "true".into();
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+        "kind": "Placement",
+        "metadata": {"namespace": gitops_cluster.0, "name": name, "labels": labels(), "annotations": annotations},
+        "spec": {},
+    })
+}
+
+/// Returns the AddOnDeploymentConfig of a GitOpsCluster: the namespace into which OCM installs the add-on, and the address of the
+/// principal. It may change in place: the address is the same for all clusters during a rollout.
+#[must_use]
+pub fn deployment_config(gitops_cluster: (&str, &str), desired: &DesiredAgent, server: &Server) -> Value {
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "AddOnDeploymentConfig",
+        "metadata": {
+            "namespace": gitops_cluster.0, "name": names::deployment_config(gitops_cluster.1), "labels": labels(), "annotations": owner(gitops_cluster),
+        },
+        "spec": {
+            "agentInstallNamespace": desired.namespace,
+            "customizedVariables": [
+                {"name": "PRINCIPAL_ADDRESS", "value": server.address},
+                {"name": "PRINCIPAL_PORT", "value": server.port},
+            ],
+        },
+    })
+}
+
+/// The installation of the add-on for one GitOpsCluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// The namespace and name of the GitOpsCluster.
+    pub gitops_cluster: (&'a str, &'a str),
+    /// The name of its AddOnTemplate.
+    pub template: &'a str,
+    /// The name of the AddOnTemplate that some of its clusters already have, during a [rollout](super::rollout).
+    pub next: Option<&'a str>,
+}
+
+/// Returns the ClusterManagementAddOn for these GitOpsClusters, given the current one. Keeps the settings of others: the display
+/// name, other kinds of configuration, and other Placements. For a cluster of two GitOpsClusters the later entry wins (OCM's
+/// rule).
+#[must_use]
+pub fn management(entries: &[Entry<'_>], existing: Option<&Value>) -> Value {
+    let existing = |path: &str| existing.and_then(|existing| existing.pointer(path));
+    let list = |path: &str| existing(path).and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut placements = list("/spec/installStrategy/placements");
+    placements.retain(|placement| !is_ours(placement));
+    placements.extend(entries.iter().flat_map(strategies));
+    let mut configs = list("/spec/supportedConfigs");
+    if let Some(first) = entries.first() {
+        let (namespace, name) = first.gitops_cluster;
+        configs.retain(|config| {
+            let is = |resource| config["group"] == GROUP && config["resource"] == resource;
+            !is(TEMPLATES) && !is(CONFIGS)
+        });
+        // OCM reads manifestConfigs and the registration from the default template only. Its API v1beta1, since OCM 1.3, needs a
+        // default for every type of configuration.
+        let config = json!({"namespace": namespace, "name": names::deployment_config(name)});
+        let ours = [
+            json!({"group": GROUP, "resource": TEMPLATES, "defaultConfig": {"name": first.template}}),
+            json!({"group": GROUP, "resource": CONFIGS, "defaultConfig": config}),
+        ];
+        configs.splice(0..0, ours);
+    }
+    let mut spec = json!({
+        "supportedConfigs": configs,
+        "installStrategy": {"type": "Placements", "placements": placements},
+    });
+    if existing("/spec/addOnMeta").is_none() {
+        spec["addOnMeta"] = json!({
+            "displayName": "argocd-agent",
+            "description": "Argo CD on managed clusters, connected to the hub's by argocd-agent.",
+        });
+    }
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "ClusterManagementAddOn",
+        "metadata": {
+            "name": names::ADDON,
+            "labels": labels(),
+            // Any other value disables OCM's add-on manager for this add-on.
+            "annotations": {"addon.open-cluster-management.io/lifecycle": "addon-manager"},
+        },
+        "spec": spec,
+    })
+}
+
+/// Returns the AddOnTemplate that a ClusterManagementAddOn has for a GitOpsCluster now. Its [`Entry`] keeps this template while
+/// the desired one is unknown, because OCM uninstalls the add-on if the entry is missing.
+#[must_use]
+pub fn present_template<'v>((namespace, name): (&str, &str), existing: &'v Value) -> Option<&'v str> {
+    template_at((namespace, &names::placement(name)), existing)
+}
+
+/// Returns the AddOnTemplate that a ClusterManagementAddOn has for the clusters of a GitOpsCluster that already have the next
+/// version.
+#[must_use]
+pub fn next_template<'v>((namespace, name): (&str, &str), existing: &'v Value) -> Option<&'v str> {
+    template_at((namespace, &names::next_placement(name)), existing)
+}
+
+fn template_at<'v>(at: (&str, &str), existing: &'v Value) -> Option<&'v str> {
+    template_names(strategy_at(at, existing)?).next()
+}
+
+/// Returns true if we wrote an install strategy entry, for a GitOpsCluster that may no longer exist.
+fn is_ours(placement: &Value) -> bool {
+    let prefix = format!("{}-", names::ADDON);
+    template_names(placement).any(|name| name.starts_with(&prefix))
+}
+
+/// Returns the names of the AddOnTemplates in an install strategy entry.
+fn template_names(placement: &Value) -> impl Iterator<Item = &str> {
+    let configs = placement["configs"].as_array().into_iter().flatten();
+    configs
+        .filter(|config| config["resource"] == TEMPLATES)
+        .filter_map(|config| config["name"].as_str())
+}
+
+/// Returns the install strategy entries of a GitOpsCluster. For a cluster of both the later entry wins (OCM's rule).
+fn strategies(entry: &Entry<'_>) -> impl Iterator<Item = Value> {
+    let (namespace, name) = entry.gitops_cluster;
+    let all = (names::placement(name), Some(entry.template));
+    let next = (names::next_placement(name), entry.next);
+    let config = names::deployment_config(name);
+    [all, next].into_iter().filter_map(move |(placement, template)| {
+        Some(json!({
+            "namespace": namespace,
+            "name": placement,
+            "configs": [
+                {"group": GROUP, "resource": TEMPLATES, "name": template?},
+                {"group": GROUP, "resource": CONFIGS, "namespace": namespace, "name": config},
+            ],
+            // We control the pace: OCM's strategies do not wait for the health of the add-on.
+            "rolloutStrategy": {"type": "All"},
+        }))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::difference;
+
+    fn entry<'a>(name: &'a str, template: &'a str, next: Option<&'a str>) -> Entry<'a> {
+        Entry {
+            gitops_cluster: ("argocd", name),
+            template,
+            next,
+        }
+    }
+
+    #[test]
+    fn patches_the_add_on_only_for_changes() {
+        let entries = [
+            entry("a", "argocd-agent-addon-argocd-a-1", None),
+            entry(
+                "b",
+                "argocd-agent-addon-argocd-b-1",
+                Some("argocd-agent-addon-argocd-b-2"),
+            ),
+        ];
+        let written = management(&entries, None);
+        assert_eq!(difference(&management(&entries, Some(&written)), &written), None);
+        let strategies = written.pointer("/spec/installStrategy/placements");
+        let strategies = strategies.and_then(Value::as_array).expect("they are there");
+        let names: Vec<_> = strategies.iter().map(|it| &it["name"]).collect();
+        assert_eq!(
+            names,
+            ["a-argocd-agent", "b-argocd-agent", "b-argocd-agent-next"],
+            "the later counts"
+        );
+        assert!(
+            strategies
+                .iter()
+                .all(|it| it["rolloutStrategy"] == json!({"type": "All"}))
+        );
+        for (gitops_cluster, first, next) in [
+            (("argocd", "a"), Some("argocd-agent-addon-argocd-a-1"), None),
+            (
+                ("argocd", "b"),
+                Some("argocd-agent-addon-argocd-b-1"),
+                Some("argocd-agent-addon-argocd-b-2"),
+            ),
+            (("other", "b"), None, None),
+        ] {
+            assert_eq!(
+                (
+                    present_template(gitops_cluster, &written),
+                    next_template(gitops_cluster, &written)
+                ),
+                (first, next)
+            );
+        }
+        let newer = [entry("a", "argocd-agent-addon-argocd-a-2", None)];
+        let patch = difference(&management(&newer, Some(&written)), &written).expect("a template and a place less");
+        assert_eq!(
+            patch
+                .pointer("/spec/installStrategy/placements")
+                .and_then(Value::as_array)
+                .map(Vec::len),
+            Some(1)
+        );
+        assert_eq!(
+            patch.pointer("/spec/supportedConfigs/0/defaultConfig/name"),
+            Some(&json!("argocd-agent-addon-argocd-a-2"))
+        );
+    }
+
+    #[test]
+    fn every_type_of_configuration_has_a_default() {
+        let written = management(&[entry("a", "argocd-agent-addon-argocd-a-1", None)], None);
+        let expected = json!([
+            {"group": GROUP, "resource": TEMPLATES, "defaultConfig": {"name": "argocd-agent-addon-argocd-a-1"}},
+            {"group": GROUP, "resource": CONFIGS, "defaultConfig": {"namespace": "argocd", "name": names::deployment_config("a")}},
+        ]);
+        assert_eq!(written["spec"]["supportedConfigs"], expected);
+        let last = management(&[], Some(&written));
+        assert_eq!(last["spec"]["supportedConfigs"], expected, "without GitOpsClusters");
+    }
+
+    #[test]
+    fn keeps_fields_that_others_added_to_the_add_on() {
+        let elsewhere = json!({"namespace": "argocd", "name": "placement", "rolloutStrategy": {"type": "All"}});
+        let existing = json!({
+            "metadata": {"annotations": {"addon.open-cluster-management.io/lifecycle": "self", "theirs": "1"}},
+            "spec": {
+                "addOnMeta": {"displayName": "Argo CD Agent"},
+                "supportedConfigs": [
+                    {"group": GROUP, "resource": TEMPLATES, "defaultConfig": {"name": "theirs"}},
+                    {"group": "example.com", "resource": "settings"},
+                ],
+                "installStrategy": {"type": "Placements", "placements": [elsewhere]},
+            },
+        });
+        let management = management(&[entry("a", "argocd-agent-addon-argocd-a-1", None)], Some(&existing));
+        assert_eq!(management.pointer("/spec/addOnMeta"), None);
+        assert_eq!(
+            management.pointer("/spec/installStrategy/placements/0"),
+            Some(&elsewhere)
+        );
+        assert_eq!(
+            management.pointer("/spec/supportedConfigs/2/resource"),
+            Some(&json!("settings"))
+        );
+        let patch = difference(&management, &existing).expect("much");
+        assert_eq!(patch.pointer("/metadata/annotations/theirs"), None);
+    }
+
+    #[test]
+    fn deployment_config_contains_the_principals_address() {
+        let server = Server {
+            address: "hub.example.com".into(),
+            port: "443".into(),
+        };
+        let desired = DesiredAgent {
+            namespace: "gitops".into(),
+            ..DesiredAgent::default()
+        };
+        let config = deployment_config(("argocd", "fleet"), &desired, &server);
+        assert_eq!(
+            config["spec"],
+            json!({
+                "agentInstallNamespace": "gitops",
+                "customizedVariables": [
+                    {"name": "PRINCIPAL_ADDRESS", "value": "hub.example.com"},
+                    {"name": "PRINCIPAL_PORT", "value": "443"},
+                ],
+            })
+        );
+    }
+}

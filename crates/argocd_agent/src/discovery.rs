@@ -1,0 +1,250 @@
+//! The discovery of the address where managed clusters reach the principal, from the way its Service is exposed: a Route, a load
+//! balancer, or a node port.
+
+use hub_state::model::DesiredAgent;
+use ocm::argocd_agent as names;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use thiserror::Error;
+
+/// The address where managed clusters reach the principal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// A host name or an IP address.
+    pub address: Box<str>,
+    /// The port number.
+    pub port: Box<str>,
+}
+
+impl Server {
+    fn new(address: &str, port: u64) -> Self {
+        Self {
+            address: address.into(),
+            port: port.to_string().into(),
+        }
+    }
+}
+
+/// The reason why managed clusters cannot reach the principal, by the name of its Service.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DiscoveryError {
+    /// The Service does not exist.
+    #[error("Service {0} is missing in Argo CD's namespace: install argocd-agent's principal, {remediation}", remediation = REMEDIATION)]
+    NoService(String),
+    /// The load balancer has no address.
+    #[error("the load balancer of Service {0} has no address yet: wait until it has one, {remediation}", remediation = REMEDIATION)]
+    NoAddress(String),
+    /// No Node has an address for the node port.
+    #[error("Service {0} is of type NodePort, but no ready Node has an InternalIP: check the Nodes, {remediation}", remediation = REMEDIATION)]
+    NoNode(String),
+    /// The Service has no node port.
+    #[error("Service {0} has no node port yet: wait until it has one, {remediation}", remediation = REMEDIATION)]
+    NoNodePort(String),
+    /// The Service has another type and no Route.
+    #[error(
+        "Service {0} is reachable only inside the hub: set its type to LoadBalancer or NodePort, give it a Route with TLS \
+         termination passthrough, {remediation}",
+        remediation = REMEDIATION
+    )]
+    Internal(String),
+}
+
+const REMEDIATION: &str = "or set the principal's address and port in the GitOpsCluster";
+
+/// Returns the address where managed clusters reach the principal: the configured one, otherwise the discovered one. The
+/// default port of a configured address is 443.
+///
+/// # Errors
+/// Returns the errors of [`discover`] if the address is discovered.
+pub fn configured_server(
+    desired: &DesiredAgent,
+    discovered: impl FnOnce() -> Result<Server, DiscoveryError>,
+) -> Result<Server, DiscoveryError> {
+    let configured = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
+    let port = configured(&desired.port);
+    if let Some(address) = configured(&desired.address) {
+        let port = port.unwrap_or_else(|| "443".into());
+        return Ok(Server { address, port });
+    }
+    let Server { address, port: found } = discovered()?;
+    let port = port.unwrap_or(found);
+    Ok(Server { address, port })
+}
+
+/// Returns the address where managed clusters reach the principal, from the Services and Routes of Argo CD's namespace and the
+/// Nodes. A Route wins over a load balancer, and that over a node port, as with Red Hat ACM; a host name wins over an IP address,
+/// as with Red Hat ACM and argocd-pull-integration.
+///
+/// # Errors
+/// Returns the reason why the principal has no such address.
+pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Result<Server, DiscoveryError> {
+    let Some(service) = find(services, names::PRINCIPAL_SERVICES) else {
+        let [name, _] = names::PRINCIPAL_SERVICES;
+        return Err(DiscoveryError::NoService(name.to_owned()));
+    };
+    let name = name_of(service);
+    if let Some(host) = hosts(routes, name).next() {
+        return Ok(Server::new(host, 443));
+    }
+    match text(service, "/spec/type") {
+        "LoadBalancer" => {
+            let address = ingresses(service, "hostname").chain(ingresses(service, "ip")).next();
+            let server = |address| Server::new(address, port(service).map_or(443, |port| number(port, "/port")));
+            address
+                .map(server)
+                .ok_or_else(|| DiscoveryError::NoAddress(name.to_owned()))
+        }
+        "NodePort" => {
+            let port = port(service)
+                .map(|port| number(port, "/nodePort"))
+                .filter(|port| *port > 0);
+            let address = ready(nodes).find_map(|node| internal_addresses(node).next());
+            match (address, port) {
+                (Some(address), Some(port)) => Ok(Server::new(address, port)),
+                (None, _) => Err(DiscoveryError::NoNode(name.to_owned())),
+                (_, None) => Err(DiscoveryError::NoNodePort(name.to_owned())),
+            }
+        }
+        _ => Err(DiscoveryError::Internal(name.to_owned())),
+    }
+}
+
+/// Returns the DNS names and IP addresses for the principal's certificate: those that expose it, those of its Service inside the
+/// hub, and the address that managed clusters use.
+#[must_use]
+pub fn principal_names(
+    services: &[&Value],
+    routes: &[&Value],
+    nodes: &[&Value],
+    namespace: &str,
+    address: Option<&str>,
+) -> BTreeSet<String> {
+    let [default, _] = names::PRINCIPAL_SERVICES;
+    let service = find(services, names::PRINCIPAL_SERVICES);
+    let mut all = inside(service.map_or(default, name_of), namespace);
+    all.extend(address.filter(|address| !address.is_empty()).map(str::to_owned));
+    let Some(service) = service else { return all };
+    let exposed = hosts(routes, name_of(service))
+        .chain(ingresses(service, "hostname"))
+        .chain(ingresses(service, "ip"));
+    all.extend(exposed.map(str::to_owned));
+    if text(service, "/spec/type") == "NodePort" {
+        // Includes Nodes that are not ready, because they may become ready.
+        all.extend(nodes.iter().copied().flat_map(internal_addresses).map(str::to_owned));
+    }
+    all
+}
+
+/// Returns the URL where the hub's Argo CD reaches the principal's resource proxy, and the names for its certificate.
+#[must_use]
+pub fn resource_proxy(services: &[&Value], namespace: &str) -> (String, BTreeSet<String>) {
+    const PORT: u64 = 9090;
+    let [default, _] = names::RESOURCE_PROXY_SERVICES;
+    let service = find(services, names::RESOURCE_PROXY_SERVICES);
+    let name = service.map_or(default, name_of);
+    let port = service.map_or(PORT, |service| {
+        let ports = list(service, "/spec/ports");
+        let named = ports.iter().find(|port| text(port, "/name") == "resource-proxy");
+        let usual = ports.iter().find(|port| number(port, "/port") == PORT);
+        named
+            .or(usual)
+            .or(ports.first())
+            .map_or(PORT, |port| number(port, "/port"))
+    });
+    let names = inside(name, namespace);
+    // `argocd-agentctl` writes the short name of its own Service; Red Hat's uses the full name.
+    let host = if name == default {
+        name.to_owned()
+    } else {
+        format!("{name}.{namespace}.svc")
+    };
+    (format!("https://{host}:{port}"), names)
+}
+
+/// Returns the names of a Service inside the hub.
+fn inside(service: &str, namespace: &str) -> BTreeSet<String> {
+    let names = ["", ".svc", ".svc.cluster.local"].map(|end| format!("{service}.{namespace}{end}"));
+    let local = ["localhost", "127.0.0.1", "::1", service].map(str::to_owned);
+    names.into_iter().chain(local).collect()
+}
+
+/// Returns the first of these Services that exists.
+fn find<'v>(services: &[&'v Value], names: [&str; 2]) -> Option<&'v Value> {
+    let with = |name| services.iter().copied().find(|service| name_of(service) == name);
+    names.into_iter().find_map(with)
+}
+
+/// Returns the port for agents: the one called `https`, else 443 or 8443, else the first.
+fn port(service: &Value) -> Option<&Value> {
+    let ports = list(service, "/spec/ports");
+    let named = ports.iter().find(|port| text(port, "/name") == "https");
+    let usual = || ports.iter().find(|port| [443, 8443].contains(&number(port, "/port")));
+    named.or_else(usual).or(ports.first())
+}
+
+/// Returns the hosts of Routes to a Service that pass TLS through, because TLS is between the agent and the principal.
+fn hosts<'v>(routes: &[&'v Value], service: &str) -> impl Iterator<Item = &'v str> {
+    let leads_there = move |route: &&Value| {
+        text(route, "/spec/to/name") == service && text(route, "/spec/tls/termination") == "passthrough"
+    };
+    let host = |route: &'v Value| {
+        let admitted = text(route, "/status/ingress/0/host");
+        if admitted.is_empty() {
+            text(route, "/spec/host")
+        } else {
+            admitted
+        }
+    };
+    routes
+        .iter()
+        .copied()
+        .filter(leads_there)
+        .map(host)
+        .filter(|host| !host.is_empty())
+}
+
+/// Returns the host names or IP addresses that a load balancer has assigned.
+fn ingresses<'v>(service: &'v Value, field: &str) -> impl Iterator<Item = &'v str> {
+    let given = list(service, "/status/loadBalancer/ingress").iter();
+    given.filter_map(move |ingress| ingress[field].as_str().filter(|address| !address.is_empty()))
+}
+
+/// Returns the ready Nodes sorted by name, so that the result does not depend on their order in a list.
+fn ready<'v>(nodes: &[&'v Value]) -> impl Iterator<Item = &'v Value> {
+    let is_ready = |node: &&Value| {
+        let is = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
+        list(node, "/status/conditions").iter().any(is)
+    };
+    let mut ready: Vec<&Value> = nodes.iter().copied().filter(is_ready).collect();
+    ready.sort_by_key(|node| name_of(node));
+    ready.into_iter()
+}
+
+fn internal_addresses(node: &Value) -> impl Iterator<Item = &str> {
+    let addresses = list(node, "/status/addresses").iter();
+    addresses
+        .filter(|address| address["type"] == "InternalIP")
+        .filter_map(|address| address["address"].as_str())
+}
+
+fn name_of(object: &Value) -> &str {
+    text(object, "/metadata/name")
+}
+
+fn text<'v>(object: &'v Value, path: &str) -> &'v str {
+    object.pointer(path).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn number(object: &Value, path: &str) -> u64 {
+    object.pointer(path).and_then(Value::as_u64).unwrap_or_default()
+}
+
+fn list<'v>(object: &'v Value, path: &str) -> &'v [Value] {
+    object
+        .pointer(path)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! The argocd-agent controller: runs argocd-agent as an OCM add-on on every managed cluster that a GitOpsCluster selects.
+//!
+//! It has several parts, by the kind of object that they reconcile: [`hub`] maintains the shared objects in Argo CD's namespace
+//! and the ClusterManagementAddOn, [`addon`] the objects of one GitOpsCluster, [`works`] the ManifestWorks of one managed
+//! cluster, and [`requests`] the CertificateSigningRequests of agents. The cluster Secrets of agents are reconciled with the
+//! other Secrets of [GitOpsClusters](crate::gitopscluster).
+
+mod addon;
+mod authority;
+mod blocklist;
+mod decisions;
+mod hub;
+mod issued;
+mod mappers;
+mod requests;
+mod rollout;
+mod shared;
+mod templates;
+mod works;
+
+pub use addon::{CONTROLLER as ADDON, unserved_successors};
+pub use authority::renewed_by_its_owner;
+pub use hub::CONTROLLER as HUB;
+pub use issued::{MAX_CERTIFICATES, revoked_but_run_by_others};
+pub use requests::CONTROLLER as REQUESTS;
+pub use rollout::requeue_after as rollout_requeue_after;
+pub use shared::{ABOUT, NAME, WATCHES, server};
+pub use templates::{agent_image, principal_image};
+pub use works::{CONTROLLER as WORKS, is_registered_by};
+
+use crate as agent;
+use crate::rollout::Progress;
+use assignment::GitOpsClusterRef;
+use hub_state::model::DesiredAgent;
+use hub_state::model::Kind;
+use hub_state::reconcile::Context;
+use jiff::Timestamp;
+use ocm::argocd_agent as names;
+use ocm::management_addon::is_named;
+use primitives::object_ref::ObjectRef;
+use serde_json::Value;
+use shared::{management, may_have_agents};
+
+/// Returns true if objects of a GitOpsCluster are left. For the last GitOpsCluster with agents, shared objects count too.
+#[must_use]
+pub fn is_left(gitops: GitOpsClusterRef<'_>, now: Timestamp) -> bool {
+    let is_last = gitops.object.deleting
+        && gitops.object.spec.may_have_agent()
+        && !GitOpsClusterRef::all(gitops.cache).any(may_have_agents);
+    !gitops.is_of_another_controller() && addon::is_left(gitops)
+        || issued::is_pending(gitops, now)
+        || is_last && hub::is_left(gitops.cache)
+}
+
+/// The progress of the add-on of a GitOpsCluster.
+pub struct AddonStatus {
+    /// True if its AddOnTemplate exists.
+    pub template: bool,
+    /// True if its AddOnDeploymentConfig exists.
+    pub config: bool,
+    /// True if the ClusterManagementAddOn has the template; or the clusters that have the add-on but that no GitOpsCluster
+    /// selects.
+    pub management: Result<bool, Vec<String>>,
+    /// The progress of the rollout to its clusters.
+    pub progress: Progress,
+}
+
+/// Returns the progress of the add-on of a GitOpsCluster.
+#[must_use]
+pub fn addon_status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> AddonStatus {
+    let cache = gitops.cache;
+    let name = templates::template_name(gitops, desired, context);
+    let config = ObjectRef::new(
+        &gitops.object_ref.namespace,
+        &names::deployment_config(&gitops.object_ref.name),
+    );
+    let existing = management(cache).map(|it| &it.object);
+    let has_template = |existing: &Value| {
+        // During a rollout the second entry has the desired version.
+        let (first, next) = (
+            agent::present_template(gitops.namespace_and_name(), existing),
+            agent::next_template(gitops.namespace_and_name(), existing),
+        );
+        [first, next].contains(&Some(&name))
+    };
+    AddonStatus {
+        template: cache.object(Kind::Templates, &ObjectRef::new("", &name)).is_some(),
+        config: cache.object(Kind::AddOnConfigs, &config).is_some(),
+        management: match existing.filter(|existing| is_named(gitops.namespace_and_name(), existing)) {
+            Some(existing) => Ok(has_template(existing)),
+            None => match hub::unselected_clusters(cache, context) {
+                unselected_clusters if unselected_clusters.is_empty() => Ok(false),
+                unselected_clusters => Err(unselected_clusters),
+            },
+        },
+        progress: rollout::plan(gitops, &name, context).progress,
+    }
+}

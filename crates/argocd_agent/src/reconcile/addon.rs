@@ -1,0 +1,263 @@
+//! The controller for the add-on objects of one GitOpsCluster: an AddOnTemplate, an AddOnDeploymentConfig, and the list of its
+//! clusters.
+//!
+//! OCM installs an add-on on every cluster that the PlacementDecisions of a Placement name, and uninstalls it at once when none
+//! names the cluster any more. Therefore OCM gets a Placement of ours that it does not schedule, with PlacementDecisions that
+//! this controller writes: empty, incomplete or contradictory input of the user changes nothing, and an unreachable cluster keeps
+//! its add-on.
+
+use super::decisions::{decided_by_number, write_decisions};
+use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, server};
+use super::templates::{template, template_name};
+use super::{rollout, works};
+use crate as agent;
+use crate::Entry;
+use assignment::{Claim, GitOpsClusterRef, Held};
+use hub_state::cache::Cache;
+use hub_state::model::DesiredAgent;
+use hub_state::model::Kind;
+use hub_state::reconcile::{Context, Controller};
+use ocm::argocd_agent as names;
+use ocm::management_addon::is_named;
+use ocm::resources::{ADDON_CONFIGS, DECISIONS, PLACEMENTS, TEMPLATES};
+use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
+use runtime::action::{Action, Write};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// The controller of the add-on of each GitOpsCluster.
+pub const CONTROLLER: Controller = Controller {
+    name: NAME,
+    about: ABOUT,
+    kind: Kind::GitOpsClusters,
+    watches: WATCHES,
+    min_write_interval: Duration::from_millis(500),
+    reconcile,
+    requeue_after: rollout::requeue_after,
+};
+
+/// The kinds of objects created for a GitOpsCluster, in the order of their deletion.
+const OWNED_KINDS: [(Kind, &Resource); 4] = [
+    (Kind::OwnDecisions, &DECISIONS),
+    (Kind::OwnPlacements, &PLACEMENTS),
+    (Kind::AddOnConfigs, &ADDON_CONFIGS),
+    (Kind::Templates, &TEMPLATES),
+];
+
+/// The desired install strategy entries of a GitOpsCluster.
+pub(super) struct DesiredEntry {
+    object_ref: ObjectRef,
+    template: String,
+    /// The template that some of its clusters already have, during a rollout.
+    next: Option<String>,
+}
+
+impl DesiredEntry {
+    /// Returns the entry for the ClusterManagementAddOn.
+    pub(super) fn entry(&self) -> Entry<'_> {
+        Entry {
+            gitops_cluster: (&self.object_ref.namespace, &self.object_ref.name),
+            template: &self.template,
+            next: self.next.as_deref(),
+        }
+    }
+}
+
+fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let gitops = GitOpsClusterRef::get(cache, object_ref)?;
+    let is_unwanted = gitops.object.deleting || !gitops.object.spec.may_have_agent();
+    let writes = match gitops.served_agent() {
+        Some(desired) => writes(gitops, desired, context),
+        None if is_unwanted && !gitops.is_of_another_controller() => leftovers(gitops),
+        // Currently not served.
+        None => Vec::new(),
+    };
+    gitops.action(writes)
+}
+
+/// Returns the writes that bring the objects of a GitOpsCluster to the desired state.
+fn writes(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Vec<Write> {
+    let (cache, namespace_and_name) = (gitops.cache, gitops.namespace_and_name());
+    let existing = |kind, object: &Value| {
+        let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
+        cache.object(kind, &ObjectRef::new(text("namespace"), text("name")))
+    };
+    let mut writes = Vec::new();
+    // Templates are never changed: OCM would apply the change to all clusters at once.
+    let name = template_name(gitops, desired, context);
+    if cache.object(Kind::Templates, &ObjectRef::new("", &name)).is_none() {
+        writes.extend(ensure(&TEMPLATES, template(gitops, desired, context), None));
+    }
+    if let Ok(server) = server(cache, desired) {
+        let config = agent::deployment_config(namespace_and_name, desired, &server);
+        let before = existing(Kind::AddOnConfigs, &config);
+        writes.extend(ensure(&ADDON_CONFIGS, config, before));
+    }
+    let placement = agent::placement(namespace_and_name);
+    let before = existing(Kind::OwnPlacements, &placement);
+    writes.extend(ensure(&PLACEMENTS, placement, before));
+    writes.extend(decisions(gitops));
+    writes.extend(rollout::writes(gitops, &name, context));
+    writes.extend(outdated(gitops, &name));
+    writes
+}
+
+/// Returns the writes of the PlacementDecisions that name all clusters with the add-on.
+fn decisions(gitops: GitOpsClusterRef<'_>) -> Vec<Write> {
+    let existing: Vec<_> = gitops.decisions().collect();
+    let mut clusters = gitops.agent_clusters();
+    clusters.extend(clusters_to_hand_over(gitops));
+    clusters.extend(clusters_with_operator(gitops));
+    let decided = decided_by_number(gitops, &existing, names::decision_number);
+    let desired = agent::decisions(gitops.namespace_and_name(), &clusters, &decided);
+    write_decisions(gitops, desired, existing)
+}
+
+/// Returns the clusters that this GitOpsCluster has released, but whose operator still has an ArgoCD resource to delete.
+fn clusters_with_operator(gitops: GitOpsClusterRef<'_>) -> BTreeSet<&str> {
+    let mut clusters: BTreeSet<_> = works::with_operator_resource(gitops)
+        .map(|(at, _)| &*at.namespace)
+        .collect();
+    let decided = gitops.decided_clusters();
+    let is_taken = |cluster: &str| assignment::of(gitops.cache, cluster).served_owner().is_some();
+    clusters.retain(|cluster| decided.contains(cluster) && !is_taken(cluster));
+    clusters
+}
+
+/// Returns the clusters that another GitOpsCluster takes over but does not install the add-on on yet. They stay named until OCM reads
+/// the other's decision: it would uninstall the add-on meanwhile.
+fn clusters_to_hand_over(gitops: GitOpsClusterRef<'_>) -> Vec<&str> {
+    let cache = gitops.cache;
+    let installs = |other: &ObjectRef, cluster: &str| {
+        let (namespace, name) = (&*other.namespace, &*other.name);
+        cache.has_written_decision(other, cluster)
+            && management(cache).is_none_or(|existing| is_named((namespace, name), &existing.object))
+    };
+    let is_taken = |cluster: &&str| {
+        let assignment = assignment::of(cache, cluster);
+        // It may no longer be served, and gets its entry once it is again.
+        let other = assignment
+            .agent_owner
+            .as_ref()
+            .filter(|other| *other != gitops.object_ref);
+        other.is_some_and(|other| !installs(other, cluster))
+    };
+    gitops.decided_clusters().into_iter().filter(is_taken).collect()
+}
+
+/// Returns the GitOpsClusters that take over clusters of this one, but are currently not served.
+#[must_use]
+pub fn unserved_successors(gitops: GitOpsClusterRef<'_>) -> BTreeSet<ObjectRef> {
+    let next = gitops.decided_clusters().into_iter().filter_map(|cluster| {
+        let assignment = assignment::of(gitops.cache, cluster);
+        let next = assignment.agent_owner.as_ref().filter(|_| !assignment.is_served);
+        next.filter(|next| *next != gitops.object_ref).cloned()
+    });
+    next.collect()
+}
+
+/// Returns the writes that delete templates that no cluster has or gets.
+fn outdated(gitops: GitOpsClusterRef<'_>, current: &str) -> Vec<Write> {
+    let (cache, all) = (gitops.cache, gitops.owned_objects(Kind::Templates));
+    let mut old = all.filter(|(_, it)| !it.deleting).peekable();
+    if old.peek().is_none() {
+        return Vec::new();
+    }
+    let texts = cache
+        .objects(Kind::AddOns)
+        .map(|(_, it)| &it.object["status"]["configReferences"]);
+    let texts = texts.chain(management(cache).map(|it| &it.object["spec"]));
+    let used: BTreeSet<&str> = texts.flat_map(names_in).collect();
+    let unused = old.filter(|(at, _)| *at.name != *current && !used.contains(&*at.name));
+    unused
+        .filter_map(|(at, it)| ensure_absent(&TEMPLATES, at, it))
+        .collect()
+}
+
+/// Collects all fields `name` in a value.
+fn names_in(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Array(all) => all.iter().flat_map(names_in).collect(),
+        Value::Object(fields) => {
+            let name = fields.get("name").and_then(Value::as_str);
+            name.into_iter().chain(fields.values().flat_map(names_in)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the writes that delete the objects of a GitOpsCluster that no longer wants the add-on, once OCM has uninstalled it.
+fn leftovers(gitops: GitOpsClusterRef<'_>) -> Vec<Write> {
+    let cache = gitops.cache;
+    let is_named = management(cache).is_some_and(|existing| is_named(gitops.namespace_and_name(), &existing.object));
+    let clusters = gitops.decided_clusters();
+    let others = cache
+        .objects(Kind::OwnDecisions)
+        .filter(|(_, it)| it.owner().as_ref() != Some(gitops.object_ref));
+    let others: BTreeSet<_> = others.flat_map(|(_, it)| it.decided_clusters()).collect();
+    let mut addons = cache.objects(Kind::AddOns).map(|(at, _)| &*at.namespace);
+    if is_named || addons.any(|cluster| clusters.contains(cluster) && !others.contains(cluster)) {
+        return Vec::new();
+    }
+    let all = OWNED_KINDS.into_iter().flat_map(|(kind, resource)| {
+        let existing = gitops.owned_objects(kind);
+        existing.filter_map(move |(at, it)| ensure_absent(resource, at, it))
+    });
+    all.collect()
+}
+
+/// Returns true if any object created for a GitOpsCluster is left.
+pub(super) fn is_left(gitops: GitOpsClusterRef<'_>) -> bool {
+    let kinds = OWNED_KINDS.into_iter().map(|(kind, _)| kind).chain([Kind::AgentWorks]);
+    kinds
+        .into_iter()
+        .any(|kind| gitops.owned_objects(kind).next().is_some())
+}
+
+/// Returns the clusters that an entry of the add-on names.
+pub(super) fn named<'c>(cache: &'c Cache, entry: &DesiredEntry) -> BTreeSet<&'c str> {
+    GitOpsClusterRef::get(cache, &entry.object_ref).map_or_else(BTreeSet::new, GitOpsClusterRef::decided_clusters)
+}
+
+/// Returns true if all GitOpsClusters that installed the add-on on a cluster have certainly released it.
+pub(super) fn is_released_by_all(cache: &Cache, cluster: &str) -> bool {
+    let mut owners = cache.gitops_with_decision(cluster).peekable();
+    owners.peek().is_some()
+        && owners.all(|owner| assignment::claim(cache, &owner, Held::Agent, cluster) == Claim::Released)
+}
+
+/// Returns the desired entries of a GitOpsCluster with agents, once all objects that they reference exist.
+pub(super) fn entry(
+    gitops: GitOpsClusterRef<'_>,
+    desired: &DesiredAgent,
+    context: &Context<'_>,
+) -> Option<DesiredEntry> {
+    let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
+    let template = template_name(gitops, desired, context);
+    cache.object(Kind::Templates, &ObjectRef::new("", &template))?;
+    cache.object(Kind::OwnPlacements, &ObjectRef::new(namespace, &names::placement(name)))?;
+    cache.object(
+        Kind::AddOnConfigs,
+        &ObjectRef::new(namespace, &names::deployment_config(name)),
+    )?;
+    // OCM would uninstall the add-on from clusters that are not named yet.
+    gitops.agent_clusters().is_subset(&gitops.decided_clusters()).then(|| {
+        let plan = rollout::plan(gitops, &template, context);
+        DesiredEntry {
+            object_ref: gitops.object_ref.clone(),
+            template: plan.first.to_owned(),
+            next: rollout::next(gitops, &plan),
+        }
+    })
+}
+
+/// Returns the current entries of a GitOpsCluster from the ClusterManagementAddOn.
+pub(super) fn entry_before(gitops: GitOpsClusterRef<'_>, management: &Value) -> Option<DesiredEntry> {
+    Some(DesiredEntry {
+        object_ref: gitops.object_ref.clone(),
+        template: agent::present_template(gitops.namespace_and_name(), management)?.to_owned(),
+        next: agent::next_template(gitops.namespace_and_name(), management).map(str::to_owned),
+    })
+}

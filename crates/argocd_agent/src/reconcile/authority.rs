@@ -1,0 +1,242 @@
+//! The CA that the principal and the agents trust, and the certificates that it issues on the hub.
+//!
+//! All of its state is in one Secret. The first certificate in `tls.crt` signs; readers of that field, such as the principal,
+//! trust all of its certificates. The controller rotates the CA in three steps, so that no component ever sees a certificate that
+//! it does not trust: it announces the next certificate, lets it sign once every cluster has it, and drops the previous one once
+//! no certificate of it is in use.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use hub_state::model::{PROMOTED, TlsSecret};
+use jiff::{SignedDuration, Timestamp};
+use ocm::argocd_agent as names;
+use ocm::resources::SECRETS;
+use ocm::work::{MANAGED_BY, OURS};
+use pki::{Authority, Certificate, Recipe, authority_name};
+use primitives::object_ref::ObjectRef;
+use primitives::time_math::{after, before};
+use primitives::timestamp::format_time;
+use runtime::action::Write;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// The lifetime of a CA certificate, as in argocd-pull-integration.
+const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
+/// The lifetime of a certificate issued on the hub, as in argocd-pull-integration.
+pub(super) const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// The maximum lifetime of an agent's certificate, as in OCM's own signer.
+pub(super) const AGENT_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
+/// The maximum clock skew.
+pub(super) const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
+/// The time before expiry when the next CA certificate signs even if some clusters do not have it.
+const FORCE_ROTATION_BEFORE: SignedDuration = SignedDuration::from_hours(15 * 24);
+
+/// The prefix of the names of CA certificates that argocd-pull-integration and we create. The owners of all others renew them.
+const CA_NAME_PREFIX: &str = "argocd-agent-ca@";
+
+/// The progress of a CA rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CaDistribution {
+    /// True if every cluster has all announced CA certificates.
+    pub(super) is_distributed: bool,
+    /// True if the signing CA certificate issued all certificates on the hub.
+    pub(super) has_issued_all: bool,
+}
+
+/// Returns the next write of the CA Secret; `argocd` is Argo CD's namespace.
+pub(super) fn next(
+    ca: Option<&TlsSecret>,
+    argocd: &str,
+    distribution: CaDistribution,
+    now: Timestamp,
+) -> Option<Write> {
+    let (not_before, not_after) = (before(now, CLOCK_SKEW), after(now, CA_LIFETIME));
+    let common_name = authority_name(not_before);
+    let Some(ca) = ca else {
+        let recipe = Recipe::Authority {
+            common_name,
+            not_before,
+            not_after,
+        };
+        return Some(with_generated_data(create(names::CA_SECRET, argocd), recipe));
+    };
+    let signer = ca.leaf()?;
+    if ca.deleting || !is_renewed(signer) {
+        return None;
+    }
+    let authority = of(ca, argocd);
+    let next = ca.next.as_ref();
+    let next = next.and_then(|key| ca.certificates.iter().find(|it| it.has_key(key)));
+    let recipe = match next {
+        Some(_) if distribution.is_distributed || now >= before(signer.not_after, FORCE_ROTATION_BEFORE) => {
+            let mut write = patch(ca, names::CA_SECRET, argocd);
+            if let Write::Patch { body, .. } = &mut write {
+                body["metadata"]["annotations"] = json!({PROMOTED: format_time(now)});
+            }
+            return Some(with_generated_data(write, Recipe::Promote { authority }));
+        }
+        None if now >= signer.renews_at() => Recipe::NextAuthority {
+            common_name,
+            not_before,
+            not_after,
+            authority,
+        },
+        None if ca.certificates.len() > 1 && is_previous_unused(ca, distribution, now) => Recipe::Drop { authority },
+        _ => return None,
+    };
+    Some(with_generated_data(patch(ca, names::CA_SECRET, argocd), recipe))
+}
+
+/// Returns the time when the CA must be reconciled without watch events.
+pub(super) fn requeue_after(ca: &TlsSecret) -> Option<Timestamp> {
+    let signer = ca.leaf().filter(|signer| is_renewed(signer))?;
+    Some(match (&ca.next, &ca.certificates[1..]) {
+        (Some(_), _) => before(signer.not_after, FORCE_ROTATION_BEFORE),
+        (None, []) => signer.renews_at(),
+        (None, _) => signer.renews_at().min(previous_expires_at(ca)),
+    })
+}
+
+/// Returns true if we renew this CA certificate.
+fn is_renewed(signer: &Certificate) -> bool {
+    signer.common_name.starts_with(CA_NAME_PREFIX)
+}
+
+/// Returns the certificate of a Secret if its owner has to renew it: that of a CA which is not ours, or one on the hub which that CA
+/// has not issued.
+#[must_use]
+pub fn renewed_by_its_owner<'t>(ca: Option<&TlsSecret>, secret: &'t TlsSecret) -> Option<&'t Certificate> {
+    let certificate = secret.leaf()?;
+    let is_ours = match ca {
+        Some(ca) if ca.uid == secret.uid => is_renewed(certificate),
+        Some(ca) => is_of(ca, secret),
+        None => secret.is_ours,
+    };
+    (!is_ours).then_some(certificate)
+}
+
+/// Returns true if no certificate of the previous CA certificates is in use. Agents' certificates last a day, so this waits for a
+/// day after the last one may have been issued.
+fn is_previous_unused(ca: &TlsSecret, distribution: CaDistribution, now: Timestamp) -> bool {
+    let mut previous = ca.certificates.iter().skip(1);
+    let is_over = previous.all(|it| after(it.not_after, CLOCK_SKEW) < now);
+    is_over || (distribution.has_issued_all && now >= previous_expires_at(ca))
+}
+
+/// Returns the time since when the first certificate signs.
+fn promoted_at(ca: &TlsSecret) -> Timestamp {
+    ca.promoted.unwrap_or(Timestamp::MAX)
+}
+
+/// Returns the time when the last agent certificate of the previous CA certificate has expired.
+fn previous_expires_at(ca: &TlsSecret) -> Timestamp {
+    after(after(promoted_at(ca), AGENT_LIFETIME), CLOCK_SKEW)
+}
+
+/// The desired content of a certificate of the hub.
+#[derive(Clone, Debug)]
+pub(super) struct Leaf<'l> {
+    /// The name of the Secret.
+    pub(super) secret: &'static str,
+    /// The DNS names and IP addresses.
+    pub(super) names: &'l BTreeSet<Box<str>>,
+    /// The common name.
+    pub(super) common_name: &'l str,
+}
+
+/// Returns the write that creates or renews a certificate of the hub, if needed.
+pub(super) fn leaf(
+    ca: &TlsSecret,
+    existing: Option<&TlsSecret>,
+    desired: &Leaf<'_>,
+    argocd: &str,
+    now: Timestamp,
+) -> Option<Write> {
+    let write = match existing {
+        None => create(desired.secret, argocd),
+        Some(existing) if existing.deleting || is_up_to_date(ca, existing, desired, now) || !is_of(ca, existing) => {
+            return None;
+        }
+        Some(existing) => patch(existing, desired.secret, argocd),
+    };
+    let recipe = Recipe::Server {
+        common_name: desired.common_name.to_owned(),
+        names: desired.names.clone(),
+        not_before: before(now, CLOCK_SKEW),
+        not_after: after(now, LEAF_LIFETIME),
+        authority: of(ca, argocd),
+    };
+    Some(with_generated_data(write, recipe))
+}
+
+/// Returns true if a certificate is as desired, so that none is issued without a reason.
+fn is_up_to_date(ca: &TlsSecret, existing: &TlsSecret, desired: &Leaf<'_>, now: Timestamp) -> bool {
+    let (Some(signer), Some(leaf)) = (ca.leaf(), existing.leaf()) else {
+        return false;
+    };
+    let is_due = leaf.renewal(signer).is_some_and(|at| at <= now);
+    leaf.is_issued_by(signer) && leaf.serves && !is_due && leaf.names == *desired.names
+}
+
+/// Returns true if we may renew a certificate: it is from this CA, or its Secret is ours or has no certificate. An administrator
+/// may have installed one of another CA.
+pub(super) fn is_of(ca: &TlsSecret, existing: &TlsSecret) -> bool {
+    let is_issued_here = |leaf: &Certificate| ca.certificates.iter().any(|authority| leaf.is_issued_by(authority));
+    existing.is_ours || existing.certificates.first().is_none_or(is_issued_here)
+}
+
+/// Returns the reference to the CA Secret in the version that was read.
+pub(crate) fn of(ca: &TlsSecret, argocd: &str) -> Authority {
+    Authority {
+        object_ref: ObjectRef::new(argocd, names::CA_SECRET),
+        version: ca.version.clone(),
+    }
+}
+
+fn with_generated_data(write: Write, recipe: Recipe) -> Write {
+    Write::Generate {
+        write: Box::new(write),
+        recipe,
+    }
+}
+
+/// Returns the write that creates a TLS Secret.
+fn create(name: &str, argocd: &str) -> Write {
+    secret(name, argocd, "kubernetes.io/tls")
+}
+
+/// Returns the write that creates a Secret of this type.
+pub(super) fn secret(name: &str, argocd: &str, kind: &str) -> Write {
+    Write::Create {
+        resource: &SECRETS,
+        object_ref: ObjectRef::new(argocd, name),
+        object: json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": argocd, "labels": labels()},
+            "type": kind,
+            "data": {},
+        }),
+    }
+}
+
+/// Returns the write that creates the key with which the principal signs tokens.
+pub(super) fn token_key(argocd: &str) -> Write {
+    with_generated_data(secret(names::JWT_SECRET, argocd, "Opaque"), Recipe::Jwt)
+}
+
+fn patch(existing: &TlsSecret, name: &str, argocd: &str) -> Write {
+    Write::Patch {
+        resource: &SECRETS,
+        object_ref: ObjectRef::new(argocd, name),
+        body: json!({"metadata": {"resourceVersion": existing.version, "labels": labels()}, "data": {}}),
+    }
+}
+
+/// Returns the labels of our Secrets; Argo CD's tools list objects by `part-of`.
+pub(super) fn labels() -> Value {
+    json!({MANAGED_BY: OURS, "app.kubernetes.io/part-of": "argocd-agent"})
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! The blocklist of the principal: certificates that it refuses before they expire, because their agents were revoked or
+//! uninstalled. argocd-agent reads this ConfigMap in versions after 0.9.0; with older ones a certificate is valid for its full
+//! day.
+
+use super::authority;
+use assignment::certificates::{records, unexpired};
+use hub_state::cache::Cache;
+use hub_state::model::{Blocked, Kind};
+use jiff::{SignedDuration, Timestamp};
+use ocm::argocd_agent as names;
+use ocm::resources::CONFIG_MAPS;
+use primitives::object_ref::ObjectRef;
+use primitives::time_math::after;
+use primitives::timestamp::format_time;
+use runtime::action::Write;
+use serde_json::{Map, Value, json};
+
+/// The prefix of entries that the controller wrote and may remove; argocd-agent ignores it.
+const OURS: &str = "argocd-ocm-cmp: ";
+
+/// The maximum size of all entries in bytes: an object has room for 1 MiB. Entries of revoked agents come first.
+const SIZE: usize = 900 * 1024;
+
+/// Returns true if a certificate is on the blocklist.
+pub(super) fn has(cache: &Cache, fingerprint: &str) -> bool {
+    let existing = cache.object(Kind::Blocklist, &ObjectRef::new(cache.argocd(), names::BLOCKLIST));
+    existing.is_some_and(|existing| existing.object["data"].get(fingerprint).is_some())
+}
+
+/// Returns the time when the certificate of one of our entries expires.
+fn until(text: &Value) -> Option<&str> {
+    let ours = text.as_str()?.strip_prefix(OURS)?;
+    Some(ours.rsplit_once(" until ")?.1)
+}
+
+/// Returns the time when the first of our entries can be removed.
+pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
+    let object_ref = ObjectRef::new(cache.argocd(), names::BLOCKLIST);
+    let existing = cache.object(Kind::Blocklist, &object_ref)?;
+    let all = existing.object["data"].as_object().into_iter().flatten();
+    let first: Timestamp = all.filter_map(|(_, text)| until(text)).min()?.parse().ok()?;
+    Some(after(first, SignedDuration::from_secs(1))).filter(|at| *at > now)
+}
+
+/// Returns the next write. Removes an entry only after its certificate has expired.
+pub(super) fn next(cache: &Cache, now: Timestamp) -> Option<Write> {
+    let argocd = &**cache.argocd();
+    let object_ref = ObjectRef::new(argocd, names::BLOCKLIST);
+    let existing = cache.object(Kind::Blocklist, &object_ref);
+    let known = existing.and_then(|existing| existing.object["data"].as_object());
+    let mut new: Vec<(Blocked, String, String)> = Vec::new();
+    for (cluster, _, record) in records(cache) {
+        let mut missing = unexpired(record, now)
+            .filter(|it| known.is_none_or(|known| !known.contains_key(&*it.fingerprint)))
+            .peekable();
+        if missing.peek().is_none() {
+            continue;
+        }
+        if let Some(why) = assignment::of(cache, cluster).blocked {
+            new.extend(missing.map(|it| {
+                let text = format!("{OURS}{cluster} until {}", format_time(it.not_after));
+                (why, it.fingerprint.to_string(), text)
+            }));
+        }
+    }
+    new.sort_unstable();
+    let now = format_time(now);
+    let is_over = |text: &Value| until(text).is_some_and(|until| *until < *now);
+    let mut data = Map::new();
+    let mut size = 0_usize;
+    for (fingerprint, text) in known.into_iter().flatten() {
+        if is_over(text) {
+            data.insert(fingerprint.clone(), Value::Null);
+        } else {
+            size = size
+                .saturating_add(fingerprint.len())
+                .saturating_add(text.as_str().map_or(0, str::len));
+        }
+    }
+    for (_, fingerprint, text) in new {
+        size = size.saturating_add(fingerprint.len()).saturating_add(text.len());
+        if size > SIZE {
+            break;
+        }
+        data.insert(fingerprint, json!(text));
+    }
+    if data.is_empty() {
+        return None;
+    }
+    Some(match existing {
+        None => Write::Create {
+            resource: &CONFIG_MAPS,
+            object_ref,
+            object: json!({
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": names::BLOCKLIST, "namespace": argocd, "labels": authority::labels()},
+                "data": data,
+            }),
+        },
+        Some(existing) => Write::Patch {
+            resource: &CONFIG_MAPS,
+            object_ref,
+            body: json!({"metadata": {"resourceVersion": existing.version}, "data": data}),
+        },
+    })
+}

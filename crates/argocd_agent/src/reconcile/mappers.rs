@@ -1,0 +1,130 @@
+//! The objects to reconcile after a change of an object of argocd-agent or of its add-on.
+
+use assignment::mappers as gitops;
+use hub_state::cache::{Cache, Changed, ReconcileRequest};
+use hub_state::model::{Kind, Object};
+use ocm::argocd_agent as names;
+use ocm::work::MANAGED_BY;
+use primitives::object_ref::ObjectRef;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Returns every GitOpsCluster that installs agents for the Argo CD of the hub, or that did and waits for their removal.
+pub(super) fn agents(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
+    gitops::agents(cache)
+}
+
+pub(super) fn certificates(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut affected = agents(cache, changed);
+    if *changed.object_ref.name == *names::CA_SECRET {
+        affected.extend(registered(cache));
+    }
+    affected
+}
+
+pub(super) fn management(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut affected = agents(cache, changed);
+    // argocd-pull-integration is taken over after its add-on is installed; OCM labels none of its add-ons.
+    let labelled = cache
+        .objects(Kind::AddOns)
+        .filter(|(_, it)| it.object["metadata"]["labels"][MANAGED_BY].is_string());
+    affected.extend(labelled.map(|(object_ref, _)| ReconcileRequest::cluster(&object_ref.namespace)));
+    affected
+}
+
+/// Every cluster Secret has the address of the resource proxy, and every agent configuration the name of the principal.
+pub(super) fn addresses(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut affected = agents(cache, changed);
+    affected.extend(registered(cache));
+    affected
+}
+
+/// The image of the principal is part of each AddOnTemplate, and of the works for operators that are not ours.
+pub(super) fn principals(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut desired = cache.gitops_clusters().filter_map(|(_, it)| it.spec.agent.as_ref());
+    if desired.any(|it| it.is_operated() && !it.operator) {
+        return addresses(cache, changed);
+    }
+    agents(cache, changed)
+}
+
+/// Returns a changed object before and after the change.
+fn both<'c>(cache: &'c Cache, changed: &Changed<'c>) -> impl Iterator<Item = &'c Object> {
+    let after = cache.object(changed.kind, changed.object_ref);
+    let before = changed.before::<Object>();
+    before.into_iter().chain(after)
+}
+
+/// Returns the GitOpsClusters for which an object was created, before the change and after it.
+fn owners_of(cache: &Cache, changed: &Changed<'_>) -> BTreeSet<ObjectRef> {
+    both(cache, changed).filter_map(Object::owner).collect()
+}
+
+pub(super) fn owners(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut affected = vec![ReconcileRequest::argocd(cache.argocd())];
+    affected.extend(ReconcileRequest::gitops_all(&owners_of(cache, changed)));
+    affected
+}
+
+/// Returns all GitOpsClusters with agents: after one decision names a cluster, another may omit it. The clusters that it names or
+/// omits may have another GitOpsCluster now.
+pub(super) fn decisions(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut affected = agents(cache, changed);
+    let named = both(cache, changed).map(|it| it.decided_clusters().collect());
+    let moved = named.fold(BTreeSet::new(), |before, after| &before ^ &after);
+    affected.extend(
+        moved
+            .into_iter()
+            .map(|cluster| ReconcileRequest::cluster(&cluster.into())),
+    );
+    affected.extend(ReconcileRequest::gitops_all(&owners_of(cache, changed)));
+    affected
+}
+
+pub(super) fn objects_of_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let cluster = &changed.object_ref.namespace;
+    let mut affected = vec![
+        ReconcileRequest::argocd(cache.argocd()),
+        ReconcileRequest::cluster(cluster),
+    ];
+    affected.extend(ReconcileRequest::gitops_all(&gitops_of(cache, changed, cluster)));
+    affected
+}
+
+pub(super) fn requests(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    vec![ReconcileRequest::request(changed.object_ref.clone())]
+}
+
+pub(super) fn issued(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let Some(cluster) = names::cluster_of_issued(&changed.object_ref.name) else {
+        return Vec::new();
+    };
+    let cluster: Arc<str> = cluster.into();
+    let mut affected = vec![
+        ReconcileRequest::argocd(cache.argocd()),
+        ReconcileRequest::cluster(&cluster),
+    ];
+    affected.extend(cache.requests_of(&cluster).cloned().map(ReconcileRequest::request));
+    affected.extend(ReconcileRequest::gitops_all(&gitops_of(cache, changed, &cluster)));
+    affected
+}
+
+/// Returns the GitOpsClusters of a managed cluster, and those for which an object of the cluster was created: a GitOpsCluster that
+/// installed the add-on may no longer select the cluster, and waits until the add-on is deleted.
+fn gitops_of(cache: &Cache, changed: &Changed<'_>, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
+    let mut all = owners_of(cache, changed);
+    all.extend(cache.gitops_of(cluster));
+    all
+}
+
+/// Returns the managed clusters that have a cluster Secret of a GitOpsCluster or an agent, or need them.
+fn registered(cache: &Cache) -> Vec<ReconcileRequest> {
+    let all = cache.gitops_clusters();
+    let mut clusters: BTreeSet<_> = all
+        .flat_map(|(object_ref, _)| gitops::held(cache, object_ref))
+        .collect();
+    let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
+    let selected = asking.flat_map(|(object_ref, it)| cache.selected_by(&it.placement(object_ref)));
+    clusters.extend(selected.cloned());
+    clusters.iter().map(ReconcileRequest::cluster).collect()
+}

@@ -1,0 +1,218 @@
+//! The controller for CertificateSigningRequests of agents: each agent gets a certificate for its own cluster, and no other.
+
+use super::shared::{ABOUT, NAME, WATCHES};
+use super::{authority, issued};
+use crate::requests::check;
+use assignment::certificates::{record, unexpired};
+use hub_state::cache::Cache;
+use hub_state::model::{CertificateRequest, RequestSpec};
+use hub_state::model::{IssuedCertificate, Kind, Object};
+use hub_state::reconcile::{Context, Controller};
+use jiff::{SignedDuration, Timestamp};
+use ocm::argocd_agent as names;
+use ocm::resources::{REQUEST_APPROVALS, REQUEST_STATUSES, REQUESTS};
+use pki::Recipe;
+use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
+use primitives::time_math::{after, before};
+use primitives::timestamp::format_time;
+use runtime::action::{Action, Event, InvolvedObject, Write};
+use runtime::text::bounded;
+use serde_json::json;
+use std::time::Duration;
+
+/// The controller of the CertificateSigningRequests of agents.
+pub const CONTROLLER: Controller = Controller {
+    name: NAME,
+    about: ABOUT,
+    kind: Kind::Requests,
+    watches: WATCHES,
+    min_write_interval: Duration::from_millis(200),
+    reconcile,
+    requeue_after,
+};
+
+/// The interval of reconciliations of a request whose cluster is not known to have the add-on.
+const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
+
+/// The reason of the condition if the requested subject is not that of the cluster's agent.
+const FOREIGN: &str = "NotOfThisCluster";
+/// The reason if the request cannot be parsed, or is not for an agent.
+const INVALID: &str = "RequestInvalid";
+/// The reason if a GitOpsCluster revokes the agent.
+const REVOKED: &str = "AgentRevoked";
+/// The reason if the cluster has reached the limit of unexpired certificates.
+const TOO_MANY: &str = "TooManyCertificates";
+
+/// The decision about a request.
+enum Approval {
+    /// No decision, or not yet.
+    Pending,
+    /// Granted to the agent of this cluster, which this GitOpsCluster runs.
+    Approve(String, ObjectRef),
+    /// Refused, with the reason of the condition and the message.
+    Deny(&'static str, String),
+}
+
+/// A request without a decision or a certificate.
+#[derive(Clone, Copy)]
+struct OpenRequest<'c> {
+    object_ref: &'c ObjectRef,
+    object: &'c Object,
+    request: &'c CertificateRequest,
+}
+
+impl<'c> OpenRequest<'c> {
+    fn get(cache: &'c Cache, object_ref: &'c ObjectRef) -> Option<Self> {
+        let object = cache.object(Kind::Requests, object_ref)?;
+        let request = object.request().filter(|it| !object.deleting && it.is_open())?;
+        Some(Self {
+            object_ref,
+            object,
+            request,
+        })
+    }
+}
+
+fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let open = OpenRequest::get(cache, object_ref)?;
+    let is_approved = open.request.has("Approved");
+    let (write, event) = match evaluate(cache, open, context.now) {
+        Approval::Pending => return None,
+        Approval::Approve(cluster, owner) if is_approved => (sign(cache, open, (&cluster, &owner), context.now)?, None),
+        Approval::Approve(..) => {
+            let message = "the agent of the cluster requests its own certificate";
+            let condition = ("Approved", "AgentOfCluster", message);
+            (add_condition(&REQUEST_APPROVALS, open, condition, context.now), None)
+        }
+        Approval::Deny(reason, why) => {
+            // The message repeats names from the request.
+            let message = bounded(why);
+            // A request that OCM's add-on manager has approved already can only be set to failed.
+            let (resource, kind) = if is_approved {
+                (&REQUEST_STATUSES, "Failed")
+            } else {
+                (&REQUEST_APPROVALS, "Denied")
+            };
+            let write = add_condition(resource, open, (kind, reason, &message), context.now);
+            let event = Event {
+                warning: true,
+                reason: "CertificateRefused",
+                message,
+            };
+            (write, Some(event))
+        }
+    };
+    Some(Action {
+        involved_object: InvolvedObject {
+            resource: &REQUESTS,
+            object_ref: object_ref.clone(),
+            uid: open.object.uid.clone(),
+        },
+        writes: vec![write],
+        refresh: false,
+        events: event.into_iter().collect(),
+    })
+}
+
+fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
+    OpenRequest::get(cache, object_ref).map(|_| after(context.now, RETRY_INTERVAL))
+}
+
+fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
+    let RequestSpec { requester, request } = &open.request.spec;
+    if request.0.is_empty() {
+        return Approval::Deny(INVALID, "spec.request contains no certificate request".to_owned());
+    }
+    let requested = match pki::read_request(&request.0) {
+        Ok(requested) => requested,
+        Err(error) => return Approval::Deny(INVALID, error.to_string()),
+    };
+    if let Err(why) = check(requester, &requested.common_name, &requested.organizations) {
+        return Approval::Deny(FOREIGN, why.to_string());
+    }
+    let cluster = requester.cluster().unwrap_or_default();
+    let assignment = assignment::of(cache, cluster);
+    if let Some(owner) = &assignment.revoked_by {
+        let why = format!(
+            "the agent of ManagedCluster {cluster} is revoked: to readmit it, remove the cluster from revokedClusters \
+             of GitOpsCluster {owner}"
+        );
+        return Approval::Deny(REVOKED, why);
+    }
+    // A cluster may join before the controller knows it: wait and retry.
+    let Some(owner) = assignment.served_owner() else {
+        return Approval::Pending;
+    };
+    let record = record(cache, cluster);
+    if let Some(record) = record.filter(|record| recorded(record, open, now).is_none()) {
+        let count = unexpired(record, now).count();
+        let first = unexpired(record, now).map(|it| it.not_after).min();
+        if let Some(first) = first.filter(|_| count >= issued::MAX_CERTIFICATES) {
+            let why = format!(
+                "the agent of ManagedCluster {cluster} has {count} unexpired certificates, and the limit is {}: find \
+                 out why it requests so many; the first expires at {}",
+                issued::MAX_CERTIFICATES,
+                format_time(first)
+            );
+            return Approval::Deny(TOO_MANY, why);
+        }
+    }
+    Approval::Approve(cluster.to_owned(), owner.clone())
+}
+
+/// Returns the certificate that was recorded for a request.
+fn recorded<'r>(record: &'r Object, open: OpenRequest<'_>, now: Timestamp) -> Option<&'r IssuedCertificate> {
+    unexpired(record, now).find(|it| it.request == open.object.uid)
+}
+
+/// Returns the next of two writes: first records the certificate in Argo CD's namespace, then returns it to the requester.
+fn sign(cache: &Cache, open: OpenRequest<'_>, (cluster, owner): (&str, &ObjectRef), now: Timestamp) -> Option<Write> {
+    let record = record(cache, cluster);
+    if let Some(certificate) = record.and_then(|record| recorded(record, open, now)) {
+        return Some(Write::Patch {
+            resource: &REQUEST_STATUSES,
+            object_ref: open.object_ref.clone(),
+            body: json!({
+                "metadata": {"resourceVersion": open.object.version},
+                "status": {"certificate": certificate.pem},
+            }),
+        });
+    }
+    if record.is_some_and(|record| record.deleting) {
+        return None;
+    }
+    let ca = cache.certificate(names::CA_SECRET).filter(|ca| ca.leaf().is_some())?;
+    let recipe = Recipe::Sign {
+        key: open.object.uid.clone(),
+        request: String::from_utf8(open.request.spec.request.0.clone()).ok()?,
+        not_before: before(now, authority::CLOCK_SKEW),
+        not_after: after(now, authority::AGENT_LIFETIME),
+        authority: authority::of(ca, cache.argocd()),
+    };
+    Some(issued::sign(record, cluster, owner, (cache.argocd(), now), recipe))
+}
+
+/// Returns the write that adds a condition, given by its type, reason and message.
+fn add_condition(
+    resource: &'static Resource,
+    open: OpenRequest<'_>,
+    (kind, reason, message): (&str, &str, &str),
+    now: Timestamp,
+) -> Write {
+    let mut conditions = open.request.status.conditions.clone();
+    let now = format_time(now);
+    conditions.push(json!({
+        "type": kind,
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastUpdateTime": now,
+        "lastTransitionTime": now,
+    }));
+    Write::Patch {
+        resource,
+        object_ref: open.object_ref.clone(),
+        body: json!({"metadata": {"resourceVersion": open.object.version}, "status": {"conditions": conditions}}),
+    }
+}

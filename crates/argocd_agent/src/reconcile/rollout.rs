@@ -1,0 +1,164 @@
+//! The rollout of a new version of the add-on to the clusters of one GitOpsCluster.
+//!
+//! Applies the decisions of [`rollout`](crate::rollout) to the state of the hub, and maintains the second Placement
+//! that a rollout needs.
+
+use super::decisions::{decided_by_number, write_decisions};
+use super::shared::{ensure, ensure_absent, management};
+use super::templates::{agent_image, template_name};
+use crate as agent;
+use crate::decisions;
+use crate::rollout::{Agent, Plan, RolloutInput, Strategy, UpdatedClusters, plan as decide};
+use assignment::GitOpsClusterRef;
+use hub_state::annotations::AGENT_IMAGE;
+use hub_state::cache::Cache;
+use hub_state::model::{Availability, Kind, have_same_version};
+use hub_state::reconcile::Context;
+use jiff::{SignedDuration, Timestamp};
+use ocm::argocd_agent as names;
+use ocm::resources::{DECISIONS, PLACEMENTS};
+use primitives::object_ref::ObjectRef;
+use runtime::action::Write;
+use serde_json::Value;
+
+/// The interval of reconciliations during a rollout without watch events, for which OCM or an operator may have to act first.
+const RESYNC_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
+
+/// The reason for a rollout without a pace, at the end of a message.
+const AT_ONCE: &str = "; all at once, because the principal rejects agents of another version";
+
+/// Returns the current ClusterManagementAddOn.
+fn management_addon(cache: &Cache) -> Option<&Value> {
+    management(cache).map(|existing| &existing.object)
+}
+
+/// Returns the rollout plan of a GitOpsCluster whose clusters should have this template.
+pub(super) fn plan<'a>(gitops: GitOpsClusterRef<'a>, template: &'a str, context: &Context<'_>) -> Plan<'a> {
+    let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
+    let management_addon = management_addon(cache);
+    let first = management_addon.and_then(|existing| agent::present_template((namespace, name), existing));
+    let agent = gitops.object.spec.agent.as_ref();
+    let clusters = gitops.agent_clusters().into_iter().map(|cluster| {
+        let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON));
+        let is_available = cache.availability(cluster) == Availability::Available;
+        (cluster, Agent::read(addon.map(|addon| &addon.object), is_available))
+    });
+    let strategy = Strategy::read(agent.and_then(|agent| agent.rollout.as_ref()));
+    let is_at_once = strategy != Strategy::All && changes_agent_version(gitops, first, context);
+    let mut plan = decide(&RolloutInput {
+        desired: first.filter(|_| waits_for_operator(gitops)).unwrap_or(template),
+        strategy: if is_at_once { Strategy::All } else { strategy },
+        first,
+        read: progression(cache, namespace, &names::placement(name)).and_then(read),
+        next: management_addon.and_then(|existing| agent::next_template((namespace, name), existing)),
+        clusters: clusters.collect(),
+        updated: updated(gitops),
+        now: context.now,
+    });
+    if is_at_once {
+        plan.progress.message.push_str(AT_ONCE);
+    }
+    plan
+}
+
+/// Returns true if the version of argocd-agent may change. A paced rollout would keep agents disconnected: a principal rejects agents
+/// of another version (`principal/apis/auth` in argocd-agent).
+fn changes_agent_version(gitops: GitOpsClusterRef<'_>, first: Option<&str>, context: &Context<'_>) -> bool {
+    let template = first.and_then(|name| gitops.cache.object(Kind::Templates, &ObjectRef::new("", name)));
+    let before = template.and_then(|it| it.object["metadata"]["annotations"][AGENT_IMAGE].as_str());
+    let desired = gitops.object.spec.agent.as_ref();
+    let after = desired.and_then(|desired| agent_image(gitops.cache, desired, context));
+    before
+        .zip(after)
+        .is_some_and(|(before, after)| have_same_version(before, &after) != Some(true))
+}
+
+/// Returns true if an operator that is no longer desired still has an ArgoCD resource to delete on a reachable cluster.
+fn waits_for_operator(gitops: GitOpsClusterRef<'_>) -> bool {
+    let agent = gitops.object.spec.agent.as_ref();
+    agent.is_some_and(|agent| !agent.is_operated())
+        && super::works::with_operator_resource(gitops)
+            .any(|(at, _)| gitops.cache.availability(&at.namespace) == Availability::Available)
+}
+
+/// Returns OCM's status of an install strategy entry, which is what OCM acts on.
+fn progression<'a>(cache: &'a Cache, namespace: &str, placement: &str) -> Option<&'a Value> {
+    let all = management_addon(cache)?["status"]["installProgressions"].as_array()?;
+    let is_it = |it: &&Value| it["name"] == *placement && it["namespace"] == *namespace;
+    all.iter().find(is_it)
+}
+
+/// Returns the template that OCM has read from the entry.
+fn read(progression: &Value) -> Option<&str> {
+    let configs = progression["configReferences"].as_array()?;
+    let template = configs.iter().find(|it| it["resource"] == "addontemplates")?;
+    template["desiredConfig"]["name"].as_str()
+}
+
+/// Returns the clusters that already have the next version.
+fn updated(gitops: GitOpsClusterRef<'_>) -> UpdatedClusters<'_> {
+    let decisions = gitops
+        .next_decisions()
+        .filter_map(|(_, it)| it.object["status"]["decisions"].as_array());
+    let all = decisions.flatten();
+    all.filter_map(|decision| Some((decision["clusterName"].as_str()?, decisions::since(decision))))
+        .collect()
+}
+
+/// Returns the template that the second entry can have now: its Placement must exist first.
+pub(super) fn next(gitops: GitOpsClusterRef<'_>, plan: &Plan<'_>) -> Option<String> {
+    let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
+    let at = ObjectRef::new(namespace, &names::next_placement(name));
+    let exists = cache.object(Kind::OwnPlacements, &at).is_some_and(|it| !it.deleting);
+    let present = management_addon(cache).and_then(|existing| agent::next_template((namespace, name), existing));
+    let next = plan.next?;
+    if exists { Some(next) } else { present }.map(str::to_owned)
+}
+
+/// Returns the writes that create, update or delete the second Placement and its PlacementDecisions.
+pub(super) fn writes(gitops: GitOpsClusterRef<'_>, template: &str, context: &Context<'_>) -> Vec<Write> {
+    let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
+    let plan = plan(gitops, template, context);
+    let placement = names::next_placement(name);
+    let is_named =
+        management_addon(cache).is_some_and(|existing| agent::next_template((namespace, name), existing).is_some());
+    let at = ObjectRef::new(namespace, &placement);
+    let before = cache.object(Kind::OwnPlacements, &at);
+    let existing: Vec<_> = gitops.next_decisions().collect();
+    if plan.next.is_some() || is_named {
+        let placement = ensure(&PLACEMENTS, agent::next_placement((namespace, name)), before);
+        let decided = decided_by_number(gitops, &existing, names::next_decision_number);
+        let desired = agent::next_decisions((namespace, name), &plan.updated, &decided);
+        let decisions = write_decisions(gitops, desired, existing);
+        return placement.into_iter().chain(decisions).collect();
+    }
+    // OCM reads entries and PlacementDecisions independently: while it still knows the entry, the PlacementDecisions are in use.
+    if progression(cache, namespace, &placement).is_some() {
+        return Vec::new();
+    }
+    let mut writes: Vec<_> = existing
+        .into_iter()
+        .filter_map(|(at, it)| ensure_absent(&DECISIONS, at, it))
+        .collect();
+    if writes.is_empty() {
+        writes.extend(before.and_then(|before| ensure_absent(&PLACEMENTS, &at, before)));
+    }
+    writes
+}
+
+/// Returns the time when a GitOpsCluster's rollout must be reconciled again without watch events.
+#[must_use]
+pub fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
+    let gitops = GitOpsClusterRef::get(cache, object_ref)?;
+    let desired = gitops.served_agent()?;
+    if Strategy::read(desired.rollout.as_ref()) == Strategy::All {
+        return None;
+    }
+    let template = template_name(gitops, desired, context);
+    let plan = plan(gitops, &template, context);
+    plan.next?;
+    plan.requeue_after
+        .into_iter()
+        .chain(context.now.checked_add(RESYNC_INTERVAL).ok())
+        .min()
+}

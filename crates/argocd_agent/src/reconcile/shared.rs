@@ -1,0 +1,142 @@
+//! Names, watches and writes that the controllers of argocd-agent share.
+
+use super::mappers;
+use crate as agent;
+use crate::{DiscoveryError, Server};
+use assignment::secret_mappers;
+use assignment::{GitOpsClusterRef, mappers as gitops};
+use hub_state::cache::Cache;
+use hub_state::model::DesiredAgent;
+use hub_state::model::{Kind, Object};
+use hub_state::reconcile::Watch;
+use ocm::argocd_agent as names;
+use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
+use runtime::action::Write;
+use serde_json::{Value, json};
+
+/// The name of the controllers of argocd-agent.
+pub const NAME: &str = "argocd-agent";
+/// Their description.
+pub const ABOUT: &str = "argocd-agent as an OCM add-on on each cluster that a GitOpsCluster's Placement \
+                                selects, and its certificates";
+/// The kinds that they need in the cache.
+pub const WATCHES: &[Watch] = &[
+    Watch::new(Kind::GitOpsClusters, gitops::gitops_cluster),
+    Watch::new(Kind::Placements, gitops::placement),
+    Watch::new(Kind::Decisions, gitops::decision),
+    Watch::new(Kind::Clusters, gitops::cluster),
+    Watch::new(Kind::Secrets, gitops::secret),
+    Watch::new(Kind::Namespace, gitops::namespace),
+    Watch::new(Kind::Config, secret_mappers::tracking),
+    Watch::new(Kind::Certificates, mappers::certificates),
+    Watch::new(Kind::TokenKey, mappers::agents),
+    Watch::new(Kind::Bundle, mappers::agents),
+    Watch::new(Kind::Blocklist, mappers::agents),
+    Watch::new(Kind::IssuedCertificates, mappers::issued),
+    Watch::new(Kind::Services, mappers::addresses),
+    Watch::new(Kind::Routes, mappers::addresses),
+    Watch::new(Kind::Nodes, mappers::addresses),
+    Watch::new(Kind::Deployments, mappers::principals),
+    Watch::new(Kind::Templates, mappers::owners),
+    Watch::new(Kind::ManagementAddOn, mappers::management),
+    Watch::new(Kind::AddOnConfigs, mappers::owners),
+    Watch::new(Kind::AddOns, mappers::objects_of_cluster),
+    Watch::new(Kind::OwnPlacements, mappers::owners),
+    Watch::new(Kind::OwnDecisions, mappers::decisions),
+    Watch::new(Kind::AgentWorks, mappers::objects_of_cluster),
+    Watch::new(Kind::Requests, mappers::requests),
+];
+
+/// Returns the ClusterManagementAddOn.
+pub(super) fn management(cache: &Cache) -> Option<&Object> {
+    cache.object(Kind::ManagementAddOn, &ObjectRef::new("", names::ADDON))
+}
+
+/// Returns the objects of a kind in Argo CD's namespace.
+pub(super) fn of_argocd(cache: &Cache, kind: Kind) -> Vec<&Value> {
+    cache.objects(kind).map(|(_, it)| &it.object).collect()
+}
+
+/// Returns the address where the agents of a GitOpsCluster reach the principal.
+///
+/// # Errors
+/// Returns the reason why there is no such address.
+pub fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, DiscoveryError> {
+    agent::configured_server(desired, || {
+        let [services, routes, nodes] = [Kind::Services, Kind::Routes, Kind::Nodes].map(|kind| of_argocd(cache, kind));
+        agent::discover(&services, &routes, &nodes)
+    })
+}
+
+/// Returns the write that creates an object or patches it to the desired state, if needed. Keeps the fields that others set.
+pub(super) fn ensure(resource: &'static Resource, desired: Value, existing: Option<&Object>) -> Option<Write> {
+    let text = |key: &str| desired["metadata"][key].as_str().unwrap_or_default();
+    let object_ref = ObjectRef::new(text("namespace"), text("name"));
+    match existing {
+        None => Some(Write::Create {
+            resource,
+            object_ref,
+            object: desired,
+        }),
+        Some(existing) if existing.deleting => None,
+        Some(existing) => {
+            let mut desired = desired;
+            if let Some(fields) = desired.as_object_mut() {
+                // Lists of built-in kinds omit these fields in their items.
+                fields.retain(|key, _| !["apiVersion", "kind"].contains(&key.as_str()));
+            }
+            let mut body = agent::difference(&desired, &existing.object)?;
+            body["metadata"]["resourceVersion"] = json!(existing.version);
+            Some(Write::Patch {
+                resource,
+                object_ref,
+                body,
+            })
+        }
+    }
+}
+
+/// Returns the write that deletes an object of ours.
+pub(super) fn ensure_absent(resource: &'static Resource, object_ref: &ObjectRef, existing: &Object) -> Option<Write> {
+    (existing.is_ours() && !existing.deleting).then(|| Write::Delete {
+        resource,
+        object_ref: object_ref.clone(),
+        uid: existing.uid.clone(),
+        version: existing.version.clone(),
+        unless_exists: None,
+    })
+}
+
+/// Returns true if a GitOpsCluster may have agents, and is not in deletion: it requests them, served or not, or has requested them
+/// before its settings became invalid. It gets none before a controller has set a finalizer.
+pub(super) fn may_have_agents(gitops: GitOpsClusterRef<'_>) -> bool {
+    !gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.has_any_finalizer()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise the API server answers each attempt with an error, or a change of another client is overwritten.
+    #[test]
+    fn patches_only_the_version_that_was_read_and_nothing_that_is_being_deleted() {
+        let being_deleted =
+            json!({"metadata": {"deletionTimestamp": "2026-06-01T12:00:00Z", "finalizers": ["example.com/wait"]}});
+        let read = |mut object: Value| {
+            object["metadata"]["resourceVersion"] = json!("7");
+            Object::read(Kind::AgentWorks, &object.to_string()).expect("it can be read")
+        };
+        let desired = json!({"metadata": {"name": "work", "namespace": "eu1"}, "spec": {"a": 1}});
+        let resource = &ocm::resources::WORKS;
+        assert_eq!(
+            ensure(resource, desired.clone(), Some(&read(being_deleted.clone()))),
+            None
+        );
+        let existing = read(json!({"metadata": {"name": "work", "namespace": "eu1"}, "spec": {"a": 2}}));
+        let Some(Write::Patch { body, .. }) = ensure(resource, desired, Some(&existing)) else {
+            panic!("a patch");
+        };
+        assert_eq!(body["metadata"]["resourceVersion"], "7");
+    }
+}

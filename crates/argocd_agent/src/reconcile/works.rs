@@ -1,0 +1,189 @@
+//! The controller for the ManifestWorks of one managed cluster: the CA certificates that its agent trusts, which change
+//! independently of versions, and the ArgoCD resource of an operator. It also adopts the installations of
+//! argocd-pull-integration.
+
+use super::issued;
+use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, server};
+use super::templates::given_agent_image;
+use crate as agent;
+use crate::state;
+use assignment::{Claim, GitOpsClusterRef, Held};
+use hub_state::cache::Cache;
+use hub_state::cluster_secret::ClusterSecret;
+use hub_state::model::{Kind, Object, TlsSecret};
+use hub_state::reconcile::{Context, Controller, no_requeue};
+use k8s_openapi::ByteString;
+use ocm::argocd_agent as names;
+use ocm::resources::{ADDONS, WORKS};
+use ocm::work::MANAGED_BY;
+use primitives::object_ref::ObjectRef;
+use runtime::action::{Action, Write};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The controller of the ManifestWorks of agents.
+pub const CONTROLLER: Controller = Controller {
+    name: NAME,
+    about: ABOUT,
+    kind: Kind::Clusters,
+    watches: WATCHES,
+    min_write_interval: Duration::from_millis(500),
+    reconcile,
+    requeue_after: no_requeue,
+};
+
+/// The annotation in which earlier versions listed the agent's certificates.
+const OLD_LIST: &str = "argocd-ocm-cmp.github.io/agent-certificates";
+
+/// The managed-by label of argocd-pull-integration.
+const PEER: &str = "argocd-pull-integration";
+
+fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let cluster = &*cluster.name;
+    let assignment = assignment::of(cache, cluster);
+    let Some(gitops) = assignment
+        .served_owner()
+        .and_then(|owner| GitOpsClusterRef::get(cache, owner))
+    else {
+        return unwanted(cache, cluster);
+    };
+    let writes = desired(gitops, cluster, context).into_iter();
+    let writes = writes
+        .chain(adopted(cache, cluster))
+        .chain(issued::claim(gitops, cluster));
+    gitops.action(writes.collect())
+}
+
+/// Returns the writes for missing, outdated and obsolete ManifestWorks of a cluster.
+fn desired(gitops: GitOpsClusterRef<'_>, cluster: &str, context: &Context<'_>) -> Vec<Write> {
+    let (cache, object_ref) = (gitops.cache, gitops.object_ref);
+    let (Some(desired), Some(ca)) = (gitops.served_agent(), cache.certificate(names::CA_SECRET)) else {
+        return Vec::new();
+    };
+    if ca.leaf().is_none() {
+        return Vec::new();
+    }
+    let mut authorities = agent::ca_work(cluster, &desired.namespace, &ca.text, &object_ref.to_string());
+    // Remove the list of earlier versions: the cluster's agent may write to it.
+    let before = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, names::CA_WORK));
+    if before.is_some_and(|work| !work.object["metadata"]["annotations"][OLD_LIST].is_null()) {
+        authorities["metadata"]["annotations"][OLD_LIST] = Value::Null;
+    }
+    let argocd = desired.is_operated().then_some(()).and_then(|()| {
+        let server = server(cache, desired).ok()?;
+        Some(agent::argocd_work(
+            gitops.namespace_and_name(),
+            cluster,
+            desired,
+            &server,
+            given_agent_image(cache, desired, context).as_deref(),
+        ))
+    });
+    // While the address of the principal is unknown, it is also unknown which ManifestWorks are obsolete.
+    let is_known = argocd.is_some() == desired.is_operated();
+    let all: Vec<_> = [Some(authorities), argocd].into_iter().flatten().collect();
+    let names: Vec<_> = all
+        .iter()
+        .filter_map(|work| work["metadata"]["name"].as_str())
+        .collect();
+    let obsolete = is_known.then(|| obsolete(cache, cluster, &names)).flatten();
+    let lacking = all.iter().zip(&names).filter_map(|(work, name)| {
+        let existing = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, name));
+        ensure(&WORKS, work.clone(), existing)
+    });
+    lacking.chain(obsolete).collect()
+}
+
+/// Returns the write that deletes one of our ManifestWorks on a cluster that has none of these names: its ArgoCD is no longer
+/// requested, or another GitOpsCluster requests it now. Waits until the named ones are applied, so that OCM finds another owner
+/// of objects in both.
+fn obsolete(cache: &Cache, cluster: &str, names: &[&str]) -> Option<Write> {
+    let is_work_applied = |name: &&str| {
+        let work = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, name));
+        work.is_some_and(is_applied)
+    };
+    if !names.iter().all(is_work_applied) {
+        return None;
+    }
+    let mut others = cache
+        .objects(Kind::AgentWorks)
+        .filter(|(at, work)| *at.namespace == *cluster && !names.contains(&&*at.name) && work.owner().is_some());
+    others.find_map(|(at, work)| ensure_absent(&WORKS, at, work))
+}
+
+/// Returns the ManifestWorks of a GitOpsCluster with an ArgoCD resource that the add-on's operator has to delete: Kubernetes does
+/// not delete it without the operator, which has set a finalizer.
+pub(super) fn with_operator_resource(gitops: GitOpsClusterRef<'_>) -> impl Iterator<Item = (&ObjectRef, &Object)> {
+    let (namespace, name) = gitops.namespace_and_name();
+    let name = names::argocd_work(namespace, name);
+    let all = gitops.owned_objects(Kind::AgentWorks);
+    all.filter(move |(at, work)| {
+        *at.name == *name && work.object["metadata"]["annotations"][names::OPERATOR_MANAGED] == "true"
+    })
+}
+
+/// Returns the write that removes argocd-pull-integration's configuration of an add-on, so that the one of the GitOpsCluster
+/// applies.
+fn adopted(cache: &Cache, cluster: &str) -> Option<Write> {
+    let object_ref = ObjectRef::new(cluster, names::ADDON);
+    let addon = cache.object(Kind::AddOns, &object_ref).filter(|it| !it.deleting)?;
+    let is_theirs = addon.object["metadata"]["labels"][MANAGED_BY] == PEER;
+    (is_theirs && management(cache)?.is_ours()).then(|| Write::Patch {
+        resource: &ADDONS,
+        object_ref,
+        body: json!({
+            "metadata": {"resourceVersion": addon.version, "labels": {MANAGED_BY: null}},
+            "spec": {"configs": []},
+        }),
+    })
+}
+
+/// Returns the action that deletes the ManifestWorks of a cluster on which no GitOpsCluster runs an agent any more.
+fn unwanted(cache: &Cache, cluster: &str) -> Option<Action> {
+    let all = cache
+        .objects(Kind::AgentWorks)
+        .filter(|(at, _)| *at.namespace == *cluster);
+    let mut obsolete = all.filter_map(|(at, work)| {
+        let gitops = GitOpsClusterRef::get(cache, &work.owner()?)?;
+        let write = ensure_absent(&WORKS, at, work)?;
+        (gitops.claim_on(Held::Agent, cluster) == Claim::Released).then_some((gitops, write))
+    });
+    let (gitops, write) = obsolete.next()?;
+    let writes = [write].into_iter().chain(obsolete.map(|(_, write)| write));
+    gitops.action(writes.collect())
+}
+
+/// Returns true if a cluster and its cluster Secrets have these CA certificates.
+pub(super) fn has(cache: &Cache, cluster: &str, ca: &TlsSecret) -> bool {
+    let Some(work) = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, names::CA_WORK)) else {
+        return false;
+    };
+    is_applied(work) && has_text(&work.object, &ca.text) && registered(cache, cluster).all(|secret| secret.trusts(ca))
+}
+
+/// Returns true if the cluster's agent has applied the current generation of a ManifestWork.
+fn is_applied(work: &Object) -> bool {
+    let applied = state::condition(&work.object, "Applied");
+    applied["status"] == "True" && applied["observedGeneration"] == work.object["metadata"]["generation"]
+}
+
+fn has_text(work: &Value, text: &str) -> bool {
+    let manifests = work["spec"]["workload"]["manifests"].as_array();
+    let desired = json!(ByteString(text.as_bytes().to_vec()));
+    manifests
+        .into_iter()
+        .flatten()
+        .any(|it| it["data"]["ca.crt"] == desired || it["stringData"]["ca.crt"] == text)
+}
+
+/// Returns true if the current CA issued all credentials by which Argo CD connects to a cluster.
+#[must_use]
+pub fn is_registered_by(cache: &Cache, cluster: &str, ca: &TlsSecret) -> bool {
+    registered(cache, cluster).all(|secret| secret.is_issued_by(ca))
+}
+
+/// Returns our cluster Secrets with a credential for a cluster's agent; none if a Secret of another owner is in the way.
+fn registered<'i>(cache: &'i Cache, cluster: &str) -> impl Iterator<Item = &'i ClusterSecret> {
+    let secrets = cache.secrets_of(cluster).map(|(_, secret)| secret);
+    secrets.filter(|secret| secret.owner().is_some() && secret.has_credential())
+}

@@ -1,0 +1,146 @@
+//! The AddOnTemplate: the manifests that OCM installs on each managed cluster of a GitOpsCluster.
+//!
+//! Only the agent is a Deployment. OCM mounts the agent's certificate and key into every Deployment and DaemonSet of a template,
+//! and does not start them before these exist (`volumeDecorator` in OCM's `pkg/addon/templateagent`). As a further effect, OCM
+//! derives the health of the add-on from the agent alone, and the agent is ready when it is connected to the hub.
+//!
+//! If argocd-operator is chosen, the add-on installs the operator, and a ManifestWork delivers to each cluster the ArgoCD
+//! resource from which it creates an Argo CD and an agent.
+//!
+//! The Namespace is not in this template but in the ManifestWork with the CA: here OCM would delete it with all of its contents
+//! when the namespace setting changes. Every template contains the CRDs of Argo CD, even if an operator installs it. They must
+//! not be deleted with the add-on or with a template, because deleting a CRD deletes all Applications.
+
+use super::manifests::{self, Parameters, WITHOUT_AN_OPERATOR};
+use super::{labels, owner, works};
+use hub_state::annotations::AGENT_IMAGE;
+use hub_state::model::{DesiredAgent, Images};
+use ocm::argocd_agent as names;
+use ocm::pull_model::DEFAULT_PROJECT;
+use serde_json::{Value, json};
+
+/// The message for a missing image of this program.
+pub const WITHOUT_OURS: &str = "no image of argocd-ocm-cmp is set for managed clusters: set --agent-supervisor-image, \
+                                or restart the agent's Pod there by hand for each new certificate, and create the \
+                                Secrets argocd-redis (auth) and argocd-secret (server.secretkey) by hand";
+
+/// The message for a missing image of this program if argocd-operator is chosen, which creates these Secrets.
+pub const WITHOUT_OURS_BESIDE_AN_OPERATOR: &str = "no image of argocd-ocm-cmp is set for managed clusters: set \
+                                                   --agent-supervisor-image, or restart the agent's Pod there by hand \
+                                                   for each new certificate";
+
+/// Returns the AddOnTemplate of a GitOpsCluster with the configured images, else these defaults, else [`Images::shipped`];
+/// `argocd` is the namespace of Argo CD on the hub. Its name contains the hash of its content (see [`names::template`]), so an
+/// existing template with that name is correct. Do not compare the content: OCM's CRD adds defaults inside lists.
+#[must_use]
+pub fn template(gitops_cluster: (&str, &str), desired: &DesiredAgent, defaults: &Images, argocd: &str) -> Value {
+    let images = desired.images.or(defaults).or(&Images::shipped());
+    let spec = json!({
+        "addonName": names::ADDON,
+        "agentSpec": {
+            "workload": {"manifests": manifests(desired, &images)},
+            "manifestConfigs": configs(desired),
+        },
+        "registration": [{
+            "type": "CustomSigner",
+            "customSigner": {
+                "signerName": names::SIGNER,
+                "signingCA": {"name": names::NO_CA_SECRET, "namespace": argocd},
+            },
+        }],
+    });
+    // The hash covers the owner: two GitOpsClusters never share a template, so each may delete its own.
+    let (namespace, name) = gitops_cluster;
+    let hash = names::hash(&format!("{namespace}/{name}\n{spec}"));
+    let mut annotations = owner(gitops_cluster);
+    annotations[AGENT_IMAGE] = json!(images.agent);
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
+        "kind": "AddOnTemplate",
+        "metadata": {"name": names::template(gitops_cluster, &hash), "labels": labels(), "annotations": annotations},
+        "spec": spec,
+    })
+}
+
+/// Returns the manifests for the managed cluster. OCM 1.3 and later apply them in an order of their own, older versions in this
+/// order.
+fn manifests(desired: &DesiredAgent, images: &Images) -> Vec<Value> {
+    let parameters = Parameters::new(desired.mode)
+        .value("NAMESPACE", &desired.namespace)
+        .images(images);
+    let argocd = works::argocd_name(desired);
+    // The names that argocd-operator gives to the ServiceAccounts.
+    let [controller, agent] = ["argocd-application-controller", "agent-agent"].map(|name| format!("{argocd}-{name}"));
+    let (parameters, files): (_, &[&str]) = if desired.operator {
+        (
+            parameters
+                .value("ARGOCD_ACCOUNT", &controller)
+                .value("AGENT_ACCOUNT", &agent),
+            &[
+                manifests::CRDS,
+                manifests::OPERATOR_CRDS,
+                manifests::OPERATOR_RIGHTS,
+                manifests::RIGHTS,
+                manifests::ARGOCD_RESOURCE_RIGHTS,
+                manifests::OPERATOR,
+                manifests::DEFAULT_PROJECT,
+            ],
+        )
+    } else if desired.brings_argocd() {
+        (
+            parameters
+                .case(WITHOUT_AN_OPERATOR)
+                .value("ARGOCD_ACCOUNT", "argocd-application-controller")
+                .value("AGENT_ACCOUNT", "argocd-agent-agent"),
+            &[
+                manifests::CRDS,
+                manifests::RIGHTS,
+                manifests::ARGOCD,
+                manifests::AGENT,
+                manifests::DEFAULT_PROJECT,
+            ],
+        )
+    } else {
+        (parameters, &[manifests::CRDS])
+    };
+    files.iter().flat_map(|file| parameters.manifests(file)).collect()
+}
+
+/// Returns the manifestConfigs, for objects that OCM's agent must not just update. OCM reads them only from the add-on's default
+/// template, for all namespaces, so all templates have the same. Templates with an operator have additional ones, for CRDs that
+/// another operator has installed; these apply only if the default template has an operator.
+fn configs(desired: &DesiredAgent) -> Vec<Value> {
+    let config = |(group, resource, namespace): (&str, &str, Option<&str>), name: &str, strategy: &Value| {
+        let mut identifier = json!({"group": group, "resource": resource, "name": name});
+        if let Some(namespace) = namespace {
+            identifier["namespace"] = namespace.into();
+        }
+        json!({"resourceIdentifier": identifier, "updateStrategy": strategy})
+    };
+    // Keep the CRDs of an existing Argo CD, which are better, and an existing AppProject, which belongs to the owner of the
+    // Applications.
+    let create_only = json!({"type": "CreateOnly"});
+    let crds = |file| {
+        let crd = ("apiextensions.k8s.io", "customresourcedefinitions", None);
+        manifests::names(file, "CustomResourceDefinition")
+            .into_iter()
+            .map(move |name| (crd, name))
+    };
+    let kept = crds(manifests::CRDS).chain([(("argoproj.io", "appprojects", Some("*")), DEFAULT_PROJECT.to_owned())]);
+    let mut configs: Vec<Value> = kept.map(|(kind, name)| config(kind, &name, &create_only)).collect();
+    // Server-side apply keeps the keys that others set, and the GPG keys that the agent sets.
+    let apply = json!({"type": "ServerSideApply", "serverSideApply": {"force": true, "fieldManager": "work-agent"}});
+    let shared = manifests::names(manifests::ARGOCD, "ConfigMap");
+    configs.extend(
+        shared
+            .iter()
+            .map(|name| config(("", "configmaps", Some("*")), name, &apply)),
+    );
+    if desired.operator {
+        configs.extend(crds(manifests::OPERATOR_CRDS).map(|(crd, name)| config(crd, &name, &create_only)));
+    }
+    configs
+}
+
+#[cfg(test)]
+mod tests;

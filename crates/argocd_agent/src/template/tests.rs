@@ -1,0 +1,393 @@
+use super::*;
+use hub_state::model::Mode;
+use similar::TextDiff;
+use std::collections::BTreeSet;
+
+const GITOPS_CLUSTER: (&str, &str) = ("argocd", "fleet");
+
+fn defaults() -> Images {
+    Images {
+        ours: Some("registry.example.com/argocd-ocm-cmp:1".into()),
+        ..Images::default()
+    }
+}
+
+fn of(desired: &DesiredAgent) -> Value {
+    template(GITOPS_CLUSTER, desired, &defaults(), "argocd")
+}
+
+fn autonomous() -> DesiredAgent {
+    DesiredAgent {
+        mode: Mode::Autonomous,
+        ..DesiredAgent::default()
+    }
+}
+
+fn by_an_operator() -> DesiredAgent {
+    DesiredAgent {
+        argocd_manifests: Some(vec![json!({"kind": "ArgoCD"})]),
+        ..DesiredAgent::default()
+    }
+}
+
+fn with_our_operator(mode: Mode) -> DesiredAgent {
+    DesiredAgent {
+        mode,
+        operator: true,
+        ..DesiredAgent::default()
+    }
+}
+
+fn all() -> [Value; 6] {
+    let without_ours = template(GITOPS_CLUSTER, &DesiredAgent::default(), &Images::default(), "argocd");
+    let [managed, autonomous, operated] =
+        [DesiredAgent::default(), autonomous(), by_an_operator()].map(|desired| of(&desired));
+    let [ours, ours_autonomous] = [Mode::Managed, Mode::Autonomous].map(|mode| of(&with_our_operator(mode)));
+    [managed, autonomous, operated, ours, ours_autonomous, without_ours]
+}
+
+fn manifests(template: &Value) -> &[Value] {
+    let manifests = template.pointer("/spec/agentSpec/workload/manifests");
+    manifests.and_then(Value::as_array).expect("there are manifests")
+}
+
+fn name(template: &Value) -> &str {
+    template["metadata"]["name"].as_str().expect("it has a name")
+}
+
+fn containers(template: &Value) -> Vec<&Value> {
+    let of_pods = ["containers", "initContainers"].map(|kind| format!("/spec/template/spec/{kind}"));
+    let of = |manifest| {
+        of_pods
+            .iter()
+            .filter_map(move |path| Value::pointer(manifest, path)?.as_array())
+    };
+    manifests(template).iter().flat_map(of).flatten().collect()
+}
+
+/// Collects every string in a value.
+fn texts<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::Object(fields) => {
+            found.extend(fields.keys().map(String::as_str));
+            fields.values().for_each(|value| texts(value, found));
+        }
+        _ => {}
+    }
+}
+
+/// Appends the lines of a value: one for each part that fits on it. Labels and security contexts are left out, which other tests
+/// check.
+fn condense(start: &str, value: &Value, lines: &mut Vec<String>) {
+    let line = format!("{start}{}", value.to_string().replace("\"\"", "''").replace('"', ""));
+    let indent = " ".repeat(start.len() - start.trim_start().len() + 2);
+    let is_long = line.len() > 150 && !start.ends_with("schema: ");
+    match value {
+        Value::Object(fields) if is_long => {
+            lines.push(start.trim_end().to_owned());
+            for (key, value) in fields {
+                if !["labels", "securityContext"].contains(&&**key) {
+                    condense(&format!("{indent}{key}: "), value, lines);
+                }
+            }
+        }
+        Value::Array(items) if is_long => {
+            lines.push(start.trim_end().to_owned());
+            for item in items {
+                condense(&format!("{indent}- "), item, lines);
+            }
+        }
+        _ => lines.push(line),
+    }
+}
+
+/// Returns a template in lines that a reviewer can read.
+fn condensed(template: &Value) -> String {
+    let mut lines = Vec::new();
+    for part in [
+        "/metadata/name",
+        "/spec/registration",
+        "/spec/agentSpec/manifestConfigs",
+    ] {
+        condense(&format!("{part}: "), template.pointer(part).expect(part), &mut lines);
+    }
+    for manifest in manifests(template) {
+        let mut manifest = manifest.clone();
+        let fields = manifest.as_object_mut().expect("an object");
+        let [_, kind, metadata] = ["apiVersion", "kind", "metadata"].map(|key| fields.remove(key).unwrap_or_default());
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        lines.push(format!(
+            "{} {} {}",
+            text(&kind),
+            text(&metadata["namespace"]),
+            text(&metadata["name"])
+        ));
+        for (key, value) in fields {
+            condense(&format!("  {key}: "), value, &mut lines);
+        }
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn renders_manifests_for_managed_clusters() {
+    let ours = with_our_operator(Mode::Managed);
+    let [managed, autonomous, operated, ours] =
+        [DesiredAgent::default(), autonomous(), by_an_operator(), ours].map(|desired| condensed(&of(&desired)));
+    let changes = |before: &str, after: &str| {
+        let diff = TextDiff::from_lines(before, after);
+        diff.unified_diff().context_radius(1).to_string()
+    };
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("managed", managed);
+        insta::assert_snapshot!("autonomous", changes(&managed, &autonomous));
+        insta::assert_snapshot!("with_our_operator", changes(&operated, &ours));
+    });
+}
+
+#[test]
+fn brings_only_the_crds_where_an_operator_installs_argo_cd() {
+    let [managed, operated] = [DesiredAgent::default(), by_an_operator()].map(|desired| of(&desired));
+    let crds = |template| {
+        manifests(template)
+            .iter()
+            .filter(|it| it["kind"] == "CustomResourceDefinition")
+    };
+    assert!(manifests(&operated).iter().eq(crds(&managed)));
+}
+
+#[test]
+fn template_uses_only_variables_that_the_config_sets() {
+    // OCM ignores all others silently.
+    let server = super::super::Server {
+        address: "hub".into(),
+        port: "443".into(),
+    };
+    let config = super::super::deployment_config(GITOPS_CLUSTER, &DesiredAgent::default(), &server);
+    let set = config["spec"]["customizedVariables"]
+        .as_array()
+        .expect("there are some");
+    let set: BTreeSet<String> = set
+        .iter()
+        .map(|variable| format!("{{{{{}}}}}", variable["name"].as_str().expect("a name")))
+        .collect();
+    for template in all() {
+        let mut found = Vec::new();
+        texts(&template, &mut found);
+        let variables: BTreeSet<String> = found
+            .into_iter()
+            .filter(|text| text.contains("{{") || text.contains("}}"))
+            .map(str::to_owned)
+            .collect();
+        assert!(variables.is_subset(&set), "{variables:?}");
+    }
+}
+
+#[test]
+fn roles_have_no_wildcards_or_escalation_verbs() {
+    for template in all() {
+        for manifest in manifests(&template) {
+            assert_ne!(manifest["roleRef"]["name"], "cluster-admin");
+            let rules = manifest["rules"].as_array().into_iter().flatten();
+            for rule in rules {
+                for field in ["apiGroups", "resources", "verbs"] {
+                    let all = rule[field].as_array().expect("a list");
+                    assert!(!all.is_empty() && all.iter().all(|it| it != "*"), "{rule}");
+                }
+                let verbs = rule["verbs"].as_array().expect("a list");
+                for verb in ["escalate", "bind", "impersonate"] {
+                    assert!(!verbs.contains(&verb.into()), "{rule}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn template_has_no_secrets_and_only_known_deployments() {
+    for template in all() {
+        for manifest in manifests(&template) {
+            let kind = manifest["kind"].as_str().expect("a kind");
+            assert!(!["Secret", "DaemonSet", "Namespace"].contains(&kind), "{manifest}");
+            if kind == "Deployment" {
+                let name = manifest["metadata"]["name"].as_str().expect("a name");
+                assert!(["argocd-agent-agent", "argocd-operator"].contains(&name), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_image_is_configurable() {
+    let image = |name: &str| Some(format!("registry.example.com/{name}").into());
+    let images = Images {
+        agent: image("agent"),
+        argocd: image("argocd"),
+        redis: image("redis"),
+        operator: image("operator"),
+        ours: image("ours"),
+    };
+    let desired = DesiredAgent {
+        images: images.clone(),
+        ..DesiredAgent::default()
+    };
+    let template = template(GITOPS_CLUSTER, &desired, &defaults(), "argocd");
+    let used: BTreeSet<_> = containers(&template)
+        .into_iter()
+        .map(|it| it["image"].as_str())
+        .collect();
+    let set = [&images.agent, &images.argocd, &images.redis, &images.ours].map(Option::as_deref);
+    assert_eq!(used, set.into());
+}
+
+#[test]
+fn every_container_meets_the_restricted_standard() {
+    for template in all() {
+        for container in containers(&template) {
+            let mut security = container["securityContext"].clone();
+            let user = security.as_object_mut().and_then(|it| it.remove("runAsUser"));
+            assert_eq!(
+                user.is_some(),
+                container["name"] == "redis",
+                "OpenShift assigns users: {container}"
+            );
+            assert_eq!(
+                security,
+                json!({
+                    "allowPrivilegeEscalation": false,
+                    "capabilities": {"drop": ["ALL"]},
+                    "readOnlyRootFilesystem": true,
+                    "runAsNonRoot": true,
+                    "seccompProfile": {"type": "RuntimeDefault"},
+                }),
+                "{container}"
+            );
+            assert!(container.pointer("/resources/requests/memory").is_some(), "{container}");
+        }
+    }
+}
+
+#[test]
+fn template_name_changes_exactly_with_its_content() {
+    let desired = DesiredAgent::default();
+    let first = of(&desired);
+    assert_eq!(first, of(&desired));
+    let newer = Images {
+        agent: Some("registry.example.com/agent:2".into()),
+        ..Images::default()
+    };
+    let others = [
+        of(&autonomous()),
+        of(&by_an_operator()),
+        of(&with_our_operator(Mode::Managed)),
+        of(&DesiredAgent {
+            images: newer.clone(),
+            ..desired.clone()
+        }),
+        of(&DesiredAgent {
+            namespace: "gitops".into(),
+            ..desired.clone()
+        }),
+        template(GITOPS_CLUSTER, &desired, &newer, "argocd"),
+        template(GITOPS_CLUSTER, &desired, &defaults(), "gitops"),
+        template(("argocd-fleet", ""), &desired, &defaults(), "argocd"),
+    ];
+    let names: BTreeSet<_> = others.iter().map(name).collect();
+    assert_eq!(names.len(), others.len());
+    assert!(!names.contains(name(&first)));
+    // Settings that reach the clusters by other objects.
+    let unrelated = DesiredAgent {
+        address: Some("hub".into()),
+        rollout: Some(json!({"type": "All"})),
+        revoked: ["cluster1".into()].into(),
+        ..desired
+    };
+    assert_eq!(name(&of(&unrelated)), name(&first));
+}
+
+#[test]
+fn every_template_orphans_the_crds() {
+    for template in all() {
+        let crds: Vec<_> = manifests(&template)
+            .iter()
+            .filter(|it| it["kind"] == "CustomResourceDefinition")
+            .collect();
+        assert!([3, 7].contains(&crds.len()), "{crds:?}");
+        for crd in crds {
+            let annotations = &crd["metadata"]["annotations"];
+            assert!(
+                annotations
+                    .get("addon.open-cluster-management.io/deletion-orphan")
+                    .is_some()
+            );
+        }
+        let existing = template["spec"]["agentSpec"]["manifestConfigs"].as_array();
+        let existing = existing.expect("there are some");
+        assert!(
+            configs(&DesiredAgent::default())
+                .iter()
+                .all(|config| existing.contains(config))
+        );
+    }
+}
+
+#[test]
+fn operator_uses_our_images_and_the_named_argocd() {
+    let named = DesiredAgent {
+        argocd_manifests: Some(vec![json!({"kind": "ArgoCD", "metadata": {"name": "edge"}})]),
+        ..with_our_operator(Mode::Managed)
+    };
+    let template = of(&named);
+    let existing = |kind: &str, name: &str| {
+        let it = manifests(&template)
+            .iter()
+            .find(|it| it["kind"] == kind && it["metadata"]["name"] == name);
+        it.unwrap_or_else(|| panic!("{kind} {name}"))
+    };
+    let environment = existing("Deployment", "argocd-operator").pointer("/spec/template/spec/containers/0/env");
+    let environment = environment.expect("it has one");
+    for (name, image) in [
+        ("ARGOCD_IMAGE", hub_state::model::shipped::ARGOCD),
+        ("ARGOCD_REDIS_IMAGE", hub_state::model::shipped::REDIS),
+        ("ARGOCD_AGENT_IMAGE", hub_state::model::shipped::AGENT),
+    ] {
+        let is_it = json!({"name": name, "value": image});
+        assert!(
+            environment.as_array().expect("a list").contains(&is_it),
+            "{environment}"
+        );
+    }
+    for (binding, account) in [
+        ("application-controller", "edge-argocd-application-controller"),
+        ("application-controller-admin", "edge-argocd-application-controller"),
+        ("agent-view", "edge-agent-agent"),
+    ] {
+        let binding = existing("ClusterRoleBinding", &format!("argocd-agent-addon:{binding}"));
+        assert_eq!(binding["subjects"][0]["name"], account);
+    }
+}
+
+#[test]
+fn without_our_image_the_agent_has_no_supervisor() {
+    let template = template(GITOPS_CLUSTER, &DesiredAgent::default(), &Images::default(), "argocd");
+    let agent = manifests(&template)
+        .iter()
+        .find(|it| it["kind"] == "Deployment")
+        .expect("it is there");
+    let pod = &agent["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"][0]["args"], json!(["agent"]));
+    assert_eq!(
+        (&pod["containers"][0]["command"], &pod["initContainers"]),
+        (&Value::Null, &Value::Null)
+    );
+}
+
+#[test]
+fn template_fits_in_one_work() {
+    for template in all() {
+        let size = template.to_string().len();
+        assert!(size < 30_000, "{size} bytes");
+    }
+}

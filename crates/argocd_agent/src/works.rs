@@ -1,0 +1,267 @@
+//! The ManifestWorks that the controller delivers to managed clusters in addition to the add-on.
+
+mod argocd;
+
+pub(super) use argocd::name as argocd_name;
+
+use super::manifests::{ARGOCD_RESOURCE, ARGOCD_RESOURCE_RIGHTS, Parameters};
+use super::{Server, labels, owner};
+use hub_state::model::DesiredAgent;
+use k8s_openapi::ByteString;
+use ocm::argocd_agent as names;
+use serde_json::{Value, json};
+
+/// Returns the ManifestWork with the CA certificates and their Namespace. `owner` is the GitOpsCluster, `NAMESPACE/NAME`.
+///
+/// Both objects stay on the cluster when the ManifestWork is deleted or the namespace changes: deleting a Namespace deletes all
+/// of its contents, and the certificates are public.
+#[must_use]
+pub fn ca_work(cluster: &str, namespace: &str, bundle_pem: &str, owner: &str) -> Value {
+    let ca = ByteString(bundle_pem.as_bytes().to_vec());
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {
+            "namespace": cluster,
+            "name": names::CA_WORK,
+            "labels": work_labels("ca"),
+            "annotations": {names::CA_ANNOTATION: "true", hub_state::annotations::OWNER: owner},
+        },
+        "spec": {
+            "workload": {"manifests": [
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+                {
+                    "apiVersion": "v1",
+                    "kind": "Secret",
+                    "metadata": {"namespace": namespace, "name": names::CA_SECRET, "labels": labels()},
+                    "type": "Opaque",
+                    "data": {"ca.crt": ca},
+                },
+            ]},
+            "deleteOption": {"propagationPolicy": "Orphan"},
+        },
+    })
+}
+
+/// Returns the ManifestWork for an argocd-operator on the managed cluster: the configured manifests, otherwise an ArgoCD resource
+/// with the settings that the agent needs. For an operator that is not ours, it also contains the permission of OCM's agent to
+/// apply the ArgoCD resource.
+///
+/// An ArgoCD resource without the address of the principal gets it in the same fields as with argocd-pull-integration
+/// (`injectServerEndpoint`). The Secret with the agent's certificate is the one that OCM creates: argocd-pull-integration copies
+/// it to another name, which is replaced. An agent without an image gets `image`, as with argocd-pull-integration; our operator
+/// has it as its default.
+#[must_use]
+pub fn argocd_work(
+    gitops_cluster: (&str, &str),
+    cluster: &str,
+    desired: &DesiredAgent,
+    server: &Server,
+    image: Option<&str>,
+) -> Value {
+    // With our operator the add-on contains the permission: OCM's agent stops tracking objects that it can no longer read, and
+    // the deletion of an ArgoCD takes time.
+    let parameters = Parameters::new(desired.mode);
+    let mut manifests = if desired.operator {
+        Vec::new()
+    } else {
+        parameters.manifests(ARGOCD_RESOURCE_RIGHTS)
+    };
+    let configured = desired.argocd_manifests.clone();
+    for mut manifest in configured.unwrap_or_else(|| parameters.manifests(ARGOCD_RESOURCE)) {
+        if manifest["kind"] == "ArgoCD" {
+            argocd::complete(&mut manifest, desired, server, image);
+        }
+        manifests.push(manifest);
+    }
+    let mut annotations = owner(gitops_cluster);
+    if desired.operator {
+        annotations[names::OPERATOR_MANAGED] = "true".into();
+    }
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {
+            "namespace": cluster,
+            "name": names::argocd_work(gitops_cluster.0, gitops_cluster.1),
+            "labels": work_labels("argocd-cr"),
+            "annotations": annotations,
+        },
+        "spec": {"workload": {"manifests": manifests}},
+    })
+}
+
+fn work_labels(component: &str) -> Value {
+    let mut labels = labels();
+    labels[names::WORK_LABEL] = "true".into();
+    labels["app.kubernetes.io/component"] = component.into();
+    labels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::argocd::COPIED_SECRET;
+    use super::*;
+    use hub_state::model::Mode;
+
+    fn server() -> Server {
+        Server {
+            address: "hub.example.com".into(),
+            port: "443".into(),
+        }
+    }
+
+    fn argocd(spec: &Value) -> Value {
+        let manifest = json!({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "argocd"}, "spec": spec});
+        let desired = DesiredAgent {
+            argocd_manifests: Some(vec![manifest]),
+            ..DesiredAgent::default()
+        };
+        let image = Some("registry.example.com/agent:v1");
+        argocd_work(("argocd", "fleet"), "cluster1", &desired, &server(), image)["spec"]["workload"]["manifests"][1]
+            .clone()
+    }
+
+    #[test]
+    fn ca_work_orphans_the_secret_and_its_namespace() {
+        let work = ca_work("cluster1", "argocd", "PEM", "argocd/fleet");
+        insta::assert_snapshot!(serde_json::to_string_pretty(&work).expect("it is JSON"), @r#"
+        {
+          "apiVersion": "work.open-cluster-management.io/v1",
+          "kind": "ManifestWork",
+          "metadata": {
+            "annotations": {
+              "apps.open-cluster-management.io/propagate-argocd-agent-ca": "true",
+              "argocd-ocm-cmp.github.io/gitopscluster": "argocd/fleet"
+            },
+            "labels": {
+              "app.kubernetes.io/component": "ca",
+              "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
+              "apps.open-cluster-management.io/gitopscluster": "true"
+            },
+            "name": "argocd-agent-ca-mw",
+            "namespace": "cluster1"
+          },
+          "spec": {
+            "deleteOption": {
+              "propagationPolicy": "Orphan"
+            },
+            "workload": {
+              "manifests": [
+                {
+                  "apiVersion": "v1",
+                  "kind": "Namespace",
+                  "metadata": {
+                    "name": "argocd"
+                  }
+                },
+                {
+                  "apiVersion": "v1",
+                  "data": {
+                    "ca.crt": "UEVN"
+                  },
+                  "kind": "Secret",
+                  "metadata": {
+                    "labels": {
+                      "app.kubernetes.io/managed-by": "argocd-ocm-cmp"
+                    },
+                    "name": "argocd-agent-ca",
+                    "namespace": "argocd"
+                  },
+                  "type": "Opaque"
+                }
+              ]
+            }
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn completes_only_missing_fields_of_an_argocd_resource() {
+        let resource = argocd(&json!({"argoCDAgent": {"agent": {"enabled": true}}}));
+        assert_eq!(resource["metadata"]["namespace"], "argocd");
+        assert_eq!(
+            resource["spec"]["argoCDAgent"]["agent"],
+            json!({
+                "enabled": true,
+                "image": "registry.example.com/agent:v1",
+                "client": {"principalServerAddress": "hub.example.com", "principalServerPort": "443"},
+                "tls": {"secretName": names::CLIENT_SECRET, "rootCASecretName": "argocd-agent-ca"},
+            })
+        );
+        let configured = json!({"argoCDAgent": {"agent": {
+            "image": "mine:v1",
+            "client": {"principalServerAddress": "other", "principalServerPort": "1"},
+            "tls": {"secretName": "mine", "rootCASecretName": "mine-too"},
+        }}});
+        assert_eq!(argocd(&configured)["spec"], configured);
+        let copied = argocd(&json!({"argoCDAgent": {"agent": {"tls": {"secretName": COPIED_SECRET}}}}));
+        assert_eq!(
+            copied.pointer("/spec/argoCDAgent/agent/tls/secretName"),
+            Some(&json!(names::CLIENT_SECRET))
+        );
+        assert_eq!(
+            argocd(&json!({"extraConfig": {"agent.principal.server.port": "8443"}}))["spec"]["extraConfig"],
+            json!({"agent.principal.server.address": "hub.example.com", "agent.principal.server.port": "8443"})
+        );
+    }
+
+    #[test]
+    fn gives_our_operator_the_configured_or_a_default_argocd() {
+        let given = |mode, configured: Option<Vec<Value>>| {
+            let desired = DesiredAgent {
+                mode,
+                operator: true,
+                argocd_manifests: configured,
+                ..DesiredAgent::default()
+            };
+            let work = argocd_work(("argocd", "fleet"), "cluster1", &desired, &server(), Some("agent:v1"));
+            assert_eq!(work["metadata"]["annotations"][names::OPERATOR_MANAGED], "true");
+            let manifests = work["spec"]["workload"]["manifests"].as_array();
+            let [argocd] = &manifests.expect("a list")[..] else {
+                panic!("{work}");
+            };
+            (argocd["metadata"].clone(), argocd["spec"].clone())
+        };
+        let (metadata, spec) = given(Mode::Managed, None);
+        assert_eq!(metadata, json!({"name": "argocd", "namespace": "argocd"}));
+        assert_eq!(
+            spec,
+            json!({
+                "defaultClusterScopedRoleDisabled": true,
+                "server": {"enabled": false},
+                "controller": {"respectRBAC": "strict", "extraCommandArgs": ["--application-namespaces", "*"]},
+                "argoCDAgent": {"agent": {
+                    "enabled": true,
+                    "creds": "mtls:client-certificate",
+                    "allowedNamespaces": ["*"],
+                    "client": {
+                        "mode": "managed", "keepAliveInterval": "0",
+                        "principalServerAddress": "hub.example.com", "principalServerPort": "443",
+                    },
+                    "env": [{"name": "ARGOCD_AGENT_HEARTBEAT_INTERVAL", "value": "50s"}],
+                    "destinationBasedMapping": {"enabled": true, "createNamespace": true},
+                    "tls": {"secretName": names::CLIENT_SECRET, "rootCASecretName": "argocd-agent-ca"},
+                }},
+            })
+        );
+        let (_, spec) = given(Mode::Autonomous, None);
+        assert_eq!(spec["argoCDAgent"]["agent"].get("destinationBasedMapping"), None);
+        assert_eq!(spec["argoCDAgent"]["agent"]["client"]["mode"], "autonomous");
+        let configured = json!({"kind": "ArgoCD", "metadata": {"name": "edge"}, "spec": {"defaultClusterScopedRoleDisabled": false}});
+        let (metadata, spec) = given(Mode::Managed, Some(vec![configured]));
+        assert_eq!(metadata["name"], "edge");
+        assert_eq!(spec["defaultClusterScopedRoleDisabled"], false);
+    }
+
+    #[test]
+    fn leaves_malformed_argocd_specs_unchanged() {
+        for spec in [
+            json!("text"),
+            json!({"argoCDAgent": {"agent": {"image": "mine:v1", "client": 1, "tls": []}}}),
+        ] {
+            assert_eq!(argocd(&spec)["spec"], spec);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The record of certificates issued to agents: one Secret for each cluster in Argo CD's namespace, where no managed cluster may
+//! write.
+//!
+//! The controller writes a certificate to this Secret first and returns it to the agent from there, so it knows every unexpired
+//! certificate that an agent can have. The Secret also names the GitOpsCluster that last ran the agent: only that one can revoke
+//! it.
+
+use super::gitops::{Claim, GitOpsClusterRef, Held, ServingState, claim};
+use hub_state::cache::Cache;
+use hub_state::model::{IssuedCertificate, Kind, Object};
+use jiff::Timestamp;
+use ocm::argocd_agent as names;
+use primitives::object_ref::ObjectRef;
+
+/// Returns the Secret with the certificates of a cluster's agent.
+#[must_use]
+pub fn record<'i>(cache: &'i Cache, cluster: &str) -> Option<&'i Object> {
+    cache.object(
+        Kind::IssuedCertificates,
+        &ObjectRef::new(cache.argocd(), &names::issued(cluster)),
+    )
+}
+
+/// Returns all these Secrets with the names of their clusters.
+pub fn records(cache: &Cache) -> impl Iterator<Item = (&str, &ObjectRef, &Object)> {
+    let all = cache.objects(Kind::IssuedCertificates);
+    all.filter_map(|(object_ref, it)| Some((names::cluster_of_issued(&object_ref.name)?, object_ref, it)))
+}
+
+/// Returns the certificates of a record that have not expired.
+pub fn unexpired(record: &Object, now: Timestamp) -> impl Iterator<Item = &IssuedCertificate> {
+    record.certificates().iter().filter(move |it| it.not_after > now)
+}
+
+/// Returns the time when the last certificate of a cluster's agent expires.
+#[must_use]
+pub fn last_expiry(cache: &Cache, cluster: &str) -> Option<Timestamp> {
+    record(cache, cluster)?
+        .certificates()
+        .iter()
+        .map(|it| it.not_after)
+        .max()
+}
+
+/// Returns the GitOpsCluster that last ran the agent, if it revokes it. A GitOpsCluster in deletion still revokes the agent.
+#[must_use]
+pub fn revoked_by_owner(cache: &Cache, record: &Object, cluster: &str) -> Option<ObjectRef> {
+    let owner = record.owner()?;
+    let gitops = GitOpsClusterRef::get(cache, &owner)?;
+    let is_elsewhere = matches!(gitops.serving_state(), ServingState::Elsewhere(_));
+    (gitops.revokes(cluster) && !is_elsewhere).then_some(owner)
+}
+
+/// Returns true if the agent of a cluster that no GitOpsCluster runs any more was certainly uninstalled: its GitOpsCluster has
+/// released it or the cluster was deleted, and the add-on is deleted.
+pub(super) fn is_uninstalled(cache: &Cache, cluster: &str, record: &Object) -> bool {
+    let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON));
+    let has_released =
+        |owner| claim(cache, &owner, Held::Agent, cluster) == Claim::Released || cache.is_deleted(cluster);
+    addon.is_none_or(|it| it.deleting) && record.owner().is_some_and(has_released)
+}

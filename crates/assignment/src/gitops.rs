@@ -1,0 +1,315 @@
+//! A GitOpsCluster, and the rules that decide what it selects and has released.
+
+use hub_state::cache::{Cache, Selection};
+use hub_state::cluster_secret::ClusterSecret;
+use hub_state::model::DesiredAgent;
+use hub_state::model::{Availability, GitOpsCluster, Kind, Object, SecretKind};
+use ocm::argocd_agent as names;
+use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
+use ocm::resources::GITOPS_CLUSTERS;
+use primitives::object_ref::ObjectRef;
+use runtime::action::{Action, InvolvedObject, Write};
+use std::collections::BTreeSet;
+
+/// A GitOpsCluster in the cache.
+#[derive(Clone, Copy)]
+pub struct GitOpsClusterRef<'c> {
+    /// The cache.
+    pub cache: &'c Cache,
+    /// Its namespace and name.
+    pub object_ref: &'c ObjectRef,
+    /// The object.
+    pub object: &'c GitOpsCluster,
+}
+
+/// The state of a GitOpsCluster for this controller: served, or the reason why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServingState {
+    /// The controller serves it.
+    Served,
+    /// Its Argo CD is in this other namespace.
+    Elsewhere(String),
+    /// It is outside Argo CD's namespace, and that namespace is not open to other namespaces.
+    Unauthorised,
+    /// Its Placement is in this other namespace, according to `placementRef`.
+    WrongPlacement(String),
+}
+
+/// The answer to the question whether a GitOpsCluster still has a managed cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// It selects the cluster.
+    Keeps,
+    /// It certainly does not, or was deleted: what it has written for the cluster may be removed, or get another owner.
+    Released,
+    /// Neither is certain: it is absent or not served, its Placement's decisions contradict each other, or the cluster is
+    /// unavailable.
+    Unknown,
+}
+
+/// What a GitOpsCluster has written for a managed cluster.
+#[derive(Clone, Copy, Debug)]
+pub enum Held {
+    /// The cluster Secret of this kind.
+    Secret(SecretKind),
+    /// The agent.
+    Agent,
+}
+
+impl<'c> GitOpsClusterRef<'c> {
+    /// Returns a GitOpsCluster by its namespace and name.
+    #[must_use]
+    pub fn get(cache: &'c Cache, object_ref: &ObjectRef) -> Option<Self> {
+        let (object_ref, object) = cache.gitops_cluster_entry(object_ref)?;
+        Some(Self {
+            cache,
+            object_ref,
+            object,
+        })
+    }
+
+    /// Returns all GitOpsClusters, sorted by namespace and name.
+    pub fn all(cache: &'c Cache) -> impl Iterator<Item = Self> + 'c {
+        cache.gitops_clusters().map(move |(object_ref, object)| Self {
+            cache,
+            object_ref,
+            object,
+        })
+    }
+
+    /// Returns the GitOpsClusters that request agents and are served, with the settings of the agents.
+    pub fn with_agents(cache: &'c Cache) -> impl Iterator<Item = (Self, &'c DesiredAgent)> + 'c {
+        Self::all(cache).filter_map(|gitops| Some((gitops, gitops.served_agent()?)))
+    }
+
+    /// Returns the argocd-agent settings, if the GitOpsCluster requests agents and is served.
+    #[must_use]
+    pub fn served_agent(self) -> Option<&'c DesiredAgent> {
+        let is_served = self.is_served() && !self.object.deleting && self.has_finalizer();
+        self.object.spec.agent.as_ref().filter(|_| is_served)
+    }
+
+    /// Returns the namespace and the name.
+    #[must_use]
+    pub fn namespace_and_name(self) -> (&'c str, &'c str) {
+        (&self.object_ref.namespace, &self.object_ref.name)
+    }
+
+    /// Returns the Placement.
+    #[must_use]
+    pub fn placement(self) -> ObjectRef {
+        self.object.placement(self.object_ref)
+    }
+
+    /// Returns the action with these writes on behalf of the GitOpsCluster, if there are any.
+    #[must_use]
+    pub fn action(self, writes: Vec<Write>) -> Option<Action> {
+        (!writes.is_empty()).then(|| Action {
+            involved_object: InvolvedObject {
+                resource: &GITOPS_CLUSTERS,
+                object_ref: self.object_ref.clone(),
+                uid: self.object.uid.clone(),
+            },
+            writes,
+            refresh: false,
+            events: Vec::new(),
+        })
+    }
+
+    /// Returns the reason why this controller does not serve it, or that it does.
+    #[must_use]
+    pub fn serving_state(self) -> ServingState {
+        let (desired, argocd) = (self.argocd(), &**self.cache.argocd());
+        let placement = self.object.spec.placement_namespace.as_deref();
+        let namespace = &*self.object_ref.namespace;
+        if desired != argocd {
+            return ServingState::Elsewhere(desired.to_owned());
+        }
+        if *namespace != *argocd && !self.cache.allows_other_namespaces() {
+            return ServingState::Unauthorised;
+        }
+        match placement.filter(|placement| *placement != namespace) {
+            Some(placement) => ServingState::WrongPlacement(placement.to_owned()),
+            None => ServingState::Served,
+        }
+    }
+
+    fn is_served(self) -> bool {
+        self.serving_state() == ServingState::Served
+    }
+
+    /// Returns the namespace of the Argo CD that the GitOpsCluster is for.
+    #[must_use]
+    pub fn argocd(self) -> &'c str {
+        self.object.spec.argocd.as_deref().unwrap_or(&self.object_ref.namespace)
+    }
+
+    /// Returns true if the GitOpsCluster is for the Argo CD of this controller.
+    #[must_use]
+    pub fn is_for_this_argocd(self) -> bool {
+        *self.argocd() == **self.cache.argocd()
+    }
+
+    /// Returns the namespaces of the Argo CDs whose controllers have a finalizer on the GitOpsCluster.
+    fn finalizer_namespaces(self) -> impl Iterator<Item = &'c str> {
+        self.object
+            .finalizers
+            .iter()
+            .filter_map(|it| namespace_of_finalizer(it))
+    }
+
+    /// Returns true if the controller of the Argo CD in this namespace has a finalizer on the GitOpsCluster.
+    #[must_use]
+    pub fn has_finalizer_of(self, argocd: &str) -> bool {
+        self.finalizer_namespaces().any(|namespace| namespace == argocd)
+    }
+
+    /// Returns true if the GitOpsCluster has the finalizer of earlier versions, which all controllers share.
+    #[must_use]
+    pub fn has_shared_finalizer(self) -> bool {
+        self.object
+            .finalizers
+            .iter()
+            .any(|finalizer| finalizer == SHARED_FINALIZER)
+    }
+
+    /// Returns true if the controller of any Argo CD has a finalizer on the GitOpsCluster.
+    #[must_use]
+    pub fn has_any_finalizer(self) -> bool {
+        self.finalizer_namespaces().next().is_some() || self.has_shared_finalizer()
+    }
+
+    /// Returns true if the finalizer of this controller is on the GitOpsCluster. The shared finalizer of earlier versions counts
+    /// only if the GitOpsCluster is for this Argo CD: otherwise its owner is unknown, and the other controller removes it.
+    #[must_use]
+    pub fn has_finalizer(self) -> bool {
+        self.has_finalizer_of(self.cache.argocd()) || self.has_shared_finalizer() && self.is_for_this_argocd()
+    }
+
+    /// Returns true if the controller of another Argo CD must remove the objects outside Argo CD's namespace: the GitOpsCluster is
+    /// for that Argo CD, and either this controller never had a finalizer on it or the other one already has.
+    #[must_use]
+    pub fn is_of_another_controller(self) -> bool {
+        let argocd = &**self.cache.argocd();
+        let is_finalized_elsewhere = self.finalizer_namespaces().any(|namespace| *namespace != *argocd);
+        !self.is_for_this_argocd() && (!self.has_finalizer_of(argocd) || is_finalized_elsewhere)
+    }
+
+    /// Returns true if the Placement selects a managed cluster.
+    #[must_use]
+    pub fn is_selected(self, cluster: &str) -> bool {
+        self.cache.is_selected_by(&self.placement(), cluster)
+    }
+
+    /// Returns true if the GitOpsCluster has a managed cluster, and this controller has its finalizer on it.
+    #[must_use]
+    pub fn selects(self, cluster: &str) -> bool {
+        self.has_finalizer() && self.claim(cluster) == Claim::Keeps
+    }
+
+    /// Returns true if the GitOpsCluster registers a managed cluster with a Secret of this kind.
+    #[must_use]
+    pub fn registers(self, secret_kind: SecretKind, cluster: &str) -> bool {
+        let is_name_allowed =
+            secret_kind == SecretKind::Blank || names::check_agent(cluster, self.cache.argocd()).is_ok();
+        SecretKind::of(self.object) == Some(secret_kind) && is_name_allowed && self.selects(cluster)
+    }
+
+    /// Returns true if the GitOpsCluster, which owns the Secret of this kind of a managed cluster, still maintains it. The Secret
+    /// of an agent is renewed until the cluster is certainly released, because its certificate expires.
+    #[must_use]
+    pub fn maintains(self, secret_kind: SecretKind, cluster: &str) -> bool {
+        self.registers(secret_kind, cluster)
+            || secret_kind == SecretKind::Agent
+                && SecretKind::of(self.object) == Some(secret_kind)
+                && self.has_finalizer()
+                && self.is_served()
+                && self.claim(cluster) != Claim::Released
+    }
+
+    /// Returns the claim on a managed cluster.
+    fn claim(self, cluster: &str) -> Claim {
+        if self.object.deleting || self.revokes(cluster) {
+            return Claim::Released;
+        }
+        match self.serving_state() {
+            ServingState::Elsewhere(_) => Claim::Released,
+            ServingState::Unauthorised | ServingState::WrongPlacement(_) => Claim::Unknown,
+            ServingState::Served if self.is_selected(cluster) => Claim::Keeps,
+            ServingState::Served => {
+                let is_certain = matches!(self.cache.selection(&self.placement()), Selection::Consistent(_));
+                // OCM taints an unreachable cluster, and Placements do not select it until it is reachable again.
+                let is_available = self.cache.availability(cluster) == Availability::Available;
+                if is_certain && is_available {
+                    Claim::Released
+                } else {
+                    Claim::Unknown
+                }
+            }
+        }
+    }
+
+    /// Returns the claim on what the GitOpsCluster has written for a managed cluster. A Secret is released too when the cluster is
+    /// registered with the other kind. The agent is not released while another controller must remove it: most of its objects are
+    /// outside Argo CD's namespace, where both controllers watch them.
+    #[must_use]
+    pub fn claim_on(self, held: Held, cluster: &str) -> Claim {
+        match held {
+            Held::Secret(secret_kind) if self.registers(secret_kind.other(), cluster) => Claim::Released,
+            Held::Agent if self.is_of_another_controller() => Claim::Unknown,
+            Held::Agent if !self.object.spec.may_have_agent() => Claim::Released,
+            Held::Secret(_) | Held::Agent => self.claim(cluster),
+        }
+    }
+
+    /// Returns true if the GitOpsCluster lists the agent of a managed cluster as revoked.
+    #[must_use]
+    pub fn revokes(self, cluster: &str) -> bool {
+        let agent = self.object.spec.agent.as_ref();
+        agent.is_some_and(|agent| agent.revoked.contains(cluster))
+    }
+
+    /// Returns the objects of a kind that were created for the GitOpsCluster.
+    pub fn owned_objects(self, kind: Kind) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
+        let all = self.cache.objects(kind);
+        all.filter(move |(_, it)| it.owner().as_ref() == Some(self.object_ref))
+    }
+
+    /// Returns the PlacementDecisions, written for the GitOpsCluster, that name all clusters with the add-on.
+    pub fn decisions(self) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
+        let all = self.owned_objects(Kind::OwnDecisions);
+        all.filter(move |(at, _)| names::next_decision_number(&self.object_ref.name, &at.name).is_none())
+    }
+
+    /// Returns the PlacementDecisions, written for the GitOpsCluster, that name the clusters with the next version, during a
+    /// rollout.
+    pub fn next_decisions(self) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
+        let all = self.owned_objects(Kind::OwnDecisions);
+        all.filter(move |(at, _)| names::next_decision_number(&self.object_ref.name, &at.name).is_some())
+    }
+
+    /// Returns the clusters in the PlacementDecisions that name all clusters with the add-on.
+    #[must_use]
+    pub fn decided_clusters(self) -> BTreeSet<&'c str> {
+        self.decisions().flat_map(|(_, it)| it.decided_clusters()).collect()
+    }
+}
+
+/// Returns the Secret of this kind of a managed cluster, if any GitOpsCluster owns it.
+#[must_use]
+pub fn owned_secret<'c>(secret_kind: SecretKind, cache: &'c Cache, cluster: &str) -> Option<&'c ClusterSecret> {
+    let name = secret_kind.secret_name(cluster);
+    let (_, secret) = cache.secrets_of(cluster).find(|(other, _)| *other == name)?;
+    secret.owner().map(|_| secret)
+}
+
+/// Returns the claim of a GitOpsCluster on what it has written for a managed cluster. A GitOpsCluster that is absent keeps its claim
+/// until its deletion is certain: it may be invalid, or not yet restored from a backup.
+#[must_use]
+pub fn claim(cache: &Cache, owner: &ObjectRef, held: Held, cluster: &str) -> Claim {
+    match GitOpsClusterRef::get(cache, owner) {
+        Some(gitops) => gitops.claim_on(held, cluster),
+        None if cache.is_gitops_cluster_deleted(owner) => Claim::Released,
+        None => Claim::Unknown,
+    }
+}

@@ -1,0 +1,172 @@
+//! The objects to reconcile after a change that concerns GitOpsClusters. The requests for managed clusters are for their cluster
+//! Secrets and the ManifestWorks of their agents.
+
+use super::certificates::records;
+use crate::secret_mappers;
+use crate::secret_mappers::{both, clusters_of};
+use hub_state::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
+use hub_state::cluster_secret::ClusterSecret;
+use hub_state::model::{Cluster, GitOpsCluster, Kind, Object, PlacementDecision};
+use ocm::argocd_agent as names;
+use ocm::management_addon::is_named;
+use primitives::object_ref::ObjectRef;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Maps a change of a GitOpsCluster.
+#[must_use]
+pub fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let object_ref = changed.object_ref;
+    let before = changed.before::<GitOpsCluster>();
+    let after = cache.gitops_cluster(object_ref);
+    let mut affected = vec![ReconcileRequest::gitops(object_ref.clone())];
+    // The deletion of a GitOpsCluster that was not in the cache releases its clusters, too.
+    if after.is_none() || before.map(GitOpsCluster::inputs) != after.map(GitOpsCluster::inputs) {
+        let both = before.into_iter().chain(after);
+        let mut clusters = held(cache, object_ref);
+        clusters.extend(both.flat_map(|it| cache.selected_by(&it.placement(object_ref)).cloned()));
+        affected.extend(clusters.iter().map(ReconcileRequest::cluster));
+        affected.extend(agents(cache));
+    } else {
+        affected.push(ReconcileRequest::argocd(cache.argocd()));
+    }
+    affected
+}
+
+/// Maps a change of a managed cluster to itself, and to the GitOpsClusters that it concerns. A cluster that is reachable again may
+/// have left a Placement meanwhile, which GitOpsClusters without an entry in the add-on may wait for.
+#[must_use]
+pub fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let Some(before) = changed.before::<ClusterBefore>() else {
+        return Vec::new();
+    };
+    let name = &changed.object_ref.name;
+    let mut affected = secret_mappers::cluster(cache, changed);
+    let can_have_agent = |cluster: &Cluster| !cluster.deleting && !cluster.has_hub_mark(name);
+    let after = cache.cluster(name);
+    let has_changed = after.is_some_and(can_have_agent) != before.cluster.as_ref().is_some_and(can_have_agent);
+    if has_changed || before.has_availability_changed(after) {
+        let mut gitops = cache.gitops_of(name);
+        gitops.extend(without_entry(cache));
+        affected.extend(ReconcileRequest::gitops_all(&gitops));
+        let has_gitops = cache.gitops_clusters().next().is_some();
+        affected.extend(has_gitops.then(|| ReconcileRequest::argocd(cache.argocd())));
+    }
+    if before.was_list_empty {
+        affected.extend(agents(cache));
+    }
+    affected
+}
+
+/// Maps a change of a Placement.
+#[must_use]
+pub fn placement(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut affected = of_placement(cache, changed.object_ref);
+    if !affected.is_empty() {
+        affected.extend(agents(cache));
+    }
+    affected
+}
+
+/// Maps a change of a PlacementDecision.
+#[must_use]
+pub fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let object_ref = changed.object_ref;
+    let before = changed.before::<PlacementDecision>();
+    let after = cache.decision(object_ref);
+    let none = BTreeSet::new();
+    let clusters = |it: Option<&PlacementDecision>| it.map_or(&none, |it| &it.clusters).clone();
+    let moved = &clusters(before) ^ &clusters(after);
+    let placements: BTreeSet<_> = before
+        .into_iter()
+        .chain(after)
+        .map(|it| it.placement(object_ref))
+        .collect();
+    let mut affected: Vec<_> = placements.iter().flat_map(|it| of_placement(cache, it)).collect();
+    if !affected.is_empty() {
+        affected.extend(moved.iter().map(ReconcileRequest::cluster));
+        affected.extend(agents(cache));
+    }
+    affected
+}
+
+/// Maps a change of Argo CD's namespace, which can allow GitOpsClusters of other namespaces.
+#[must_use]
+pub fn namespace(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut clusters = BTreeSet::new();
+    for (object_ref, it) in cache.gitops_clusters() {
+        clusters.extend(held(cache, object_ref));
+        clusters.extend(cache.selected_by(&it.placement(object_ref)).cloned());
+    }
+    let clusters = clusters.iter().map(ReconcileRequest::cluster);
+    let gitops = cache.gitops_clusters().map(|(object_ref, _)| object_ref.clone());
+    let all = clusters.chain(gitops.map(ReconcileRequest::gitops));
+    all.chain([ReconcileRequest::argocd(cache.argocd())]).collect()
+}
+
+/// Maps a change of a cluster Secret.
+#[must_use]
+pub fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let clusters = clusters_of(cache, changed);
+    if clusters.is_empty() {
+        return Vec::new();
+    }
+    let owners = both(cache, changed).filter_map(|secret| ObjectRef::parse(secret.owner()?));
+    let mut gitops: BTreeSet<_> = owners
+        .filter(|object_ref| cache.gitops_cluster(object_ref).is_some())
+        .collect();
+    gitops.extend(clusters.iter().flat_map(|cluster| cache.gitops_of(cluster)));
+    let mut affected: Vec<_> = clusters.iter().map(ReconcileRequest::cluster).collect();
+    affected.extend(ReconcileRequest::gitops_all(&gitops));
+    affected
+}
+
+/// Returns the GitOpsClusters of a Placement, and the clusters that they may release.
+fn of_placement(cache: &Cache, placement: &ObjectRef) -> Vec<ReconcileRequest> {
+    let all = cache.gitops_clusters();
+    let of_it = all.filter(|(object_ref, it)| it.placement(object_ref) == *placement);
+    let affected = of_it.flat_map(|(object_ref, _)| {
+        let mut affected = vec![ReconcileRequest::gitops(object_ref.clone())];
+        affected.extend(held(cache, object_ref).iter().map(ReconcileRequest::cluster));
+        affected
+    });
+    affected.collect()
+}
+
+/// Returns the clusters that a GitOpsCluster has registered, or whose agent it has installed or may revoke. Its Placement may no
+/// longer select them.
+#[must_use]
+pub fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> {
+    let is_owner = |it: &Object| it.owner().as_ref() == Some(object_ref);
+    let owner = object_ref.to_string();
+    let registered = cache.secrets_owned_by(&owner).map(ClusterSecret::cluster);
+    let decisions = cache.objects(Kind::OwnDecisions);
+    let decisions = decisions.filter(|(_, it)| is_owner(it));
+    let decided = decisions.flat_map(|(_, it)| it.decided_clusters());
+    let records = records(cache).filter(|(_, _, it)| is_owner(it));
+    let recorded = records.map(|(cluster, _, _)| cluster);
+    registered.chain(decided).chain(recorded).map(Into::into).collect()
+}
+
+/// Returns Argo CD, and every GitOpsCluster that installs agents for it, or that did and waits for their removal. What one of them
+/// releases, another may install.
+#[must_use]
+pub fn agents(cache: &Cache) -> Vec<ReconcileRequest> {
+    let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.may_have_agent());
+    let mut all: BTreeSet<_> = asking.map(|(object_ref, _)| object_ref.clone()).collect();
+    let decisions = cache.objects(Kind::OwnDecisions).map(|(_, it)| it);
+    let records = records(cache).map(|(_, _, it)| it);
+    all.extend(decisions.chain(records).filter_map(Object::owner));
+    let argocd = ReconcileRequest::argocd(cache.argocd());
+    ReconcileRequest::gitops_all(&all).chain([argocd]).collect()
+}
+
+/// Returns the GitOpsClusters with agents that the ClusterManagementAddOn does not name yet. Clusters of others may delay that.
+fn without_entry(cache: &Cache) -> impl Iterator<Item = ObjectRef> {
+    let management = cache.object(Kind::ManagementAddOn, &ObjectRef::new("", names::ADDON));
+    let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
+    let without = asking.filter(move |(at, _)| {
+        management.is_none_or(|existing| !is_named((&at.namespace, &at.name), &existing.object))
+    });
+    without.map(|(object_ref, _)| object_ref.clone())
+}

@@ -1,0 +1,284 @@
+//! Decides what to write for a cluster, and which conflict to report.
+
+use super::Issuer;
+use hub_state::annotations::{OWNER, SKIP_RECONCILE};
+use hub_state::cluster_secret::{
+    CLUSTER, CONFIG, COPIED, ClusterSecret, IDENTITY_LABELS, NAME, PLAIN, SECRET_TYPE, SERVER, SecretManager,
+    WRITTEN_BY,
+};
+use hub_state::model::Labels;
+use k8s_openapi::ByteString;
+use ocm::work::{MANAGED_BY, OURS};
+use pki::Recipe;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Argo CD's name for the hub, unless a Secret gives it another name.
+const IN_CLUSTER: &str = "in-cluster";
+
+/// The value of [`WRITTEN_BY`] on Secrets of clusters with an agent.
+const AGENTS: &str = "argocd-agent";
+
+/// A managed cluster that needs a cluster Secret.
+#[derive(Clone, Copy, Debug)]
+pub struct RegisteredCluster<'c> {
+    /// The name of the cluster.
+    pub name: &'c str,
+    /// The labels of the cluster.
+    pub labels: &'c Labels,
+    /// The namespace of Argo CD.
+    pub argocd: &'c str,
+    /// The label with which Argo CD may track applied objects. It is not copied: Argo CD would consider the Secret removed from
+    /// Git and delete it.
+    pub tracking_label: &'c str,
+    /// The manager of the cluster's Secret.
+    pub manager: SecretManager<'c>,
+    /// The issuer of the client certificate for a cluster with argocd-agent. Without an issuer, nothing is written for such a
+    /// cluster.
+    pub issuer: Option<Issuer<'c>>,
+}
+
+/// The result of a decision on a cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SecretUpdate {
+    /// The write to perform, if any.
+    pub write: Option<Write>,
+    /// The certificate to issue and to put into the `data` of the write.
+    pub recipe: Option<Recipe>,
+    /// The conflict that a user must resolve.
+    pub conflict: Option<String>,
+}
+
+/// A write to the cluster's Secret.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write {
+    /// Create this Secret.
+    Create(Value),
+    /// Merge this patch into the Secret of the cluster.
+    Patch(Value),
+}
+
+/// Decides on the Secret of a cluster; `secrets` are those that [concern](ClusterSecret::concerns) it, with their names.
+pub fn decide<'s>(
+    cluster: &RegisteredCluster<'_>,
+    secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>,
+) -> SecretUpdate {
+    let (argocd, manager) = (cluster.argocd, cluster.manager);
+    let own_name = cluster.secret_name();
+    let (mut own, mut taken, mut others) = (None, false, Vec::new());
+    let mut is_in_the_way = false;
+    for (name, secret) in secrets {
+        let is_its_own = name == own_name;
+        if is_its_own && (secret.is_managed_by(manager) || secret.is_from_peer_integration(cluster.name, manager)) {
+            own = Some(secret);
+        } else if *secret.cluster() == *cluster.name || manager.is_server_of(secret.server(), cluster.name) {
+            is_in_the_way |= is_its_own && manager.has_agent();
+            others.push(format!("{argocd}/{name}"));
+        } else {
+            taken |= is_its_own;
+        }
+    }
+    others.sort_unstable();
+    let others = others.join(" and ");
+    match own {
+        Some(secret) => SecretUpdate {
+            conflict: (!others.is_empty()).then(|| {
+                format!(
+                    "Argo CD knows this cluster by Secret {others} as well as by {argocd}/{own_name}: delete all but \
+                     one; until then, ApplicationSets and destinations that name the cluster fail"
+                )
+            }),
+            ..cluster.desired_write(Some(secret))
+        },
+        None if !others.is_empty() => {
+            let way_out = if is_in_the_way {
+                format!(": delete it, or hand {argocd}/{own_name} over by the label {MANAGED_BY}={OURS}")
+            } else {
+                String::new()
+            };
+            SecretUpdate::conflict(format!(
+                "Argo CD knows this cluster by Secret {others}, which stays unchanged, so the controller creates no \
+                 other{way_out}"
+            ))
+        }
+        None if taken => SecretUpdate::conflict(cluster.name_taken_message()),
+        None if cluster.name == IN_CLUSTER => SecretUpdate::conflict(format!(
+            "Argo CD uses the name {IN_CLUSTER} for the hub: register this cluster with OCM under another name to get \
+             a cluster Secret"
+        )),
+        None => cluster.desired_write(None),
+    }
+}
+
+/// Returns the Secret to delete after its cluster is deleted, if it belongs to this manager.
+pub fn obsolete<'s>(
+    manager: SecretManager<'_>,
+    cluster: &str,
+    mut secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>,
+) -> Option<&'s ClusterSecret> {
+    let own_name = manager.name(cluster);
+    let (_, secret) = secrets.find(|(name, _)| *name == own_name)?;
+    (secret.is_managed_by(manager) && !secret.deleting).then_some(secret)
+}
+
+impl SecretUpdate {
+    /// Returns the decision to write nothing, for a reason that a user must resolve.
+    #[must_use]
+    pub fn conflict(what: String) -> Self {
+        Self {
+            conflict: Some(what),
+            ..Self::default()
+        }
+    }
+}
+
+impl<'c> RegisteredCluster<'c> {
+    /// Returns the decision to create the Secret, or to patch the given one.
+    fn desired_write(&self, secret: Option<&ClusterSecret>) -> SecretUpdate {
+        let recipe = if self.manager.has_agent() {
+            let Some(issuer) = &self.issuer else {
+                return SecretUpdate::default();
+            };
+            let credential = secret.and_then(|secret| secret.credential.as_deref());
+            issuer.renews(credential, self.name, self.argocd)
+        } else {
+            None
+        };
+        let write = match secret {
+            Some(secret) => self.patch(secret, recipe.is_some()).map(Write::Patch),
+            None => Some(Write::Create(self.object())),
+        };
+        SecretUpdate {
+            write,
+            recipe,
+            conflict: None,
+        }
+    }
+
+    fn secret_name(&self) -> String {
+        self.manager.name(self.name)
+    }
+
+    /// Returns the message for a Secret name that another object already uses.
+    #[must_use]
+    pub fn name_taken_message(&self) -> String {
+        let (argocd, name) = (self.argocd, self.secret_name());
+        format!(
+            "Secret {argocd}/{name} is not managed by the controller and stays unchanged, so Argo CD does not know \
+             this cluster: delete it, or hand it over by the label {MANAGED_BY}={OURS}"
+        )
+    }
+
+    /// Returns the labels that the Secret copies from the cluster.
+    fn copied(&self) -> impl Iterator<Item = (&'c str, &'c str)> {
+        let tracking_label = self.tracking_label;
+        let is_free = move |key: &str| {
+            let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+            let is_somebodys = [
+                "argocd.argoproj.io",
+                "argocd-agent.argoproj-labs.io",
+                "argocd-ocm-cmp.github.io",
+            ]
+            .contains(&domain);
+            !is_somebodys && !IDENTITY_LABELS.contains(&key) && key != MANAGED_BY && key != tracking_label
+        };
+        self.labels.iter().filter(move |(key, _)| is_free(key))
+    }
+
+    /// Returns the labels of the Secret and the value of [`COPIED`].
+    fn labels_and_copied(&self) -> (BTreeMap<&'c str, String>, String) {
+        let own = [(SECRET_TYPE, CLUSTER), (MANAGED_BY, OURS)];
+        let keys: Vec<_> = self.copied().map(|(key, _)| key).collect();
+        let labels = self.copied().chain(own).map(|(key, value)| (key, value.to_owned()));
+        let labels = labels.chain(self.manager.labels(self.name));
+        (labels.collect(), keys.join(","))
+    }
+
+    /// Returns the Secret.
+    fn object(&self) -> Value {
+        let (labels, copied) = self.labels_and_copied();
+        let mut annotations = Map::new();
+        let mut data = Map::from_iter([
+            (NAME.to_owned(), encoded(self.name)),
+            (SERVER.to_owned(), encoded(&self.manager.server(self.name))),
+        ]);
+        if self.manager.skips() {
+            annotations.insert(SKIP_RECONCILE.to_owned(), json!("true"));
+        } else {
+            data.insert(CONFIG.to_owned(), encoded(PLAIN));
+        }
+        if self.manager.has_agent() {
+            annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
+        }
+        if !copied.is_empty() {
+            annotations.insert(COPIED.to_owned(), json!(copied));
+        }
+        if let Some(owner) = self.manager.owner() {
+            annotations.insert(OWNER.to_owned(), json!(owner));
+        }
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": self.secret_name(),
+                "namespace": self.argocd,
+                "labels": labels,
+                "annotations": annotations,
+            },
+            "type": "Opaque",
+            "data": data,
+        })
+    }
+
+    /// Returns the patch of the Secret besides the issued certificate; fields that others added stay.
+    fn patch(&self, secret: &ClusterSecret, has_new_certificate: bool) -> Option<Value> {
+        let (desired, copied) = self.labels_and_copied();
+        let existing_labels: BTreeMap<_, _> = secret.labels.iter().collect();
+        let mut labels = Map::new();
+        for (key, value) in &desired {
+            if existing_labels.get(key) != Some(&value.as_str()) {
+                labels.insert((*key).to_owned(), json!(value));
+            }
+        }
+        for key in secret.copied.split(',') {
+            if existing_labels.contains_key(key) && !desired.contains_key(key) {
+                labels.insert(key.to_owned(), Value::Null);
+            }
+        }
+        let mut annotations = Map::new();
+        if *secret.copied != *copied {
+            let copied = Some(copied).filter(|copied| !copied.is_empty());
+            annotations.insert(COPIED.to_owned(), json!(copied));
+        }
+        if let Some(owner) = self.manager.owner().filter(|owner| **owner != *secret.owner_annotation) {
+            annotations.insert(OWNER.to_owned(), json!(owner));
+        }
+        let mut data = Map::new();
+        if self.manager.skips() && !secret.skips {
+            annotations.insert(SKIP_RECONCILE.to_owned(), json!("true"));
+        }
+        // Argo CD's API server writes another value there, which needs no patch.
+        if self.manager.has_agent() && !secret.has_writer_annotation {
+            annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
+        }
+        for (key, is, desired) in [
+            (NAME, secret.cluster(), self.name),
+            (SERVER, secret.server(), &self.manager.server(self.name)),
+        ] {
+            if is != desired {
+                data.insert(key.to_owned(), encoded(desired));
+            }
+        }
+        if labels.is_empty() && annotations.is_empty() && data.is_empty() && !has_new_certificate {
+            return None;
+        }
+        Some(json!({
+            "metadata": {"resourceVersion": secret.version, "labels": labels, "annotations": annotations},
+            "data": data,
+        }))
+    }
+}
+
+fn encoded(text: &str) -> Value {
+    json!(ByteString(text.as_bytes().to_vec()))
+}

@@ -1,0 +1,70 @@
+//! Client certificates with which Argo CD authenticates to argocd-agent's resource proxy: one for each cluster, issued by the CA
+//! by which the principal verifies its agents.
+
+use hub_state::cluster_secret::{Credential, hash_authorities};
+use hub_state::model::TlsSecret;
+use jiff::{SignedDuration, Timestamp};
+use ocm::argocd_agent as names;
+use pki::{Authority, Certificate, Recipe};
+use primitives::object_ref::ObjectRef;
+
+/// The time by which a certificate's validity starts in the past, because clocks differ.
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
+
+/// The lifetime of a certificate, the same as in argocd-pull-integration.
+const CERTIFICATE_LIFETIME: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// The CA that issues client certificates for Argo CD, and the current time.
+#[derive(Clone, Copy, Debug)]
+pub struct Issuer<'i> {
+    signer: &'i Certificate,
+    /// The hash of all trusted CAs, one of which is the signer.
+    authorities: [u8; 32],
+    /// The resource version of the CA's Secret.
+    version: &'i str,
+    now: Timestamp,
+}
+
+impl<'i> Issuer<'i> {
+    /// Returns the CA of the Secret [`names::CA_SECRET`] if it can sign now: its first certificate is a CA certificate, has not
+    /// expired, and its key is in the Secret.
+    #[must_use]
+    pub fn of(secret: &'i TlsSecret, now: Timestamp) -> Option<Self> {
+        let signer = secret.leaf()?;
+        let is_usable = signer.is_authority && signer.not_after > now && !secret.deleting;
+        is_usable.then(|| Self {
+            signer,
+            authorities: hash_authorities(secret),
+            version: &secret.version,
+            now,
+        })
+    }
+
+    /// Returns the recipe of a new certificate for a cluster in Argo CD's namespace, or `None` if the present one is valid.
+    pub(super) fn renews(&self, is: Option<&Credential>, cluster: &str, argocd: &str) -> Option<Recipe> {
+        if is.is_some_and(|is| self.is_valid(is, cluster)) {
+            return None;
+        }
+        Some(Recipe::Client {
+            common_name: cluster.to_owned(),
+            organizations: Vec::new(),
+            not_before: self.now.saturating_sub(CLOCK_SKEW).unwrap_or(self.now),
+            not_after: self.now.saturating_add(CERTIFICATE_LIFETIME).unwrap_or(Timestamp::MAX),
+            authority: Authority {
+                object_ref: ObjectRef::new(argocd, names::CA_SECRET),
+                version: self.version.into(),
+            },
+        })
+    }
+
+    /// Returns true if the certificate is for this cluster, issued and trusted by these CAs, and not due for renewal.
+    fn is_valid(&self, credential: &Credential, cluster: &str) -> bool {
+        let is_valid = |certificate: &Certificate| {
+            let renewal = certificate.renewal(self.signer);
+            renewal.is_none_or(|at| at > self.now)
+                && *certificate.common_name == *cluster
+                && certificate.is_issued_by(self.signer)
+        };
+        credential.certificate.as_ref().is_some_and(is_valid) && credential.authorities == self.authorities
+    }
+}

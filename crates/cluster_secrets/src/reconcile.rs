@@ -1,0 +1,101 @@
+//! Reconciles a cluster Secret for every managed cluster, with the cluster's labels, so that generators can select on them. The
+//! Secret holds no credentials and its server does not exist: in the pull model, Argo CD never connects to a cluster.
+
+use crate::RegisteredCluster;
+use assignment::is_registered;
+use assignment::secret_mappers as mappers;
+use hub_state::cache::Cache;
+use hub_state::cluster_secret::SecretManager;
+use hub_state::model::Kind;
+use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
+use ocm::resources::{CLUSTERS, SECRETS};
+use primitives::object_ref::ObjectRef;
+use runtime::action::{Action, Event, InvolvedObject, Write};
+use std::time::Duration;
+
+/// The controller of cluster Secrets.
+pub const CONTROLLER: Controller = Controller {
+    name: "cluster-secrets",
+    about: "an Argo CD cluster Secret for each managed cluster, with its labels for ApplicationSet generators",
+    kind: Kind::Clusters,
+    watches: &[
+        Watch::new(Kind::Clusters, mappers::cluster),
+        Watch::new(Kind::Secrets, mappers::secret),
+        Watch::new(Kind::Config, mappers::tracking),
+    ],
+    min_write_interval: Duration::from_secs(1),
+    reconcile,
+    requeue_after: no_requeue,
+};
+
+fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let argocd = &context.settings.argocd;
+    let object_ref = ObjectRef::new(argocd, &SecretManager::Controller.name(&cluster.name));
+    let secrets = cache.secrets_of(&cluster.name);
+    let existing = cache.cluster(&cluster.name);
+    let (write, conflict) = match existing.filter(|existing| !existing.deleting) {
+        Some(existing) => {
+            let cluster = RegisteredCluster {
+                name: &cluster.name,
+                labels: &existing.labels,
+                argocd,
+                tracking_label: cache.tracking().label(),
+                manager: SecretManager::Controller,
+                issuer: None,
+            };
+            let decision = crate::decide(&cluster, secrets);
+            let is_new = matches!(decision.write, Some(crate::Write::Create(_)));
+            // The GitOpsCluster controller creates the Secret; the watch event then triggers another reconcile.
+            if is_new && is_registered(cache, cluster.name) {
+                return None;
+            }
+            let write = decision.write.map(|write| match write {
+                crate::Write::Create(object) => Write::Create {
+                    resource: &SECRETS,
+                    object_ref,
+                    object,
+                },
+                crate::Write::Patch(body) => Write::Patch {
+                    resource: &SECRETS,
+                    object_ref,
+                    body,
+                },
+            });
+            (write, decision.conflict)
+        }
+        None if existing.is_some() || cache.is_deleted(&cluster.name) => {
+            let obsolete = crate::obsolete(SecretManager::Controller, &cluster.name, secrets)?;
+            let delete = Write::Delete {
+                resource: &SECRETS,
+                object_ref,
+                uid: obsolete.uid.clone(),
+                version: obsolete.version.clone(),
+                unless_exists: existing.is_none().then(|| (&CLUSTERS, cluster.clone())),
+            };
+            (Some(delete), None)
+        }
+        None => return None,
+    };
+    // The conflict persists; it is recorded after all writes are done.
+    let conflict = conflict.filter(|_| write.is_none()).map(|message| Event {
+        warning: true,
+        reason: "ClusterSecretConflict",
+        message,
+    });
+    if write.is_none() && conflict.is_none() {
+        return None;
+    }
+    Some(Action {
+        involved_object: InvolvedObject {
+            resource: &CLUSTERS,
+            object_ref: cluster.clone(),
+            uid: existing.map(|existing| existing.uid.clone()).unwrap_or_default(),
+        },
+        writes: write.into_iter().collect(),
+        refresh: false,
+        events: conflict.into_iter().collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

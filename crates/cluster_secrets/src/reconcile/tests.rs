@@ -1,0 +1,246 @@
+use super::*;
+use hub_state::cache::{Change, ReconcileRequest};
+use hub_state::cluster_secret::{ClusterSecret, SECRET_TYPE};
+use hub_state::model::Cluster;
+use hub_state::model::Kind;
+use hub_state::reconcile::Settings;
+use hub_state::reconcile::mappers;
+use hub_state::testing::now;
+use k8s_openapi::ByteString;
+use ocm::tracking::Tracking;
+use ocm::work::{MANAGED_BY, OURS};
+use runtime::store::Update;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+/// A simulated hub after a restart: the listed clusters and Secrets, and later changes.
+struct Hub(Cache);
+
+impl Hub {
+    /// Creates a hub with these managed clusters and a Secret of ours for each of `secrets`.
+    fn new(clusters: &[&str], secrets: &[&str]) -> Self {
+        let mut hub = Self(Cache::new("argocd").with_mappers(mappers([&CONTROLLER])));
+        for name in clusters {
+            hub.cluster(name, &json!({}));
+        }
+        hub.list(clusters);
+        for cluster in secrets {
+            hub.secret(&format!("{cluster}-secret"), &ours(cluster));
+        }
+        let names = secrets.iter().map(|cluster| format!("{cluster}-secret").into());
+        hub.0.apply(Change::of::<ClusterSecret>(
+            Kind::Secrets,
+            Update::Listed(names.collect()),
+        ));
+        hub
+    }
+
+    fn list(&mut self, clusters: &[&str]) -> Vec<String> {
+        let all: HashSet<_> = clusters.iter().map(|name| (*name).into()).collect();
+        affected(self.0.apply(Change::of::<Cluster>(Kind::Clusters, Update::Listed(all))))
+    }
+
+    fn cluster(&mut self, name: &str, labels: &Value) -> Vec<String> {
+        let text = json!({"metadata": {"uid": "c", "labels": labels}}).to_string();
+        let cluster = Cluster::read(&text).expect("a cluster");
+        affected(
+            self.0
+                .apply(Change::of(Kind::Clusters, Update::Set(name.into(), cluster))),
+        )
+    }
+
+    fn deleting(&mut self, name: &str) -> Vec<String> {
+        let text = json!({"metadata": {"uid": "c", "deletionTimestamp": "2026-06-01T12:00:00Z"}}).to_string();
+        let cluster = Cluster::read(&text).expect("a cluster");
+        affected(
+            self.0
+                .apply(Change::of(Kind::Clusters, Update::Set(name.into(), cluster))),
+        )
+    }
+
+    fn deleted(&mut self, name: &str) -> Vec<String> {
+        affected(
+            self.0
+                .apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted(name.into()))),
+        )
+    }
+
+    fn secret(&mut self, name: &str, secret: &Value) -> Vec<String> {
+        let secret = (!secret.is_null()).then(|| ClusterSecret::read(&secret.to_string()).expect("a Secret"));
+        affected(self.0.apply(Change::of(Kind::Secrets, Update::of(name.into(), secret))))
+    }
+
+    fn decide(&self, cluster: &str) -> Option<Action> {
+        let settings = Settings {
+            argocd: "argocd".to_owned(),
+            ..Settings::default()
+        };
+        let context = Context {
+            now: now(),
+            stale: false,
+            new_leader_for: None,
+            settings: &settings,
+        };
+        reconcile(&self.0, &ObjectRef::new("", cluster), &context)
+    }
+
+    /// Returns the verb of the write and the recorded Event.
+    fn does(&self, cluster: &str) -> String {
+        let Some(action) = self.decide(cluster) else {
+            return String::new();
+        };
+        assert_eq!(action.involved_object.object_ref, ObjectRef::new("", cluster));
+        let secret = ObjectRef::new("argocd", &format!("{cluster}-secret"));
+        let writes = action.writes.iter().map(|write| match write {
+            Write::Create { object_ref, .. } if *object_ref == secret => "create",
+            Write::Patch { object_ref, .. } if *object_ref == secret => "patch",
+            Write::Delete {
+                object_ref,
+                unless_exists: None,
+                ..
+            } if *object_ref == secret => "delete",
+            Write::Delete {
+                object_ref,
+                unless_exists: Some((kind, existing)),
+                ..
+            } if *object_ref == secret && **kind == CLUSTERS && *existing == ObjectRef::new("", cluster) => {
+                "delete unless there"
+            }
+            _ => "something else",
+        });
+        let events = action.events.iter().map(|event| event.reason);
+        writes.chain(events).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Returns the managed clusters to reconcile.
+fn affected(affected: Vec<ReconcileRequest>) -> Vec<String> {
+    let clusters = affected.into_iter().filter(|it| it.kind == Kind::Clusters);
+    clusters.map(|it| it.object_ref.to_string()).collect()
+}
+
+fn secret(cluster: &str, server: &str, marks: &Value) -> Value {
+    let encoded = |text: &str| json!(ByteString(text.as_bytes().to_vec()));
+    json!({
+        "metadata": {"uid": "u", "resourceVersion": "7", "labels": marks, "annotations": {"argocd.argoproj.io/skip-reconcile": "true"}},
+        "data": {"name": encoded(cluster), "server": encoded(server)},
+    })
+}
+
+/// Returns the Secret that the controller writes for a cluster without labels.
+fn ours(cluster: &str) -> Value {
+    let marks = json!({SECRET_TYPE: "cluster", MANAGED_BY: OURS});
+    secret(cluster, &format!("https://{cluster}-control-plane:6443"), &marks)
+}
+
+const NOTHING: &str = "";
+
+#[test]
+fn enqueues_new_and_relabelled_clusters() {
+    let mut hub = Hub::new(&["eu1"], &["eu1"]);
+    assert_eq!(hub.does("eu1"), NOTHING);
+    assert_eq!(hub.cluster("eu1", &json!({})), [""; 0], "which is no news");
+    assert_eq!(hub.secret("eu1-secret", &ours("eu1")), [""; 0]);
+    assert_eq!(hub.cluster("eu1", &json!({"env": "prod"})), ["eu1"]);
+    assert_eq!(hub.does("eu1"), "patch");
+    assert_eq!(hub.cluster("us1", &json!({})), ["us1"]);
+    assert_eq!(hub.does("us1"), "create");
+    assert_eq!(hub.secret("eu1-secret", &Value::Null), ["eu1"]);
+    assert_eq!(hub.does("eu1"), "create");
+}
+
+#[test]
+fn does_not_copy_the_tracking_label() {
+    let mut hub = Hub::new(&[], &["eu1"]);
+    hub.cluster("eu1", &json!({"example.com/app": "clusters"}));
+    assert_eq!(hub.does("eu1"), "patch");
+    let tracking = || Tracking::configured(|key| (key == "application.instanceLabelKey").then_some("example.com/app"));
+    assert_eq!(
+        affected(hub.0.apply(Change::setting(Update::Set((), tracking())))),
+        ["eu1"]
+    );
+    assert_eq!(hub.does("eu1"), NOTHING);
+    assert_eq!(
+        affected(hub.0.apply(Change::setting(Update::Set((), tracking())))),
+        [""; 0]
+    );
+}
+
+#[test]
+fn deletes_the_secret_of_a_deleted_cluster() {
+    let mut hub = Hub::new(&["eu1"], &["eu1"]);
+    assert_eq!(hub.deleting("eu1"), ["eu1"]);
+    assert_eq!(hub.does("eu1"), "delete");
+    assert_eq!(hub.deleted("eu1"), ["eu1"]);
+    assert_eq!(hub.does("eu1"), "delete unless there", "though it was the last");
+    let Some(Write::Delete { uid, version, .. }) =
+        hub.decide("eu1").and_then(|action| action.writes.into_iter().next())
+    else {
+        panic!("it is deleted");
+    };
+    assert_eq!((&*uid, &*version), ("u", "7"));
+    hub.secret("eu1-secret", &Value::Null);
+    assert_eq!(hub.does("eu1"), NOTHING);
+}
+
+#[test]
+fn deletes_the_secret_of_a_cluster_deleted_while_down() {
+    let mut hub = Hub::new(&["us1"], &["eu1", "us1"]);
+    assert_eq!(hub.does("eu1"), "delete unless there");
+    assert_eq!(hub.does("us1"), NOTHING);
+    let list = hub.list(&["us1"]);
+    assert_eq!(list, [""; 0]);
+}
+
+#[test]
+fn empty_cluster_list_deletes_no_secret() {
+    let mut hub = Hub::new(&[], &["eu1", "us1"]);
+    assert_eq!([hub.does("eu1"), hub.does("us1")], [NOTHING; 2]);
+    // Until this watch event, the hub has listed no cluster.
+    let mut affected = hub.cluster("us1", &json!({}));
+    affected.sort_unstable();
+    assert_eq!(affected, ["eu1", "us1"]);
+    assert_eq!(hub.does("eu1"), "delete unless there");
+
+    let mut hub = Hub::new(&["eu1", "us1"], &["eu1", "us1"]);
+    hub.list(&[]);
+    assert_eq!([hub.does("eu1"), hub.does("us1")], [NOTHING; 2]);
+}
+
+#[test]
+fn keeps_foreign_secrets_of_a_deleted_cluster() {
+    let foreign = || secret("eu1", "https://eu1.example.com", &json!({SECRET_TYPE: "cluster"}));
+    let mut hub = Hub::new(&["eu1", "us1"], &[]);
+    hub.secret("eu1-secret", &foreign());
+    hub.secret("push", &foreign());
+    hub.deleted("eu1");
+    assert_eq!(hub.does("eu1"), NOTHING);
+}
+
+#[test]
+fn reports_a_conflicting_secret_on_the_cluster_until_removed() {
+    let foreign = secret("eu1", "https://eu1.example.com", &json!({SECRET_TYPE: "cluster"}));
+    let mut hub = Hub::new(&["eu1"], &[]);
+    assert_eq!(hub.secret("push", &foreign), ["eu1"]);
+    assert_eq!(hub.does("eu1"), "ClusterSecretConflict");
+    let action = hub.decide("eu1").expect("an action");
+    assert_eq!(
+        (action.involved_object.resource, &*action.involved_object.uid),
+        (&CLUSTERS, "c")
+    );
+    assert!(action.events[0].warning);
+    assert!(
+        action.recorded_events("").all(|recorded| recorded.is_persistent),
+        "once"
+    );
+    assert_eq!(hub.secret("push", &Value::Null), ["eu1"]);
+    assert_eq!(hub.does("eu1"), "create");
+
+    // Ours is corrected first, then the conflict is recorded.
+    hub.secret("eu1-secret", &ours("eu1"));
+    hub.secret("push", &foreign);
+    hub.cluster("eu1", &json!({"env": "prod"}));
+    assert_eq!(hub.does("eu1"), "patch");
+    hub.cluster("eu1", &json!({}));
+    assert_eq!(hub.does("eu1"), "ClusterSecretConflict");
+}

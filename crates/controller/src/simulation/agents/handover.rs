@@ -1,0 +1,204 @@
+//! Tests of clusters that move from one GitOpsCluster to another.
+
+use super::*;
+use hub_state::model::{GitOpsCluster, Kind};
+use std::collections::BTreeSet;
+
+#[test]
+fn deleting_one_of_two_gitopsclusters_removes_only_its_agents() {
+    let mut hub = Hub::with_all_agents();
+    let other = of_argocd("other");
+    hub.select_for(&of_argocd("others"), &["eu2", "eu3"]);
+    hub.write(&other, &bringing("others", &[]));
+    hub.settle();
+    assert_eq!(hub.with_addon(), ["eu1", "eu2", "eu3"]);
+    hub.is_at_rest();
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu2", "eu3"], vec!["eu1"]));
+    assert!(!hub.objects.contains_key(&all()));
+    assert_eq!(
+        [Kind::Templates, Kind::OwnPlacements].map(|kind| hub.kept(kind).len()),
+        [1, 1]
+    );
+    hub.is_at_rest();
+}
+
+/// Returns the ManifestWork with the ArgoCD resource of a GitOpsCluster on a cluster.
+pub(super) fn argocd(cluster: &str, gitops: &str) -> ObjectRef {
+    ObjectRef::new(cluster, &format!("argocd-agent-cr-argocd-{gitops}"))
+}
+
+/// Returns a GitOpsCluster whose clusters have an operator that is not ours.
+pub(super) fn operated(placement: &str) -> Value {
+    let mut spec = bringing(placement, &[]);
+    let argocd = json!({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "argocd"}});
+    spec["argoCDAgentAddon"] = json!({"argoCDCRManifestWork": {"manifests": [argocd]}});
+    spec
+}
+
+#[test]
+fn disabling_the_operator_deletes_the_argocd_works() {
+    let mut hub = Hub::with_all_agents();
+    let has = |hub: &Hub, cluster, gitops| {
+        hub.kept(Kind::AgentWorks)
+            .iter()
+            .any(|(at, _)| **at == argocd(cluster, gitops))
+    };
+    hub.write(&all(), &operated("some"));
+    hub.settle();
+    assert_eq!(["eu1", "eu2"].map(|cluster| has(&hub, cluster, "all")), [true; 2]);
+    hub.is_at_rest();
+    hub.write(&all(), &bringing("some", &[]));
+    hub.settle();
+    assert_eq!(["eu1", "eu2"].map(|cluster| has(&hub, cluster, "all")), [false; 2]);
+    assert_eq!(hub.taken(), [""; 0]);
+    hub.is_at_rest();
+}
+
+#[test]
+fn new_owner_creates_its_argocd_work_before_the_old_is_deleted() {
+    let mut hub = Hub::with_all_agents();
+    hub.write(&all(), &operated("some"));
+    hub.settle();
+    let other = of_argocd("other");
+    hub.select_for(&of_argocd("others"), &["eu1", "eu2"]);
+    hub.write(&other, &operated("others"));
+    hub.settle();
+    hub.select_for(&some(), &["eu2"]);
+    let written = hub.settle();
+    let made = position(&written, "create ManifestWork eu1/argocd-agent-cr-argocd-other");
+    let gone = position(&written, "delete ManifestWork eu1/argocd-agent-cr-argocd-all");
+    assert!(made < gone, "{written:#?}");
+    assert_eq!(hub.taken(), [""; 0]);
+    hub.is_at_rest();
+}
+
+#[test]
+fn previous_owner_names_a_cluster_until_the_add_on_has_the_entry_of_the_next() {
+    let mut hub = Hub::with_all_agents();
+    hub.select_for(&of_argocd("others"), &["eu2"]);
+    hub.write(&of_argocd("other"), &bringing("others", &[]));
+    hub.select_for(&some(), &["eu1"]);
+    // The ClusterManagementAddOn is reconciled last.
+    while !hub.affected.is_empty() {
+        hub.affected.sort_by_key(|(kind, _)| *kind != Kind::Namespace);
+        hub.settle_steps(1);
+    }
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]));
+    assert_eq!(hub.decided_by(&of_argocd("other")), ["eu2"].into());
+    assert_eq!(hub.decided_by(&all()), ["eu1"].into());
+    hub.is_at_rest();
+}
+
+/// Starts to move eu2 to a GitOpsCluster of another namespace, which that of Argo CD then no longer allows: eu2 is in its decision,
+/// but it has no entry in the add-on yet.
+fn with_interrupted_handover() -> (Hub, ObjectRef) {
+    let mut hub = Hub::with_all_agents();
+    let far = ObjectRef::new("team", "far");
+    hub.open(true);
+    hub.select_for(&ObjectRef::new("team", "some"), &["eu2"]);
+    hub.write(&far, &bringing("some", &[]));
+    hub.select_for(&some(), &["eu1"]);
+    while hub.decided_by(&far).is_empty() {
+        hub.affected.sort_by_key(|(kind, _)| *kind != Kind::Namespace);
+        hub.settle_steps(1);
+    }
+    hub.open(false);
+    hub.settle();
+    (hub, far)
+}
+
+#[test]
+fn handover_to_a_gitopscluster_that_is_no_longer_served_removes_no_agent() {
+    let (mut hub, far) = with_interrupted_handover();
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]));
+    assert_eq!(hub.decided_by(&all()), ["eu1", "eu2"].into());
+    hub.is_at_rest();
+    hub.open(true);
+    hub.settle();
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]));
+    assert_eq!(
+        (hub.decided_by(&all()), hub.decided_by(&far)),
+        (["eu1"].into(), ["eu2"].into())
+    );
+    hub.is_at_rest();
+}
+
+#[test]
+fn deletion_during_an_interrupted_handover_names_the_gitopscluster_that_it_waits_for() {
+    for is_served_again in [true, false] {
+        let (mut hub, far) = with_interrupted_handover();
+        hub.delete(&all());
+        hub.settle();
+        assert_eq!(
+            hub.condition_of(&all(), "Ready")[2],
+            "being deleted, waiting for the deletion of Secret argocd/cluster-eu1; the objects of its agents; the handover of its clusters to \
+             GitOpsCluster team/far, which is not served"
+        );
+        assert_eq!(hub.taken(), [""; 0]);
+        if is_served_again {
+            hub.open(true);
+        } else {
+            hub.delete(&far);
+        }
+        hub.settle();
+        assert!(!hub.objects.contains_key(&all()));
+        let (with_addon, taken): (&[&str], &[&str]) = if is_served_again {
+            (&["eu2"], &["eu1"])
+        } else {
+            (&[], &["eu1", "eu2"])
+        };
+        assert_eq!((&*hub.with_addon(), &*hub.taken()), (with_addon, taken));
+    }
+}
+
+impl Hub {
+    /// Returns the clusters in the decisions of a GitOpsCluster.
+    fn decided_by(&self, object_ref: &ObjectRef) -> BTreeSet<&str> {
+        let gitops = GitOpsClusterRef::get(&self.cache, object_ref).expect("it is there");
+        gitops.decided_clusters()
+    }
+
+    /// Returns the GitOpsClusters that own the cluster Secrets and ManifestWorks of agents.
+    fn owners(&self) -> BTreeSet<&str> {
+        let works = self.kept(Kind::AgentWorks).into_iter().map(|(_, it)| it);
+        let all = works.chain(self.secrets.values());
+        all.filter_map(|it| it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"].as_str())
+            .collect()
+    }
+}
+
+#[test]
+fn gitopscluster_that_is_missing_from_the_list_keeps_its_clusters() {
+    let mut hub = Hub::with_all_agents();
+    let other = of_argocd("other");
+    hub.select_for(&of_argocd("others"), &["eu1", "eu2"]);
+    hub.write(&other, &bringing("others", &[]));
+    hub.settle();
+    // It cannot be read, or is not restored yet.
+    hub.apply(Change::of::<GitOpsCluster>(
+        Kind::GitOpsClusters,
+        Update::Listed([other.clone()].into()),
+    ));
+    hub.settle();
+    hub.reconcile_all();
+    assert_eq!(hub.owners(), ["argocd/all"].into());
+    assert_eq!(hub.decided_by(&other), [].into());
+    // Its Secrets are deleted meanwhile.
+    for name in hub.secrets.keys().cloned().collect::<Vec<_>>() {
+        hub.secret(&name, None);
+    }
+    hub.settle();
+    assert_eq!(hub.owners(), ["argocd/all"].into());
+    assert_eq!(hub.decided_by(&other), [].into());
+    hub.restart_controller();
+    assert_eq!((hub.owners(), hub.secrets.len()), (["argocd/all"].into(), 2));
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]));
+    // A watch event proves the deletion.
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!(hub.owners(), ["argocd/other"].into());
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]));
+    hub.is_at_rest();
+}

@@ -1,0 +1,450 @@
+//! Tests of CertificateSigningRequests and of revoked agents.
+
+use super::*;
+use crate::simulation::fake_ocm::agent_request;
+use argocd_agent::reconcile::MAX_CERTIFICATES;
+use assignment::certificates::last_expiry;
+use hub_state::model::Kind;
+use k8s_openapi::ByteString;
+use pki::Certificate;
+use serde::Deserialize;
+
+fn user(cluster: &str) -> String {
+    format!("system:open-cluster-management:{cluster}:agent1")
+}
+
+fn own(cluster: &str) -> String {
+    format!("/CN={}", names::user(cluster))
+}
+
+/// A request of a member of a cluster's group.
+struct Asked {
+    user: String,
+    group: String,
+    subject: String,
+}
+
+fn asked(cluster: &str) -> Asked {
+    Asked {
+        user: user(cluster),
+        group: format!("system:open-cluster-management:{cluster}"),
+        subject: own(cluster),
+    }
+}
+
+impl Hub {
+    fn ask_for(&mut self, name: &str, asked: &Asked, is_approved: bool) {
+        let cluster = asked.user.split(':').nth(2).unwrap_or_default();
+        let request = agent_request((&asked.user, &asked.group), cluster, &asked.subject, is_approved);
+        self.put(Kind::Requests, &ObjectRef::new("", name), Some(request));
+    }
+
+    /// Returns the reason of the last condition of a request.
+    pub(super) fn why_refused(&self, name: &str) -> &str {
+        let request = self.get(Kind::Requests, &ObjectRef::new("", name));
+        let conditions = request.expect("it is there")["status"]["conditions"].as_array();
+        let last = conditions.and_then(|all| all.last());
+        last.and_then(|it| it["reason"].as_str()).unwrap_or_default()
+    }
+
+    pub(super) fn became(&self, name: &str) -> (String, Option<Certificate>) {
+        let status = &self
+            .get(Kind::Requests, &ObjectRef::new("", name))
+            .expect("it is there")["status"];
+        let kinds = status["conditions"].as_array().into_iter().flatten();
+        let kinds: Vec<_> = kinds.filter_map(|it| it["type"].as_str()).collect();
+        let certificate = ByteString::deserialize(&status["certificate"])
+            .ok()
+            .filter(|it| !it.0.is_empty());
+        let certificate = certificate.map(|text| Certificate::read_all(&text.0).expect("it can be read").remove(0));
+        (kinds.join(" "), certificate)
+    }
+}
+
+#[test]
+fn signs_a_request_for_the_agents_own_cluster_once() {
+    for is_approved in [false, true] {
+        let mut hub = Hub::with_all_agents();
+        hub.ask_for("csr", &asked("eu1"), is_approved);
+        let written = hub.settle();
+        let (conditions, certificate) = hub.became("csr");
+        assert_eq!(conditions, "Approved");
+        let certificate = certificate.expect("it is signed");
+        assert_eq!(*certificate.common_name, *names::user("eu1"));
+        assert!(certificate.is_client && !certificate.serves && !certificate.is_authority);
+        assert_eq!(certificate.not_after, hub.now + days(1));
+        assert!(certificate.is_issued_by(&hub.ca().certificates[0]));
+        let signed = written.iter().filter(|write| write.starts_with("status Certificate"));
+        assert_eq!(signed.count(), 1, "{written:#?}");
+        hub.is_at_rest();
+        assert_eq!(hub.events, [""; 0]);
+    }
+}
+
+#[test]
+fn refuses_any_other_request_with_an_event() {
+    let with = |change: fn(&mut Asked)| {
+        let mut asked = asked("eu1");
+        change(&mut asked);
+        asked
+    };
+    let all = [
+        ("the name of another cluster", with(|it| it.subject = own("eu2"))),
+        ("another name", with(|it| it.subject = "/CN=admin".to_owned())),
+        (
+            "a group of administrators",
+            with(|it| it.subject = format!("/O=system:masters{}", own("eu1"))),
+        ),
+        (
+            "the group of another cluster",
+            with(|it| it.subject = format!("/O={}{}", names::groups("eu2")[0], own("eu1"))),
+        ),
+        (
+            "two names",
+            with(|it| it.subject = format!("{}{}", own("eu2"), own("eu1"))),
+        ),
+        ("a unit besides", with(|it| it.subject = format!("/OU=x{}", own("eu1")))),
+        ("another user", with(|it| it.user = "kubernetes-admin".to_owned())),
+        ("the agent of another cluster", with(|it| it.user = user("eu2"))),
+        (
+            "a user outside the group",
+            with(|it| it.group = "system:authenticated".to_owned()),
+        ),
+        ("nothing", with(|it| it.subject = String::new())),
+        ("the revoked one", asked("eu2")),
+    ];
+    for is_approved in [false, true] {
+        let mut hub = Hub::with_all_agents();
+        for (what, asked) in &all {
+            if *what == "the revoked one" {
+                hub.write(&super::all(), &bringing("some", &["eu2"]));
+                hub.settle();
+            }
+            hub.events.clear();
+            hub.ask_for("csr", asked, is_approved);
+            hub.settle();
+            let (conditions, certificate) = hub.became("csr");
+            let expected = if is_approved { "Approved Failed" } else { "Denied" };
+            assert_eq!((&*conditions, certificate), (expected, None), "{what}");
+            let reasons: &[&str] = match *what {
+                "the revoked one" => &["AgentRevoked"],
+                _ => &["NotOfThisCluster", "RequestInvalid"],
+            };
+            let reason = hub.why_refused("csr");
+            assert!(reasons.contains(&reason), "{what}: {reason}");
+            assert_eq!(hub.events.len(), 1, "{what}: {:?}", hub.events);
+            hub.is_at_rest();
+            assert_eq!(hub.events.len(), 1, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_is_one_line_of_bounded_length() {
+    for is_approved in [false, true] {
+        let mut hub = Hub::with_all_agents();
+        let mut asked = asked("eu1");
+        asked.subject = format!("/CN={}", "name\u{1b}".repeat(1000));
+        hub.ask_for("csr", &asked, is_approved);
+        hub.settle();
+        let [event] = &hub.events[..] else {
+            panic!("one Event: {:?}", hub.events)
+        };
+        // An Event holds at most 1,024 bytes.
+        assert!(event.len() < 700, "{event}");
+        assert!(!event.contains('\u{1b}'), "{event}");
+    }
+}
+
+#[test]
+fn request_of_an_unselected_cluster_waits() {
+    for is_approved in [false, true] {
+        let mut hub = Hub::with_all_agents();
+        let before = if is_approved { "Approved" } else { "" };
+        hub.ask_for("csr", &asked("eu3"), is_approved);
+        hub.settle();
+        assert_eq!(hub.became("csr"), (before.to_owned(), None));
+        hub.is_at_rest();
+        hub.select_for(&some(), &["eu1", "eu2", "eu3"]);
+        hub.settle();
+        let at = hub.now + SignedDuration::from_secs(11);
+        hub.advance_to(at);
+        let (conditions, certificate) = hub.became("csr");
+        assert_eq!((&*conditions, certificate.is_some()), ("Approved", true));
+    }
+}
+
+#[test]
+fn requests_wait_until_there_is_a_ca() {
+    let mut hub = Hub::with_all_agents();
+    let broken = json!({"data": {"tls.key": "bm9uZQ=="}});
+    let object_ref = of_argocd(names::CA_SECRET);
+    let whole = hub.get(Kind::Certificates, &object_ref).cloned();
+    hub.edit(Kind::Certificates, &object_ref, &broken);
+    hub.ask_for("csr", &asked("eu1"), true);
+    hub.settle();
+    assert_eq!(hub.became("csr"), ("Approved".to_owned(), None));
+    hub.put(Kind::Certificates, &object_ref, whole);
+    let at = hub.now + SignedDuration::from_secs(11);
+    hub.advance_to(at);
+    assert!(hub.became("csr").1.is_some());
+}
+
+#[test]
+fn revocation_blocks_certificates_before_deleting_works() {
+    let mut hub = Hub::with_all_agents();
+    hub.ask_for("csr", &asked("eu1"), true);
+    hub.settle();
+    let fingerprint = hub
+        .became("csr")
+        .1
+        .expect("it is signed")
+        .fingerprint()
+        .to_ascii_uppercase();
+    // The hub deletes requests within an hour.
+    hub.put(Kind::Requests, &ObjectRef::new("", "csr"), None);
+    hub.settle();
+    assert!(last_expiry(&hub.cache, "eu1").is_some());
+    hub.write(&all(), &bringing("some", &["eu1"]));
+    let written = hub.settle();
+    let refused = position(&written, "create ConfigMap argocd/argocd-agent-tls-blocklist");
+    let forgotten = position(&written, "delete ManifestWork eu1/argocd-agent-ca-mw");
+    assert!(refused < forgotten, "{written:#?}");
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu2"], vec!["eu1"]));
+    hub.is_at_rest();
+    let is_listed = |hub: &Hub| {
+        let existing = hub.get(Kind::Blocklist, &of_argocd(names::BLOCKLIST));
+        existing.is_some_and(|existing| existing["data"][&fingerprint].is_string())
+    };
+    // Entries of others stay forever.
+    let theirs = json!({"data": {"AA": "stolen"}});
+    hub.edit(Kind::Blocklist, &of_argocd(names::BLOCKLIST), &theirs);
+    let end = hub.now + days(1);
+    for (at, is_refused) in [
+        (end - SignedDuration::from_secs(1), true),
+        (end + SignedDuration::from_secs(1), false),
+    ] {
+        hub.advance_to(at);
+        hub.reconcile_all();
+        assert_eq!(is_listed(&hub), is_refused);
+    }
+    let list = hub.get(Kind::Blocklist, &of_argocd(names::BLOCKLIST));
+    assert_eq!(list.map(|it| &it["data"]), Some(&json!({"AA": "stolen"})));
+    hub.is_at_rest();
+    hub.write(&all(), &bringing("some", &[]));
+    hub.settle();
+    assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
+}
+
+impl Hub {
+    /// Requests a certificate of a cluster's agent with misleading labels, and returns its fingerprint.
+    pub(super) fn issued(&mut self, name: &str, cluster: &str) -> Option<String> {
+        let asked = asked(cluster);
+        let mut request = agent_request((&asked.user, &asked.group), cluster, &asked.subject, true);
+        request["metadata"]["labels"] = json!({"open-cluster-management.io/cluster-name": "eu3"});
+        self.put(Kind::Requests, &ObjectRef::new("", name), Some(request));
+        self.settle();
+        let certificate = self.became(name).1?;
+        Some(certificate.fingerprint().to_ascii_uppercase())
+    }
+
+    /// Returns the fingerprints on the blocklist.
+    pub(super) fn blocked(&self) -> Vec<String> {
+        let list = self.get(Kind::Blocklist, &of_argocd(names::BLOCKLIST));
+        let data = list.and_then(|list| list["data"].as_object());
+        data.into_iter().flatten().map(|(key, _)| key.clone()).collect()
+    }
+}
+
+fn sorted<const N: usize>(mut all: [String; N]) -> [String; N] {
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn records_a_certificate_before_it_is_handed_out() {
+    let mut hub = Hub::with_all_agents();
+    hub.ask_for("csr", &asked("eu1"), true);
+    let written = hub.settle();
+    let recorded = position(&written, "create Secret argocd/argocd-agent-issued-eu1");
+    let given = position(&written, "status CertificateSigningRequest");
+    assert!(recorded < given, "{written:#?}");
+    // A crash between the writes leaves the record, from which the agent gets the same certificate.
+    let mut hub = Hub::with_all_agents();
+    hub.ask_for("csr", &asked("eu1"), true);
+    let record = of_argocd("argocd-agent-issued-eu1");
+    while hub.get(Kind::IssuedCertificates, &record).is_none() {
+        hub.settle_steps(1);
+    }
+    assert_eq!(hub.became("csr").1, None);
+    hub.restart_controller();
+    hub.settle();
+    assert!(hub.became("csr").1.is_some());
+    let record = hub.get(Kind::IssuedCertificates, &record).expect("it is there");
+    assert_eq!(record["data"].as_object().map(serde_json::Map::len), Some(1));
+}
+
+#[test]
+fn revocation_blocks_every_certificate_of_a_cluster() {
+    let mut hub = Hub::with_all_agents();
+    // Both in the same second.
+    let [first, second] = ["one", "two"].map(|name| hub.issued(name, "eu1").expect("it is signed"));
+    let other = hub.issued("three", "eu2").expect("it is signed");
+    let claim = json!({"metadata": {"annotations": {
+        "argocd-ocm-cmp.github.io/agent-certificates": format!("{other}=2126-01-01T00:00:00Z"),
+    }}});
+    hub.edit(Kind::AgentWorks, &ObjectRef::new("eu1", names::CA_WORK), &claim);
+    for name in ["one", "two"] {
+        hub.put(Kind::Requests, &ObjectRef::new("", name), None);
+    }
+    hub.settle();
+    assert_eq!(hub.blocked(), [""; 0]);
+    hub.write(&all(), &bringing("some", &["eu1"]));
+    hub.settle();
+    assert_eq!(hub.blocked(), sorted([first, second]));
+    hub.is_at_rest();
+}
+
+#[test]
+fn refuses_more_certificates_than_the_limit_until_one_expires() {
+    let mut hub = Hub::with_all_agents();
+    for number in 0..MAX_CERTIFICATES {
+        assert!(hub.issued(&format!("csr-{number}"), "eu1").is_some(), "{number}");
+    }
+    hub.events.clear();
+    assert_eq!(hub.issued("more", "eu1"), None);
+    assert_eq!(hub.became("more").0, "Approved Failed");
+    assert_eq!(hub.why_refused("more"), "TooManyCertificates");
+    let [message] = &hub.events[..] else {
+        panic!("one Event: {:?}", hub.events)
+    };
+    assert!(message.contains("20 unexpired certificates"), "{message}");
+    assert!(hub.issued("other", "eu2").is_some(), "others have their own limit");
+    let later = hub.now + days(1) + SignedDuration::from_secs(1);
+    hub.advance_to(later);
+    assert!(hub.issued("later", "eu1").is_some());
+    let record = hub.get(Kind::IssuedCertificates, &of_argocd("argocd-agent-issued-eu1"));
+    let data = record.expect("it is there")["data"].as_object();
+    let present = data.into_iter().flatten().filter(|(_, it)| !it.is_null()).count();
+    assert_eq!(present, 1, "what has expired is removed");
+    hub.is_at_rest();
+}
+
+#[test]
+fn blocks_the_certificates_of_a_cluster_that_leaves() {
+    let mut hub = Hub::with_all_agents();
+    let [first, second] = [("one", "eu1"), ("two", "eu2")].map(|(name, cluster)| {
+        let issued = hub.issued(name, cluster);
+        issued.expect("it is signed")
+    });
+    hub.select_for(&some(), &["eu1"]);
+    hub.settle();
+    assert_eq!((hub.with_addon(), hub.blocked()), (vec!["eu1"], vec![second.clone()]));
+    hub.is_at_rest();
+    // The cluster is selected again with another certificate, and the blocked one stays blocked.
+    hub.select_for(&some(), &["eu1", "eu2"]);
+    hub.settle();
+    let third = hub.issued("three", "eu2").expect("it is signed");
+    assert_ne!(third, second);
+    assert_eq!(hub.blocked(), std::slice::from_ref(&second));
+    // Deleting the GitOpsCluster removes all clusters.
+    hub.delete(&all());
+    hub.settle();
+    assert!(hub.objects.is_empty());
+    assert_eq!(hub.blocked(), sorted([first, second, third]));
+}
+
+#[test]
+fn blocks_no_certificate_on_doubt() {
+    for (why, doubt) in DOUBTS {
+        let mut hub = Hub::with_all_agents();
+        for (name, cluster) in [("one", "eu1"), ("two", "eu2")] {
+            assert!(hub.issued(name, cluster).is_some());
+        }
+        doubt(&mut hub);
+        hub.settle();
+        hub.reconcile_all();
+        assert_eq!(hub.blocked(), [""; 0], "{why}");
+    }
+}
+
+#[test]
+fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
+    let mut hub = Hub::with_all_agents();
+    hub.issued("one", "eu1").expect("it is signed");
+    hub.open(true);
+    hub.settle();
+    let restarts = hub.ocm.as_ref().map(|it| it.restarts);
+    let far = ObjectRef::new("team", "far");
+    let mut spec = bringing("some", &["eu1"]);
+    spec["gitopsAddon"]["argoCDAgent"]["serverAddress"] = json!("attacker.example.com");
+    spec["agent"]["images"] = json!({"agent": "attacker:1"});
+    for with_placement in [false, true] {
+        if with_placement {
+            hub.select_for(&ObjectRef::new("team", "some"), &["eu1"]);
+        }
+        hub.write(&far, &spec);
+        let finalizers = json!([ocm::gitops_cluster::finalizer("argocd")]);
+        hub.objects.get_mut(&far).expect("it is there")["metadata"]["finalizers"] = finalizers;
+        hub.written(&far);
+        hub.events.clear();
+        hub.settle();
+        hub.reconcile_all();
+        assert_eq!((hub.with_addon(), hub.blocked()), (vec!["eu1", "eu2"], vec![]));
+        assert_eq!(hub.ocm.as_ref().map(|it| it.restarts), restarts);
+        let principal = hub.cache.certificate(names::PRINCIPAL_TLS).expect("it is there");
+        let names = format!("{:?}", principal.certificates);
+        assert!(!names.contains("attacker"), "{names}");
+        let templates = format!("{:?}", hub.kept(Kind::Templates));
+        assert!(!templates.contains("attacker"), "{templates}");
+        let name = format!("csr-{with_placement}");
+        assert!(hub.issued(&name, "eu1").is_some(), "its agent still gets certificates");
+    }
+    let [status, reason, message] = hub.condition_of(&far, "SpecPermitted");
+    assert_eq!([status, reason], ["False", "NotPermitted"]);
+    for part in [
+        "only a GitOpsCluster in the namespace argocd can set the principal's server address, agent.images",
+        "has no effect on clusters of other GitOpsClusters, revoke them there: eu1 (of GitOpsCluster argocd/all)",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+    // The GitOpsCluster that runs the agent can.
+    hub.write(&all(), &bringing("some", &["eu1"]));
+    hub.settle();
+    assert_eq!(hub.blocked().len(), 3);
+    assert_eq!(hub.with_addon(), ["eu2"]);
+}
+
+#[test]
+fn invalid_agent_settings_let_no_other_gitopscluster_revoke_the_agent() {
+    let mut hub = Hub::with_all_agents();
+    let other = of_argocd("other");
+    hub.select_for(&of_argocd("others"), &["eu1", "eu3"]);
+    hub.write(&other, &bringing("others", &["eu1"]));
+    hub.settle();
+    hub.write(&all(), &invalid("some"));
+    hub.settle();
+    assert_eq!(hub.issued("one", "eu1"), None);
+    assert_ne!(hub.why_refused("one"), "AgentRevoked");
+    let [status, _, message] = hub.condition_of(&other, "SpecPermitted");
+    assert_eq!(status, "False");
+    assert!(message.contains("eu1 (of GitOpsCluster argocd/all)"), "{message}");
+    hub.is_at_rest();
+    hub.write(&all(), &bringing("some", &[]));
+    hub.settle();
+    hub.reconcile_all();
+    assert!(hub.became("one").1.is_some());
+}
+
+#[test]
+fn removes_expired_entries_of_the_blocklist_without_other_events() {
+    let mut hub = Hub::with_all_agents();
+    hub.issued("one", "eu1").expect("it is signed");
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!((hub.blocked().len(), hub.objects.len()), (1, 0));
+    hub.advance_to(hub.now + days(1));
+    assert_eq!(hub.blocked().len(), 1);
+    hub.advance_to(hub.now + SignedDuration::from_secs(1));
+    assert_eq!(hub.blocked(), [""; 0]);
+}

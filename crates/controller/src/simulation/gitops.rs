@@ -1,0 +1,759 @@
+//! Tests of the GitOpsCluster controller on a simulated hub that stores its writes.
+
+mod agents;
+
+use super::*;
+use crate::simulation::{Hub, acm, all, secret_name};
+use cluster_secrets::reconcile::CONTROLLER as CLUSTER_SECRETS;
+use hub_state::cache::{AllowsOtherNamespaces, Change, ReconcileRequest, Refusal};
+use hub_state::model::{Cluster, GitOpsCluster, Kind, Placement, PlacementDecision, is_open};
+use hub_state::reconcile::Settings;
+use hub_state::testing::now;
+use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer};
+use runtime::queue::Refresh;
+use runtime::store::Update;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+#[test]
+fn registers_selected_clusters_and_updates_the_status() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({})));
+    let written = hub.settle();
+    assert_eq!(written[0], "finalizers argocd/all", "before the first Secret");
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    assert_eq!(hub.owner("eu1"), "argocd/all");
+    for kind in [
+        "PlacementResolved",
+        "ArgoServerVerified",
+        "ClustersRegistered",
+        "SpecImplemented",
+        "Ready",
+    ] {
+        assert_eq!(hub.is(kind), ["True", "Success"], "{kind}");
+    }
+    let status = &hub.objects[&all()]["status"];
+    assert_eq!(status["clusters"], json!({"selected": 2, "registered": 2}));
+    assert_eq!(status["phase"], "successful");
+    assert_eq!(status["conditions"][0]["observedGeneration"], 1);
+    assert_eq!(hub.restarted().settle(), [""; 0], "once is enough");
+}
+
+#[test]
+fn follows_changes_and_reconciles_nothing_else() {
+    let mut hub = Hub::with_all();
+    hub.cluster("eu1", &json!({"env": "prod"}));
+    // The GitOpsCluster is reconciled first; a changed label does not affect its status.
+    hub.affected.push((Kind::GitOpsClusters, all()));
+    assert_eq!(hub.settle(), [format!("patch {}", secret_name("eu1"))]);
+    assert_eq!(hub.secrets[&secret_name("eu1")]["metadata"]["labels"]["env"], "prod");
+    let gone = hub.secret_of("eu2");
+    hub.secret(&secret_name("eu2"), None);
+    hub.settle();
+    assert_eq!(hub.secret_of("eu2")["data"], gone["data"], "it is made again");
+    hub.select(&["eu1", "eu2", "eu3"]);
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2", "eu3"]);
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+    hub.decide("some-decision-1", Some(&["eu1", "eu2", "eu3"]));
+    assert_eq!(hub.affected, [], "which is no news");
+}
+
+#[test]
+fn deselected_cluster_loses_its_secret_once_counts_agree() {
+    let mut hub = Hub::with_all();
+    hub.decide("some-decision-1", Some(&["eu1"]));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2"], "the Placement still says two");
+    assert_eq!(hub.is("PlacementResolved"), ["Unknown", "Reconciling"]);
+    hub.set_placement_status(Some(1));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1"]);
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+}
+
+#[test]
+fn uncertain_selection_removes_no_secret() {
+    type Doubt = fn(&mut Hub);
+    let doubts: [(&str, Doubt, [&str; 2]); 5] = [
+        (
+            "no decision names any",
+            |hub| hub.select(&[]),
+            ["False", "ManagedClustersNotFound"],
+        ),
+        (
+            "a decision is gone",
+            |hub| hub.decide("some-decision-1", None),
+            ["Unknown", "Reconciling"],
+        ),
+        (
+            "the Placement is gone with all it decided",
+            |hub| {
+                hub.list_none::<PlacementDecision>(Kind::Decisions);
+                hub.list_none::<Placement>(Kind::Placements);
+            },
+            ["False", "PlacementNotFound"],
+        ),
+        (
+            "the Placement says nothing",
+            |hub| hub.set_placement_status(None),
+            ["Unknown", "Reconciling"],
+        ),
+        (
+            "no GitOpsCluster is listed",
+            |hub| {
+                hub.list_none::<GitOpsCluster>(Kind::GitOpsClusters);
+            },
+            ["True", "Success"],
+        ),
+    ];
+    for (why, doubt, says) in doubts {
+        let mut hub = Hub::with_all();
+        doubt(&mut hub);
+        hub.affected
+            .extend(["eu1", "eu2"].map(|cluster| (Kind::Clusters, ObjectRef::new("", cluster))));
+        let written = hub.settle();
+        assert_eq!(hub.registered(), ["eu1", "eu2"], "{why}: {written:?}");
+        assert_eq!(hub.is("PlacementResolved"), says, "{why}");
+    }
+}
+
+#[test]
+fn deletes_the_secret_of_a_removed_cluster() {
+    let mut hub = Hub::with_all();
+    hub.apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("eu2".into())));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1"]);
+    let [status, _, message] = hub.condition_of(&all(), "ClustersRegistered");
+    assert_eq!(status, "Unknown");
+    assert!(message.contains("eu2 (no such ManagedCluster)"), "{message}");
+}
+
+#[test]
+fn deletion_removes_own_secrets_before_its_finalizer() {
+    let mut hub = Hub::with_all();
+    let other = ObjectRef::new("argocd", "other");
+    hub.write(&other, &acm(&json!({"placementRef": {"name": "others"}})));
+    let decision = PlacementDecision {
+        placement: "others".into(),
+        clusters: BTreeSet::from(["eu3".into()]),
+    };
+    hub.apply(Change::of(
+        Kind::Decisions,
+        Update::Set(ObjectRef::new("argocd", "others-1"), decision),
+    ));
+    hub.apply(Change::of(
+        Kind::Placements,
+        Update::Set(ObjectRef::new("argocd", "others"), Placement { selected: Some(1) }),
+    ));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2", "eu3"]);
+    hub.delete(&all());
+    let written = hub.settle();
+    assert_eq!(
+        written.last().map(String::as_str),
+        Some("finalizers argocd/all"),
+        "{written:?}"
+    );
+    assert_eq!(hub.registered(), ["eu3"]);
+    assert!(!hub.objects.contains_key(&all()));
+    assert_eq!(hub.owner("eu3"), "argocd/other");
+}
+
+#[test]
+fn a_copied_secret_does_not_hold_up_deletion() {
+    let mut hub = Hub::with_all();
+    let mut copy = hub.secrets[&secret_name("eu1")].clone();
+    copy["metadata"]["name"] = json!("backup");
+    hub.secret("backup", Some(copy));
+    hub.settle();
+    hub.delete(&all());
+    assert_eq!(hub.settle().last().map(String::as_str), Some("finalizers argocd/all"));
+    assert!(hub.objects.is_empty());
+    assert_eq!(
+        hub.secrets.keys().collect::<Vec<_>>(),
+        ["backup"],
+        "foreign Secrets are not deleted"
+    );
+}
+
+#[test]
+fn status_names_secrets_that_block_deletion() {
+    let mut hub = Hub::with_all();
+    hub.delete(&all());
+    let written = hub.reconcile_one(Kind::GitOpsClusters, &all());
+    assert_eq!(written.as_deref(), Some("status argocd/all"));
+    let [status, reason, message] = hub.condition_of(&all(), "Ready");
+    assert_eq!([status, reason], ["False", "Deleting"]);
+    assert_eq!(
+        message,
+        "being deleted, waiting for the deletion of Secret argocd/eu1-application-manager-cluster-secret; \
+         Secret argocd/eu2-application-manager-cluster-secret"
+    );
+    assert_eq!(hub.reconcile_one(Kind::GitOpsClusters, &all()), None, "once is enough");
+    hub.settle();
+    assert!(hub.objects.is_empty());
+}
+
+#[test]
+fn acms_default_push_mode_prevents_ready() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({"createBlankClusterSecrets": null})));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2"], "they are registered all the same");
+    let [status, reason, message] = hub.condition_of(&all(), "SpecImplemented");
+    assert_eq!([status, reason], ["False", "NotImplemented"]);
+    assert!(
+        message.contains("set spec.createBlankClusterSecrets to true"),
+        "{message}"
+    );
+    assert_eq!(hub.is("Ready"), ["False", "NotImplemented"]);
+    hub.write(&all(), &acm(&json!({})));
+    hub.settle();
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+}
+
+#[test]
+fn first_of_two_owners_keeps_a_cluster_until_it_leaves() {
+    let mut hub = Hub::with_all();
+    let other = ObjectRef::new("argocd", "aaa");
+    hub.write(&other, &acm(&json!({})));
+    let written = hub.settle();
+    assert!(written.iter().all(|write| !write.contains("secret")), "{written:?}");
+    let [status, reason, message] = hub.condition_of(&other, "ClustersRegistered");
+    assert_eq!([status, reason], ["False", "ClusterRegistrationFailed"]);
+    assert!(
+        message.contains("eu1: GitOpsCluster argocd/all already registers it"),
+        "{message}"
+    );
+    assert_eq!(hub.events.len(), 1, "{:?}", hub.events);
+    hub.delete(&all());
+    let written = hub.settle();
+    assert!(written.iter().all(|write| !write.starts_with("delete")), "{written:?}");
+    assert_eq!(["eu1", "eu2"].map(|cluster| hub.owner(cluster)), ["argocd/aaa"; 2]);
+    assert_eq!(hub.condition_of(&other, "Ready")[0], "True");
+}
+
+#[test]
+fn reports_a_foreign_secret_once_and_leaves_it_alone() {
+    let mut hub = Hub::new();
+    let encoded = |text: &str| json!(k8s_openapi::ByteString(text.as_bytes().to_vec()));
+    let theirs = json!({
+        "metadata": {"labels": {"argocd.argoproj.io/secret-type": "cluster"}},
+        "data": {"name": encoded("eu1"), "server": encoded("https://eu1.example.com")},
+    });
+    hub.secret("push", Some(theirs));
+    hub.write(&all(), &acm(&json!({})));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu2"]);
+    assert_eq!(hub.is("Ready"), ["False", "ClusterRegistrationFailed"]);
+    assert_eq!(hub.objects[&all()]["status"]["phase"], "failed");
+    assert_eq!(hub.events.len(), 1, "{:?}", hub.events);
+    assert!(hub.events[0].contains("eu1: Argo CD knows this cluster by Secret argocd/push"));
+    hub.cluster("eu2", &json!({"env": "prod"}));
+    hub.settle();
+    hub.select(&["eu1", "eu2", "eu3"]);
+    hub.settle();
+    assert!(hub.condition_of(&all(), "ClustersRegistered")[2].starts_with("2 of 3 clusters"));
+    assert_eq!(hub.events.len(), 1, "it is known, whatever else changes");
+    hub.secret("push", None);
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2", "eu3"]);
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+}
+
+#[test]
+fn all_cluster_controller_skips_clusters_of_gitopsclusters() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({})));
+    let settings = Settings {
+        argocd: "argocd".to_owned(),
+        ..Settings::default()
+    };
+    let context = Context {
+        now: now(),
+        stale: false,
+        new_leader_for: None,
+        settings: &settings,
+    };
+    let writes = |hub: &Hub, cluster: &str| {
+        let action = (CLUSTER_SECRETS.reconcile)(&hub.cache, &ObjectRef::new("", cluster), &context);
+        action.map_or(0, |action| action.writes.len())
+    };
+    assert_eq!(writes(&hub, "eu1"), 1, "no GitOpsCluster may have written one yet");
+    let it = hub.objects.get_mut(&all()).expect("it is there");
+    it["metadata"]["finalizers"] = json!([finalizer("argocd")]);
+    hub.written(&all());
+    assert_eq!((writes(&hub, "eu1"), writes(&hub, "eu3")), (0, 1));
+    hub.settle();
+    assert_eq!((writes(&hub, "eu1"), writes(&hub, "eu3")), (0, 1));
+}
+
+#[test]
+fn gitopscluster_in_another_namespace_needs_the_open_label() {
+    let mut hub = Hub::new();
+    let tenant = ObjectRef::new("argocd", "all");
+    // The served Argo CD is in another namespace.
+    hub.serve("gitops");
+    hub.write(&tenant, &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0]);
+    assert_eq!(hub.is("ArgoServerVerified"), ["False", "InvalidConfiguration"]);
+    assert_eq!(hub.objects[&tenant]["metadata"]["finalizers"], Value::Null);
+    let namespace = json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": "true"}}});
+    let open = is_open(&namespace.to_string()).expect("a Namespace");
+    hub.apply(Change::setting(Update::Set((), AllowsOtherNamespaces(open))));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+    // Closing it keeps existing objects, but they are not updated any more.
+    hub.apply(Change::setting(Update::Set((), AllowsOtherNamespaces(false))));
+    hub.cluster("eu1", &json!({"env": "prod"}));
+    hub.select(&["eu1"]);
+    let written = hub.settle();
+    assert_eq!(written, ["status argocd/all"]);
+}
+
+#[test]
+fn gitopscluster_for_an_unserved_argo_cd_is_refused() {
+    let mut hub = Hub::with_all();
+    hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0], "it has moved");
+    let [status, reason, message] = hub.condition_of(&all(), "ArgoServerVerified");
+    assert_eq!([status, reason], ["False", "ArgoServerNotFound"]);
+    assert!(message.contains("--argocd-namespace gitops"), "{message}");
+    assert_eq!(
+        hub.objects[&all()]["metadata"]["finalizers"],
+        Value::Null,
+        "nothing is left to be waited for"
+    );
+    hub.answer_for("gitops");
+    assert_eq!(hub.settle(), [""; 0], "which is the other's");
+    hub.delete(&all());
+    assert_eq!(hub.settle(), [""; 0], "so is the finalizer");
+    assert!(hub.objects.contains_key(&all()));
+}
+
+#[test]
+fn leaves_the_finalizers_of_others_on_deletion() {
+    for others in [&finalizer("gitops"), SHARED_FINALIZER, "example.com/mine"] {
+        let mut hub = Hub::new();
+        hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
+        hub.settle();
+        hub.finalize(&[others]);
+        hub.delete(&all());
+        assert_eq!(hub.settle(), [""; 0], "{others}");
+        assert_eq!(hub.finalizers(), [others]);
+    }
+}
+
+#[test]
+fn removes_only_its_own_finalizer() {
+    let mut hub = Hub::with_all();
+    let (ours, others) = (finalizer("argocd"), [&finalizer("gitops"), "example.com/mine"]);
+    assert_eq!(hub.finalizers(), [&*ours]);
+    hub.finalize(&[others[0], &ours, others[1]]);
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0], "its Secrets are deleted first");
+    assert_eq!(hub.finalizers(), others);
+    assert_eq!(hub.settle(), [""; 0]);
+}
+
+#[test]
+fn replaces_the_finalizer_of_earlier_versions_in_one_write() {
+    let mut hub = Hub::with_all();
+    hub.finalize(&["example.com/mine", SHARED_FINALIZER]);
+    hub.affected.clear();
+    let written = hub.reconcile_one(Kind::GitOpsClusters, &all());
+    assert_eq!(written.as_deref(), Some("finalizers argocd/all"));
+    assert_eq!(hub.finalizers(), ["example.com/mine", &finalizer("argocd")]);
+    assert_eq!(hub.settle(), [""; 0], "nothing else changes");
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    // Beside its own, as after a downgrade to an earlier version.
+    hub.finalize(&[SHARED_FINALIZER, &finalizer("argocd")]);
+    hub.settle();
+    assert_eq!(hub.finalizers(), [finalizer("argocd")]);
+}
+
+#[test]
+fn keeps_an_earlier_versions_finalizer_for_another_argo_cd() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
+    hub.finalize(&[SHARED_FINALIZER]);
+    hub.settle();
+    assert_eq!(hub.finalizers(), [SHARED_FINALIZER]);
+    assert_eq!(hub.is("ArgoServerVerified"), ["False", "ArgoServerNotFound"]);
+}
+
+#[test]
+fn deletion_with_an_earlier_finalizer_waits_for_its_secrets() {
+    let mut hub = Hub::with_all();
+    hub.finalize(&[SHARED_FINALIZER]);
+    hub.delete(&all());
+    let written = hub.settle();
+    let last = |what: &str| written.iter().rposition(|write| write.contains(what));
+    assert!(last("delete") < last("finalizers"), "{written:?}");
+    assert_eq!(hub.registered(), [""; 0]);
+    assert!(!hub.objects.contains_key(&all()), "{written:?}");
+}
+
+#[test]
+fn two_controllers_agree_on_a_gitopscluster_that_neither_serves() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "third"}})));
+    hub.settle();
+    let status = hub.objects[&all()]["status"].clone();
+    assert_eq!(hub.is("ArgoServerVerified")[0], "False");
+    hub.serve("gitops");
+    assert_eq!(hub.reconcile_one(Kind::GitOpsClusters, &all()), None);
+    assert_eq!(hub.objects[&all()]["status"], status);
+}
+
+#[test]
+fn a_refusal_by_another_controller_is_not_answered() {
+    let mut hub = Hub::new();
+    // The other controller does not serve it, and so has no finalizer on it.
+    let mut spec = acm(&json!({"argoServer": {"argoNamespace": "gitops"}}));
+    hub.serve("gitops");
+    hub.write(&all(), &spec);
+    hub.settle();
+    let refused = ["False", "InvalidConfiguration"];
+    assert_eq!(hub.is("ArgoServerVerified"), refused);
+    assert_eq!(hub.finalizers(), [""; 0]);
+    hub.serve("argocd");
+    spec["createPolicyTemplate"] = json!(true);
+    hub.write(&all(), &spec);
+    assert_eq!(hub.settle(), [""; 0], "after a change of the spec");
+    // A CRD without the field drops it.
+    let status = hub.objects.get_mut(&all()).expect("it is there")["status"].as_object_mut();
+    status.expect("a status").remove("argoNamespace");
+    hub.serve("gitops");
+    hub.written(&all());
+    hub.settle();
+    hub.serve("argocd");
+    assert_eq!(hub.reconcile_one(Kind::GitOpsClusters, &all()), None);
+    assert_eq!(hub.is("ArgoServerVerified"), refused);
+    // It moves to an Argo CD without a controller.
+    hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "third"}})));
+    hub.settle();
+    assert_eq!(hub.is("ArgoServerVerified"), ["False", "ArgoServerNotFound"]);
+    assert_eq!(hub.objects[&all()]["status"]["argoNamespace"], Value::Null);
+}
+
+#[test]
+fn a_spec_edit_keeps_the_answer_of_another_controller() {
+    let mut hub = Hub::new();
+    let other = json!({"argoServer": {"argoNamespace": "gitops"}});
+    hub.write(&all(), &acm(&other));
+    hub.settle();
+    hub.answer_for("gitops");
+    let mut edited = other;
+    edited["createPolicyTemplate"] = json!(true);
+    hub.write(&all(), &acm(&edited));
+    assert_eq!(hub.settle(), [""; 0]);
+    assert_eq!(hub.is("ArgoServerVerified")[0], "True");
+}
+
+#[test]
+fn gitopscluster_moved_and_deleted_loses_our_finalizer() {
+    let mut hub = Hub::with_all();
+    hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0]);
+    assert!(!hub.objects.contains_key(&all()));
+}
+
+#[test]
+fn deletion_raises_the_generation_while_a_finalizer_is_left() {
+    let mut hub = Hub::with_all();
+    let generation = |hub: &Hub| hub.objects[&all()]["metadata"]["generation"].clone();
+    assert_eq!(
+        generation(&hub),
+        1,
+        "neither the finalizer nor the status has raised it"
+    );
+    hub.delete(&all());
+    assert_eq!(generation(&hub), 2);
+    hub.delete(&all());
+    assert_eq!(generation(&hub), 2, "a second deletion changes nothing");
+}
+
+#[test]
+fn a_placement_of_another_namespace_is_refused() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({"placementRef": {"namespace": "other"}})));
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0]);
+    assert_eq!(hub.is("PlacementResolved"), ["False", "InvalidConfiguration"]);
+}
+
+#[test]
+fn unsupported_field_prevents_ready() {
+    let mut hub = Hub::new();
+    hub.write(
+        &all(),
+        &acm(&json!({"createPolicyTemplate": true, "managedServiceAccountRef": "push"})),
+    );
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    let [status, reason, message] = hub.condition_of(&all(), "SpecImplemented");
+    assert_eq!([status, reason], ["False", "NotImplemented"]);
+    assert_eq!(
+        message,
+        "not implemented: spec.createPolicyTemplate, spec.managedServiceAccountRef"
+    );
+    assert_eq!(hub.is("Ready"), ["False", "NotImplemented"]);
+}
+
+#[test]
+fn clusters_stay_registered_until_agents_can_be_installed() {
+    let mut hub = Hub::with_all();
+    let agent = json!({"enabled": true, "argoCDAgent": {"enabled": true}});
+    hub.write(&all(), &acm(&json!({"gitopsAddon": agent})));
+    hub.cluster("eu1", &json!({"env": "prod"}));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    assert_eq!(hub.is("ClustersRegistered"), ["Unknown", "Reconciling"]);
+    assert_eq!(hub.secret_of("eu1")["metadata"]["labels"]["env"], Value::Null);
+}
+
+#[test]
+fn v1alpha1_gitopscluster_gets_its_own_condition_types() {
+    let mut hub = Hub::new();
+    let spec = json!({
+        "placementRef": {"name": "some"}, "argoCDAgentAddon": {}, "createBlankClusterSecrets": true,
+        "createPolicyTemplate": true,
+    });
+    hub.write(&all(), &spec);
+    hub.settle();
+    assert_eq!(hub.is("PlacementEvaluated"), ["True", "Success"]);
+    assert_eq!(hub.is("ClustersImported"), ["True", "Success"]);
+    assert_eq!(hub.is("SpecImplemented"), ["False", "NotImplemented"]);
+    assert_eq!(hub.is("PlacementResolved"), ["", ""]);
+    hub.select(&[]);
+    hub.settle();
+    assert_eq!(hub.is("PlacementEvaluated"), ["True", "NoClusters"]);
+}
+
+#[test]
+fn unchanged_condition_keeps_its_transition_time() {
+    let mut hub = Hub::with_all();
+    let object = hub.objects.get_mut(&all()).expect("it is there");
+    for condition in object["status"]["conditions"].as_array_mut().expect("a list") {
+        condition["lastTransitionTime"] = json!("2020-01-01T00:00:00Z");
+    }
+    hub.written(&all());
+    hub.select(&["eu1", "eu2", "eu3"]);
+    hub.settle();
+    let status = &hub.objects[&all()]["status"];
+    assert_eq!(status["clusters"]["registered"], 3);
+    assert_eq!(status["conditions"][1]["lastTransitionTime"], "2020-01-01T00:00:00Z");
+    assert_eq!(status["lastUpdateTime"], "2026-06-01T12:00:00Z");
+}
+
+#[test]
+fn deletes_a_late_secret_of_a_deleted_gitopscluster() {
+    let mut hub = Hub::with_all();
+    let late = hub.secret_of("eu1");
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0]);
+    hub.secret(&secret_name("eu1"), Some(late));
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0]);
+}
+
+#[test]
+fn large_fleet_has_short_messages_and_no_extra_reconciles() {
+    let mut hub = Hub::new();
+    let names: Vec<_> = (0..1_000).map(|number| format!("c{number:03}")).collect();
+    for name in &names {
+        hub.cluster(name, &json!({}));
+    }
+    hub.select(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    hub.affected.clear();
+    hub.write(&all(), &acm(&json!({})));
+    hub.affected.clear();
+    let it = hub.objects.get_mut(&all()).expect("it is there");
+    it["metadata"]["finalizers"] = json!([finalizer("argocd")]);
+    hub.written(&all());
+    hub.affected.retain(|(kind, _)| *kind == Kind::GitOpsClusters);
+    hub.settle();
+    let [_, _, message] = hub.condition_of(&all(), "ClustersRegistered");
+    assert_eq!(
+        message,
+        "0 of 1000 clusters are registered, pending: c000; c001; c002 (1000 in total)"
+    );
+
+    for name in &names {
+        let made = hub.reconcile_one(Kind::Clusters, &ObjectRef::new("", name));
+        assert_eq!(made, Some(format!("create {}", secret_name(name))));
+    }
+    hub.affected.clear();
+    assert_eq!(
+        hub.reconcile_one(Kind::GitOpsClusters, &all()).as_deref(),
+        Some("status argocd/all")
+    );
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+    // A changed cluster is reconciled, and no other.
+    hub.affected.clear();
+    let (one, patched) = (ObjectRef::new("", "c007"), format!("patch {}", secret_name("c007")));
+    hub.cluster("c007", &json!({"env": "prod"}));
+    assert_eq!(std::mem::take(&mut hub.affected), [(Kind::Clusters, one.clone())]);
+    assert_eq!(hub.reconcile_one(Kind::Clusters, &one), Some(patched));
+    // Its Secret has the name that the other controller would use for the Secret of a missing cluster.
+    let other = ObjectRef::new("", "c007-application-manager-cluster");
+    assert_eq!(
+        hub.affected,
+        [
+            (Kind::Clusters, one),
+            (Kind::Clusters, other),
+            (Kind::GitOpsClusters, all())
+        ]
+    );
+    assert_eq!(hub.settle(), [""; 0]);
+}
+
+#[test]
+fn refused_write_sets_a_condition_until_it_is_accepted() {
+    let mut hub = Hub::with_all();
+    let eu1 = (Kind::Clusters, ObjectRef::new("", "eu1"));
+    hub.refuse(&eu1, Some("Secret argocd/eu1 cannot be changed: forbidden"));
+    assert_eq!(hub.settle(), ["status argocd/all"]);
+    let [status, reason, message] = hub.condition_of(&all(), "WritesAccepted");
+    assert_eq!([status, reason], ["False", "WriteRefused"]);
+    assert_eq!(message, "Secret argocd/eu1 cannot be changed: forbidden");
+    assert_eq!(hub.is("Ready"), ["False", "WriteRefused"]);
+    hub.refuse(&eu1, None);
+    assert_eq!(hub.settle(), ["status argocd/all"]);
+    assert_eq!(hub.condition_of(&all(), "WritesAccepted"), [""; 3]);
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+}
+
+#[test]
+fn new_leader_keeps_the_refusals_that_it_may_not_have_met_yet() {
+    let mut hub = Hub::with_all();
+    let eu1 = (Kind::Clusters, ObjectRef::new("", "eu1"));
+    let eu2 = (Kind::Clusters, ObjectRef::new("", "eu2"));
+    let look = |hub: &mut Hub| hub.reconcile_one(Kind::GitOpsClusters, &all());
+    for (cluster, why) in [(&eu1, "eu1: forbidden"), (&eu2, "eu2: forbidden")] {
+        hub.refuse(cluster, Some(why));
+    }
+    hub.settle();
+    assert_eq!(
+        hub.condition_of(&all(), "WritesAccepted")[2],
+        "eu1: forbidden; eu2: forbidden"
+    );
+    // The successor knows no refusal, and then the first one.
+    hub.new_leader_for = Some(Duration::from_secs(100));
+    hub.refuse(&eu1, None);
+    hub.refuse(&eu2, None);
+    assert_eq!(look(&mut hub), None);
+    hub.refuse(&eu1, Some("eu1: forbidden"));
+    assert_eq!(look(&mut hub), None);
+    let at = (GITOPS.requeue_after)(
+        &hub.cache,
+        &all(),
+        &Context {
+            now: now(),
+            stale: false,
+            new_leader_for: hub.new_leader_for,
+            settings: &Settings::default(),
+        },
+    );
+    assert_eq!(at, Some(now() + Duration::from_secs(100)));
+    hub.refuse(&eu2, Some("eu2: too large"));
+    assert!(look(&mut hub).is_some(), "a new reason");
+    assert_eq!(
+        hub.condition_of(&all(), "WritesAccepted")[2],
+        "eu1: forbidden; eu2: too large"
+    );
+    hub.new_leader_for = None;
+    hub.refuse(&eu2, None);
+    assert!(look(&mut hub).is_some());
+    assert_eq!(hub.condition_of(&all(), "WritesAccepted")[2], "eu1: forbidden");
+}
+
+#[test]
+fn refused_finalizer_is_reported_and_retried() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({})));
+    hub.affected.clear();
+    let itself = (Kind::GitOpsClusters, all());
+    hub.refuse(&itself, Some("GitOpsCluster argocd/all cannot be changed: no"));
+    let look = |hub: &mut Hub| hub.reconcile_one(Kind::GitOpsClusters, &all());
+    assert_eq!(look(&mut hub).as_deref(), Some("status argocd/all"));
+    assert_eq!(hub.is("WritesAccepted"), ["False", "WriteRefused"]);
+    assert_eq!(look(&mut hub).as_deref(), Some("finalizers argocd/all"));
+    hub.refuse(&itself, None);
+    hub.settle();
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+}
+
+#[test]
+fn deletion_reports_refused_writes() {
+    let mut hub = Hub::with_all();
+    hub.delete(&all());
+    let eu1 = (Kind::Clusters, ObjectRef::new("", "eu1"));
+    hub.refuse(&eu1, Some("Secret argocd/eu1 cannot be deleted: forbidden"));
+    hub.reconcile_one(Kind::GitOpsClusters, &all());
+    assert_eq!(hub.is("WritesAccepted"), ["False", "WriteRefused"]);
+    let [_, reason, message] = hub.condition_of(&all(), "Ready");
+    assert_eq!(reason, "Deleting");
+    assert!(
+        message.ends_with("; WritesAccepted: Secret argocd/eu1 cannot be deleted: forbidden"),
+        "{message}"
+    );
+    hub.refuse(&eu1, None);
+    hub.settle();
+    assert!(!hub.objects.contains_key(&all()));
+}
+
+impl Hub {
+    /// Simulates the answer of the controller of another Argo CD.
+    fn answer_for(&mut self, argocd: &str) {
+        let object = self.objects.get_mut(&all()).expect("it is there");
+        object["metadata"]["finalizers"] = json!([finalizer(argocd)]);
+        object["status"]["argoNamespace"] = json!(argocd);
+        object["status"]["conditions"] = json!([{
+            "type": "ArgoServerVerified",
+            "status": "True",
+            "observedGeneration": object["metadata"]["generation"],
+            "message": format!("clusters are registered in the namespace {argocd}"),
+        }]);
+        self.written(&all());
+    }
+
+    /// Makes the API server refuse the last write of an object for the GitOpsCluster, or accept it.
+    fn refuse(&mut self, (kind, object_ref): &(Kind, ObjectRef), why: Option<&str>) {
+        let affected = ReconcileRequest {
+            kind: *kind,
+            object_ref: object_ref.clone(),
+            refresh: Refresh::Unchanged,
+        };
+        let refusal = why.map(|why| Refusal {
+            why: why.into(),
+            gitops: Some(all()),
+        });
+        self.apply(Change::write_outcome(GITOPS.name, 0, affected, refusal));
+    }
+
+    /// Sets the finalizers.
+    fn finalize(&mut self, finalizers: &[&str]) {
+        self.objects.get_mut(&all()).expect("it is there")["metadata"]["finalizers"] = json!(finalizers);
+        self.written(&all());
+    }
+
+    fn finalizers(&self) -> Vec<&str> {
+        let all = self.objects[&all()]["metadata"]["finalizers"].as_array();
+        all.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    fn secret_of(&self, cluster: &str) -> Value {
+        self.secrets[&secret_name(cluster)].clone()
+    }
+}

@@ -1,0 +1,165 @@
+//! The GitOpsCluster controller: registers the managed clusters that a Placement selects in Argo CD, and reports the progress in
+//! the status.
+//!
+//! The controller has two parts. This module reconciles GitOpsClusters, their finalizer and their status. [`secrets`] reconciles
+//! the cluster Secret of each managed cluster separately, so that a change of one cluster does not reconcile the others.
+//! [`assignment`](crate::assignment) decides which managed clusters belong to a GitOpsCluster.
+//!
+//! The controller writes cluster Secrets only into the namespace that it serves, because its cache holds the Secrets of that
+//! namespace only.
+
+mod secrets;
+mod shared;
+mod status;
+
+pub use secrets::{AGENTS as AGENT_SECRETS, CONTROLLER as SECRETS};
+
+use assignment::{GitOpsClusterRef, ServingState, owned_secret};
+use hub_state::cache::{Cache, Selection};
+use hub_state::cluster_secret::ClusterSecret;
+use hub_state::model::{Kind, SecretKind};
+use hub_state::reconcile::{Context, Controller};
+use jiff::Timestamp;
+use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
+use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
+use primitives::object_ref::ObjectRef;
+use runtime::action::{Action, Event, Write};
+use serde_json::{Value, json};
+use shared::{ABOUT, NAME, WATCHES};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// The controller of GitOpsClusters, their finalizer and their status.
+pub const CONTROLLER: Controller = Controller {
+    name: NAME,
+    about: ABOUT,
+    kind: Kind::GitOpsClusters,
+    watches: WATCHES,
+    // The counts in the status change often while a fleet is registered.
+    min_write_interval: Duration::from_secs(2),
+    reconcile,
+    requeue_after,
+};
+
+fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
+    let gitops = GitOpsClusterRef::get(cache, object_ref)?;
+    let rollout = argocd_agent::reconcile::rollout_requeue_after(cache, object_ref, context);
+    rollout.into_iter().chain(status::requeue_after(gitops, context)).min()
+}
+
+/// Returns the finalizers of a GitOpsCluster plus that of the controller of this Argo CD, which also replaces the shared one.
+fn with_own_finalizer(gitops: GitOpsClusterRef<'_>) -> Vec<String> {
+    let argocd = gitops.cache.argocd();
+    let others = gitops.object.finalizers.iter().filter(|it| *it != SHARED_FINALIZER);
+    let own = (!gitops.has_finalizer_of(argocd)).then(|| finalizer(argocd));
+    others.cloned().chain(own).collect()
+}
+
+/// Returns the finalizers of a GitOpsCluster that this controller must not remove.
+fn others_finalizers(gitops: GitOpsClusterRef<'_>) -> Vec<String> {
+    let argocd = &**gitops.cache.argocd();
+    let is_for_this = gitops.is_for_this_argocd();
+    let is_ours = |it: &&String| namespace_of_finalizer(it) == Some(argocd) || is_for_this && *it == SHARED_FINALIZER;
+    let all = gitops.object.finalizers.iter();
+    all.filter(|it| !is_ours(it)).cloned().collect()
+}
+
+/// Returns descriptions of the objects that delay the deletion of a GitOpsCluster. Counts only Secrets with the names under which
+/// the controller deletes them: a copy of such a Secret has the annotation too, and the controller never deletes it.
+fn left(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Vec<String> {
+    let (cache, owner) = (gitops.cache, gitops.object_ref.to_string());
+    let clusters: BTreeSet<&str> = cache.secrets_owned_by(&owner).map(ClusterSecret::cluster).collect();
+    let secrets = clusters.into_iter().flat_map(|cluster| {
+        let of_it = SecretKind::ALL.into_iter().filter(|secret_kind| {
+            let secret = owned_secret(*secret_kind, cache, cluster);
+            secret.and_then(ClusterSecret::owner) == Some(&*owner)
+        });
+        of_it.map(|secret_kind| format!("Secret {}/{}", cache.argocd(), secret_kind.secret_name(cluster)))
+    });
+    let mut left: Vec<_> = secrets.collect();
+    if argocd_agent::reconcile::is_left(gitops, context.now) {
+        left.push("the objects of its agents".to_owned());
+        let next = argocd_agent::reconcile::unserved_successors(gitops);
+        left.extend(
+            next.iter()
+                .map(|next| format!("the handover of its clusters to GitOpsCluster {next}, which is not served")),
+        );
+    }
+    left
+}
+
+fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let gitops = GitOpsClusterRef::get(cache, object_ref)?;
+    let it = gitops.object;
+    let serving_state = gitops.serving_state();
+    // Report refused writes in the status before writing finalizers: the API server may refuse that write again.
+    let names_refusals = status::names_refusals(gitops, context);
+    if it.deleting {
+        if !gitops.has_finalizer() {
+            return None;
+        }
+        let left = left(gitops, context);
+        if left.is_empty() && names_refusals {
+            return write_finalizers(gitops, &others_finalizers(gitops));
+        }
+        let status = status::deleting(gitops, &left, context)?;
+        return write_status(gitops, &status, Vec::new());
+    }
+    if let ServingState::Elsewhere(other) = &serving_state {
+        if gitops.has_finalizer() && left(gitops, context).is_empty() {
+            return write_finalizers(gitops, &others_finalizers(gitops));
+        }
+        // The controller of the other Argo CD writes the status.
+        if gitops.has_finalizer_of(other) || status::is_status_of(it, other) {
+            return None;
+        }
+        return write_desired_status(gitops, &serving_state, context);
+    }
+    let selects = !matches!(
+        cache.selection(&gitops.placement()),
+        Selection::NoPlacement | Selection::Empty
+    );
+    // Without the argocd-agent controller there are no agents to wait for.
+    let registers = it.spec.creates_blank_secrets || it.spec.agent.is_some() && context.settings.agents;
+    let needs_finalizer = serving_state == ServingState::Served && registers && selects && !gitops.has_finalizer();
+    if names_refusals && (needs_finalizer || gitops.has_shared_finalizer()) {
+        return write_finalizers(gitops, &with_own_finalizer(gitops));
+    }
+    write_desired_status(gitops, &serving_state, context)
+}
+
+/// Returns the write of the status, with Events about new problems, if the status differs from the desired one.
+fn write_desired_status(
+    gitops: GitOpsClusterRef<'_>,
+    serving_state: &ServingState,
+    context: &Context<'_>,
+) -> Option<Action> {
+    let (status, conflicts, refused) = status::desired(gitops, serving_state, context)?;
+    let warnings = [("ClusterSecretConflict", conflicts), ("FieldRefused", refused)];
+    let events = warnings.into_iter().filter_map(|(reason, message)| {
+        Some(Event {
+            warning: true,
+            reason,
+            message: message?,
+        })
+    });
+    write_status(gitops, &status, events.collect())
+}
+
+fn write_status(gitops: GitOpsClusterRef<'_>, status: &Value, events: Vec<Event>) -> Option<Action> {
+    let write = Write::Patch {
+        resource: &GITOPS_CLUSTER_STATUSES,
+        object_ref: gitops.object_ref.clone(),
+        body: json!({"metadata": {"resourceVersion": gitops.object.version}, "status": status}),
+    };
+    let action = gitops.action(vec![write])?;
+    Some(Action { events, ..action })
+}
+
+fn write_finalizers(gitops: GitOpsClusterRef<'_>, finalizers: &[String]) -> Option<Action> {
+    gitops.action(vec![Write::Patch {
+        resource: &GITOPS_CLUSTERS,
+        object_ref: gitops.object_ref.clone(),
+        body: json!({"metadata": {"resourceVersion": gitops.object.version, "finalizers": finalizers}}),
+    }])
+}

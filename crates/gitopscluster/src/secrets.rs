@@ -1,0 +1,245 @@
+//! The cluster Secrets that GitOpsClusters own, in both forms: without a credential, and of argocd-agent. There is one controller
+//! for each form. The controller of the requested form also deletes the Secret of the other form.
+
+use super::shared::{ABOUT, NAME, WATCHES};
+use assignment::{
+    Claim, GitOpsClusterRef, Held, HubRole, SecretOwner, has_released_secret, hub_role, in_cluster_secret,
+    owned_secret, secret_owner,
+};
+use cluster_secrets::{Issuer, RegisteredCluster, SecretUpdate};
+use hub_state::cache::Cache;
+use hub_state::cluster_secret::{ClusterSecret, HUB, SecretManager};
+use hub_state::model::{Kind, SecretKind};
+use hub_state::reconcile::{Context, Controller, no_requeue};
+use jiff::Timestamp;
+use ocm::argocd_agent as names;
+use ocm::resources::{CLUSTERS, GITOPS_CLUSTERS, SECRETS};
+use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
+use runtime::action::{Action, InvolvedObject, Write};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The controller of Secrets without a credential.
+pub const CONTROLLER: Controller = Controller {
+    name: NAME,
+    about: ABOUT,
+    kind: Kind::Clusters,
+    watches: WATCHES,
+    min_write_interval: Duration::from_secs(1),
+    reconcile: |cache, cluster, context| reconcile(SecretKind::Blank, cache, cluster, context),
+    requeue_after: no_requeue,
+};
+
+/// The controller of Secrets for clusters with argocd-agent.
+pub const AGENTS: Controller = Controller {
+    name: argocd_agent::reconcile::NAME,
+    about: argocd_agent::reconcile::ABOUT,
+    kind: Kind::Clusters,
+    watches: argocd_agent::reconcile::WATCHES,
+    min_write_interval: Duration::from_secs(1),
+    reconcile: |cache, cluster, context| reconcile(SecretKind::Agent, cache, cluster, context),
+    requeue_after: renews,
+};
+
+/// The setting that names the hub.
+const HUB_CLUSTER: &str = "ARGOCD_OCM_CMP_HUB_CLUSTER";
+
+/// Returns the URL of argocd-agent's resource proxy for Argo CD.
+fn resource_proxy(cache: &Cache) -> String {
+    let services = cache.objects(Kind::Services).map(|(_, it)| &it.object);
+    argocd_agent::resource_proxy(&services.collect::<Vec<_>>(), cache.argocd()).0
+}
+
+/// Returns the decision about the Secret of a managed cluster that `owner` registers with this kind (`before` is the previous
+/// owner), and the Secret of the other kind that it replaces, with its name. Without an issuer, writes nothing for clusters with
+/// argocd-agent.
+pub(super) fn decide<'i>(
+    secret_kind: SecretKind,
+    cache: &'i Cache,
+    cluster: &str,
+    (owner, before): (&str, Option<&str>),
+    issuer: Option<Issuer<'_>>,
+) -> Option<(SecretUpdate, Option<(String, &'i ClusterSecret)>)> {
+    let existing = cache.cluster(cluster).filter(|existing| !existing.deleting)?;
+    let proxy = resource_proxy(cache);
+    let role = hub_role(cache, cluster);
+    let manager = match secret_kind {
+        SecretKind::Blank => SecretManager::GitOps { owner, before },
+        SecretKind::Agent if role == HubRole::Hub => SecretManager::Hub { owner, before },
+        SecretKind::Agent => SecretManager::Agent {
+            owner,
+            before,
+            proxy: &proxy,
+        },
+    };
+    let decided = RegisteredCluster {
+        name: cluster,
+        labels: &existing.labels,
+        argocd: cache.argocd(),
+        tracking_label: cache.tracking().label(),
+        manager,
+        issuer,
+    };
+    let mut secrets: BTreeMap<_, _> = cache.secrets_of(cluster).collect();
+    if matches!(manager, SecretManager::Hub { .. }) {
+        // Secrets with the URL of the hub, under any name.
+        secrets.extend(cache.secrets_of(HUB));
+    }
+    let other = secret_kind.other();
+    let replaced = owned_secret(other, cache, cluster).filter(|secret| {
+        let owner = secret.owner().unwrap_or_default();
+        !secret.deleting && has_released_secret(other, cache, cluster, owner)
+    });
+    let replaced = replaced.map(|secret| (other.secret_name(cluster), secret));
+    if let Some((name, _)) = &replaced {
+        secrets.remove(&**name);
+    }
+    if secret_kind == SecretKind::Agent && role == HubRole::Unclear {
+        return Some((SecretUpdate::conflict(unclear(cache, cluster)), replaced));
+    }
+    let mut decision = cluster_secrets::decide(&decided, secrets.into_iter());
+    if secret_kind == SecretKind::Agent && role == HubRole::Remote && cache.is_hub(cluster) {
+        let name = secret_kind.secret_name(cluster);
+        decision.conflict = Some(format!(
+            "{HUB_CLUSTER} names this cluster, but Secret {}/{name} is that of an agent, which never becomes that of the \
+             hub: delete it if the cluster is the hub, otherwise correct {HUB_CLUSTER}",
+            cache.argocd()
+        ));
+    }
+    Some((decision, replaced))
+}
+
+/// Returns why nothing is written for a cluster that may be the hub itself.
+fn unclear(cache: &Cache, cluster: &str) -> String {
+    if let Some(name) = in_cluster_secret(cache, cluster) {
+        return format!(
+            "Secret {}/{name} reaches the hub itself, and stays unchanged because {HUB_CLUSTER} does not name this \
+             cluster: if it is the hub, set {HUB_CLUSTER}={cluster} for the controller, otherwise delete the Secret",
+            cache.argocd()
+        );
+    }
+    format!(
+        "the cluster may be the hub itself, so it gets no Secret and no agent: if it is, set {HUB_CLUSTER}={cluster} for \
+         the controller, otherwise set {HUB_CLUSTER} to the name of the hub, or to none"
+    )
+}
+
+fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let argocd = cache.argocd();
+    let secret = owned_secret(secret_kind, cache, &cluster.name);
+    let owner = secret.and_then(ClusterSecret::owner);
+    let deletion = |unless_exists| {
+        let secret = secret.filter(|secret| !secret.deleting)?;
+        let write = delete(&secret_kind.secret_name(&cluster.name), secret, argocd, unless_exists);
+        let involved_object = InvolvedObject {
+            resource: &GITOPS_CLUSTERS,
+            object_ref: ObjectRef::parse(owner?)?,
+            uid: Box::default(),
+        };
+        Some(Action {
+            involved_object,
+            writes: vec![write],
+            refresh: false,
+            events: Vec::new(),
+        })
+    };
+    let existing = cache.cluster(&cluster.name);
+    let is_deleting = existing.is_some_and(|existing| existing.deleting);
+    if is_deleting || existing.is_none() && cache.is_deleted(&cluster.name) {
+        return deletion(existing.is_none().then(|| (&CLUSTERS, cluster.clone())));
+    }
+    match secret_owner(secret_kind, cache, &cluster.name, owner) {
+        SecretOwner::Unchanged => None,
+        SecretOwner::Released => {
+            let owner = ObjectRef::parse(owner?);
+            let gitops = owner.and_then(|owner| GitOpsClusterRef::get(cache, &owner));
+            let stays = |gitops| {
+                is_replaced(secret_kind, gitops, &cluster.name)
+                    || secret_kind == SecretKind::Agent && has_agent_to_uninstall(gitops, &cluster.name)
+            };
+            if gitops.is_some_and(stays) {
+                None
+            } else {
+                deletion(None)
+            }
+        }
+        SecretOwner::GitOpsCluster(gitops, before) => {
+            let owner = gitops.object_ref.to_string();
+            let authority = cache.certificate(names::CA_SECRET);
+            let issuer = authority.and_then(|secret| Issuer::of(secret, context.now));
+            let (decision, replaced) = decide(secret_kind, cache, &cluster.name, (&owner, before), issuer)?;
+            let new = write(secret_kind, &cluster.name, decision, argocd);
+            // Argo CD must never see two Secrets of one cluster, so it has none for the moment between the two writes. The old
+            // Secret stays as long as the new one cannot be written.
+            let old = replaced.filter(|_| new.is_some() || secret.is_some());
+            let old = old.map(|(name, secret)| delete(&name, secret, argocd, None));
+            gitops.action(old.into_iter().chain(new).collect())
+        }
+    }
+}
+
+/// Returns true if the controller of the other kind deletes the Secret of this kind once it writes its own. A GitOpsCluster in
+/// deletion does not wait for that.
+fn is_replaced(secret_kind: SecretKind, gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
+    let assignment = assignment::of(gitops.cache, cluster);
+    !gitops.object.deleting && assignment.registrar(secret_kind.other()).is_some()
+}
+
+/// Returns true while OCM uninstalls the agent of a cluster that its GitOpsCluster has released. The Secret stays until then:
+/// ApplicationSets delete the Applications of a cluster without a Secret, and a connected agent would delete what they deployed. A
+/// revoked cluster loses its Secret at once, because a principal newer than 0.9.0 then disconnects the agent. An agent that another
+/// GitOpsCluster takes over is not uninstalled.
+fn has_agent_to_uninstall(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
+    let cache = gitops.cache;
+    let addon = ObjectRef::new(cluster, names::ADDON);
+    let mut works = gitops.owned_objects(Kind::AgentWorks);
+    gitops.claim_on(Held::Agent, cluster) == Claim::Released
+        && assignment::of(cache, cluster).agent_owner.is_none()
+        && !gitops.revokes(cluster)
+        && (cache.object(Kind::AddOns, &addon).is_some() || works.any(|(at, _)| *at.namespace == *cluster))
+}
+
+fn delete(
+    name: &str,
+    secret: &ClusterSecret,
+    argocd: &str,
+    unless_exists: Option<(&'static Resource, ObjectRef)>,
+) -> Write {
+    Write::Delete {
+        resource: &SECRETS,
+        object_ref: ObjectRef::new(argocd, name),
+        uid: secret.uid.clone(),
+        version: secret.version.clone(),
+        unless_exists,
+    }
+}
+
+fn write(secret_kind: SecretKind, cluster: &str, decision: SecretUpdate, argocd: &str) -> Option<Write> {
+    let (resource, object_ref) = (&SECRETS, ObjectRef::new(argocd, &secret_kind.secret_name(cluster)));
+    let write = match decision.write? {
+        cluster_secrets::Write::Create(object) => Write::Create {
+            resource,
+            object_ref,
+            object,
+        },
+        cluster_secrets::Write::Patch(body) => Write::Patch {
+            resource,
+            object_ref,
+            body,
+        },
+    };
+    Some(match decision.recipe {
+        Some(recipe) => Write::Generate {
+            write: Box::new(write),
+            recipe,
+        },
+        None => write,
+    })
+}
+
+/// Returns when the certificate of a cluster must be renewed. A renewal that is already due waits for a watch event instead.
+fn renews(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
+    let secret = owned_secret(SecretKind::Agent, cache, &cluster.name)?;
+    secret.renews_at().filter(|at| *at > context.now)
+}

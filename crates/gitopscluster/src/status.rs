@@ -1,0 +1,502 @@
+//! The status of a GitOpsCluster, in the condition types and reasons of the peer (Red Hat ACM or argocd-pull-integration) whose
+//! API the GitOpsCluster uses.
+
+mod agent;
+mod condition;
+
+use super::secrets;
+use assignment::{GitOpsClusterRef, ServingState, owned_secret};
+use condition::{ConditionStatus, StatusCondition, condition, first_few};
+use hub_state::cache::Selection;
+use hub_state::cluster_secret::ClusterSecret;
+use hub_state::model::{GitOpsCluster, Kind, OPEN, PUSH, SecretKind};
+use hub_state::reconcile::Context;
+use jiff::Timestamp;
+use manifest::text;
+use ocm::argocd_agent as names;
+use primitives::object_ref::ObjectRef;
+use primitives::timestamp::format_time;
+use serde_json::{Map, Value, json};
+
+/// The message for requests to create push credentials, as Red Hat ACM does.
+const NO_PUSH: &str = "push credentials are not implemented: set spec.createBlankClusterSecrets to true to register \
+                       the clusters without credentials";
+
+/// The condition that names the refused fields, present only while there are any.
+const PERMITTED: &str = "SpecPermitted";
+
+/// The condition that names the writes that the API server refuses, present only while there are any.
+const WRITTEN: &str = "WritesAccepted";
+
+/// The condition that is True if a controller serves the Argo CD. The type is our own, for both peers.
+const SERVED: &str = "ArgoServerVerified";
+const REGISTERED: [&str; 2] = ["ClustersRegistered", "ClustersImported"];
+
+/// The counts of clusters, and the problems to report.
+#[derive(Default)]
+struct Count {
+    selected: usize,
+    registered: usize,
+    /// The problems that an administrator has to solve.
+    conflicts: Vec<String>,
+    /// The clusters whose Secret is not written yet.
+    pending: Vec<String>,
+}
+
+/// The field that names the Argo CD whose controller wrote the status.
+const STATUS_WRITER: &str = "argoNamespace";
+
+/// The reason of [`SERVED`] if the Argo CD belongs to another controller that has not written the status.
+const NO_CONTROLLER: &str = "ArgoServerNotFound";
+
+/// Returns true if the controller of this other Argo CD writes the status of a GitOpsCluster. The generation decides only if the
+/// status does not name a controller: every change of the spec raises it before that controller can write again.
+pub(super) fn is_status_of(it: &GitOpsCluster, other: &str) -> bool {
+    match it.status.get(STATUS_WRITER) {
+        Some(namespace) => namespace == other,
+        None => condition(it, SERVED)
+            .is_some_and(|found| found["reason"] != NO_CONTROLLER && found["observedGeneration"] == it.generation),
+    }
+}
+
+/// Returns the desired status if it differs from the current one, and the messages of the Events to record with it: conflicts,
+/// and refused fields.
+pub(super) fn desired(
+    gitops: GitOpsClusterRef<'_>,
+    serving_state: &ServingState,
+    context: &Context<'_>,
+) -> Option<(Value, Option<String>, Option<String>)> {
+    let (it, argocd) = (gitops.object, &**gitops.cache.argocd());
+    let count = count(gitops, serving_state);
+    let dialect = usize::from(it.spec.is_pull_integration);
+    let mut conditions = vec![
+        placement(gitops, serving_state),
+        served(gitops, serving_state),
+        registered(it, serving_state, &count, context.settings.agents),
+        implemented(it),
+    ];
+    let agents = match &it.spec.agent {
+        Some(desired) if *serving_state == ServingState::Served && context.settings.agents => {
+            Some(agent::status(gitops, desired, context))
+        }
+        _ => None,
+    };
+    let (more, fields, counts) = agents.map_or_else(Default::default, |it| (it.conditions, it.fields, it.counts));
+    conditions.extend(more);
+    let refused = permitted(gitops, serving_state);
+    let refused_before = condition(it, PERMITTED).and_then(|found| found["message"].as_str());
+    let new_refusal = refused
+        .as_ref()
+        .map(|it| &it.message)
+        .filter(|message| refused_before != Some(message));
+    let new_refusal = new_refusal.cloned();
+    conditions.extend(refused);
+    // Each controller has its own refused writes: in a GitOpsCluster that none of several controllers serves, the condition would
+    // alternate.
+    if !matches!(serving_state, ServingState::Elsewhere(_)) {
+        conditions.extend(written(gitops, context));
+    }
+    let ready = ready(&conditions);
+    let (message, is_ready) = (ready.message.clone(), ready.is == ConditionStatus::True);
+    conditions.push(ready);
+    let now = format_time(context.now);
+    let conditions: Vec<_> = conditions
+        .iter()
+        .map(|condition| condition.to_json(it, dialect, &now))
+        .collect();
+    let mut clusters = counts;
+    clusters.insert("selected".to_owned(), json!(count.selected));
+    clusters.insert("registered".to_owned(), json!(count.registered));
+    // A merge patch removes only the keys that it names.
+    for key in it
+        .status
+        .get("clusters")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::keys)
+    {
+        clusters.entry(key).or_insert(Value::Null);
+    }
+    let mut status = Map::from_iter([
+        ("conditions".to_owned(), json!(conditions)),
+        ("clusters".to_owned(), Value::Object(clusters)),
+        (
+            "phase".to_owned(),
+            json!(if is_ready { "successful" } else { "failed" }),
+        ),
+        ("message".to_owned(), json!(message)),
+    ]);
+    // Remove fields that no longer have a value.
+    for key in ["server", "certificates", "clusterStates", "clusterStatesCut"] {
+        let value = fields.get(key).cloned().unwrap_or_default();
+        if !value.is_null() || it.status.contains_key(key) {
+            status.insert(key.to_owned(), value);
+        }
+    }
+    let answering = match serving_state {
+        ServingState::Elsewhere(_) => Value::Null,
+        _ => json!(argocd),
+    };
+    // A CRD without this field drops it, so a missing field is no reason to write.
+    let names_another = it.status.get(STATUS_WRITER).is_some_and(|known| *known != answering);
+    let is_unchanged = !names_another && status.iter().all(|(key, value)| it.status.get(key) == Some(value));
+    if is_unchanged {
+        return None;
+    }
+    status.insert("lastUpdateTime".to_owned(), json!(now));
+    status.insert(STATUS_WRITER.to_owned(), answering);
+    let conflicts = (!count.conflicts.is_empty()).then(|| first_few(&count.conflicts));
+    let reported_before = condition(it, REGISTERED[dialect]).and_then(|found| found["message"].as_str());
+    let conflict = conflicts.filter(|conflict| reported_before.is_none_or(|before| !before.contains(conflict)));
+    Some((Value::Object(status), conflict, new_refusal))
+}
+
+fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
+    let GitOpsClusterRef {
+        cache,
+        object_ref,
+        object: it,
+    } = gitops;
+    let mut count = Count::default();
+    if *serving_state != ServingState::Served {
+        return count;
+    }
+    let owner = object_ref.to_string();
+    let revoked = it.spec.agent.as_ref().map(|agent| &agent.revoked);
+    for cluster in cache.selected_by(&gitops.placement()) {
+        if revoked.is_some_and(|revoked| revoked.contains(&**cluster)) {
+            continue;
+        }
+        count.selected = count.selected.saturating_add(1);
+        let Some(secret_kind) = SecretKind::of(it) else {
+            continue;
+        };
+        if let (SecretKind::Agent, Err(why)) = (secret_kind, names::check_agent(cluster, cache.argocd())) {
+            count.conflicts.push(why);
+            continue;
+        }
+        let owner_of = |secret_kind| owned_secret(secret_kind, cache, cluster).and_then(ClusterSecret::owner);
+        let is_registered = match owner_of(secret_kind) {
+            Some(other) if other != owner => {
+                count
+                    .conflicts
+                    .push(format!("{cluster}: GitOpsCluster {other} already registers it"));
+                continue;
+            }
+            other => other.is_some(),
+        };
+        count.registered = count.registered.saturating_add(usize::from(is_registered));
+        match secrets::decide(secret_kind, cache, cluster, (&owner, None), None) {
+            Some((decision, _)) => match decision.conflict {
+                Some(conflict) => count.conflicts.push(format!("{cluster}: {conflict}")),
+                // The cluster is registered even if its Secret needs a correction.
+                None if !is_registered => count.pending.push(cluster.to_string()),
+                None => {}
+            },
+            None => count.pending.push(format!("{cluster} (no such ManagedCluster)")),
+        }
+    }
+    count
+}
+
+fn placement(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> StatusCondition {
+    let it = gitops.object;
+    let placement = gitops.placement();
+    let selection = gitops.cache.selection(&placement);
+    let (is, reason, message) = match (serving_state, selection) {
+        (ServingState::WrongPlacement(namespace), _) => (
+            ConditionStatus::False,
+            ["InvalidConfiguration", "Failed"],
+            format!(
+                "placementRef.namespace is {namespace}: set it to the namespace of the GitOpsCluster, where the \
+                 Placement must be"
+            ),
+        ),
+        (_, Selection::NoPlacement) => (
+            ConditionStatus::False,
+            ["PlacementNotFound", "Failed"],
+            format!("Placement {placement} does not exist; registered clusters stay registered"),
+        ),
+        (_, Selection::Empty) => (
+            if it.spec.is_pull_integration {
+                ConditionStatus::True
+            } else {
+                ConditionStatus::False
+            },
+            ["ManagedClustersNotFound", "NoClusters"],
+            format!("Placement {placement} selects no cluster; registered clusters stay registered"),
+        ),
+        (_, Selection::Inconsistent { named, selected }) => (
+            ConditionStatus::Unknown,
+            ["Reconciling", "InProgress"],
+            match selected {
+                Some(selected) => format!(
+                    "Placement {placement} selects {}, but its decisions name {named}: no cluster is removed while they \
+                     differ",
+                    text::count(selected, "cluster")
+                ),
+                None => format!(
+                    "the decisions of Placement {placement} name {}, but its status has no \
+                     numberOfSelectedClusters: no cluster is removed until it has",
+                    text::count(named, "cluster")
+                ),
+            },
+        ),
+        (_, Selection::Consistent(number)) => (
+            ConditionStatus::True,
+            ["Success"; 2],
+            format!("Placement {placement} selects {}", text::count(number, "cluster")),
+        ),
+    };
+    StatusCondition {
+        kind: if it.spec.is_pull_integration {
+            "PlacementEvaluated"
+        } else {
+            "PlacementResolved"
+        },
+        is,
+        reason,
+        message,
+    }
+}
+
+fn served(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> StatusCondition {
+    let argocd = gitops.cache.argocd();
+    let (is, reason, message) = match serving_state {
+        ServingState::Served | ServingState::WrongPlacement(_) => (
+            ConditionStatus::True,
+            ["Success"; 2],
+            format!("clusters are registered in the namespace {argocd}"),
+        ),
+        ServingState::Elsewhere(namespace) => (
+            ConditionStatus::False,
+            [NO_CONTROLLER; 2],
+            format!(
+                "no controller registers clusters in the namespace {namespace}: run one with --argocd-namespace {namespace}"
+            ),
+        ),
+        ServingState::Unauthorised => (
+            ConditionStatus::False,
+            ["InvalidConfiguration", "Failed"],
+            format!(
+                "GitOpsClusters in Namespace {} have no effect: to permit them, set the label {OPEN} of Namespace \
+                 {argocd} to true",
+                gitops.object_ref.namespace
+            ),
+        ),
+    };
+    StatusCondition {
+        kind: SERVED,
+        is,
+        reason,
+        message,
+    }
+}
+
+fn registered(it: &GitOpsCluster, serving_state: &ServingState, count: &Count, agents: bool) -> StatusCondition {
+    let Count {
+        selected,
+        registered,
+        conflicts,
+        pending,
+    } = count;
+    let (is, reason, message) = if *serving_state != ServingState::Served {
+        (
+            ConditionStatus::Unknown,
+            ["Skipped", "InProgress"],
+            "no cluster Secret is written".to_owned(),
+        )
+    } else if SecretKind::of(it).is_none() {
+        (
+            ConditionStatus::False,
+            ["InvalidConfiguration", "Failed"],
+            "the settings of argocd-agent are invalid; running agents stay unchanged".to_owned(),
+        )
+    } else if SecretKind::of(it) == Some(SecretKind::Agent) && !agents {
+        (
+            ConditionStatus::False,
+            ["NotImplemented", "Failed"],
+            "the controller argocd-agent is not enabled: add it to ARGOCD_OCM_CMP_CONTROLLERS, and apply \
+             deploy/deploy_argocd_agent.yaml"
+                .to_owned(),
+        )
+    } else if !conflicts.is_empty() {
+        let message = format!(
+            "{registered} of {selected} clusters are registered; {}",
+            first_few(conflicts)
+        );
+        (ConditionStatus::False, ["ClusterRegistrationFailed", "Failed"], message)
+    } else if !pending.is_empty() {
+        let message = format!(
+            "{registered} of {selected} clusters are registered, pending: {}",
+            first_few(pending)
+        );
+        (ConditionStatus::Unknown, ["Reconciling", "InProgress"], message)
+    } else if *selected == 0 {
+        (
+            ConditionStatus::Unknown,
+            ["ManagedClustersNotFound", "InProgress"],
+            "no cluster is selected".to_owned(),
+        )
+    } else {
+        (
+            ConditionStatus::True,
+            ["Success"; 2],
+            format!("{} registered", text::count(*registered, "cluster")),
+        )
+    };
+    StatusCondition {
+        kind: REGISTERED[usize::from(it.spec.is_pull_integration)],
+        is,
+        reason,
+        message,
+    }
+}
+
+fn implemented(it: &GitOpsCluster) -> StatusCondition {
+    let fields = it.spec.not_implemented.iter().filter(|field| **field != PUSH);
+    let fields: Vec<_> = fields.map(|field| format!("spec.{field}")).collect();
+    let ignored = (!fields.is_empty()).then(|| format!("not implemented: {}", fields.join(", ")));
+    let push = it.spec.not_implemented.contains(&PUSH).then(|| NO_PUSH.to_owned());
+    let all: Vec<_> = ignored.into_iter().chain(push).collect();
+    let (is, reason, message) = if all.is_empty() {
+        (
+            ConditionStatus::True,
+            "Success",
+            "all fields of the spec are implemented".to_owned(),
+        )
+    } else {
+        (ConditionStatus::False, "NotImplemented", all.join("; "))
+    };
+    StatusCondition {
+        kind: "SpecImplemented",
+        is,
+        reason: [reason; 2],
+        message,
+    }
+}
+
+/// Returns the condition that names the fields that have no effect because this GitOpsCluster must not set them.
+fn permitted(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Option<StatusCondition> {
+    let (it, argocd) = (gitops.object, gitops.cache.argocd());
+    if *serving_state != ServingState::Served {
+        return None;
+    }
+    let mut all = Vec::new();
+    if !it.spec.refused.is_empty() {
+        all.push(format!(
+            "only a GitOpsCluster in the namespace {argocd} can set {}: set it there, or remove it here",
+            it.spec.refused.join(", ")
+        ));
+    }
+    let others = argocd_agent::reconcile::revoked_but_run_by_others(gitops);
+    if !others.is_empty() {
+        all.push(format!(
+            "agent.revokedClusters has no effect on clusters of other GitOpsClusters, revoke them there: {}",
+            first_few(&others)
+        ));
+    }
+    (!all.is_empty()).then(|| StatusCondition {
+        kind: PERMITTED,
+        is: ConditionStatus::False,
+        reason: ["NotPermitted"; 2],
+        message: all.join("; "),
+    })
+}
+
+/// Returns the condition that names the writes for this GitOpsCluster that the API server refuses. A new leader keeps what its
+/// predecessor wrote there, unless it finds a refusal that is not in it.
+fn written(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<StatusCondition> {
+    let cache = gitops.cache;
+    let mut all = cache.refused_of_gitops(gitops.object_ref);
+    if gitops.object.spec.agent.is_some() && context.settings.agents {
+        let argocd = ObjectRef::new("", cache.argocd());
+        all.extend(cache.refusal(argocd_agent::reconcile::NAME, Kind::Namespace, &argocd));
+    }
+    let known = condition(gitops.object, WRITTEN).and_then(|known| known["message"].as_str());
+    let known = known.filter(|known| context.new_leader_for.is_some() && all.iter().all(|why| known.contains(why)));
+    let all: Vec<_> = all.into_iter().map(str::to_owned).collect();
+    let message = known
+        .map(str::to_owned)
+        .or_else(|| (!all.is_empty()).then(|| first_few(&all)))?;
+    Some(StatusCondition {
+        kind: WRITTEN,
+        is: ConditionStatus::False,
+        reason: ["WriteRefused"; 2],
+        message,
+    })
+}
+
+/// Returns when the status changes by time alone: a leader is no longer new, or a certificate that its owner renews is late.
+pub(super) fn requeue_after(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<Timestamp> {
+    let new_until = condition(gitops.object, WRITTEN).and(context.new_leader_for);
+    let new_until = new_until.and_then(|left| context.now.checked_add(left).ok());
+    let has_agents = gitops.object.spec.agent.is_some() && context.settings.agents;
+    let late = has_agents
+        .then(|| agent::requeue_after(gitops.cache, context.now))
+        .flatten();
+    new_until.into_iter().chain(late).min()
+}
+
+/// Returns true if the status names exactly the writes that the API server refuses.
+pub(super) fn names_refusals(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> bool {
+    let desired = written(gitops, context).map(|desired| json!(desired.message));
+    condition(gitops.object, WRITTEN).map(|found| &found["message"]) == desired.as_ref()
+}
+
+/// Returns the status of a GitOpsCluster that is being deleted, if it differs from the current one.
+pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &Context<'_>) -> Option<Value> {
+    let it = gitops.object;
+    let waits = if left.is_empty() {
+        "the removal of its finalizer".to_owned()
+    } else {
+        format!("the deletion of {}", first_few(left))
+    };
+    let written = written(gitops, context);
+    let why = written.as_ref().map(|it| format!("; {}: {}", it.kind, it.message));
+    let ready = StatusCondition {
+        kind: "Ready",
+        is: ConditionStatus::False,
+        reason: ["Deleting"; 2],
+        message: format!("being deleted, waiting for {waits}{}", why.unwrap_or_default()),
+    };
+    let (dialect, now) = (usize::from(it.spec.is_pull_integration), format_time(context.now));
+    let ready = ready.to_json(it, dialect, &now);
+    let written = written.map(|written| written.to_json(it, dialect, &now));
+    let conditions = it.status.get("conditions").and_then(Value::as_array);
+    let others = conditions
+        .into_iter()
+        .flatten()
+        .filter(|found| found["type"] != "Ready" && found["type"] != WRITTEN);
+    let conditions: Vec<_> = others.chain(&written).chain([&ready]).cloned().collect();
+    let is_unchanged = it
+        .status
+        .get("conditions")
+        .is_some_and(|existing| *existing == json!(conditions));
+    (!is_unchanged).then(|| json!({"conditions": conditions, "phase": "failed", "message": ready["message"]}))
+}
+
+/// Returns the condition Ready: True if all conditions are True, otherwise the worst status and the conditions that have it.
+fn ready(conditions: &[StatusCondition]) -> StatusCondition {
+    let worst = [ConditionStatus::False, ConditionStatus::Unknown]
+        .into_iter()
+        .find_map(|is| conditions.iter().find(|condition| condition.is == is));
+    let Some(worst) = worst else {
+        return StatusCondition {
+            kind: "Ready",
+            is: ConditionStatus::True,
+            reason: ["Success"; 2],
+            message: "all conditions are True".to_owned(),
+        };
+    };
+    let bad = conditions.iter().filter(|condition| condition.is == worst.is);
+    let bad: Vec<_> = bad
+        .map(|condition| format!("{}: {}", condition.kind, condition.message))
+        .collect();
+    StatusCondition {
+        kind: "Ready",
+        is: worst.is,
+        reason: worst.reason,
+        message: bad.join("; "),
+    }
+}

@@ -1,0 +1,563 @@
+//! The cache of hub objects, kept by watch events: maps each change to the objects to reconcile. It does no I/O: changes and the
+//! time are arguments.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+mod agents;
+mod applications;
+mod apply;
+mod change;
+mod decisions;
+mod interned;
+mod kind;
+mod refusals;
+mod request;
+mod secrets;
+mod shared_objects;
+mod works;
+
+use crate::cluster_secret::ClusterSecret;
+use crate::model::{
+    AppProject, Application, ApplicationSet, Assignment, Availability, Cluster, ClusterHold, GitOpsCluster, Kind,
+    Object, Placement, PlacementDecision, TlsSecret, Work, WorkKind,
+};
+use crate::pull;
+use crate::pull::PullWork;
+use crate::pull::namespaces::Namespaces;
+use crate::pull::work_name;
+use crate::report::{ExistingReport, Resource};
+pub use apply::AllowsOtherNamespaces;
+pub use change::{Cached, Change, Changed, ClusterBefore, Mapper, Mappers, ObjectKey, Setting, TrackingBefore};
+pub use decisions::Selection;
+use interned::Interned;
+use jiff::Timestamp;
+use ocm::argocd_agent as names;
+use ocm::health::HealthStatus;
+use ocm::hold::Hold;
+use ocm::tracking::Tracking;
+use primitives::object_ref::ObjectRef;
+pub use refusals::Refusal;
+use refusals::Refusals;
+pub use request::ReconcileRequest;
+use runtime::fair_queue::FlowKey;
+use runtime::memo::Memo;
+use runtime::store::Store;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+pub use works::WorkBefore;
+use works::{Works, claimed};
+
+/// The value of the setting that declares that no managed cluster is the hub.
+const NO_HUB: &str = "none";
+
+/// A work of the basic pull model.
+#[derive(Clone, Copy, Debug)]
+pub struct PullWorkRef<'i> {
+    /// The namespace and name of the work.
+    pub object_ref: &'i ObjectRef,
+    /// The Application that it carries.
+    pub pull_work: &'i PullWork,
+    /// True if the name of the work says that it carries the Application. All else in it can be written by the cluster's agent.
+    pub is_named: bool,
+}
+
+/// The cached objects of the hub.
+#[derive(Debug)]
+pub struct Cache {
+    applications: Store<Application>,
+    /// True if a watch event has reported the deletion of an Application since the last complete list.
+    has_seen_deletion: bool,
+    /// The namespaces in which Argo CD reads Applications, besides its own.
+    namespaces: Namespaces,
+    works: Works,
+    clusters: Store<Cluster>,
+    holds: Store<ClusterHold>,
+    decisions: Store<PlacementDecision>,
+    placements: Store<Placement>,
+    projects: Store<AppProject>,
+    /// True if the complete list of ManagedClusters was empty.
+    lists_no_cluster: bool,
+    secrets: Store<ClusterSecret>,
+    application_sets: Store<ApplicationSet>,
+    reports: Store<ExistingReport>,
+    /// True if the reports have been listed, so that the hub serves their kind.
+    are_reports_served: bool,
+    gitops: Store<GitOpsCluster>,
+    /// The GitOpsClusters whose deletion a watch event has reported.
+    deleted_gitops: BTreeSet<ObjectRef>,
+    allows_other_namespaces: AllowsOtherNamespaces,
+    /// The objects of argocd-agent and of its add-on, by kind.
+    objects: BTreeMap<Kind, Store<Object>>,
+    certificates: Store<TlsSecret>,
+    /// The assignments of managed clusters to GitOpsClusters, as far as they were needed since their inputs changed.
+    assignments: Memo<String, Assignment>,
+    /// The names of the AddOnTemplates of GitOpsClusters.
+    template_names: Memo<ObjectRef, Box<str>>,
+    /// The resources of Applications that ApplicationSets generated, kept only if reports are enabled.
+    resources: Option<Interned<Resource>>,
+    /// The works that exist and cannot be read, with the reasons.
+    unreadable_works: BTreeMap<ObjectRef, Box<str>>,
+    /// The last writes that the API server refused.
+    refusals: Refusals,
+    /// The namespace of Argo CD.
+    argocd: Arc<str>,
+    /// The managed cluster that is the hub itself, according to the administrator, or [`NO_HUB`].
+    hub_cluster: Option<Box<str>>,
+    mappers: Mappers,
+}
+
+impl Cache {
+    /// Creates an empty cache for a hub whose Argo CD is in this namespace.
+    #[must_use]
+    pub fn new(argocd: &str) -> Self {
+        Self {
+            applications: Store::default(),
+            has_seen_deletion: false,
+            namespaces: Namespaces::default(),
+            works: Works::new(argocd),
+            clusters: Store::default(),
+            holds: Store::default(),
+            decisions: Store::default(),
+            placements: Store::default(),
+            projects: Store::default(),
+            lists_no_cluster: false,
+            secrets: Store::default(),
+            application_sets: Store::default(),
+            reports: Store::default(),
+            are_reports_served: false,
+            gitops: Store::default(),
+            deleted_gitops: BTreeSet::new(),
+            allows_other_namespaces: AllowsOtherNamespaces::default(),
+            objects: BTreeMap::new(),
+            certificates: Store::default(),
+            assignments: Memo::default(),
+            template_names: Memo::default(),
+            unreadable_works: BTreeMap::new(),
+            refusals: Refusals::default(),
+            argocd: argocd.into(),
+            hub_cluster: None,
+            resources: None,
+            mappers: Mappers::new(),
+        }
+    }
+
+    /// Serves the Argo CD in another namespace, as another controller on the same hub does.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn serve(&mut self, argocd: &str) {
+        self.argocd = argocd.into();
+        self.assignments.forget_all();
+    }
+
+    /// Names the managed cluster that is the hub itself.
+    #[must_use]
+    pub fn with_hub_cluster(mut self, hub_cluster: Option<&str>) -> Self {
+        self.hub_cluster = hub_cluster.map(Into::into);
+        self
+    }
+
+    /// Names the managed cluster that is the hub itself, as a restart with another setting does.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn name_hub(&mut self, hub_cluster: Option<&str>) {
+        self.hub_cluster = hub_cluster.map(Into::into);
+        self.assignments.forget_all();
+    }
+
+    /// Keeps the fields of Applications that the reports of ApplicationSets need.
+    #[must_use]
+    pub fn with_reports(mut self) -> Self {
+        self.resources = Some(Interned::default());
+        self
+    }
+
+    /// Finds the objects that several works deliver to one managed cluster.
+    #[must_use]
+    pub fn with_shared_objects(mut self) -> Self {
+        self.works.find_shared_objects();
+        self
+    }
+
+    /// Maps changes by these mappers.
+    #[must_use]
+    pub fn with_mappers(mut self, mappers: Mappers) -> Self {
+        self.mappers = mappers;
+        self
+    }
+
+    /// Returns the namespace of Argo CD.
+    #[must_use]
+    pub fn argocd(&self) -> &Arc<str> {
+        &self.argocd
+    }
+
+    /// Returns the managed cluster that is the hub itself, according to the administrator.
+    #[must_use]
+    pub fn hub_cluster(&self) -> Option<&str> {
+        self.hub_cluster.as_deref().filter(|cluster| *cluster != NO_HUB)
+    }
+
+    /// Returns true if a managed cluster is the hub itself.
+    #[must_use]
+    pub fn is_hub(&self, cluster: &str) -> bool {
+        self.hub_cluster() == Some(cluster)
+    }
+
+    /// Returns true if a managed cluster may be the hub itself: it is marked so, and the administrator has named no hub. Its agent
+    /// can write the mark, so this is no reason to change or remove anything.
+    #[must_use]
+    pub fn may_be_hub(&self, cluster: &str) -> bool {
+        let is_marked = |existing: &Cluster| existing.has_hub_mark(cluster);
+        self.hub_cluster.is_none() && self.cluster(cluster).is_some_and(is_marked)
+    }
+
+    /// Returns the Applications of the basic pull model in a namespace.
+    pub fn pull_applications_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = &ObjectRef> {
+        let all = self.applications.from(ObjectRef::first_of(namespace));
+        of_the_pull_model(all.take_while(move |(object_ref, _)| object_ref.namespace == *namespace))
+    }
+
+    /// Returns the Applications of the basic pull model whose destination is a managed cluster.
+    pub fn pull_applications_to(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> {
+        self.applications.indices().pulled_to.get(cluster)
+    }
+
+    /// Returns the Applications of the basic pull model whose works have this name.
+    pub fn pull_applications_by_work_name(&self, work: &str) -> impl Iterator<Item = &ObjectRef> {
+        let may_be_named = self.applications.indices().by_stem.get(work_name::stem(work));
+        may_be_named.filter(move |it| {
+            let pull = self.application(it).and_then(|it| it.pull.as_deref());
+            pull.is_some_and(|pull| work_name::is_name(work, pull))
+        })
+    }
+
+    /// Returns the works of this name that contain an Application of the basic pull model or claim it.
+    pub fn works_with_application(&self, name: &str) -> impl Iterator<Item = (&ObjectRef, &PullWork)> {
+        let may_have_it = self.works.with_stem(work_name::stem(name));
+        may_have_it.filter(move |(object_ref, _)| *object_ref.name == *name)
+    }
+
+    /// Returns the Applications with works for a managed cluster.
+    #[must_use]
+    pub fn applications_on(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
+        self.works.on(cluster)
+    }
+
+    /// Returns the generated Applications that may run on a managed cluster according to their own destination or namespace.
+    pub fn generated_on(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> {
+        self.applications.indices().generated_on.get(cluster)
+    }
+
+    /// Returns the names of all ManagedClusters.
+    pub fn clusters(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.clusters.keys()
+    }
+
+    /// Returns all Applications of the basic pull model.
+    pub fn all_pull_applications(&self) -> impl Iterator<Item = &ObjectRef> {
+        of_the_pull_model(self.applications.iter())
+    }
+
+    /// Returns why the API server refused the last write of a controller for an object.
+    #[must_use]
+    pub fn refusal(&self, controller: &'static str, kind: Kind, object_ref: &ObjectRef) -> Option<&str> {
+        let refusal = self.refusals.get(&(controller, kind, object_ref.clone()));
+        refusal.map(|refusal| &*refusal.why)
+    }
+
+    /// Returns why the API server refused the last write of this part of a controller for an object.
+    #[must_use]
+    pub fn refusal_of_workqueue(
+        &self,
+        controller: &'static str,
+        part: usize,
+        kind: Kind,
+        object_ref: &ObjectRef,
+    ) -> Option<&str> {
+        let refusal = self.refusals.of_part(&(controller, kind, object_ref.clone()), part);
+        refusal.map(|refusal| &*refusal.why)
+    }
+
+    /// Returns why the API server refused writes for a GitOpsCluster, each reason once.
+    #[must_use]
+    pub fn refused_of_gitops(&self, object_ref: &ObjectRef) -> BTreeSet<&str> {
+        self.refusals.of_gitops(object_ref)
+    }
+
+    /// Returns an Application.
+    #[must_use]
+    pub fn application(&self, object_ref: &ObjectRef) -> Option<&Application> {
+        self.applications.get(object_ref)
+    }
+
+    /// Returns true if an Application that is not in the cache does not exist. An empty list of all Applications is no proof.
+    #[must_use]
+    pub fn is_application_list_certain(&self) -> bool {
+        self.has_seen_deletion || !self.applications.is_empty()
+    }
+
+    /// Returns the namespaces in which Argo CD reads Applications, besides its own.
+    #[must_use]
+    pub fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
+    }
+
+    /// Returns an AppProject in the namespace of Argo CD.
+    #[must_use]
+    pub fn project(&self, name: &str) -> Option<&Value> {
+        self.projects.get(name).map(|project| &project.0)
+    }
+
+    /// Returns the works of an Application: those that Argo CD applied, and those that OCM generated from them.
+    pub fn works_of(&self, application: &ObjectRef) -> impl Iterator<Item = (WorkKind, &ObjectRef, &Work)> {
+        self.works.of(application)
+    }
+
+    /// Returns the objects of a work that works of other Applications deliver to the same cluster, with the first two of these
+    /// Applications.
+    #[must_use]
+    pub fn shared_objects(
+        &self,
+        object_ref: &ObjectRef,
+        work: &Work,
+        application: &ObjectRef,
+    ) -> BTreeMap<ObjectRef, Vec<Box<str>>> {
+        self.works.shared_objects(object_ref, work, application)
+    }
+
+    /// Returns the works of the basic pull model that carry an Application: those with the name of its works, and those that
+    /// claim it and do not have the name of another Application's works.
+    #[must_use]
+    pub fn pull_works(&self, application: &ObjectRef) -> Vec<PullWorkRef<'_>> {
+        let pull = self.application(application).and_then(|it| it.pull.as_deref());
+        let has_its_name = |work: &str| pull.is_some_and(|pull| work_name::is_name(work, pull));
+        let may_carry_it = self.works.with_stem(work_name::stem_of(&application.name));
+        let all = may_carry_it.filter_map(|(object_ref, pull_work)| {
+            let claims = claimed(object_ref, pull_work) == Some(application);
+            if !claims && !has_its_name(&object_ref.name) {
+                return None;
+            }
+            let named = self.application_by_work_name(object_ref, pull_work);
+            let is_named = named == Some(application);
+            let carries_it = is_named || claims && named.is_none();
+            carries_it.then_some(PullWorkRef {
+                object_ref,
+                pull_work,
+                is_named,
+            })
+        });
+        all.collect()
+    }
+
+    /// Returns the Application whose works have the name of this work. If several do, because their UIDs have the same prefix,
+    /// returns the Application whose destination is that cluster, and among several of these the one that the work claims.
+    fn application_by_work_name(&self, object_ref: &ObjectRef, pull_work: &PullWork) -> Option<&ObjectRef> {
+        let pull = |application: &ObjectRef| self.application(application).and_then(|it| it.pull.as_deref());
+        let named = self.pull_applications_by_work_name(&object_ref.name);
+        let named = named.filter(|it| it.name == pull_work.name);
+        named.min_by_key(|it| {
+            let goes_there = pull(it).is_some_and(|pull| pull.cluster.as_deref() == Some(&*object_ref.namespace));
+            let claim = pull_work.claim.as_ref();
+            let is_claimed = claim.is_some_and(|claim| claim.namespace == it.namespace);
+            (!goes_there, !is_claimed)
+        })
+    }
+
+    /// Returns a work for a managed cluster that has the name of an Application's works and cannot be read, with the reason. What
+    /// it carries is unknown.
+    #[must_use]
+    pub fn unreadable_work(&self, pull: &pull::Application, cluster: &str) -> Option<(&ObjectRef, &str)> {
+        let mut unreadable = self.unreadable_works.iter();
+        let found = unreadable.find(|(it, _)| *it.namespace == *cluster && work_name::is_name(&it.name, pull));
+        found.map(|(object_ref, why)| (object_ref, &**why))
+    }
+
+    /// Returns true if works of another Application of the basic pull model have this name.
+    #[must_use]
+    pub fn is_others_name(&self, work: &str, application: &ObjectRef) -> bool {
+        self.pull_applications_by_work_name(work)
+            .any(|other| other != application)
+    }
+
+    /// Returns a work, if it may belong to an Application.
+    #[must_use]
+    pub fn work(&self, kind: WorkKind, object_ref: &ObjectRef) -> Option<&Work> {
+        self.works.get(kind, object_ref)
+    }
+
+    /// Returns a ManagedCluster.
+    #[must_use]
+    pub fn cluster(&self, name: &str) -> Option<&Cluster> {
+        self.clusters.get(name)
+    }
+
+    /// Returns the reachability of a managed cluster.
+    #[must_use]
+    pub fn availability(&self, cluster: &str) -> Availability {
+        Availability::of(self.cluster(cluster))
+    }
+
+    /// Returns the hold of a managed cluster, if there is one that has not ended.
+    #[must_use]
+    pub fn hold(&self, cluster: &str, now: Timestamp) -> Option<&Hold> {
+        let hold = self.holds.get(cluster).map(|hold| &hold.0);
+        hold.filter(|hold| !hold.is_over(now))
+    }
+
+    /// Returns the next time at which a hold of one of these managed clusters ends by itself.
+    pub fn end_of_hold<'c>(&self, clusters: impl IntoIterator<Item = &'c str>, now: Timestamp) -> Option<Timestamp> {
+        if self.holds.is_empty() {
+            return None;
+        }
+        let ends = clusters
+            .into_iter()
+            .filter_map(|cluster| self.hold(cluster, now)?.end());
+        ends.min()
+    }
+
+    /// Returns the number of managed clusters with this reachability.
+    #[must_use]
+    pub fn cluster_count(&self, availability: Availability) -> usize {
+        self.clusters.indices()[availability as usize]
+    }
+
+    /// Returns true if a ManagedCluster was deleted. An empty list of all ManagedClusters is no proof of that: the hub may be in
+    /// the middle of a restore from a backup.
+    #[must_use]
+    pub fn is_deleted(&self, cluster: &str) -> bool {
+        !self.lists_no_cluster && self.clusters.get(cluster).is_none()
+    }
+
+    /// Returns a GitOpsCluster.
+    #[must_use]
+    pub fn gitops_cluster(&self, object_ref: &ObjectRef) -> Option<&GitOpsCluster> {
+        self.gitops.get(object_ref)
+    }
+
+    /// Returns a GitOpsCluster with its namespace and name.
+    #[must_use]
+    pub fn gitops_cluster_entry(&self, object_ref: &ObjectRef) -> Option<(&ObjectRef, &GitOpsCluster)> {
+        self.gitops.entry(object_ref)
+    }
+
+    /// Returns the assignment of a managed cluster to GitOpsClusters, which `compute` computes from this cache.
+    #[must_use]
+    pub fn assignment(&self, cluster: &str, compute: fn(&Self, &str) -> Assignment) -> Arc<Assignment> {
+        self.assignments.get(cluster, || compute(self, cluster))
+    }
+
+    /// Returns the name of the AddOnTemplate of a GitOpsCluster, which `compute` computes from its settings.
+    pub fn template_name(&self, object_ref: &ObjectRef, compute: impl FnOnce() -> Box<str>) -> Arc<Box<str>> {
+        self.template_names.get(object_ref, compute)
+    }
+
+    /// Returns all GitOpsClusters with their namespaces and names.
+    pub fn gitops_clusters(&self) -> impl Iterator<Item = (&ObjectRef, &GitOpsCluster)> {
+        self.gitops.iter()
+    }
+
+    /// Returns true if a watch event has reported the deletion of a GitOpsCluster. Its absence from a list is no proof.
+    #[must_use]
+    pub fn is_gitops_cluster_deleted(&self, object_ref: &ObjectRef) -> bool {
+        self.deleted_gitops.contains(object_ref)
+    }
+
+    /// Returns true if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
+    #[must_use]
+    pub fn allows_other_namespaces(&self) -> bool {
+        self.allows_other_namespaces.0
+    }
+
+    /// Returns how Argo CD tracks the resources that it applied.
+    #[must_use]
+    pub fn tracking(&self) -> &Tracking {
+        self.works.tracking()
+    }
+
+    /// Returns an ApplicationSet.
+    #[must_use]
+    pub fn application_set(&self, object_ref: &ObjectRef) -> Option<&ApplicationSet> {
+        self.application_sets.get(object_ref)
+    }
+
+    /// Returns the Applications that an ApplicationSet generated.
+    pub fn applications_of(&self, set: &ObjectRef) -> impl Iterator<Item = (&ObjectRef, &Application)> {
+        let members = self.applications.indices().by_set.get(set);
+        members.filter_map(|object_ref| Some((object_ref, self.application(object_ref)?)))
+    }
+
+    /// Returns the reports of ApplicationSets, if the hub serves their kind.
+    #[must_use]
+    pub fn reports(&self) -> Option<&Store<ExistingReport>> {
+        self.are_reports_served.then_some(&self.reports)
+    }
+
+    /// Returns the number of works of Applications with this health.
+    #[must_use]
+    pub fn count(&self, health: HealthStatus) -> usize {
+        self.works.count(health)
+    }
+
+    /// Returns the next time at which the health of a work changes by time alone.
+    #[must_use]
+    pub fn next(&self) -> Option<Timestamp> {
+        self.works.next()
+    }
+
+    /// Returns the share that the work for an object counts against: the share of its namespace and, within it, of the managed
+    /// cluster that the object is about. A CertificateSigningRequest counts against the user who created it, as the API server
+    /// records it.
+    #[must_use]
+    pub fn flow(&self, kind: Kind, object_ref: &ObjectRef) -> FlowKey {
+        let by_cluster = |cluster: Arc<str>| FlowKey {
+            namespace: Arc::clone(&object_ref.namespace),
+            cluster,
+        };
+        match kind {
+            Kind::Applications => {
+                let pull = self.application(object_ref).and_then(|it| it.pull.as_ref());
+                let named = pull.and_then(|pull| pull.cluster.as_deref()).map(Arc::from);
+                let applied = || {
+                    self.works_of(object_ref)
+                        .next()
+                        .map(|(_, work, _)| Arc::clone(&work.namespace))
+                };
+                named.or_else(applied).map(by_cluster)
+            }
+            Kind::Clusters => Some(by_cluster(Arc::clone(&object_ref.name))),
+            Kind::Requests => {
+                let request = self.object(Kind::Requests, object_ref);
+                let request = request.and_then(Object::request);
+                request.map(|request| by_cluster((*request.spec.requester.user).into()))
+            }
+            _ => None,
+        }
+        .unwrap_or_else(|| FlowKey::of_namespace(&object_ref.namespace))
+    }
+
+    /// Returns the GitOpsClusters that select a managed cluster, have registered it, have a decision for it, or have installed or
+    /// revoke its agent.
+    #[must_use]
+    pub fn gitops_of(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
+        let owners = self.secrets_of(cluster).filter_map(|(_, secret)| secret.owner());
+        let owners = owners.filter_map(ObjectRef::parse);
+        let record = ObjectRef::new(&self.argocd, &names::issued(cluster));
+        let record = self.object(Kind::IssuedCertificates, &record);
+        let owners = owners.chain(self.gitops_with_decision(cluster));
+        let owners = owners.chain(record.and_then(Object::owner));
+        let owners = owners.filter(|object_ref| self.gitops.get(object_ref).is_some());
+        let naming = self.gitops.iter().filter(|(object_ref, it)| {
+            let agent = it.spec.agent.as_ref();
+            let is_revoked = agent.is_some_and(|agent| agent.revoked.contains(&**cluster));
+            is_revoked || self.is_selected_by(&it.placement(object_ref), cluster)
+        });
+        owners.chain(naming.map(|(object_ref, _)| object_ref.clone())).collect()
+    }
+}
+
+/// Returns those of these Applications that are of the basic pull model.
+fn of_the_pull_model<'i>(
+    all: impl Iterator<Item = (&'i ObjectRef, &'i Application)>,
+) -> impl Iterator<Item = &'i ObjectRef> {
+    all.filter(|(_, application)| application.pull.is_some())
+        .map(|(object_ref, _)| object_ref)
+}

@@ -1,0 +1,151 @@
+//! The cached objects of argocd-agent on the hub, and of the add-on that installs it on managed clusters.
+
+use super::Cache;
+use crate::model::{Kind, Object, Requester, TlsSecret};
+use jiff::Timestamp;
+use ocm::argocd_agent as names;
+use primitives::object_ref::ObjectRef;
+use runtime::store::{Index, Indexed, Store};
+use std::sync::Arc;
+
+impl Indexed for Object {
+    type Key = ObjectRef;
+    /// The decisions that contain each cluster, or the CertificateSigningRequests of its agent.
+    type Indices = Index<Box<str>, ObjectRef>;
+
+    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
+        match (before, after) {
+            (Some(before), Some(after)) => before.has_same_content(after),
+            (before, after) => before.is_none() && after.is_none(),
+        }
+    }
+
+    fn index(indices: &mut Self::Indices, object_ref: &ObjectRef, before: Option<&Self>, after: Option<&Self>) {
+        for cluster in before.into_iter().flat_map(clusters_in) {
+            indices.remove(cluster, object_ref);
+        }
+        for cluster in after.into_iter().flat_map(clusters_in) {
+            indices.insert(cluster.into(), object_ref.clone());
+        }
+    }
+}
+
+/// Returns the clusters by which an object is indexed.
+pub(super) fn clusters_in(object: &Object) -> impl Iterator<Item = &str> {
+    let requester = object.request().map(|request| &request.spec.requester);
+    object.decided_clusters().chain(requester.and_then(Requester::cluster))
+}
+
+impl Indexed for TlsSecret {
+    type Key = Arc<str>;
+    type Indices = ();
+
+    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
+        before == after
+    }
+}
+
+impl Cache {
+    /// Returns an object of argocd-agent or of its add-on.
+    #[must_use]
+    pub fn object(&self, kind: Kind, object_ref: &ObjectRef) -> Option<&Object> {
+        self.objects.get(&kind)?.get(object_ref)
+    }
+
+    /// Returns all objects of a kind of argocd-agent and of its add-on.
+    pub fn objects(&self, kind: Kind) -> impl Iterator<Item = (&ObjectRef, &Object)> {
+        self.objects.get(&kind).into_iter().flat_map(Store::iter)
+    }
+
+    /// Returns the decisions that contain a cluster, or the CertificateSigningRequests of its agent.
+    fn objects_by_cluster<'c>(
+        &'c self,
+        kind: Kind,
+        cluster: &str,
+    ) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> + use<'c> {
+        let keys = self.objects.get(&kind).map(|objects| objects.indices().get(cluster));
+        let keys = keys.into_iter().flatten();
+        keys.filter_map(move |object_ref| Some((object_ref, self.object(kind, object_ref)?)))
+    }
+
+    /// Returns the GitOpsClusters with a decision, written by the controller, that contains a managed cluster.
+    pub fn gitops_with_decision(&self, cluster: &str) -> impl Iterator<Item = ObjectRef> + use<'_> {
+        let decisions = self.objects_by_cluster(Kind::OwnDecisions, cluster);
+        decisions.filter_map(|(_, it)| it.owner())
+    }
+
+    /// Returns true if a decision that the controller wrote for a GitOpsCluster contains a managed cluster.
+    #[must_use]
+    pub fn has_written_decision(&self, gitops: &ObjectRef, cluster: &str) -> bool {
+        self.gitops_with_decision(cluster).any(|owner| owner == *gitops)
+    }
+
+    /// Returns the CertificateSigningRequests of the agent of a managed cluster.
+    pub fn requests_of(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> + use<'_> {
+        let requests = self.objects_by_cluster(Kind::Requests, cluster);
+        requests.map(|(object_ref, _)| object_ref)
+    }
+
+    /// Returns a Secret with certificates of argocd-agent by its name.
+    #[must_use]
+    pub fn certificate(&self, name: &str) -> Option<&TlsSecret> {
+        self.certificates.get(name)
+    }
+
+    /// Returns when the certificates of argocd-agent on the hub expire, by the names of their Secrets.
+    pub fn certificates_until(&self) -> impl Iterator<Item = (&'static str, Timestamp)> {
+        let all = names::CERTIFICATES.into_iter();
+        all.filter_map(|name| Some((name, self.certificate(name)?.certificates.first()?.not_after)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Change;
+    use runtime::store::Update;
+    use serde_json::json;
+
+    /// Returns an object with decisions for these clusters, as if the agent of the cluster had created it.
+    fn object(kind: Kind, agent_of: &str, clusters: &[&str]) -> Object {
+        let decisions: Vec<_> = clusters.iter().map(|it| json!({"clusterName": it})).collect();
+        let group = format!("system:open-cluster-management:{agent_of}");
+        let object = json!({
+            // The requester chooses the labels.
+            "metadata": {"uid": "u", "resourceVersion": "1", "labels": {"open-cluster-management.io/cluster-name": "two"}},
+            "spec": {"username": format!("{group}:agent"), "groups": [group]},
+            "status": {"decisions": decisions},
+        });
+        Object::read(kind, &object.to_string()).expect("it is an object")
+    }
+
+    #[test]
+    fn finds_objects_by_the_clusters_they_name() {
+        let mut cache = Cache::new("argocd");
+        let mut put = |kind, name, object| {
+            cache.apply(Change::of(kind, Update::of(ObjectRef::new("argocd", name), object)));
+            let by_cluster = |kind, cluster| {
+                cache
+                    .objects_by_cluster(kind, cluster)
+                    .map(|(at, _)| at.name.to_string())
+                    .collect()
+            };
+            let found: [Vec<String>; 3] = [
+                by_cluster(Kind::OwnDecisions, "one"),
+                by_cluster(Kind::OwnDecisions, "two"),
+                by_cluster(Kind::Requests, "one"),
+            ];
+            found.map(|names| names.join(" "))
+        };
+        let decision = |clusters: &[&str]| Some(object(Kind::OwnDecisions, "", clusters));
+        assert_eq!(put(Kind::OwnDecisions, "a", decision(&["one", "two"])), ["a", "a", ""]);
+        assert_eq!(put(Kind::OwnDecisions, "b", decision(&["two"])), ["a", "a b", ""]);
+        let request = Some(object(Kind::Requests, "one", &[]));
+        assert_eq!(put(Kind::Requests, "r", request), ["a", "a b", "r"]);
+        assert_eq!(put(Kind::OwnDecisions, "a", decision(&["two"])), ["", "a b", "r"]);
+        assert_eq!(put(Kind::OwnDecisions, "b", None), ["", "a", "r"]);
+        assert_eq!(put(Kind::Requests, "r", None), ["", "a", ""]);
+        assert_eq!(put(Kind::OwnDecisions, "a", None), ["", "", ""]);
+        assert!(cache.objects.values().all(|objects| objects.indices().is_empty()));
+    }
+}

@@ -1,0 +1,278 @@
+//! The changes of the cache, and what a mapper sees of them.
+
+use super::{Cache, ReconcileRequest, Refusal, WorkBefore};
+use crate::model::{Availability, Cluster, Kind};
+use jiff::Timestamp;
+use primitives::object_ref::ObjectRef;
+use runtime::invalid_object::InvalidObject;
+use runtime::queue::Refresh;
+use runtime::store::{Indexed, Store, Update};
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// A type of objects that the cache holds.
+pub trait Cached: Indexed<Key: ObjectKey> + Send + 'static {
+    /// Reads the JSON of an object; none if the cache does not need it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    fn parse(kind: Kind, key: &Self::Key, text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject>;
+
+    /// Returns the objects of this kind.
+    #[must_use]
+    fn store(cache: &mut Cache, kind: Kind) -> &mut Store<Self>;
+
+    /// Records what an update says about the kind as a whole. Returns the objects to reconcile.
+    #[must_use]
+    fn before_update(_: &mut Cache, _: Kind, _: &Update<Self::Key, Self>) -> Vec<ReconcileRequest> {
+        Vec::new()
+    }
+
+    /// Stores or deletes an object. Returns the objects to reconcile.
+    fn put(cache: &mut Cache, kind: Kind, key: &Self::Key, value: Option<Self>) -> Vec<ReconcileRequest> {
+        cache.put(kind, key, value)
+    }
+
+    /// Returns the objects to reconcile for an object, as if it were new.
+    #[must_use]
+    fn affected_by(cache: &Cache, kind: Kind, key: &Self::Key) -> Vec<ReconcileRequest> {
+        cache.map(kind, &key.to_object_ref(&cache.argocd), None)
+    }
+
+    /// Forgets the values that were computed from a changed object.
+    fn forget_computed(_: &mut Cache, _: Kind, _: &Self::Key, _before: Option<&Self>) {}
+}
+
+/// A setting, which is the only object of its kind.
+pub trait Setting: Sized + Send + 'static {
+    /// Reads the JSON of the object with the setting.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    fn parse(text: &str) -> Result<Self, InvalidObject>;
+
+    /// Stores the setting, or the default without a value. Returns the objects to reconcile.
+    fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest>;
+}
+
+/// A key of cached objects: a namespace and name, or a name alone.
+pub trait ObjectKey: Send + 'static {
+    /// Returns the key of an object.
+    fn from_object_ref(object_ref: ObjectRef) -> Self;
+
+    /// Returns the reference to an object, whose namespace is this one if the key has none.
+    fn to_object_ref(&self, namespace: &Arc<str>) -> ObjectRef;
+}
+
+impl ObjectKey for ObjectRef {
+    fn from_object_ref(object_ref: ObjectRef) -> Self {
+        object_ref
+    }
+
+    fn to_object_ref(&self, _: &Arc<str>) -> ObjectRef {
+        self.clone()
+    }
+}
+
+impl ObjectKey for Arc<str> {
+    fn from_object_ref(object_ref: ObjectRef) -> Self {
+        object_ref.name
+    }
+
+    fn to_object_ref(&self, namespace: &Arc<str>) -> ObjectRef {
+        ObjectRef {
+            namespace: Arc::clone(namespace),
+            name: Arc::clone(self),
+        }
+    }
+}
+
+/// Applies a change, and returns the objects to reconcile.
+type Apply = dyn FnOnce(&mut Cache) -> Vec<ReconcileRequest> + Send;
+
+/// A change of the cache that a watch event causes.
+pub struct Change {
+    /// The changed object; none for a complete list or a setting.
+    object: Option<ObjectRef>,
+    pub(super) apply: Box<Apply>,
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Change").field(&self.object).finish()
+    }
+}
+
+impl Change {
+    /// Returns the update of objects of a kind.
+    #[must_use]
+    pub fn of<V: Cached>(kind: Kind, update: Update<V::Key, V>) -> Self {
+        Self {
+            object: update.key().map(|key| key.to_object_ref(&"".into())),
+            apply: Box::new(move |cache| {
+                let mut affected = V::before_update(cache, kind, &update);
+                for (key, value) in V::store(cache, kind).changes(update) {
+                    affected.extend(V::put(cache, kind, &key, value));
+                }
+                affected
+            }),
+        }
+    }
+
+    /// Returns the update of a setting.
+    #[must_use]
+    pub fn setting<S: Setting>(update: Update<(), S>) -> Self {
+        Self {
+            object: None,
+            apply: Box::new(move |cache| update.single().map(|value| S::put(cache, value)).unwrap_or_default()),
+        }
+    }
+
+    /// Reads the update of objects of a kind.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn read<V: Cached>(kind: Kind, update: Update<ObjectRef, &str>, now: Timestamp) -> Result<Self, InvalidObject> {
+        let update = update.map_keys(V::Key::from_object_ref);
+        let update = update.try_filter_map(|key, text| V::parse(kind, key, text, now))?;
+        Ok(Self::of(kind, update))
+    }
+
+    /// Reads the update of a setting.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn read_setting<S: Setting>(
+        _: Kind,
+        update: Update<ObjectRef, &str>,
+        _: Timestamp,
+    ) -> Result<Self, InvalidObject> {
+        let update = update.map_keys(|_| ());
+        Ok(Self::setting(
+            update.try_filter_map(|(), text| S::parse(text).map(Some))?,
+        ))
+    }
+
+    /// Returns the change that a work exists and cannot be read, for this reason.
+    #[must_use]
+    pub fn unreadable_work(object_ref: ObjectRef, why: Box<str>) -> Self {
+        Self {
+            object: Some(object_ref.clone()),
+            apply: Box::new(|cache| {
+                let affected = cache.carried_by(&object_ref);
+                cache.unreadable_works.insert(object_ref, why);
+                affected
+            }),
+        }
+    }
+
+    /// Returns the change that the API server refused or accepted the last write of this part of a controller for an object.
+    #[must_use]
+    pub fn write_outcome(
+        controller: &'static str,
+        part: usize,
+        affected: ReconcileRequest,
+        refusal: Option<Refusal>,
+    ) -> Self {
+        Self {
+            object: Some(affected.object_ref.clone()),
+            apply: Box::new(move |cache| cache.record_write(controller, part, affected, refusal)),
+        }
+    }
+
+    /// Returns a change that panics.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn panicking() -> Self {
+        Self {
+            object: None,
+            apply: Box::new(|_| panic!("as asked for")),
+        }
+    }
+
+    /// Returns the changed object, or none for a complete list or a setting.
+    #[must_use]
+    pub fn object(&self) -> Option<&ObjectRef> {
+        self.object.as_ref()
+    }
+}
+
+/// A change of one object that the cache has applied.
+#[derive(Clone, Copy, Debug)]
+pub struct Changed<'c> {
+    /// The kind of the object.
+    pub kind: Kind,
+    /// The namespace and name of the object.
+    pub object_ref: &'c ObjectRef,
+    /// The previous state, if there was one.
+    pub(super) previous: Option<&'c dyn Any>,
+}
+
+impl<'c> Changed<'c> {
+    /// Returns the previous state of the object, if there was one and it is of this type.
+    #[must_use]
+    pub fn before<V: 'static>(&self) -> Option<&'c V> {
+        self.previous?.downcast_ref()
+    }
+
+    /// Returns the requests for the Applications that own a changed work or owned it.
+    #[must_use]
+    pub fn owners(&self) -> Vec<ReconcileRequest> {
+        let work = self
+            .before::<WorkBefore>()
+            .map(|before| (&before.owners, before.refresh));
+        let tracking = || Some((&self.before::<TrackingBefore>()?.owners, Refresh::Unchanged));
+        let Some((owners, refresh)) = work.or_else(tracking) else {
+            return Vec::new();
+        };
+        let request = |application: &ObjectRef| ReconcileRequest {
+            refresh,
+            ..ReconcileRequest::application(application.clone())
+        };
+        owners.iter().map(request).collect()
+    }
+}
+
+/// A ManagedCluster before a change.
+#[derive(Debug)]
+pub struct ClusterBefore {
+    /// The cluster, if it existed.
+    pub cluster: Option<Cluster>,
+    /// True if the last complete list of ManagedClusters was empty, and the changed cluster is the first since.
+    pub was_list_empty: bool,
+}
+
+impl ClusterBefore {
+    /// Returns true if the change affects the reachability of the cluster; `after` is the current one.
+    #[must_use]
+    pub fn has_availability_changed(&self, after: Option<&Cluster>) -> bool {
+        Availability::of(self.cluster.as_ref()) != Availability::of(after)
+    }
+
+    /// Returns true if the change created or deleted the cluster; `after` is the current one.
+    #[must_use]
+    pub fn was_created_or_deleted(&self, after: Option<&Cluster>) -> bool {
+        self.cluster.is_some() != after.is_some()
+    }
+}
+
+/// The resource tracking of Argo CD before a change.
+#[derive(Debug)]
+pub struct TrackingBefore {
+    /// The tracking label.
+    pub label: String,
+    /// The Applications that owned works or own works now.
+    pub owners: BTreeSet<ObjectRef>,
+}
+
+/// A function that maps a change to the objects to reconcile.
+pub type Mapper = fn(&Cache, &Changed<'_>) -> Vec<ReconcileRequest>;
+
+/// The mappers of controllers, by the kind of the changed object.
+pub type Mappers = BTreeMap<Kind, Vec<Mapper>>;

@@ -1,0 +1,263 @@
+//! The watched kinds: their resources and selectors, and the readers of their objects.
+
+use super::{AllowsOtherNamespaces, Cache, Cached, Change, ReconcileRequest, Setting};
+use crate::cluster_secret::{CLUSTER, ClusterSecret, SECRET_TYPE};
+use crate::model::{
+    AppProject, Application, ApplicationSet, Cluster, ClusterHold, GitOpsCluster, Kind, Object, Placement,
+    PlacementDecision, TlsSecret, Work,
+};
+use crate::pull::namespaces;
+use crate::pull::namespaces::Namespaces;
+use crate::report::ExistingReport;
+use jiff::Timestamp;
+use kube::runtime::watcher::Config;
+use ocm::argocd_agent as names;
+use ocm::hold;
+use ocm::resources;
+use ocm::tracking::{CONFIG_MAP, Tracking};
+use ocm::work::{MANAGED_BY, OURS};
+use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
+use runtime::invalid_object::InvalidObject;
+use runtime::store::Update;
+
+/// The number of objects in one page of a list: works contain all their manifests.
+const PAGE: u32 = 50;
+/// The number of objects in one page for kinds with objects of up to a megabyte.
+const SMALL_PAGE: u32 = 5;
+
+/// Reads the objects of an update from their JSON.
+type Reader = fn(Kind, Update<ObjectRef, &str>, Timestamp) -> Result<Change, InvalidObject>;
+
+/// The functions of the cache for the objects of a kind.
+#[derive(Clone, Copy)]
+struct CachedKind {
+    read: Reader,
+    /// Returns all objects.
+    object_refs: fn(&mut Cache, Kind) -> Vec<ObjectRef>,
+    /// Returns the objects to reconcile for an object, as if it were new.
+    affected_by: fn(&Cache, Kind, ObjectRef) -> Vec<ReconcileRequest>,
+}
+
+const fn objects<V: Cached>() -> CachedKind {
+    CachedKind {
+        read: Change::read::<V>,
+        object_refs: Cache::object_refs::<V>,
+        affected_by: Cache::affected_by::<V>,
+    }
+}
+
+/// A setting affects only objects of other kinds.
+const fn setting<S: Setting>() -> CachedKind {
+    CachedKind {
+        read: Change::read_setting::<S>,
+        object_refs: |_, _| Vec::new(),
+        affected_by: |_, _, _| Vec::new(),
+    }
+}
+
+/// The objects of a kind that are watched.
+#[derive(Clone, Copy)]
+enum Selector {
+    All,
+    /// The object of this name.
+    Named(&'static str),
+    /// The Namespace of Argo CD.
+    NamespaceOfArgoCd,
+    Field(&'static str, &'static str),
+    Label(&'static str, &'static str),
+    /// The objects with a label of this key.
+    Labelled(&'static str),
+    WithoutLabel(&'static str, &'static str),
+}
+
+/// The watch of a kind, and the reader of its objects.
+#[derive(Clone, Copy)]
+struct WatchedKind {
+    resource: &'static Resource,
+    cached: CachedKind,
+    selector: Selector,
+    is_of_argocd: bool,
+    may_be_missing: bool,
+    may_be_forbidden: bool,
+    page: u32,
+}
+
+/// Watches the objects of a resource in all namespaces.
+const fn watched(resource: &'static Resource, cached: CachedKind) -> WatchedKind {
+    WatchedKind {
+        resource,
+        cached,
+        selector: Selector::All,
+        is_of_argocd: false,
+        may_be_missing: false,
+        may_be_forbidden: false,
+        page: PAGE,
+    }
+}
+
+impl WatchedKind {
+    const fn only(self, selector: Selector) -> Self {
+        Self { selector, ..self }
+    }
+
+    const fn in_argocd(self) -> Self {
+        Self {
+            is_of_argocd: true,
+            ..self
+        }
+    }
+
+    const fn if_served(self) -> Self {
+        Self {
+            may_be_missing: true,
+            ..self
+        }
+    }
+
+    const fn if_allowed(self) -> Self {
+        Self {
+            may_be_forbidden: true,
+            ..self
+        }
+    }
+
+    const fn in_small_pages(self) -> Self {
+        Self {
+            page: SMALL_PAGE,
+            ..self
+        }
+    }
+}
+
+impl Kind {
+    /// Returns how the kind is watched and read: the only table of kinds.
+    const fn watched(self) -> WatchedKind {
+        use Selector::{Field, Label, Labelled, Named, NamespaceOfArgoCd, WithoutLabel};
+        let object = objects::<Object>();
+        let ours = Label(MANAGED_BY, OURS);
+        match self {
+            Self::Applications => watched(&resources::APPLICATIONS, objects::<Application>()),
+            Self::Works => watched(&resources::WORKS, objects::<Work>()),
+            // OCM installs ManifestWorkReplicaSets since its version 0.8.
+            Self::ReplicaSets => watched(&resources::WORK_SETS, objects::<Work>()).if_served(),
+            Self::Clusters => watched(&resources::CLUSTERS, objects::<Cluster>()),
+            Self::Config => watched(&resources::CONFIG_MAPS, setting::<Tracking>())
+                .in_argocd()
+                .only(Named(CONFIG_MAP)),
+            Self::Parameters => watched(&resources::CONFIG_MAPS, setting::<Namespaces>())
+                .in_argocd()
+                .only(Named(namespaces::CONFIG_MAP))
+                .if_allowed(),
+            // The controller of an older installation has no right to read them.
+            Self::Holds => watched(&resources::NAMESPACES, objects::<ClusterHold>())
+                .only(Labelled(hold::LABEL))
+                .if_allowed(),
+            // Our own decisions have a separate watch.
+            Self::Decisions => {
+                watched(&resources::DECISIONS, objects::<PlacementDecision>()).only(WithoutLabel(MANAGED_BY, OURS))
+            }
+            Self::Projects => watched(&resources::PROJECTS, objects::<AppProject>()).in_argocd(),
+            Self::Secrets => watched(&resources::SECRETS, objects::<ClusterSecret>())
+                .in_argocd()
+                .only(Label(SECRET_TYPE, CLUSTER)),
+            Self::ApplicationSets => watched(&resources::APPLICATION_SETS, objects::<ApplicationSet>()).if_served(),
+            Self::Reports => watched(&resources::REPORTS, objects::<ExistingReport>())
+                .if_served()
+                .in_small_pages(),
+            Self::GitOpsClusters => watched(&resources::GITOPS_CLUSTERS, objects::<GitOpsCluster>()).if_served(),
+            Self::Placements => watched(&resources::PLACEMENTS, objects::<Placement>()),
+            Self::Namespace => {
+                watched(&resources::NAMESPACES, setting::<AllowsOtherNamespaces>()).only(NamespaceOfArgoCd)
+            }
+            Self::Certificates => watched(&resources::SECRETS, objects::<TlsSecret>())
+                .in_argocd()
+                .only(Field("type", "kubernetes.io/tls")),
+            Self::TokenKey => watched(&resources::SECRETS, object)
+                .in_argocd()
+                .only(Named(names::JWT_SECRET)),
+            Self::Bundle => watched(&resources::CONFIG_MAPS, object)
+                .in_argocd()
+                .only(Named(names::CA_BUNDLE)),
+            Self::Blocklist => watched(&resources::CONFIG_MAPS, object)
+                .in_argocd()
+                .only(Named(names::BLOCKLIST)),
+            // The type of a Secret is immutable.
+            Self::IssuedCertificates => watched(&resources::SECRETS, object)
+                .in_argocd()
+                .only(Field("type", names::ISSUED_TYPE)),
+            Self::Services => watched(&resources::SERVICES, object).in_argocd(),
+            Self::Routes => watched(&resources::ROUTES, object).in_argocd().if_served(),
+            Self::Nodes => watched(&resources::NODES, object),
+            Self::Deployments => watched(&resources::DEPLOYMENTS, object).in_argocd(),
+            Self::Templates => watched(&resources::TEMPLATES, object).only(ours).in_small_pages(),
+            Self::ManagementAddOn => watched(&resources::MANAGEMENTS, object).only(Named(names::ADDON)),
+            Self::AddOnConfigs => watched(&resources::ADDON_CONFIGS, object).only(ours),
+            Self::AddOns => watched(&resources::ADDONS, object).only(Named(names::ADDON)),
+            Self::OwnPlacements => watched(&resources::PLACEMENTS, object).only(ours),
+            Self::OwnDecisions => watched(&resources::DECISIONS, object).only(ours),
+            Self::AgentWorks => watched(&resources::WORKS, object).only(Label(names::WORK_LABEL, "true")),
+            Self::Requests => watched(&resources::REQUESTS, object).only(Field("spec.signerName", names::SIGNER)),
+        }
+    }
+
+    /// Returns the API resource.
+    #[must_use]
+    pub fn resource(self) -> &'static Resource {
+        self.watched().resource
+    }
+
+    /// Returns true if a hub may not serve the kind.
+    #[must_use]
+    pub fn may_be_missing(self) -> bool {
+        self.watched().may_be_missing
+    }
+
+    /// Returns true if the controller works without the right to read the kind, as if no object existed.
+    #[must_use]
+    pub fn may_be_forbidden(self) -> bool {
+        self.watched().may_be_forbidden
+    }
+
+    /// Returns true if only objects in the namespace of Argo CD are watched.
+    #[must_use]
+    pub fn is_of_argocd(self) -> bool {
+        self.watched().is_of_argocd
+    }
+
+    /// Returns the selectors of the watch, and its page size; `argocd` is the namespace of Argo CD.
+    #[must_use]
+    pub fn watch_config(self, argocd: &str) -> Config {
+        let WatchedKind { selector, page, .. } = self.watched();
+        let all = Config::default().page_size(page);
+        match selector {
+            Selector::All => all,
+            Selector::Named(name) => all.fields(&format!("metadata.name={name}")),
+            Selector::NamespaceOfArgoCd => all.fields(&format!("metadata.name={argocd}")),
+            Selector::Field(path, value) => all.fields(&format!("{path}={value}")),
+            Selector::Labelled(key) => all.labels(key),
+            Selector::Label(key, value) => all.labels(&format!("{key}={value}")),
+            Selector::WithoutLabel(key, value) => all.labels(&format!("{key}!={value}")),
+        }
+    }
+
+    /// Returns the change that an update causes; the values are the JSON of objects.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn change(self, update: Update<ObjectRef, &str>, now: Timestamp) -> Result<Change, InvalidObject> {
+        (self.watched().cached.read)(self, update, now)
+    }
+
+    /// Returns all objects of the kind in the cache.
+    pub fn object_refs(self, cache: &mut Cache) -> Vec<ObjectRef> {
+        (self.watched().cached.object_refs)(cache, self)
+    }
+
+    /// Returns the objects to reconcile for an object in the cache, as if it were new.
+    #[must_use]
+    pub fn affected_by(self, cache: &Cache, object_ref: ObjectRef) -> Vec<ReconcileRequest> {
+        (self.watched().cached.affected_by)(cache, self, object_ref)
+    }
+}

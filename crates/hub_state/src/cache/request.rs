@@ -1,0 +1,87 @@
+//! The objects to reconcile.
+
+use crate::model::Kind;
+use primitives::object_ref::ObjectRef;
+use runtime::queue::Refresh;
+use std::sync::Arc;
+
+/// An object to reconcile because of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReconcileRequest {
+    /// The kind of the object.
+    pub kind: Kind,
+    /// The namespace and name of the object.
+    pub object_ref: ObjectRef,
+    /// Argo CD's need to be asked for a refresh.
+    pub refresh: Refresh,
+}
+
+impl ReconcileRequest {
+    /// Returns the request for an Application whose state in Argo CD is up to date.
+    #[must_use]
+    pub fn application(object_ref: ObjectRef) -> Self {
+        Self {
+            kind: Kind::Applications,
+            object_ref,
+            refresh: Refresh::Unchanged,
+        }
+    }
+
+    /// Returns the request for the Argo CD of the hub.
+    #[must_use]
+    pub fn argocd(namespace: &Arc<str>) -> Self {
+        Self {
+            kind: Kind::Namespace,
+            object_ref: ObjectRef {
+                namespace: "".into(),
+                name: Arc::clone(namespace),
+            },
+            refresh: Refresh::Unchanged,
+        }
+    }
+
+    /// Returns the request for a CertificateSigningRequest.
+    #[must_use]
+    pub fn request(object_ref: ObjectRef) -> Self {
+        Self {
+            kind: Kind::Requests,
+            ..Self::application(object_ref)
+        }
+    }
+
+    /// Returns the request for a ManagedCluster.
+    #[must_use]
+    pub fn cluster(name: &Arc<str>) -> Self {
+        Self {
+            kind: Kind::Clusters,
+            object_ref: ObjectRef {
+                namespace: "".into(),
+                name: Arc::clone(name),
+            },
+            refresh: Refresh::Unchanged,
+        }
+    }
+
+    /// Returns the request for a GitOpsCluster.
+    #[must_use]
+    pub fn gitops(object_ref: ObjectRef) -> Self {
+        Self {
+            kind: Kind::GitOpsClusters,
+            ..Self::application(object_ref)
+        }
+    }
+
+    /// Returns the requests for these GitOpsClusters.
+    pub fn gitops_all<'p>(object_refs: impl IntoIterator<Item = &'p ObjectRef>) -> impl Iterator<Item = Self> {
+        object_refs.into_iter().cloned().map(Self::gitops)
+    }
+
+    /// Returns the request for an ApplicationSet.
+    #[must_use]
+    pub fn set(object_ref: ObjectRef) -> Self {
+        Self {
+            kind: Kind::ApplicationSets,
+            ..Self::application(object_ref)
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The manager of a cluster's Secret, and the name, server and labels that it uses.
+
+use super::labels::{ACM, AGENT_NAME, CLUSTER_NAME, CLUSTER_SERVER, DATA_SOURCE, HUB};
+use crate::model::SecretKind;
+
+/// The manager of a cluster's Secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretManager<'k> {
+    /// The controller itself, for every managed cluster, as in argocd-pull-integration.
+    Controller,
+    /// A GitOpsCluster, for the clusters that its Placement selects, as in Red Hat ACM without credentials.
+    GitOps {
+        /// The GitOpsCluster, as `NAMESPACE/NAME`.
+        owner: &'k str,
+        /// The former owner, which no longer keeps the Secret.
+        before: Option<&'k str>,
+    },
+    /// A GitOpsCluster, for the clusters on which it installs argocd-agent, as in argocd-agentctl.
+    Agent {
+        /// The GitOpsCluster, as `NAMESPACE/NAME`.
+        owner: &'k str,
+        /// The former owner, which no longer keeps the Secret.
+        before: Option<&'k str>,
+        /// The URL of argocd-agent's resource proxy, through which Argo CD reads live objects of those clusters.
+        proxy: &'k str,
+    },
+    /// A GitOpsCluster that installs argocd-agent on clusters, for the hub itself, which needs no agent.
+    Hub {
+        /// The GitOpsCluster, as `NAMESPACE/NAME`.
+        owner: &'k str,
+        /// The former owner, which no longer keeps the Secret.
+        before: Option<&'k str>,
+    },
+}
+
+/// The prefix and suffix of the cluster's name in the Secret's name, and the suffix of its server, which does not exist.
+struct SecretFormat {
+    name: [&'static str; 2],
+    server: Option<&'static str>,
+}
+
+const CONTROLLERS: SecretFormat = SecretFormat {
+    name: ["", "-secret"],
+    server: Some("-control-plane:6443"),
+};
+/// argocd-pull-integration uses the same server for clusters with an agent.
+const GITOPS: SecretFormat = SecretFormat {
+    name: ["", "-application-manager-cluster-secret"],
+    server: Some(CONTROL_PLANE),
+};
+const AGENTS: SecretFormat = SecretFormat {
+    name: ["cluster-", ""],
+    server: None,
+};
+
+const CONTROL_PLANE: &str = "-control-plane";
+
+/// The prefix of the cluster's name in its server.
+const SCHEME: &str = "https://";
+
+/// The query parameter that names the agent in the URL of the resource proxy.
+const AGENT: &str = "?agentName=";
+
+/// The server of the hub for its own Argo CD (`KubernetesInternalAPIServerAddr` in its `common`).
+pub(super) const HUB_SERVER: &str = "https://kubernetes.default.svc";
+
+/// The maximum length of a label value.
+const LABEL_MAX: usize = 63;
+
+impl<'k> SecretManager<'k> {
+    fn secret_format(self) -> &'static SecretFormat {
+        match self {
+            Self::Controller => &CONTROLLERS,
+            Self::GitOps { .. } => &GITOPS,
+            Self::Agent { .. } | Self::Hub { .. } => &AGENTS,
+        }
+    }
+
+    /// Returns the name of the Secret of this cluster.
+    #[must_use]
+    pub fn name(self, cluster: &str) -> String {
+        let [before, behind] = self.secret_format().name;
+        format!("{before}{cluster}{behind}")
+    }
+
+    /// Returns the server in the Secret of this cluster.
+    #[must_use]
+    pub fn server(self, cluster: &str) -> String {
+        match self {
+            Self::Agent { proxy, .. } => format!("{proxy}{AGENT}{cluster}"),
+            Self::Hub { .. } => HUB_SERVER.to_owned(),
+            _ => format!("{SCHEME}{cluster}{}", self.secret_format().server.unwrap_or_default()),
+        }
+    }
+
+    /// Returns true if a server is that of this cluster, regardless of the cluster's name in the Secret.
+    #[must_use]
+    pub fn is_server_of(self, server: &str, cluster: &str) -> bool {
+        let is_its_agents = matches!(self, Self::Agent { .. }) && agent_of(server) == Some(cluster);
+        is_its_agents || server == self.server(cluster)
+    }
+
+    /// Returns the owning GitOpsCluster.
+    #[must_use]
+    pub fn owner(self) -> Option<&'k str> {
+        match self {
+            Self::Controller => None,
+            Self::GitOps { owner, .. } | Self::Agent { owner, .. } | Self::Hub { owner, .. } => Some(owner),
+        }
+    }
+
+    /// Returns the former owner.
+    #[must_use]
+    pub fn before(self) -> Option<&'k str> {
+        match self {
+            Self::Controller => None,
+            Self::GitOps { before, .. } | Self::Agent { before, .. } | Self::Hub { before, .. } => before,
+        }
+    }
+
+    /// Returns true if Argo CD needs a client certificate for the server.
+    #[must_use]
+    pub fn has_agent(self) -> bool {
+        matches!(self, Self::Agent { .. })
+    }
+
+    /// Returns true if Argo CD must skip the Applications of the cluster because another component reconciles them.
+    #[must_use]
+    pub fn skips(self) -> bool {
+        !matches!(self, Self::Hub { .. })
+    }
+
+    /// Returns the value of the label [`ACM`].
+    #[must_use]
+    pub fn acm(self) -> Option<&'static str> {
+        matches!(self, Self::GitOps { .. }).then_some("true")
+    }
+
+    /// Returns the labels by which users of the peer integration select clusters and argocd-agent finds its Secrets.
+    #[must_use]
+    pub fn labels(self, cluster: &str) -> Vec<(&'static str, String)> {
+        let name = (CLUSTER_NAME, cluster.to_owned());
+        match self {
+            Self::Controller => Vec::new(),
+            Self::GitOps { .. } => {
+                let mut server = format!("{cluster}{CONTROL_PLANE}");
+                server.truncate(LABEL_MAX);
+                server.truncate(server.trim_end_matches(['-', '.', '_']).len());
+                vec![
+                    (ACM, "true".to_owned()),
+                    name,
+                    (CLUSTER_SERVER, server),
+                    (DATA_SOURCE, "blank".to_owned()),
+                ]
+            }
+            Self::Agent { .. } => vec![(AGENT_NAME, cluster.to_owned()), name],
+            Self::Hub { .. } => vec![name],
+        }
+    }
+
+    /// Returns the clusters whose Secret has this name or server, for any manager.
+    pub(super) fn clusters<'s>(name: &'s str, server: &'s str) -> impl Iterator<Item = &'s str> {
+        let by_secret_format = [CONTROLLERS, GITOPS, AGENTS]
+            .into_iter()
+            .flat_map(move |secret_format| {
+                let [before, behind] = secret_format.name;
+                let by_name = name.strip_prefix(before).and_then(|it| it.strip_suffix(behind));
+                let host = server.strip_prefix(SCHEME);
+                let by_server = host
+                    .zip(secret_format.server)
+                    .and_then(|(it, end)| it.strip_suffix(end));
+                [by_name, by_server].into_iter().flatten()
+            });
+        let hub = (server == HUB_SERVER).then_some(HUB);
+        by_secret_format.chain(agent_of(server)).chain(hub)
+    }
+}
+
+impl SecretKind {
+    /// Returns the name of the Secret of this cluster.
+    #[must_use]
+    pub fn secret_name(self, cluster: &str) -> String {
+        let (owner, before) = ("", None);
+        match self {
+            Self::Blank => SecretManager::GitOps { owner, before }.name(cluster),
+            Self::Agent => SecretManager::Hub { owner, before }.name(cluster),
+        }
+    }
+}
+
+/// Returns the agent in a server URL of the resource proxy.
+pub(super) fn agent_of(server: &str) -> Option<&str> {
+    let (_, agent) = server.split_once(AGENT)?;
+    agent.split(['&', '#']).next()
+}

@@ -1,0 +1,259 @@
+//! The fields of an Application that the report of its ApplicationSet needs. They are read only for generated Applications.
+
+use super::read;
+use crate::report::Resource;
+use ocm::work as works;
+use runtime::invalid_object::InvalidObject;
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// The name of the hub in Argo CD.
+const HUB: &str = "in-cluster";
+
+/// The fields of an Application that the report of its ApplicationSet needs. Unknown values are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Generated {
+    /// The name of the ApplicationSet.
+    pub set: Box<str>,
+    /// The managed cluster in its destination.
+    pub cluster: Option<Box<str>>,
+    /// The sync status in Argo CD's words.
+    pub sync: Box<str>,
+    /// The revision that it was compared with.
+    pub revision: Box<str>,
+    /// The health status in Argo CD's words.
+    pub health: Box<str>,
+    /// The phase of the last operation.
+    pub phase: Box<str>,
+    /// The start time of the last operation.
+    pub started_at: Box<str>,
+    /// The resources of the Application except works.
+    pub resources: Arc<[Resource]>,
+}
+
+impl Generated {
+    /// Reads the JSON of an Application of this ApplicationSet.
+    pub(super) fn read(set: &str, text: &str) -> Result<Self, InvalidObject> {
+        let Object { spec, status } = read(text)?;
+        let destination = spec.unwrap_or_default().destination.unwrap_or_default();
+        let Status {
+            sync,
+            health,
+            operation_state,
+            resources,
+        } = status.unwrap_or_default();
+        let (sync, health) = (sync.unwrap_or_default(), health.unwrap_or_default());
+        let operation = operation_state.unwrap_or_default();
+        let resources = resources.unwrap_or_default().into_iter();
+        let mut resources: Vec<_> = resources
+            .filter(|it| *it.group != *works::GROUP)
+            .map(Part::resource)
+            .collect();
+        resources.sort_unstable();
+        Ok(Self {
+            set: set.into(),
+            cluster: cluster(&destination).map(Into::into),
+            revision: match sync.revision {
+                revision if revision.is_empty() => sync.revisions.unwrap_or_default().join(",").into(),
+                revision => revision,
+            },
+            sync: sync.status,
+            health: health.status,
+            phase: operation.phase,
+            started_at: operation.started_at,
+            resources: resources.into(),
+        })
+    }
+}
+
+/// Returns the managed cluster of a destination. For argocd-agent, it is in the address of the resource proxy.
+fn cluster(destination: &Destination) -> Option<&str> {
+    match &*destination.name {
+        "" => {
+            let (_, query) = destination.server.split_once('?')?;
+            query
+                .split('&')
+                .find_map(|parameter| parameter.strip_prefix("agentName="))
+        }
+        HUB => None,
+        name => Some(name),
+    }
+}
+
+#[derive(Deserialize)]
+struct Object {
+    spec: Option<Spec>,
+    status: Option<Status>,
+}
+
+#[derive(Default, Deserialize)]
+struct Spec {
+    destination: Option<Destination>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Destination {
+    name: Box<str>,
+    server: Box<str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    sync: Option<Sync>,
+    health: Option<Health>,
+    operation_state: Option<Operation>,
+    resources: Option<Vec<Part>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Sync {
+    status: Box<str>,
+    revision: Box<str>,
+    revisions: Option<Vec<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Health {
+    status: Box<str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Operation {
+    phase: Box<str>,
+    started_at: Box<str>,
+}
+
+/// A resource, in the format of both an Application's status and a work's status.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Part {
+    pub(super) group: Box<str>,
+    pub(super) version: Box<str>,
+    pub(super) kind: Box<str>,
+    pub(super) namespace: Box<str>,
+    pub(super) name: Box<str>,
+}
+
+impl Part {
+    pub(super) fn resource(self) -> Resource {
+        Resource {
+            api_version: match &*self.group {
+                "" => self.version,
+                group => format!("{group}/{}", self.version).into(),
+            },
+            kind: self.kind,
+            namespace: self.namespace,
+            name: self.name,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::Application;
+    use crate::report::Resource;
+    use serde_json::{Value, json};
+
+    /// Returns an Application of the ApplicationSet `shop`.
+    fn application() -> Value {
+        json!({
+            "metadata": {
+                "name": "shop-eu1",
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "c"},
+                    {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "shop", "uid": "u"},
+                ],
+            },
+            "spec": {"destination": {"name": "eu1", "namespace": "shop"}},
+            "status": {
+                "sync": {"status": "Synced", "revision": "abc"},
+                "health": {"status": "Healthy"},
+                "operationState": {"phase": "Succeeded", "startedAt": "2026-06-01T12:00:00Z", "operation": {}},
+                "resources": [
+                    {"version": "v1", "kind": "Service", "namespace": "shop", "name": "web", "status": "Synced"},
+                    {"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": "web"},
+                    {"group": "work.open-cluster-management.io", "version": "v1", "kind": "ManifestWork", "name": "web"},
+                ],
+            },
+        })
+    }
+
+    fn read(application: &Value) -> Application {
+        Application::read(&application.to_string()).expect("an Application")
+    }
+
+    fn cluster(application: &Value) -> Option<String> {
+        read(application).cluster().map(str::to_owned)
+    }
+
+    #[test]
+    fn reads_fields_of_an_application_of_a_set() {
+        let generated = read(&application()).generated.expect("it has a set");
+        let texts = [
+            &generated.set,
+            &generated.sync,
+            &generated.revision,
+            &generated.health,
+            &generated.phase,
+            &generated.started_at,
+        ];
+        let desired = ["shop", "Synced", "abc", "Healthy", "Succeeded", "2026-06-01T12:00:00Z"];
+        assert_eq!(texts.map(|text| &**text), desired);
+        let resource = |api_version: &str, kind: &str| Resource {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            namespace: "shop".into(),
+            name: "web".into(),
+        };
+        assert_eq!(
+            *generated.resources,
+            [resource("apps/v1", "Deployment"), resource("v1", "Service")]
+        );
+        let mut several = application();
+        several["status"]["sync"] = json!({"status": "Synced", "revisions": ["abc", "def"]});
+        assert_eq!(&*read(&several).generated.expect("it has a set").revision, "abc,def");
+        for key in ["spec", "status"] {
+            let mut new = application();
+            new.as_object_mut().expect("an object").remove(key);
+            assert!(read(&new).generated.is_some());
+        }
+    }
+
+    #[test]
+    fn keeps_nothing_of_applications_without_a_set() {
+        for (key, other) in [("kind", "Application"), ("apiVersion", "example.com/v1")] {
+            let mut own = application();
+            own["metadata"]["ownerReferences"][1][key] = other.into();
+            assert_eq!(read(&own).generated, None);
+        }
+    }
+
+    #[test]
+    fn reads_the_cluster_of_an_application_per_delivery() {
+        let with = |path: &str, value: Value| {
+            let mut application = application();
+            let (parent, key) = path.rsplit_once('/').expect("a path");
+            application.pointer_mut(parent).expect("it is there")[key] = value;
+            application
+        };
+        assert_eq!(cluster(&application()).as_deref(), Some("eu1"));
+        assert_eq!(cluster(&with("/spec/destination/name", "in-cluster".into())), None);
+        let proxy = "https://proxy:9090?mode=managed&agentName=eu3";
+        let agent = with("/spec/destination", json!({"server": proxy}));
+        assert_eq!(cluster(&agent).as_deref(), Some("eu3"));
+        let server = |server: &str| cluster(&with("/spec/destination", json!({"server": server})));
+        assert_eq!(server("https://kubernetes.default.svc"), None);
+        assert_eq!(server("https://eu1.example.com:6443?x=y"), None);
+
+        let mut pulled = application();
+        pulled["metadata"]["annotations"] = json!({"apps.open-cluster-management.io/ocm-managed-cluster": "eu2"});
+        assert_eq!(cluster(&pulled).as_deref(), Some("eu1"), "it is not pulled");
+        pulled["metadata"]["labels"] = json!({"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "T"});
+        assert_eq!(cluster(&pulled).as_deref(), Some("eu2"));
+    }
+}

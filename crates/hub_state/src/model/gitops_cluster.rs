@@ -1,0 +1,345 @@
+//! The model of a GitOpsCluster, in either dialect, and of the Placement that it names.
+
+use super::{DesiredAgent, Images, Mode, Text, read};
+use crate::annotations::DISABLE_IMAGE_SYNC;
+use ocm::gitops_cluster;
+use ocm::gitops_cluster::{AddonAgent, AgentAddon, AskedAgent, Field, GitOpsAddon};
+use primitives::object_ref::ObjectRef;
+use runtime::invalid_object::InvalidObject;
+use runtime::metadata::Metadata;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::num::NonZeroU16;
+use std::sync::Arc;
+
+/// The default namespace of Argo CD on managed clusters in argocd-pull-integration.
+const ARGOCD: &str = "argocd";
+
+/// The field whose absence asks Red Hat ACM for push credentials.
+pub const PUSH: &str = "createBlankClusterSecrets";
+
+/// A GitOpsCluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GitOpsCluster {
+    /// The UID, which distinguishes it from an earlier object of the same name.
+    pub uid: Box<str>,
+    /// The resource version.
+    pub version: Box<str>,
+    /// The generation of the spec.
+    pub generation: i64,
+    /// True if the GitOpsCluster has a deletion timestamp.
+    pub deleting: bool,
+    /// The finalizers.
+    pub finalizers: Vec<String>,
+    /// The requested settings.
+    pub spec: Spec,
+    /// The status of all writers.
+    pub status: Map<String, Value>,
+}
+
+/// The requested settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spec {
+    /// The name of the Placement.
+    pub placement: Box<str>,
+    /// The specified namespace of the Placement.
+    pub placement_namespace: Option<Box<str>>,
+    /// The specified namespace of Argo CD.
+    pub argocd: Option<Box<str>>,
+    /// True for the dialect of argocd-pull-integration, false for that of Red Hat ACM.
+    pub is_pull_integration: bool,
+    /// True if clusters are to be registered without credentials.
+    pub creates_blank_secrets: bool,
+    /// The desired settings of argocd-agent, if it is requested.
+    pub agent: Option<DesiredAgent>,
+    /// True if argocd-agent is requested with invalid settings: an unusable mode or port, which an older CRD let through. The
+    /// existing installation must then stay unchanged. The field is in [`Spec::not_implemented`].
+    pub is_agent_invalid: bool,
+    /// The requested fields that are not implemented.
+    pub not_implemented: Vec<&'static str>,
+    /// The fields that are allowed only in the namespace of Argo CD, but set in another one. They are ignored.
+    pub refused: Vec<&'static str>,
+}
+
+#[derive(Deserialize)]
+struct Object {
+    metadata: Metadata,
+    spec: gitops_cluster::GitOpsClusterSpec,
+    status: Option<Map<String, Value>>,
+}
+
+impl GitOpsCluster {
+    /// Returns the Placement of the GitOpsCluster, which is in the same namespace.
+    #[must_use]
+    pub fn placement(&self, object_ref: &ObjectRef) -> ObjectRef {
+        ObjectRef {
+            namespace: Arc::clone(&object_ref.namespace),
+            name: (*self.spec.placement).into(),
+        }
+    }
+
+    /// Reads the JSON of a GitOpsCluster.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn read(text: &str) -> Result<Self, InvalidObject> {
+        let Object { metadata, spec, status } = read(text)?;
+        let mut spec = Spec::from(spec);
+        spec.confine(&metadata.namespace);
+        if let Some(agent) = &mut spec.agent {
+            let is_set = |key: &&str| metadata.annotation(key) == Some("true");
+            agent.follows_principal = !DISABLE_IMAGE_SYNC.iter().any(is_set);
+        }
+        Ok(Self {
+            uid: metadata.uid,
+            version: metadata.resource_version,
+            generation: metadata.generation,
+            deleting: metadata.deletion_timestamp.is_some(),
+            finalizers: metadata.finalizers,
+            spec,
+            status: status.unwrap_or_default(),
+        })
+    }
+
+    /// Returns the fields that decide about managed clusters.
+    #[must_use]
+    pub fn inputs(&self) -> (&Spec, bool, &[String]) {
+        (&self.spec, self.deleting, &self.finalizers)
+    }
+}
+
+impl Spec {
+    /// Returns true if argocd-agent is requested or may be: invalid settings are no reason to remove anything.
+    #[must_use]
+    pub fn may_have_agent(&self) -> bool {
+        self.agent.is_some() || self.is_agent_invalid
+    }
+
+    /// Resets the fields that a GitOpsCluster outside the namespace of Argo CD must not set: the address in the principal's
+    /// certificate, and the images and components on clusters. The fields that had a value are listed in [`Spec::refused`].
+    fn confine(&mut self, namespace: &str) {
+        if self.argocd.as_deref().is_none_or(|argocd| *argocd == *namespace) {
+            return;
+        }
+        let Some(agent) = &mut self.agent else { return };
+        let default = DesiredAgent::default();
+        let set = [
+            (agent.address != default.address, "the principal's server address"),
+            (agent.port != default.port, "the principal's server port"),
+            (agent.images != default.images, "agent.images"),
+            (agent.operator, "agent.operator"),
+            (agent.namespace != default.namespace, "argoCDAgentAddon.agentNamespace"),
+            (
+                agent.argocd_manifests.is_some(),
+                "argoCDAgentAddon.argoCDCRManifestWork",
+            ),
+        ];
+        self.refused = set
+            .into_iter()
+            .filter_map(|(is_set, field)| is_set.then_some(field))
+            .collect();
+        *agent = DesiredAgent {
+            mode: agent.mode,
+            rollout: agent.rollout.take(),
+            revoked: std::mem::take(&mut agent.revoked),
+            ..default
+        };
+    }
+}
+
+impl From<gitops_cluster::GitOpsClusterSpec> for Spec {
+    fn from(requested: gitops_cluster::GitOpsClusterSpec) -> Self {
+        let is = |field: &Field<bool>| field.unwrap_or_default();
+        let addon = requested.gitops_addon.as_ref().filter(|addon| is(&addon.enabled));
+        let agent = requested.asked_agent().map(|agent| match agent {
+            AskedAgent::Pull(agent) => RequestedAgent::of_pull(agent),
+            AskedAgent::Acm(agent) => RequestedAgent::of_acm(agent),
+        });
+        let wants_agent = agent.is_some();
+        let mut not_implemented = not_implemented(&requested, addon, wants_agent);
+        let agent = agent.map(|agent| agent.desired(requested.agent.as_ref()));
+        not_implemented.extend(agent.as_ref().and_then(|desired| desired.as_ref().err()));
+        not_implemented.sort_unstable();
+        let server = requested.argo_server.as_ref();
+        let placement = requested.placement_ref.as_ref();
+        Self {
+            is_pull_integration: server.is_none(),
+            placement: placement.and_then(|it| text(&it.name)).unwrap_or_default(),
+            placement_namespace: placement.and_then(|it| text(&it.namespace)),
+            argocd: server.and_then(|server| text(&server.argo_namespace)),
+            creates_blank_secrets: requested.create_blank_cluster_secrets.unwrap_or(!wants_agent) || !wants_agent,
+            is_agent_invalid: matches!(agent, Some(Err(_))),
+            agent: agent.and_then(Result::ok),
+            not_implemented,
+            refused: Vec::new(),
+        }
+    }
+}
+
+/// Returns the requested fields that are not implemented, except the agent's own fields.
+fn not_implemented(
+    requested: &gitops_cluster::GitOpsClusterSpec,
+    addon: Option<&GitOpsAddon>,
+    wants_agent: bool,
+) -> Vec<&'static str> {
+    let is = |field: &Field<bool>| field.unwrap_or_default();
+    let has = |field: &Field<String>| field.as_ref().is_some_and(|text| !text.is_empty());
+    let olm = addon.and_then(|addon| addon.olm_subscription.as_ref());
+    let agent = addon.and_then(|addon| addon.agent.as_ref());
+    let of_pull = requested.agent_addon.as_ref();
+    // OCM creates all objects of a template in one namespace.
+    let is_elsewhere = |addon: &AgentAddon| {
+        let namespace = addon.agent_namespace.as_deref().unwrap_or(ARGOCD);
+        has(&addon.operator_namespace) && addon.operator_namespace.as_deref() != Some(namespace)
+    };
+    let all = [
+        (
+            of_pull.is_some_and(|addon| {
+                is_elsewhere(addon) || has(&addon.operator_namespace) && !is_operator_chosen(requested.agent.as_ref())
+            }),
+            "argoCDAgentAddon.operatorNamespace",
+        ),
+        (
+            // Red Hat ACM then creates credentials for Argo CD to push with.
+            requested.argo_server.is_some() && !wants_agent && !is(&requested.create_blank_cluster_secrets),
+            PUSH,
+        ),
+        (is(&requested.create_policy_template), "createPolicyTemplate"),
+        (addon.is_some() && !wants_agent, "gitopsAddon"),
+        (
+            agent.is_some_and(|agent| agent.propagate_hub_ca.is_some_and(|is| !is)),
+            "gitopsAddon.argoCDAgent.propagateHubCA",
+        ),
+        (
+            addon.is_some_and(|addon| has(&addon.git_ops_operator_image)),
+            "gitopsAddon.gitOpsOperatorImage",
+        ),
+        (olm.is_some_and(|olm| is(&olm.enabled)), "gitopsAddon.olmSubscription"),
+        (
+            addon.is_some_and(|addon| is(&addon.override_existing_configs)),
+            "gitopsAddon.overrideExistingConfigs",
+        ),
+        (has(&requested.managed_service_account_ref), "managedServiceAccountRef"),
+    ];
+    let requested = all.into_iter().filter(|(is_asked, _)| *is_asked);
+    requested.map(|(_, field)| field).collect()
+}
+
+/// Returns true if argocd-operator is to be installed.
+fn is_operator_chosen(besides: Option<&gitops_cluster::AgentSettings>) -> bool {
+    let operator = besides.and_then(|it| it.operator.as_ref());
+    operator.is_some_and(|it| it.enabled.unwrap_or_default())
+}
+
+/// The agent settings in the fields of one dialect, each with its name there.
+struct RequestedAgent<'a> {
+    mode: (&'a Field<Box<str>>, &'static str),
+    address: &'a Field<Box<str>>,
+    port: (&'a Field<Box<str>>, &'static str),
+    namespace: Option<Box<str>>,
+    manifests: Option<&'a Vec<Value>>,
+}
+
+impl<'a> RequestedAgent<'a> {
+    fn of_pull(addon: &'a AgentAddon) -> Self {
+        Self {
+            mode: (&addon.mode, "argoCDAgentAddon.mode"),
+            address: &addon.principal_server_address,
+            port: (&addon.principal_server_port, "argoCDAgentAddon.principalServerPort"),
+            namespace: text(&addon.agent_namespace),
+            manifests: addon.manifest_work.as_ref().and_then(|work| work.manifests.as_ref()),
+        }
+    }
+
+    fn of_acm(agent: &'a AddonAgent) -> Self {
+        Self {
+            mode: (&agent.mode, "gitopsAddon.argoCDAgent.mode"),
+            address: &agent.server_address,
+            port: (&agent.server_port, "gitopsAddon.argoCDAgent.serverPort"),
+            namespace: None,
+            manifests: None,
+        }
+    }
+
+    /// Returns the desired settings of the agent. Returns the name of an invalid field as the error.
+    fn desired(self, besides: Option<&gitops_cluster::AgentSettings>) -> Result<DesiredAgent, &'static str> {
+        let mode = match text(self.mode.0).as_deref() {
+            None | Some("managed") => Mode::Managed,
+            Some("autonomous") => Mode::Autonomous,
+            Some(_) => return Err(self.mode.1),
+        };
+        let port = text(self.port.0).map(|port| port.parse::<NonZeroU16>());
+        let port = port.transpose().map_err(|_| self.port.1)?;
+        let images = besides.and_then(|it| it.images.as_ref());
+        let image =
+            |of: fn(&gitops_cluster::AgentImages) -> &Field<Box<str>>| images.and_then(|images| text(of(images)));
+        let rollout = besides.and_then(|it| it.rollout_strategy.as_ref());
+        let revoked = besides.and_then(|it| it.revoked_clusters.as_ref());
+        Ok(DesiredAgent {
+            follows_principal: true,
+            mode,
+            address: text(self.address),
+            port: port.map(|port| port.to_string().into()),
+            namespace: self.namespace.unwrap_or_else(|| ARGOCD.into()),
+            images: Images {
+                agent: image(|images| &images.agent),
+                argocd: image(|images| &images.argocd),
+                redis: image(|images| &images.redis),
+                operator: image(|images| &images.operator),
+                ours: image(|images| &images.supervisor),
+            },
+            rollout: rollout.map(|rollout| json!(rollout)),
+            revoked: revoked.into_iter().flatten().cloned().collect(),
+            operator: is_operator_chosen(besides),
+            argocd_manifests: self.manifests.filter(|manifests| !manifests.is_empty()).cloned(),
+        })
+    }
+}
+
+/// Returns the text if it is not empty.
+fn text(field: &Field<Box<str>>) -> Option<Box<str>> {
+    field.clone().into_option().filter(|text| !text.is_empty())
+}
+
+/// A Placement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// The number of managed clusters that its status reports; none before the status is set.
+    pub selected: Option<usize>,
+}
+
+impl Placement {
+    /// Reads the JSON of a Placement.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn read(text: &str) -> Result<Self, InvalidObject> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Status {
+            number_of_selected_clusters: Option<usize>,
+        }
+        let Text::<Status> { status, .. } = read(text)?;
+        Ok(Self {
+            selected: status.and_then(|status| status.number_of_selected_clusters),
+        })
+    }
+}
+
+/// Reads from the JSON of a Namespace whether GitOpsClusters of other namespaces may have cluster Secrets in it.
+///
+/// # Errors
+///
+/// Returns an error if the JSON or a field is invalid.
+pub fn is_open(text: &str) -> Result<bool, InvalidObject> {
+    let Text::<serde::de::IgnoredAny> { metadata, .. } = read(text)?;
+    Ok(metadata.label(OPEN) == Some("true"))
+}
+
+/// The label with which an administrator allows cluster Secrets of other namespaces' GitOpsClusters in a Namespace.
+pub const OPEN: &str = "apps.open-cluster-management.io/gitops-argo-namespace";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! The model of an object that is compared with its desired state.
+
+use super::{Text, read};
+use crate::annotations::OWNER;
+use crate::model::{CertificateRequest, Kind};
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use ocm::work::{MANAGED_BY, OURS};
+use pki::Certificate;
+use primitives::object_ref::ObjectRef;
+use runtime::invalid_object::InvalidObject;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+
+/// An object with only the fields that are compared or read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// The UID, which distinguishes it from an earlier object of the same name.
+    pub uid: Box<str>,
+    /// The resource version.
+    pub version: Box<str>,
+    /// True if the object has a deletion timestamp.
+    pub deleting: bool,
+    /// The fields that are compared with the desired state, as JSON: a merge patch keeps fields that others added.
+    pub object: Value,
+    /// The fields that only decisions read.
+    pub content: Content,
+}
+
+/// The fields of an object that only decisions read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// None besides those in [`Object::object`].
+    None,
+    /// The certificates in a record of issued certificates.
+    Certificates(Box<[IssuedCertificate]>),
+    /// A CertificateSigningRequest.
+    Request(Box<CertificateRequest>),
+}
+
+/// A certificate that was issued to an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssuedCertificate {
+    /// The UID of the request.
+    pub request: Box<str>,
+    /// The SHA-256 of the certificate in upper-case hex, as in argocd-agent.
+    pub fingerprint: Box<str>,
+    /// The time when it expires.
+    pub not_after: Timestamp,
+    /// The certificate in PEM.
+    pub pem: ByteString,
+}
+
+impl Object {
+    /// Reads the JSON of an object.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn read(kind: Kind, text: &str) -> Result<Self, InvalidObject> {
+        let Text::<IgnoredAny> { metadata, .. } = read(text)?;
+        let object: Value = read(text)?;
+        let content = match kind {
+            Kind::IssuedCertificates => Content::Certificates(certificates(&object["data"])),
+            Kind::Requests => Content::Request(Box::new(read(text)?)),
+            _ => Content::None,
+        };
+        Ok(Self {
+            content,
+            object: compared(kind, object),
+            uid: metadata.uid,
+            version: metadata.resource_version,
+            deleting: metadata.deletion_timestamp.is_some(),
+        })
+    }
+
+    /// Returns true if nothing that is read differs. Heartbeats and the status of others change the resource version alone.
+    #[must_use]
+    pub fn has_same_content(&self, other: &Self) -> bool {
+        let Self {
+            uid,
+            version: _,
+            deleting,
+            object,
+            content,
+        } = self;
+        (uid, *deleting, object, content) == (&other.uid, other.deleting, &other.object, &other.content)
+    }
+
+    /// Returns true if the controller manages the object.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        self.object["metadata"]["labels"][MANAGED_BY] == OURS
+    }
+
+    /// Returns the GitOpsCluster of the object, if the controller manages it and it has one.
+    #[must_use]
+    pub fn owner(&self) -> Option<ObjectRef> {
+        let owner = self.object["metadata"]["annotations"][OWNER].as_str()?;
+        ObjectRef::parse(owner).filter(|_| self.is_ours())
+    }
+
+    /// Returns the certificates in the object, if it is a record of issued certificates.
+    #[must_use]
+    pub fn certificates(&self) -> &[IssuedCertificate] {
+        match &self.content {
+            Content::Certificates(all) => all,
+            _ => &[],
+        }
+    }
+
+    /// Returns the CertificateSigningRequest, if the object is one.
+    #[must_use]
+    pub fn request(&self) -> Option<&CertificateRequest> {
+        match &self.content {
+            Content::Request(request) => Some(request),
+            _ => None,
+        }
+    }
+
+    /// Returns the managed clusters in the object, if it is a PlacementDecision.
+    pub fn decided_clusters(&self) -> impl Iterator<Item = &str> {
+        let all = self.object["status"]["decisions"].as_array().into_iter().flatten();
+        all.filter_map(|it| it["clusterName"].as_str())
+            .filter(|it| !it.is_empty())
+    }
+}
+
+/// Reads the data of a record of issued certificates. Omits values that are not one certificate.
+fn certificates(data: &Value) -> Box<[IssuedCertificate]> {
+    let all = data.as_object().into_iter().flatten();
+    let certificates = all.filter_map(|(request, value)| {
+        let pem = ByteString::deserialize(value).ok()?;
+        let [certificate] = &Certificate::read_all(&pem.0).ok()?[..] else {
+            return None;
+        };
+        Some(IssuedCertificate {
+            request: request.as_str().into(),
+            fingerprint: certificate.fingerprint().to_ascii_uppercase().into(),
+            not_after: certificate.not_after,
+            pem,
+        })
+    });
+    certificates.collect()
+}
+
+/// Returns the fields of an object that are compared with the desired state.
+fn compared(kind: Kind, object: Value) -> Value {
+    let Value::Object(mut object) = object else {
+        return Value::Null;
+    };
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.retain(|key, _| {
+            [
+                "name",
+                "namespace",
+                "labels",
+                "annotations",
+                "generation",
+                "finalizers",
+                "creationTimestamp",
+            ]
+            .contains(&key.as_str())
+        });
+    }
+    match kind {
+        // Only the name, the addresses and the readiness of a Node are kept.
+        Kind::Nodes => {
+            let status = object.remove("status").unwrap_or_default();
+            let conditions = status["conditions"].as_array().into_iter().flatten();
+            let ready: Vec<_> = conditions
+                .filter(|condition| condition["type"] == "Ready")
+                .map(|condition| json!({"type": "Ready", "status": condition["status"]}))
+                .collect();
+            let metadata = json!({"name": object["metadata"]["name"]});
+            json!({"metadata": metadata, "status": {"addresses": status["addresses"], "conditions": ready}})
+        }
+        Kind::Deployments => {
+            let template = &object.get("spec").unwrap_or(&Value::Null)["template"];
+            let containers = template["spec"]["containers"].as_array().into_iter().flatten();
+            let images: Vec<_> = containers.map(|it| json!({"image": it["image"]})).collect();
+            let annotations = json!({"annotations": template["metadata"]["annotations"]});
+            let spec = json!({"template": {"metadata": annotations, "spec": {"containers": images}}});
+            json!({"metadata": object["metadata"], "spec": spec})
+        }
+        // Only the existence of the Secret with the token key matters; the others have a content.
+        Kind::TokenKey | Kind::IssuedCertificates | Kind::Requests => {
+            json!({"metadata": object["metadata"]})
+        }
+        _ => Value::Object(object),
+    }
+}

@@ -1,0 +1,244 @@
+//! The model of a work: its health and its owner.
+
+use super::Labels;
+use super::generated::Part;
+use crate::json::{self, Json, at, entry, items, own};
+use crate::pull::PullWork;
+use crate::report::Resource;
+use jiff::Timestamp;
+use ocm::health;
+use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
+use ocm::ownership::OF_REPLICA_SET;
+use ocm::tracking::{INSTALLATION_ID, ObjectIdentity, TRACKING_ID, Tracking, TrackingMarks};
+use ocm::work as works;
+use primitives::object_ref::ObjectRef;
+use runtime::invalid_object::InvalidObject;
+use runtime::text::{TEXT_MAX, bounded};
+use std::sync::Arc;
+
+/// The maximum length of the messages of all objects in a text, in bytes: leaves room for the names in a bounded text.
+const MESSAGES_MAX: usize = TEXT_MAX / 4 * 3;
+
+/// The kinds of works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WorkKind {
+    /// A ManifestWork, for one cluster.
+    Work,
+    /// A ManifestWorkReplicaSet, for the clusters of a Placement.
+    Set,
+}
+
+impl WorkKind {
+    /// Returns the Kubernetes kind.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Work => works::KIND,
+            Self::Set => works::SET_KIND,
+        }
+    }
+}
+
+/// A work that may belong to an Application.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// The tracking marks that identify the owner.
+    marks: Marks,
+    /// The ManifestWorkReplicaSet from which OCM generated the work, as `NAMESPACE.NAME`.
+    pub set: Option<Box<str>>,
+    /// The Application that it carries, if it is of the basic pull model.
+    pub pull_work: Option<Box<PullWork>>,
+    /// The health of the work.
+    pub state: WorkState,
+    /// The later health of the work by time alone, in the order of time.
+    pub health_changes: Vec<(Timestamp, WorkState)>,
+    /// The names of its objects, sorted, to find those that another work delivers too: none while it is deleted. A Namespace is
+    /// left out, because several Applications may create the one that they share.
+    pub objects: Arc<[Box<str>]>,
+    /// The resources of the work in the agent's status; not the resources of an Application that the work carries.
+    pub resources: Arc<[Resource]>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Marks {
+    tracking_id: Option<Box<str>>,
+    installation_id: Option<Box<str>>,
+    labels: Labels,
+}
+
+/// The health of a work, in the words of its health check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkState {
+    /// The health.
+    pub health: HealthStatus,
+    /// True if the agent has applied the work completely in its present generation.
+    pub applied: bool,
+    /// The number of objects; zero for a ManifestWorkReplicaSet.
+    pub objects: usize,
+    /// The objects that the agent cannot apply, and the reasons.
+    pub refused: Option<String>,
+    /// Other problems.
+    pub degraded: Option<String>,
+    /// The objects that the agent cannot apply yet, and the reasons: it retries.
+    pub retried: Option<String>,
+    /// The step that has been outstanding for minutes.
+    pub overdue: Option<String>,
+    /// The message that Argo CD shows.
+    pub message: String,
+}
+
+impl Work {
+    /// Reads the JSON of a work and evaluates its health; none if no Application can own it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    pub fn read(text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        let work = json::parse(text)?;
+        let pull_work = PullWork::read(&work)?.map(Box::new);
+        let annotated = |name| entry(&work, "annotations", name).map(Into::into);
+        let marks = Marks {
+            tracking_id: annotated(TRACKING_ID),
+            installation_id: annotated(INSTALLATION_ID),
+            labels: Labels::of(labels(&work)),
+        };
+        if marks.tracking_id.is_none() && labels(&work).next().is_none() && pull_work.is_none() {
+            return Ok(None);
+        }
+        let timeline = health::health_timeline(&work, now).map_err(|error| InvalidObject::new(&error))?;
+        let mut states = timeline.iter().map(|(at, status)| (*at, WorkState::of(status)));
+        let (_, state) = states.next().ok_or_else(|| InvalidObject::new("no state"))?;
+        let is_deleting = at(&work, "/metadata/deletionTimestamp").is_some();
+        let objects = match timeline.first() {
+            Some((_, current)) if !is_deleting && pull_work.is_none() => objects(current),
+            _ => Arc::default(),
+        };
+        Ok(Some(Self {
+            set: entry(&work, "labels", OF_REPLICA_SET).map(Into::into),
+            marks,
+            state,
+            health_changes: states.collect(),
+            objects,
+            resources: if pull_work.as_ref().is_none_or(|pull_work| pull_work.claim.is_none()) {
+                resources(&work)
+            } else {
+                Arc::default()
+            },
+            pull_work,
+        }))
+    }
+
+    /// Forgets the marks of Argo CD, which do not count on works of the basic pull model.
+    pub fn forget_marks(&mut self) {
+        self.marks = Marks::default();
+    }
+
+    /// Returns the name of the Application that owns the work, in the format of Argo CD.
+    #[must_use]
+    pub fn application(&self, tracking: &Tracking, kind: WorkKind, object_ref: &ObjectRef) -> Option<&str> {
+        // Works that OCM generates from a set have the labels of the set's template, and belong to the set.
+        if self.set.is_some() {
+            return None;
+        }
+        let claim = TrackingMarks {
+            tracking_id: self.marks.tracking_id.as_deref(),
+            installation_id: self.marks.installation_id.as_deref(),
+            label: self.marks.labels.get(tracking.label()),
+        };
+        let identity = ObjectIdentity {
+            group: works::GROUP,
+            kind: kind.kind(),
+            namespace: &object_ref.namespace,
+            name: &object_ref.name,
+        };
+        tracking.application(&claim, &identity)
+    }
+}
+
+/// Returns the labels of a work.
+fn labels<V: Json>(work: &V) -> impl Iterator<Item = (&str, &str)> {
+    let labels = at(work, "/metadata/labels").and_then(V::as_fields);
+    let labels = labels.into_iter().flatten();
+    labels.filter_map(|(key, value)| Some((key, value.as_text()?)))
+}
+
+/// Returns the objects in the status that the agent reports.
+fn resources(work: &impl Json) -> Arc<[Resource]> {
+    let manifests = items(work, "/status/resourceStatus/manifests").iter();
+    let resources = manifests.filter_map(|manifest| {
+        let meta = manifest.field("resourceMeta")?;
+        let own = |path| own(meta, path).unwrap_or_default();
+        let part = Part {
+            group: own("/group"),
+            version: own("/version"),
+            kind: own("/kind"),
+            namespace: own("/namespace"),
+            name: own("/name"),
+        };
+        Some(part.resource())
+    });
+    let mut resources: Vec<_> = resources.collect();
+    resources.sort_unstable();
+    resources.into()
+}
+
+/// Returns the names of the objects of a work, sorted.
+fn objects(status: &WorkStatus) -> Arc<[Box<str>]> {
+    let objects = status.objects.iter();
+    let identified = objects.filter(|it| !it.kind.is_empty() && !it.name.is_empty());
+    let identified = identified.filter(|it| (&*it.group, &*it.kind) != ("", "Namespace"));
+    let mut names: Vec<Box<str>> = identified.map(|it| it.full_name().into()).collect();
+    names.sort_unstable();
+    names.into()
+}
+
+impl WorkState {
+    fn of(status: &WorkStatus) -> Self {
+        let is_ill = |object: &&ObjectStatus| object.health.in_argo_cd() == HealthStatus::Degraded.in_argo_cd();
+        let is_refused = |object: &&ObjectStatus| is_ill(object) && object.applied == Some(false);
+        // A message about a work whose objects are healthy: the agent cannot apply it.
+        let whole = Some(&status.message)
+            .filter(|message| is_bad(status.health) && !message.is_empty())
+            .cloned();
+        let (refused, degraded) = match whole {
+            Some(message) if status.as_a_whole => (None, Some(message)),
+            Some(message) => (Some(message), None),
+            None => (
+                status.listed(ObjectStatus::full_name, MESSAGES_MAX, is_refused),
+                status.listed(ObjectStatus::short_name, MESSAGES_MAX, |it| {
+                    is_ill(it) && !is_refused(it)
+                }),
+            ),
+        };
+        let is_retried = |it: &&ObjectStatus| !is_ill(it) && it.applied == Some(false);
+        let retried = status.listed(ObjectStatus::full_name, MESSAGES_MAX, is_retried);
+        let has_applied = |object: &ObjectStatus| object.applied == Some(true);
+        Self {
+            health: status.health,
+            applied: status.health != HealthStatus::Waiting
+                && !(status.as_a_whole && status.health == HealthStatus::Unknown)
+                && refused.is_none()
+                && status
+                    .objects
+                    .iter()
+                    .all(|object| status.as_a_whole || has_applied(object)),
+            objects: status.objects.len(),
+            refused: refused.map(bounded),
+            degraded: degraded.map(bounded),
+            retried: retried.map(bounded),
+            overdue: status.overdue.clone().map(bounded),
+            message: bounded(status.summary()),
+        }
+    }
+
+    /// Returns true if both have the same health status in Argo CD.
+    #[must_use]
+    pub fn is_same_in_argo_cd(&self, other: &Self) -> bool {
+        self.health.in_argo_cd() == other.health.in_argo_cd()
+    }
+}
+
+/// Returns true if the health counts as degraded in Argo CD.
+fn is_bad(health: HealthStatus) -> bool {
+    health.in_argo_cd() == HealthStatus::Degraded.in_argo_cd()
+}

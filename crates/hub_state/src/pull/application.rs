@@ -1,0 +1,334 @@
+//! Reads an Application of the hub.
+
+use super::forwarded::{Forwarded, OperationRequest, RefreshRequest, Requests, written_at};
+use super::mirrored_status::MirroredStatus;
+use super::text::{group, time};
+use crate::annotations::{REFRESH, SKIP_RECONCILE};
+use crate::json::{Json, Written, annotation, check_depth, entry, items, own, text};
+use jiff::Timestamp;
+use ocm::boolean::is_true;
+use ocm::pull_model as names;
+use ocm::tracking::{INSTALLATION_ID, INSTANCE, TRACKING_ID};
+use runtime::invalid_object::InvalidObject;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// An Application of the pull model. The cache holds many of them: every field is needed, and none is stored twice.
+#[derive(Clone, Debug)]
+pub struct Application {
+    /// The namespace of the Application.
+    pub namespace: Box<str>,
+    /// The name of the Application.
+    pub name: Box<str>,
+    /// The UID of the Application.
+    pub uid: Box<str>,
+    /// The resource version of the Application.
+    pub version: Box<str>,
+    /// The managed cluster that the Application names; `None` if it names no cluster.
+    pub cluster: Option<Box<str>>,
+    /// The AppProject.
+    pub project: Box<str>,
+    /// All finalizers.
+    pub finalizers: Vec<Box<str>>,
+    /// True if the Application is being deleted.
+    pub deleting: bool,
+    /// The requests on the Application: a sync, a refresh.
+    pub requests: Requests,
+    /// The ApplicationSet that owns the Application, in the same namespace.
+    pub set: Option<Box<str>>,
+    /// The present values of the status fields that the controller writes.
+    pub current: MirroredStatus,
+    /// The time of the last write of the state of the last operation.
+    pub operation_state_written: Option<Timestamp>,
+    /// The namespace of the Application on the managed cluster, from its annotation.
+    pub cluster_namespace: Option<Box<str>>,
+    /// The destination for the Argo CD of the managed cluster, from its annotation.
+    pub destination: Option<Destination>,
+    /// The number of sources; 0 for an Application with the single `source` field.
+    pub sources: usize,
+    /// The labels, annotations and `spec` to copy, as JSON.
+    pub base: Box<str>,
+}
+
+/// The cluster to which the managed cluster's Argo CD deploys, if not its own. Argo CD accepts only one of the two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// The name of the cluster in the managed cluster's Argo CD.
+    Name(Box<str>),
+    /// The address of the cluster's API server.
+    Server(Box<str>),
+}
+
+impl Application {
+    /// Reads an Application; returns `None` if it is not of the pull model.
+    ///
+    /// Needs its `metadata.managedFields` as well, which contain the times of requests.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if its values are too deep to be copied.
+    pub fn read<V: Json>(object: &V) -> Result<Option<Self>, InvalidObject> {
+        if !entry(object, "labels", names::PULL).is_some_and(is_true) {
+            return Ok(None);
+        }
+        check_depth(object)?;
+        let needed = |path| own(object, path).unwrap_or_default();
+        let annotated = |name| annotation(object, name).map(Box::from);
+        let named = annotated(names::DESTINATION_NAME).map(Destination::Name);
+        let finalizers = items(object, "/metadata/finalizers").iter();
+        Ok(Some(Self {
+            namespace: needed("/metadata/namespace"),
+            name: needed("/metadata/name"),
+            uid: needed("/metadata/uid"),
+            version: needed("/metadata/resourceVersion"),
+            cluster: annotated(names::CLUSTER),
+            project: needed("/spec/project"),
+            finalizers: finalizers.filter_map(V::as_text).map(Into::into).collect(),
+            deleting: text(object, "/metadata/deletionTimestamp").is_some(),
+            requests: Requests {
+                operation: OperationRequest::of_hub(object),
+                refresh: RefreshRequest::of_hub(object),
+            },
+            set: set(object),
+            current: object.field("status").map(MirroredStatus::read).unwrap_or_default(),
+            operation_state_written: written_at(object, &["f:status", "f:operationState"]).and_then(time),
+            cluster_namespace: annotated(names::CLUSTER_NAMESPACE),
+            destination: named.or_else(|| annotated(names::DESTINATION_SERVER).map(Destination::Server)),
+            sources: items(object, "/spec/sources").len(),
+            base: base(object).into(),
+        }))
+    }
+
+    /// Returns the finalizers that Argo CD removes on deletion.
+    pub fn argocd_finalizers(&self) -> impl Iterator<Item = &str> {
+        self.finalizers
+            .iter()
+            .map(|it| &**it)
+            .filter(|it| names::is_argo_cds(it))
+    }
+
+    /// Returns the finalizers of others, which stay after the deployed objects are deleted.
+    pub fn other_finalizers(&self) -> impl Iterator<Item = &str> {
+        self.finalizers
+            .iter()
+            .map(|it| &**it)
+            .filter(|it| !names::is_argo_cds(it))
+    }
+
+    /// Returns the name of its AppProject. As in Argo CD, an empty name is the default project.
+    #[must_use]
+    pub fn project_name(&self) -> &str {
+        match &*self.project {
+            "" => names::DEFAULT_PROJECT,
+            name => name,
+        }
+    }
+
+    /// Returns the `spec` on the hub.
+    #[must_use]
+    pub fn spec(&self) -> Value {
+        let mut base: Value = serde_json::from_str(&self.base).expect("it was written as JSON");
+        base["spec"].take()
+    }
+
+    /// Returns the one merge patch of this resource version for all changes: removing the requests that the work carries, and the
+    /// status from [`super::mirrored_status::patch`]. Returns `None` if nothing changes.
+    #[must_use]
+    pub fn patch(&self, forwarded: Forwarded, status: Option<Value>) -> Option<Value> {
+        if forwarded == Forwarded::default() && status.is_none() {
+            return None;
+        }
+        let mut patch = status.unwrap_or_else(|| json!({}));
+        patch["metadata"] = json!({"resourceVersion": self.version});
+        if forwarded.operation {
+            patch["operation"] = Value::Null;
+        }
+        if forwarded.refresh {
+            patch["metadata"]["annotations"] = json!({REFRESH: null, names::REFRESH_TIMESTAMP: null});
+        }
+        Some(patch)
+    }
+
+    /// Returns the merge patch of this resource version that removes Argo CD's finalizers after the deployed objects are deleted,
+    /// because no other component on the hub removes them. Returns `None` if it has none.
+    #[must_use]
+    pub fn release(&self) -> Option<Value> {
+        self.argocd_finalizers().next()?;
+        let others: Vec<_> = self.other_finalizers().collect();
+        Some(json!({"metadata": {"resourceVersion": self.version, "finalizers": others}}))
+    }
+}
+
+/// Returns the ApplicationSet that owns it.
+fn set<V: Json>(object: &V) -> Option<Box<str>> {
+    let is_set = |owner: &V| {
+        let group = group(text(owner, "/apiVersion").unwrap_or_default());
+        let kind = text(owner, "/kind").unwrap_or_default();
+        group.eq_ignore_ascii_case(names::GROUP) && kind.eq_ignore_ascii_case(names::SET_KIND)
+    };
+    let owner = items(object, "/metadata/ownerReferences")
+        .iter()
+        .find(|owner| is_set(owner))?;
+    own(owner, "/name")
+}
+
+/// The fields that are copied in either dialect.
+#[derive(Serialize)]
+#[serde(bound = "V: Json")]
+struct Base<'v, V> {
+    annotations: BTreeMap<&'v str, Written<'v, V>>,
+    labels: BTreeMap<&'v str, Written<'v, V>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spec: Option<Written<'v, V>>,
+}
+
+/// Returns the JSON of the fields that are copied in either dialect.
+fn base(object: &impl Json) -> String {
+    let parent = annotation(object, TRACKING_ID).and_then(|id| id.split_once(':').map(|(parent, _)| parent));
+    // The hub's Argo CD wrote the label if it tracks by both label and annotation. Otherwise any writer may have.
+    let is_mark = |name: &str, value: Option<&str>| name == INSTANCE && parent.is_some() && value == parent;
+    let is_label_copied = |name: &str, value: Option<&str>| {
+        name != names::PULL && name != names::ARGO_CD_INSTANCE && !is_mark(name, value)
+    };
+    let base = Base {
+        annotations: entries(object, "annotations", |name, _| is_copied(name)),
+        labels: entries(object, "labels", is_label_copied),
+        spec: object.field("spec").map(Written::whole),
+    };
+    serde_json::to_string(&base).expect("JSON is written as JSON")
+}
+
+/// Returns these entries of a map in an object's metadata.
+fn entries<'v, V: Json>(
+    object: &'v V,
+    map: &str,
+    is_copied: impl Fn(&str, Option<&str>) -> bool,
+) -> BTreeMap<&'v str, Written<'v, V>> {
+    let map = object
+        .field("metadata")
+        .and_then(|metadata| metadata.field(map)?.as_fields());
+    let entries = map.into_iter().flatten();
+    let copied = entries.filter(|(name, value)| is_copied(name, value.as_text()));
+    copied.map(|(name, value)| (name, Written::whole(value))).collect()
+}
+
+/// Returns true if the managed cluster needs an annotation. Not copied are annotations for the hub, those of the hub's own Argo
+/// CD, its notifications and `kubectl`, and requests, which are forwarded separately.
+#[must_use]
+pub fn is_copied(annotation: &str) -> bool {
+    let stays = [
+        names::CLUSTER,
+        names::CLUSTER_NAMESPACE,
+        names::DESTINATION_NAME,
+        names::DESTINATION_SERVER,
+        names::LAST_APPLIED,
+        names::NOTIFIED,
+        names::REFRESH_TIMESTAMP,
+        INSTALLATION_ID,
+        REFRESH,
+        SKIP_RECONCILE,
+        TRACKING_ID,
+    ];
+    !stays.contains(&annotation) && !annotation.starts_with(names::OWN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::pull::{UID, annotate, application, object};
+
+    #[test]
+    fn label_selects_applications_for_the_pull_model() {
+        for yes in ["true", "1", "t", "T", "True", "TRUE"] {
+            let application = application(|object| object["metadata"]["labels"][names::PULL] = json!(yes));
+            assert_eq!(&*application.name, "shop");
+        }
+        for no in [json!("yes"), json!("false"), json!(""), Value::Null] {
+            let object = object(|object| object["metadata"]["labels"][names::PULL] = no.clone());
+            assert!(Application::read(&object).unwrap().is_none(), "{no}");
+        }
+        assert!(Application::read(&json!({"metadata": {}})).unwrap().is_none());
+    }
+
+    #[test]
+    fn reads_metadata_and_destination_of_an_application() {
+        let it = application(|_| ());
+        assert_eq!((&*it.namespace, &*it.uid, &*it.version), ("argocd", UID, "7"));
+        assert_eq!((it.cluster.as_deref(), &*it.project), (Some("eu1"), "default"));
+        assert!(!it.deleting && it.set.is_none() && it.sources == 0);
+        let nowhere = application(|object| annotate(object, names::CLUSTER, ""));
+        assert_eq!(nowhere.cluster, None);
+        let going = application(|object| object["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:00Z"));
+        assert!(going.deleting);
+    }
+
+    #[test]
+    fn recognizes_only_argo_cds_finalizers() {
+        let it = application(|object| {
+            object["metadata"]["finalizers"] = json!([
+                "resources-finalizer.argocd.argoproj.io",
+                "resources-finalizer.argocd.argoproj.io/foreground",
+                "resources-finalizer.argocd.argoproj.io/background",
+                "post-delete-finalizer.argocd.argoproj.io",
+                "post-delete-finalizer.argocd.argoproj.io/cleanup",
+                "example.com/mine",
+                "foregroundDeletion",
+                "resources-finalizer.argocd.argoproj.io/other",
+            ]);
+        });
+        assert_eq!(it.argocd_finalizers().count(), 5);
+        let others = [
+            "example.com/mine",
+            "foregroundDeletion",
+            "resources-finalizer.argocd.argoproj.io/other",
+        ];
+        let patch = json!({"metadata": {"resourceVersion": "7", "finalizers": others}});
+        assert_eq!(it.release(), Some(patch));
+        let without = application(|object| object["metadata"]["finalizers"] = json!(["example.com/mine"]));
+        assert_eq!(without.release(), None);
+    }
+
+    #[test]
+    fn combines_all_changes_in_one_patch_or_none() {
+        let it = application(|_| ());
+        assert_eq!(it.patch(Forwarded::default(), None), None);
+        let both = Forwarded {
+            operation: true,
+            refresh: true,
+        };
+        let status = json!({"health": {"status": "Healthy"}});
+        let patch = json!({
+            "metadata": {"resourceVersion": "7", "annotations": {
+                "argocd.argoproj.io/refresh": null, "argocd.argoproj.io/refresh-timestamp": null,
+            }},
+            "operation": null,
+            "status": status,
+        });
+        assert_eq!(it.patch(both, Some(json!({"status": status}))), Some(patch));
+        let status = json!({"metadata": {"resourceVersion": "7"}, "status": status});
+        assert_eq!(
+            it.patch(Forwarded::default(), Some(json!({"status": status["status"]}))),
+            Some(status)
+        );
+    }
+
+    #[test]
+    fn finds_the_owning_set_ignoring_case() {
+        let set = |owners: Value| application(|object| object["metadata"]["ownerReferences"] = owners).set;
+        let owner = |api: &str, kind: &str| json!({"apiVersion": api, "kind": kind, "name": "fleet", "uid": "x"});
+        for (api, kind) in [
+            ("argoproj.io/v1alpha1", "ApplicationSet"),
+            ("ArgoProj.io/v1", "applicationset"),
+        ] {
+            let owners = json!([owner("v1", "ConfigMap"), owner(api, kind)]);
+            assert_eq!(set(owners).as_deref(), Some("fleet"));
+        }
+        for (api, kind) in [
+            ("argoproj.io/v1alpha1", "Application"),
+            ("example.com/v1", "ApplicationSet"),
+        ] {
+            assert_eq!(set(json!([owner(api, kind)])), None);
+        }
+    }
+}

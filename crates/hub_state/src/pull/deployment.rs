@@ -1,0 +1,37 @@
+//! An entry of the deployment history of an Application.
+
+use super::text::time;
+use crate::json::{self, Json, items, text};
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// A deployment: an entry of `status.history`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deployment {
+    /// The ID of the entry.
+    pub id: i64,
+    /// The start time, which distinguishes deployments.
+    pub started: Option<Timestamp>,
+    /// The entry, as JSON.
+    pub text: Box<str>,
+}
+
+impl Deployment {
+    /// Reads the entries of a `status`.
+    #[must_use]
+    pub fn read<V: Json>(status: &V) -> Vec<Self> {
+        let entries = items(status, "/history").iter();
+        let read = |entry: &V| Self {
+            id: entry.field("id").and_then(V::as_integer).unwrap_or_default(),
+            started: text(entry, "/deployStartedAt").and_then(time),
+            text: json::to_string(entry).into(),
+        };
+        entries.map(read).collect()
+    }
+
+    /// Returns the entry as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        serde_json::from_str(&self.text).expect("it was written as JSON")
+    }
+}

@@ -1,0 +1,374 @@
+//! Selects and reads the status feedback of a cluster: single values that the agent extracts from its Application.
+//!
+//! A path to a list or a mapping is an error for the agent, and so is a list index out of range; a filter without a match is not.
+//! So conditions are selected by type.
+
+use super::mirrored_status::{Condition, Health, MirroredStatus, OperationState, Sync};
+use super::text::{bounded, bounded_line, bounded_word, time};
+use crate::annotations::REFRESH;
+use crate::json::{Json, items, text};
+use jiff::Timestamp;
+use ocm::pull_model as names;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The feedback values that both peer integrations select, by name.
+const PEERS: [(&str, &str); 5] = [
+    (HEALTH, ".status.health.status"),
+    (SYNC, ".status.sync.status"),
+    (STARTED_AT, ".status.operationState.startedAt"),
+    (PHASE, ".status.operationState.phase"),
+    (REVISION, ".status.sync.revision"),
+];
+
+const HEALTH: &str = "healthStatus";
+const SYNC: &str = "syncStatus";
+const STARTED_AT: &str = "operationStateStartedAt";
+const PHASE: &str = "operationStatePhase";
+const REVISION: &str = "syncRevision";
+
+/// The additional feedback values that the controller selects.
+const OURS: [(&str, &str); 10] = [
+    (HEALTH_MESSAGE, ".status.health.message"),
+    (HEALTH_SINCE, ".status.health.lastTransitionTime"),
+    (FINISHED_AT, ".status.operationState.finishedAt"),
+    (MESSAGE, ".status.operationState.message"),
+    (RETRIES, ".status.operationState.retryCount"),
+    (INITIATED_BY, ".status.operationState.operation.initiatedBy.username"),
+    (RESULT_REVISION, ".status.operationState.syncResult.revision"),
+    (RECONCILED_AT, ".status.reconciledAt"),
+    (SOURCE_TYPE, ".status.sourceType"),
+    (PAYLOAD, r".metadata.annotations['argocd-ocm-cmp\.github\.io/payload']"),
+];
+
+const HEALTH_MESSAGE: &str = "healthMessage";
+const HEALTH_SINCE: &str = "healthLastTransitionTime";
+const FINISHED_AT: &str = "operationStateFinishedAt";
+const MESSAGE: &str = "operationStateMessage";
+const RETRIES: &str = "operationStateRetryCount";
+const INITIATED_BY: &str = "operationStateInitiatedBy";
+const RESULT_REVISION: &str = "syncResultRevision";
+const RECONCILED_AT: &str = "reconciledAt";
+const SOURCE_TYPE: &str = "sourceType";
+const PAYLOAD: &str = "payload";
+const REFRESH_PENDING: &str = "refreshPending";
+const OPERATION_PENDING: &str = "operationPending";
+const OPERATION_BEGUN: &str = "operationBegun";
+
+/// The prefix of the number of a source, starting at 0, in the name of its revision.
+const REVISION_OF: &str = "syncRevision";
+
+/// The suffix of a condition type in the name of its transition time.
+const SINCE: &str = "LastTransitionTime";
+
+/// Returns the feedback rules for an Application with this number of sources. The rules of the peer integrations come first, one
+/// value each, in their form.
+#[must_use]
+pub fn rules(sources: usize) -> Value {
+    let path = |name: &str, path: &str| json!({"name": name, "path": path});
+    let rule = |paths: Vec<Value>| {
+        let mut rule = json!({"type": "JSONPaths"});
+        rule["jsonPaths"] = paths.into();
+        rule
+    };
+    let mut rules: Vec<Value> = PEERS.iter().map(|(name, it)| rule(vec![path(name, it)])).collect();
+    let mut ours: Vec<Value> = OURS.iter().map(|(name, it)| path(name, it)).collect();
+    ours.push(path(
+        REFRESH_PENDING,
+        &format!(".metadata.annotations['{}']", REFRESH.replace('.', r"\.")),
+    ));
+    let info = format!(r#"info[?(@.name=="{}")].value"#, names::OPERATION);
+    ours.push(path(OPERATION_PENDING, &format!(".operation.{info}")));
+    ours.push(path(
+        OPERATION_BEGUN,
+        &format!(".status.operationState.operation.{info}"),
+    ));
+    for source in 0..sources {
+        ours.push(path(
+            &format!("{REVISION_OF}{source}"),
+            &format!(".status.sync.revisions[{source}]"),
+        ));
+    }
+    for kind in names::CONDITIONS {
+        let condition = format!(r#".status.conditions[?(@.type=="{kind}")]"#);
+        ours.push(path(kind, &format!("{condition}.message")));
+        ours.push(path(
+            &format!("{kind}{SINCE}"),
+            &format!("{condition}.lastTransitionTime"),
+        ));
+    }
+    rules.push(rule(ours));
+    rules.into()
+}
+
+/// The status feedback of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Feedback {
+    /// The status of its Application.
+    pub reported: MirroredStatus,
+    /// The hash of the Application that the status describes.
+    pub payload: Option<Box<str>>,
+    /// The refresh request that the cluster's Argo CD has not processed yet.
+    pub refresh_pending: Option<Box<str>>,
+    /// The ID of the operation that the cluster's Argo CD has not completed yet.
+    pub operation_pending: Option<Box<str>>,
+    /// The ID of the last operation that it started, if the controller forwarded it.
+    pub operation_begun: Option<Box<str>>,
+    /// The user or component that requested the last operation.
+    pub initiated_by: Option<Box<str>>,
+    /// True if the cluster reports nothing.
+    pub is_silent: bool,
+}
+
+impl Feedback {
+    /// Reads the feedback of the Application's manifest.
+    pub(super) fn read(manifest: &impl Json) -> Self {
+        let values = Values::of(manifest);
+        let own = |name| values.word(name);
+        Self {
+            reported: values.mirror(),
+            payload: own(PAYLOAD),
+            refresh_pending: own(REFRESH_PENDING),
+            operation_pending: own(OPERATION_PENDING),
+            operation_begun: own(OPERATION_BEGUN),
+            initiated_by: own(INITIATED_BY),
+            is_silent: values.0.is_empty(),
+        }
+    }
+}
+
+struct Values<'v, V>(BTreeMap<&'v str, &'v V>);
+
+impl<'v, V: Json> Values<'v, V> {
+    fn of(manifest: &'v V) -> Self {
+        let values = items(manifest, "/statusFeedback/values").iter();
+        Self(
+            values
+                .filter_map(|value| Some((text(value, "/name")?, value.field("fieldValue")?)))
+                .collect(),
+        )
+    }
+
+    /// Returns a non-empty string; values of other types are ignored.
+    fn text(&self, name: &str) -> Option<&'v str> {
+        let value = *self.0.get(name)?;
+        (text(value, "/type")? == "String").then(|| text(value, "/string"))?
+    }
+
+    /// Returns a short single-line value, such as a status of Argo CD or a revision.
+    fn word(&self, name: &str) -> Option<Box<str>> {
+        self.text(name).map(bounded_word)
+    }
+
+    fn message(&self, name: &str) -> Option<Box<str>> {
+        self.text(name).map(bounded)
+    }
+
+    fn time(&self, name: &str) -> Option<Timestamp> {
+        self.text(name).and_then(time)
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        let value = *self.0.get(name)?;
+        (text(value, "/type")? == "Integer").then(|| value.field("integer")?.as_integer())?
+    }
+
+    fn mirror(&self) -> MirroredStatus {
+        let own = |name: &str| self.word(name);
+        MirroredStatus {
+            health: Health {
+                status: own(HEALTH),
+                message: self.message(HEALTH_MESSAGE),
+                since: self.time(HEALTH_SINCE),
+            },
+            sync: Sync {
+                status: own(SYNC),
+                revision: own(REVISION),
+                revisions: (0..).map_while(|at| own(&format!("{REVISION_OF}{at}"))).collect(),
+            },
+            operation: self.operation(),
+            reconciled_at: self.time(RECONCILED_AT),
+            source_type: own(SOURCE_TYPE),
+            history: Vec::new(),
+            conditions: self.conditions(),
+        }
+    }
+
+    fn operation(&self) -> Option<OperationState> {
+        Some(OperationState {
+            phase: self.word(PHASE)?,
+            started_at: self.time(STARTED_AT)?,
+            finished_at: self.time(FINISHED_AT),
+            message: self.message(MESSAGE),
+            retries: self.number(RETRIES),
+            revision: self.word(RESULT_REVISION),
+        })
+    }
+
+    fn conditions(&self) -> Vec<Condition> {
+        let of = |kind: &&str| {
+            Some(Condition {
+                kind: (*kind).into(),
+                message: self.text(kind).map(bounded_line)?,
+                since: self.time(&format!("{kind}{SINCE}")),
+            })
+        };
+        names::CONDITIONS.iter().filter_map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::pull::reported;
+
+    #[test]
+    fn first_feedback_rules_match_the_peers() {
+        let rules = rules(0);
+        let five: Vec<_> = items(&rules, "")
+            .iter()
+            .take(5)
+            .map(|rule| rule["jsonPaths"].clone())
+            .collect();
+        let one = |name: &str, path: &str| json!([{"name": name, "path": path}]);
+        let desired = [
+            one("healthStatus", ".status.health.status"),
+            one("syncStatus", ".status.sync.status"),
+            one("operationStateStartedAt", ".status.operationState.startedAt"),
+            one("operationStatePhase", ".status.operationState.phase"),
+            one("syncRevision", ".status.sync.revision"),
+        ];
+        assert_eq!(five, desired);
+    }
+
+    #[test]
+    fn requests_each_value_once_and_a_revision_per_source() {
+        let names = |sources| -> Vec<String> {
+            let rules = rules(sources);
+            let paths = items(&rules, "").iter().flat_map(|rule| items(rule, "/jsonPaths"));
+            paths
+                .map(|path| text(path, "/name").expect("a name").to_owned())
+                .collect()
+        };
+        let mut all = names(2);
+        assert_eq!(all.len(), names(0).len() + 2);
+        assert!(all.contains(&"syncRevision1".to_owned()));
+        all.sort();
+        let count = all.len();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn reads_every_feedback_value() {
+        let mut manifest = reported(&[
+            ("healthStatus", "Degraded"),
+            ("healthMessage", "it crashes"),
+            ("healthLastTransitionTime", "2026-06-01T12:00:00Z"),
+            ("syncStatus", "Synced"),
+            ("syncRevision", "abc"),
+            ("syncRevision0", "abc"),
+            ("syncRevision1", "def"),
+            ("operationStatePhase", "Succeeded"),
+            ("operationStateStartedAt", "2026-06-01T11:59:00Z"),
+            ("operationStateFinishedAt", "2026-06-01T11:59:30+00:00"),
+            ("operationStateMessage", "done"),
+            ("syncResultRevision", "abc"),
+            ("reconciledAt", "2026-06-01T12:00:00Z"),
+            ("sourceType", "Helm"),
+            ("SyncError", "no"),
+            ("SyncErrorLastTransitionTime", "2026-06-01T12:00:00Z"),
+            ("payload", "p"),
+            ("refreshPending", "normal"),
+            ("operationPending", "o"),
+            ("operationBegun", "b"),
+        ]);
+        let retries = json!({"name": "operationStateRetryCount", "fieldValue": {"type": "Integer", "integer": 2}});
+        manifest["statusFeedback"]["values"]
+            .as_array_mut()
+            .expect("a list")
+            .push(retries);
+        let own = |text: &str| Some(Box::from(text));
+        let noon = time("2026-06-01T12:00:00Z");
+        let desired = Feedback {
+            reported: MirroredStatus {
+                history: Vec::new(),
+                health: Health {
+                    status: own("Degraded"),
+                    message: own("it crashes"),
+                    since: noon,
+                },
+                sync: Sync {
+                    status: own("Synced"),
+                    revision: own("abc"),
+                    revisions: vec!["abc".into(), "def".into()],
+                },
+                operation: Some(OperationState {
+                    phase: "Succeeded".into(),
+                    started_at: time("2026-06-01T11:59:00Z").expect("a time"),
+                    finished_at: time("2026-06-01T11:59:30Z"),
+                    message: own("done"),
+                    retries: Some(2),
+                    revision: own("abc"),
+                }),
+                reconciled_at: noon,
+                source_type: own("Helm"),
+                conditions: vec![Condition {
+                    kind: "SyncError".into(),
+                    message: "no".into(),
+                    since: noon,
+                }],
+            },
+            payload: own("p"),
+            refresh_pending: own("normal"),
+            operation_pending: own("o"),
+            operation_begun: own("b"),
+            initiated_by: None,
+            is_silent: false,
+        };
+        assert_eq!(Feedback::read(&manifest), desired);
+    }
+
+    #[test]
+    fn bounds_and_escapes_texts_of_a_cluster() {
+        let long = "x".repeat(10_000);
+        let read = |name, text| Feedback::read(&reported(&[(name, text)])).reported;
+        let word = read("healthStatus", &long).health.status.expect("a word");
+        assert_eq!(word.len(), 512);
+        let word = read("syncRevision", "a\nb\u{1b}[2J\u{202e}").sync.revision;
+        assert_eq!(word.as_deref(), Some("a b [2J "));
+        let message = read("healthMessage", "one\ntwo\u{1b}\u{2028}").health.message;
+        assert_eq!(message.as_deref(), Some("one\ntwo  "), "a message keeps its lines");
+        let condition = &read("SyncError", "one\ntwo").conditions[0];
+        assert_eq!(&*condition.message, "one two");
+    }
+
+    #[test]
+    fn ignores_empty_values_and_values_of_other_types() {
+        let started = [
+            ("operationStatePhase", "Running"),
+            ("reconciledAt", "today"),
+            ("syncStatus", ""),
+        ];
+        assert_eq!(Feedback::read(&reported(&started)).reported, MirroredStatus::default());
+        for value in [
+            json!({"type": "Integer", "integer": 1}),
+            json!({"type": "JsonRaw", "jsonRaw": "[]"}),
+            json!({"type": "String"}),
+            json!({"type": "String", "string": null}),
+            json!({"type": "Boolean", "boolean": true, "string": "x"}),
+            json!({"string": "x"}),
+            Value::Null,
+        ] {
+            let mut manifest = reported(&[]);
+            manifest["statusFeedback"]["values"] = json!([{"name": "healthStatus", "fieldValue": value}, {}, "x"]);
+            let feedback = Feedback::read(&manifest);
+            assert_eq!(feedback.reported, MirroredStatus::default(), "{manifest}");
+            assert!(!feedback.is_silent);
+        }
+        assert!(Feedback::read(&reported(&[])).is_silent);
+        for broken in [json!({}), json!({"statusFeedback": {"values": {}}}), Value::Null] {
+            assert_eq!(Feedback::read(&broken).reported, MirroredStatus::default());
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The parts of a work that the controller writes, as one hash.
+
+use super::options::FeedbackMode;
+use crate::json::{Json, Written, at, items, text};
+use ocm::pull_model as names;
+use ocm::work as works;
+use sha2::{Digest, Sha256};
+
+/// A hash of the parts of a work that the controller writes: equal works have equal fingerprints.
+pub type Fingerprint = [u8; 16];
+
+/// The labels that the controller owns.
+pub const LABELS: [&str; 5] = [
+    works::MANAGED_BY,
+    works::APPLICATION_LABEL,
+    names::PULL,
+    names::OF_SET,
+    names::SET_HASH,
+];
+
+/// The annotations that the controller owns.
+pub const ANNOTATIONS: [&str; 3] = [names::HUB_NAMESPACE, names::HUB_NAME, names::SET];
+
+/// Returns the fingerprint of a work.
+#[must_use]
+pub fn fingerprint(work: &impl Json) -> Fingerprint {
+    let [labels, annotations] = ["labels", "annotations"].map(|map| work.field("metadata")?.field(map));
+    fingerprint_of(
+        |name| labels?.field(name),
+        |name| annotations?.field(name),
+        work.field("spec"),
+    )
+}
+
+/// Returns the fingerprint of a work's parts. Nothing is copied, because each reconcile of each Application computes it.
+#[must_use]
+pub fn fingerprint_of<'v, V: Json + 'v>(
+    label: impl Fn(&str) -> Option<&'v V>,
+    annotation: impl Fn(&str) -> Option<&'v V>,
+    spec: Option<&'v V>,
+) -> Fingerprint {
+    let whole = (
+        LABELS.map(|name| label(name).map(Written::whole)),
+        ANNOTATIONS.map(|name| annotation(name).map(Written::whole)),
+        spec.and_then(|spec| at(spec, "/workload/manifests"))
+            .map(Written::whole),
+        spec.and_then(|spec| spec.field("manifestConfigs"))
+            .map(|configs| Written::without(configs, is_default_or_mode)),
+        spec.and_then(delete_option).map(Written::whole),
+    );
+    let text = serde_json::to_vec(&whole).expect("JSON is written as JSON");
+    let digest = Sha256::digest(text);
+    *digest.first_chunk().expect("a digest has 32 bytes")
+}
+
+/// The field of a ManifestConfig with its [`FeedbackMode`].
+pub const SCRAPE_TYPE: &str = "feedbackScrapeType";
+
+/// Returns the feedback mode of the Application in a work; `None` if the hub's OCM is older than 1.2, whose CRD lacks the field, so
+/// that the API server removes it. Newer ones add a default.
+#[must_use]
+pub fn feedback_mode(work: &impl Json) -> Option<FeedbackMode> {
+    let mut configs = items(work, "/spec/manifestConfigs").iter();
+    let of_application = configs.find(|config| text(*config, "/resourceIdentifier/resource") == Some(names::PLURAL))?;
+    Some(FeedbackMode::of_scrape_type(
+        of_application.field(SCRAPE_TYPE)?.as_text()?,
+    ))
+}
+
+/// The default that the API server adds to ManifestConfigs, at any depth.
+const DEFAULT: (&str, &str) = ("fieldManager", "work-agent");
+
+/// Returns true for a field of a ManifestConfig with the API server's default, and for its feedback mode, which not every API server
+/// stores.
+fn is_default_or_mode(key: &str, value: &impl Json) -> bool {
+    key == SCRAPE_TYPE || value.as_text().is_some_and(|value| DEFAULT == (key, value))
+}
+
+/// Returns the delete option, or `None` for the default.
+fn delete_option<V: Json>(spec: &V) -> Option<&V> {
+    let option = spec.field("deleteOption")?;
+    let is_default = option.as_fields().is_some_and(|mut fields| {
+        fields.all(|(key, value)| key == "propagationPolicy" && value.as_text() == Some("Foreground"))
+    });
+    (!is_default).then_some(option)
+}

@@ -1,0 +1,151 @@
+//! The requests on an Application that are forwarded to the managed cluster: an operation, and a refresh.
+
+use super::digest::hash;
+use crate::annotations::REFRESH;
+use crate::json::{self, Json, annotation, entry, items, text};
+use ocm::pull_model as names;
+use serde_json::{Value, json};
+
+/// The requests on an Application.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// The operation to run.
+    pub operation: Option<OperationRequest>,
+    /// The refresh to do.
+    pub refresh: Option<RefreshRequest>,
+}
+
+/// An operation of Argo CD.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationRequest {
+    /// The ID: a hash of the operation and, if known, of the time of the request.
+    pub id: Box<str>,
+    /// The operation as JSON, with its ID in the `info`.
+    pub value: Box<str>,
+}
+
+/// A request to compare the Application with Git again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefreshRequest {
+    /// The kind of refresh: `normal` or `hard`.
+    pub kind: Box<str>,
+    /// The ID of the request.
+    pub nonce: Box<str>,
+}
+
+/// The requests that can be removed from the hub's Application because the work carries them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forwarded {
+    /// True if the `operation` can be removed.
+    pub operation: bool,
+    /// True if the refresh annotation can be removed.
+    pub refresh: bool,
+}
+
+/// The number of digits of the hash in an ID: 48 bits.
+const DIGITS: usize = 12;
+
+/// The separator between the hash and the time.
+pub const TIME_SEPARATOR: char = '@';
+
+impl OperationRequest {
+    /// Reads the operation of an Application of the hub.
+    pub(super) fn of_hub(object: &impl Json) -> Option<Self> {
+        let operation = object.field("operation").filter(|it| it.as_fields().is_some())?;
+        let mut operation: Value = serde_json::from_str(&json::to_string(operation)).ok()?;
+        let mut info: Vec<Value> = items(&operation, "/info").to_vec();
+        info.retain(|item| text(item, "/name") != Some(names::OPERATION));
+        operation["info"] = info.into();
+        let requested = written_at(object, &["f:operation"]);
+        let id = name(
+            &[
+                text(object, "/metadata/uid").unwrap_or_default(),
+                &operation.to_string(),
+            ],
+            requested,
+        );
+        let own = json!({"name": names::OPERATION, "value": id});
+        operation["info"].as_array_mut().expect("it was made one").push(own);
+        Some(Self {
+            id: id.into(),
+            value: operation.to_string().into(),
+        })
+    }
+
+    /// Reads the operation in a work's payload, if it has an ID of ours.
+    #[must_use]
+    pub fn of_payload(payload: &impl Json) -> Option<Self> {
+        let operation = payload.field("operation")?;
+        let mut info = items(operation, "/info").iter();
+        let own = info.find(|item| text(*item, "/name") == Some(names::OPERATION))?;
+        Some(Self {
+            id: text(own, "/value")?.into(),
+            value: json::to_string(operation).into(),
+        })
+    }
+
+    /// Returns the time of the request.
+    #[must_use]
+    pub fn requested_at(&self) -> Option<&str> {
+        self.id.split_once(TIME_SEPARATOR).map(|(_, time)| time)
+    }
+
+    /// Returns true if the ApplicationSet controller requested the operation, as it does in each step of a RollingSync.
+    #[must_use]
+    pub fn is_of_set(&self) -> bool {
+        let value: Value = serde_json::from_str(&self.value).unwrap_or_default();
+        text(&value, "/initiatedBy/username") == Some(names::SET_CONTROLLER)
+    }
+
+    /// Returns true if both request the same, ignoring the time.
+    #[must_use]
+    pub fn is_alike(&self, other: &Self) -> bool {
+        let content = |it: &Self| it.id.split(TIME_SEPARATOR).next().map(ToOwned::to_owned);
+        content(self) == content(other)
+    }
+}
+
+impl RefreshRequest {
+    /// Reads the refresh request of an Application of the hub.
+    pub(super) fn of_hub(object: &impl Json) -> Option<Self> {
+        let kind = entry(object, "annotations", REFRESH)?;
+        let field = format!("f:{REFRESH}");
+        let requested = written_at(object, &["f:metadata", "f:annotations", &field]);
+        let uid = text(object, "/metadata/uid").unwrap_or_default();
+        let stamp = annotation(object, names::REFRESH_TIMESTAMP).unwrap_or_default();
+        Some(Self {
+            kind: kind.into(),
+            nonce: name(&[uid, kind, stamp], requested).into(),
+        })
+    }
+
+    /// Reads the refresh request in a work's payload, if it has an ID of ours.
+    pub(super) fn of_payload(payload: &impl Json) -> Option<Self> {
+        Some(Self {
+            kind: entry(payload, "annotations", REFRESH)?.into(),
+            nonce: annotation(payload, names::REFRESH_REQUEST)?.into(),
+        })
+    }
+}
+
+/// Returns the time of the last write to this field, to the second, from `managedFields`.
+pub(super) fn written_at<'v, V: Json>(object: &'v V, field: &[&str]) -> Option<&'v str> {
+    let owns = |entry: &&V| {
+        let fields = entry.field("fieldsV1");
+        field
+            .iter()
+            .try_fold(fields?, |fields, name| fields.field(name))
+            .map(|_| ())
+    };
+    let entries = items(object, "/metadata/managedFields").iter();
+    let owners = entries.filter(|entry| owns(entry).is_some());
+    owners.filter_map(|entry| text(entry, "/time")).max()
+}
+
+fn name(content: &[&str], requested: Option<&str>) -> String {
+    let hash = hash(content, DIGITS);
+    requested.map_or_else(
+        || hash.clone(),
+        |requested| format!("{hash}{TIME_SEPARATOR}{requested}"),
+    )
+}

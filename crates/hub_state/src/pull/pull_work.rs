@@ -1,0 +1,212 @@
+//! Reads a ManifestWork of the pull model: the Application that it carries, its payload, and the status that the cluster reports.
+
+use super::feedback::Feedback;
+use super::fingerprint;
+use super::fingerprint::Fingerprint;
+use super::forwarded::{OperationRequest, RefreshRequest};
+use super::options::FeedbackMode;
+use super::retention::Retention;
+use super::text::group;
+use crate::json::{Json, annotation, at, check_depth, entry, items, own, text};
+use ocm::boolean::is_true;
+use ocm::pull_model as names;
+use primitives::object_ref::ObjectRef;
+use runtime::invalid_object::InvalidObject;
+use std::sync::Arc;
+
+/// The result of the agent's attempt to apply an Application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApplyState {
+    /// The agent has not reported on it.
+    Unknown,
+    /// The agent has not yet applied the current generation of the work.
+    Pending,
+    /// The agent has applied it.
+    Succeeded,
+    /// The agent failed to apply it, for this reason.
+    Failed(Box<str>),
+}
+
+/// A ManifestWork that carries an Application.
+#[derive(Clone, Debug)]
+pub struct PullWork {
+    /// The name of the Application in the work.
+    pub name: Arc<str>,
+    /// The namespace and name of the hub's Application that the work claims to carry, unless its payload has another name. The
+    /// cluster's agent may change everything in its works but their names: a claim alone proves nothing.
+    pub claim: Option<ObjectRef>,
+    /// The ApplicationSet that created the Application, as `NAMESPACE/NAME`.
+    pub set: Option<Box<str>>,
+    /// The UID of the work.
+    pub uid: Box<str>,
+    /// The resource version of the work.
+    pub version: Box<str>,
+    /// True if the work is being deleted.
+    pub deleting: bool,
+    /// The hash of the parts of the work that the controller writes.
+    pub fingerprint: Fingerprint,
+    /// The feedback mode of the Application; `None` if the API server does not store one.
+    pub feedback_mode: Option<FeedbackMode>,
+    /// The operation in the payload.
+    pub operation: Option<OperationRequest>,
+    /// The refresh request in the payload.
+    pub refresh: Option<RefreshRequest>,
+    /// The hash of the Application in the payload.
+    pub payload: Option<Box<str>>,
+    /// The progress of releasing the delivered objects.
+    pub retention: Retention,
+    /// The result of applying the Application.
+    pub applied: ApplyState,
+    /// True if the agent reports that the Application is missing on the cluster. Earlier feedback stays in the work in that case.
+    pub missing: bool,
+    /// The status feedback of the cluster.
+    pub feedback: Feedback,
+}
+
+impl PullWork {
+    /// Reads a work; returns `None` for one that neither contains an Application nor claims to.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if its values are too deep for a fingerprint.
+    pub fn read(work: &impl Json) -> Result<Option<Self>, InvalidObject> {
+        let payload = payload(work);
+        let claim = claim(work);
+        let Some(name) = name(payload, claim) else {
+            return Ok(None);
+        };
+        check_depth(work)?;
+        let name = Arc::from(name);
+        let reported = payload.and_then(|payload| reported(work, payload));
+        let generation = at(work, "/metadata/generation").and_then(Json::as_integer);
+        let available = reported.and_then(|reported| condition(reported, "Available", None));
+        Ok(Some(Self {
+            claim: claim
+                .filter(|(_, claimed)| **claimed == *name)
+                .map(|(namespace, _)| ObjectRef {
+                    namespace: namespace.into(),
+                    name: Arc::clone(&name),
+                }),
+            name,
+            set: annotation(work, names::SET).map(Into::into),
+            uid: own(work, "/metadata/uid").unwrap_or_default(),
+            version: own(work, "/metadata/resourceVersion").unwrap_or_default(),
+            retention: Retention::read(work),
+            deleting: text(work, "/metadata/deletionTimestamp").is_some(),
+            fingerprint: fingerprint::fingerprint(work),
+            feedback_mode: fingerprint::feedback_mode(work),
+            operation: payload.and_then(OperationRequest::of_payload),
+            refresh: payload.and_then(RefreshRequest::of_payload),
+            payload: payload
+                .and_then(|payload| annotation(payload, names::PAYLOAD))
+                .map(Into::into),
+            applied: reported.map_or(ApplyState::Unknown, |reported| applied(reported, generation)),
+            missing: available.is_some_and(|available| text(available, "/status") == Some("False")),
+            feedback: reported.map(Feedback::read).unwrap_or_default(),
+        }))
+    }
+
+    /// Returns the reason why the agent could not apply the current generation of the work.
+    #[must_use]
+    pub fn refused(&self) -> Option<&str> {
+        match &self.applied {
+            ApplyState::Failed(why) => Some(why),
+            ApplyState::Unknown | ApplyState::Pending | ApplyState::Succeeded => None,
+        }
+    }
+
+    /// Returns true if the cluster's feedback is of the payload that the work carries.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.applied != ApplyState::Unknown && !self.missing && self.payload == self.feedback.payload
+    }
+
+    /// Returns true if the cluster is synced with Git for the payload that the work carries.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.is_current() && self.feedback.reported.sync.status.as_deref() == Some("Synced")
+    }
+
+    /// Returns true if the cluster's Argo CD is running an operation, including one of its own. It would not start another one,
+    /// and would clear it together with the running one.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        let operation = self.feedback.reported.operation.as_ref();
+        self.is_current() && operation.is_some_and(|it| ["Running", "Terminating"].contains(&&*it.phase))
+    }
+
+    /// Returns true if the cluster had this operation and has completed it.
+    #[must_use]
+    pub fn has_done(&self, operation: &OperationRequest) -> bool {
+        self.is_current() && self.feedback.operation_pending.as_deref() != Some(&*operation.id)
+    }
+
+    /// Returns true if this operation is the last that the cluster's Argo CD started.
+    #[must_use]
+    pub fn has_begun(&self, operation: &OperationRequest) -> bool {
+        self.feedback.operation_begun.as_deref() == Some(&*operation.id)
+    }
+}
+
+/// Returns the Application that a work contains.
+fn payload<V: Json>(work: &V) -> Option<&V> {
+    let mut manifests = items(work, "/spec/workload/manifests").iter();
+    manifests.find(|object| is_application(*object))
+}
+
+/// Returns the name of the Application that a work contains, or else claims to contain.
+fn name<'v>(payload: Option<&'v impl Json>, claim: Option<(&str, &'v str)>) -> Option<&'v str> {
+    let contained = payload.and_then(|payload| text(payload, "/metadata/name"));
+    contained.or(claim.map(|(_, name)| name))
+}
+
+/// Returns the namespace and the name of the Application that the labels and annotations of a work name.
+fn claim(work: &impl Json) -> Option<(&str, &str)> {
+    let is_pull = entry(work, "labels", names::PULL).is_some_and(is_true);
+    if !is_pull && entry(work, "labels", names::OF_SET).is_none() {
+        return None;
+    }
+    Some((
+        annotation(work, names::HUB_NAMESPACE)?,
+        annotation(work, names::HUB_NAME)?,
+    ))
+}
+
+fn is_application(object: &impl Json) -> bool {
+    let api_version = text(object, "/apiVersion").unwrap_or_default();
+    group(api_version) == names::GROUP && text(object, "/kind") == Some(names::KIND)
+}
+
+/// Returns the agent's status of the Application. It is found by name, not by position: the work may contain other objects, and
+/// the status may include objects of an earlier generation. An agent that does not know the kind reports no plural for it.
+fn reported<'v, V: Json>(work: &'v V, payload: &V) -> Option<&'v V> {
+    let same = |meta: &V, key: &str| text(meta, &format!("/{key}")) == text(payload, &format!("/metadata/{key}"));
+    items(work, "/status/resourceStatus/manifests").iter().find(|manifest| {
+        let Some(meta) = manifest.field("resourceMeta") else {
+            return false;
+        };
+        let is_kind = text(meta, "/resource") == Some(names::PLURAL) || text(meta, "/kind") == Some(names::KIND);
+        is_kind && text(meta, "/group") == Some(names::GROUP) && same(meta, "namespace") && same(meta, "name")
+    })
+}
+
+fn applied(reported: &impl Json, generation: Option<i64>) -> ApplyState {
+    let applied = condition(reported, "Applied", generation);
+    match applied.and_then(|applied| text(applied, "/status")) {
+        Some("True") => ApplyState::Succeeded,
+        Some("False") => {
+            let why = applied.and_then(|applied| own(applied, "/message"));
+            ApplyState::Failed(why.unwrap_or_else(|| "no reason given".into()))
+        }
+        _ => ApplyState::Pending,
+    }
+}
+
+/// Returns the condition of this type, unless it is older than this generation.
+fn condition<'v, V: Json>(reported: &'v V, kind: &str, generation: Option<i64>) -> Option<&'v V> {
+    let mut conditions = items(reported, "/conditions").iter();
+    let condition = conditions.find(|condition| text(*condition, "/type") == Some(kind))?;
+    let observed = condition.field("observedGeneration").and_then(V::as_integer);
+    let is_behind = generation.is_some_and(|generation| observed.is_some_and(|observed| observed < generation));
+    (!is_behind).then_some(condition)
+}

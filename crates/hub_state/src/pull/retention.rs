@@ -1,0 +1,35 @@
+//! The ownership of delivered objects: a work keeps them, or releases them to another component.
+
+use crate::json::{Json, items, text};
+
+/// The propagation policy that keeps delivered objects when the work is deleted.
+pub const ORPHAN: &str = "Orphan";
+
+/// The update strategy with which an agent only observes.
+pub const READ_ONLY: &str = "ReadOnly";
+
+/// The progress of a work in releasing its delivered objects, so that another component can adopt them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retention {
+    /// The delivered objects are deleted with the work.
+    Owned,
+    /// The agent removes its owner reference from the delivered objects, which it does when it applies them.
+    Orphaning,
+    /// The agent only observes. It no longer changes the delivered objects, so it must have removed the owner reference before:
+    /// Kubernetes deletes with the work any object that still has one.
+    Released,
+}
+
+impl Retention {
+    /// Reads the state from an existing work.
+    #[must_use]
+    pub fn read<V: Json>(work: &V) -> Self {
+        let mut configs = items(work, "/spec/manifestConfigs").iter();
+        let is_read_only = |config: &V| text(config, "/updateStrategy/type") == Some(READ_ONLY);
+        match text(work, "/spec/deleteOption/propagationPolicy") {
+            Some(ORPHAN) if configs.all(is_read_only) => Self::Released,
+            Some(ORPHAN) => Self::Orphaning,
+            _ => Self::Owned,
+        }
+    }
+}

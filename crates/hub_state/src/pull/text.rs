@@ -1,0 +1,50 @@
+//! Times and bounded texts of a status.
+
+use jiff::Timestamp;
+use manifest::text::{is_unprintable, one_line, without_middle};
+
+/// The maximum length of a stored text, in bytes.
+pub const TEXT_MAX: usize = 4096;
+
+/// The maximum length of a stored word or revision, in bytes.
+pub(super) const WORD_MAX: usize = 512;
+
+/// Truncates a text to the stored length. Line breaks stay; other control characters that affect a terminal are removed.
+#[must_use]
+pub fn bounded(text: &str) -> Box<str> {
+    let text = without_middle(text, TEXT_MAX);
+    let is_odd = |char| char != '\n' && is_unprintable(char);
+    if text.contains(is_odd) {
+        text.replace(is_odd, " ").into()
+    } else {
+        text.into()
+    }
+}
+
+/// Truncates a text in the same way, to a single line.
+#[must_use]
+pub fn bounded_line(text: &str) -> Box<str> {
+    one_line(&without_middle(text, TEXT_MAX)).into()
+}
+
+/// Truncates a short value in the same way.
+pub(super) fn bounded_word(text: &str) -> Box<str> {
+    one_line(&without_middle(text, WORD_MAX)).into()
+}
+
+/// Reads a time, or returns `None` for an invalid one, which the API server would reject.
+#[must_use]
+pub fn time(text: &str) -> Option<Timestamp> {
+    text.parse().ok().map(whole_seconds)
+}
+
+/// Returns a time without the fraction of its second.
+#[must_use]
+pub fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+/// Returns the API group of an `apiVersion`.
+pub(super) fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}

@@ -1,0 +1,103 @@
+//! Reads the MulticlusterApplicationSetReport of an ApplicationSet, as far as needed to compare it with the desired one.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+mod statuses;
+
+use runtime::invalid_object::InvalidObject;
+use runtime::metadata::Metadata;
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+pub use statuses::{ConditionEntry, Entry, ResourceEntry, Statuses, Summary};
+use std::io::{self, Write};
+
+/// The label that names the ApplicationSet of a report, cut to the length of a label value.
+pub const HOSTING: &str = ocm::pull_model::SET;
+/// The annotation that describes what the report leaves out.
+pub const TRUNCATED: &str = "argocd-ocm-cmp.github.io/truncated";
+
+/// An object on a managed cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Resource {
+    /// The name of the object.
+    pub name: Box<str>,
+    /// The kind of the object.
+    pub kind: Box<str>,
+    /// The namespace of the object on the cluster; empty for a cluster-scoped object.
+    pub namespace: Box<str>,
+    /// The API group and version of the object.
+    pub api_version: Box<str>,
+}
+
+/// A hash of a report's content, to compare reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint([u8; 32]);
+
+/// An existing report.
+#[derive(Clone, Debug)]
+pub struct ExistingReport {
+    /// The UID of the report.
+    pub uid: Box<str>,
+    /// The resource version of the report.
+    pub version: Box<str>,
+    /// The fingerprint of the content; `None` if the content cannot be that of a report.
+    pub fingerprint: Option<Fingerprint>,
+    /// The owner references.
+    pub owners: Vec<Value>,
+    /// True if the report is being deleted.
+    pub deleting: bool,
+}
+
+impl ExistingReport {
+    /// Reads a report's JSON.
+    ///
+    /// # Errors
+    /// Returns the parse error of an invalid object, which the API server should never store.
+    pub fn read(text: &str) -> Result<Self, InvalidObject> {
+        #[derive(Deserialize)]
+        struct Object<'t> {
+            metadata: Metadata,
+            #[serde(borrow)]
+            statuses: Option<&'t serde_json::value::RawValue>,
+        }
+        let Object { metadata, statuses } = serde_json::from_str(text).map_err(|error| InvalidObject::json(&error))?;
+        let (hosting, cut) = (metadata.label(HOSTING), metadata.annotation(TRUNCATED));
+        let statuses = statuses.map_or(Ok(Statuses::default()), |text| serde_json::from_str(text.get()));
+        let fingerprint = |statuses| fingerprint(hosting, cut, &statuses);
+        Ok(Self {
+            fingerprint: statuses.ok().map(fingerprint),
+            deleting: metadata.deletion_timestamp.is_some(),
+            uid: metadata.uid,
+            version: metadata.resource_version,
+            owners: metadata.owner_references,
+        })
+    }
+
+    /// Returns true if Kubernetes deletes the report with the owner of this UID.
+    #[must_use]
+    pub fn is_owned_by(&self, uid: &str) -> bool {
+        self.owners.iter().any(|owner| owner["uid"] == uid)
+    }
+}
+
+/// Returns the fingerprint of a report's label, annotation and statuses.
+#[must_use]
+pub fn fingerprint(hosting: Option<&str>, cut: Option<&str>, statuses: &Statuses<'_>) -> Fingerprint {
+    let mut hasher = Hasher(Sha256::new());
+    serde_json::to_writer(&mut hasher, &(hosting, cut, statuses)).expect("texts and lists of them are JSON");
+    Fingerprint(hasher.0.finalize().into())
+}
+
+struct Hasher(Sha256);
+
+impl Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! Fixtures for tests of controllers: works, managed clusters, and certificates.
+
+pub mod certificates;
+pub mod pull;
+
+use crate::cache::Change;
+use crate::model::{Availability, Cluster, ClusterHold, Kind, Labels, Work};
+use jiff::Timestamp;
+use ocm::hold::Hold;
+use ocm::names::WorkName;
+use primitives::object_ref::ObjectRef;
+use runtime::store::Update;
+
+/// The time at which the tests evaluate the health of works.
+pub const NOW: &str = "2026-06-01T12:00:00Z";
+
+/// Returns that time.
+#[must_use]
+pub fn now() -> Timestamp {
+    NOW.parse().expect("a time")
+}
+
+/// A work with one Deployment and its status: the status of `Applied` and of `Healthy`, the message of the condition that is not
+/// True, and the time of its last transition.
+pub struct AgentReport<'f>(
+    /// The status of `Applied`.
+    pub &'static str,
+    /// The status of `Healthy`.
+    pub &'static str,
+    /// The message.
+    pub &'f str,
+    /// The time.
+    pub &'static str,
+);
+
+/// The report on a work that is well.
+pub const WELL: AgentReport<'_> = AgentReport("True", "True", "", "2026-06-01T11:00:00Z");
+/// The report on a work whose Deployment is broken.
+pub const BROKEN: AgentReport<'_> = AgentReport("True", "False", "no image", "2026-06-01T11:00:00Z");
+/// The report on a work that the agent may not apply.
+pub const REFUSED: AgentReport<'_> = AgentReport("False", "True", "forbidden", "2026-06-01T11:00:00Z");
+
+/// Returns the change for a work with these tracking marks and this report.
+#[must_use]
+pub fn work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Change {
+    let work = read_work(object_ref, marks, report);
+    Change::of(Kind::Works, Update::of(object_ref.clone(), work))
+}
+
+/// Reads that work.
+#[must_use]
+pub fn read_work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Option<Work> {
+    let ObjectRef { namespace, name } = object_ref;
+    let AgentReport(applied, healthy, message, since) = report;
+    let condition = |kind: &str, status: &str| {
+        format!(
+            r#"{{"type":"{kind}","status":"{status}","message":"{message}","reason":"ConditionRuleEvaluated","lastTransitionTime":"{since}","observedGeneration":1}}"#
+        )
+    };
+    let text = format!(
+        r#"{{"kind":"ManifestWork","metadata":{{"name":"{name}","namespace":"{namespace}","generation":1,{marks}}},
+        "spec":{{"workload":{{"manifests":[{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"web","namespace":"shop"}}}}]}}}},
+        "status":{{"conditions":[{}],"resourceStatus":{{"manifests":[{{"resourceMeta":{{"group":"apps","version":"v1","kind":"Deployment","namespace":"shop","name":"web"}},"conditions":[{},{},{}]}}]}}}}}}"#,
+        condition("Applied", applied),
+        condition("Applied", applied),
+        condition("Available", "True"),
+        condition("Healthy", healthy),
+    );
+    Work::read(&text, now()).expect("a work")
+}
+
+/// Returns the tracking mark of an Application on a work.
+#[must_use]
+pub fn tracked(application: &str, object_ref: &ObjectRef) -> String {
+    format!(
+        r#""annotations":{{"argocd.argoproj.io/tracking-id":"{application}:work.open-cluster-management.io/ManifestWork:{object_ref}"}}"#
+    )
+}
+
+/// Returns the mark of OCM on a work of a ManifestWorkReplicaSet.
+#[must_use]
+pub fn of_set(set: &str) -> String {
+    format!(r#""labels":{{"work.open-cluster-management.io/manifestworkreplicaset":"{set}"}}"#)
+}
+
+/// Returns the change for a ManifestWorkReplicaSet of an Application.
+#[must_use]
+pub fn set(object_ref: &ObjectRef, application: &str) -> Change {
+    set_with(object_ref, application, r#""spec":{}"#)
+}
+
+/// Returns the change for a ManifestWorkReplicaSet with these fields besides its metadata.
+#[must_use]
+pub fn set_with(object_ref: &ObjectRef, application: &str, fields: &str) -> Change {
+    let ObjectRef { namespace, name } = object_ref;
+    let text = format!(
+        r#"{{"kind":"ManifestWorkReplicaSet","metadata":{{"name":"{name}","namespace":"{namespace}","generation":1,
+        "annotations":{{"argocd.argoproj.io/tracking-id":"{application}:work.open-cluster-management.io/ManifestWorkReplicaSet:{object_ref}"}}}},{fields}}}"#
+    );
+    Change::of(
+        Kind::ReplicaSets,
+        Update::of(object_ref.clone(), Work::read(&text, now()).expect("a set")),
+    )
+}
+
+/// Returns the change for a ManagedCluster with this reachability.
+#[must_use]
+pub fn cluster(name: &str, availability: Availability) -> Change {
+    let cluster = Cluster {
+        uid: name.into(),
+        availability,
+        labels: Labels::default(),
+        deleting: false,
+    };
+    Change::of(Kind::Clusters, Update::Set(name.into(), cluster))
+}
+
+/// Returns the hold of a managed cluster.
+#[must_use]
+pub fn hold(name: &str, until: Option<&str>) -> Change {
+    let hold = Hold {
+        cluster: name.to_owned(),
+        until: until.map(str::to_owned),
+        reason: Some("storage migration".to_owned()),
+    };
+    Change::of(Kind::Holds, Update::Set(name.into(), ClusterHold(hold)))
+}
+
+/// Returns the name that Argo CD gives to the first work of an Application.
+#[must_use]
+pub fn name_of(application: &str) -> String {
+    let name: WorkName = application.parse().expect("an Application");
+    name.to_string()
+}
+
+/// Returns the name of the ManifestWorkReplicaSet of an Application in the namespace `fleet`.
+#[must_use]
+pub fn set_of(application: &str) -> String {
+    let name: WorkName = application.parse().expect("an Application");
+    name.set_part("", "fleet", 60)
+}

@@ -1,0 +1,103 @@
+//! Keeps the deployment history of an Application, which Argo CD uses for rollbacks. The cluster's own history cannot be fed back
+//! because it is a list, so the controller records completed operations as the hub's Argo CD would have recorded them.
+
+use hub_state::pull::application::Application;
+use hub_state::pull::deployment::Deployment;
+use hub_state::pull::mirrored_status::OperationState;
+use primitives::timestamp::format_time;
+use serde_json::{Value, json};
+
+/// The maximum number of entries if the Application sets no `revisionHistoryLimit`.
+const LIMIT: usize = 10;
+
+/// Returns the history with the last reported operation added, if that is new and deployed something. The feedback does not
+/// contain the deployed revision of each source of several.
+pub(super) fn after(
+    application: &Application,
+    before: &[Deployment],
+    operation: Option<&OperationState>,
+) -> Vec<Deployment> {
+    let mut history = before.to_vec();
+    let done = operation.filter(|operation| &*operation.phase == "Succeeded");
+    let Some((operation, revision, finished)) =
+        done.and_then(|done| Some((done, done.revision.as_deref()?, done.finished_at?)))
+    else {
+        return history;
+    };
+    let is_it = |entry: &Deployment| entry.started == Some(operation.started_at);
+    let spec = application.spec();
+    let source = spec.get("source");
+    if before.iter().any(is_it) || source.is_none() {
+        return history;
+    }
+    let id = before.last().map_or(0, |last| last.id.saturating_add(1));
+    let entry = json!({
+        "id": id,
+        "revision": revision,
+        "source": source,
+        "deployStartedAt": format_time(operation.started_at),
+        "deployedAt": format_time(finished),
+    });
+    history.push(Deployment {
+        id,
+        started: Some(operation.started_at),
+        text: entry.to_string().into(),
+    });
+    let limit = spec.get("revisionHistoryLimit").and_then(Value::as_u64);
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(LIMIT);
+    history.drain(..history.len().saturating_sub(limit));
+    history
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hub_state::pull::text::time;
+    use hub_state::testing::pull::application;
+
+    fn operation(second: u32, phase: &str) -> OperationState {
+        OperationState {
+            phase: phase.into(),
+            started_at: time(&format!("2026-06-01T12:00:{second:02}Z")).expect("a time"),
+            finished_at: time(&format!("2026-06-01T12:01:{second:02}Z")),
+            message: None,
+            retries: None,
+            revision: Some(format!("revision-{second}").into()),
+        }
+    }
+
+    #[test]
+    fn records_successful_deployments_in_the_history() {
+        let shop = application(|_| ());
+        let first = after(&shop, &[], Some(&operation(1, "Succeeded")));
+        assert_eq!(after(&shop, &first, Some(&operation(1, "Succeeded"))), first, "once");
+        assert_eq!(after(&shop, &first, Some(&operation(2, "Failed"))), first);
+        assert_eq!(after(&shop, &first, None), first);
+        let second = after(&shop, &first, Some(&operation(2, "Succeeded")));
+        let entries: Vec<_> = second.iter().map(Deployment::to_json).collect();
+        let entry = json!({
+            "id": 1,
+            "revision": "revision-2",
+            "source": {"repoURL": "https://example.com/shop", "path": "guestbook"},
+            "deployStartedAt": "2026-06-01T12:00:02Z",
+            "deployedAt": "2026-06-01T12:01:02Z",
+        });
+        assert_eq!((entries.len(), &entries[1]), (2, &entry));
+        assert_eq!(
+            Deployment::read(&json!({"history": entries})),
+            second,
+            "it is read as it was written"
+        );
+    }
+
+    #[test]
+    fn history_is_limited_by_the_application() {
+        let short = application(|object| object["spec"]["revisionHistoryLimit"] = json!(2));
+        for (shop, length) in [(application(|_| ()), LIMIT), (short, 2)] {
+            let operations = (0..30).map(|second| operation(second, "Succeeded"));
+            let history = operations.fold(Vec::new(), |before, operation| after(&shop, &before, Some(&operation)));
+            let ids: Vec<_> = history.iter().map(|it| it.id).collect();
+            assert_eq!((ids.len(), ids.last()), (length, Some(&29)));
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! Builds the objects for a managed cluster: the Application as the Argo CD there runs it, and its prerequisites.
+
+use hub_state::annotations::REFRESH;
+use hub_state::json::text;
+use hub_state::pull::application::{Application, Destination, is_copied};
+use hub_state::pull::digest::hash;
+use hub_state::pull::forwarded::Requests;
+use hub_state::pull::{Dialect, Settings};
+use ocm::pull_model as names;
+use serde_json::{Map, Value, json};
+
+/// The number of digits of a payload's hash: 80 bits.
+const DIGITS: usize = 20;
+
+/// Returns the namespace of an Application on its managed cluster.
+#[must_use]
+pub fn namespace<'a>(application: &'a Application, settings: &'a Settings) -> &'a str {
+    let asked = application.cluster_namespace.as_deref();
+    let namespace = asked.unwrap_or(&application.namespace);
+    if namespace.is_empty() {
+        &settings.argocd
+    } else {
+        namespace
+    }
+}
+
+/// Returns true if this AppProject of the hub is delivered. Every Argo CD creates its own default project.
+#[must_use]
+pub fn is_delivered(project: &Value, settings: &Settings) -> bool {
+    let is_default = text(project, "/metadata/name") == Some(names::DEFAULT_PROJECT)
+        && text(project, "/metadata/namespace") == Some(&*settings.argocd);
+    settings.project && !is_default
+}
+
+/// Returns all objects of the work in dependency order. `project` is the hub's AppProject of the Application.
+#[must_use]
+pub fn manifests(
+    application: &Application,
+    settings: &Settings,
+    requests: &Requests,
+    project: Option<&Value>,
+) -> Vec<Value> {
+    let mut manifests = Vec::new();
+    if settings.namespace {
+        manifests.push(namespace_object(namespace(application, settings), settings));
+    }
+    manifests.extend(
+        project
+            .filter(|project| is_delivered(project, settings))
+            .map(project_object),
+    );
+    manifests.push(self::application(application, settings, requests));
+    manifests
+}
+
+/// Returns the Application for the managed cluster.
+#[must_use]
+pub fn application(application: &Application, settings: &Settings, requests: &Requests) -> Value {
+    let mut base: Value = serde_json::from_str(&application.base).expect("it was written as JSON");
+    let mut annotations = taken(&mut base, "annotations");
+    let mut labels = taken(&mut base, "labels");
+    if let Some(set) = set(application) {
+        labels.insert(names::OF_SET.to_owned(), json!("true"));
+        annotations.insert(names::SET.to_owned(), json!(set));
+    }
+    if let Some(refresh) = &requests.refresh {
+        annotations.insert(REFRESH.to_owned(), json!(refresh.kind));
+        annotations.insert(names::REFRESH_REQUEST.to_owned(), json!(refresh.nonce));
+    }
+    let namespace = namespace(application, settings);
+    let mut metadata = metadata(&application.name, Some(namespace), labels, annotations);
+    // No component on the cluster would remove finalizers of others.
+    let finalizers: Vec<&str> = application.argocd_finalizers().collect();
+    if !finalizers.is_empty() {
+        metadata.insert("finalizers".to_owned(), json!(finalizers));
+    }
+    let mut spec = base["spec"].take();
+    if let Some(Value::Object(destination)) = spec.get_mut("destination") {
+        point(destination, application, settings, namespace);
+    }
+    let mut object = json!({
+        "apiVersion": names::API_VERSION,
+        "kind": names::KIND,
+        "metadata": metadata,
+        "spec": spec,
+    });
+    if let Some(operation) = &requests.operation {
+        object["operation"] = serde_json::from_str(&operation.value).expect("it was written as JSON");
+    }
+    let payload_hash = hash(&[&object.to_string()], DIGITS);
+    object["metadata"]["annotations"][names::PAYLOAD] = json!(payload_hash);
+    object
+}
+
+/// Returns the ApplicationSet that created the Application, as the peer integrations write it.
+pub(super) fn set(application: &Application) -> Option<String> {
+    let set = application.set.as_deref()?;
+    Some(format!("{}/{set}", application.namespace))
+}
+
+/// Sets the destination of the managed cluster's Argo CD to its own cluster or to the requested one. Argo CD accepts either a
+/// name or a server, and rejects both.
+fn point(destination: &mut Map<String, Value>, application: &Application, settings: &Settings, namespace: &str) {
+    let asked = application.destination.as_ref();
+    destination.remove("name");
+    destination.remove("server");
+    match asked.filter(|_| settings.dialect == Dialect::ArgocdPullIntegration) {
+        Some(Destination::Name(name)) => destination.insert("name".to_owned(), json!(name)),
+        Some(Destination::Server(server)) => destination.insert("server".to_owned(), json!(server)),
+        None => destination.insert("server".to_owned(), json!(names::IN_CLUSTER)),
+    };
+    let is_empty = destination.get("namespace").and_then(Value::as_str) == Some("");
+    if is_empty && settings.dialect == Dialect::Acm {
+        destination.insert("namespace".to_owned(), json!(namespace));
+    }
+}
+
+fn namespace_object(name: &str, settings: &Settings) -> Value {
+    let mut labels = Map::new();
+    if settings.dialect == Dialect::Acm {
+        labels.insert(names::MANAGED_BY.to_owned(), json!(settings.argocd));
+    }
+    let mut annotations = Map::new();
+    annotations.insert(names::SYNC_OPTIONS.to_owned(), json!("Delete=false"));
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": metadata(name, None, labels, annotations),
+    })
+}
+
+fn project_object(project: &Value) -> Value {
+    let mut annotations = texts(project, "annotations");
+    annotations.retain(|name, _| is_copied(name));
+    let mut labels = texts(project, "labels");
+    labels.remove(names::ARGO_CD_INSTANCE);
+    let name = text(project, "/metadata/name").unwrap_or_default();
+    let namespace = text(project, "/metadata/namespace");
+    json!({
+        "apiVersion": names::API_VERSION,
+        "kind": names::PROJECT_KIND,
+        "metadata": metadata(name, namespace, labels, annotations),
+        "spec": project.get("spec").cloned().unwrap_or_else(|| json!({})),
+    })
+}
+
+/// Builds metadata without empty fields: the API server drops them, so the work would never equal the desired one.
+fn metadata(
+    name: &str,
+    namespace: Option<&str>,
+    labels: Map<String, Value>,
+    annotations: Map<String, Value>,
+) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    metadata.insert("name".to_owned(), json!(name));
+    if let Some(namespace) = namespace {
+        metadata.insert("namespace".to_owned(), json!(namespace));
+    }
+    for (key, map) in [("labels", labels), ("annotations", annotations)] {
+        if !map.is_empty() {
+            metadata.insert(key.to_owned(), map.into());
+        }
+    }
+    metadata
+}
+
+fn taken(object: &mut Value, key: &str) -> Map<String, Value> {
+    match object[key].take() {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// Returns a map of strings in an object's metadata.
+fn texts(object: &Value, map: &str) -> Map<String, Value> {
+    let map = object
+        .get("metadata")
+        .and_then(|metadata| metadata.get(map)?.as_object());
+    map.cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hub_state::testing::pull::{annotate, application, object, read_application};
+
+    fn pull() -> Settings {
+        Settings::default()
+    }
+
+    fn acm() -> Settings {
+        Settings {
+            dialect: Dialect::Acm,
+            namespace: true,
+            project: true,
+            argocd: "openshift-gitops".to_owned(),
+            ..Settings::default()
+        }
+    }
+
+    fn payload(settings: &Settings, change: impl FnOnce(&mut Value)) -> Value {
+        super::application(&application(change), settings, &Requests::default())
+    }
+
+    #[test]
+    fn payload_is_the_application_for_the_managed_cluster() {
+        let mut it = payload(&pull(), |_| ());
+        assert!(
+            it["metadata"]["annotations"]
+                .as_object_mut()
+                .expect("a map")
+                .remove(names::PAYLOAD)
+                .is_some()
+        );
+        let desired = json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "metadata": {
+                "name": "shop",
+                "namespace": "argocd",
+                "labels": {"team": "a"},
+                "annotations": {"contact": "shop@example.com"},
+                "finalizers": ["resources-finalizer.argocd.argoproj.io"],
+            },
+            "spec": {
+                "project": "default",
+                "source": {"repoURL": "https://example.com/shop", "path": "guestbook"},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": "guestbook"},
+            },
+        });
+        assert_eq!(it, desired);
+    }
+
+    #[test]
+    fn payload_omits_the_hubs_own_metadata() {
+        let it = payload(&pull(), |object| {
+            let metadata = &mut object["metadata"];
+            metadata["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"}]);
+            metadata["managedFields"] = json!([{"manager": "kubectl"}]);
+            metadata["generation"] = json!(3);
+            metadata["labels"]["app.kubernetes.io/instance"] = json!("fleet");
+            metadata["labels"]["argocd.argoproj.io/instance"] = json!("fleet");
+            metadata["finalizers"] = json!(["example.com/of-the-hub"]);
+            object["status"] = json!({"health": {"status": "Healthy"}});
+            for name in [
+                "kubectl.kubernetes.io/last-applied-configuration",
+                "argocd.argoproj.io/refresh",
+                "argocd.argoproj.io/refresh-timestamp",
+                "notified.notifications.argoproj.io",
+                "argocd.argoproj.io/installation-id",
+                "argocd-ocm-cmp.github.io/payload",
+                "argocd-ocm-cmp.github.io/of-the-hub",
+                "apps.open-cluster-management.io/destination-name",
+            ] {
+                annotate(object, name, "x");
+            }
+            annotate(
+                object,
+                "argocd.argoproj.io/tracking-id",
+                "fleet:argoproj.io/Application:argocd/shop",
+            );
+            annotate(object, "notifications.argoproj.io/subscribe.on-sync.slack", "shop");
+        });
+        let metadata = it["metadata"].as_object().expect("a map");
+        let keys: Vec<_> = metadata.keys().collect();
+        assert_eq!(keys, ["annotations", "labels", "name", "namespace"]);
+        assert_eq!(metadata["labels"], json!({"team": "a"}));
+        let annotations: Vec<_> = metadata["annotations"].as_object().expect("a map").keys().collect();
+        let kept = [
+            "argocd-ocm-cmp.github.io/payload",
+            "contact",
+            "notifications.argoproj.io/subscribe.on-sync.slack",
+        ];
+        assert_eq!(annotations, kept);
+        assert_ne!(metadata["annotations"][names::PAYLOAD], "x");
+        assert_eq!(it.get("status"), None);
+    }
+
+    #[test]
+    fn copies_an_instance_label_that_argo_cd_did_not_write() {
+        let it = payload(&pull(), |object| {
+            object["metadata"]["labels"]["app.kubernetes.io/instance"] = json!("x");
+        });
+        assert_eq!(it["metadata"]["labels"]["app.kubernetes.io/instance"], "x");
+    }
+
+    #[test]
+    fn application_on_the_hub_keeps_its_destination() {
+        let hub = object(|_| ());
+        let application = read_application(&hub);
+        let payload = super::application(&application, &pull(), &Requests::default());
+        assert_ne!(payload["spec"], hub["spec"]);
+        assert_eq!(hub, object(|_| ()), "nothing of it is changed");
+        assert!(application.base.contains("https://eu1-control-plane:6443"));
+    }
+
+    #[test]
+    fn annotation_overrides_the_destination_by_name_or_server() {
+        let destination = |settings: &Settings, annotations: &[(&str, &str)]| {
+            let it = payload(settings, |object| {
+                for (name, text) in annotations {
+                    annotate(object, name, text);
+                }
+            });
+            it["spec"]["destination"].clone()
+        };
+        let name = (names::DESTINATION_NAME, "edge");
+        let server = (names::DESTINATION_SERVER, "https://edge:6443");
+        let by_name = json!({"name": "edge", "namespace": "guestbook"});
+        let by_server = json!({"server": "https://edge:6443", "namespace": "guestbook"});
+        assert_eq!(destination(&pull(), &[name]), by_name);
+        assert_eq!(destination(&pull(), &[server]), by_server);
+        assert_eq!(destination(&pull(), &[name, server]), by_name);
+        assert_eq!(
+            destination(&pull(), &[(names::DESTINATION_NAME, ""), server]),
+            by_server
+        );
+        let own = json!({"server": names::IN_CLUSTER, "namespace": "guestbook"});
+        assert_eq!(destination(&acm(), &[name, server]), own, "ACM knows none of these");
+    }
+
+    #[test]
+    fn rewrites_a_destination_by_name() {
+        for settings in [pull(), acm()] {
+            let it = payload(&settings, |object| {
+                object["spec"]["destination"] = json!({"name": "eu1", "namespace": ""});
+            });
+            let namespace = if settings.dialect == Dialect::Acm { "argocd" } else { "" };
+            let own = json!({"server": names::IN_CLUSTER, "namespace": namespace});
+            assert_eq!(it["spec"]["destination"], own);
+        }
+        let it = payload(&acm(), |object| object["spec"]["destination"] = json!({"name": "eu1"}));
+        assert_eq!(it["spec"]["destination"], json!({"server": names::IN_CLUSTER}));
+    }
+
+    #[test]
+    fn payload_has_the_configured_or_the_hubs_namespace() {
+        let it = payload(&pull(), |object| annotate(object, names::CLUSTER_NAMESPACE, "gitops"));
+        assert_eq!(it["metadata"]["namespace"], "gitops");
+        let it = payload(&acm(), |object| object["metadata"]["namespace"] = json!(""));
+        assert_eq!(it["metadata"]["namespace"], "openshift-gitops");
+    }
+
+    #[test]
+    fn payload_names_the_set_that_generated_it() {
+        let it = payload(&pull(), |object| {
+            let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "fleet"});
+            object["metadata"]["ownerReferences"] = json!([owner]);
+            object["metadata"]["labels"] = json!({names::PULL: "true"});
+        });
+        assert_eq!(it["metadata"]["labels"], json!({names::OF_SET: "true"}));
+        assert_eq!(it["metadata"]["annotations"][names::SET], "argocd/fleet");
+    }
+
+    #[test]
+    fn payload_hash_covers_everything_that_is_delivered() {
+        let form =
+            |change: &dyn Fn(&mut Value)| payload(&pull(), change)["metadata"]["annotations"][names::PAYLOAD].clone();
+        let plain = form(&|_| ());
+        assert_eq!(
+            plain,
+            form(&|object| object["metadata"]["resourceVersion"] = json!("8"))
+        );
+        assert_ne!(plain, form(&|object| object["spec"]["project"] = json!("other")));
+        assert_ne!(plain, form(&|object| annotate(object, "contact", "other")));
+    }
+
+    #[test]
+    fn acm_delivers_the_namespace_and_the_project_first() {
+        let application = application(|_| ());
+        let project = json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "AppProject",
+            "metadata": {
+                "name": "shops", "namespace": "openshift-gitops", "uid": "p", "resourceVersion": "3",
+                "labels": {"team": "a"},
+                "annotations": {"contact": "a", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
+                "finalizers": ["resources-finalizer.argocd.argoproj.io"],
+            },
+            "spec": {"sourceRepos": ["*"]},
+            "status": {"jwtTokensByRole": {}},
+        });
+        let all = manifests(&application, &acm(), &Requests::default(), Some(&project));
+        let namespace = json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": "argocd",
+                "labels": {"argocd.argoproj.io/managed-by": "openshift-gitops"},
+                "annotations": {"argocd.argoproj.io/sync-options": "Delete=false"},
+            },
+        });
+        let delivered = json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "AppProject",
+            "metadata": {
+                "name": "shops", "namespace": "openshift-gitops",
+                "labels": {"team": "a"}, "annotations": {"contact": "a"},
+            },
+            "spec": {"sourceRepos": ["*"]},
+        });
+        assert_eq!(all[..2], [namespace, delivered]);
+        assert_eq!(all[2]["kind"], "Application");
+        let mut default = project;
+        default["metadata"]["name"] = json!("default");
+        assert_eq!(
+            manifests(&application, &acm(), &Requests::default(), Some(&default)).len(),
+            2
+        );
+        assert_eq!(
+            manifests(&application, &pull(), &Requests::default(), Some(&default)).len(),
+            1
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! The Applications of the basic pull model to reconcile after a change.
+
+use hub_state::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
+use hub_state::model::{Application, Cluster, Kind};
+use hub_state::pull::work_name;
+use primitives::object_ref::ObjectRef;
+use std::collections::BTreeSet;
+
+/// Maps a change of an Application to itself, and to the Applications that its works claim to carry once it is no longer one of
+/// the pull model: these claims count from now on.
+pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut concerned = BTreeSet::from([changed.object_ref.clone()]);
+    let after = cache.application(changed.object_ref);
+    if after.is_none_or(|it| it.pull.is_none())
+        && let Some(before) = changed.before::<Application>()
+        && let Some(pull) = before.pull.as_deref()
+    {
+        let names = work_name::names(pull);
+        let works = names.iter().flat_map(|name| cache.works_with_application(name));
+        let claims = works.filter_map(|(_, pull_work)| pull_work.claim.as_ref());
+        concerned.extend(claims.cloned());
+    }
+    concerned.into_iter().map(ReconcileRequest::application).collect()
+}
+
+/// Maps a change of a work to the Application that it carries or claims to carry, and to those whose works have its name.
+pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut affected = changed.owners();
+    if changed.kind == Kind::Works {
+        let named = cache.pull_applications_by_work_name(&changed.object_ref.name);
+        let new = named.filter(|it| affected.iter().all(|known| known.object_ref != **it));
+        let new: Vec<_> = new.cloned().map(ReconcileRequest::application).collect();
+        affected.extend(new);
+    }
+    affected
+}
+
+/// Maps a change of a managed cluster to the Applications that it is the destination of, if it affects their delivery, and to the
+/// Applications in the cluster's namespace if it was created or deleted.
+pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let Some(before) = changed.before::<ClusterBefore>() else {
+        return Vec::new();
+    };
+    let name = &changed.object_ref.name;
+    let after = cache.cluster(name);
+    let is_marked = |cluster: &Cluster| cluster.has_hub_mark(name);
+    let has_availability_changed = before.has_availability_changed(after);
+    let has_mark_changed = after.is_some_and(is_marked) != before.cluster.as_ref().is_some_and(is_marked);
+    let was_created_or_deleted = before.was_created_or_deleted(after);
+    let mut concerned = BTreeSet::new();
+    if has_availability_changed || was_created_or_deleted || has_mark_changed {
+        concerned.extend(cache.pull_applications_to(name));
+    }
+    if was_created_or_deleted {
+        concerned.extend(cache.pull_applications_in(name));
+    }
+    let all = concerned.into_iter().cloned();
+    all.map(ReconcileRequest::application).collect()
+}
+
+/// Maps a change of a managed cluster's hold to the Applications that it is the destination of, and those with works on it.
+pub(super) fn hold(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let name = &changed.object_ref.name;
+    let mut concerned = cache.applications_on(name);
+    concerned.extend(cache.pull_applications_to(name).cloned());
+    concerned.into_iter().map(ReconcileRequest::application).collect()
+}
+
+/// Maps a change of a PlacementDecision to the Applications in its namespace.
+pub(super) fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let all = cache.pull_applications_in(&changed.object_ref.namespace).cloned();
+    all.map(ReconcileRequest::application).collect()
+}
+
+/// Maps a change of the namespaces that Argo CD reads to all Applications.
+pub(super) fn parameters(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
+    cache
+        .all_pull_applications()
+        .cloned()
+        .map(ReconcileRequest::application)
+        .collect()
+}
+
+/// Maps a change of an AppProject to its Applications.
+pub(super) fn project(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let is_of_it = |object_ref: &&ObjectRef| {
+        let pull = cache.application(object_ref).and_then(|it| it.pull.as_ref());
+        pull.is_some_and(|pull| *pull.project_name() == *changed.object_ref.name)
+    };
+    let concerned = cache.all_pull_applications().filter(is_of_it).cloned();
+    concerned.map(ReconcileRequest::application).collect()
+}

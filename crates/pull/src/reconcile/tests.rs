@@ -1,0 +1,960 @@
+//! Tests of the pull model on a simulated hub that applies all writes, so that the tests compare final states.
+
+use super::*;
+use hub_state::annotations::REFRESH;
+use hub_state::cache::{Change, ReconcileRequest, Refusal};
+use hub_state::model::{AppProject, Availability, Cluster, ClusterHold, Kind, PlacementDecision, Work};
+use hub_state::pull::namespaces::Namespaces;
+use hub_state::reconcile::Settings;
+use hub_state::reconcile::mappers;
+use hub_state::testing::{cluster, hold};
+use jiff::Timestamp;
+use ocm::pull_model as names;
+use runtime::queue::Refresh;
+use runtime::store::Update;
+use serde_json::json;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use testing::merge;
+
+const NOW: &str = "2026-06-01T12:00:00Z";
+
+/// A simulated hub with the managed clusters `eu1` and `eu2`, which applies every write.
+struct Hub {
+    cache: Cache,
+    objects: BTreeMap<(&'static str, ObjectRef), Value>,
+    version: u32,
+    settings: Settings,
+    /// The writes, in words.
+    log: Vec<String>,
+    events: Vec<Event>,
+}
+
+fn shop() -> ObjectRef {
+    ObjectRef::new("argocd", "shop")
+}
+
+impl Hub {
+    fn new() -> Self {
+        let mut hub = Self {
+            cache: Cache::new("argocd").with_mappers(mappers([&CONTROLLER])),
+            objects: BTreeMap::new(),
+            version: 1,
+            settings: Settings::default(),
+            log: Vec::new(),
+            events: Vec::new(),
+        };
+        for name in ["eu1", "eu2"] {
+            hub.cache.apply(cluster(name, Availability::Available));
+        }
+        hub
+    }
+
+    /// Creates a hub where Argo CD serves Applications of all namespaces, in the project `default`.
+    fn open() -> Self {
+        let mut hub = Self::new();
+        hub.namespaces("*");
+        hub.project(&json!({"destinations": [{"name": "*", "namespace": "*"}], "sourceNamespaces": ["*"]}));
+        hub
+    }
+
+    fn namespaces(&mut self, list: &str) -> Vec<ReconcileRequest> {
+        self.cache
+            .apply(Change::setting(Update::Set((), Namespaces::configured(list))))
+    }
+
+    /// Replaces the spec of the AppProject `default`.
+    fn project(&mut self, spec: &Value) -> Vec<ReconcileRequest> {
+        let project = json!({"metadata": {"name": "default", "namespace": "argocd"}, "spec": spec});
+        self.cache.apply(Change::of(
+            Kind::Projects,
+            Update::Set("default".into(), AppProject(project)),
+        ))
+    }
+
+    /// Writes labels and annotations of a work, as the agent of a cluster.
+    fn mark(&mut self, name: &str, metadata: &Value) {
+        let mut work = self.work(name).clone();
+        merge(&mut work["metadata"], metadata);
+        let (namespace, name) = name.split_once('/').expect("a place");
+        self.put("manifestworks", &ObjectRef::new(namespace, name), Some(work));
+    }
+
+    /// Creates the same hub with an Application for `eu1`.
+    fn with_shop() -> Self {
+        let mut hub = Self::new();
+        hub.application(&shop(), "0a1b2c3d-0000", |_| ());
+        hub
+    }
+
+    fn application(&mut self, object_ref: &ObjectRef, uid: &str, change: impl FnOnce(&mut Value)) {
+        let mut object = json!({
+            "metadata": {
+                "namespace": *object_ref.namespace,
+                "name": *object_ref.name,
+                "uid": uid,
+                "labels": {names::PULL: "true"},
+                "annotations": {names::CLUSTER: "eu1", SKIP_RECONCILE: "true"},
+            },
+            "spec": {
+                "project": "default",
+                "source": {"repoURL": "https://example.com/shop", "path": "guestbook"},
+                "destination": {"server": "https://eu1-control-plane:6443", "namespace": "guestbook"},
+            },
+        });
+        change(&mut object);
+        self.put("applications", object_ref, Some(object));
+    }
+
+    fn change(&mut self, object_ref: &ObjectRef, patch: &Value) {
+        let mut object = self.objects[&("applications", object_ref.clone())].clone();
+        merge(&mut object, patch);
+        self.put("applications", object_ref, Some(object));
+    }
+
+    fn put(&mut self, plural: &'static str, object_ref: &ObjectRef, object: Option<Value>) {
+        let key = (plural, object_ref.clone());
+        let object = object.map(|mut object| {
+            self.version += 1;
+            object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+            object
+        });
+        let text = object.as_ref().map(Value::to_string);
+        let change = if plural == "applications" {
+            let application = text.map(|text| Application::read(&text).expect("an Application"));
+            Change::of(Kind::Applications, Update::of(object_ref.clone(), application))
+        } else {
+            let now = NOW.parse().expect("a time");
+            let work = text.and_then(|text| Work::read(&text, now).expect("a work"));
+            Change::of(Kind::Works, Update::of(object_ref.clone(), work))
+        };
+        self.cache.apply(change);
+        match object {
+            Some(object) => self.objects.insert(key, object),
+            None => self.objects.remove(&key),
+        };
+    }
+
+    fn decide(&self, object_ref: &ObjectRef) -> Option<Action> {
+        let context = Context {
+            now: NOW.parse::<Timestamp>().expect("a time"),
+            stale: false,
+            new_leader_for: None,
+            settings: &self.settings,
+        };
+        reconcile(&self.cache, object_ref, &context)
+    }
+
+    /// Reconciles an Application until nothing is left to write, and returns the writes in words.
+    fn settle(&mut self, object_ref: &ObjectRef) -> Vec<String> {
+        for _ in 0..10 {
+            let Some(action) = self.decide(object_ref) else {
+                return std::mem::take(&mut self.log);
+            };
+            self.events.extend(action.events);
+            for write in action.writes {
+                self.write(write);
+            }
+        }
+        panic!("it never ends: {:?}", self.log);
+    }
+
+    fn write(&mut self, write: Write) {
+        match write {
+            Write::Create {
+                object_ref, mut object, ..
+            } => {
+                self.log.push(format!("create {object_ref}"));
+                object["metadata"]["uid"] = json!(format!("uid of {object_ref}"));
+                object["metadata"]["generation"] = json!(1);
+                self.put("manifestworks", &object_ref, Some(object));
+            }
+            Write::Patch {
+                resource,
+                object_ref,
+                body,
+            } => {
+                let of_it = if resource.kind == "Application" {
+                    "application"
+                } else {
+                    "work"
+                };
+                self.log.push(format!("patch {of_it} {object_ref}"));
+                let mut object = self.objects[&(resource.plural, object_ref.clone())].clone();
+                let version = &object["metadata"]["resourceVersion"];
+                assert_eq!(&body["metadata"]["resourceVersion"], version, "of another form");
+                assert!(of_it == "work" || body.get("spec").is_none(), "not ours: {body}");
+                merge(&mut object, &body);
+                if of_it == "work" {
+                    let generation = object["metadata"]["generation"].as_u64().expect("it has one");
+                    object["metadata"]["generation"] = json!(generation + 1);
+                }
+                self.put(resource.plural, &object_ref, Some(object));
+            }
+            Write::Generate { .. } => panic!("nothing is made here"),
+            Write::Delete {
+                resource,
+                object_ref,
+                unless_exists,
+                ..
+            } => {
+                self.log.push(format!("delete {object_ref}"));
+                if let Some((other, object_ref)) = unless_exists {
+                    assert!(!self.objects.contains_key(&(other.plural, object_ref)), "it is there");
+                }
+                self.put(resource.plural, &object_ref, None);
+            }
+        }
+    }
+
+    /// Makes the API server reject the next write for an Application, or stop rejecting.
+    fn refuse(&mut self, object_ref: &ObjectRef, why: Option<&str>) {
+        let affected = ReconcileRequest {
+            kind: Kind::Applications,
+            object_ref: object_ref.clone(),
+            refresh: Refresh::Unchanged,
+        };
+        let refusal = why.map(|why| Refusal {
+            why: why.into(),
+            gitops: None,
+        });
+        let affected = self
+            .cache
+            .apply(Change::write_outcome(CONTROLLER.name, 0, affected, refusal));
+        assert_eq!(affected.len(), 1, "it is looked at again");
+    }
+
+    /// Reconciles an Application up to the first write of a work, which the API server rejects.
+    fn try_in_vain(&mut self, object_ref: &ObjectRef) {
+        let action = self.decide(object_ref).expect("something is to be written");
+        for write in action.writes {
+            match &write {
+                Write::Patch { resource, .. } if resource.kind == "Application" => self.write(write),
+                _ => return,
+            }
+        }
+        panic!("no work is written");
+    }
+
+    fn of(&self, object_ref: &ObjectRef) -> &Value {
+        &self.objects[&("applications", object_ref.clone())]
+    }
+
+    fn works(&self) -> Vec<String> {
+        let works = self.objects.keys().filter(|(plural, _)| *plural == "manifestworks");
+        works.map(|(_, object_ref)| object_ref.to_string()).collect()
+    }
+
+    fn work(&self, name: &str) -> &Value {
+        let (namespace, name) = name.split_once('/').expect("a place");
+        &self.objects[&("manifestworks", ObjectRef::new(namespace, name))]
+    }
+
+    /// Reports that the agent applied the work, with this feedback of its Application.
+    fn report(&mut self, name: &str, values: &[(&str, &str)]) {
+        let mut work = self.work(name).clone();
+        let payload = &work["spec"]["workload"]["manifests"][0]["metadata"];
+        let form = payload["annotations"][names::PAYLOAD]
+            .as_str()
+            .expect("its form")
+            .to_owned();
+        let meta = json!({"group": "argoproj.io", "kind": "Application", "resource": "applications",
+            "namespace": payload["namespace"], "name": payload["name"]});
+        let value =
+            |(name, text): &(&str, &str)| json!({"name": name, "fieldValue": {"type": "String", "string": text}});
+        let values: Vec<_> = values.iter().chain([&("payload", &*form)]).map(value).collect();
+        let generation = &work["metadata"]["generation"];
+        let applied =
+            json!([{"type": "Applied", "status": "True", "observedGeneration": generation, "lastTransitionTime": NOW}]);
+        work["status"] = json!({"conditions": applied, "resourceStatus": {"manifests": [
+            {"resourceMeta": meta, "conditions": applied, "statusFeedback": {"values": values}}]}});
+        let (namespace, name) = name.split_once('/').expect("a place");
+        self.put("manifestworks", &ObjectRef::new(namespace, name), Some(work));
+    }
+
+    fn conditions(&self, object_ref: &ObjectRef) -> Vec<(&str, &str)> {
+        let conditions = self.of(object_ref)["status"]["conditions"].as_array();
+        conditions
+            .into_iter()
+            .flatten()
+            .map(|it| {
+                (
+                    it["type"].as_str().unwrap_or_default(),
+                    it["message"].as_str().unwrap_or_default(),
+                )
+            })
+            .collect()
+    }
+}
+
+const WORK: &str = "eu1/shop-0a1b2";
+
+const WELL: [(&str, &str); 2] = [("healthStatus", "Healthy"), ("syncStatus", "Synced")];
+
+#[test]
+fn application_becomes_a_work_and_receives_its_status() {
+    let mut hub = Hub::with_shop();
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("create {WORK}"), "patch application argocd/shop".to_owned()]
+    );
+    assert_eq!(
+        hub.of(&shop())["status"]["health"]["status"],
+        "Progressing",
+        "no Argo CD runs it yet"
+    );
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
+    let status = &hub.of(&shop())["status"];
+    assert_eq!(
+        (&status["health"]["status"], &status["sync"]["status"]),
+        (&json!("Healthy"), &json!("Synced"))
+    );
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), [""; 0], "nothing is new");
+    hub.change(&shop(), &json!({"spec": {"source": {"path": "other"}}}));
+    assert_eq!(hub.settle(&shop()), [format!("patch work {WORK}")]);
+    let server = &hub.of(&shop())["spec"]["destination"]["server"];
+    assert_eq!(server, "https://eu1-control-plane:6443");
+}
+
+#[test]
+fn works_of_a_cluster_on_hold_wait_for_its_end() {
+    let on_hold = ("ManagedClusterOnHoldWarning", "eu1: on hold: storage migration");
+    let mut hub = Hub::with_shop();
+    hub.cache.apply(hold("eu1", None));
+    assert_eq!(
+        hub.settle(&shop()),
+        ["patch application argocd/shop"],
+        "a new work waits"
+    );
+    assert_eq!(hub.conditions(&shop()), [on_hold]);
+    let release = || Change::of::<ClusterHold>(Kind::Holds, Update::Deleted("eu1".into()));
+    assert_eq!(hub.cache.apply(release()), [ReconcileRequest::application(shop())]);
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("create {WORK}"), "patch application argocd/shop".to_owned()]
+    );
+    assert_eq!(hub.conditions(&shop()), []);
+
+    hub.cache.apply(hold("eu1", None));
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"spec": {"source": {"path": "other"}}}));
+    assert_eq!(hub.settle(&shop()), [""; 0], "a change waits");
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": [names::CASCADE[0]]}}),
+    );
+    hub.settle(&shop());
+    assert_eq!(hub.works(), [WORK], "a deletion waits");
+    hub.put("applications", &shop(), None);
+    assert_eq!(hub.settle(&shop()), [""; 0], "so does that of a missing Application");
+    assert_eq!(hub.cache.apply(release()), [ReconcileRequest::application(shop())]);
+    assert_eq!(hub.settle(&shop()), [format!("delete {WORK}")]);
+
+    hub.application(&shop(), "0a1b2c3d-0000", |_| ());
+    hub.cache.apply(hold("eu1", Some("2026-06-01T11:59:00Z")));
+    assert_eq!(hub.settle(&shop()).len(), 2, "the hold is over");
+}
+
+#[test]
+fn changed_cluster_moves_the_work_and_label_removes_it() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}}));
+    let moved = [
+        "create eu2/shop-0a1b2",
+        "delete eu1/shop-0a1b2",
+        "patch application argocd/shop",
+    ];
+    assert_eq!(hub.settle(&shop()), moved);
+    assert_eq!(
+        hub.of(&shop())["status"]["health"]["status"],
+        "Progressing",
+        "what the other said is past"
+    );
+    hub.change(&shop(), &json!({"metadata": {"labels": {names::PULL: "false"}}}));
+    assert_eq!(hub.settle(&shop()), ["delete eu2/shop-0a1b2"]);
+}
+
+#[test]
+fn missing_target_cluster_keeps_the_work_on_the_old_one() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu3"}}}));
+    assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
+    assert_eq!(hub.conditions(&shop()), [(ERROR, "ManagedCluster eu3 does not exist")]);
+    assert_eq!(hub.events[0].reason, "ManifestWorkRefused");
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: ""}}}));
+    hub.settle(&shop());
+    let why = "the annotation apps.open-cluster-management.io/ocm-managed-cluster names no managed cluster";
+    assert_eq!(hub.conditions(&shop()), [(ERROR, why)]);
+    assert_eq!(hub.works(), [WORK]);
+    let affected = hub.cache.apply(cluster("eu3", Availability::Available));
+    assert_eq!(affected.len(), 1, "no Application targets it now");
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu4"}}}));
+    let affected = hub.cache.apply(cluster("eu4", Availability::Available));
+    assert!(
+        affected.iter().any(|it| it.object_ref == shop()),
+        "it is refresh: {affected:?}"
+    );
+    hub.settle(&shop());
+    assert_eq!(
+        (hub.works(), hub.conditions(&shop())),
+        (vec!["eu4/shop-0a1b2".to_owned()], vec![])
+    );
+}
+
+#[test]
+fn namespace_may_use_clusters_selected_by_its_placements() {
+    let mut hub = Hub::with_shop();
+    hub.settings.pull.placement = true;
+    let decide = |hub: &mut Hub, namespace: &str, names: &[&str]| {
+        let decision = PlacementDecision {
+            placement: "all".into(),
+            clusters: names.iter().map(|name| Arc::from(*name)).collect(),
+        };
+        hub.cache.apply(Change::of(
+            Kind::Decisions,
+            Update::Set(ObjectRef::new(namespace, "d1"), decision),
+        ))
+    };
+    assert_eq!(decide(&mut hub, "argocd-2", &["eu1"]), [], "another namespace");
+    hub.settle(&shop());
+    let why = "no Placement in Namespace argocd selects ManagedCluster eu1";
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![(ERROR, why)], vec![]));
+    let message = &hub.of(&shop())["status"]["health"]["message"];
+    assert_eq!(*message, format!("not delivered: {why}"));
+    let affected = decide(&mut hub, "argocd", &["eu2", "eu1"]);
+    assert_eq!(affected.len(), 1, "a decision that comes later is refresh");
+    hub.settle(&shop());
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+    decide(&mut hub, "argocd", &[]);
+    hub.settle(&shop());
+    assert_eq!(
+        (hub.conditions(&shop()), hub.works()),
+        (vec![(ERROR, why)], vec![WORK.to_owned()]),
+        "what runs goes on"
+    );
+    hub.cache.apply(Change::of::<PlacementDecision>(
+        Kind::Decisions,
+        Update::Listed(HashSet::new()),
+    ));
+    assert_eq!((hub.settle(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+}
+
+#[test]
+fn deleted_application_deletes_its_work_except_on_an_empty_list() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.cache.apply(Change::of::<Application>(
+        Kind::Applications,
+        Update::Listed(HashSet::new()),
+    ));
+    assert_eq!(hub.decide(&shop()), None, "the hub shows no Application at all");
+    hub.application(&ObjectRef::new("argocd", "cart"), "1", |_| ());
+    let action = hub.decide(&shop()).expect("it is gone");
+    let asked = matches!(&action.writes[..], [Write::Delete { unless_exists: Some((_, object_ref)), .. }] if *object_ref == shop());
+    assert!(asked, "{action:?}");
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.put("applications", &shop(), None);
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("delete {WORK}")],
+        "the watch reported the deletion"
+    );
+}
+
+#[test]
+fn removes_cascade_finalizers_after_the_work() {
+    for finalizer in names::CASCADE {
+        let mut hub = Hub::with_shop();
+        hub.change(
+            &shop(),
+            &json!({"metadata": {"finalizers": [finalizer, "example.com/mine"]}}),
+        );
+        hub.settle(&shop());
+        hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+        assert_eq!(
+            hub.settle(&shop()),
+            [format!("delete {WORK}"), "patch application argocd/shop".to_owned()]
+        );
+        assert_eq!(hub.of(&shop())["metadata"]["finalizers"], json!(["example.com/mine"]));
+    }
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": ["example.com/mine"]}}),
+    );
+    assert_eq!(
+        hub.settle(&shop()),
+        [""; 0],
+        "the finalizer of another controller stays"
+    );
+}
+
+#[test]
+fn reports_errors_that_block_deletion() {
+    let mut hub = Hub::with_shop();
+    hub.change(&shop(), &json!({"metadata": {"finalizers": [names::CASCADE[0]]}}));
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    let mut work = hub.work(WORK).clone();
+    work["metadata"]["deletionTimestamp"] = json!(NOW);
+    hub.put("manifestworks", &ObjectRef::new("eu1", "shop-0a1b2"), Some(work));
+    hub.report(WORK, &[("DeletionError", "no such project")]);
+    assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
+    assert_eq!(hub.conditions(&shop()), [("DeletionError", "eu1: no such project")]);
+}
+
+#[test]
+fn records_a_deployment_in_the_history_once() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let done = [
+        ("operationStatePhase", "Succeeded"),
+        ("operationStateStartedAt", NOW),
+        ("operationStateFinishedAt", NOW),
+        ("syncResultRevision", "abc"),
+    ];
+    for _ in 0..2 {
+        hub.report(WORK, &[&WELL[..], &done].concat());
+        hub.settle(&shop());
+    }
+    let history = &hub.of(&shop())["status"]["history"];
+    assert_eq!(
+        (history.as_array().map(Vec::len), &history[0]["revision"]),
+        (Some(1), &json!("abc"))
+    );
+}
+
+#[test]
+fn waits_for_a_work_that_is_being_deleted() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let mut work = hub.work(WORK).clone();
+    work["metadata"]["deletionTimestamp"] = json!(NOW);
+    let object_ref = ObjectRef::new("eu1", "shop-0a1b2");
+    hub.put("manifestworks", &object_ref, Some(work));
+    hub.settle(&shop());
+    assert_eq!(hub.works(), [WORK]);
+    hub.put("manifestworks", &object_ref, None);
+    assert_eq!(hub.settle(&shop())[0], format!("create {WORK}"));
+}
+
+#[test]
+fn two_applications_of_one_name_have_separate_works() {
+    let mut hub = Hub::open();
+    hub.application(&shop(), "0a1b2c3d-0000", |_| ());
+    let other = ObjectRef::new("team-b", "shop");
+    hub.application(&other, "0a1b2fff-0000", |_| ());
+    hub.settle(&shop());
+    hub.settle(&other);
+    let works = hub.works();
+    assert_eq!((works.len(), works[0].as_str()), (2, WORK), "{works:?}");
+    hub.put("applications", &other, None);
+    hub.settle(&other);
+    assert_eq!((hub.works(), hub.settle(&shop())), (vec![WORK.to_owned()], vec![]));
+}
+
+#[test]
+fn adopts_a_work_of_a_peer_under_any_name() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let mut work = hub.work(WORK).clone();
+    hub.put("manifestworks", &ObjectRef::new("eu1", "shop-0a1b2"), None);
+    work["metadata"]["name"] = json!("shop-99999");
+    work["spec"]["manifestConfigs"] = json!([]);
+    hub.put("manifestworks", &ObjectRef::new("eu1", "shop-99999"), Some(work));
+    assert_eq!(hub.settle(&shop()), ["patch work eu1/shop-99999"]);
+}
+
+#[test]
+fn read_only_mode_deletes_nothing() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.settings.pull.read_only = true;
+    assert_eq!(hub.settle(&shop()), [format!("patch work {WORK}")]);
+    let state = |hub: &Hub| {
+        let spec = &hub.work(WORK)["spec"];
+        let strategy = spec["manifestConfigs"][0]["updateStrategy"]["type"].clone();
+        (spec["deleteOption"]["propagationPolicy"].clone(), strategy)
+    };
+    let loosening = (json!("Orphan"), json!("ServerSideApply"));
+    assert_eq!(
+        state(&hub),
+        loosening,
+        "the agent is to let go of what it owns, which a read-only one would not"
+    );
+    hub.report(WORK, &WELL);
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("patch work {WORK}"), "patch application argocd/shop".to_owned()]
+    );
+    assert_eq!(state(&hub), (json!("Orphan"), json!("ReadOnly")), "it has");
+    hub.change(&shop(), &json!({"metadata": {"labels": null}}));
+    assert_eq!(hub.settle(&shop()), [""; 0]);
+    hub.put("applications", &shop(), None);
+    assert_eq!((hub.settle(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+}
+
+#[test]
+fn clears_a_sync_request_after_the_work_carries_it() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    let refresh = json!({REFRESH: "hard"});
+    hub.change(
+        &shop(),
+        &json!({"operation": {"sync": {"revision": "abc"}}, "metadata": {"annotations": refresh}}),
+    );
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("patch work {WORK}"), "patch application argocd/shop".to_owned()]
+    );
+    let application = hub.of(&shop());
+    assert!(application.get("operation").is_none() && application["metadata"]["annotations"].get(REFRESH).is_none());
+    let payload = &hub.work(WORK)["spec"]["workload"]["manifests"][0];
+    assert_eq!(payload["operation"]["sync"]["revision"], "abc");
+    assert_eq!(payload["metadata"]["annotations"][REFRESH], "hard");
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    let payload = &hub.work(WORK)["spec"]["workload"]["manifests"][0];
+    assert!(payload.get("operation").is_none(), "it was done: {payload}");
+}
+
+#[test]
+fn clears_a_refresh_after_its_result_is_on_the_hub() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let compared_at = |time| [WELL[0], WELL[1], ("reconciledAt", time)];
+    hub.report(WORK, &compared_at("2026-06-01T12:00:00Z"));
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"metadata": {"annotations": {REFRESH: "normal"}}}));
+    hub.settle(&shop());
+    hub.report(WORK, &compared_at("2026-06-01T12:00:05Z"));
+    // The reverse order would lose the result if the controller stopped between the writes.
+    assert_eq!(
+        hub.settle(&shop()),
+        ["patch application argocd/shop".to_owned(), format!("patch work {WORK}")]
+    );
+    assert_eq!(hub.of(&shop())["status"]["reconciledAt"], "2026-06-01T12:00:05Z");
+    hub.report(WORK, &compared_at("2026-06-01T12:03:05Z"));
+    assert_eq!(hub.settle(&shop()), [""; 0], "a comparison that was not requested");
+}
+
+#[test]
+fn application_also_run_by_the_hub_gets_only_a_condition() {
+    let mut hub = Hub::with_shop();
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"annotations": {SKIP_RECONCILE: null}}, "status": {"health": {"status": "Missing"}}}),
+    );
+    hub.settle(&shop());
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    assert_eq!(hub.of(&shop())["status"]["health"]["status"], "Missing");
+    assert_eq!(hub.conditions(&shop())[0].0, RUN_TWICE);
+}
+
+#[test]
+fn silent_cluster_sets_a_condition_and_keeps_the_last_status() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    let affected = hub.cache.apply(cluster("eu1", Availability::Unknown));
+    assert!(affected.iter().any(|it| it.object_ref == shop()));
+    hub.settle(&shop());
+    assert_eq!(hub.conditions(&shop())[0].0, UNREACHABLE);
+    assert_eq!(hub.of(&shop())["status"]["health"]["status"], "Healthy");
+    hub.cache.apply(cluster("eu1", Availability::Available));
+    hub.settle(&shop());
+    assert_eq!(hub.conditions(&shop()), []);
+}
+
+/// Returns the labels and annotations with which a work claims to carry an Application.
+fn claim(application: &ObjectRef) -> Value {
+    json!({
+        "labels": {names::PULL: "true"},
+        "annotations": {names::HUB_NAMESPACE: *application.namespace, names::HUB_NAME: *application.name},
+    })
+}
+
+/// Returns a hub with `argocd/shop` on `eu1`, and with `team-b/shop` on `eu2`, whose agent is hostile.
+fn with_neighbour() -> (Hub, ObjectRef, &'static str) {
+    let mut hub = Hub::open();
+    hub.application(&shop(), "0a1b2c3d-0000", |object| {
+        object["metadata"]["finalizers"] = json!([names::CASCADE[0]]);
+    });
+    let other = ObjectRef::new("team-b", "shop");
+    hub.application(&other, "77777777-0000", |object| {
+        object["metadata"]["annotations"][names::CLUSTER] = json!("eu2");
+    });
+    hub.settle(&shop());
+    hub.settle(&other);
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    (hub, other, "eu2/shop-77777")
+}
+
+#[test]
+fn cluster_cannot_report_for_an_application_on_another() {
+    let (mut hub, other, stray) = with_neighbour();
+    hub.mark(stray, &claim(&shop()));
+    hub.report(
+        stray,
+        &[("healthStatus", "Degraded"), ("SyncError", "text of an attacker")],
+    );
+    assert_eq!(hub.settle(&shop()), [""; 0]);
+    assert_eq!(hub.settle(&other)[0], format!("patch work {stray}"), "it is put right");
+    assert_eq!(
+        hub.work(stray)["metadata"]["annotations"][names::HUB_NAMESPACE],
+        "team-b"
+    );
+    assert_eq!(hub.works(), [WORK, stray]);
+}
+
+#[test]
+fn cluster_cannot_block_deletion_of_an_application_on_another() {
+    let (mut hub, other, stray) = with_neighbour();
+    // The same if no Application of the work's name exists on the hub any more.
+    hub.objects.remove(&("applications", other.clone()));
+    hub.cache
+        .apply(Change::of::<Application>(Kind::Applications, Update::Deleted(other)));
+    let held =
+        json!({"deletionTimestamp": NOW, "finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]});
+    hub.mark(stray, &claim(&shop()));
+    hub.mark(stray, &held);
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("delete {WORK}"), "patch application argocd/shop".to_owned()]
+    );
+    assert_eq!(hub.of(&shop())["metadata"].get("finalizers"), Some(&json!([])));
+}
+
+#[test]
+fn finds_a_work_by_name_without_its_marks() {
+    let mut hub = Hub::with_shop();
+    hub.change(&shop(), &json!({"metadata": {"finalizers": [names::CASCADE[0]]}}));
+    hub.settle(&shop());
+    let bare = |hub: &mut Hub, name: &str| hub.mark(name, &json!({"labels": null, "annotations": null}));
+    bare(&mut hub, WORK);
+    assert_eq!(hub.settle(&shop()), [format!("patch work {WORK}")]);
+    assert_eq!(hub.work(WORK)["metadata"]["labels"][names::PULL], "true");
+    // For an Application that moved to another cluster, and for a deleted one.
+    bare(&mut hub, WORK);
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}}));
+    let moved = ["create eu2/shop-0a1b2", "delete eu1/shop-0a1b2"];
+    assert_eq!(hub.settle(&shop())[..2], moved);
+    bare(&mut hub, "eu2/shop-0a1b2");
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    assert_eq!(hub.settle(&shop())[0], "delete eu2/shop-0a1b2");
+    assert_eq!(hub.works(), [""; 0]);
+}
+
+#[test]
+fn recreated_application_adopts_or_deletes_old_works() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.application(&shop(), "99999999-0000", |_| ());
+    let status = ["patch application argocd/shop"];
+    assert_eq!(hub.settle(&shop()), status, "its work goes on under its old name");
+    hub.application(&shop(), "88888888-0000", |object| {
+        object["metadata"]["annotations"][names::CLUSTER] = json!("eu2");
+    });
+    let moved = ["create eu2/shop-88888", "delete eu1/shop-0a1b2"];
+    assert_eq!(hub.settle(&shop())[..2], moved);
+}
+
+/// Adds the Application `team-a/cart` for `eu1`.
+fn with_cart(hub: &mut Hub) -> ObjectRef {
+    let cart = ObjectRef::new("team-a", "cart");
+    hub.application(&cart, "cafe1234-0000", |_| ());
+    cart
+}
+
+#[test]
+fn application_elsewhere_needs_namespace_and_project_permission() {
+    let mut hub = Hub::with_shop();
+    let cart = with_cart(&mut hub);
+    let refused = |hub: &mut Hub, why: &str| {
+        hub.settle(&cart);
+        assert_eq!(hub.conditions(&cart), [(ERROR, why)]);
+        assert_eq!(hub.events.last().expect("an Event").reason, "ManifestWorkRefused");
+    };
+    refused(
+        &mut hub,
+        "Argo CD does not serve Applications in Namespace team-a: add it to `application.namespaces` of ConfigMap \
+         argocd/argocd-cmd-params-cm",
+    );
+    assert_eq!(hub.namespaces("team-*").len(), 2, "both are looked at again");
+    refused(&mut hub, "AppProject argocd/default does not exist");
+    hub.project(&json!({"destinations": [{"name": "*", "namespace": "*"}]}));
+    refused(
+        &mut hub,
+        "AppProject argocd/default does not permit Applications in Namespace team-a: add it to `sourceNamespaces`",
+    );
+    hub.project(&json!({"destinations": [{"name": "eu2", "namespace": "*"}], "sourceNamespaces": ["team-a"]}));
+    refused(
+        &mut hub,
+        "AppProject argocd/default does not permit ManagedCluster eu1 with namespace \"guestbook\": add `name: eu1` and \
+         that namespace to `destinations`",
+    );
+    assert_eq!(hub.works(), [""; 0]);
+    hub.project(&json!({"destinations": [{"name": "eu1", "namespace": "*"}], "sourceNamespaces": ["team-a"]}));
+    hub.settle(&cart);
+    assert_eq!(
+        (hub.conditions(&cart), hub.works()),
+        (vec![], vec!["eu1/cart-cafe1".to_owned()])
+    );
+    // A later refusal leaves the running work unchanged.
+    hub.cache
+        .apply(Change::setting::<Namespaces>(Update::Listed(HashSet::new())));
+    hub.change(&cart, &json!({"spec": {"source": {"path": "other"}}}));
+    assert_eq!(hub.settle(&cart), ["patch application team-a/cart"]);
+    assert_eq!((hub.conditions(&cart).len(), hub.works().len()), (1, 1));
+}
+
+#[test]
+fn application_elsewhere_cannot_target_argo_cds_namespace() {
+    let mut hub = Hub::open();
+    let evil = ObjectRef::new("evil", "shop");
+    hub.application(&evil, "e111e111-0000", |object| {
+        object["metadata"]["annotations"][names::CLUSTER_NAMESPACE] = json!("argocd");
+    });
+    hub.settle(&evil);
+    let why = "the annotation apps.open-cluster-management.io/ocm-managed-cluster-app-namespace is only for Applications in \
+               Namespace argocd: remove it";
+    assert_eq!((hub.conditions(&evil), hub.works()), (vec![(ERROR, why)], vec![]));
+}
+
+#[test]
+fn ignores_applications_in_cluster_namespaces() {
+    let mut hub = Hub::open();
+    let mirrored = ObjectRef::new("eu2", "shop");
+    hub.application(&mirrored, "e222e222-0000", |object| {
+        object["metadata"]["finalizers"] = json!([names::CASCADE[0]]);
+    });
+    assert_eq!(hub.decide(&mirrored), None);
+    hub.change(&mirrored, &json!({"metadata": {"deletionTimestamp": NOW}}));
+    assert_eq!(hub.decide(&mirrored), None, "its finalizers are its agent's");
+    let affected = hub
+        .cache
+        .apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("eu2".into())));
+    assert!(affected.iter().any(|it| it.object_ref == mirrored), "{affected:?}");
+}
+
+#[test]
+fn refuses_to_deliver_an_application_onto_itself() {
+    let mut hub = Hub::new();
+    hub.application(&shop(), "0a1b2c3d-0000", |_| {});
+    hub.cache.name_hub(Some("eu1"));
+    hub.settle(&shop());
+    let why = "ManagedCluster eu1 is the hub itself, whose agent would apply the Application onto itself: remove the \
+               label apps.open-cluster-management.io/pull-to-ocm-managed-cluster, or name another cluster";
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![(ERROR, why)], vec![]));
+    let elsewhere = json!({"metadata": {"annotations": {names::CLUSTER_NAMESPACE: "other"}}});
+    hub.change(&shop(), &elsewhere);
+    hub.settle(&shop());
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+}
+
+#[test]
+fn mark_of_the_hub_stops_only_new_applications() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let text = r#"{"metadata":{"name":"eu1","uid":"eu1","labels":{"local-cluster":"true"}}}"#;
+    let marked = Cluster::read(text).expect("a cluster");
+    hub.cache
+        .apply(Change::of(Kind::Clusters, Update::Set("eu1".into(), marked)));
+    hub.settle(&shop());
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+    let new = ObjectRef::new("argocd", "new");
+    hub.application(&new, "1a1b2c3d-0000", |_| {});
+    hub.settle(&new);
+    let why = "ManagedCluster eu1 may be the hub itself, whose agent would apply the Application onto itself: name another \
+               cluster, or set ARGOCD_OCM_CMP_HUB_CLUSTER to the name of the hub, or to none";
+    assert_eq!(
+        (hub.conditions(&new), hub.works()),
+        (vec![(ERROR, why)], vec![WORK.to_owned()])
+    );
+    hub.cache.name_hub(Some("none"));
+    hub.settle(&new);
+    assert_eq!((hub.conditions(&new), hub.works().len()), (vec![], 2));
+}
+
+#[test]
+fn refused_work_sets_a_condition_until_it_is_accepted() {
+    let mut hub = Hub::with_shop();
+    let why = "ManifestWork eu1/shop-0a1b2 cannot be created: admission webhook \"w\" denied the request: no";
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.conditions(&shop()), []);
+    hub.refuse(&shop(), Some(why));
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.conditions(&shop()), [("ManifestWorkWriteError", why)]);
+    hub.log.clear();
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.log, [""; 0], "it is said once");
+    hub.refuse(&shop(), None);
+    hub.settle(&shop());
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+    // The same for an update and for the deletion.
+    hub.change(
+        &shop(),
+        &json!({"spec": {"source": {"path": "other"}}, "metadata": {"finalizers": [names::CASCADE[0]]}}),
+    );
+    hub.refuse(&shop(), Some("it cannot be changed"));
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.conditions(&shop())[0].1, "it cannot be changed");
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.refuse(&shop(), Some("it cannot be deleted"));
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.conditions(&shop())[0].1, "it cannot be deleted");
+    assert_eq!(hub.works(), [WORK]);
+}
+
+#[test]
+fn work_that_cannot_be_read_is_neither_created_again_nor_forgotten() {
+    let mut hub = Hub::with_shop();
+    let name = work_name::name(
+        hub.cache
+            .application(&shop())
+            .and_then(|it| it.pull.as_deref())
+            .expect("it is pulled"),
+    );
+    let at = ObjectRef::new("eu1", &name);
+    let unreadable = || Change::unreadable_work(at.clone(), "values are nested too deep".into());
+    let affected = hub.cache.apply(unreadable());
+    assert_eq!(affected.iter().map(|it| &it.object_ref).collect::<Vec<_>>(), [&shop()]);
+    assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
+    let status = hub.objects[&("applications", shop())]["status"].to_string();
+    assert!(
+        status.contains("cannot be read: values are nested too deep"),
+        "{status}"
+    );
+
+    let finalizers = json!(["resources-finalizer.argocd.argoproj.io"]);
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": finalizers}}),
+    );
+    hub.settle(&shop());
+    assert_eq!(
+        hub.objects[&("applications", shop())]["metadata"]["finalizers"],
+        finalizers
+    );
+    let affected = hub
+        .cache
+        .apply(Change::of::<Work>(Kind::Works, Update::Listed(HashSet::new())));
+    assert!(affected.iter().any(|it| it.object_ref == shop()));
+    hub.settle(&shop());
+    let released = hub.objects.get(&("applications", shop()));
+    assert!(released.is_none_or(|it| it["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)));
+}

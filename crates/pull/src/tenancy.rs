@@ -1,0 +1,260 @@
+//! Applies Argo CD's tenancy rules to Applications of the pull model.
+//!
+//! Argo CD on the hub does not reconcile these Applications, so it does not check them either. The rules are those of its
+//! `util/security` (`IsNamespaceEnabled`) and of its `AppProject` (`IsAppNamespacePermitted`, `IsDestinationPermitted`), with one
+//! difference: the destination is the managed cluster, and not `spec.destination`, which is for the Argo CD there.
+
+use super::payload;
+use hub_state::json::{items, text};
+use hub_state::pull::namespaces::{CONFIG_MAP, NAMESPACES, NamespacePattern, Namespaces};
+use hub_state::pull::{Application, Settings};
+use ocm::glob::Glob;
+use ocm::pull_model as names;
+use serde_json::Value;
+use thiserror::Error;
+
+/// The reason why an Application cannot be delivered, in one line.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Undeliverable(String);
+
+impl Undeliverable {
+    /// Creates the reason with this text.
+    #[must_use]
+    pub fn new(reason: String) -> Self {
+        Self(reason)
+    }
+}
+
+/// Checks that Applications are allowed in this namespace.
+///
+/// # Errors
+/// Returns the reason if they are not.
+pub fn check_namespace(namespace: &str, settings: &Settings, enabled: &Namespaces) -> Result<(), Undeliverable> {
+    let argocd = &settings.argocd;
+    if namespace == argocd || enabled.has(namespace) {
+        return Ok(());
+    }
+    Err(Undeliverable::new(format!(
+        "Argo CD does not serve Applications in Namespace {namespace}: add it to `{NAMESPACES}` of ConfigMap \
+         {argocd}/{CONFIG_MAP}"
+    )))
+}
+
+/// Checks that an Application may run on this managed cluster. `project` is its AppProject on the hub, if there is one.
+///
+/// # Errors
+/// Returns the reason if it may not.
+pub fn check_project(
+    application: &Application,
+    cluster: &str,
+    settings: &Settings,
+    project: Option<&Value>,
+) -> Result<(), Undeliverable> {
+    let (argocd, namespace) = (&settings.argocd, &*application.namespace);
+    let is_outside = namespace != argocd;
+    let name = application.project_name();
+    if is_outside && payload::namespace(application, settings) != namespace {
+        return Err(Undeliverable::new(format!(
+            "the annotation {} is only for Applications in Namespace {argocd}: remove it",
+            names::CLUSTER_NAMESPACE
+        )));
+    }
+    let Some(project) = project else {
+        // Argo CD creates the default project when it starts and permits everything in it. A hub may have no running Argo CD.
+        if name == names::DEFAULT_PROJECT && !is_outside {
+            return Ok(());
+        }
+        return Err(Undeliverable::new(format!("AppProject {argocd}/{name} does not exist")));
+    };
+    let sources = items(project, "/spec/sourceNamespaces")
+        .iter()
+        .filter_map(Value::as_str);
+    let mut sources = sources.filter_map(NamespacePattern::new);
+    if is_outside && !sources.any(|pattern| pattern.matches(namespace)) {
+        return Err(Undeliverable::new(format!(
+            "AppProject {argocd}/{name} does not permit Applications in Namespace {namespace}: add it to `sourceNamespaces`"
+        )));
+    }
+    let spec = application.spec();
+    let target = text(&spec, "/destination/namespace").unwrap_or_default();
+    if permits(project, cluster, target) {
+        return Ok(());
+    }
+    Err(Undeliverable::new(format!(
+        "AppProject {argocd}/{name} does not permit ManagedCluster {cluster} with namespace {target:?}: add `name: {cluster}` \
+         and that namespace to `destinations`"
+    )))
+}
+
+/// Returns true if an AppProject permits this namespace on this managed cluster. The project names the cluster by `name`, or by
+/// `server` as a cluster Secret of the pull model has it. At least one destination must match, and no deny rule may match.
+fn permits(project: &Value, cluster: &str, namespace: &str) -> bool {
+    let servers = ["", ":6443"].map(|port| format!("https://{cluster}-control-plane{port}"));
+    let mut is_permitted = false;
+    for destination in items(project, "/spec/destinations") {
+        let pattern = |key: &str| destination.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (name, server, target) = (pattern("name"), pattern("server"), pattern("namespace"));
+        let has_name = permits_text(name, &[cluster]);
+        let has_server = permits_text(server, &servers.each_ref().map(String::as_str));
+        let has_namespace = permits_text(target, &[namespace]);
+        let denies = |pattern: &str, has: bool| pattern.starts_with('!') && !has;
+        if (has_name || has_server) && has_namespace {
+            is_permitted = true;
+        } else if denies(name, has_name) || denies(server, has_server) || denies(target, has_namespace) {
+            return false;
+        }
+    }
+    is_permitted
+}
+
+/// Returns true if a destination's pattern matches one of these equivalent texts; for a pattern after `!`, if it matches none.
+fn permits_text(pattern: &str, texts: &[&str]) -> bool {
+    let has_any = |pattern: &str| texts.iter().any(|text| has_glob(pattern, text));
+    match pattern.strip_prefix('!') {
+        Some(denied) => !has_any(denied),
+        None => has_any(pattern),
+    }
+}
+
+fn has_glob(pattern: &str, text: &str) -> bool {
+    pattern == "*" || Glob::new(pattern).is_ok_and(|glob| glob.matches(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hub_state::testing::pull::annotate;
+    use serde_json::json;
+
+    fn application(namespace: &str, change: impl FnOnce(&mut Value)) -> Application {
+        hub_state::testing::pull::application(|object| {
+            object["metadata"]["namespace"] = json!(namespace);
+            change(object);
+        })
+    }
+
+    fn project(spec: &Value) -> Value {
+        json!({"metadata": {"name": "default", "namespace": "argocd"}, "spec": spec})
+    }
+
+    fn check(application: &Application, project: Option<&Value>) -> Result<(), String> {
+        check_project(application, "eu1", &Settings::default(), project).map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn counts_only_argo_cds_namespace_unless_others_are_configured() {
+        let has = |list: &str, namespace: &str| {
+            check_namespace(namespace, &Settings::default(), &Namespaces::configured(list)).is_ok()
+        };
+        assert!(has("", "argocd") && !has("", "team-a") && !has(" , ", ""));
+        for (list, namespace, desired) in [
+            ("team-a", "team-a", true),
+            ("team-a", "team-ab", false),
+            ("x, team-*", "team-b", true),
+            ("*", "evil", true),
+            ("team-[ab]", "team-c", false),
+            ("team-[", "team-[", false),
+            ("/^team-[0-9]+$/", "team-42", true),
+            ("/^team-[0-9]+$/", "team-x", false),
+            ("/^((?!not-allowed).)*$/", "team-a", true),
+            ("/^((?!not-allowed).)*$/", "not-allowed", false),
+            ("/(/", "(", false),
+        ] {
+            assert_eq!(has(list, namespace), desired, "{list} {namespace}");
+        }
+    }
+
+    #[test]
+    fn project_must_list_the_source_namespace() {
+        let destinations = json!([{"server": "*", "namespace": "*"}]);
+        let with = |sources: Value| project(&json!({"destinations": destinations, "sourceNamespaces": sources}));
+        let elsewhere = application("team-a", |_| ());
+        let why =
+            "AppProject argocd/default does not permit Applications in Namespace team-a: add it to `sourceNamespaces`";
+        assert_eq!(check(&elsewhere, Some(&with(Value::Null))), Err(why.to_owned()));
+        assert_eq!(check(&elsewhere, Some(&with(json!(["team-b"])))), Err(why.to_owned()));
+        assert_eq!(check(&elsewhere, Some(&with(json!(["team-*"])))), Ok(()));
+        let inside = application("argocd", |_| ());
+        assert_eq!(check(&inside, Some(&with(Value::Null))), Ok(()));
+    }
+
+    #[test]
+    fn an_application_elsewhere_may_not_choose_another_namespace() {
+        let all = project(&json!({"destinations": [{"name": "*", "namespace": "*"}], "sourceNamespaces": ["*"]}));
+        let to = |namespace: &str, other: &str| {
+            let it = application(namespace, |object| annotate(object, names::CLUSTER_NAMESPACE, other));
+            check(&it, Some(&all))
+        };
+        let why = format!(
+            "the annotation {} is only for Applications in Namespace argocd: remove it",
+            names::CLUSTER_NAMESPACE
+        );
+        assert_eq!(to("evil", "argocd"), Err(why));
+        assert_eq!(to("evil", "evil"), Ok(()));
+        assert_eq!(to("argocd", "team-a"), Ok(()));
+    }
+
+    #[test]
+    fn a_project_permits_clusters_by_its_destinations() {
+        let permitted = |destinations: Value| {
+            let it = application("argocd", |_| ());
+            check(&it, Some(&project(&json!({"destinations": destinations})))).is_ok()
+        };
+        for (destinations, desired) in [
+            (json!([{"server": "*", "namespace": "*"}]), true),
+            (json!([{"name": "eu1", "namespace": "guestbook"}]), true),
+            (json!([{"name": "eu*", "namespace": "guest*"}]), true),
+            (
+                json!([{"server": "https://eu1-control-plane:6443", "namespace": "*"}]),
+                true,
+            ),
+            (json!([{"server": "https://eu1-control-plane", "namespace": "*"}]), true),
+            (json!([{"name": "eu1", "namespace": "other"}]), false),
+            (json!([{"name": "eu2", "namespace": "*"}]), false),
+            // A destination of others denies nothing.
+            (
+                json!([{"name": "eu2", "namespace": "*"}, {"name": "eu1", "namespace": "*"}]),
+                true,
+            ),
+            // The Application's own destination does not apply to the hub.
+            (
+                json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]),
+                false,
+            ),
+            (json!([{"namespace": "*"}]), false),
+            (json!([]), false),
+            (Value::Null, false),
+            (
+                json!([{"name": "*", "namespace": "*"}, {"name": "!eu1", "namespace": "*"}]),
+                false,
+            ),
+            (
+                json!([{"name": "!eu1", "namespace": "*"}, {"name": "*", "namespace": "*"}]),
+                false,
+            ),
+            (json!([{"name": "!eu2", "namespace": "*"}]), true),
+            (
+                json!([{"name": "*", "namespace": "*"}, {"name": "*", "namespace": "!guestbook"}]),
+                false,
+            ),
+            (json!([{"name": "*", "namespace": "!kube-*"}]), true),
+            (
+                json!([{"server": "*", "namespace": "*"}, {"server": "!https://eu1-control-plane:6443", "namespace": "*"}]),
+                false,
+            ),
+        ] {
+            assert_eq!(permitted(destinations.clone()), desired, "{destinations}");
+        }
+    }
+
+    #[test]
+    fn missing_project_is_refused_except_default() {
+        assert_eq!(check(&application("argocd", |_| ()), None), Ok(()));
+        let of = |name: &'static str| application("argocd", move |object| object["spec"]["project"] = json!(name));
+        assert_eq!(check(&of(""), None), Ok(()));
+        let why = "AppProject argocd/team does not exist";
+        assert_eq!(check(&of("team"), None), Err(why.to_owned()));
+        assert!(check(&application("team-a", |_| ()), None).is_err());
+    }
+}
