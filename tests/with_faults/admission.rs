@@ -96,7 +96,7 @@ fn conditions() -> Value {
 async fn status_controller_may_write_only_conditions_and_refreshes() -> Result<()> {
     let stage = stage("admission-applications").await?;
     let hub = &stage.hub;
-    let account = account(&hub, &[]).await?;
+    let account = account(hub, &[]).await?;
     let shop = ObjectRef::of(&hub.create(&application("admission-shop")).await?);
     for (patch, why) in [
         (
@@ -172,7 +172,7 @@ async fn status_controller_may_write_only_conditions_and_refreshes() -> Result<(
 async fn pull_controller_may_not_change_spec_or_operation() -> Result<()> {
     let stage = stage("admission-pull").await?;
     let hub = &stage.hub;
-    let account = account(&hub, &["deploy/deploy_pull.yaml"]).await?;
+    let account = account(hub, &["deploy/deploy_pull.yaml"]).await?;
     let mut pulled = application("admission-pulled");
     pulled["metadata"]["labels"] = json!({PULL: "true"});
     pulled["metadata"]["annotations"]["argocd.argoproj.io/refresh"] = json!("hard");
@@ -217,7 +217,7 @@ fn secret(name: &str, labels: &Value, kind: &str, data: &Value) -> Value {
 async fn foreign_secrets_cannot_be_created_changed_or_deleted() -> Result<()> {
     let stage = stage("admission-secrets").await?;
     let hub = &stage.hub;
-    let account = account(&hub, &["deploy/deploy_cluster_secrets.yaml"]).await?;
+    let account = account(hub, &["deploy/deploy_cluster_secrets.yaml"]).await?;
     let plain = json!({"name": "eu1", "server": "https://eu1-control-plane:6443"});
     let cluster = |managed_by: Value| json!({SECRET_TYPE: "cluster", MANAGED_BY: managed_by});
     let push = json!({"name": "eu2", "server": "https://eu2", "config": "{\"bearerToken\":\"t\"}"});
@@ -316,7 +316,7 @@ fn carrying(cluster: &str, name: &str, manifests: &Value) -> Value {
 async fn works_may_only_contain_applications() -> Result<()> {
     let stage = stage("admission-works").await?;
     let (hub, cluster) = (&stage.hub, stage.cluster.as_str());
-    let account = account(&hub, &["deploy/deploy_pull.yaml"]).await?;
+    let account = account(hub, &["deploy/deploy_pull.yaml"]).await?;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
     let application = ObjectRef::application("shop").with(json!({
         "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git", "path": "."}},
@@ -388,7 +388,7 @@ async fn pull_model_grants_no_access_to_secrets() -> Result<()> {
     ] {
         hub.kubectl(&["delete", "role", role, "-n", "argocd", "--ignore-not-found"])?;
     }
-    account(&hub, &["deploy/deploy_pull.yaml", "deploy/deploy_report.yaml"]).await?;
+    account(hub, &["deploy/deploy_pull.yaml", "deploy/deploy_report.yaml"]).await?;
     let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
     let secrets = hub.kubectl(&["get", "secrets", "-n", "argocd", &who]);
     let refused = secrets.err().context("the account can read Secrets")?.to_string();

@@ -40,12 +40,12 @@ async fn works_of_a_cluster_on_hold_stay_as_they_are() -> Result<()> {
     let hub = &stage.hub;
     stage.application("kept", WorkHealth::Healthy).await?;
     let work = ObjectRef::manifest_work("warehouse", "kept");
-    let without_policy = run(&hub, &["hold", "warehouse"])
+    let without_policy = run(hub, &["hold", "warehouse"])
         .expect_err("the policy is missing")
         .to_string();
     assert!(without_policy.contains("the hub enforces no holds"), "{without_policy}");
     hub.apply_yaml(POLICY)?;
-    let unknown = run(&hub, &["hold", "warehuose"])
+    let unknown = run(hub, &["hold", "warehuose"])
         .expect_err("an unknown cluster")
         .to_string();
     assert_eq!(
@@ -54,10 +54,10 @@ async fn works_of_a_cluster_on_hold_stay_as_they_are() -> Result<()> {
     );
 
     assert_eq!(
-        run(&hub, &["hold", "warehouse", "--reason", "storage migration"])?,
+        run(hub, &["hold", "warehouse", "--reason", "storage migration"])?,
         "managed cluster warehouse is on hold: storage migration\n"
     );
-    let message = until_refused(&hub, &work).await?;
+    let message = until_refused(hub, &work).await?;
     let expected = "managed cluster warehouse is on hold: storage migration; to end the hold, run: argocd-ocm-cmp release warehouse";
     assert!(message.contains(expected), "{message}");
     let new = ObjectRef::manifest_work("warehouse", "new")
@@ -93,16 +93,16 @@ async fn works_of_a_cluster_on_hold_stay_as_they_are() -> Result<()> {
     hub.kubectl(&[&patch[..], &emergency].concat())?;
 
     assert_eq!(
-        run(&hub, &["release", "warehouse"])?,
+        run(hub, &["release", "warehouse"])?,
         "managed cluster warehouse released\n"
     );
-    until_permitted(&hub, &work).await?;
+    until_permitted(hub, &work).await?;
     assert_eq!(
-        run(&hub, &["release", "warehouse"])?,
+        run(hub, &["release", "warehouse"])?,
         "managed cluster warehouse was not on hold\n"
     );
-    assert_eq!(run(&hub, &["hold"])?, "no managed cluster is on hold\n");
-    ends_at_its_time(&hub, &work).await
+    assert_eq!(run(hub, &["hold"])?, "no managed cluster is on hold\n");
+    ends_at_its_time(hub, &work).await
 }
 
 async fn ends_at_its_time(hub: &Hub, work: &ObjectRef) -> Result<()> {

@@ -27,7 +27,7 @@ fn in_argocd(api_version: &str, kind: &str, name: &str, spec: Value) -> Value {
 async fn agent_objects_need_our_label_and_names() -> Result<()> {
     let stage = stage("admission-agents").await?;
     let hub = &stage.hub;
-    let account = account(&hub, FILES).await?;
+    let account = account(hub, FILES).await?;
     let theirs = in_argocd(PLACEMENTS, "Placement", "admission-theirs", json!({}));
     let why = "that have its label";
     is_refused(account.create(&theirs).await, why)?;
@@ -83,7 +83,7 @@ async fn agent_objects_need_our_label_and_names() -> Result<()> {
 async fn only_finalizers_and_status_of_a_gitopscluster_are_writable() -> Result<()> {
     let stage = stage("admission-gitopsclusters").await?;
     let hub = &stage.hub;
-    let account = account(&hub, FILES).await?;
+    let account = account(hub, FILES).await?;
     let placement = json!({"kind": "Placement", "apiVersion": PLACEMENTS, "name": "none"});
     let spec = json!({"argoServer": {"argoNamespace": "argocd"}, "placementRef": placement});
     let goc = in_argocd(

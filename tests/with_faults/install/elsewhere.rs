@@ -37,7 +37,7 @@ async fn argocd(hub: &Hub) -> Result<Vec<ObjectRef>> {
 async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<()> {
     let installation = installation().await?;
     let hub = &installation.hub;
-    let theirs = argocd(&hub).await?;
+    let theirs = argocd(hub).await?;
     // The policies of a second controller, installed by hand.
     let others = read_shipped("deploy/admission_policy.yaml")?.replace(".argocd\n", ".second\n");
     hub.kubectl_with_input(&["apply", "-f", "-"], &others)?;
@@ -119,7 +119,7 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
     installation.run_ok(&["uninstall", "-n", NAMESPACE])?;
     installation.until(&before).await?;
     hub.kubectl_with_input(&["delete", "-f", "-"], &others)?;
-    check_removal(&hub, &theirs).await
+    check_removal(hub, &theirs).await
 }
 
 async fn check_removal(hub: &Hub, theirs: &[ObjectRef]) -> Result<()> {
@@ -135,7 +135,7 @@ async fn check_removal(hub: &Hub, theirs: &[ObjectRef]) -> Result<()> {
 async fn refuses_while_our_manager_owns_fields_of_argo_cd() -> Result<()> {
     let installation = installation().await?;
     let hub = &installation.hub;
-    let theirs = argocd(&hub).await?;
+    let theirs = argocd(hub).await?;
     let before = installation.all()?;
     // kubectl moves all fields that it has applied to our field manager, and then would remove those that are not in the file.
     let file = read_shipped("deploy_cmp.yaml")?.replace("namespace: argocd", "namespace: gitops");
@@ -173,5 +173,5 @@ async fn refuses_while_our_manager_owns_fields_of_argo_cd() -> Result<()> {
     installation.run_ok(&["uninstall", "-n", NAMESPACE])?;
     let is = hub.read(repo_server).await?;
     assert_eq!(is["spec"], was["spec"]);
-    check_removal(&hub, &theirs).await
+    check_removal(hub, &theirs).await
 }

@@ -34,7 +34,7 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     let redis = hub.read(&params()).await?["data"]["redis.server"].clone();
     assert_eq!(redis, "argocd-agent-redis-proxy:6379");
 
-    check_network(&hub).await?;
+    check_network(hub).await?;
 
     // Another Redis is not lost: the principal must know it first.
     let redis = |server: &str| json!({"data": {"redis.server": server}});
