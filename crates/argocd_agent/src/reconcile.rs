@@ -3,7 +3,7 @@
 //! It has several parts, by the kind of object that they reconcile: [`hub`] maintains the shared objects in Argo CD's namespace
 //! and the ClusterManagementAddOn, [`addon`] the objects of one GitOpsCluster, [`works`] the ManifestWorks of one managed
 //! cluster, and [`requests`] the CertificateSigningRequests of agents. The cluster Secrets of agents are reconciled with the
-//! other Secrets of [GitOpsClusters](crate::gitopscluster).
+//! other Secrets of GitOpsClusters.
 
 mod addon;
 mod authority;

@@ -3,7 +3,7 @@
 //!
 //! The controller has two parts. This module reconciles GitOpsClusters, their finalizer and their status. [`secrets`] reconciles
 //! the cluster Secret of each managed cluster separately, so that a change of one cluster does not reconcile the others.
-//! [`assignment`](crate::assignment) decides which managed clusters belong to a GitOpsCluster.
+//! [`assignment`] decides which managed clusters belong to a GitOpsCluster.
 //!
 //! The controller writes cluster Secrets only into the namespace that it serves, because its cache holds the Secrets of that
 //! namespace only.
