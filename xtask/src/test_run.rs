@@ -45,7 +45,7 @@ pub(crate) fn run() -> Result<()> {
     step("examples of the documentation");
     succeed(&mut cargo(&["test", "--workspace", "--doc"], &path)?)?;
     // The tests would build them too, but without showing the progress.
-    step("real components: Kubernetes, OCM, Argo CD (about 20 minutes if nothing is cached)");
+    step("real components: Kubernetes, OCM, Argo CD (about 35 minutes if nothing is cached)");
     succeed(Command::new(&suites.testbed).arg("build").env("PATH", &path))?;
     step("tests");
     let mut variables = vec![

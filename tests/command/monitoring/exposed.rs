@@ -92,11 +92,8 @@ fn exposed_lists_every_registered_metric() {
         include_str!("../../../crates/runtime/src/metrics.rs")
     );
     let mut registered = 0;
-    for part in code
-        .split("help = ")
-        .skip(1)
-        .chain(code.split("ours.register(").skip(1))
-    {
+    let calls = ["add_metric(ours", "ours.register("];
+    for part in calls.iter().flat_map(|call| code.split(call).skip(1)) {
         // The name is the first text of a call; the help contains spaces.
         let Some(name) = part.split('"').nth(1).filter(|name| !name.contains(' ')) else {
             continue;

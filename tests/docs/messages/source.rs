@@ -317,6 +317,8 @@ fn as_printed(text: &str, values: &[String]) -> String {
     let mut rest = text.replace("%d", "…");
     rest = rest.replace("{{", "\u{1}").replace("}}", "\u{2}");
     let mut within: Option<String> = None;
+    // Placeholders that follow each other would be one word.
+    let mut end_of_placeholder = 0;
     for c in rest.chars() {
         match (c, &mut within) {
             ('{', _) => within = Some(String::new()),
@@ -324,7 +326,10 @@ fn as_printed(text: &str, values: &[String]) -> String {
                 let name = name.split(':').next().unwrap_or_default();
                 let next = || values.next().cloned().unwrap_or_default();
                 let name = Some(name.to_owned()).filter(|it| !it.is_empty()).unwrap_or_else(next);
-                as_printed.push_str(&placeholder(&name));
+                let is_glued = as_printed.len() == end_of_placeholder && !as_printed.is_empty();
+                let placeholder = if is_glued { "…".to_owned() } else { placeholder(&name) };
+                as_printed += if as_printed.ends_with('…') { "" } else { &placeholder };
+                end_of_placeholder = as_printed.len();
                 within = None;
             }
             (c, Some(name)) => name.push(c),
@@ -375,6 +380,7 @@ fn extracts_messages_from_a_source() {
             format!("the file \"{it:?}\" cannot be\n  read: {}", "two words");
             format!("{} of {file} is not {}: {}", self.names.join(", "), explain(&error), it);
             format!("; a part of {}", "another message");
+            format!("{count} files are {wanted}{more}");
             let also = " and it is a part of one";
             "object.a?'it is on its way':'it is %d of %d'"
         }
@@ -388,6 +394,7 @@ fn extracts_messages_from_a_source() {
         "empty",
         "the file \"…\" cannot be read: …",
         "NAMES of FILE is not ERROR: …",
+        "COUNT files are WANTED…",
         "it is on its way",
         "it is … of …",
     ];
