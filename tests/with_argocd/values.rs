@@ -88,7 +88,7 @@ fn check(deployment: &Value, replicas: &str, label: &str, value: &str) -> Result
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_clusters_get_values_of_their_labels_claims_and_groups() -> Result<()> {
-    // A hub of its own: so many Applications delay all others.
+    // Not the hub of the fleet: so many Applications delay all others.
     let hub = &fleet::hub().await?;
     let mut argocd = argocd(hub, "plugin-for-values").await?;
     argocd.application_sets = true;

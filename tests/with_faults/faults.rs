@@ -349,7 +349,9 @@ async fn removed_crd_blocks_nothing_and_is_watched_again_later() -> Result<()> {
         keeps_reporting(&stage, &application).await?;
         // Both controllers write into one log.
         let log = controller.log()?;
-        let (_, log) = log.rsplit_once("controller: started").context("the start of the second")?;
+        let (_, log) = log
+            .rsplit_once("controller: started")
+            .context("the start of the second")?;
         let logged = log.matches("not served by the hub; continuing without it").count();
         ensure!(logged == 1, "logged {logged} times:\n{log}");
         anyhow::Ok((proxy, controller))

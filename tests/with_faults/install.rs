@@ -11,6 +11,7 @@ mod principal;
 mod upgrade;
 mod work;
 
+use crate::stage::take_turn;
 use anyhow::{Context, Result, ensure};
 use hub_state::model::shipped;
 use jiff::Timestamp;
@@ -42,12 +43,8 @@ pub(crate) struct Installation {
 
 /// Returns a hub with an Argo CD that has an argocd-server.
 async fn installation() -> Result<Installation> {
-    static HUBS: [Shared<Hub>; 2] = [const { Shared::new() }; 2];
-    static TURNS: [Mutex<()>; 2] = [const { Mutex::const_new(()) }; 2];
-    let (turn, hub) = tokio::select! {
-        turn = TURNS[0].lock() => (turn, &HUBS[0]),
-        turn = TURNS[1].lock() => (turn, &HUBS[1]),
-    };
+    static HUBS: [(Mutex<()>, Shared<Hub>); 2] = [const { (Mutex::const_new(()), Shared::new()) }; 2];
+    let (turn, hub) = take_turn(&HUBS).await;
     let hub = hub.borrow(start).await?;
     Ok(Installation { hub, _turn: turn })
 }

@@ -24,15 +24,19 @@ pub(crate) struct Stage {
     _turn: Option<MutexGuard<'static, ()>>,
 }
 
+/// Waits for the first of two hubs that no other test uses, and keeps it until the turn is dropped. Tests mostly wait: more than two
+/// hubs would compete for processors.
+pub(crate) async fn take_turn<H>(hubs: &'static [(Mutex<()>, H); 2]) -> (MutexGuard<'static, ()>, &'static H) {
+    tokio::select! {
+        turn = hubs[0].0.lock() => (turn, &hubs[0].1),
+        turn = hubs[1].0.lock() => (turn, &hubs[1].1),
+    }
+}
+
 /// Returns a hub with only a managed cluster of that name.
 pub(crate) async fn stage(cluster: &str) -> Result<Stage> {
-    // Tests mostly wait. More than two hubs would compete for processors.
-    static HUBS: [OnceCell<Arc<Hub>>; 2] = [const { OnceCell::const_new() }; 2];
-    static TURNS: [Mutex<()>; 2] = [const { Mutex::const_new(()) }; 2];
-    let (turn, hub) = tokio::select! {
-        turn = TURNS[0].lock() => (turn, &HUBS[0]),
-        turn = TURNS[1].lock() => (turn, &HUBS[1]),
-    };
+    static HUBS: [(Mutex<()>, OnceCell<Arc<Hub>>); 2] = [const { (Mutex::const_new(()), OnceCell::const_new()) }; 2];
+    let (turn, hub) = take_turn(&HUBS).await;
     let hub = hub.get_or_try_init(async || Hub::start().await.map(Arc::new)).await?;
     let hub = Arc::clone(hub);
     hub.kubectl(&["delete", "--all", "--all-namespaces", TEST_KINDS])?;

@@ -199,10 +199,8 @@ mod tests {
         fn decide(&self, time: Timestamp, stale: bool) -> Option<Action> {
             let settings = Settings::default();
             let context = Context {
-                now: time,
                 stale,
-                new_leader_for: None,
-                settings: &settings,
+                ..hub_state::testing::context(time, &settings)
             };
             reconcile(&self.0, &Self::object_ref(), &context)
         }
@@ -586,12 +584,7 @@ mod tests {
         assert_eq!(hub.decide(now(), false), None, "once is enough");
         let later: Timestamp = LATER.parse().expect("a time");
         let settings = Settings::default();
-        let context = Context {
-            now: now(),
-            stale: false,
-            new_leader_for: None,
-            settings: &settings,
-        };
+        let context = hub_state::testing::context(now(), &settings);
         assert_eq!(end_of_hold(&hub.0, &Hub::object_ref(), &context), Some(later));
         let over = hub.decide(later, false).expect("the hold is over");
         assert_eq!(over.events[0].reason, "ManifestWorkRecovered");
@@ -646,10 +639,8 @@ mod tests {
             cache.apply(work(&of_work, &tracked("team_shop", &of_work), &BROKEN));
             let settings = Settings::default();
             let context = Context {
-                now: now(),
                 stale: true,
-                new_leader_for: None,
-                settings: &settings,
+                ..hub_state::testing::context(now(), &settings)
             };
             reconcile(&cache, &object_ref, &context)
         };

@@ -1,15 +1,13 @@
 //! Client certificates with which Argo CD authenticates to argocd-agent's resource proxy: one for each cluster, issued by the CA
-//! by which the principal verifies its agents.
+//! with which the principal verifies its agents.
 
 use hub_state::cluster_secret::{Credential, hash_authorities};
 use hub_state::model::TlsSecret;
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
-use pki::{Authority, Certificate, Recipe};
+use pki::{Authority, CLOCK_SKEW, Certificate, Recipe};
 use primitives::object_ref::ObjectRef;
-
-/// The time by which a certificate's validity starts in the past, because clocks differ.
-const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
+use primitives::time_math::{after, before};
 
 /// The lifetime of a certificate, the same as in argocd-pull-integration.
 const CERTIFICATE_LIFETIME: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -48,8 +46,8 @@ impl<'i> Issuer<'i> {
         Some(Recipe::Client {
             common_name: cluster.to_owned(),
             organizations: Vec::new(),
-            not_before: self.now.saturating_sub(CLOCK_SKEW).unwrap_or(self.now),
-            not_after: self.now.saturating_add(CERTIFICATE_LIFETIME).unwrap_or(Timestamp::MAX),
+            not_before: before(self.now, CLOCK_SKEW),
+            not_after: after(self.now, CERTIFICATE_LIFETIME),
             authority: Authority {
                 object_ref: ObjectRef::new(argocd, names::CA_SECRET),
                 version: self.version.into(),

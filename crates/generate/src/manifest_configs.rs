@@ -274,8 +274,7 @@ impl ConfigEntry<'_> {
         self.rules != ConditionRules::Inherited && self.kind_health().is_some()
     }
 
-    /// Returns true for a custom resource that runs: it has come to its end when it is healthy or broken, and at first it has no
-    /// status.
+    /// Returns true for a custom resource that runs. At first it has no status, and it has ended when it is healthy or broken.
     fn runs_with_status(&self) -> bool {
         self.runs && self.kind.built_in().is_none()
     }

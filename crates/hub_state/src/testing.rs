@@ -5,6 +5,7 @@ pub mod pull;
 
 use crate::cache::Change;
 use crate::model::{Availability, Cluster, ClusterHold, Kind, Labels, Work};
+use crate::reconcile::{Context, Settings};
 use jiff::Timestamp;
 use ocm::hold::Hold;
 use ocm::names::WorkName;
@@ -18,6 +19,17 @@ pub const NOW: &str = "2026-06-01T12:00:00Z";
 #[must_use]
 pub fn now() -> Timestamp {
     NOW.parse().expect("a time")
+}
+
+/// Returns the context of a reconciliation at this time, by a replica that has been the leader for long.
+#[must_use]
+pub fn context(now: Timestamp, settings: &Settings) -> Context<'_> {
+    Context {
+        now,
+        stale: false,
+        new_leader_for: None,
+        settings,
+    }
 }
 
 /// A work with one Deployment and its status: the status of `Applied` and of `Healthy`, the message of the condition that is not

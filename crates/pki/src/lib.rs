@@ -22,7 +22,7 @@ mod tests;
 pub use authority::{Authority, AuthorityData, NEXT_KEY, TLS_CERTIFICATE, TLS_KEY, authority_name};
 pub use certificate::Certificate;
 pub use key::{KeyId, key_of};
-pub use recipe::{Recipe, make, self_signed};
+pub use recipe::{CLOCK_SKEW, Recipe, make, self_signed};
 pub use request::{SigningRequest, read_request};
 
 /// The error of reading or issuing. No variant contains any part of a key.

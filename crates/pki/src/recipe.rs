@@ -7,8 +7,11 @@ use super::issue::{CertificateSigner, Draft, Purpose};
 use super::key::NewKey;
 use super::request::read_request;
 use aws_lc_rs::rsa::KeySize;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The largest difference of clocks that is expected: the validity of a certificate starts so long before it is issued.
+pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
 /// The key in the Secret of argocd-agent's principal that holds the signing key of its tokens.
 const JWT_KEY: &str = "jwt.key";

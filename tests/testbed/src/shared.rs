@@ -63,7 +63,7 @@ impl<T: Send + Sync> Shared<T> {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops the value if nobody has used it for long enough.
+    /// Drops the value if no test has used it for the time for which it is kept.
     fn drop_unused(&self) {
         let mut shared = self.value.blocking_lock();
         let uses = self.uses();

@@ -64,12 +64,7 @@ impl Hub {
 
     fn reconcile(&self) -> Option<Write> {
         let settings = Settings::default();
-        let context = Context {
-            now: now(),
-            stale: false,
-            new_leader_for: None,
-            settings: &settings,
-        };
+        let context = hub_state::testing::context(now(), &settings);
         let action = reconcile(&self.cache, &shop(), &context)?;
         let [write] = action.writes.try_into().expect("one write");
         Some(write)

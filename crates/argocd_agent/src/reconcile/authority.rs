@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use ocm::resources::SECRETS;
 use ocm::work::{MANAGED_BY, OURS};
-use pki::{Authority, Certificate, Recipe, authority_name};
+use pki::{Authority, CLOCK_SKEW, Certificate, Recipe, authority_name};
 use primitives::object_ref::ObjectRef;
 use primitives::time_math::{after, before};
 use primitives::timestamp::format_time;
@@ -26,8 +26,6 @@ const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
 pub(super) const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// The maximum lifetime of an agent's certificate, as in OCM's own signer.
 pub(super) const AGENT_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
-/// The maximum clock skew.
-pub(super) const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 /// The time before expiry when the next CA certificate signs even if some clusters do not have it.
 const FORCE_ROTATION_BEFORE: SignedDuration = SignedDuration::from_hours(15 * 24);
 

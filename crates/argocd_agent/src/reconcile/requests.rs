@@ -11,7 +11,7 @@ use hub_state::reconcile::{Context, Controller};
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use ocm::resources::{REQUEST_APPROVALS, REQUEST_STATUSES, REQUESTS};
-use pki::Recipe;
+use pki::{CLOCK_SKEW, Recipe};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
 use primitives::time_math::{after, before};
@@ -186,7 +186,7 @@ fn sign(cache: &Cache, open: OpenRequest<'_>, (cluster, owner): (&str, &ObjectRe
     let recipe = Recipe::Sign {
         key: open.object.uid.clone(),
         request: String::from_utf8(open.request.spec.request.0.clone()).ok()?,
-        not_before: before(now, authority::CLOCK_SKEW),
+        not_before: before(now, CLOCK_SKEW),
         not_after: after(now, authority::AGENT_LIFETIME),
         authority: authority::of(ca, cache.argocd()),
     };

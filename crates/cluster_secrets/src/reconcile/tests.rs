@@ -75,12 +75,7 @@ impl Hub {
             argocd: "argocd".to_owned(),
             ..Settings::default()
         };
-        let context = Context {
-            now: now(),
-            stale: false,
-            new_leader_for: None,
-            settings: &settings,
-        };
+        let context = hub_state::testing::context(now(), &settings);
         reconcile(&self.0, &ObjectRef::new("", cluster), &context)
     }
 

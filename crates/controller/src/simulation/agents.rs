@@ -345,12 +345,7 @@ fn controller_of_another_argo_cd_removes_no_agents() {
         hub.serve("gitops");
         assert_eq!(hub.reconcile_all(), [""; 0], "deleted: {is_deleted}");
         let settings = hub.settings();
-        let context = Context {
-            now: hub.now,
-            stale: false,
-            new_leader_for: None,
-            settings: &settings,
-        };
+        let context = hub_state::testing::context(hub.now, &settings);
         let action = (HUB.reconcile)(&hub.cache, &ObjectRef::new("", "gitops"), &context);
         assert_eq!(action, None, "deleted: {is_deleted}");
         // The controller that installed the agents removes them.

@@ -14,8 +14,8 @@ use der::pem::{LineEnding, encode_string};
 use der::{Decode, Encode};
 use hub_state::cache::Cache;
 use hub_state::model::{Availability, GitOpsCluster, Kind, TlsSecret};
+use hub_state::reconcile::Controller;
 use hub_state::reconcile::mappers;
-use hub_state::reconcile::{Context, Controller};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
@@ -301,12 +301,7 @@ impl Hub {
             return written;
         }
         let settings = self.settings();
-        let context = Context {
-            now: self.now,
-            stale: false,
-            new_leader_for: None,
-            settings: &settings,
-        };
+        let context = hub_state::testing::context(self.now, &settings);
         for (number, controller) in AGENT_CONTROLLERS
             .iter()
             .enumerate()

@@ -271,12 +271,7 @@ fn all_cluster_controller_skips_clusters_of_gitopsclusters() {
         argocd: "argocd".to_owned(),
         ..Settings::default()
     };
-    let context = Context {
-        now: now(),
-        stale: false,
-        new_leader_for: None,
-        settings: &settings,
-    };
+    let context = hub_state::testing::context(now(), &settings);
     let writes = |hub: &Hub, cluster: &str| {
         let action = (CLUSTER_SECRETS.reconcile)(&hub.cache, &ObjectRef::new("", cluster), &context);
         action.map_or(0, |action| action.writes.len())

@@ -136,12 +136,7 @@ impl Hub {
     }
 
     fn decide(&self, object_ref: &ObjectRef) -> Option<Action> {
-        let context = Context {
-            now: NOW.parse::<Timestamp>().expect("a time"),
-            stale: false,
-            new_leader_for: None,
-            settings: &self.settings,
-        };
+        let context = hub_state::testing::context(NOW.parse::<Timestamp>().expect("a time"), &self.settings);
         reconcile(&self.cache, object_ref, &context)
     }
 

@@ -19,12 +19,7 @@ impl Hub {
     /// Returns the next writes of a controller for an object, without executing them.
     fn next_writes(&self, controller: &Controller, object_ref: &ObjectRef) -> Vec<Write> {
         let settings = self.settings();
-        let context = Context {
-            now: self.now,
-            stale: false,
-            new_leader_for: None,
-            settings: &settings,
-        };
+        let context = hub_state::testing::context(self.now, &settings);
         let action = (controller.reconcile)(&self.cache, object_ref, &context);
         action.map_or_else(Vec::new, |action| action.writes)
     }

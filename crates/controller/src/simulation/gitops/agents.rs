@@ -70,12 +70,7 @@ impl Hub {
             argocd: self.argocd.to_owned(),
             ..Settings::default()
         };
-        let context = Context {
-            now: self.now,
-            stale: false,
-            new_leader_for: None,
-            settings: &settings,
-        };
+        let context = hub_state::testing::context(self.now, &settings);
         (AGENT_SECRETS.requeue_after)(&self.cache, &ObjectRef::new("", cluster), &context)
     }
 
@@ -504,12 +499,7 @@ fn certificates_that_their_owner_should_have_renewed_are_reported() {
     // 80 % of a year.
     let late = now() + SignedDuration::from_hours(292 * 24);
     let settings = hub.settings();
-    let context = Context {
-        now: hub.now,
-        stale: false,
-        new_leader_for: None,
-        settings: &settings,
-    };
+    let context = hub_state::testing::context(hub.now, &settings);
     assert_eq!((GITOPS.requeue_after)(&hub.cache, &all(), &context), Some(late));
     hub.now = late;
     hub.reconcile_one(Kind::GitOpsClusters, &all());
