@@ -272,21 +272,21 @@ impl Rules<'_> {
     fn against_object<'a, P>(self, object: &DeliveredObject<'a, P>, decisions: &mut Decisions<'a>) -> Option<String> {
         let (key, entry) = (object.key, self.entry);
         let mut refusal = ObjectViolations::new(self);
-        let kind_name = key.kind.to_string();
+        let kind_name = || key.kind.to_string();
         let kind = *decisions
             .kinds
             .entry(&key.kind)
-            .or_insert_with(|| entry.kind(&kind_name));
+            .or_insert_with(|| entry.kind(&kind_name()));
         if kind == KindDecision::Refused {
-            refusal.kind(&kind_name);
+            refusal.kind(&kind_name());
         }
         let is_built_in = object.built_in.is_some();
         let is_lower_case = !is_built_in && !key.kind.kind.contains(|char: char| char.is_ascii_uppercase());
         if is_lower_case {
-            refusal.lower_case(&kind_name);
+            refusal.lower_case(&kind_name());
         }
         if let Some(field) = object.unknown_field {
-            refusal.unknown_field(&kind_name, field);
+            refusal.unknown_field(&kind_name(), field);
         }
         if !entry.cluster_scoped {
             if key.namespace.is_none() && object.built_in == Some(Scope::Namespaced) {
@@ -294,7 +294,7 @@ impl Rules<'_> {
             } else if key.namespace.is_none() || object.built_in == Some(Scope::Cluster) {
                 refusal.cluster_scoped();
             } else if !is_built_in && kind == KindDecision::Matched && !is_lower_case {
-                refusal.perhaps_cluster_scoped(&kind_name);
+                refusal.perhaps_cluster_scoped(&kind_name());
             }
         }
         if let (Some(allowed), Some(namespace)) = (&entry.namespaces, namespace(key))

@@ -43,7 +43,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         not_applied: format!("waiting for the agent of {cluster} to apply it"),
         not_checked: format!("waiting for the agent of {cluster} to report its status"),
         clock,
-        cluster: cluster.clone(),
+        cluster,
         is_complete: false,
         of_plugin: map(metadata, "labels").is_some_and(|labels| labels.get(works::APPLICATION_LABEL).is_some()),
     };
@@ -69,7 +69,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     };
 
     if metadata.get("deletionTimestamp").is_some() {
-        let message = removal(&cluster, &work.conditions, manifests);
+        let message = removal(&work.cluster, &work.conditions, manifests);
         return whole(HealthStatus::Progressing, message);
     }
 
