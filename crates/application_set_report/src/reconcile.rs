@@ -142,13 +142,13 @@ fn clusters<'i>(cache: &'i Cache, application: &ObjectRef) -> BTreeMap<&'i str, 
         let state = &work.state;
         cluster.health = cluster.health.min(state.health);
         for (kind, message) in [
-            (APPLY_ERROR, &state.refused),
-            (DEGRADED, &state.degraded),
-            (OVERDUE, &state.overdue),
+            (APPLY_ERROR, state.refused.as_deref()),
+            (DEGRADED, state.degraded.as_deref()),
+            (OVERDUE, cache.overdue(object_ref, work)),
         ] {
             cluster
                 .conditions
-                .extend(message.as_deref().map(|message| Condition { kind, message }));
+                .extend(message.map(|message| Condition { kind, message }));
         }
         cluster.resources.push(&work.resources);
     }

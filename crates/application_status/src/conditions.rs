@@ -4,7 +4,7 @@ use super::fleet::{ClusterStatus, Fleet, ReplicaSetHealth, SET};
 use hub_state::condition_types::{
     APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, ON_HOLD, OVERDUE, SHARED, UNREACHABLE, is_own_type, unreachable,
 };
-use hub_state::model::{Availability, Condition};
+use hub_state::model::Condition;
 use manifest::text::count;
 use ocm::health::HealthStatus;
 use primitives::object_ref::ObjectRef;
@@ -64,10 +64,7 @@ pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
     let joined = |texts: &[String]| (!texts.is_empty()).then(|| texts.join("; "));
     let mut refused = clusters(&|cluster| joined(&cluster.refused));
     let mut degraded = clusters(&|cluster| joined(&cluster.degraded));
-    let mut overdue = clusters(&|cluster| {
-        let is_available = cluster.availability == Availability::Available;
-        joined(&cluster.overdue).filter(|_| is_available)
-    });
+    let mut overdue = clusters(&|cluster| joined(&cluster.overdue));
     let sets = |message_of: &dyn Fn(&ReplicaSetHealth) -> Option<String>| -> Vec<(String, String)> {
         let messages = fleet.sets.iter().map(|(name, set)| (name, message_of(set)));
         messages

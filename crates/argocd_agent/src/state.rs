@@ -89,11 +89,10 @@ pub fn agent_status(addon: Option<&Value>, is_silent: bool) -> AgentStatus<'_> {
             message: "",
         };
     };
-    let is = |kind| condition(addon, kind)["status"] == "True";
-    let is_installed = is("ManifestApplied");
-    let state = match (is_installed, is("Available")) {
+    let is_installed = is_good(addon, "ManifestApplied");
+    let state = match (is_installed, is_good(addon, "Available")) {
         _ if is_silent => State::Unreachable,
-        _ if is("Degraded") => State::Degraded,
+        _ if !is_good(addon, "Degraded") => State::Degraded,
         (true, true) => State::Connected,
         (true, false) => State::Disconnected,
         (false, _) => State::Installing,
@@ -102,6 +101,14 @@ pub fn agent_status(addon: Option<&Value>, is_silent: bool) -> AgentStatus<'_> {
         state,
         is_installed,
         message: condition(addon, state.reason())["message"].as_str().unwrap_or_default(),
+    }
+}
+
+/// Returns true if a condition of an add-on is that of a healthy one. A missing condition is not, except `Degraded`.
+pub(crate) fn is_good(addon: &Value, kind: &str) -> bool {
+    match (kind, condition(addon, kind)["status"].as_str()) {
+        ("Degraded", status) => status.is_none_or(|status| status == "False"),
+        (_, status) => status == Some("True"),
     }
 }
 
@@ -175,6 +182,12 @@ mod tests {
                 &[applied, available, ("Degraded", "True")],
             ),
             (State::Degraded, false, "of Degraded", &[("Degraded", "True")]),
+            (
+                State::Degraded,
+                true,
+                "of Degraded",
+                &[applied, available, ("Degraded", "Unknown")],
+            ),
         ] {
             let addon = addon(conditions);
             let desired = AgentStatus {

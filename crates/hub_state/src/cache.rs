@@ -396,6 +396,13 @@ impl Cache {
         Availability::of(self.cluster(cluster))
     }
 
+    /// Returns why a work has waited too long for the agent of an available cluster. An unavailable cluster is itself the reason.
+    #[must_use]
+    pub fn overdue<'w>(&self, object_ref: &ObjectRef, work: &'w Work) -> Option<&'w str> {
+        let why = work.state.overdue.as_deref();
+        why.filter(|_| self.availability(&object_ref.namespace) == Availability::Available)
+    }
+
     /// Returns the hold of a managed cluster, if there is one that has not ended.
     #[must_use]
     pub fn hold(&self, cluster: &str, now: Timestamp) -> Option<&Hold> {

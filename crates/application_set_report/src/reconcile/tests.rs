@@ -334,6 +334,25 @@ fn marks_unreachable_clusters_for_every_delivery() {
 }
 
 #[test]
+fn waiting_for_an_unreachable_cluster_is_not_overdue() {
+    let mut hub = Hub::new();
+    hub.application("shop", &json!({}));
+    let object_ref = ObjectRef::new("eu1", "shop");
+    let marks = tracked("shop", &object_ref) + r#","creationTimestamp":"2026-06-01T11:00:00Z""#;
+    let waiting = AgentReport("Unknown", "True", "", "2026-06-01T11:00:00Z");
+    hub.cache.apply(work(&object_ref, &marks, &waiting));
+    for (availability, kind) in [
+        (Availability::Available, "ManifestWorkOverdueWarning"),
+        (Availability::Unknown, "ManagedClusterUnreachableWarning"),
+    ] {
+        hub.cache.apply(cluster("eu1", availability));
+        let conditions = hub.reported()[0]["conditions"].clone();
+        let kinds: Vec<_> = conditions.as_array().into_iter().flatten().map(|it| &it["type"]).collect();
+        assert_eq!(kinds, [kind]);
+    }
+}
+
+#[test]
 fn report_of_a_set_is_never_deleted() {
     let mut hub = Hub::new();
     assert_eq!(hub.reported(), [Value::Null; 0]);

@@ -1,5 +1,6 @@
 //! The state of the add-on of one cluster, as OCM reports it.
 
+use crate::state::{condition, is_good};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -32,24 +33,16 @@ impl<'a> Agent<'a> {
     /// Reads a ManagedClusterAddOn; a missing one is unhealthy.
     #[must_use]
     pub fn read(addon: Option<&'a Value>, is_available: bool) -> Self {
-        let status = &addon.unwrap_or(&Value::Null)["status"];
-        let list = |key: &str| status[key].as_array().into_iter().flatten();
-        let template = list("configReferences").find(|it| it["resource"] == "addontemplates");
+        let addon = addon.unwrap_or(&Value::Null);
+        let mut references = addon["status"]["configReferences"].as_array().into_iter().flatten();
+        let template = references.find(|it| it["resource"] == "addontemplates");
         let template = template.unwrap_or(&Value::Null);
         let (desired, applied) = (&template["desiredConfig"], &template["lastAppliedConfig"]);
-        let condition = |kind: &str| list("conditions").find(|it| it["type"] == kind).unwrap_or(&Value::Null);
-        let since = |condition: &Value| condition["lastTransitionTime"].as_str()?.parse::<Timestamp>().ok();
-        // A missing condition is bad, except Degraded. ManifestApplied is False if OCM cannot apply the manifests.
-        let good = [
-            ("Available", "True"),
-            ("Degraded", "False"),
-            ("ManifestApplied", "True"),
-        ];
-        let good = good.map(|(kind, good)| {
-            let found = condition(kind);
-            let is_good = found["status"] == good || kind == "Degraded" && found.is_null();
-            (is_good, since(found))
-        });
+        let since = |kind: &str| {
+            let at = condition(addon, kind)["lastTransitionTime"].as_str()?;
+            at.parse::<Timestamp>().ok()
+        };
+        let good = ["Available", "Degraded", "ManifestApplied"].map(|kind| (is_good(addon, kind), since(kind)));
         let latest = |is: bool| {
             good.iter()
                 .filter(move |(is_good, _)| *is_good == is)
@@ -64,7 +57,7 @@ impl<'a> Agent<'a> {
             is_available,
             assigned: desired["name"].as_str(),
             applied: applied["name"].as_str().filter(|_| applied == desired),
-            changed: since(condition("Progressing")),
+            changed: since("Progressing"),
             health,
         }
     }

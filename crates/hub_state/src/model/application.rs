@@ -8,7 +8,6 @@ use ocm::boolean::is_true;
 use ocm::pull_model::is_for_deletion_hooks;
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
-use runtime::metadata::Metadata;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -53,15 +52,6 @@ pub struct Condition {
     /// All other fields. Later versions of Argo CD may add some, and we must not drop them.
     #[serde(flatten)]
     pub more: serde_json::Map<String, Value>,
-}
-
-/// Returns the ApplicationSet that generated the object.
-fn application_set(metadata: &Metadata) -> Option<&str> {
-    let is_set = |owner: &&Value| {
-        let version = owner["apiVersion"].as_str().unwrap_or_default();
-        owner["kind"] == "ApplicationSet" && version.starts_with("argoproj.io/")
-    };
-    metadata.owner_references.iter().find(is_set)?["name"].as_str()
 }
 
 impl Application {
@@ -111,7 +101,7 @@ impl Application {
             controller_namespace: Option<Box<str>>,
         }
         let Text { metadata, mut status } = read::<Text<Status>>(text)?;
-        let set = application_set(&metadata);
+        let set = pull::application::owning_set(&metadata.owner_references);
         let generated = set.map(|set| Generated::read(set, text)).transpose()?;
         let skips = metadata.annotation(SKIP_RECONCILE).is_some_and(is_true);
         let pull = match metadata.label(ocm::pull_model::PULL) {

@@ -90,7 +90,7 @@ impl Application {
                 operation: OperationRequest::of_hub(object),
                 refresh: RefreshRequest::of_hub(object),
             },
-            set: set(object),
+            set: owning_set(items(object, "/metadata/ownerReferences")).map(Into::into),
             current: object.field("status").map(MirroredStatus::read).unwrap_or_default(),
             operation_state_written: written_at(object, &["f:status", "f:operationState"]).and_then(time),
             cluster_namespace: annotated(names::CLUSTER_NAMESPACE),
@@ -160,17 +160,15 @@ impl Application {
     }
 }
 
-/// Returns the ApplicationSet that owns it.
-fn set<V: Json>(object: &V) -> Option<Box<str>> {
-    let is_set = |owner: &V| {
-        let group = group(text(owner, "/apiVersion").unwrap_or_default());
-        let kind = text(owner, "/kind").unwrap_or_default();
+/// Returns the name of the ApplicationSet among the owners of an object. Any version and case will do, as in
+/// argocd-pull-integration.
+pub(crate) fn owning_set<V: Json>(owners: &[V]) -> Option<&str> {
+    let is_set = |owner: &&V| {
+        let group = group(text(*owner, "/apiVersion").unwrap_or_default());
+        let kind = text(*owner, "/kind").unwrap_or_default();
         group.eq_ignore_ascii_case(names::GROUP) && kind.eq_ignore_ascii_case(names::SET_KIND)
     };
-    let owner = items(object, "/metadata/ownerReferences")
-        .iter()
-        .find(|owner| is_set(owner))?;
-    own(owner, "/name")
+    text(owners.iter().find(is_set)?, "/name")
 }
 
 /// The fields that are copied in either dialect.
