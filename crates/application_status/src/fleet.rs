@@ -93,7 +93,9 @@ impl Fleet {
             cluster.refused.extend(state.refused.clone());
             cluster.degraded.extend(state.degraded.clone());
             cluster.retried.extend(state.retried.clone());
-            cluster.overdue.extend(cache.overdue(object_ref, work).map(str::to_owned));
+            cluster
+                .overdue
+                .extend(cache.overdue(object_ref, work).map(str::to_owned));
             for (other, objects) in cache.shared_objects(object_ref, work, application) {
                 cluster.shared.entry(other).or_default().extend(objects);
             }

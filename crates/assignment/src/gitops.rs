@@ -42,8 +42,8 @@ pub enum Claim {
     Keeps,
     /// It certainly does not, or was deleted: what it has written for the cluster may be removed, or get another owner.
     Released,
-    /// Neither is certain: it is absent or not served, its Placement's decisions contradict each other, or the cluster is
-    /// unavailable.
+    /// Neither is certain: it is absent or not served, its Placement's decisions contradict each other or have just changed, or the
+    /// cluster is unavailable.
     Unknown,
 }
 
@@ -237,7 +237,9 @@ impl<'c> GitOpsClusterRef<'c> {
             ServingState::Unauthorised | ServingState::WrongPlacement(_) => Claim::Unknown,
             ServingState::Served if self.is_selected(cluster) => Claim::Keeps,
             ServingState::Served => {
-                let is_certain = matches!(self.cache.selection(&self.placement()), Selection::Consistent(_));
+                let placement = self.placement();
+                let is_consistent = matches!(self.cache.selection(&placement), Selection::Consistent(_));
+                let is_certain = is_consistent && self.cache.is_settled(&placement);
                 // OCM taints an unreachable cluster, and Placements do not select it until it is reachable again.
                 let is_available = self.cache.availability(cluster) == Availability::Available;
                 if is_certain && is_available {
@@ -300,7 +302,7 @@ impl<'c> GitOpsClusterRef<'c> {
 pub fn owned_secret<'c>(secret_kind: SecretKind, cache: &'c Cache, cluster: &str) -> Option<&'c ClusterSecret> {
     let name = secret_kind.secret_name(cluster);
     let (_, secret) = cache.secrets_of(cluster).find(|(other, _)| *other == name)?;
-    secret.owner().map(|_| secret)
+    (secret.owner().is_some() && secret.is_of_cluster(&name, cluster)).then_some(secret)
 }
 
 /// Returns the claim of a GitOpsCluster on what it has written for a managed cluster. A GitOpsCluster that is absent keeps its claim

@@ -65,7 +65,8 @@ pub fn in_cluster_secret<'c>(cache: &'c Cache, cluster: &str) -> Option<&'c str>
 ///
 /// The cache must forget the result when an input changes. It forgets that of one cluster with the ManagedCluster, its cluster
 /// Secrets, our PlacementDecisions that name it, its add-on and the record of its certificates. It forgets all with the settings,
-/// deletion and finalizers of a GitOpsCluster, with Placements and their decisions, and with the label of Argo CD's Namespace.
+/// deletion and finalizers of a GitOpsCluster, with Placements, their decisions and the time when these settle, and with the label of
+/// Argo CD's Namespace.
 #[must_use]
 pub fn compute(cache: &Cache, cluster: &str) -> Assignment {
     let all: Vec<_> = GitOpsClusterRef::all(cache).collect();
@@ -106,8 +107,8 @@ pub fn compute(cache: &Cache, cluster: &str) -> Assignment {
 ///
 /// The GitOpsCluster that owns the cluster's Secret runs the agent, if it wants or has one there. If it does neither, only a
 /// GitOpsCluster that already has the agent there may keep it. Without such an owner, the first GitOpsCluster that has the agent
-/// wins, then the first that wants it, by namespace and name. No GitOpsCluster runs an agent on the hub itself, or installs one on a
-/// cluster that may be the hub.
+/// wins, preferably one that selects the cluster, then the first that wants it, by namespace and name. No GitOpsCluster runs an agent
+/// on the hub itself, or installs one on a cluster that may be the hub.
 fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str) -> Option<GitOpsClusterRef<'c>> {
     let role = hub_role(cache, cluster);
     let is_excluded = match cache.cluster(cluster) {
@@ -118,11 +119,16 @@ fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str
         return None;
     }
     let wants_agent = |gitops: &&GitOpsClusterRef<'c>| gitops.object.spec.agent.is_some() && gitops.selects(cluster);
-    let has_agent = |gitops: &&GitOpsClusterRef<'c>| {
+    let has_agent = |gitops: &GitOpsClusterRef<'c>| {
         gitops.claim_on(Held::Agent, cluster) != Claim::Released
             && cache.has_written_decision(gitops.object_ref, cluster)
     };
-    let first_with_agent = || all.iter().find(has_agent).copied();
+    let first_with_agent = || {
+        let with_agent = || all.iter().copied().filter(&has_agent);
+        with_agent()
+            .find(|gitops| gitops.is_selected(cluster))
+            .or_else(|| with_agent().next())
+    };
     let registrar = SecretKind::ALL.iter().find_map(|secret_kind| {
         let owner = ObjectRef::parse(owned_secret(*secret_kind, cache, cluster)?.owner()?)?;
         GitOpsClusterRef::get(cache, &owner)
@@ -130,7 +136,7 @@ fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str
     });
     match registrar {
         _ if role == HubRole::Unclear => first_with_agent(),
-        Some(registrar) if wants_agent(&&registrar) || has_agent(&&registrar) => Some(registrar),
+        Some(registrar) if wants_agent(&&registrar) || has_agent(&registrar) => Some(registrar),
         Some(_) => first_with_agent(),
         None if is_kept_by_absent(cache, cluster) => first_with_agent(),
         None => first_with_agent().or_else(|| all.iter().find(wants_agent).copied()),

@@ -69,7 +69,8 @@ pub fn decide<'s>(
     let mut is_in_the_way = false;
     for (name, secret) in secrets {
         let is_its_own = name == own_name;
-        if is_its_own && (secret.is_managed_by(manager) || secret.is_from_peer_integration(cluster.name, manager)) {
+        let is_managed = || secret.is_managed_by(manager, cluster.name);
+        if is_its_own && (is_managed() || secret.is_from_peer_integration(cluster.name, manager)) {
             own = Some(secret);
         } else if *secret.cluster() == *cluster.name || manager.is_server_of(secret.server(), cluster.name) {
             is_in_the_way |= is_its_own && manager.has_agent();
@@ -118,7 +119,7 @@ pub fn obsolete<'s>(
 ) -> Option<&'s ClusterSecret> {
     let own_name = manager.name(cluster);
     let (_, secret) = secrets.find(|(name, _)| *name == own_name)?;
-    (secret.is_managed_by(manager) && !secret.deleting).then_some(secret)
+    (secret.is_managed_by(manager, cluster) && !secret.deleting).then_some(secret)
 }
 
 impl SecretUpdate {

@@ -303,6 +303,21 @@ fn repairs_a_secret_handed_over_by_label() {
 }
 
 #[test]
+fn secret_of_another_cluster_with_the_same_name_is_not_handed_over() {
+    // The controller's Secret of cluster-1 has the name of the Secret of this cluster's agent.
+    let server = SecretManager::Controller.server("cluster-1");
+    let ours = json!({"metadata": {"labels": {MANAGED_BY: OURS}}});
+    let secret = ClusterSecret::read(&secret("cluster-1", &server, &ours).to_string()).expect("a Secret");
+    let manager = SecretManager::Agent {
+        owner: "argocd/all",
+        before: None,
+        proxy: "https://proxy",
+    };
+    assert_eq!(manager.name("1-secret"), SecretManager::Controller.name("cluster-1"));
+    assert!(!secret.is_managed_by(manager, "1-secret") && secret.is_managed_by(SecretManager::Controller, "cluster-1"));
+}
+
+#[test]
 fn creates_no_secret_beside_a_foreign_one() {
     for (name, foreign) in [
         (

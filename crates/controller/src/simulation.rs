@@ -296,8 +296,28 @@ impl Hub {
         self.store(kind, object_ref, object);
     }
 
-    /// Reconciles until nothing is queued, and returns the writes.
+    /// Reconciles until nothing is queued and nothing changes by time alone, and returns the writes.
     pub(super) fn settle(&mut self) -> Vec<String> {
+        let mut written = self.settle_at_once();
+        while self.tick() {
+            written.extend(self.settle_at_once());
+        }
+        written
+    }
+
+    /// Lets what changes by time alone change. Returns false if there is nothing.
+    pub(super) fn tick(&mut self) -> bool {
+        let Some(next) = self.cache.next() else {
+            return false;
+        };
+        let affected = self.cache.tick(next);
+        self.affected
+            .extend(affected.into_iter().map(|it| (it.kind, it.object_ref)));
+        true
+    }
+
+    /// Reconciles until nothing is queued, and returns the writes.
+    pub(super) fn settle_at_once(&mut self) -> Vec<String> {
         let mut written = Vec::new();
         for _ in 0..5_000 {
             let Some((kind, object_ref)) = self.affected.pop() else {

@@ -75,6 +75,8 @@ pub struct Cache {
     holds: Store<ClusterHold>,
     decisions: Store<PlacementDecision>,
     placements: Store<Placement>,
+    /// The Placements that have changed, or whose decisions have, less than a minute ago, with the time of the change.
+    unsettled: BTreeMap<ObjectRef, Timestamp>,
     projects: Store<AppProject>,
     /// True if the complete list of ManagedClusters was empty.
     lists_no_cluster: bool,
@@ -105,6 +107,8 @@ pub struct Cache {
     /// The managed cluster that is the hub itself, according to the administrator, or [`NO_HUB`].
     hub_cluster: Option<Box<str>>,
     mappers: Mappers,
+    /// The time of the last change that came with a time, or of the last tick.
+    time: Timestamp,
 }
 
 impl Cache {
@@ -120,6 +124,7 @@ impl Cache {
             holds: Store::default(),
             decisions: Store::default(),
             placements: Store::default(),
+            unsettled: BTreeMap::new(),
             projects: Store::default(),
             lists_no_cluster: false,
             secrets: Store::default(),
@@ -139,6 +144,7 @@ impl Cache {
             hub_cluster: None,
             resources: None,
             mappers: Mappers::new(),
+            time: Timestamp::MIN,
         }
     }
 
@@ -504,10 +510,10 @@ impl Cache {
         self.works.count(health)
     }
 
-    /// Returns the next time at which the health of a work changes by time alone.
+    /// Returns the next time at which the health of a work, or the certainty of a selection, changes by time alone.
     #[must_use]
     pub fn next(&self) -> Option<Timestamp> {
-        self.works.next()
+        self.works.next().into_iter().chain(self.next_settled()).min()
     }
 
     /// Returns the share that the work for an object counts against: the share of its namespace and, within it, of the managed

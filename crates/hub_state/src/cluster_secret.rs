@@ -194,16 +194,29 @@ impl ClusterSecret {
         self.labels.get(MANAGED_BY) == Some(OURS)
     }
 
-    /// Returns true if the Secret belongs to this manager or is handed over to it. The Secret of an agent never becomes that of the
-    /// hub, nor the other way round.
+    /// Returns true if the Secret of this name is that of a cluster, and not that of another cluster for which a manager uses the
+    /// same name: the label, the content or the server tell which.
     #[must_use]
-    pub fn is_managed_by(&self, manager: SecretManager<'_>) -> bool {
+    pub fn is_of_cluster(&self, name: &str, cluster: &str) -> bool {
+        let by_server = SecretManager::clusters("", self.server());
+        let named: BTreeSet<_> = by_server
+            .chain(self.labels.get(CLUSTER_NAME))
+            .chain([&*self.cluster])
+            .collect();
+        named.contains(cluster) || !SecretManager::clusters(name, "").any(|other| named.contains(other))
+    }
+
+    /// Returns true if the Secret of a cluster belongs to this manager or is handed over to it. The Secret of an agent never becomes
+    /// that of the hub, nor the other way round.
+    #[must_use]
+    pub fn is_managed_by(&self, manager: SecretManager<'_>, cluster: &str) -> bool {
         let is_of_other_kind = match manager {
             SecretManager::Hub { .. } => self.is_of_agent(),
             SecretManager::Agent { .. } => self.is_in_cluster(),
             SecretManager::Controller | SecretManager::GitOps { .. } => false,
         };
         self.is_ours()
+            && self.is_of_cluster(&manager.name(cluster), cluster)
             && !is_of_other_kind
             && match (self.owner(), manager.owner()) {
                 (None, _) => true,

@@ -347,7 +347,12 @@ fn waiting_for_an_unreachable_cluster_is_not_overdue() {
     ] {
         hub.cache.apply(cluster("eu1", availability));
         let conditions = hub.reported()[0]["conditions"].clone();
-        let kinds: Vec<_> = conditions.as_array().into_iter().flatten().map(|it| &it["type"]).collect();
+        let kinds: Vec<_> = conditions
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|it| &it["type"])
+            .collect();
         assert_eq!(kinds, [kind]);
     }
 }

@@ -74,6 +74,56 @@ fn deselected_cluster_loses_its_secret_once_counts_agree() {
 }
 
 #[test]
+fn cluster_between_two_decisions_keeps_its_secret() {
+    let mut hub = Hub::new();
+    hub.decide("some-decision-1", Some(&["eu1"]));
+    hub.decide("some-decision-2", Some(&["eu2"]));
+    hub.write(&all(), &acm(&json!({})));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    // OCM sorts the clusters, fills one decision after the other, and writes the number of all of them last.
+    hub.cluster("eu0", &json!({}));
+    hub.decide("some-decision-1", Some(&["eu0"]));
+    hub.settle_at_once();
+    assert_eq!(
+        hub.registered(),
+        ["eu0", "eu1", "eu2"],
+        "two clusters are named, and the status says two"
+    );
+    hub.decide("some-decision-2", Some(&["eu2"]));
+    hub.decide("some-decision-3", Some(&["eu2"]));
+    hub.set_placement_status(Some(3));
+    hub.settle();
+    assert_eq!(
+        hub.registered(),
+        ["eu0", "eu1", "eu2"],
+        "the second decision was refused"
+    );
+    hub.decide("some-decision-2", Some(&["eu1"]));
+    hub.settle();
+    hub.decide("some-decision-3", None);
+    hub.set_placement_status(Some(2));
+    hub.settle_at_once();
+    assert_eq!(hub.registered(), ["eu0", "eu1", "eu2"], "a moment ago it was selected");
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu0", "eu1"]);
+}
+
+#[test]
+fn cluster_does_not_take_the_secret_of_another_by_its_name() {
+    // The Secret of cluster-1 without a credential has the name of the Secret of this cluster's agent.
+    let other = "1-application-manager-cluster-secret";
+    let mut hub = Hub::new();
+    hub.cluster("cluster-1", &json!({}));
+    hub.select(&["cluster-1"]);
+    hub.write(&all(), &acm(&json!({})));
+    hub.settle();
+    assert_eq!(hub.registered(), ["cluster-1"]);
+    hub.cluster(other, &json!({}));
+    assert_eq!(hub.settle(), [""; 0]);
+}
+
+#[test]
 fn uncertain_selection_removes_no_secret() {
     type Doubt = fn(&mut Hub);
     let doubts: [(&str, Doubt, [&str; 2]); 5] = [

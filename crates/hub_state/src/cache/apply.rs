@@ -23,13 +23,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Cache {
-    /// Advances the time, and returns the objects whose health changed by time alone.
+    /// Advances the time, and returns the objects to reconcile because something changed by time alone.
     pub fn tick(&mut self, now: Timestamp) -> Vec<ReconcileRequest> {
-        let changed = self.works.tick(now);
-        let all = changed
-            .iter()
-            .flat_map(|(kind, object_ref, before)| self.map(kind_of(*kind), object_ref, Some(before)));
-        all.collect()
+        self.time = now;
+        let mut affected = self.settle(now);
+        for (kind, object_ref, before) in self.works.tick(now) {
+            affected.extend(self.map(kind_of(kind), &object_ref, Some(&before)));
+        }
+        affected
     }
 
     /// Applies a change and returns the objects to reconcile.
@@ -306,7 +307,12 @@ impl Cached for PlacementDecision {
         &mut cache.decisions
     }
 
-    fn forget_computed(cache: &mut Cache, _: Kind, _: &ObjectRef, _: Option<&Self>) {
+    fn forget_computed(cache: &mut Cache, _: Kind, object_ref: &ObjectRef, before: Option<&Self>) {
+        let both = before.into_iter().chain(cache.decisions.get(object_ref));
+        let placements: Vec<_> = both.map(|it| it.placement(object_ref)).collect();
+        for placement in placements {
+            cache.unsettle(placement);
+        }
         cache.assignments.forget_all();
     }
 }
@@ -329,7 +335,8 @@ impl Cached for Placement {
         &mut cache.placements
     }
 
-    fn forget_computed(cache: &mut Cache, _: Kind, _: &ObjectRef, _: Option<&Self>) {
+    fn forget_computed(cache: &mut Cache, _: Kind, object_ref: &ObjectRef, _: Option<&Self>) {
+        cache.unsettle(object_ref.clone());
         cache.assignments.forget_all();
     }
 }

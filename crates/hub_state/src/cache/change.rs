@@ -140,7 +140,12 @@ impl Change {
     pub fn read<V: Cached>(kind: Kind, update: Update<ObjectRef, &str>, now: Timestamp) -> Result<Self, InvalidObject> {
         let update = update.map_keys(V::Key::from_object_ref);
         let update = update.try_filter_map(|key, text| V::parse(kind, key, text, now))?;
-        Ok(Self::of(kind, update))
+        let Self { object, apply } = Self::of(kind, update);
+        let apply = Box::new(move |cache: &mut Cache| {
+            cache.time = now;
+            apply(cache)
+        });
+        Ok(Self { object, apply })
     }
 
     /// Reads the update of a setting.

@@ -1,27 +1,59 @@
 //! The managed clusters that the Placements of a namespace select.
 
-use super::Cache;
-use crate::model::PlacementDecision;
+use super::{Cache, ReconcileRequest};
+use crate::model::{Kind, PlacementDecision};
+use jiff::{SignedDuration, Timestamp};
 use primitives::object_ref::ObjectRef;
-use runtime::store::{Index, Indexed};
-use std::collections::BTreeSet;
+use primitives::time_math::after;
+use runtime::store::Indexed;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+
+/// The time without a change of a Placement and its decisions after which a cluster in none of them counts as not selected. OCM
+/// writes the decisions one after the other, and the number in the status of the Placement last: in between, a cluster that moves
+/// from one decision to the next is in neither, and the numbers may agree.
+const SETTLES_AFTER: SignedDuration = SignedDuration::from_mins(1);
+
+/// The number of decisions of each Placement that name a cluster.
+#[derive(Debug, Default)]
+pub struct DecisionIndices(HashMap<ObjectRef, BTreeMap<Arc<str>, usize>>);
 
 impl Indexed for PlacementDecision {
     type Key = ObjectRef;
-    /// The decisions of each Placement.
-    type Indices = Index<ObjectRef, ObjectRef>;
+    type Indices = DecisionIndices;
 
     fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
         before == after
     }
 
-    fn index(indices: &mut Self::Indices, object_ref: &ObjectRef, before: Option<&Self>, after: Option<&Self>) {
-        if let Some(before) = before {
-            indices.remove(&before.placement(object_ref), object_ref);
-        }
+    fn index(
+        DecisionIndices(indices): &mut DecisionIndices,
+        object_ref: &ObjectRef,
+        before: Option<&Self>,
+        after: Option<&Self>,
+    ) {
         if let Some(after) = after {
-            indices.insert(after.placement(object_ref), object_ref.clone());
+            let named = indices.entry(after.placement(object_ref)).or_default();
+            for cluster in &after.clusters {
+                let count = named.entry(Arc::clone(cluster)).or_default();
+                *count = count.saturating_add(1);
+            }
+        }
+        let Some(before) = before else {
+            return;
+        };
+        let placement = before.placement(object_ref);
+        let Some(named) = indices.get_mut(&placement) else {
+            return;
+        };
+        for cluster in &before.clusters {
+            if let Some(count) = named.get_mut(cluster) {
+                *count = count.saturating_sub(1);
+            }
+        }
+        named.retain(|_, count| *count > 0);
+        if named.is_empty() {
+            indices.remove(&placement);
         }
     }
 }
@@ -35,15 +67,14 @@ impl Cache {
         in_namespace.any(|(_, decision)| decision.clusters.contains(cluster))
     }
 
-    /// Returns the managed clusters in each decision of a Placement.
-    fn decided(&self, placement: &ObjectRef) -> impl Iterator<Item = &BTreeSet<Arc<str>>> + use<'_> {
-        let decisions = self.decisions.indices().get(placement);
-        decisions.filter_map(|object_ref| Some(&self.decisions.get(object_ref)?.clusters))
+    /// Returns the managed clusters in the decisions of a Placement, and in how many.
+    fn named_by(&self, placement: &ObjectRef) -> Option<&BTreeMap<Arc<str>, usize>> {
+        self.decisions.indices().0.get(placement)
     }
 
-    /// Returns the managed clusters in the decisions of a Placement.
+    /// Returns the managed clusters in the decisions of a Placement, each once.
     pub fn selected_by(&self, placement: &ObjectRef) -> impl Iterator<Item = &Arc<str>> + use<'_> {
-        self.decided(placement).flatten()
+        self.named_by(placement).into_iter().flat_map(BTreeMap::keys)
     }
 
     /// Returns a PlacementDecision.
@@ -55,7 +86,8 @@ impl Cache {
     /// Returns true if the decisions of a Placement contain a managed cluster.
     #[must_use]
     pub fn is_selected_by(&self, placement: &ObjectRef, cluster: &str) -> bool {
-        self.decided(placement).any(|clusters| clusters.contains(cluster))
+        self.named_by(placement)
+            .is_some_and(|named| named.contains_key(cluster))
     }
 
     /// Returns the clusters that a Placement selects.
@@ -64,12 +96,47 @@ impl Cache {
         let Some(selected) = self.placements.get(placement).map(|it| it.selected) else {
             return Selection::NoPlacement;
         };
-        let named = self.decided(placement).map(BTreeSet::len).sum();
+        let named = self.named_by(placement).map_or(0, BTreeMap::len);
         match (named, selected) {
             (0, None | Some(0)) => Selection::Empty,
             (named, selected) if selected == Some(named) => Selection::Consistent(named),
             (named, selected) => Selection::Inconsistent { named, selected },
         }
+    }
+
+    /// Returns true if a Placement and its decisions have not changed for a minute. A restart begins this time again.
+    #[must_use]
+    pub fn is_settled(&self, placement: &ObjectRef) -> bool {
+        !self.unsettled.contains_key(placement)
+    }
+
+    /// Records that a Placement or a decision of it has changed.
+    pub(super) fn unsettle(&mut self, placement: ObjectRef) {
+        self.unsettled.insert(placement, self.time);
+    }
+
+    /// Returns the next time at which a Placement counts as settled.
+    pub(super) fn next_settled(&self) -> Option<Timestamp> {
+        self.unsettled.values().min().map(|since| after(*since, SETTLES_AFTER))
+    }
+
+    /// Lets Placements count as settled. Returns the objects to reconcile.
+    pub(super) fn settle(&mut self, now: Timestamp) -> Vec<ReconcileRequest> {
+        let mut settled = Vec::new();
+        self.unsettled.retain(|placement, since| {
+            // The clock may have been set back.
+            *since = now.min(*since);
+            let is_settled = after(*since, SETTLES_AFTER) <= now;
+            settled.extend(is_settled.then(|| placement.clone()));
+            !is_settled
+        });
+        if !settled.is_empty() {
+            self.assignments.forget_all();
+        }
+        let affected = settled
+            .iter()
+            .flat_map(|placement| self.map(Kind::Placements, placement, None));
+        affected.collect()
     }
 }
 

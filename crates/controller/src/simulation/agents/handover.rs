@@ -81,6 +81,7 @@ fn previous_owner_names_a_cluster_until_the_add_on_has_the_entry_of_the_next() {
     hub.write(&of_argocd("other"), &bringing("others", &[]));
     hub.select_for(&some(), &["eu1"]);
     // The ClusterManagementAddOn is reconciled last.
+    hub.tick();
     while !hub.affected.is_empty() {
         hub.affected.sort_by_key(|(kind, _)| *kind != Kind::Namespace);
         hub.settle_steps(1);
@@ -100,6 +101,7 @@ fn with_interrupted_handover() -> (Hub, ObjectRef) {
     hub.select_for(&ObjectRef::new("team", "some"), &["eu2"]);
     hub.write(&far, &bringing("some", &[]));
     hub.select_for(&some(), &["eu1"]);
+    hub.tick();
     while hub.decided_by(&far).is_empty() {
         hub.affected.sort_by_key(|(kind, _)| *kind != Kind::Namespace);
         hub.settle_steps(1);

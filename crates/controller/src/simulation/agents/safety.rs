@@ -26,7 +26,7 @@ impl Hub {
 
     /// Reconciles all that is queued, requests of this kind last, and calls `check` after each.
     fn settle_last(&mut self, last: Kind, check: impl Fn(&Self)) {
-        while !self.affected.is_empty() {
+        while !self.affected.is_empty() || self.tick() {
             self.affected.sort_by_key(|(kind, _)| *kind != last);
             self.settle_steps(1);
             check(self);
