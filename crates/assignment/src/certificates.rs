@@ -10,7 +10,9 @@ use hub_state::cache::Cache;
 use hub_state::model::{IssuedCertificate, Kind, Object};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
+use pki::CLOCK_SKEW;
 use primitives::object_ref::ObjectRef;
+use primitives::time_math::before;
 
 /// Returns the Secret with the certificates of a cluster's agent.
 #[must_use]
@@ -27,9 +29,10 @@ pub fn records(cache: &Cache) -> impl Iterator<Item = (&str, &ObjectRef, &Object
     all.filter_map(|(object_ref, it)| Some((names::cluster_of_issued(&object_ref.name)?, object_ref, it)))
 }
 
-/// Returns the certificates of a record that have not expired.
+/// Returns the certificates of a record that have not expired by any clock: that of a principal may be behind ours.
 pub fn unexpired(record: &Object, now: Timestamp) -> impl Iterator<Item = &IssuedCertificate> {
-    record.certificates().iter().filter(move |it| it.not_after > now)
+    let earliest = before(now, CLOCK_SKEW);
+    record.certificates().iter().filter(move |it| it.not_after > earliest)
 }
 
 /// Returns the time when the last certificate of a cluster's agent expires.

@@ -58,7 +58,7 @@ impl<'i> Issuer<'i> {
     /// Returns true if the certificate is for this cluster, issued and trusted by these CAs, and not due for renewal.
     fn is_valid(&self, credential: &Credential, cluster: &str) -> bool {
         let is_valid = |certificate: &Certificate| {
-            let renewal = certificate.renewal(self.signer);
+            let renewal = certificate.renewal(self.signer, self.now);
             renewal.is_none_or(|at| at > self.now)
                 && *certificate.common_name == *cluster
                 && certificate.is_issued_by(self.signer)

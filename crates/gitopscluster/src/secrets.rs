@@ -193,11 +193,12 @@ fn is_replaced(secret_kind: SecretKind, gitops: GitOpsClusterRef<'_>, cluster: &
 fn has_agent_to_uninstall(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
     let cache = gitops.cache;
     let addon = ObjectRef::new(cluster, names::ADDON);
-    let mut works = gitops.owned_objects(Kind::AgentWorks);
+    let mut works = cache.objects_in(Kind::AgentWorks, cluster);
     gitops.claim_on(Held::Agent, cluster) == Claim::Released
         && assignment::of(cache, cluster).agent_owner.is_none()
         && !gitops.revokes(cluster)
-        && (cache.object(Kind::AddOns, &addon).is_some() || works.any(|(at, _)| *at.namespace == *cluster))
+        && (cache.object(Kind::AddOns, &addon).is_some()
+            || works.any(|(_, it)| it.owner().as_ref() == Some(gitops.object_ref)))
 }
 
 fn delete(

@@ -368,12 +368,12 @@ impl Cache {
         })
     }
 
-    /// Returns a work for a managed cluster that has the name of an Application's works and cannot be read, with the reason. What
+    /// Returns a work, for any managed cluster, that has the name of an Application's works and cannot be read, with the reason. What
     /// it carries is unknown.
     #[must_use]
-    pub fn unreadable_work(&self, pull: &pull::Application, cluster: &str) -> Option<(&ObjectRef, &str)> {
+    pub fn unreadable_work(&self, pull: &pull::Application) -> Option<(&ObjectRef, &str)> {
         let mut unreadable = self.unreadable_works.iter();
-        let found = unreadable.find(|(it, _)| *it.namespace == *cluster && work_name::is_name(&it.name, pull));
+        let found = unreadable.find(|(it, _)| work_name::is_name(&it.name, pull));
         found.map(|(object_ref, why)| (object_ref, &**why))
     }
 

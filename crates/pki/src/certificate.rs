@@ -167,9 +167,12 @@ impl Certificate {
     }
 
     /// Returns the time when a new certificate of its issuer should replace it. Returns `None` if it already lasts as long as the
-    /// issuer's: a new one would expire no later.
+    /// issuer's: a new one would expire no later. One that is not valid yet was issued by a clock that was ahead, and is due.
     #[must_use]
-    pub fn renewal(&self, issuer: &Self) -> Option<Timestamp> {
+    pub fn renewal(&self, issuer: &Self, now: Timestamp) -> Option<Timestamp> {
+        if self.not_before > now {
+            return Some(Timestamp::MIN);
+        }
         (self.not_after < issuer.not_after).then(|| self.renews_at())
     }
 

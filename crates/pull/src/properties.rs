@@ -126,6 +126,7 @@ fn writes_any_reported_status_once_and_bounded() {
             application: None,
             cluster: "eu1",
             pull_work: Some(&pull_work),
+            overdue: None,
             notes: &[],
             read_only: false,
             is_ours: true,

@@ -12,12 +12,12 @@ use crate::work::{Desired, next_retention};
 use crate::{payload, requests, status, tenancy};
 use hub_state::annotations::SKIP_RECONCILE;
 use hub_state::cache::{Cache, PullWorkRef};
-use hub_state::condition_types::{APPLY_ERROR, ON_HOLD, UNREACHABLE, unreachable};
+use hub_state::condition_types::{APPLY_ERROR, ON_HOLD, OVERDUE, UNREACHABLE, unreachable};
 use hub_state::model::{Application, Kind, WorkKind};
 use hub_state::pull;
 use hub_state::pull::forwarded::Forwarded;
 use hub_state::pull::mirrored_status::{Condition, MirroredStatus};
-use hub_state::pull::{PullWork, mirrored_status, work_name};
+use hub_state::pull::{mirrored_status, work_name};
 use hub_state::reconcile::{Context, Controller, Watch};
 use jiff::Timestamp;
 use ocm::hold::Hold;
@@ -56,10 +56,11 @@ const WRITE_ERROR: &str = "ManifestWorkWriteError";
 const RUN_TWICE: &str = "ManifestWorkSkipReconcileWarning";
 
 /// The condition types that are recorded as Events when they appear, with the Events' reasons.
-const REASONS: [(&str, &str); 5] = [
+const REASONS: [(&str, &str); 6] = [
     (ERROR, "ManifestWorkRefused"),
     (APPLY_ERROR, "ManifestWorkApplyFailed"),
     (UNREACHABLE, "ManagedClusterUnreachable"),
+    (OVERDUE, "ManifestWorkOverdue"),
     (ON_HOLD, "ManagedClusterOnHold"),
     (RUN_TWICE, "ManifestWorkRunTwice"),
 ];
@@ -171,7 +172,7 @@ fn deletion_writes(
         let desired = desired(
             cache,
             (application, pull),
-            (&kept.object_ref.namespace, Some(kept.pull_work)),
+            (&kept.object_ref.namespace, Some(kept)),
             None,
             context,
         );
@@ -230,7 +231,7 @@ fn desired_writes(
             let here = works.iter().filter(|it| *it.object_ref.namespace == *cluster);
             let kept = here.min_by_key(|it| (it.pull_work.deleting, !it.is_named, *it.object_ref.name != *name));
             let (requests, removable) = requests::requests(pull, kept.map(|it| it.pull_work));
-            let project = cache.project(&pull.project);
+            let project = cache.project(pull.project_name());
             let retention = next_retention(settings, kept.map(|it| it.pull_work));
             let desired = Desired::of(pull, (cluster, &name), settings, &requests, project, retention);
             writes.extend(delivered(&desired, &ObjectRef::new(cluster, &name), kept));
@@ -257,7 +258,7 @@ fn desired_writes(
     let desired = desired(
         cache,
         (application, pull),
-        (cluster, pull_work),
+        (cluster, kept),
         target.as_ref().err(),
         context,
     );
@@ -286,7 +287,7 @@ fn desired_writes(
 
 /// Returns the reason why nothing can be decided about the work of an Application: it exists and cannot be read.
 fn unreadable(cache: &Cache, pull: &pull::Application) -> Option<Undeliverable> {
-    let (object_ref, why) = cache.unreadable_work(pull, pull.cluster.as_deref()?)?;
+    let (object_ref, why) = cache.unreadable_work(pull)?;
     Some(Undeliverable::new(format!(
         "ManifestWork {object_ref} cannot be read: {why}: correct the Application, and delete the ManifestWork"
     )))
@@ -315,9 +316,10 @@ fn target<'p>(
             "no Placement in Namespace {} selects ManagedCluster {cluster}",
             object_ref.namespace
         )),
-        Some(_) if settings.project && cache.project(&pull.project).is_none() => undeliverable(format!(
+        Some(_) if settings.project && cache.project(pull.project_name()).is_none() => undeliverable(format!(
             "AppProject {}/{} does not exist",
-            settings.argocd, pull.project
+            settings.argocd,
+            pull.project_name()
         )),
         Some(_) if cache.is_hub(cluster) && is_itself(pull, settings) => undeliverable(format!(
             "ManagedCluster {cluster} is the hub itself, whose agent would apply the Application onto itself: remove the label {}, \
@@ -379,20 +381,25 @@ fn delivered(desired: &Desired, object_ref: &ObjectRef, kept: Option<&PullWorkRe
 fn desired(
     cache: &Cache,
     (application, pull): (&Application, &pull::Application),
-    (cluster, pull_work): (&str, Option<&PullWork>),
+    (cluster, kept): (&str, Option<&PullWorkRef<'_>>),
     undeliverable: Option<&Undeliverable>,
     context: &Context<'_>,
 ) -> MirroredStatus {
+    let overdue = kept.and_then(|kept| {
+        let work = cache.work(WorkKind::Work, kept.object_ref)?;
+        cache.overdue(kept.object_ref, work)
+    });
     let inputs = StatusInputs {
         application: Some(pull),
         cluster,
-        pull_work,
+        pull_work: kept.map(|kept| kept.pull_work),
+        overdue,
         notes: &notes(
             cache,
             application,
             &ObjectRef::new(&pull.namespace, &pull.name),
             (cluster, cache.hold(cluster, context.now)),
-            undeliverable,
+            (undeliverable, overdue),
         ),
         read_only: context.settings.pull.read_only,
         is_ours: !application.reconciled,
@@ -407,7 +414,7 @@ fn notes(
     application: &Application,
     object_ref: &ObjectRef,
     (cluster, hold): (&str, Option<&Hold>),
-    undeliverable: Option<&Undeliverable>,
+    (undeliverable, overdue): (Option<&Undeliverable>, Option<&str>),
 ) -> Vec<Condition> {
     let mut notes = Vec::new();
     let mut note = |kind: &str, message: String| {
@@ -425,6 +432,9 @@ fn notes(
     }
     if let Some(why) = unreachable(cache.availability(cluster)) {
         note(UNREACHABLE, format!("{cluster}: {why}"));
+    }
+    if let Some(why) = overdue {
+        note(OVERDUE, format!("{cluster}: {why}"));
     }
     if let Some(hold) = hold {
         note(ON_HOLD, format!("{cluster}: {}", hold.state()));

@@ -26,6 +26,8 @@ pub struct StatusInputs<'s> {
     pub cluster: &'s str,
     /// The ManifestWork on that cluster.
     pub pull_work: Option<&'s PullWork>,
+    /// What the agent of the available cluster should have done minutes ago.
+    pub overdue: Option<&'s str>,
     /// Additional conditions, of types that begin with one of [`names::OWN_CONDITIONS`]; their transition times are ignored.
     pub notes: &'s [Condition],
     /// True if agents only observe.
@@ -138,10 +140,14 @@ fn reported(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredStat
     let is_first = current.health.status.is_none();
     // Feedback on an earlier payload does not apply to the current one.
     if feedback.is_silent || !pull_work.is_current() && !inputs.read_only {
-        return if is_first {
-            waiting("no feedback yet")
-        } else {
-            current.clone()
+        return match inputs.overdue {
+            _ if is_first => waiting("no feedback yet"),
+            // What the cluster once reported is not its health: its agent has stopped.
+            Some(why) => MirroredStatus {
+                health: health_only(PROGRESSING, why).health,
+                ..current.clone()
+            },
+            None => current.clone(),
         };
     }
     let mut reported = feedback.reported.clone();

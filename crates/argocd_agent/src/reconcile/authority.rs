@@ -65,15 +65,18 @@ pub(super) fn next(
     let authority = of(ca, argocd);
     let next = ca.next.as_ref();
     let next = next.and_then(|key| ca.certificates.iter().find(|it| it.has_key(key)));
+    // A clock that was ahead has made a CA that is not valid yet, so nothing that it signs is.
+    let is_early = signer.not_before > now;
+    let is_forced = is_early || now >= before(signer.not_after, FORCE_ROTATION_BEFORE);
     let recipe = match next {
-        Some(_) if distribution.is_distributed || now >= before(signer.not_after, FORCE_ROTATION_BEFORE) => {
+        Some(next) if is_forced || distribution.is_distributed && next.not_before <= now => {
             let mut write = patch(ca, names::CA_SECRET, argocd);
             if let Write::Patch { body, .. } = &mut write {
                 body["metadata"]["annotations"] = json!({PROMOTED: format_time(now)});
             }
             return Some(with_generated_data(write, Recipe::Promote { authority }));
         }
-        None if now >= signer.renews_at() => Recipe::NextAuthority {
+        None if is_early || now >= signer.renews_at() => Recipe::NextAuthority {
             common_name,
             not_before,
             not_after,
@@ -172,7 +175,7 @@ fn is_up_to_date(ca: &TlsSecret, existing: &TlsSecret, desired: &Leaf<'_>, now: 
     let (Some(signer), Some(leaf)) = (ca.leaf(), existing.leaf()) else {
         return false;
     };
-    let is_due = leaf.renewal(signer).is_some_and(|at| at <= now);
+    let is_due = leaf.renewal(signer, now).is_some_and(|at| at <= now);
     leaf.is_issued_by(signer) && leaf.serves && !is_due && leaf.names == *desired.names
 }
 

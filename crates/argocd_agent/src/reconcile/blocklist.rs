@@ -9,8 +9,9 @@ use hub_state::model::{Blocked, Kind};
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use ocm::resources::CONFIG_MAPS;
+use pki::CLOCK_SKEW;
 use primitives::object_ref::ObjectRef;
-use primitives::time_math::after;
+use primitives::time_math::{after, before};
 use primitives::timestamp::format_time;
 use runtime::action::Write;
 use serde_json::{Map, Value, json};
@@ -39,7 +40,8 @@ pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> 
     let existing = cache.object(Kind::Blocklist, &object_ref)?;
     let all = existing.object["data"].as_object().into_iter().flatten();
     let first: Timestamp = all.filter_map(|(_, text)| until(text)).min()?.parse().ok()?;
-    Some(after(first, SignedDuration::from_secs(1))).filter(|at| *at > now)
+    let is_over_at = after(after(first, CLOCK_SKEW), SignedDuration::from_secs(1));
+    Some(is_over_at).filter(|at| *at > now)
 }
 
 /// Returns the next write. Removes an entry only after its certificate has expired.
@@ -64,8 +66,9 @@ pub(super) fn next(cache: &Cache, now: Timestamp) -> Option<Write> {
         }
     }
     new.sort_unstable();
-    let now = format_time(now);
-    let is_over = |text: &Value| until(text).is_some_and(|until| *until < *now);
+    // The clock of the principal may be behind.
+    let earliest = format_time(before(now, CLOCK_SKEW));
+    let is_over = |text: &Value| until(text).is_some_and(|until| *until < *earliest);
     let mut data = Map::new();
     let mut size = 0_usize;
     for (fingerprint, text) in known.into_iter().flatten() {

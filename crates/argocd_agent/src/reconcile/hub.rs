@@ -74,19 +74,19 @@ fn requeue_after(cache: &Cache, _: &ObjectRef, context: &Context<'_>) -> Option<
     let rollouts = GitOpsClusterRef::with_agents(cache)
         .filter_map(|(gitops, _)| super::rollout::requeue_after(cache, gitops.object_ref, context));
     rollouts
-        .chain(renewal(cache))
+        .chain(renewal(cache, context.now))
         .chain(issued::requeue_after(cache, context.now))
         .chain(blocklist::requeue_after(cache, context.now))
         .min()
 }
 
 /// Returns the time when the next certificate must be renewed.
-fn renewal(cache: &Cache) -> Option<Timestamp> {
+fn renewal(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
     GitOpsClusterRef::with_agents(cache).next()?;
     let ca = cache.certificate(names::CA_SECRET)?;
     let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].map(|name| cache.certificate(name));
     let ours = leaves.into_iter().flatten().filter(|leaf| authority::is_of(ca, leaf));
-    let leaves = ours.filter_map(|leaf| leaf.leaf()?.renewal(ca.leaf()?));
+    let leaves = ours.filter_map(|leaf| leaf.leaf()?.renewal(ca.leaf()?, now));
     leaves.chain(authority::requeue_after(ca)).min()
 }
 

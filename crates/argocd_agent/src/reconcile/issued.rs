@@ -10,8 +10,9 @@ use hub_state::model::Object;
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::resources::SECRETS;
-use pki::Recipe;
+use pki::{CLOCK_SKEW, Recipe};
 use primitives::object_ref::ObjectRef;
+use primitives::time_math::{after, before};
 use runtime::action::Write;
 use serde_json::{Map, Value, json};
 
@@ -40,7 +41,8 @@ pub(super) fn sign(
             write
         }
         Some(record) => {
-            let expired = record.certificates().iter().filter(|it| it.not_after <= now);
+            let earliest = before(now, CLOCK_SKEW);
+            let expired = record.certificates().iter().filter(|it| it.not_after <= earliest);
             let data: Map<_, _> = expired.map(|it| (it.request.to_string(), Value::Null)).collect();
             let metadata = json!({
                 "resourceVersion": record.version, "annotations": annotations, "labels": authority::labels(),
@@ -94,7 +96,7 @@ pub(super) fn expired(cache: &Cache, now: Timestamp) -> Option<Write> {
 /// Returns the time when the first of these Secrets has only expired certificates, and so can be deleted.
 pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
     let last = records(cache).filter_map(|(_, _, record)| unexpired(record, now).map(|it| it.not_after).max());
-    last.min()
+    last.min().map(|at| after(at, CLOCK_SKEW))
 }
 
 /// Returns the clusters that a GitOpsCluster lists as revoked although another one runs the agent there.

@@ -39,6 +39,15 @@ pub(super) fn addresses(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRe
     affected
 }
 
+/// The addresses of Nodes matter only to Services of type NodePort.
+pub(super) fn nodes(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut services = cache.objects(Kind::Services);
+    if services.any(|(_, it)| it.object["spec"]["type"] == "NodePort") {
+        return addresses(cache, changed);
+    }
+    Vec::new()
+}
+
 /// The image of the principal is part of each AddOnTemplate, and of the works for operators that are not ours.
 pub(super) fn principals(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut desired = cache.gitops_clusters().filter_map(|(_, it)| it.spec.agent.as_ref());

@@ -121,6 +121,12 @@ fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -
 
 fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
     let RequestSpec { requester, request } = &open.request.spec;
+    let cluster = requester.cluster();
+    let assignment = assignment::of(cache, cluster.unwrap_or_default());
+    // A cluster may join before the controller knows it: wait and retry. Until then its requests are not read, which takes longer.
+    if cluster.is_some() && assignment.revoked_by.is_none() && assignment.served_owner().is_none() {
+        return Approval::Pending;
+    }
     if request.0.is_empty() {
         return Approval::Deny(INVALID, "spec.request contains no certificate request".to_owned());
     }
@@ -128,11 +134,13 @@ fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
         Ok(requested) => requested,
         Err(error) => return Approval::Deny(INVALID, error.to_string()),
     };
+    if str::from_utf8(&request.0).is_err() {
+        return Approval::Deny(INVALID, "spec.request contains bytes that are not UTF-8".to_owned());
+    }
     if let Err(why) = check(requester, &requested.common_name, &requested.organizations) {
         return Approval::Deny(FOREIGN, why.to_string());
     }
-    let cluster = requester.cluster().unwrap_or_default();
-    let assignment = assignment::of(cache, cluster);
+    let cluster = cluster.unwrap_or_default();
     if let Some(owner) = &assignment.revoked_by {
         let why = format!(
             "the agent of ManagedCluster {cluster} is revoked: to readmit it, remove the cluster from revokedClusters \
@@ -140,7 +148,6 @@ fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
         );
         return Approval::Deny(REVOKED, why);
     }
-    // A cluster may join before the controller knows it: wait and retry.
     let Some(owner) = assignment.served_owner() else {
         return Approval::Pending;
     };

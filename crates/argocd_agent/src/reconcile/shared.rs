@@ -36,7 +36,7 @@ pub const WATCHES: &[Watch] = &[
     Watch::new(Kind::IssuedCertificates, mappers::issued),
     Watch::new(Kind::Services, mappers::addresses),
     Watch::new(Kind::Routes, mappers::addresses),
-    Watch::new(Kind::Nodes, mappers::addresses),
+    Watch::new(Kind::Nodes, mappers::nodes),
     Watch::new(Kind::Deployments, mappers::principals),
     Watch::new(Kind::Templates, mappers::owners),
     Watch::new(Kind::ManagementAddOn, mappers::management),

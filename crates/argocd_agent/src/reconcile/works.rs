@@ -106,8 +106,8 @@ fn obsolete(cache: &Cache, cluster: &str, names: &[&str]) -> Option<Write> {
         return None;
     }
     let mut others = cache
-        .objects(Kind::AgentWorks)
-        .filter(|(at, work)| *at.namespace == *cluster && !names.contains(&&*at.name) && work.owner().is_some());
+        .objects_in(Kind::AgentWorks, cluster)
+        .filter(|(at, work)| !names.contains(&&*at.name) && work.owner().is_some());
     others.find_map(|(at, work)| ensure_absent(&WORKS, at, work))
 }
 
@@ -140,9 +140,7 @@ fn adopted(cache: &Cache, cluster: &str) -> Option<Write> {
 
 /// Returns the action that deletes the ManifestWorks of a cluster on which no GitOpsCluster runs an agent any more.
 fn unwanted(cache: &Cache, cluster: &str) -> Option<Action> {
-    let all = cache
-        .objects(Kind::AgentWorks)
-        .filter(|(at, _)| *at.namespace == *cluster);
+    let all = cache.objects_in(Kind::AgentWorks, cluster);
     let mut obsolete = all.filter_map(|(at, work)| {
         let gitops = GitOpsClusterRef::get(cache, &work.owner()?)?;
         let write = ensure_absent(&WORKS, at, work)?;

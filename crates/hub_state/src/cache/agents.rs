@@ -57,6 +57,17 @@ impl Cache {
         self.objects.get(&kind).into_iter().flat_map(Store::iter)
     }
 
+    /// Returns the objects of a kind of argocd-agent and of its add-on in a namespace.
+    pub fn objects_in<'c>(
+        &'c self,
+        kind: Kind,
+        namespace: &'c str,
+    ) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
+        let objects = self.objects.get(&kind).into_iter();
+        let from = objects.flat_map(move |objects| objects.from(ObjectRef::first_of(&namespace.into())));
+        from.take_while(move |(object_ref, _)| *object_ref.namespace == *namespace)
+    }
+
     /// Returns the decisions that contain a cluster, or the CertificateSigningRequests of its agent.
     fn objects_by_cluster<'c>(
         &'c self,

@@ -314,6 +314,37 @@ fn application_becomes_a_work_and_receives_its_status() {
 }
 
 #[test]
+fn application_whose_agent_has_stopped_is_not_healthy() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"spec": {"source": {"targetRevision": "v2"}}}));
+    hub.settle(&shop());
+    hub.mark(WORK, &json!({"creationTimestamp": NOW}));
+    hub.settle(&shop());
+    assert_eq!(
+        hub.of(&shop())["status"]["health"]["status"],
+        "Healthy",
+        "it usually takes seconds"
+    );
+    let next = hub.cache.next().expect("time alone changes the state");
+    assert_eq!(hub.cache.tick(next), [ReconcileRequest::application(shop())]);
+    hub.settle(&shop());
+    let why = "waiting for the agent of managed cluster eu1 to apply it, for more than 2 minutes";
+    let health = &hub.of(&shop())["status"]["health"];
+    assert_eq!([&health["status"], &health["message"]], ["Progressing", why]);
+    assert_eq!(
+        hub.conditions(&shop()),
+        [("ManifestWorkOverdueWarning", &*format!("eu1: {why}"))]
+    );
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    assert_eq!(hub.of(&shop())["status"]["health"]["status"], "Healthy");
+    assert_eq!(hub.conditions(&shop()), []);
+}
+
+#[test]
 fn works_of_a_cluster_on_hold_wait_for_its_end() {
     let on_hold = ("ManagedClusterOnHoldWarning", "eu1: on hold: storage migration");
     let mut hub = Hub::with_shop();
@@ -372,6 +403,16 @@ fn changed_cluster_moves_the_work_and_label_removes_it() {
     );
     hub.change(&shop(), &json!({"metadata": {"labels": {names::PULL: "false"}}}));
     assert_eq!(hub.settle(&shop()), ["delete eu2/shop-0a1b2"]);
+}
+
+#[test]
+fn application_without_a_project_is_of_the_project_default() {
+    let mut hub = Hub::new();
+    hub.settings.pull.project = true;
+    hub.project(&json!({"destinations": [{"name": "*", "namespace": "*", "server": "*"}], "sourceRepos": ["*"]}));
+    hub.application(&shop(), "0a1b2c3d-0000", |object| object["spec"]["project"] = json!(""));
+    hub.settle(&shop());
+    assert_eq!(hub.works(), [WORK], "{:?}", hub.conditions(&shop()));
 }
 
 #[test]
@@ -941,10 +982,14 @@ fn work_that_cannot_be_read_is_neither_created_again_nor_forgotten() {
         &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": finalizers}}),
     );
     hub.settle(&shop());
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}}));
+    hub.settle(&shop());
     assert_eq!(
         hub.objects[&("applications", shop())]["metadata"]["finalizers"],
-        finalizers
+        finalizers,
+        "whatever cluster it names now"
     );
+    assert_eq!(hub.works(), [""; 0]);
     let affected = hub
         .cache
         .apply(Change::of::<Work>(Kind::Works, Update::Listed(HashSet::new())));

@@ -33,6 +33,7 @@ fn inputs(pull_work: Option<&PullWork>) -> StatusInputs<'_> {
         application: None,
         cluster: "eu1",
         pull_work,
+        overdue: None,
         notes: &[],
         read_only: false,
         is_ours: true,

@@ -113,6 +113,10 @@ fn chooses_the_next_step_of_a_ca_rotation() {
         (None, unknown, now(), "authority"),
         (Some(&one), used, now(), ""),
         (Some(&one), unknown, due, "next"),
+        // The clock has been set back: nothing that the CA signs is valid yet.
+        (Some(&one), used, now() - days(2), "next"),
+        (Some(&announced), unknown, now() - days(2), "promote"),
+        (Some(&announced), known, due - days(1), ""),
         (Some(&announced), unknown, later(24), ""),
         (Some(&announced), known, later(1), "promote"),
         (Some(&announced), unknown, now() + days(351), "promote"),
