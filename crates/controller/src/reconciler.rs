@@ -157,8 +157,8 @@ pub(super) struct Reconciler {
     leads: watch::Receiver<bool>,
     /// Changes when the API server has an older state than before; none without an election, which notices it.
     restores: Option<watch::Receiver<u64>>,
-    /// The time since which this replica leads.
-    leads_since: Option<Instant>,
+    /// The time since which this replica leads and has read everything; none while it may not write.
+    writes_since: Option<Instant>,
     /// The writes of a dry run.
     plan: Plan,
     /// The totals of the dry run in the log.
@@ -224,7 +224,7 @@ impl Reconciler {
             unvisited: Vec::new(),
             health_updates_paused_until: None,
             restores: None,
-            leads_since: None,
+            writes_since: None,
             plan: Plan::default(),
             logged_totals: BTreeMap::new(),
             ready,
@@ -386,13 +386,15 @@ impl Reconciler {
         let is_ready = self.ready.check().is_ok();
         let is_visiting = self.enqueue_unvisited();
         let may_write = leads && is_ready && !is_visiting;
+        let now = (self.clocks.elapsed)();
+        self.writes_since = may_write.then(|| self.writes_since.unwrap_or(now));
         let has_more_work = is_visiting || may_write && self.start_writes();
         if may_write {
             self.abort_slow_writes();
         }
         let slots = self.event_slots(has_more_work);
         self.start_event_writes(slots);
-        self.record_queue_metrics(may_write);
+        self.record_queue_metrics(now);
         has_more_work
     }
 
@@ -706,11 +708,11 @@ impl Reconciler {
         };
         *is_slow_next = !due.slow;
         self.metrics.reconciled(controller.name);
-        let led_for = now.saturating_duration_since(self.leads_since.unwrap_or(now));
+        let written_for = now.saturating_duration_since(self.writes_since.unwrap_or(now));
         let context = Context {
             now: (self.clocks.time)(),
             stale: due.stale,
-            new_leader_for: NEW_LEADER_FOR.checked_sub(led_for).filter(|left| !left.is_zero()),
+            new_leader_for: NEW_LEADER_FOR.checked_sub(written_for).filter(|left| !left.is_zero()),
             settings: &self.settings,
         };
         let (kind, object_ref) = (controller.kind.resource().kind, &due.object_ref);
@@ -788,7 +790,7 @@ impl Reconciler {
         let now = (self.clocks.elapsed)();
         let waits = |by: Instant| {
             let mut workqueues = self.workqueues.iter();
-            self.leads_since.is_some() && workqueues.any(|workqueue| workqueue.queue.is_due(false, by))
+            self.writes_since.is_some() && workqueues.any(|workqueue| workqueue.queue.is_due(false, by))
         };
         let is_due = has_more_work || waits(now);
         let is_answered = self.last_answer.is_some_and(|at| now < later(at, HANGS_AFTER));

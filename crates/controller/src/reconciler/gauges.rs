@@ -5,7 +5,7 @@ use hub_state::model::Availability;
 use hub_state::model::Kind;
 use ocm::health::HealthStatus;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl Reconciler {
     /// Records whether this replica leads, and the health of works.
@@ -31,14 +31,13 @@ impl Reconciler {
         }
     }
 
-    /// Records failing objects and the age of the workqueues. Objects that were due before this replica led count from then on.
-    pub(super) fn record_queue_metrics(&mut self, leads: bool) {
-        let now = (self.clocks.elapsed)();
-        self.leads_since = leads.then(|| self.leads_since.unwrap_or(now));
+    /// Records failing objects and the age of the workqueues. Objects that were due before this replica might write count from then
+    /// on.
+    pub(super) fn record_queue_metrics(&self, now: Instant) {
         let mut all: BTreeMap<_, (usize, Duration)> = BTreeMap::new();
         for workqueue in &self.workqueues {
             let (failing, delay) = all.entry(workqueue.controller.name).or_default();
-            if let Some(since) = self.leads_since {
+            if let Some(since) = self.writes_since {
                 let due = workqueue.queue.next_due().map(|due| due.max(since));
                 *delay = due.map_or(*delay, |due| now.saturating_duration_since(due).max(*delay));
                 *failing = failing.saturating_add(workqueue.queue.failing());
