@@ -158,7 +158,7 @@ mod tests {
             let text = format!(
                 r#"{{"metadata":{{"uid":"u","resourceVersion":"7","annotations":{annotations}}},"status":{{"sync":{{}}}}}}"#
             );
-            let application = Application::read(&text).expect("an Application");
+            let application = Application::from_json(&text).expect("an Application");
             self.0.apply(Change::of(
                 Kind::Applications,
                 Update::Set(Self::object_ref(), application),
@@ -524,7 +524,7 @@ mod tests {
         hub.availability("eu2", Availability::Available);
         hub.on("eu1", &WELL).on("eu2", &WELL).write().expect("a change");
         let text = r#"{"metadata":{"resourceVersion":"8","deletionTimestamp":"2026-06-01T11:00:00Z"}}"#;
-        let deleting = Application::read(text).expect("an Application");
+        let deleting = Application::from_json(text).expect("an Application");
         hub.0
             .apply(Change::of(Kind::Applications, Update::Set(Hub::object_ref(), deleting)));
         hub.without("eu1")
@@ -550,7 +550,7 @@ mod tests {
             let text = format!(
                 r#"{{"metadata":{{"deletionTimestamp":"2026-06-01T11:00:00Z","finalizers":["{finalizer}"]}}}}"#
             );
-            let deleting = Application::read(&text).expect("an Application");
+            let deleting = Application::from_json(&text).expect("an Application");
             hub.0
                 .apply(Change::of(Kind::Applications, Update::Set(Hub::object_ref(), deleting)));
             assert_eq!(hub.decide(now(), true), None, "{finalizer}");
@@ -630,7 +630,7 @@ mod tests {
         let decide = |controller: &str| {
             let mut cache = Cache::new("argocd");
             let text = format!(r#"{{"metadata":{{}},"status":{{"controllerNamespace":{controller}}}}}"#);
-            let application = Application::read(&text).expect("an Application");
+            let application = Application::from_json(&text).expect("an Application");
             cache.apply(Change::of(
                 Kind::Applications,
                 Update::Set(object_ref.clone(), application),
@@ -685,7 +685,7 @@ mod tests {
             "which Argo CD does not understand either"
         );
         let text = r#"{"metadata":{"labels":{"apps.open-cluster-management.io/pull-to-ocm-managed-cluster":"true"}}}"#;
-        let pulled = Application::read(text).expect("an Application");
+        let pulled = Application::from_json(text).expect("an Application");
         hub.0
             .apply(Change::of(Kind::Applications, Update::Set(Hub::object_ref(), pulled)));
         assert_eq!(hub.decide(now(), true), None, "another controller reconciles it");

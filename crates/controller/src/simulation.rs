@@ -132,7 +132,7 @@ impl Hub {
 
     pub(super) fn cluster(&mut self, name: &str, labels: &Value) {
         let text = json!({"metadata": {"uid": name, "labels": labels}}).to_string();
-        let cluster = Cluster::read(&text).expect("a cluster");
+        let cluster = Cluster::from_json(&text).expect("a cluster");
         self.apply(Change::of(Kind::Clusters, Update::Set(name.into(), cluster)));
     }
 
@@ -192,7 +192,7 @@ impl Hub {
         let text = object.filter(is_watched).map(Value::to_string);
         let agent = self.agents.get(object_ref).filter(|_| kind == Kind::GitOpsClusters);
         let change = if let (Some(agent), Some(text)) = (agent, &text) {
-            let mut gitops = GitOpsCluster::read(text).expect("it can be read");
+            let mut gitops = GitOpsCluster::from_json(text).expect("it can be read");
             gitops.spec.agent = Some(agent.clone());
             gitops.spec.creates_blank_secrets = false;
             Change::of(kind, Update::Set(object_ref.clone(), gitops))
@@ -263,7 +263,7 @@ impl Hub {
 
     /// Sets the Secret of the CA.
     pub(super) fn authority(&mut self, secret: &Value) {
-        let ca = TlsSecret::read(&secret.to_string()).expect("a Secret");
+        let ca = TlsSecret::from_json(&secret.to_string()).expect("a Secret");
         self.authority = Some(secret.clone());
         self.apply(Change::of(Kind::Certificates, Update::Set(names::CA_SECRET.into(), ca)));
     }

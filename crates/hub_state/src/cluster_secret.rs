@@ -88,7 +88,7 @@ impl ClusterSecret {
     /// # Errors
     /// Returns an error if the JSON is not a Secret, which the API server should never store. The error quotes nothing of the
     /// content.
-    pub fn read(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         struct Secret<'t> {
             metadata: Metadata,

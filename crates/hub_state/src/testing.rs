@@ -78,7 +78,7 @@ pub fn read_work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) 
         condition("Available", "True"),
         condition("Healthy", healthy),
     );
-    Work::read(&text, now()).expect("a work")
+    Work::from_json(&text, now()).expect("a work")
 }
 
 /// Returns the tracking mark of an Application on a work.
@@ -111,7 +111,7 @@ pub fn set_with(object_ref: &ObjectRef, application: &str, fields: &str) -> Chan
     );
     Change::of(
         Kind::ReplicaSets,
-        Update::of(object_ref.clone(), Work::read(&text, now()).expect("a set")),
+        Update::of(object_ref.clone(), Work::from_json(&text, now()).expect("a set")),
     )
 }
 

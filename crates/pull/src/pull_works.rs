@@ -24,7 +24,7 @@ fn reads_only_works_of_the_pull_model() {
     let changed = |change: &dyn Fn(&mut Value)| {
         let mut work = of(None);
         change(&mut work);
-        PullWork::read(&work).expect("it is not deep")
+        PullWork::from_json(&work).expect("it is not deep")
     };
     let unclaimed: [&dyn Fn(&mut Value); 5] = [
         &|work| work["metadata"]["labels"] = json!({}),

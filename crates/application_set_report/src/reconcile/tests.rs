@@ -44,7 +44,7 @@ impl Hub {
         let object_ref = ObjectRef::new("argocd", name);
         let mut object = application(more);
         (object["metadata"]["namespace"], object["metadata"]["name"]) = (json!("argocd"), json!(name));
-        let application = Application::read(&object.to_string()).expect("an Application");
+        let application = Application::from_json(&object.to_string()).expect("an Application");
         self.cache
             .apply(Change::of(Kind::Applications, Update::Set(object_ref, application)))
     }
@@ -89,7 +89,7 @@ impl Hub {
 
     /// Sends a watch event with the current report.
     fn see(&mut self) {
-        let found = ExistingReport::read(&self.report.to_string()).expect("a report");
+        let found = ExistingReport::from_json(&self.report.to_string()).expect("a report");
         self.cache.apply(Change::of(Kind::Reports, Update::Set(shop(), found)));
     }
 
@@ -250,7 +250,7 @@ fn pull_works(cluster: &str, report: &AgentReport<'_>) -> Change {
     let text = format!(
         r#"{{"kind":"ManifestWork","metadata":{{"namespace":"{cluster}","name":"shop-1a2b3",{marks}}},"spec":{{"workload":{{"manifests":[{shop}]}}}}}}"#
     );
-    let read = Work::read(&text, now())
+    let read = Work::from_json(&text, now())
         .expect("a work")
         .expect("it is of the pull model");
     (carrier.pull_work, carrier.resources) = (read.pull_work, read.resources);

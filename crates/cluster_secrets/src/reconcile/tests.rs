@@ -42,7 +42,7 @@ impl Hub {
 
     fn cluster(&mut self, name: &str, labels: &Value) -> Vec<String> {
         let text = json!({"metadata": {"uid": "c", "labels": labels}}).to_string();
-        let cluster = Cluster::read(&text).expect("a cluster");
+        let cluster = Cluster::from_json(&text).expect("a cluster");
         affected(
             self.0
                 .apply(Change::of(Kind::Clusters, Update::Set(name.into(), cluster))),
@@ -51,7 +51,7 @@ impl Hub {
 
     fn deleting(&mut self, name: &str) -> Vec<String> {
         let text = json!({"metadata": {"uid": "c", "deletionTimestamp": "2026-06-01T12:00:00Z"}}).to_string();
-        let cluster = Cluster::read(&text).expect("a cluster");
+        let cluster = Cluster::from_json(&text).expect("a cluster");
         affected(
             self.0
                 .apply(Change::of(Kind::Clusters, Update::Set(name.into(), cluster))),
@@ -66,7 +66,7 @@ impl Hub {
     }
 
     fn secret(&mut self, name: &str, secret: &Value) -> Vec<String> {
-        let secret = (!secret.is_null()).then(|| ClusterSecret::read(&secret.to_string()).expect("a Secret"));
+        let secret = (!secret.is_null()).then(|| ClusterSecret::from_json(&secret.to_string()).expect("a Secret"));
         affected(self.0.apply(Change::of(Kind::Secrets, Update::of(name.into(), secret))))
     }
 

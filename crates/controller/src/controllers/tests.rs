@@ -366,7 +366,7 @@ fn heartbeats_request_nothing() {
         let text = format!(
             r#"{{"metadata":{{"uid":"u","name":"{name}","namespace":"argocd","resourceVersion":"{version}"}},"status":{status}}}"#
         );
-        let object = Object::read(kind, &text).expect("an object");
+        let object = Object::from_json(kind, &text).expect("an object");
         cache
             .apply(Change::of(kind, Update::Set(ObjectRef::new("argocd", name), object)))
             .len()

@@ -127,7 +127,7 @@ mod tests {
             "spec": {"username": format!("{group}:agent"), "groups": [group]},
             "status": {"decisions": decisions},
         });
-        Object::read(kind, &object.to_string()).expect("it is an object")
+        Object::from_json(kind, &object.to_string()).expect("it is an object")
     }
 
     #[test]

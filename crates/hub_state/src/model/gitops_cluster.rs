@@ -1,6 +1,6 @@
 //! The model of a GitOpsCluster, in either dialect, and of the Placement that it names.
 
-use super::{DesiredAgent, Images, Mode, Text, read};
+use super::{DesiredAgent, Images, Mode, Text, parse};
 use crate::annotations::DISABLE_IMAGE_SYNC;
 use ocm::gitops_cluster;
 use ocm::gitops_cluster::{AddonAgent, AgentAddon, AskedAgent, Field, GitOpsAddon};
@@ -83,8 +83,8 @@ impl GitOpsCluster {
     /// # Errors
     ///
     /// Returns an error if the JSON or a field is invalid.
-    pub fn read(text: &str) -> Result<Self, InvalidObject> {
-        let Object { metadata, spec, status } = read(text)?;
+    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
+        let Object { metadata, spec, status } = parse(text)?;
         let mut spec = Spec::from(spec);
         spec.confine(&metadata.namespace);
         if let Some(agent) = &mut spec.agent {
@@ -315,13 +315,13 @@ impl Placement {
     /// # Errors
     ///
     /// Returns an error if the JSON or a field is invalid.
-    pub fn read(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Status {
             number_of_selected_clusters: Option<usize>,
         }
-        let Text::<Status> { status, .. } = read(text)?;
+        let Text::<Status> { status, .. } = parse(text)?;
         Ok(Self {
             selected: status.and_then(|status| status.number_of_selected_clusters),
         })
@@ -334,7 +334,7 @@ impl Placement {
 ///
 /// Returns an error if the JSON or a field is invalid.
 pub fn is_open(text: &str) -> Result<bool, InvalidObject> {
-    let Text::<serde::de::IgnoredAny> { metadata, .. } = read(text)?;
+    let Text::<serde::de::IgnoredAny> { metadata, .. } = parse(text)?;
     Ok(metadata.label(OPEN) == Some("true"))
 }
 

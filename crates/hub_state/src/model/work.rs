@@ -93,9 +93,9 @@ impl Work {
     /// # Errors
     ///
     /// Returns an error if the JSON or a field is invalid.
-    pub fn read(text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
+    pub fn from_json(text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
         let work = json::parse(text)?;
-        let pull_work = PullWork::read(&work)?.map(Box::new);
+        let pull_work = PullWork::from_json(&work)?.map(Box::new);
         let annotated = |name| entry(&work, "annotations", name).map(Into::into);
         let marks = Marks {
             tracking_id: annotated(TRACKING_ID),

@@ -68,7 +68,7 @@ impl Application {
     /// # Errors
     ///
     /// Returns an error if its values are too deep to be copied.
-    pub fn read<V: Json>(object: &V) -> Result<Option<Self>, InvalidObject> {
+    pub fn from_json<V: Json>(object: &V) -> Result<Option<Self>, InvalidObject> {
         if !entry(object, "labels", names::PULL).is_some_and(is_true) {
             return Ok(None);
         }
@@ -91,7 +91,10 @@ impl Application {
                 refresh: RefreshRequest::of_hub(object),
             },
             set: owning_set(items(object, "/metadata/ownerReferences")).map(Into::into),
-            current: object.field("status").map(MirroredStatus::read).unwrap_or_default(),
+            current: object
+                .field("status")
+                .map(MirroredStatus::from_json)
+                .unwrap_or_default(),
             operation_state_written: written_at(object, &["f:status", "f:operationState"]).and_then(time),
             cluster_namespace: annotated(names::CLUSTER_NAMESPACE),
             destination: named.or_else(|| annotated(names::DESTINATION_SERVER).map(Destination::Server)),
@@ -244,9 +247,9 @@ mod tests {
         }
         for no in [json!("yes"), json!("false"), json!(""), Value::Null] {
             let object = object(|object| object["metadata"]["labels"][names::PULL] = no.clone());
-            assert!(Application::read(&object).unwrap().is_none(), "{no}");
+            assert!(Application::from_json(&object).unwrap().is_none(), "{no}");
         }
-        assert!(Application::read(&json!({"metadata": {}})).unwrap().is_none());
+        assert!(Application::from_json(&json!({"metadata": {}})).unwrap().is_none());
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub struct Condition {
 impl MirroredStatus {
     /// Reads an Application's `status`.
     #[must_use]
-    pub fn read<V: Json>(status: &V) -> Self {
+    pub fn from_json<V: Json>(status: &V) -> Self {
         let message = |path| text(status, path).map(bounded);
         let time = |path| text(status, path).and_then(time);
         let revisions = items(status, "/sync/revisions").iter().filter_map(V::as_text);
@@ -96,11 +96,11 @@ impl MirroredStatus {
                 revision: own(status, "/sync/revision"),
                 revisions: revisions.map(Into::into).collect(),
             },
-            operation: status.field("operationState").and_then(OperationState::read),
+            operation: status.field("operationState").and_then(OperationState::from_json),
             reconciled_at: time("/reconciledAt"),
             source_type: own(status, "/sourceType"),
             history: Deployment::read(status),
-            conditions: conditions.filter_map(Condition::read).collect(),
+            conditions: conditions.filter_map(Condition::from_json).collect(),
         };
         mirror.conditions.sort();
         mirror
@@ -142,7 +142,7 @@ impl MirroredStatus {
 }
 
 impl OperationState {
-    fn read<V: Json>(state: &V) -> Option<Self> {
+    fn from_json<V: Json>(state: &V) -> Option<Self> {
         Some(Self {
             phase: own(state, "/phase")?,
             started_at: text(state, "/startedAt").and_then(time)?,
@@ -168,7 +168,7 @@ impl OperationState {
 }
 
 impl Condition {
-    fn read(condition: &impl Json) -> Option<Self> {
+    fn from_json(condition: &impl Json) -> Option<Self> {
         Some(Self {
             kind: own(condition, "/type")?,
             message: text(condition, "/message").map(bounded).unwrap_or_default(),

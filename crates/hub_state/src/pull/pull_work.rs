@@ -69,7 +69,7 @@ impl PullWork {
     /// # Errors
     ///
     /// Returns an error if its values are too deep for a fingerprint.
-    pub fn read(work: &impl Json) -> Result<Option<Self>, InvalidObject> {
+    pub fn from_json(work: &impl Json) -> Result<Option<Self>, InvalidObject> {
         let payload = payload(work);
         let claim = claim(work);
         let Some(name) = name(payload, claim) else {

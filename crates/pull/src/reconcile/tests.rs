@@ -121,11 +121,11 @@ impl Hub {
         });
         let text = object.as_ref().map(Value::to_string);
         let change = if plural == "applications" {
-            let application = text.map(|text| Application::read(&text).expect("an Application"));
+            let application = text.map(|text| Application::from_json(&text).expect("an Application"));
             Change::of(Kind::Applications, Update::of(object_ref.clone(), application))
         } else {
             let now = NOW.parse().expect("a time");
-            let work = text.and_then(|text| Work::read(&text, now).expect("a work"));
+            let work = text.and_then(|text| Work::from_json(&text, now).expect("a work"));
             Change::of(Kind::Works, Update::of(object_ref.clone(), work))
         };
         self.cache.apply(change);
@@ -907,7 +907,7 @@ fn mark_of_the_hub_stops_only_new_applications() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
     let text = r#"{"metadata":{"name":"eu1","uid":"eu1","labels":{"local-cluster":"true"}}}"#;
-    let marked = Cluster::read(text).expect("a cluster");
+    let marked = Cluster::from_json(text).expect("a cluster");
     hub.cache
         .apply(Change::of(Kind::Clusters, Update::Set("eu1".into(), marked)));
     hub.settle(&shop());

@@ -51,11 +51,11 @@ impl Hub {
 
     /// Returns the write in this situation, and checks that a second one is not needed.
     fn write(&mut self, inputs: &StatusInputs<'_>) -> Option<Value> {
-        let before = MirroredStatus::read(&self.0);
+        let before = MirroredStatus::from_json(&self.0);
         let requested = is_comparison_requested(inputs.pull_work);
         let patch = super::patch(&before, &desired(&before, inputs), requested)?;
         merge(&mut self.0, &patch["status"]);
-        let after = MirroredStatus::read(&self.0);
+        let after = MirroredStatus::from_json(&self.0);
         let later = StatusInputs {
             now: at(LATER),
             ..*inputs

@@ -38,7 +38,7 @@ fn decide_everything(ca: &TlsSecret, now: Timestamp) -> Vec<Option<Write>> {
 fn two_authorities(until: Timestamp) -> TlsSecret {
     let [mut ca, previous] = ["argocd-agent-ca@2", "argocd-agent-ca@1"].map(|name| {
         let secret = authority(name, until);
-        TlsSecret::read(&secret.to_string()).expect("a Secret")
+        TlsSecret::from_json(&secret.to_string()).expect("a Secret")
     });
     ca.certificates.extend(previous.certificates);
     ca
@@ -133,7 +133,7 @@ fn chooses_the_next_step_of_a_ca_rotation() {
             "",
         ),
     ] {
-        let seen = ca.map(|ca| TlsSecret::read(&ca.to_string()).expect("a Secret"));
+        let seen = ca.map(|ca| TlsSecret::from_json(&ca.to_string()).expect("a Secret"));
         let write = next(
             seen.as_ref(),
             "argocd",

@@ -92,7 +92,7 @@ impl Hub {
             },
             "status": {"decisions": decisions},
         });
-        let object = Object::read(Kind::OwnDecisions, &text.to_string()).expect("a PlacementDecision");
+        let object = Object::from_json(Kind::OwnDecisions, &text.to_string()).expect("a PlacementDecision");
         self.apply(Change::of(Kind::OwnDecisions, Update::Set(object_ref, object)));
     }
 
