@@ -116,7 +116,7 @@ impl ClusterSecret {
             server: value(SERVER).map_err(unreadable)?,
             credential: config
                 .filter(|_| labels.get(AGENT_NAME).is_some())
-                .map(|raw| Box::new(Credential::read(raw))),
+                .map(|raw| Box::new(Credential::from_config(raw))),
             labels,
             copied: annotation(COPIED).unwrap_or_default().into(),
             skips: annotation(SKIP_RECONCILE) == Some("true"),

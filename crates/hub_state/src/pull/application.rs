@@ -4,7 +4,7 @@ use super::forwarded::{Forwarded, OperationRequest, RefreshRequest, Requests, wr
 use super::mirrored_status::MirroredStatus;
 use super::text::{group, time};
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
-use crate::json::{Json, Written, annotation, check_depth, entry, items, own, text};
+use crate::json::{Json, Written, annotation, check_depth, entry, items, own, text_at};
 use jiff::Timestamp;
 use ocm::boolean::is_true;
 use ocm::pull_model as names;
@@ -85,7 +85,7 @@ impl Application {
             cluster: annotated(names::CLUSTER),
             project: needed("/spec/project"),
             finalizers: finalizers.filter_map(V::as_text).map(Into::into).collect(),
-            deleting: text(object, "/metadata/deletionTimestamp").is_some(),
+            deleting: text_at(object, "/metadata/deletionTimestamp").is_some(),
             requests: Requests {
                 operation: OperationRequest::of_hub(object),
                 refresh: RefreshRequest::of_hub(object),
@@ -167,11 +167,11 @@ impl Application {
 /// argocd-pull-integration.
 pub(crate) fn owning_set<V: Json>(owners: &[V]) -> Option<&str> {
     let is_set = |owner: &&V| {
-        let group = group(text(*owner, "/apiVersion").unwrap_or_default());
-        let kind = text(*owner, "/kind").unwrap_or_default();
+        let group = group(text_at(*owner, "/apiVersion").unwrap_or_default());
+        let kind = text_at(*owner, "/kind").unwrap_or_default();
         group.eq_ignore_ascii_case(names::GROUP) && kind.eq_ignore_ascii_case(names::SET_KIND)
     };
-    text(owners.iter().find(is_set)?, "/name")
+    text_at(owners.iter().find(is_set)?, "/name")
 }
 
 /// The fields that are copied in either dialect.

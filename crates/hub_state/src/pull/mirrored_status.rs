@@ -2,7 +2,7 @@
 
 use super::deployment::Deployment;
 use super::text::{bounded, time};
-use crate::json::{Json, items, own, text};
+use crate::json::{Json, items, own, text_at};
 use jiff::Timestamp;
 use ocm::merge_patch;
 use primitives::timestamp::format_time;
@@ -81,8 +81,8 @@ impl MirroredStatus {
     /// Reads an Application's `status`.
     #[must_use]
     pub fn from_json<V: Json>(status: &V) -> Self {
-        let message = |path| text(status, path).map(bounded);
-        let time = |path| text(status, path).and_then(time);
+        let message = |path| text_at(status, path).map(bounded);
+        let time = |path| text_at(status, path).and_then(time);
         let revisions = items(status, "/sync/revisions").iter().filter_map(V::as_text);
         let conditions = items(status, "/conditions").iter();
         let mut mirror = Self {
@@ -99,7 +99,7 @@ impl MirroredStatus {
             operation: status.field("operationState").and_then(OperationState::from_json),
             reconciled_at: time("/reconciledAt"),
             source_type: own(status, "/sourceType"),
-            history: Deployment::read(status),
+            history: Deployment::read_history(status),
             conditions: conditions.filter_map(Condition::from_json).collect(),
         };
         mirror.conditions.sort();
@@ -145,9 +145,9 @@ impl OperationState {
     fn from_json<V: Json>(state: &V) -> Option<Self> {
         Some(Self {
             phase: own(state, "/phase")?,
-            started_at: text(state, "/startedAt").and_then(time)?,
-            finished_at: text(state, "/finishedAt").and_then(time),
-            message: text(state, "/message").map(bounded),
+            started_at: text_at(state, "/startedAt").and_then(time)?,
+            finished_at: text_at(state, "/finishedAt").and_then(time),
+            message: text_at(state, "/message").map(bounded),
             retries: state.field("retryCount").and_then(V::as_integer),
             revision: own(state, "/syncResult/revision"),
         })
@@ -171,8 +171,8 @@ impl Condition {
     fn from_json(condition: &impl Json) -> Option<Self> {
         Some(Self {
             kind: own(condition, "/type")?,
-            message: text(condition, "/message").map(bounded).unwrap_or_default(),
-            since: text(condition, "/lastTransitionTime").and_then(time),
+            message: text_at(condition, "/message").map(bounded).unwrap_or_default(),
+            since: text_at(condition, "/lastTransitionTime").and_then(time),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::tests::{payload, work};
-use hub_state::json::{items, text};
+use hub_state::json::{items, text_at};
 use hub_state::pull::forwarded::{RefreshRequest, Requests};
 use hub_state::pull::text::TEXT_MAX;
 use hub_state::testing::pull::{application, read_work, reported};
@@ -74,11 +74,11 @@ impl Hub {
     }
 
     fn health(&self) -> &str {
-        text(&self.0, "/health/status").unwrap_or_default()
+        text_at(&self.0, "/health/status").unwrap_or_default()
     }
 
     fn message(&self) -> &str {
-        text(&self.0, "/health/message").unwrap_or_default()
+        text_at(&self.0, "/health/message").unwrap_or_default()
     }
 }
 
