@@ -219,5 +219,6 @@ pub fn has_released_secret(secret_kind: SecretKind, cache: &Cache, cluster: &str
 /// Returns true if a GitOpsCluster registers a managed cluster.
 #[must_use]
 pub fn is_registered(cache: &Cache, cluster: &str) -> bool {
-    GitOpsClusterRef::all(cache).any(|gitops| SecretKind::of(gitops.object).is_some() && gitops.selects(cluster))
+    GitOpsClusterRef::all(cache)
+        .any(|gitops| SecretKind::requested_by(gitops.object).is_some() && gitops.selects(cluster))
 }

@@ -59,7 +59,7 @@ impl Hub {
     }
 
     fn decide(&self) -> SecretUpdate {
-        let labels = Labels::of(&self.labels);
+        let labels = Labels::from_sorted(&self.labels);
         let cluster = RegisteredCluster {
             name: "eu1",
             labels: &labels,
@@ -444,7 +444,7 @@ fn gitops<'k>(owner: &'k str, before: Option<&'k str>, secrets: &[(&str, &Value)
         ("apps.open-cluster-management.io/cluster-name", "other"),
     ];
     let hub = hub(&labels);
-    let labels = Labels::of(&hub.labels);
+    let labels = Labels::from_sorted(&hub.labels);
     let cluster = RegisteredCluster {
         name: "eu1",
         labels: &labels,

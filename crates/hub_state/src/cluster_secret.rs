@@ -101,7 +101,7 @@ impl ClusterSecret {
         let data = data.unwrap_or_default();
         let value = |key| data.get(key).map_or(Ok("".into()), |raw| decoded(raw));
         let annotation = |name| metadata.annotation(name);
-        let labels = Labels::of(&metadata.labels);
+        let labels = Labels::from_sorted(&metadata.labels);
         let config = data.get(CONFIG);
         let is_bare = data.keys().all(|key| [NAME, SERVER, CONFIG].contains(&&**key));
         let config_content = match config.map(|raw| raw.get()) {

@@ -28,7 +28,7 @@ impl Hub {
             hub.secret(&format!("{cluster}-secret"), &ours(cluster));
         }
         let names = secrets.iter().map(|cluster| format!("{cluster}-secret").into());
-        hub.0.apply(Change::of::<ClusterSecret>(
+        hub.0.apply(Change::objects::<ClusterSecret>(
             Kind::Secrets,
             Update::Listed(names.collect()),
         ));
@@ -37,7 +37,10 @@ impl Hub {
 
     fn list(&mut self, clusters: &[&str]) -> Vec<String> {
         let all: HashSet<_> = clusters.iter().map(|name| (*name).into()).collect();
-        affected(self.0.apply(Change::of::<Cluster>(Kind::Clusters, Update::Listed(all))))
+        affected(
+            self.0
+                .apply(Change::objects::<Cluster>(Kind::Clusters, Update::Listed(all))),
+        )
     }
 
     fn cluster(&mut self, name: &str, labels: &Value) -> Vec<String> {
@@ -45,7 +48,7 @@ impl Hub {
         let cluster = Cluster::from_json(&text).expect("a cluster");
         affected(
             self.0
-                .apply(Change::of(Kind::Clusters, Update::Set(name.into(), cluster))),
+                .apply(Change::objects(Kind::Clusters, Update::Set(name.into(), cluster))),
         )
     }
 
@@ -54,20 +57,23 @@ impl Hub {
         let cluster = Cluster::from_json(&text).expect("a cluster");
         affected(
             self.0
-                .apply(Change::of(Kind::Clusters, Update::Set(name.into(), cluster))),
+                .apply(Change::objects(Kind::Clusters, Update::Set(name.into(), cluster))),
         )
     }
 
     fn deleted(&mut self, name: &str) -> Vec<String> {
         affected(
             self.0
-                .apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted(name.into()))),
+                .apply(Change::objects::<Cluster>(Kind::Clusters, Update::Deleted(name.into()))),
         )
     }
 
     fn secret(&mut self, name: &str, secret: &Value) -> Vec<String> {
         let secret = (!secret.is_null()).then(|| ClusterSecret::from_json(&secret.to_string()).expect("a Secret"));
-        affected(self.0.apply(Change::of(Kind::Secrets, Update::of(name.into(), secret))))
+        affected(
+            self.0
+                .apply(Change::objects(Kind::Secrets, Update::from_option(name.into(), secret))),
+        )
     }
 
     fn decide(&self, cluster: &str) -> Option<Action> {

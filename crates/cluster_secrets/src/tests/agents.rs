@@ -47,7 +47,7 @@ impl Hub<'_> {
             ("argocd-agent.argoproj-labs.io/ignore-sync", "true"),
         ];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let labels = Labels::of(labels);
+        let labels = Labels::from_sorted(labels);
         let authority = TlsSecret::from_json(&self.authority.to_string()).expect("a Secret");
         let cluster = RegisteredCluster {
             name: self.name,

@@ -37,7 +37,7 @@ impl Availability {
 
     /// Returns the reachability of a managed cluster. A cluster that does not exist has not joined, which does not count as silent.
     #[must_use]
-    pub fn of(cluster: Option<&Cluster>) -> Self {
+    pub fn from_cluster(cluster: Option<&Cluster>) -> Self {
         cluster.map_or(Self::Available, |cluster| cluster.availability)
     }
 }
@@ -77,7 +77,7 @@ impl Cluster {
                 Some("False") => Availability::Unavailable,
                 _ => Availability::Available,
             },
-            labels: Labels::of(&metadata.labels),
+            labels: Labels::from_sorted(&metadata.labels),
             deleting: metadata.deletion_timestamp.is_some(),
         })
     }

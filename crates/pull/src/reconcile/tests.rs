@@ -66,7 +66,7 @@ impl Hub {
     /// Replaces the spec of the AppProject `default`.
     fn project(&mut self, spec: &Value) -> Vec<ReconcileRequest> {
         let project = json!({"metadata": {"name": "default", "namespace": "argocd"}, "spec": spec});
-        self.cache.apply(Change::of(
+        self.cache.apply(Change::objects(
             Kind::Projects,
             Update::Set("default".into(), AppProject(project)),
         ))
@@ -122,11 +122,11 @@ impl Hub {
         let text = object.as_ref().map(Value::to_string);
         let change = if plural == "applications" {
             let application = text.map(|text| Application::from_json(&text).expect("an Application"));
-            Change::of(Kind::Applications, Update::of(object_ref.clone(), application))
+            Change::objects(Kind::Applications, Update::from_option(object_ref.clone(), application))
         } else {
             let now = NOW.parse().expect("a time");
             let work = text.and_then(|text| Work::from_json(&text, now).expect("a work"));
-            Change::of(Kind::Works, Update::of(object_ref.clone(), work))
+            Change::objects(Kind::Works, Update::from_option(object_ref.clone(), work))
         };
         self.cache.apply(change);
         match object {
@@ -328,7 +328,7 @@ fn application_whose_agent_has_stopped_is_not_healthy() {
         "Healthy",
         "it usually takes seconds"
     );
-    let next = hub.cache.next().expect("time alone changes the state");
+    let next = hub.cache.next_deadline().expect("time alone changes the state");
     assert_eq!(hub.cache.tick(next), [ReconcileRequest::application(shop())]);
     hub.settle(&shop());
     let why = "waiting for the agent of managed cluster eu1 to apply it, for more than 2 minutes";
@@ -355,7 +355,7 @@ fn works_of_a_cluster_on_hold_wait_for_its_end() {
         "a new work waits"
     );
     assert_eq!(hub.conditions(&shop()), [on_hold]);
-    let release = || Change::of::<ClusterHold>(Kind::Holds, Update::Deleted("eu1".into()));
+    let release = || Change::objects::<ClusterHold>(Kind::Holds, Update::Deleted("eu1".into()));
     assert_eq!(hub.cache.apply(release()), [ReconcileRequest::application(shop())]);
     assert_eq!(
         hub.settle(&shop()),
@@ -452,7 +452,7 @@ fn namespace_may_use_clusters_selected_by_its_placements() {
             placement: "all".into(),
             clusters: names.iter().map(|name| Arc::from(*name)).collect(),
         };
-        hub.cache.apply(Change::of(
+        hub.cache.apply(Change::objects(
             Kind::Decisions,
             Update::Set(ObjectRef::new(namespace, "d1"), decision),
         ))
@@ -474,7 +474,7 @@ fn namespace_may_use_clusters_selected_by_its_placements() {
         (vec![(ERROR, why)], vec![WORK.to_owned()]),
         "what runs goes on"
     );
-    hub.cache.apply(Change::of::<PlacementDecision>(
+    hub.cache.apply(Change::objects::<PlacementDecision>(
         Kind::Decisions,
         Update::Listed(HashSet::new()),
     ));
@@ -485,7 +485,7 @@ fn namespace_may_use_clusters_selected_by_its_placements() {
 fn deleted_application_deletes_its_work_except_on_an_empty_list() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    hub.cache.apply(Change::of::<Application>(
+    hub.cache.apply(Change::objects::<Application>(
         Kind::Applications,
         Update::Listed(HashSet::new()),
     ));
@@ -761,8 +761,10 @@ fn cluster_cannot_block_deletion_of_an_application_on_another() {
     let (mut hub, other, stray) = with_neighbour();
     // The same if no Application of the work's name exists on the hub any more.
     hub.objects.remove(&("applications", other.clone()));
-    hub.cache
-        .apply(Change::of::<Application>(Kind::Applications, Update::Deleted(other)));
+    hub.cache.apply(Change::objects::<Application>(
+        Kind::Applications,
+        Update::Deleted(other),
+    ));
     let held =
         json!({"deletionTimestamp": NOW, "finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]});
     hub.mark(stray, &claim(&shop()));
@@ -881,9 +883,10 @@ fn ignores_applications_in_cluster_namespaces() {
     assert_eq!(hub.decide(&mirrored), None);
     hub.change(&mirrored, &json!({"metadata": {"deletionTimestamp": NOW}}));
     assert_eq!(hub.decide(&mirrored), None, "its finalizers are its agent's");
-    let affected = hub
-        .cache
-        .apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("eu2".into())));
+    let affected = hub.cache.apply(Change::objects::<Cluster>(
+        Kind::Clusters,
+        Update::Deleted("eu2".into()),
+    ));
     assert!(affected.iter().any(|it| it.object_ref == mirrored), "{affected:?}");
 }
 
@@ -909,7 +912,7 @@ fn mark_of_the_hub_stops_only_new_applications() {
     let text = r#"{"metadata":{"name":"eu1","uid":"eu1","labels":{"local-cluster":"true"}}}"#;
     let marked = Cluster::from_json(text).expect("a cluster");
     hub.cache
-        .apply(Change::of(Kind::Clusters, Update::Set("eu1".into(), marked)));
+        .apply(Change::objects(Kind::Clusters, Update::Set("eu1".into(), marked)));
     hub.settle(&shop());
     assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
     let new = ObjectRef::new("argocd", "new");
@@ -992,7 +995,7 @@ fn work_that_cannot_be_read_is_neither_created_again_nor_forgotten() {
     assert_eq!(hub.works(), [""; 0]);
     let affected = hub
         .cache
-        .apply(Change::of::<Work>(Kind::Works, Update::Listed(HashSet::new())));
+        .apply(Change::objects::<Work>(Kind::Works, Update::Listed(HashSet::new())));
     assert!(affected.iter().any(|it| it.object_ref == shop()));
     hub.settle(&shop());
     let released = hub.objects.get(&("applications", shop()));
