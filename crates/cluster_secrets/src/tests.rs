@@ -51,7 +51,7 @@ impl Hub {
         self
     }
 
-    fn read(&self) -> BTreeMap<String, ClusterSecret> {
+    fn parse_secrets(&self) -> BTreeMap<String, ClusterSecret> {
         let read = |secret: &Value| ClusterSecret::from_json(&secret.to_string()).expect("a Secret");
         let all = self.secrets.iter().map(|(name, secret)| (name.clone(), read(secret)));
         all.filter(|(name, secret)| secret.concerns(name).contains("eu1"))
@@ -68,7 +68,7 @@ impl Hub {
             manager: SecretManager::Controller,
             issuer: None,
         };
-        let secrets = self.read();
+        let secrets = self.parse_secrets();
         decide(&cluster, secrets.iter().map(|(name, secret)| (name.as_str(), secret)))
     }
 

@@ -120,7 +120,7 @@ impl Hub {
         let affected = self.cache.apply(change);
         for cluster in ["eu1", "eu2", "eu3"] {
             let (kept, computed) = (
-                assignment::of(&self.cache, cluster),
+                assignment::for_cluster(&self.cache, cluster),
                 assignment::compute(&self.cache, cluster),
             );
             assert_eq!(*kept, computed, "{cluster}: the cache keeps an outdated assignment");
@@ -206,7 +206,7 @@ impl Hub {
     /// Sends a request to the API server, and reports the result as a watch event.
     fn send(&mut self, kind: Kind, object_ref: &ObjectRef, request: &Request<Vec<u8>>) -> Value {
         let before = self.stored(kind, object_ref);
-        let Answer { body, stored, .. } = answer(&Call::read(request), before, self.versions + 1);
+        let Answer { body, stored, .. } = answer(&Call::from_request(request), before, self.versions + 1);
         if stored.as_ref() != before {
             self.versions += 1;
             self.store(kind, object_ref, stored);

@@ -55,7 +55,7 @@ impl Hub<'_> {
             argocd: "argocd",
             tracking_label: "x",
             manager: self.manager,
-            issuer: Issuer::of(&authority, self.now),
+            issuer: Issuer::from_secret(&authority, self.now),
         };
         let read = |secret: &Value| ClusterSecret::from_json(&secret.to_string()).expect("a Secret");
         let secrets: Vec<_> = secrets.iter().map(|(name, secret)| (*name, read(secret))).collect();
