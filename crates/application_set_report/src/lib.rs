@@ -71,7 +71,7 @@ impl<'a> Report<'a> {
             statuses: Statuses {
                 cluster_conditions: bounded.entries,
                 resources: bounded.resources,
-                summary: summary::of(&ordered),
+                summary: summary::summarize(&ordered),
             },
         }
     }

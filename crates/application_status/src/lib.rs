@@ -54,9 +54,9 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option
     if application.runs_deletion_hooks() {
         return None;
     }
-    let fleet = Fleet::of(cache, object_ref, application.deleting, context.now);
+    let fleet = Fleet::from_cache(cache, object_ref, application.deleting, context.now);
     let (own, others): (Vec<_>, Vec<_>) = application.conditions.iter().cloned().partition(conditions::is_own);
-    let desired = conditions::of(&fleet, &own);
+    let desired = conditions::compute(&fleet, &own);
     let differs = !conditions::are_same(&own, &desired);
     let refresh = context.stale && !application.refreshing && !application.deleting && !fleet.is_empty();
     if !differs && !refresh {
@@ -709,9 +709,9 @@ mod tests {
             healthy: 1,
             size: Some([2, 2]),
         };
-        assert_eq!(conditions::Totals::read(info), Some(desired));
+        assert_eq!(conditions::Totals::parse(info), Some(desired));
         for other in ["", "2 clusters", "applied on x of 2 clusters, healthy on 1; "] {
-            assert_eq!(conditions::Totals::read(other), None);
+            assert_eq!(conditions::Totals::parse(other), None);
         }
     }
 }

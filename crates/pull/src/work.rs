@@ -46,7 +46,7 @@ impl Desired {
     /// Builds the work of this name that carries an Application to this cluster, with its AppProject on the hub if that is
     /// delivered.
     #[must_use]
-    pub fn of(
+    pub fn build(
         application: &Application,
         (cluster, name): (&str, &str),
         settings: &Settings,

@@ -16,7 +16,7 @@ fn desired(application: &Application, settings: &Settings) -> Desired {
 }
 
 fn held(application: &Application, settings: &Settings, retention: Retention, project: &Value) -> Desired {
-    Desired::of(
+    Desired::build(
         application,
         CLUSTER,
         settings,
