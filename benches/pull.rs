@@ -117,14 +117,14 @@ async fn phase(
     load: &Load,
     requests: impl Future<Output = Result<()>>,
 ) -> Result<Phase> {
-    let before = Requests::of(load.client()).await?;
+    let before = Requests::fetch(load.client()).await?;
     let expected = program.written(&controller.metrics()?) + load.applications();
     let sent = timed(requests).await?;
     let quiet = controller.quiet(|metrics| program.written(metrics), expected).await?;
     Ok(Phase {
         load: seconds(sent.took),
         after: seconds(quiet.since(&sent)),
-        requests: Requests::of(load.client()).await?.since(&before),
+        requests: Requests::fetch(load.client()).await?.since(&before),
     })
 }
 
