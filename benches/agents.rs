@@ -79,7 +79,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     let requests = requests?;
     let controller = stage.controller("first").await?;
 
-    let requests_before = Requests::of(load.client()).await?;
+    let requests_before = Requests::fetch(load.client()).await?;
     let create = request("POST", GITOPS_CLUSTERS, &gitops_cluster());
     let created = timed(async { load.client().request_text(create).await.map(drop).map_err(Into::into) }).await?;
     let quiet = if program.is_ours() {
@@ -102,7 +102,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
         "all objects of a GitOpsCluster are written, s",
         seconds(quiet.since(&created)),
     );
-    let done = Requests::of(load.client()).await?.since(&requests_before);
+    let done = Requests::fetch(load.client()).await?.since(&requests_before);
     // Without the creation of the GitOpsCluster.
     let created = |kind: &str| u64::from(kind == "gitopsclusters");
     note(table, load, |kind| (done.writes_of(kind) - created(kind)) as f64);

@@ -156,7 +156,7 @@ impl Run {
         works.until_quiet().await;
 
         let client = hub.client().await?;
-        let requests = Requests::of(&client).await?;
+        let requests = Requests::fetch(&client).await?;
         let cpu = PROGRAMS.map(|(_, program)| cpu_of(program).unwrap_or_default());
         commit(&git, self.objects, "after")?;
         let started = Instant::now();
@@ -172,7 +172,7 @@ impl Run {
         table.note("commit in all works, s", seconds(changed.last - started));
         table.note("  in half of them, s", seconds(changed.half - started));
         works.until_quiet().await;
-        let after = Requests::of(&client).await?.since(&requests);
+        let after = Requests::fetch(&client).await?.since(&requests);
         table.note("writes to the API server", after.writes().to_string());
         for ((row, program), before) in PROGRAMS.into_iter().zip(cpu) {
             let figure = cpu_of(program).unwrap_or_default() - before;

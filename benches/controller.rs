@@ -41,12 +41,12 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     };
     // A new API server refuses watches until it has read its storage.
     stage.controller("warm-up").await?.stop()?;
-    let before = Requests::of(load.client()).await?;
+    let before = Requests::fetch(load.client()).await?;
     let controller = stage.controller("first").await?;
     let ready_after = controller.ready_after.as_millis().to_string();
     table.note("controller is ready after its start, ms", ready_after);
     // The controller asks for the most recent state of each kind, all at the same time.
-    let waited = Requests::of(load.client()).await?.since(&before).longest_wait();
+    let waited = Requests::fetch(load.client()).await?.since(&before).longest_wait();
     table.note(
         "  of which it waits for the API server, ms",
         format!("{:.0}", waited * 1000.0),

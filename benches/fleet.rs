@@ -137,9 +137,9 @@ impl<'p> Stage<'p> {
         }
         let client = self.load.client();
         let reconciles = |metrics: &Metrics| self.program.reconciles(metrics);
-        let (requests, cpu) = (Requests::of(client).await?, controller.cpu()?);
+        let (requests, cpu) = (Requests::fetch(client).await?, controller.cpu()?);
         tokio::time::sleep(IDLE).await;
-        let idle = Requests::of(client).await?.since(&requests);
+        let idle = Requests::fetch(client).await?.since(&requests);
         table.note("idle for a minute: lists", idle.lists.to_string());
         table.note("  writes, without the Lease", idle.writes().to_string());
         table.note("  CPU, s", format!("{:.2}", controller.cpu()? - cpu));
@@ -147,11 +147,11 @@ impl<'p> Stage<'p> {
         let mut warnings_of_standby = String::new();
         let [memory, warnings] = if self.program.is_ours() {
             let standby = self.controller("standby").await?;
-            let requests = Requests::of(client).await?;
+            let requests = Requests::fetch(client).await?;
             let killed = Instant::now();
             let ended = controller.kill()?;
             let quiet = standby.quiet(reconciles, all).await?;
-            let after = Requests::of(client).await?.since(&requests);
+            let after = Requests::fetch(client).await?.since(&requests);
             let duration = quiet.last.saturating_duration_since(killed);
             took_over = [seconds(duration), after.writes().to_string(), after.lists.to_string()];
             [_, warnings_of_standby] = standby.stop()?;
@@ -164,11 +164,11 @@ impl<'p> Stage<'p> {
         table.note("  writes, without the Lease", writes);
         table.note("  lists", lists);
 
-        let (requests, of_api_server) = (Requests::of(client).await?, controller::cpu_of("kube-apiserver")?);
+        let (requests, of_api_server) = (Requests::fetch(client).await?, controller::cpu_of("kube-apiserver")?);
         let started = Instant::now();
         let controller = self.controller("restarted").await?;
         let quiet = controller.quiet(reconciles, all).await?;
-        let after = Requests::of(client).await?.since(&requests);
+        let after = Requests::fetch(client).await?.since(&requests);
         let duration = quiet.last.saturating_duration_since(started);
         table.note("restarted: has reconciled all after, s", seconds(duration));
         table.note("  writes, without the Lease", after.writes().to_string());

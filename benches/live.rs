@@ -123,7 +123,7 @@ async fn idle(stage: &Stage) -> Result<String> {
         let reviews: f64 = reviews.filter_map(|(_, count)| count.parse::<f64>().ok()).sum();
         Ok(stage.hub.requests_by(stage::NAME)?.len() as f64 + reviews)
     };
-    let (before, usage) = (sent()?, Usage::of(stage)?);
+    let (before, usage) = (sent()?, Usage::measure(stage)?);
     tokio::time::sleep(IDLE).await;
     let figures = usage.until_now(stage, IDLE)?;
     Ok(format!("{figures}{:>12}", sent()? - before))
@@ -146,7 +146,7 @@ async fn streams(stage: &Stage) -> Result<String> {
         .into_iter()
         .map(|mut body| tokio::spawn(async move { while let Some(Ok(_)) = body.frame().await {} }));
     let readers: Vec<_> = readers.collect();
-    let (usage, started) = (Usage::of(stage)?, Instant::now());
+    let (usage, started) = (Usage::measure(stage)?, Instant::now());
     for _ in 0..LINES {
         stage.cluster1.log("another line of a log")?;
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -163,7 +163,7 @@ async fn streams(stage: &Stage) -> Result<String> {
 struct Usage(Duration);
 
 impl Usage {
-    fn of(stage: &Stage) -> Result<Self> {
+    fn measure(stage: &Stage) -> Result<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", stage.service.id()))?;
         // After the name, which may have spaces, utime and stime are the 12th and 13th field, in hundredths of a second.
         let (_, fields) = stat.rsplit_once(") ").context("fields")?;
@@ -176,7 +176,7 @@ impl Usage {
         let status = std::fs::read_to_string(format!("/proc/{}/status", stage.service.id()))?;
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes: f64 = resident.context("memory")?.trim().trim_end_matches(" kB").parse()?;
-        let used = Self::of(stage)?.0.saturating_sub(self.0).as_secs_f64() * 1000.0 / elapsed.as_secs_f64();
+        let used = Self::measure(stage)?.0.saturating_sub(self.0).as_secs_f64() * 1000.0 / elapsed.as_secs_f64();
         Ok(format!("{:>14.1}{used:>12.1}", kilobytes / 1024.0))
     }
 }

@@ -72,7 +72,9 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
         ("agents report Synced, s", synced()),
     ];
     for (name, status) in phases {
-        let works = load.list_objects(&format!("{WORKS}/manifestworks"), Work::read).await?;
+        let works = load
+            .list_objects(&format!("{WORKS}/manifestworks"), Work::from_json)
+            .await?;
         let works: Vec<Work> = works.into_iter().collect::<Result<_>>()?;
         let report = load.of_each(|at| vec![request("PATCH", &works[at].path, &works[at].report(&status))]);
         let reported = phase(program, &controller, load, report).await?;
@@ -115,14 +117,14 @@ async fn phase(
     load: &Load,
     requests: impl Future<Output = Result<()>>,
 ) -> Result<Phase> {
-    let before = Requests::of(load.client()).await?;
+    let before = Requests::fetch(load.client()).await?;
     let expected = program.written(&controller.metrics()?) + load.applications();
     let sent = timed(requests).await?;
     let quiet = controller.quiet(|metrics| program.written(metrics), expected).await?;
     Ok(Phase {
         load: seconds(sent.took),
         after: seconds(quiet.since(&sent)),
-        requests: Requests::of(load.client()).await?.since(&before),
+        requests: Requests::fetch(load.client()).await?.since(&before),
     })
 }
 
@@ -205,7 +207,7 @@ struct Work {
 }
 
 impl Work {
-    fn read(work: &Value) -> Result<Self> {
+    fn from_json(work: &Value) -> Result<Self> {
         let text = |path| work.pointer(path).and_then(Value::as_str).context("a text");
         let (namespace, name) = (text("/metadata/namespace")?, text("/metadata/name")?);
         let payload = &work["spec"]["workload"]["manifests"][0]["metadata"];

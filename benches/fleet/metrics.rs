@@ -50,7 +50,7 @@ const KINDS: [&str; 13] = [
 ];
 
 impl Requests {
-    pub(crate) async fn of(client: &Client) -> Result<Self> {
+    pub(crate) async fn fetch(client: &Client) -> Result<Self> {
         let metrics = Metrics(client.request_text(Request::get("/metrics").body(Vec::new())?).await?);
         #[expect(
             clippy::cast_possible_truncation,

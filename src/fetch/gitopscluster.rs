@@ -141,7 +141,7 @@ impl Hub {
             let Some(owner) = decision["metadata"]["annotations"][OWNER].as_str() else {
                 return;
             };
-            let decided = PlacementDecision::read(&decision.to_string())
+            let decided = PlacementDecision::from_json(&decision.to_string())
                 .unwrap_or_default()
                 .clusters;
             let members = agents.members.entry(owner.to_owned()).or_default();

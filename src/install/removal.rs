@@ -110,7 +110,7 @@ pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications:
     });
     let waits = |value: &&Value| {
         // One that the controller cannot read never waits for it.
-        let application = pull::Application::read(*value).ok().flatten();
+        let application = pull::Application::from_json(*value).ok().flatten();
         application.is_some_and(|application| application.deleting && application.argocd_finalizers().next().is_some())
     };
     let applications = applications.iter().filter(waits).map(|application| {

@@ -150,7 +150,7 @@ const OF_CLUSTERS: [&str; 8] = [
 ];
 
 fn row(application: &Overviewed) -> Row {
-    let totals = application.totals.as_deref().and_then(Totals::read);
+    let totals = application.totals.as_deref().and_then(Totals::parse);
     let healthy_on = totals.map_or(String::new(), |totals| {
         format!("{} of {}", totals.healthy, totals.clusters)
     });

@@ -87,7 +87,7 @@ async fn accepts_objects_of_either_peer_in_both_versions() -> Result<()> {
             let read = stage.hub.get(&named(version, name)).await?.context(name)?;
             assert_eq!(read["spec"], written["spec"], "{name} as {version}");
             assert!(has(&read["spec"], &spec), "{name} loses something: {}", read["spec"]);
-            let request = GitOpsCluster::read(&read.to_string()).expect(name).spec;
+            let request = GitOpsCluster::from_json(&read.to_string()).expect(name).spec;
             let wants = !name.starts_with("acm") || name == "acm-agent";
             assert_eq!(
                 (request.agent.is_some(), request.is_agent_invalid),

@@ -71,7 +71,7 @@ impl<'a> Report<'a> {
             statuses: Statuses {
                 cluster_conditions: bounded.entries,
                 resources: bounded.resources,
-                summary: summary::of(&ordered),
+                summary: summary::summarize(&ordered),
             },
         }
     }
@@ -253,7 +253,7 @@ pub(crate) mod tests {
     }
 
     fn existing(object: &Value) -> ExistingReport {
-        ExistingReport::read(&object.to_string()).expect("a report")
+        ExistingReport::from_json(&object.to_string()).expect("a report")
     }
 
     #[test]
@@ -449,6 +449,6 @@ pub(crate) mod tests {
             let patch = report.patch(&existing(&object)).expect("it says something else");
             assert_eq!(patched(&object, &patch), stored(report.object()));
         }
-        assert!(ExistingReport::read("{}").is_err());
+        assert!(ExistingReport::from_json("{}").is_err());
     }
 }

@@ -8,7 +8,7 @@ use super::line::Line;
 use hub_state::report::Summary;
 
 /// Computes the summary of lines sorted by cluster. Applications that are on no cluster are ignored.
-pub(super) fn of(lines: &[&Line<'_>]) -> Summary {
+pub(super) fn summarize(lines: &[&Line<'_>]) -> Summary {
     let (mut clusters, mut synced, mut healthy, mut in_progress) = (0_usize, 0_usize, 0_usize, 0_usize);
     let known = lines.iter().position(|line| !line.cluster.is_empty());
     let known = &lines[known.unwrap_or(lines.len())..];
@@ -46,7 +46,7 @@ mod tests {
             ..Line::default()
         };
         let lines: Vec<Line<'_>> = lines.iter().map(line).collect();
-        let it = of(&lines.iter().collect::<Vec<_>>());
+        let it = summarize(&lines.iter().collect::<Vec<_>>());
         [
             it.clusters,
             it.synced,

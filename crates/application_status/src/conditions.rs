@@ -51,7 +51,7 @@ pub(super) fn subject(condition: &Condition) -> Option<&str> {
 }
 
 /// Returns the conditions of an Application, given its present ones; none if it has no works.
-pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
+pub(super) fn compute(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
     if fleet.is_empty() {
         return Vec::new();
     }
@@ -168,7 +168,7 @@ pub struct Totals {
 impl Totals {
     /// Parses the message that the controller has written; returns `None` for a message of another version, and during a deletion.
     #[must_use]
-    pub fn read(message: &str) -> Option<Self> {
+    pub fn parse(message: &str) -> Option<Self> {
         let (applied, rest) = message.strip_prefix("applied on ")?.split_once(" of ")?;
         let (clusters, rest) = rest.split_once(" clusters, healthy on ")?;
         let healthy = rest.split([';', ',']).next()?;

@@ -46,8 +46,8 @@ pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet) 
 /// Returns the Event for an Application that has become healthy, or at least applied, on all clusters.
 fn completed(before: &[Condition], after: &[Condition]) -> Option<Event> {
     let message = info(after)?;
-    let now = Totals::read(message)?;
-    let then = info(before).and_then(Totals::read);
+    let now = Totals::parse(message)?;
+    let then = info(before).and_then(Totals::parse);
     let becomes = |is: fn(&Totals) -> bool| now.clusters > 0 && is(&now) && !then.as_ref().is_some_and(is);
     let reason = if becomes(|totals| totals.healthy == totals.clusters) {
         "ManifestWorkHealthy"

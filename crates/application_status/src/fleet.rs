@@ -58,7 +58,7 @@ impl ClusterStatus {
 }
 
 impl Fleet {
-    pub(super) fn of(cache: &Cache, application: &ObjectRef, deleting: bool, now: Timestamp) -> Self {
+    pub(super) fn from_cache(cache: &Cache, application: &ObjectRef, deleting: bool, now: Timestamp) -> Self {
         let mut fleet = Self {
             deleting,
             ..Self::default()

@@ -54,9 +54,9 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option
     if application.runs_deletion_hooks() {
         return None;
     }
-    let fleet = Fleet::of(cache, object_ref, application.deleting, context.now);
+    let fleet = Fleet::from_cache(cache, object_ref, application.deleting, context.now);
     let (own, others): (Vec<_>, Vec<_>) = application.conditions.iter().cloned().partition(conditions::is_own);
-    let desired = conditions::of(&fleet, &own);
+    let desired = conditions::compute(&fleet, &own);
     let differs = !conditions::are_same(&own, &desired);
     let refresh = context.stale && !application.refreshing && !application.deleting && !fleet.is_empty();
     if !differs && !refresh {
@@ -158,8 +158,8 @@ mod tests {
             let text = format!(
                 r#"{{"metadata":{{"uid":"u","resourceVersion":"7","annotations":{annotations}}},"status":{{"sync":{{}}}}}}"#
             );
-            let application = Application::read(&text).expect("an Application");
-            self.0.apply(Change::of(
+            let application = Application::from_json(&text).expect("an Application");
+            self.0.apply(Change::objects(
                 Kind::Applications,
                 Update::Set(Self::object_ref(), application),
             ));
@@ -184,7 +184,7 @@ mod tests {
         }
 
         fn without(&mut self, cluster: &str) -> &mut Self {
-            self.0.apply(Change::of::<Work>(
+            self.0.apply(Change::objects::<Work>(
                 Kind::Works,
                 Update::Deleted(ObjectRef::new(cluster, "shop")),
             ));
@@ -210,7 +210,7 @@ mod tests {
             let action = self.decide(now(), false)?;
             let mut application = self.0.application(&Self::object_ref()).expect("it is there").clone();
             application.conditions = conditions_of(&action);
-            self.0.apply(Change::of(
+            self.0.apply(Change::objects(
                 Kind::Applications,
                 Update::Set(Self::object_ref(), application),
             ));
@@ -308,7 +308,7 @@ mod tests {
         ];
         let mut application = hub.0.application(&Hub::object_ref()).expect("it is there").clone();
         application.conditions = others.to_vec();
-        hub.0.apply(Change::of(
+        hub.0.apply(Change::objects(
             Kind::Applications,
             Update::Set(Hub::object_ref(), application),
         ));
@@ -492,7 +492,7 @@ mod tests {
         );
         hub.write().expect("a change");
         assert_eq!(hub.conditions(), [info], "it usually takes seconds");
-        let due = hub.0.next().expect("time alone changes the state");
+        let due = hub.0.next_deadline().expect("time alone changes the state");
         assert_eq!(due.to_string(), "2026-06-01T12:01:31Z");
         let affected = hub.0.tick(due);
         assert!(
@@ -524,9 +524,11 @@ mod tests {
         hub.availability("eu2", Availability::Available);
         hub.on("eu1", &WELL).on("eu2", &WELL).write().expect("a change");
         let text = r#"{"metadata":{"resourceVersion":"8","deletionTimestamp":"2026-06-01T11:00:00Z"}}"#;
-        let deleting = Application::read(text).expect("an Application");
-        hub.0
-            .apply(Change::of(Kind::Applications, Update::Set(Hub::object_ref(), deleting)));
+        let deleting = Application::from_json(text).expect("an Application");
+        hub.0.apply(Change::objects(
+            Kind::Applications,
+            Update::Set(Hub::object_ref(), deleting),
+        ));
         hub.without("eu1")
             .waiting("shop", "eu2", r#""deletionTimestamp":"2026-06-01T11:00:00Z""#)
             .write()
@@ -550,9 +552,11 @@ mod tests {
             let text = format!(
                 r#"{{"metadata":{{"deletionTimestamp":"2026-06-01T11:00:00Z","finalizers":["{finalizer}"]}}}}"#
             );
-            let deleting = Application::read(&text).expect("an Application");
-            hub.0
-                .apply(Change::of(Kind::Applications, Update::Set(Hub::object_ref(), deleting)));
+            let deleting = Application::from_json(&text).expect("an Application");
+            hub.0.apply(Change::objects(
+                Kind::Applications,
+                Update::Set(Hub::object_ref(), deleting),
+            ));
             assert_eq!(hub.decide(now(), true), None, "{finalizer}");
         }
     }
@@ -630,8 +634,8 @@ mod tests {
         let decide = |controller: &str| {
             let mut cache = Cache::new("argocd");
             let text = format!(r#"{{"metadata":{{}},"status":{{"controllerNamespace":{controller}}}}}"#);
-            let application = Application::read(&text).expect("an Application");
-            cache.apply(Change::of(
+            let application = Application::from_json(&text).expect("an Application");
+            cache.apply(Change::objects(
                 Kind::Applications,
                 Update::Set(object_ref.clone(), application),
             ));
@@ -685,9 +689,11 @@ mod tests {
             "which Argo CD does not understand either"
         );
         let text = r#"{"metadata":{"labels":{"apps.open-cluster-management.io/pull-to-ocm-managed-cluster":"true"}}}"#;
-        let pulled = Application::read(text).expect("an Application");
-        hub.0
-            .apply(Change::of(Kind::Applications, Update::Set(Hub::object_ref(), pulled)));
+        let pulled = Application::from_json(text).expect("an Application");
+        hub.0.apply(Change::objects(
+            Kind::Applications,
+            Update::Set(Hub::object_ref(), pulled),
+        ));
         assert_eq!(hub.decide(now(), true), None, "another controller reconciles it");
     }
 
@@ -703,9 +709,9 @@ mod tests {
             healthy: 1,
             size: Some([2, 2]),
         };
-        assert_eq!(conditions::Totals::read(info), Some(desired));
+        assert_eq!(conditions::Totals::parse(info), Some(desired));
         for other in ["", "2 clusters", "applied on x of 2 clusters, healthy on 1; "] {
-            assert_eq!(conditions::Totals::read(other), None);
+            assert_eq!(conditions::Totals::parse(other), None);
         }
     }
 }

@@ -86,17 +86,17 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
     if let Some(host) = hosts(routes, name).next() {
         return Ok(Server::new(host, 443));
     }
-    match text(service, "/spec/type") {
+    match text_at(service, "/spec/type") {
         "LoadBalancer" => {
             let address = ingresses(service, "hostname").chain(ingresses(service, "ip")).next();
-            let server = |address| Server::new(address, port(service).map_or(443, |port| number(port, "/port")));
+            let server = |address| Server::new(address, port(service).map_or(443, |port| number_at(port, "/port")));
             address
                 .map(server)
                 .ok_or_else(|| DiscoveryError::NoAddress(name.to_owned()))
         }
         "NodePort" => {
             let port = port(service)
-                .map(|port| number(port, "/nodePort"))
+                .map(|port| number_at(port, "/nodePort"))
                 .filter(|port| *port > 0);
             let address = ready(nodes).find_map(|node| internal_addresses(node).next());
             match (address, port) {
@@ -128,7 +128,7 @@ pub fn principal_names(
         .chain(ingresses(service, "hostname"))
         .chain(ingresses(service, "ip"));
     all.extend(exposed.map(str::to_owned));
-    if text(service, "/spec/type") == "NodePort" {
+    if text_at(service, "/spec/type") == "NodePort" {
         // Includes Nodes that are not ready, because they may become ready.
         all.extend(nodes.iter().copied().flat_map(internal_addresses).map(str::to_owned));
     }
@@ -143,13 +143,13 @@ pub fn resource_proxy(services: &[&Value], namespace: &str) -> (String, BTreeSet
     let service = find(services, names::RESOURCE_PROXY_SERVICES);
     let name = service.map_or(default, name_of);
     let port = service.map_or(PORT, |service| {
-        let ports = list(service, "/spec/ports");
-        let named = ports.iter().find(|port| text(port, "/name") == "resource-proxy");
-        let usual = ports.iter().find(|port| number(port, "/port") == PORT);
+        let ports = list_at(service, "/spec/ports");
+        let named = ports.iter().find(|port| text_at(port, "/name") == "resource-proxy");
+        let usual = ports.iter().find(|port| number_at(port, "/port") == PORT);
         named
             .or(usual)
             .or(ports.first())
-            .map_or(PORT, |port| number(port, "/port"))
+            .map_or(PORT, |port| number_at(port, "/port"))
     });
     let names = inside(name, namespace);
     // `argocd-agentctl` writes the short name of its own Service; Red Hat's uses the full name.
@@ -176,21 +176,25 @@ fn find<'v>(services: &[&'v Value], names: [&str; 2]) -> Option<&'v Value> {
 
 /// Returns the port for agents: the one called `https`, else 443 or 8443, else the first.
 fn port(service: &Value) -> Option<&Value> {
-    let ports = list(service, "/spec/ports");
-    let named = ports.iter().find(|port| text(port, "/name") == "https");
-    let usual = || ports.iter().find(|port| [443, 8443].contains(&number(port, "/port")));
+    let ports = list_at(service, "/spec/ports");
+    let named = ports.iter().find(|port| text_at(port, "/name") == "https");
+    let usual = || {
+        ports
+            .iter()
+            .find(|port| [443, 8443].contains(&number_at(port, "/port")))
+    };
     named.or_else(usual).or(ports.first())
 }
 
 /// Returns the hosts of Routes to a Service that pass TLS through, because TLS is between the agent and the principal.
 fn hosts<'v>(routes: &[&'v Value], service: &str) -> impl Iterator<Item = &'v str> {
     let leads_there = move |route: &&Value| {
-        text(route, "/spec/to/name") == service && text(route, "/spec/tls/termination") == "passthrough"
+        text_at(route, "/spec/to/name") == service && text_at(route, "/spec/tls/termination") == "passthrough"
     };
     let host = |route: &'v Value| {
-        let admitted = text(route, "/status/ingress/0/host");
+        let admitted = text_at(route, "/status/ingress/0/host");
         if admitted.is_empty() {
-            text(route, "/spec/host")
+            text_at(route, "/spec/host")
         } else {
             admitted
         }
@@ -205,7 +209,7 @@ fn hosts<'v>(routes: &[&'v Value], service: &str) -> impl Iterator<Item = &'v st
 
 /// Returns the host names or IP addresses that a load balancer has assigned.
 fn ingresses<'v>(service: &'v Value, field: &str) -> impl Iterator<Item = &'v str> {
-    let given = list(service, "/status/loadBalancer/ingress").iter();
+    let given = list_at(service, "/status/loadBalancer/ingress").iter();
     given.filter_map(move |ingress| ingress[field].as_str().filter(|address| !address.is_empty()))
 }
 
@@ -213,7 +217,7 @@ fn ingresses<'v>(service: &'v Value, field: &str) -> impl Iterator<Item = &'v st
 fn ready<'v>(nodes: &[&'v Value]) -> impl Iterator<Item = &'v Value> {
     let is_ready = |node: &&Value| {
         let is = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
-        list(node, "/status/conditions").iter().any(is)
+        list_at(node, "/status/conditions").iter().any(is)
     };
     let mut ready: Vec<&Value> = nodes.iter().copied().filter(is_ready).collect();
     ready.sort_by_key(|node| name_of(node));
@@ -221,25 +225,25 @@ fn ready<'v>(nodes: &[&'v Value]) -> impl Iterator<Item = &'v Value> {
 }
 
 fn internal_addresses(node: &Value) -> impl Iterator<Item = &str> {
-    let addresses = list(node, "/status/addresses").iter();
+    let addresses = list_at(node, "/status/addresses").iter();
     addresses
         .filter(|address| address["type"] == "InternalIP")
         .filter_map(|address| address["address"].as_str())
 }
 
 fn name_of(object: &Value) -> &str {
-    text(object, "/metadata/name")
+    text_at(object, "/metadata/name")
 }
 
-fn text<'v>(object: &'v Value, path: &str) -> &'v str {
+fn text_at<'v>(object: &'v Value, path: &str) -> &'v str {
     object.pointer(path).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn number(object: &Value, path: &str) -> u64 {
+fn number_at(object: &Value, path: &str) -> u64 {
     object.pointer(path).and_then(Value::as_u64).unwrap_or_default()
 }
 
-fn list<'v>(object: &'v Value, path: &str) -> &'v [Value] {
+fn list_at<'v>(object: &'v Value, path: &str) -> &'v [Value] {
     object
         .pointer(path)
         .and_then(Value::as_array)

@@ -69,7 +69,7 @@ impl<'a> Parameters<'a> {
 
     /// Returns the manifests of a file.
     pub(super) fn manifests(&self, file: &str) -> Vec<Value> {
-        let text = self.text(file);
+        let text = self.filter_lines(file);
         let parsed = yaml::documents(&text).map(|document| {
             let mut text = String::new();
             json::write(&document.expect("the files are YAML").value, &mut text).expect("YAML values are JSON");
@@ -81,7 +81,7 @@ impl<'a> Parameters<'a> {
     }
 
     /// Returns the text of a file with what the cases keep.
-    fn text(&self, file: &str) -> String {
+    fn filter_lines(&self, file: &str) -> String {
         let mut kept = String::new();
         for document in file.split("\n---") {
             let mut lines = document.lines();
@@ -144,11 +144,11 @@ mod tests {
     fn comments_keep_documents_and_lines_for_their_cases() {
         let file = "# A comment.\n--- # only autonomous\na: 1\n---\nb:\n  - c: 1 # only managed\n    d: 2\n  - e # only autonomous\n  - f\n";
         assert_eq!(
-            Parameters::new(Mode::Autonomous).text(file),
+            Parameters::new(Mode::Autonomous).filter_lines(file),
             "---\n---\na: 1\n---\nb:\n  - e # only autonomous\n  - f\n"
         );
         assert_eq!(
-            Parameters::new(Mode::Managed).text(file),
+            Parameters::new(Mode::Managed).filter_lines(file),
             "---\n---\nb:\n  - c: 1 # only managed\n    d: 2\n  - f\n"
         );
     }

@@ -120,7 +120,7 @@ fn at_once<'a>(fleet: &RolloutInput<'a>) -> Plan<'a> {
 }
 
 fn paced<'a>(fleet: &RolloutInput<'a>, first: &'a str, limits: Limits) -> Plan<'a> {
-    let max_concurrency = limits.max_concurrency.of(fleet.clusters.len()).max(1);
+    let max_concurrency = limits.max_concurrency.resolve(fleet.clusters.len()).max(1);
     if fleet.next != Some(fleet.desired) {
         return initial_plan(fleet, first, limits, max_concurrency);
     }
@@ -144,7 +144,7 @@ fn paced<'a>(fleet: &RolloutInput<'a>, first: &'a str, limits: Limits) -> Plan<'
             }
         }
     }
-    let is_stopped = failed.len() > limits.max_failures.of(fleet.clusters.len());
+    let is_stopped = failed.len() > limits.max_failures.resolve(fleet.clusters.len());
     // A cluster that is already unhealthy says least about the new version, so it is updated last and does not block the others.
     let waiting = fleet.clusters.iter().filter(|(_, agent)| agent.is_available);
     let mut waiting: Vec<_> = waiting.filter(|(cluster, _)| !updated.contains_key(*cluster)).collect();

@@ -212,7 +212,7 @@ impl<'c> GitOpsClusterRef<'c> {
     pub fn registers(self, secret_kind: SecretKind, cluster: &str) -> bool {
         let is_name_allowed =
             secret_kind == SecretKind::Blank || names::check_agent(cluster, self.cache.argocd()).is_ok();
-        SecretKind::of(self.object) == Some(secret_kind) && is_name_allowed && self.selects(cluster)
+        SecretKind::requested_by(self.object) == Some(secret_kind) && is_name_allowed && self.selects(cluster)
     }
 
     /// Returns true if the GitOpsCluster, which owns the Secret of this kind of a managed cluster, still maintains it. The Secret
@@ -221,7 +221,7 @@ impl<'c> GitOpsClusterRef<'c> {
     pub fn maintains(self, secret_kind: SecretKind, cluster: &str) -> bool {
         self.registers(secret_kind, cluster)
             || secret_kind == SecretKind::Agent
-                && SecretKind::of(self.object) == Some(secret_kind)
+                && SecretKind::requested_by(self.object) == Some(secret_kind)
                 && self.has_finalizer()
                 && self.is_served()
                 && self.claim(cluster) != Claim::Released

@@ -2,9 +2,9 @@
 //! revokes its agent. The first GitOpsCluster that selects a cluster keeps it, and releases it only when it certainly no longer
 //! selects it: missing, empty or contradictory input never removes anything.
 //!
-//! [`of()`] computes the assignment of a cluster from the cache, which keeps it until one of its inputs changes. Cluster Secrets,
-//! the add-on, its ManifestWorks, certificate requests and the status of GitOpsClusters all read it. [`GitOpsClusterRef`] is one
-//! GitOpsCluster, with the rules that decide what it selects and has released.
+//! [`for_cluster()`] computes the assignment of a cluster from the cache, which keeps it until one of its inputs changes. Cluster
+//! Secrets, the add-on, its ManifestWorks, certificate requests and the status of GitOpsClusters all read it. [`GitOpsClusterRef`]
+//! is one GitOpsCluster, with the rules that decide what it selects and has released.
 
 pub mod certificates;
 mod gitops;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Returns the assignment of a managed cluster.
 #[must_use]
-pub fn of(cache: &Cache, cluster: &str) -> Arc<Assignment> {
+pub fn for_cluster(cache: &Cache, cluster: &str) -> Arc<Assignment> {
     cache.assignment(cluster, compute)
 }
 
@@ -157,7 +157,7 @@ impl<'c> GitOpsClusterRef<'c> {
     /// Returns true if the GitOpsCluster runs argocd-agent on a managed cluster.
     #[must_use]
     pub fn runs_agent(self, cluster: &str) -> bool {
-        of(self.cache, cluster).agent_owner.as_ref() == Some(self.object_ref)
+        for_cluster(self.cache, cluster).agent_owner.as_ref() == Some(self.object_ref)
     }
 
     /// Returns the managed clusters on which the GitOpsCluster runs argocd-agent.
@@ -198,7 +198,7 @@ pub fn secret_owner<'c>(
     if owner_ref.is_some() && !is_released {
         return SecretOwner::Unchanged;
     }
-    let next = of(cache, cluster);
+    let next = for_cluster(cache, cluster);
     match next
         .registrar(secret_kind)
         .and_then(|next| GitOpsClusterRef::get(cache, next))
@@ -219,5 +219,6 @@ pub fn has_released_secret(secret_kind: SecretKind, cache: &Cache, cluster: &str
 /// Returns true if a GitOpsCluster registers a managed cluster.
 #[must_use]
 pub fn is_registered(cache: &Cache, cluster: &str) -> bool {
-    GitOpsClusterRef::all(cache).any(|gitops| SecretKind::of(gitops.object).is_some() && gitops.selects(cluster))
+    GitOpsClusterRef::all(cache)
+        .any(|gitops| SecretKind::requested_by(gitops.object).is_some() && gitops.selects(cluster))
 }

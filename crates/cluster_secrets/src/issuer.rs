@@ -27,7 +27,7 @@ impl<'i> Issuer<'i> {
     /// Returns the CA of the Secret [`names::CA_SECRET`] if it can sign now: its first certificate is a CA certificate, has not
     /// expired, and its key is in the Secret.
     #[must_use]
-    pub fn of(secret: &'i TlsSecret, now: Timestamp) -> Option<Self> {
+    pub fn from_secret(secret: &'i TlsSecret, now: Timestamp) -> Option<Self> {
         let signer = secret.leaf()?;
         let is_usable = signer.is_authority && signer.not_after > now && !secret.deleting;
         is_usable.then(|| Self {

@@ -51,15 +51,15 @@ impl Hub {
         self
     }
 
-    fn read(&self) -> BTreeMap<String, ClusterSecret> {
-        let read = |secret: &Value| ClusterSecret::read(&secret.to_string()).expect("a Secret");
+    fn parse_secrets(&self) -> BTreeMap<String, ClusterSecret> {
+        let read = |secret: &Value| ClusterSecret::from_json(&secret.to_string()).expect("a Secret");
         let all = self.secrets.iter().map(|(name, secret)| (name.clone(), read(secret)));
         all.filter(|(name, secret)| secret.concerns(name).contains("eu1"))
             .collect()
     }
 
     fn decide(&self) -> SecretUpdate {
-        let labels = Labels::of(&self.labels);
+        let labels = Labels::from_sorted(&self.labels);
         let cluster = RegisteredCluster {
             name: "eu1",
             labels: &labels,
@@ -68,7 +68,7 @@ impl Hub {
             manager: SecretManager::Controller,
             issuer: None,
         };
-        let secrets = self.read();
+        let secrets = self.parse_secrets();
         decide(&cluster, secrets.iter().map(|(name, secret)| (name.as_str(), secret)))
     }
 
@@ -307,7 +307,7 @@ fn secret_of_another_cluster_with_the_same_name_is_not_handed_over() {
     // The controller's Secret of cluster-1 has the name of the Secret of this cluster's agent.
     let server = SecretManager::Controller.server("cluster-1");
     let ours = json!({"metadata": {"labels": {MANAGED_BY: OURS}}});
-    let secret = ClusterSecret::read(&secret("cluster-1", &server, &ours).to_string()).expect("a Secret");
+    let secret = ClusterSecret::from_json(&secret("cluster-1", &server, &ours).to_string()).expect("a Secret");
     let manager = SecretManager::Agent {
         owner: "argocd/all",
         before: None,
@@ -403,7 +403,7 @@ fn only_our_secret_becomes_obsolete() {
         ("copy", &ours, false),
         ("eu1-secret", &of_the_peer(), false),
     ] {
-        let secret = ClusterSecret::read(&secret.to_string()).expect("a Secret");
+        let secret = ClusterSecret::from_json(&secret.to_string()).expect("a Secret");
         let obsolete = obsolete(SecretManager::Controller, "eu1", std::iter::once((name, &secret)));
         assert_eq!(obsolete.is_some(), desired, "{name}");
     }
@@ -412,7 +412,7 @@ fn only_our_secret_becomes_obsolete() {
 #[test]
 fn secret_enqueues_clusters_by_name_content_and_server() {
     let concerns = |name: &str, cluster: &str, server: &str| {
-        let secret = ClusterSecret::read(&secret(cluster, server, &json!({})).to_string()).expect("a Secret");
+        let secret = ClusterSecret::from_json(&secret(cluster, server, &json!({})).to_string()).expect("a Secret");
         secret.concerns(name).into_iter().collect::<Vec<_>>().join(" ")
     };
     assert_eq!(concerns("eu1-secret", "eu1", "https://eu1-control-plane:6443"), "eu1");
@@ -430,9 +430,10 @@ fn secret_enqueues_clusters_by_name_content_and_server() {
 #[test]
 fn parse_error_does_not_show_the_secret() {
     let broken = r#"{"metadata":{},"data":{"name":"hunter2!","config":"aHVudGVyMg=="}}"#;
-    let error = ClusterSecret::read(broken).expect_err("its name is not base64");
+    let error = ClusterSecret::from_json(broken).expect_err("its name is not base64");
     assert_eq!(error.to_string(), "not a valid Secret");
-    let read = ClusterSecret::read(r#"{"metadata":{},"data":{"name":null,"config":"aHVudGVyMg=="}}"#).expect("one");
+    let read =
+        ClusterSecret::from_json(r#"{"metadata":{},"data":{"name":null,"config":"aHVudGVyMg=="}}"#).expect("one");
     assert!(!format!("{read:?}").contains("aHVudGVyMg"), "no credential is kept");
 }
 
@@ -443,7 +444,7 @@ fn gitops<'k>(owner: &'k str, before: Option<&'k str>, secrets: &[(&str, &Value)
         ("apps.open-cluster-management.io/cluster-name", "other"),
     ];
     let hub = hub(&labels);
-    let labels = Labels::of(&hub.labels);
+    let labels = Labels::from_sorted(&hub.labels);
     let cluster = RegisteredCluster {
         name: "eu1",
         labels: &labels,
@@ -452,7 +453,7 @@ fn gitops<'k>(owner: &'k str, before: Option<&'k str>, secrets: &[(&str, &Value)
         manager: SecretManager::GitOps { owner, before },
         issuer: None,
     };
-    let read = |secret: &Value| ClusterSecret::read(&secret.to_string()).expect("a Secret");
+    let read = |secret: &Value| ClusterSecret::from_json(&secret.to_string()).expect("a Secret");
     let secrets: Vec<_> = secrets.iter().map(|(name, secret)| (*name, read(secret))).collect();
     for (name, secret) in &secrets {
         assert!(secret.concerns(name).contains("eu1"), "{name}");

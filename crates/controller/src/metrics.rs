@@ -168,7 +168,7 @@ mod tests {
         let (rendered, metrics) = metrics();
         let read = |status: &serde_json::Value| {
             let text = json!({"metadata": {}, "spec": {"placementRef": {}}, "status": status});
-            GitOpsCluster::read(&text.to_string()).expect("a GitOpsCluster")
+            GitOpsCluster::from_json(&text.to_string()).expect("a GitOpsCluster")
         };
         let clusters = json!({"selected": 3, "registered": 2, "installed": 2, "connected": 1, "degraded": 1});
         let fleet = (ObjectRef::new("argocd", "fleet"), read(&json!({"clusters": clusters})));

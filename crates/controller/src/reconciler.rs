@@ -309,10 +309,10 @@ impl Reconciler {
                 task::yield_now().await;
                 last_yield = (self.clocks.elapsed)();
             }
-            let next = self.next(leads, since);
+            let next = self.next_wake_at(leads, since);
             let health_deadline = self.next_health_deadline();
             tokio::select! {
-                event = self.watches.next() => match event {
+                event = self.watches.next_event() => match event {
                     Some(event) => self.handle(event),
                     None => return,
                 },
@@ -848,7 +848,7 @@ impl Reconciler {
     /// Returns when the next object becomes due after `since`, the time at which the last work began. Objects that were due
     /// before wait for a slot, and so for the end of a write. An object that became due during that work was missed by it,
     /// so the loop must wake at once.
-    fn next(&self, leads: bool, since: Instant) -> Option<Instant> {
+    fn next_wake_at(&self, leads: bool, since: Instant) -> Option<Instant> {
         let workqueues = if leads { &self.workqueues[..] } else { &[] };
         let due = workqueues
             .iter()
@@ -862,7 +862,7 @@ impl Reconciler {
 
     /// Returns, on the monotonic clock, when the health of a work next changes by time alone.
     fn next_health_deadline(&self) -> Option<Instant> {
-        let next = self.cache.next()?;
+        let next = self.cache.next_deadline()?;
         let wait = until(next, (self.clocks.time)());
         let at = later((self.clocks.elapsed)(), wait.min(MAX_CLOCK_SLEEP));
         Some(self.health_updates_paused_until.map_or(at, |earliest| at.max(earliest)))

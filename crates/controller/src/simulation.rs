@@ -113,14 +113,14 @@ impl Hub {
 
     /// Applies a complete list of a kind that has no object.
     pub(super) fn list_none<V: Cached>(&mut self, kind: Kind) -> Vec<ReconcileRequest> {
-        self.apply(Change::of::<V>(kind, Update::Listed(HashSet::new())))
+        self.apply(Change::objects::<V>(kind, Update::Listed(HashSet::new())))
     }
 
     pub(super) fn apply(&mut self, change: Change) -> Vec<ReconcileRequest> {
         let affected = self.cache.apply(change);
         for cluster in ["eu1", "eu2", "eu3"] {
             let (kept, computed) = (
-                assignment::of(&self.cache, cluster),
+                assignment::for_cluster(&self.cache, cluster),
                 assignment::compute(&self.cache, cluster),
             );
             assert_eq!(*kept, computed, "{cluster}: the cache keeps an outdated assignment");
@@ -132,8 +132,8 @@ impl Hub {
 
     pub(super) fn cluster(&mut self, name: &str, labels: &Value) {
         let text = json!({"metadata": {"uid": name, "labels": labels}}).to_string();
-        let cluster = Cluster::read(&text).expect("a cluster");
-        self.apply(Change::of(Kind::Clusters, Update::Set(name.into(), cluster)));
+        let cluster = Cluster::from_json(&text).expect("a cluster");
+        self.apply(Change::objects(Kind::Clusters, Update::Set(name.into(), cluster)));
     }
 
     pub(super) fn decide(&mut self, name: &str, clusters: Option<&[&str]>) {
@@ -141,17 +141,17 @@ impl Hub {
             placement: "some".into(),
             clusters: clusters.iter().map(|cluster| Arc::from(*cluster)).collect(),
         });
-        self.apply(Change::of(
+        self.apply(Change::objects(
             Kind::Decisions,
-            Update::of(ObjectRef::new("argocd", name), decision),
+            Update::from_option(ObjectRef::new("argocd", name), decision),
         ));
     }
 
     pub(super) fn set_placement_status(&mut self, selected: Option<usize>) {
         let placement = Some(Placement { selected });
-        self.apply(Change::of(
+        self.apply(Change::objects(
             Kind::Placements,
-            Update::of(ObjectRef::new("argocd", "some"), placement),
+            Update::from_option(ObjectRef::new("argocd", "some"), placement),
         ));
     }
 
@@ -192,12 +192,12 @@ impl Hub {
         let text = object.filter(is_watched).map(Value::to_string);
         let agent = self.agents.get(object_ref).filter(|_| kind == Kind::GitOpsClusters);
         let change = if let (Some(agent), Some(text)) = (agent, &text) {
-            let mut gitops = GitOpsCluster::read(text).expect("it can be read");
+            let mut gitops = GitOpsCluster::from_json(text).expect("it can be read");
             gitops.spec.agent = Some(agent.clone());
             gitops.spec.creates_blank_secrets = false;
-            Change::of(kind, Update::Set(object_ref.clone(), gitops))
+            Change::objects(kind, Update::Set(object_ref.clone(), gitops))
         } else {
-            let change = kind.change(Update::of(object_ref.clone(), text.as_deref()), self.now);
+            let change = kind.change(Update::from_option(object_ref.clone(), text.as_deref()), self.now);
             change.expect("it can be read")
         };
         self.apply(change);
@@ -206,7 +206,7 @@ impl Hub {
     /// Sends a request to the API server, and reports the result as a watch event.
     fn send(&mut self, kind: Kind, object_ref: &ObjectRef, request: &Request<Vec<u8>>) -> Value {
         let before = self.stored(kind, object_ref);
-        let Answer { body, stored, .. } = answer(&Call::read(request), before, self.versions + 1);
+        let Answer { body, stored, .. } = answer(&Call::from_request(request), before, self.versions + 1);
         if stored.as_ref() != before {
             self.versions += 1;
             self.store(kind, object_ref, stored);
@@ -263,9 +263,12 @@ impl Hub {
 
     /// Sets the Secret of the CA.
     pub(super) fn authority(&mut self, secret: &Value) {
-        let ca = TlsSecret::read(&secret.to_string()).expect("a Secret");
+        let ca = TlsSecret::from_json(&secret.to_string()).expect("a Secret");
         self.authority = Some(secret.clone());
-        self.apply(Change::of(Kind::Certificates, Update::Set(names::CA_SECRET.into(), ca)));
+        self.apply(Change::objects(
+            Kind::Certificates,
+            Update::Set(names::CA_SECRET.into(), ca),
+        ));
     }
 
     /// Sets or removes a Secret.
@@ -307,7 +310,7 @@ impl Hub {
 
     /// Lets what changes by time alone change. Returns false if there is nothing.
     pub(super) fn tick(&mut self) -> bool {
-        let Some(next) = self.cache.next() else {
+        let Some(next) = self.cache.next_deadline() else {
             return false;
         };
         let affected = self.cache.tick(next);

@@ -108,7 +108,7 @@ impl Watches {
     }
 
     /// Returns the next event; none if no kind is watched.
-    pub async fn next(&mut self) -> Option<WatchEvent> {
+    pub async fn next_event(&mut self) -> Option<WatchEvent> {
         self.all.next().await
     }
 }

@@ -167,7 +167,7 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
         SecretOwner::GitOpsCluster(gitops, before) => {
             let owner = gitops.object_ref.to_string();
             let authority = cache.certificate(names::CA_SECRET);
-            let issuer = authority.and_then(|secret| Issuer::of(secret, context.now));
+            let issuer = authority.and_then(|secret| Issuer::from_secret(secret, context.now));
             let (decision, replaced) = decide(secret_kind, cache, &cluster.name, (&owner, before), issuer)?;
             let new = write(secret_kind, &cluster.name, decision, argocd);
             // Argo CD must never see two Secrets of one cluster, so it has none for the moment between the two writes. The old
@@ -182,7 +182,7 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
 /// Returns true if the controller of the other kind deletes the Secret of this kind once it writes its own. A GitOpsCluster in
 /// deletion does not wait for that.
 fn is_replaced(secret_kind: SecretKind, gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
-    let assignment = assignment::of(gitops.cache, cluster);
+    let assignment = assignment::for_cluster(gitops.cache, cluster);
     !gitops.object.deleting && assignment.registrar(secret_kind.other()).is_some()
 }
 
@@ -195,7 +195,7 @@ fn has_agent_to_uninstall(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
     let addon = ObjectRef::new(cluster, names::ADDON);
     let mut works = cache.objects_in(Kind::AgentWorks, cluster);
     gitops.claim_on(Held::Agent, cluster) == Claim::Released
-        && assignment::of(cache, cluster).agent_owner.is_none()
+        && assignment::for_cluster(cache, cluster).agent_owner.is_none()
         && !gitops.revokes(cluster)
         && (cache.object(Kind::AddOns, &addon).is_some()
             || works.any(|(_, it)| it.owner().as_ref() == Some(gitops.object_ref)))

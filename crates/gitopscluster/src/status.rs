@@ -168,7 +168,7 @@ fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
             continue;
         }
         count.selected = count.selected.saturating_add(1);
-        let Some(secret_kind) = SecretKind::of(it) else {
+        let Some(secret_kind) = SecretKind::requested_by(it) else {
             continue;
         };
         if let (SecretKind::Agent, Err(why)) = (secret_kind, names::check_agent(cluster, cache.argocd())) {
@@ -306,13 +306,13 @@ fn registered(it: &GitOpsCluster, serving_state: &ServingState, count: &Count, a
             ["Skipped", "InProgress"],
             "no cluster Secret is written".to_owned(),
         )
-    } else if SecretKind::of(it).is_none() {
+    } else if SecretKind::requested_by(it).is_none() {
         (
             ConditionStatus::False,
             ["InvalidConfiguration", "Failed"],
             "the settings of argocd-agent are invalid; running agents stay unchanged".to_owned(),
         )
-    } else if SecretKind::of(it) == Some(SecretKind::Agent) && !agents {
+    } else if SecretKind::requested_by(it) == Some(SecretKind::Agent) && !agents {
         (
             ConditionStatus::False,
             ["NotImplemented", "Failed"],

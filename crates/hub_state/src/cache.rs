@@ -315,7 +315,7 @@ impl Cache {
 
     /// Returns the works of an Application: those that Argo CD applied, and those that OCM generated from them.
     pub fn works_of(&self, application: &ObjectRef) -> impl Iterator<Item = (WorkKind, &ObjectRef, &Work)> {
-        self.works.of(application)
+        self.works.of_application(application)
     }
 
     /// Returns the objects of a work that works of other Applications deliver to the same cluster, with the first two of these
@@ -399,7 +399,7 @@ impl Cache {
     /// Returns the reachability of a managed cluster.
     #[must_use]
     pub fn availability(&self, cluster: &str) -> Availability {
-        Availability::of(self.cluster(cluster))
+        Availability::from_cluster(self.cluster(cluster))
     }
 
     /// Returns why a work has waited too long for the agent of an available cluster. An unavailable cluster is itself the reason.
@@ -512,8 +512,9 @@ impl Cache {
 
     /// Returns the next time at which the health of a work, or the certainty of a selection, changes by time alone.
     #[must_use]
-    pub fn next(&self) -> Option<Timestamp> {
-        self.works.next().into_iter().chain(self.next_settled()).min()
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        let health_deadline = self.works.next_health_deadline();
+        health_deadline.into_iter().chain(self.next_settled()).min()
     }
 
     /// Returns the share that the work for an object counts against: the share of its namespace and, within it, of the managed

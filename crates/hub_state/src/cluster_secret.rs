@@ -88,7 +88,7 @@ impl ClusterSecret {
     /// # Errors
     /// Returns an error if the JSON is not a Secret, which the API server should never store. The error quotes nothing of the
     /// content.
-    pub fn read(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         struct Secret<'t> {
             metadata: Metadata,
@@ -101,7 +101,7 @@ impl ClusterSecret {
         let data = data.unwrap_or_default();
         let value = |key| data.get(key).map_or(Ok("".into()), |raw| decoded(raw));
         let annotation = |name| metadata.annotation(name);
-        let labels = Labels::of(&metadata.labels);
+        let labels = Labels::from_sorted(&metadata.labels);
         let config = data.get(CONFIG);
         let is_bare = data.keys().all(|key| [NAME, SERVER, CONFIG].contains(&&**key));
         let config_content = match config.map(|raw| raw.get()) {
@@ -116,7 +116,7 @@ impl ClusterSecret {
             server: value(SERVER).map_err(unreadable)?,
             credential: config
                 .filter(|_| labels.get(AGENT_NAME).is_some())
-                .map(|raw| Box::new(Credential::read(raw))),
+                .map(|raw| Box::new(Credential::from_config(raw))),
             labels,
             copied: annotation(COPIED).unwrap_or_default().into(),
             skips: annotation(SKIP_RECONCILE) == Some("true"),

@@ -183,13 +183,13 @@ pub fn at<'v, V: Json>(value: &'v V, path: &str) -> Option<&'v V> {
 }
 
 /// Returns the non-empty string at this path of an object.
-pub fn text<'v>(object: &'v impl Json, path: &str) -> Option<&'v str> {
+pub fn text_at<'v>(object: &'v impl Json, path: &str) -> Option<&'v str> {
     at(object, path)?.as_text().filter(|text| !text.is_empty())
 }
 
 /// Returns an owned copy of the non-empty string at this path of an object.
 pub fn own(object: &impl Json, path: &str) -> Option<Box<str>> {
-    text(object, path).map(Into::into)
+    text_at(object, path).map(Into::into)
 }
 
 /// Returns the elements of the list at this path.
@@ -233,13 +233,13 @@ mod tests {
         let text = r#"{"a": {"b": ["x"], "c": 1, "": "y", "d": ""}}"#;
         let value = parse(text).expect("JSON");
         assert_eq!(
-            (super::text(&value, "/a/"), super::text(&value, "/a/d")),
+            (super::text_at(&value, "/a/"), super::text_at(&value, "/a/d")),
             (Some("y"), None)
         );
         assert_eq!(items(&value, "/a/b").len(), 1);
         assert_eq!(at(&value, "/a/c").and_then(Json::as_integer), Some(1));
         for path in ["/a/b", "/a/c", "/a/x", "/a/b/0", "/a/c/x"] {
-            assert_eq!(super::text(&value, path), None, "{path}");
+            assert_eq!(super::text_at(&value, path), None, "{path}");
         }
         assert!(items(&value, "/a/c").is_empty());
     }

@@ -62,7 +62,7 @@ fn nothing<T>() -> Option<T> {
     None
 }
 
-fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, InvalidObject> {
+fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, InvalidObject> {
     serde_json::from_str(text).map_err(|error| InvalidObject::json(&error))
 }
 
@@ -72,7 +72,7 @@ fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, InvalidObject> {
 ///
 /// Returns an error if the JSON or a field is invalid.
 pub fn namespaces(text: &str) -> Result<Namespaces, InvalidObject> {
-    let data = read::<Config>(text)?.data.unwrap_or_default();
+    let data = parse::<Config>(text)?.data.unwrap_or_default();
     Ok(data
         .get(NAMESPACES)
         .map(|list| Namespaces::configured(list))
@@ -90,6 +90,6 @@ struct Config {
 ///
 /// Returns an error if the JSON or a field is invalid.
 pub fn tracking(text: &str) -> Result<Tracking, InvalidObject> {
-    let data = read::<Config>(text)?.data.unwrap_or_default();
+    let data = parse::<Config>(text)?.data.unwrap_or_default();
     Ok(Tracking::configured(|key| data.get(key).map(String::as_str)))
 }

@@ -54,7 +54,7 @@ impl ExistingReport {
     ///
     /// # Errors
     /// Returns the parse error of an invalid object, which the API server should never store.
-    pub fn read(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         struct Object<'t> {
             metadata: Metadata,

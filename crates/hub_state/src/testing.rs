@@ -56,7 +56,7 @@ pub const REFUSED: AgentReport<'_> = AgentReport("False", "True", "forbidden", "
 #[must_use]
 pub fn work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Change {
     let work = read_work(object_ref, marks, report);
-    Change::of(Kind::Works, Update::of(object_ref.clone(), work))
+    Change::objects(Kind::Works, Update::from_option(object_ref.clone(), work))
 }
 
 /// Reads that work.
@@ -78,7 +78,7 @@ pub fn read_work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) 
         condition("Available", "True"),
         condition("Healthy", healthy),
     );
-    Work::read(&text, now()).expect("a work")
+    Work::from_json(&text, now()).expect("a work")
 }
 
 /// Returns the tracking mark of an Application on a work.
@@ -109,9 +109,9 @@ pub fn set_with(object_ref: &ObjectRef, application: &str, fields: &str) -> Chan
         r#"{{"kind":"ManifestWorkReplicaSet","metadata":{{"name":"{name}","namespace":"{namespace}","generation":1,
         "annotations":{{"argocd.argoproj.io/tracking-id":"{application}:work.open-cluster-management.io/ManifestWorkReplicaSet:{object_ref}"}}}},{fields}}}"#
     );
-    Change::of(
+    Change::objects(
         Kind::ReplicaSets,
-        Update::of(object_ref.clone(), Work::read(&text, now()).expect("a set")),
+        Update::from_option(object_ref.clone(), Work::from_json(&text, now()).expect("a set")),
     )
 }
 
@@ -124,7 +124,7 @@ pub fn cluster(name: &str, availability: Availability) -> Change {
         labels: Labels::default(),
         deleting: false,
     };
-    Change::of(Kind::Clusters, Update::Set(name.into(), cluster))
+    Change::objects(Kind::Clusters, Update::Set(name.into(), cluster))
 }
 
 /// Returns the hold of a managed cluster.
@@ -135,7 +135,7 @@ pub fn hold(name: &str, until: Option<&str>) -> Change {
         until: until.map(str::to_owned),
         reason: Some("storage migration".to_owned()),
     };
-    Change::of(Kind::Holds, Update::Set(name.into(), ClusterHold(hold)))
+    Change::objects(Kind::Holds, Update::Set(name.into(), ClusterHold(hold)))
 }
 
 /// Returns the name that Argo CD gives to the first work of an Application.

@@ -84,7 +84,7 @@ mod tests {
         });
         assert_eq!((entries.len(), &entries[1]), (2, &entry));
         assert_eq!(
-            Deployment::read(&json!({"history": entries})),
+            Deployment::read_history(&json!({"history": entries})),
             second,
             "it is read as it was written"
         );

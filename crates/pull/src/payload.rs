@@ -1,7 +1,7 @@
 //! Builds the objects for a managed cluster: the Application as the Argo CD there runs it, and its prerequisites.
 
 use hub_state::annotations::REFRESH;
-use hub_state::json::text;
+use hub_state::json::text_at;
 use hub_state::pull::application::{Application, Destination, is_copied};
 use hub_state::pull::digest::hash;
 use hub_state::pull::forwarded::Requests;
@@ -27,8 +27,8 @@ pub fn namespace<'a>(application: &'a Application, settings: &'a Settings) -> &'
 /// Returns true if this AppProject of the hub is delivered. Every Argo CD creates its own default project.
 #[must_use]
 pub fn is_delivered(project: &Value, settings: &Settings) -> bool {
-    let is_default = text(project, "/metadata/name") == Some(names::DEFAULT_PROJECT)
-        && text(project, "/metadata/namespace") == Some(&*settings.argocd);
+    let is_default = text_at(project, "/metadata/name") == Some(names::DEFAULT_PROJECT)
+        && text_at(project, "/metadata/namespace") == Some(&*settings.argocd);
     settings.project && !is_default
 }
 
@@ -134,8 +134,8 @@ fn project_object(project: &Value) -> Value {
     annotations.retain(|name, _| is_copied(name));
     let mut labels = texts(project, "labels");
     labels.remove(names::ARGO_CD_INSTANCE);
-    let name = text(project, "/metadata/name").unwrap_or_default();
-    let namespace = text(project, "/metadata/namespace");
+    let name = text_at(project, "/metadata/name").unwrap_or_default();
+    let namespace = text_at(project, "/metadata/namespace");
     json!({
         "apiVersion": names::API_VERSION,
         "kind": names::PROJECT_KIND,

@@ -9,22 +9,22 @@ use ocm::pull_model as names;
 use primitives::object_ref::ObjectRef;
 use serde_json::{Value, json};
 
-fn of(reported: Option<Value>) -> Value {
+fn work_with_feedback(reported: Option<Value>) -> Value {
     work(&application(|_| ()), &Requests::default(), reported)
 }
 
 #[test]
 fn reads_only_works_of_the_pull_model() {
-    let pull_work = read_work(&of(None));
+    let pull_work = read_work(&work_with_feedback(None));
     assert_eq!(pull_work.claim, Some(ObjectRef::new("argocd", "shop")));
     assert_eq!(
         (&*pull_work.uid, &*pull_work.version, pull_work.deleting),
         ("w", "41", false)
     );
     let changed = |change: &dyn Fn(&mut Value)| {
-        let mut work = of(None);
+        let mut work = work_with_feedback(None);
         change(&mut work);
-        PullWork::read(&work).expect("it is not deep")
+        PullWork::from_json(&work).expect("it is not deep")
     };
     let unclaimed: [&dyn Fn(&mut Value); 5] = [
         &|work| work["metadata"]["labels"] = json!({}),
@@ -61,7 +61,7 @@ fn reads_empty_and_reordered_statuses() {
         json!([ours, other]),
         json!([null, {"conditions": []}, other, ours]),
     ] {
-        let mut work = of(None);
+        let mut work = work_with_feedback(None);
         work["status"] = json!({"resourceStatus": {"manifests": manifests}});
         let pull_work = read_work(&work);
         assert!(
@@ -76,7 +76,7 @@ fn reads_empty_and_reordered_statuses() {
         json!({"resourceStatus": {"manifests": []}}),
         json!({"resourceStatus": {"manifests": [namespace, other]}}),
     ] {
-        let mut work = of(None);
+        let mut work = work_with_feedback(None);
         work["status"] = status;
         let pull_work = read_work(&work);
         assert!(
@@ -94,10 +94,10 @@ fn reads_the_apply_error_of_an_unknown_kind() {
     refused["conditions"] = json!([
         {"type": "Applied", "status": "False", "message": "no such kind", "observedGeneration": 2},
     ]);
-    let pull_work = read_work(&of(Some(refused.clone())));
+    let pull_work = read_work(&work_with_feedback(Some(refused.clone())));
     assert_eq!(pull_work.refused(), Some("no such kind"));
     refused["conditions"][0]["observedGeneration"] = json!(1);
-    let pull_work = read_work(&of(Some(refused)));
+    let pull_work = read_work(&work_with_feedback(Some(refused)));
     assert_eq!(pull_work.applied, ApplyState::Pending, "of an earlier form of the work");
 }
 
@@ -106,15 +106,15 @@ fn application_missing_on_the_cluster_is_not_current() {
     let hash = payload(&application(|_| ()), &Requests::default());
     let mut gone = reported(&[("payload", &hash), ("healthStatus", "Healthy")]);
     gone["conditions"][1]["status"] = json!("False");
-    let pull_work = read_work(&of(Some(gone)));
+    let pull_work = read_work(&work_with_feedback(Some(gone)));
     assert!(pull_work.missing && !pull_work.is_current());
 }
 
 #[test]
 fn feedback_of_another_payload_is_not_current() {
-    assert!(!read_work(&of(Some(reported(&[("payload", "of before")])))).is_current());
-    assert!(!read_work(&of(Some(reported(&[])))).is_current());
-    let mut peers = of(Some(reported(&[("healthStatus", "Healthy")])));
+    assert!(!read_work(&work_with_feedback(Some(reported(&[("payload", "of before")])))).is_current());
+    assert!(!read_work(&work_with_feedback(Some(reported(&[])))).is_current());
+    let mut peers = work_with_feedback(Some(reported(&[("healthStatus", "Healthy")])));
     peers["spec"]["workload"]["manifests"][0]["metadata"]["annotations"] = json!({});
     assert!(
         read_work(&peers).is_current(),

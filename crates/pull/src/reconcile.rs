@@ -233,7 +233,7 @@ fn desired_writes(
             let (requests, removable) = requests::requests(pull, kept.map(|it| it.pull_work));
             let project = cache.project(pull.project_name());
             let retention = next_retention(settings, kept.map(|it| it.pull_work));
-            let desired = Desired::of(pull, (cluster, &name), settings, &requests, project, retention);
+            let desired = Desired::build(pull, (cluster, &name), settings, &requests, project, retention);
             writes.extend(delivered(&desired, &ObjectRef::new(cluster, &name), kept));
             forwarded = removable;
             if !settings.read_only {

@@ -5,7 +5,7 @@
 //! difference: the destination is the managed cluster, and not `spec.destination`, which is for the Argo CD there.
 
 use super::payload;
-use hub_state::json::{items, text};
+use hub_state::json::{items, text_at};
 use hub_state::pull::namespaces::{CONFIG_MAP, NAMESPACES, NamespacePattern, Namespaces};
 use hub_state::pull::{Application, Settings};
 use ocm::glob::Glob;
@@ -77,7 +77,7 @@ pub fn check_project(
         )));
     }
     let spec = application.spec();
-    let target = text(&spec, "/destination/namespace").unwrap_or_default();
+    let target = text_at(&spec, "/destination/namespace").unwrap_or_default();
     if permits(project, cluster, target) {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use super::payload;
 use hub_state::annotations::REFRESH;
-use hub_state::json::text;
+use hub_state::json::text_at;
 use hub_state::pull::application::Application;
 use hub_state::pull::feedback;
 use hub_state::pull::fingerprint::{ANNOTATIONS, Fingerprint, LABELS, SCRAPE_TYPE, fingerprint_of};
@@ -46,7 +46,7 @@ impl Desired {
     /// Builds the work of this name that carries an Application to this cluster, with its AppProject on the hub if that is
     /// delivered.
     #[must_use]
-    pub fn of(
+    pub fn build(
         application: &Application,
         (cluster, name): (&str, &str),
         settings: &Settings,
@@ -184,7 +184,7 @@ fn annotations(application: &Application) -> Map<String, Value> {
 
 /// Returns the OCM resource identifier of an object of ours.
 fn identifier(object: &Value) -> Option<Map<String, Value>> {
-    let (group, resource) = match text(object, "/kind")? {
+    let (group, resource) = match text_at(object, "/kind")? {
         names::KIND => (names::GROUP, names::PLURAL),
         names::PROJECT_KIND => (names::GROUP, names::PROJECT_PLURAL),
         _ => ("", "namespaces"),
@@ -193,8 +193,8 @@ fn identifier(object: &Value) -> Option<Map<String, Value>> {
     let mut add = |key: &str, value: &str| identifier.insert(key.to_owned(), json!(value));
     add("group", group);
     add("resource", resource);
-    add("name", text(object, "/metadata/name")?);
-    if let Some(namespace) = text(object, "/metadata/namespace") {
+    add("name", text_at(object, "/metadata/name")?);
+    if let Some(namespace) = text_at(object, "/metadata/namespace") {
         add("namespace", namespace);
     }
     Some(identifier)
@@ -202,7 +202,7 @@ fn identifier(object: &Value) -> Option<Map<String, Value>> {
 
 /// Returns the ManifestConfig of an object: its update strategy and feedback rules.
 fn config(object: &Value, application: &Application, retention: Retention, mode: FeedbackMode) -> Option<Value> {
-    let kind = text(object, "/kind")?;
+    let kind = text_at(object, "/kind")?;
     let mut config = json!({"resourceIdentifier": identifier(object)?});
     if kind == names::KIND {
         config["feedbackRules"] = feedback::rules(application.sources);
@@ -229,7 +229,7 @@ fn config(object: &Value, application: &Application, retention: Retention, mode:
 
 /// Returns the rule that keeps an object on the cluster when the work is deleted, because others may need it as well.
 fn orphan(object: &Value) -> Option<Value> {
-    let stays = text(object, "/kind")? != names::KIND;
+    let stays = text_at(object, "/kind")? != names::KIND;
     stays.then(|| identifier(object).map(Value::from))?
 }
 

@@ -361,7 +361,7 @@ pub struct ApiServer {
 impl ApiServer {
     /// Carries out a request.
     pub fn send(&mut self, request: &Request<Vec<u8>>) -> (u16, Value) {
-        let call = Call::read(request);
+        let call = Call::from_request(request);
         let Some(path) = call.object_path() else {
             let all = self.objects.iter().filter(|(path, _)| call.is_of_list(path));
             return (200, call.list(all.map(|(_, object)| object)));

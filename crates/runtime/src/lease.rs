@@ -1,7 +1,7 @@
 //! Leader election: the replica that holds a Lease writes, by the rules of client-go's leader election.
 //!
 //! ```text
-//! Lease ─▶ Candidate::next ─▶ Step ─▶ a conditional write ─▶ Candidate::written ─▶ leads until a deadline
+//! Lease ─▶ Candidate::next_step ─▶ Step ─▶ a conditional write ─▶ Candidate::written ─▶ leads until a deadline
 //! ```
 //!
 //! [`Candidate`] decides, as a pure function of the Lease and the time; an election sends the requests and keeps the time. Wall

@@ -14,9 +14,9 @@ enum Change {
 }
 
 impl Change {
-    fn of(write: &Write) -> Self {
+    fn from_write(write: &Write) -> Self {
         match write {
-            Write::Generate { write, .. } => Self::of(write),
+            Write::Generate { write, .. } => Self::from_write(write),
             Write::Create { .. } => Self::Create,
             Write::Patch { .. } => Self::Update,
             Write::Delete { .. } => Self::Delete,
@@ -50,7 +50,7 @@ impl Plan {
     pub fn add(&mut self, action: &Action) {
         for write in &action.writes {
             let (resource, object_ref) = object_of(write);
-            let change = Change::of(write);
+            let change = Change::from_write(write);
             let known = self
                 .changes
                 .entry((resource.kind, object_ref.clone()))

@@ -20,7 +20,7 @@ pub enum Update<K, V> {
 impl<K, V> Update<K, V> {
     /// Returns the update of one object: it was deleted if there is no value.
     #[must_use]
-    pub fn of(key: K, value: Option<V>) -> Self {
+    pub fn from_option(key: K, value: Option<V>) -> Self {
         match value {
             Some(value) => Self::Set(key, value),
             None => Self::Deleted(key),
@@ -55,7 +55,7 @@ impl<K, V> Update<K, V> {
         Ok(match self {
             Self::Set(key, value) => {
                 let value = map(&key, value)?;
-                Update::of(key, value)
+                Update::from_option(key, value)
             }
             Self::Deleted(key) => Update::Deleted(key),
             Self::Listed(all) => Update::Listed(all),

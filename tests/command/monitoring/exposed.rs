@@ -26,7 +26,7 @@ pub(super) fn metrics_with_values() -> Metrics {
     let text = format!(r#"{{"metadata": {{}}, "spec": {{"placementRef": {{}}}}, "status": {status}}}"#);
     let fleet = (
         ObjectRef::new("team", "fleet"),
-        GitOpsCluster::read(&text).expect("a GitOpsCluster"),
+        GitOpsCluster::from_json(&text).expect("a GitOpsCluster"),
     );
     metrics.reconciled(controller);
     metrics.failed(controller, Reason::Conflict);

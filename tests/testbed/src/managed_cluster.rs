@@ -144,7 +144,7 @@ impl ManagedCluster {
 
     /// Returns a client of the hub with the credentials of the cluster's agents, which OCM's registration issued.
     pub async fn hub_account(&self) -> Result<Account> {
-        Account::of(&self.hub_kubeconfig).await
+        Account::from_kubeconfig(&self.hub_kubeconfig).await
     }
 
     /// Starts the work agent, after [`stop_agent`](Self::stop_agent), and waits until it answers.

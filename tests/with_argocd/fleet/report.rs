@@ -233,11 +233,11 @@ async fn api_server_accepts_a_report_of_20000_clusters() -> Result<()> {
     for (count, health) in [(5_000, "Degraded"), (20_000, "Degraded"), (20_000, "Healthy")] {
         let lines = lines(count, health);
         let expected = Report::new(set, &lines);
-        let existing = ExistingReport::read(&stored.to_string()).map_err(anyhow::Error::msg)?;
+        let existing = ExistingReport::from_json(&stored.to_string()).map_err(anyhow::Error::msg)?;
         let mut patch = expected.patch(&existing).context("another")?;
         patch["metadata"]["ownerReferences"] = json!([]);
         stored = hub.patch(&object, &patch).await?;
-        let existing = ExistingReport::read(&stored.to_string()).map_err(anyhow::Error::msg)?;
+        let existing = ExistingReport::from_json(&stored.to_string()).map_err(anyhow::Error::msg)?;
         ensure!(
             existing.fingerprint == Some(expected.fingerprint()),
             "the API server returns the written report"

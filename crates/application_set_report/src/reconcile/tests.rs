@@ -31,8 +31,8 @@ impl Hub {
             report: Value::Null,
         };
         hub.cache
-            .apply(Change::of(Kind::ApplicationSets, Update::Set(shop(), set_of("u"))));
-        hub.cache.apply(Change::of::<ExistingReport>(
+            .apply(Change::objects(Kind::ApplicationSets, Update::Set(shop(), set_of("u"))));
+        hub.cache.apply(Change::objects::<ExistingReport>(
             Kind::Reports,
             Update::Listed(HashSet::new()),
         ));
@@ -44,9 +44,11 @@ impl Hub {
         let object_ref = ObjectRef::new("argocd", name);
         let mut object = application(more);
         (object["metadata"]["namespace"], object["metadata"]["name"]) = (json!("argocd"), json!(name));
-        let application = Application::read(&object.to_string()).expect("an Application");
-        self.cache
-            .apply(Change::of(Kind::Applications, Update::Set(object_ref, application)))
+        let application = Application::from_json(&object.to_string()).expect("an Application");
+        self.cache.apply(Change::objects(
+            Kind::Applications,
+            Update::Set(object_ref, application),
+        ))
     }
 
     /// Adds a ManifestWork of an Application.
@@ -89,8 +91,9 @@ impl Hub {
 
     /// Sends a watch event with the current report.
     fn see(&mut self) {
-        let found = ExistingReport::read(&self.report.to_string()).expect("a report");
-        self.cache.apply(Change::of(Kind::Reports, Update::Set(shop(), found)));
+        let found = ExistingReport::from_json(&self.report.to_string()).expect("a report");
+        self.cache
+            .apply(Change::objects(Kind::Reports, Update::Set(shop(), found)));
     }
 
     fn summary(&self) -> [&str; 6] {
@@ -250,11 +253,11 @@ fn pull_works(cluster: &str, report: &AgentReport<'_>) -> Change {
     let text = format!(
         r#"{{"kind":"ManifestWork","metadata":{{"namespace":"{cluster}","name":"shop-1a2b3",{marks}}},"spec":{{"workload":{{"manifests":[{shop}]}}}}}}"#
     );
-    let read = Work::read(&text, now())
+    let read = Work::from_json(&text, now())
         .expect("a work")
         .expect("it is of the pull model");
     (carrier.pull_work, carrier.resources) = (read.pull_work, read.resources);
-    Change::of(Kind::Works, Update::Set(object_ref, carrier))
+    Change::objects(Kind::Works, Update::Set(object_ref, carrier))
 }
 
 #[test]
@@ -277,7 +280,9 @@ fn names_the_work_that_carries_a_pulled_application() {
     let broken = hub.cache.apply(pull_works("eu2", &BROKEN));
     assert_eq!(sets(&broken), [""; 0], "which the Application will say");
     let gone = ObjectRef::new("eu2", "shop-1a2b3");
-    let gone = hub.cache.apply(Change::of::<Work>(Kind::Works, Update::Deleted(gone)));
+    let gone = hub
+        .cache
+        .apply(Change::objects::<Work>(Kind::Works, Update::Deleted(gone)));
     assert_eq!(sets(&gone), ["argocd/shop"]);
     assert_eq!(hub.reported()[0]["app"], "argocd/shop");
 }
@@ -301,9 +306,10 @@ fn application_in_a_cluster_namespace_counts_for_that_cluster() {
     assert_eq!(sets(&is_here), [""; 0], "no ApplicationSet is affected");
     hub.application("shop", &json!({}));
     assert_eq!(hub.reported()[0]["cluster"], "argocd");
-    let is_gone = hub
-        .cache
-        .apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("argocd".into())));
+    let is_gone = hub.cache.apply(Change::objects::<Cluster>(
+        Kind::Clusters,
+        Update::Deleted("argocd".into()),
+    ));
     assert_eq!(sets(&is_gone), ["argocd/shop"]);
     assert_eq!(hub.reported()[0]["cluster"], Value::Null);
 }
@@ -366,12 +372,12 @@ fn report_of_a_set_is_never_deleted() {
     hub.work("shop", "eu1", "shop", &WELL);
     assert_eq!(hub.reported().len(), 1);
     let written = hub.report.clone();
-    hub.cache.apply(Change::of::<Work>(
+    hub.cache.apply(Change::objects::<Work>(
         Kind::Works,
         Update::Deleted(ObjectRef::new("eu1", "shop")),
     ));
     assert_eq!(hub.reported()[0]["cluster"], Value::Null, "the last work is gone");
-    hub.cache.apply(Change::of::<Application>(
+    hub.cache.apply(Change::objects::<Application>(
         Kind::Applications,
         Update::Listed(HashSet::new()),
     ));
@@ -386,8 +392,10 @@ fn report_of_a_set_is_never_deleted() {
     hub.see();
     hub.application("shop", &json!({}));
     assert_eq!(hub.reconcile(), None);
-    hub.cache
-        .apply(Change::of::<ExistingReport>(Kind::Reports, Update::Deleted(shop())));
+    hub.cache.apply(Change::objects::<ExistingReport>(
+        Kind::Reports,
+        Update::Deleted(shop()),
+    ));
     assert!(matches!(hub.reconcile(), Some(Write::Create { .. })));
 
     // Kubernetes deletes the report with its set. A new set of the same name gets a new report.
@@ -396,9 +404,9 @@ fn report_of_a_set_is_never_deleted() {
         ..set_of("u")
     };
     hub.cache
-        .apply(Change::of(Kind::ApplicationSets, Update::Set(shop(), going)));
+        .apply(Change::objects(Kind::ApplicationSets, Update::Set(shop(), going)));
     assert_eq!(hub.reconcile(), None);
-    hub.cache.apply(Change::of::<ApplicationSet>(
+    hub.cache.apply(Change::objects::<ApplicationSet>(
         Kind::ApplicationSets,
         Update::Listed(HashSet::new()),
     ));
@@ -406,7 +414,7 @@ fn report_of_a_set_is_never_deleted() {
     hub.report["metadata"]["deletionTimestamp"] = Value::Null;
     hub.see();
     hub.cache
-        .apply(Change::of(Kind::ApplicationSets, Update::Set(shop(), set_of("v"))));
+        .apply(Change::objects(Kind::ApplicationSets, Update::Set(shop(), set_of("v"))));
     hub.reported();
     assert_eq!(hub.report["metadata"]["ownerReferences"][0]["uid"], "v");
     assert_eq!(
@@ -420,10 +428,10 @@ fn writes_no_report_without_the_report_crd() {
     let mut hub = Hub::new();
     hub.cache = Cache::new("argocd").with_mappers(mappers([&CONTROLLER])).with_reports();
     hub.cache
-        .apply(Change::of(Kind::ApplicationSets, Update::Set(shop(), set_of("u"))));
+        .apply(Change::objects(Kind::ApplicationSets, Update::Set(shop(), set_of("u"))));
     hub.application("shop", &json!({}));
     assert_eq!(hub.reconcile(), None);
-    let affected = hub.cache.apply(Change::of::<ExistingReport>(
+    let affected = hub.cache.apply(Change::objects::<ExistingReport>(
         Kind::Reports,
         Update::Listed(HashSet::new()),
     ));
@@ -453,7 +461,9 @@ fn enqueues_the_set_only_for_changes_to_its_report() {
     let object_ref = ObjectRef::new("eu1", "shop");
     let mut more = read_work(&object_ref, &tracked("shop", &object_ref), &WELL).expect("a work");
     more.resources = [more.resources[0].clone(), more.resources[0].clone()].into();
-    let more = hub.cache.apply(Change::of(Kind::Works, Update::Set(object_ref, more)));
+    let more = hub
+        .cache
+        .apply(Change::objects(Kind::Works, Update::Set(object_ref, more)));
     assert_eq!(sets(&more), ["argocd/shop"], "it consists of something else");
 
     let owner = json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "cart"}]);

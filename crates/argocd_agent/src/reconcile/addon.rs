@@ -121,7 +121,7 @@ fn clusters_with_operator(gitops: GitOpsClusterRef<'_>) -> BTreeSet<&str> {
         .map(|(at, _)| &*at.namespace)
         .collect();
     let decided = gitops.decided_clusters();
-    let is_taken = |cluster: &str| assignment::of(gitops.cache, cluster).served_owner().is_some();
+    let is_taken = |cluster: &str| assignment::for_cluster(gitops.cache, cluster).served_owner().is_some();
     clusters.retain(|cluster| decided.contains(cluster) && !is_taken(cluster));
     clusters
 }
@@ -136,7 +136,7 @@ fn clusters_to_hand_over(gitops: GitOpsClusterRef<'_>) -> Vec<&str> {
             && management(cache).is_none_or(|existing| is_named((namespace, name), &existing.object))
     };
     let is_taken = |cluster: &&str| {
-        let assignment = assignment::of(cache, cluster);
+        let assignment = assignment::for_cluster(cache, cluster);
         // It may no longer be served, and gets its entry once it is again.
         let other = assignment
             .agent_owner
@@ -151,7 +151,7 @@ fn clusters_to_hand_over(gitops: GitOpsClusterRef<'_>) -> Vec<&str> {
 #[must_use]
 pub fn unserved_successors(gitops: GitOpsClusterRef<'_>) -> BTreeSet<ObjectRef> {
     let next = gitops.decided_clusters().into_iter().filter_map(|cluster| {
-        let assignment = assignment::of(gitops.cache, cluster);
+        let assignment = assignment::for_cluster(gitops.cache, cluster);
         let next = assignment.agent_owner.as_ref().filter(|_| !assignment.is_served);
         next.filter(|next| *next != gitops.object_ref).cloned()
     });
@@ -248,7 +248,7 @@ pub(super) fn entry(
         DesiredEntry {
             object_ref: gitops.object_ref.clone(),
             template: plan.first.to_owned(),
-            next: rollout::next(gitops, &plan),
+            next: rollout::next_template(gitops, &plan),
         }
     })
 }

@@ -42,7 +42,7 @@ pub(super) struct CaDistribution {
 }
 
 /// Returns the next write of the CA Secret; `argocd` is Argo CD's namespace.
-pub(super) fn next(
+pub(super) fn next_write(
     ca: Option<&TlsSecret>,
     argocd: &str,
     distribution: CaDistribution,
@@ -62,7 +62,7 @@ pub(super) fn next(
     if ca.deleting || !is_renewed(signer) {
         return None;
     }
-    let authority = of(ca, argocd);
+    let authority = reference(ca, argocd);
     let next = ca.next.as_ref();
     let next = next.and_then(|key| ca.certificates.iter().find(|it| it.has_key(key)));
     // A clock that was ahead has made a CA that is not valid yet, so nothing that it signs is.
@@ -165,7 +165,7 @@ pub(super) fn leaf(
         names: desired.names.clone(),
         not_before: before(now, CLOCK_SKEW),
         not_after: after(now, LEAF_LIFETIME),
-        authority: of(ca, argocd),
+        authority: reference(ca, argocd),
     };
     Some(with_generated_data(write, recipe))
 }
@@ -187,7 +187,7 @@ pub(super) fn is_of(ca: &TlsSecret, existing: &TlsSecret) -> bool {
 }
 
 /// Returns the reference to the CA Secret in the version that was read.
-pub(crate) fn of(ca: &TlsSecret, argocd: &str) -> Authority {
+pub(crate) fn reference(ca: &TlsSecret, argocd: &str) -> Authority {
     Authority {
         object_ref: ObjectRef::new(argocd, names::CA_SECRET),
         version: ca.version.clone(),

@@ -45,7 +45,7 @@ pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> 
 }
 
 /// Returns the next write. Removes an entry only after its certificate has expired.
-pub(super) fn next(cache: &Cache, now: Timestamp) -> Option<Write> {
+pub(super) fn next_write(cache: &Cache, now: Timestamp) -> Option<Write> {
     let argocd = &**cache.argocd();
     let object_ref = ObjectRef::new(argocd, names::BLOCKLIST);
     let existing = cache.object(Kind::Blocklist, &object_ref);
@@ -58,7 +58,7 @@ pub(super) fn next(cache: &Cache, now: Timestamp) -> Option<Write> {
         if missing.peek().is_none() {
             continue;
         }
-        if let Some(why) = assignment::of(cache, cluster).blocked {
+        if let Some(why) = assignment::for_cluster(cache, cluster).blocked {
             new.extend(missing.map(|it| {
                 let text = format!("{OURS}{cluster} until {}", format_time(it.not_after));
                 (why, it.fingerprint.to_string(), text)

@@ -43,7 +43,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         return None;
     }
     // These writes are urgent.
-    let certificates = blocklist::next(cache, context.now).or_else(|| issued::expired(cache, context.now));
+    let certificates = blocklist::next_write(cache, context.now).or_else(|| issued::expired(cache, context.now));
     let write = if certificates.is_some() {
         certificates
     } else if GitOpsClusterRef::with_agents(cache).next().is_some() {
@@ -94,7 +94,7 @@ fn renewal(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
 fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     let (argocd, now) = (&**cache.argocd(), context.now);
     let ca = cache.certificate(names::CA_SECRET);
-    if let Some(write) = authority::next(ca, argocd, distribution(cache), now) {
+    if let Some(write) = authority::next_write(ca, argocd, distribution(cache), now) {
         return Some(write);
     }
     let ca = ca.filter(|ca| ca.leaf().is_some())?;
@@ -237,7 +237,7 @@ fn left_out(cache: &Cache, entries: &[DesiredEntry]) -> Vec<String> {
     let all = cache.objects(Kind::AddOns).filter(|(addon, it)| {
         let cluster = &*addon.namespace;
         // The new owner may not have named it yet.
-        let is_taken = || assignment::of(cache, cluster).served_owner().is_some();
+        let is_taken = || assignment::for_cluster(cache, cluster).served_owner().is_some();
         let stays = || !super::addon::is_released_by_all(cache, cluster) || is_taken();
         !named.contains(cluster) && !it.deleting && stays()
     });

@@ -81,7 +81,7 @@ pub(super) fn is_pending(gitops: GitOpsClusterRef<'_>, now: Timestamp) -> bool {
     let mut of_it = records(cache).filter(|(_, _, it)| it.owner().as_ref() == Some(gitops.object_ref));
     of_it.any(|(cluster, _, record)| {
         let is_open = unexpired(record, now).any(|it| !blocklist::has(cache, &it.fingerprint));
-        is_open && assignment::of(cache, cluster).blocked.is_some()
+        is_open && assignment::for_cluster(cache, cluster).blocked.is_some()
     })
 }
 
@@ -104,7 +104,7 @@ pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> 
 pub fn revoked_but_run_by_others(gitops: GitOpsClusterRef<'_>) -> Vec<String> {
     let revoked = gitops.object.spec.agent.iter().flat_map(|desired| &desired.revoked);
     let all = revoked.filter_map(|cluster| {
-        let assignment = assignment::of(gitops.cache, cluster);
+        let assignment = assignment::for_cluster(gitops.cache, cluster);
         let owner = assignment.agent_owner.as_ref()?;
         let had = record(gitops.cache, cluster).and_then(Object::owner);
         (owner != gitops.object_ref && had.as_ref() != Some(gitops.object_ref))

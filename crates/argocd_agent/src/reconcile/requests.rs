@@ -122,7 +122,7 @@ fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -
 fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
     let RequestSpec { requester, request } = &open.request.spec;
     let cluster = requester.cluster();
-    let assignment = assignment::of(cache, cluster.unwrap_or_default());
+    let assignment = assignment::for_cluster(cache, cluster.unwrap_or_default());
     // A cluster may join before the controller knows it: wait and retry. Until then its requests are not read, which takes longer.
     if cluster.is_some() && assignment.revoked_by.is_none() && assignment.served_owner().is_none() {
         return Approval::Pending;
@@ -195,7 +195,7 @@ fn sign(cache: &Cache, open: OpenRequest<'_>, (cluster, owner): (&str, &ObjectRe
         request: String::from_utf8(open.request.spec.request.0.clone()).ok()?,
         not_before: before(now, CLOCK_SKEW),
         not_after: after(now, authority::AGENT_LIFETIME),
-        authority: authority::of(ca, cache.argocd()),
+        authority: authority::reference(ca, cache.argocd()),
     };
     Some(issued::sign(record, cluster, owner, (cache.argocd(), now), recipe))
 }

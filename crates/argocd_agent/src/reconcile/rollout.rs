@@ -41,15 +41,18 @@ pub(super) fn plan<'a>(gitops: GitOpsClusterRef<'a>, template: &'a str, context:
     let clusters = gitops.agent_clusters().into_iter().map(|cluster| {
         let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON));
         let is_available = cache.availability(cluster) == Availability::Available;
-        (cluster, Agent::read(addon.map(|addon| &addon.object), is_available))
+        (
+            cluster,
+            Agent::from_addon(addon.map(|addon| &addon.object), is_available),
+        )
     });
-    let strategy = Strategy::read(agent.and_then(|agent| agent.rollout.as_ref()));
+    let strategy = Strategy::from_json(agent.and_then(|agent| agent.rollout.as_ref()));
     let is_at_once = strategy != Strategy::All && changes_agent_version(gitops, first, context);
     let mut plan = decide(&RolloutInput {
         desired: first.filter(|_| waits_for_operator(gitops)).unwrap_or(template),
         strategy: if is_at_once { Strategy::All } else { strategy },
         first,
-        read: progression(cache, namespace, &names::placement(name)).and_then(read),
+        read: progression(cache, namespace, &names::placement(name)).and_then(template_of),
         next: management_addon.and_then(|existing| agent::next_template((namespace, name), existing)),
         clusters: clusters.collect(),
         updated: updated(gitops),
@@ -89,7 +92,7 @@ fn progression<'a>(cache: &'a Cache, namespace: &str, placement: &str) -> Option
 }
 
 /// Returns the template that OCM has read from the entry.
-fn read(progression: &Value) -> Option<&str> {
+fn template_of(progression: &Value) -> Option<&str> {
     let configs = progression["configReferences"].as_array()?;
     let template = configs.iter().find(|it| it["resource"] == "addontemplates")?;
     template["desiredConfig"]["name"].as_str()
@@ -106,7 +109,7 @@ fn updated(gitops: GitOpsClusterRef<'_>) -> UpdatedClusters<'_> {
 }
 
 /// Returns the template that the second entry can have now: its Placement must exist first.
-pub(super) fn next(gitops: GitOpsClusterRef<'_>, plan: &Plan<'_>) -> Option<String> {
+pub(super) fn next_template(gitops: GitOpsClusterRef<'_>, plan: &Plan<'_>) -> Option<String> {
     let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
     let at = ObjectRef::new(namespace, &names::next_placement(name));
     let exists = cache.object(Kind::OwnPlacements, &at).is_some_and(|it| !it.deleting);
@@ -151,7 +154,7 @@ pub(super) fn writes(gitops: GitOpsClusterRef<'_>, template: &str, context: &Con
 pub fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
     let gitops = GitOpsClusterRef::get(cache, object_ref)?;
     let desired = gitops.served_agent()?;
-    if Strategy::read(desired.rollout.as_ref()) == Strategy::All {
+    if Strategy::from_json(desired.rollout.as_ref()) == Strategy::All {
         return None;
     }
     let template = template_name(gitops, desired, context);

@@ -125,7 +125,7 @@ mod tests {
             json!({"metadata": {"deletionTimestamp": "2026-06-01T12:00:00Z", "finalizers": ["example.com/wait"]}});
         let read = |mut object: Value| {
             object["metadata"]["resourceVersion"] = json!("7");
-            Object::read(Kind::AgentWorks, &object.to_string()).expect("it can be read")
+            Object::from_json(Kind::AgentWorks, &object.to_string()).expect("it can be read")
         };
         let desired = json!({"metadata": {"name": "work", "namespace": "eu1"}, "spec": {"a": 1}});
         let resource = &ocm::resources::WORKS;

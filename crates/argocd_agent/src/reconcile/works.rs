@@ -40,7 +40,7 @@ const PEER: &str = "argocd-pull-integration";
 
 fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let cluster = &*cluster.name;
-    let assignment = assignment::of(cache, cluster);
+    let assignment = assignment::for_cluster(cache, cluster);
     let Some(gitops) = assignment
         .served_owner()
         .and_then(|owner| GitOpsClusterRef::get(cache, owner))

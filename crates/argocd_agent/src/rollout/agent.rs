@@ -32,7 +32,7 @@ pub enum Health {
 impl<'a> Agent<'a> {
     /// Reads a ManagedClusterAddOn; a missing one is unhealthy.
     #[must_use]
-    pub fn read(addon: Option<&'a Value>, is_available: bool) -> Self {
+    pub fn from_addon(addon: Option<&'a Value>, is_available: bool) -> Self {
         let addon = addon.unwrap_or(&Value::Null);
         let mut references = addon["status"]["configReferences"].as_array().into_iter().flatten();
         let template = references.find(|it| it["resource"] == "addontemplates");
@@ -106,9 +106,9 @@ mod tests {
             changed: second(4),
             health: Health::Healthy(second(5)),
         };
-        assert_eq!(Agent::read(Some(&addon1), true), well);
+        assert_eq!(Agent::from_addon(Some(&addon1), true), well);
         let addon2 = addon("old", &good);
-        assert_eq!(Agent::read(Some(&addon2), true), Agent { applied: None, ..well });
+        assert_eq!(Agent::from_addon(Some(&addon2), true), Agent { applied: None, ..well });
         for (conditions, since) in [
             (
                 &[("Available", "False", 5), ("ManifestApplied", "False", 3)][..],
@@ -130,12 +130,12 @@ mod tests {
         ] {
             let addon = addon("new", conditions);
             assert_eq!(
-                Agent::read(Some(&addon), true).health,
+                Agent::from_addon(Some(&addon), true).health,
                 Health::Unhealthy(since),
                 "{conditions:?}"
             );
         }
-        let none = Agent::read(None, false);
+        let none = Agent::from_addon(None, false);
         assert_eq!(
             (none.assigned, none.applied, none.health),
             (None, None, Health::Unhealthy(None))

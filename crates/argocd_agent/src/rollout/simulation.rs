@@ -180,19 +180,19 @@ impl Hub {
             .filter(|name| !fleet.updated.contains_key(*name))
             .count();
         let under_way = of(|it| matches!(it, ClusterHealth::UnderWay(_)));
-        let max_concurrency = self.limits.max_concurrency.of(fleet.clusters.len()).max(1);
+        let max_concurrency = self.limits.max_concurrency.resolve(fleet.clusters.len()).max(1);
         let failed = of(|it| it == ClusterHealth::Failed);
         if added > 0 {
             assert!(
                 under_way + added <= max_concurrency,
                 "{under_way} and {added} of {max_concurrency}"
             );
-            assert!(failed <= self.limits.max_failures.of(SIZE), "{failed} have failed");
+            assert!(failed <= self.limits.max_failures.resolve(SIZE), "{failed} have failed");
             assert_eq!((plan.next, fleet.next), (Some(fleet.desired), Some(fleet.desired)));
         }
         if plan.first != self.first {
             assert_eq!((plan.first, under_way), (desired, 0), "all reachable clusters have it");
-            assert!(failed <= self.limits.max_failures.of(SIZE), "{failed} have failed");
+            assert!(failed <= self.limits.max_failures.resolve(SIZE), "{failed} have failed");
         }
         if plan.next != fleet.next && plan.next.is_some() {
             assert!(fleet.updated.len() <= max_concurrency, "no more are changed at once");
@@ -248,8 +248,8 @@ fn bad_version_stops_early_and_can_be_rolled_back() {
     each(|mut hub| {
         hub.bad.insert("v2");
         assert_eq!(hub.roll("v2"), State::Stopped);
-        let max_concurrency = hub.limits.max_concurrency.of(SIZE).max(1);
-        let most = max_concurrency + hub.limits.max_failures.of(SIZE);
+        let max_concurrency = hub.limits.max_concurrency.resolve(SIZE).max(1);
+        let most = max_concurrency + hub.limits.max_failures.resolve(SIZE);
         for _ in 0..200 {
             hub.pass();
             hub.look("v2");

@@ -42,14 +42,14 @@ const DEFAULT_GROUP_CONCURRENCY: IntOrPercent = IntOrPercent::Percent(10);
 impl IntOrPercent {
     /// Returns the number of clusters that this is of the given total.
     #[must_use]
-    pub fn of(self, clusters: usize) -> usize {
+    pub fn resolve(self, clusters: usize) -> usize {
         match self {
             Self::Number(number) => number,
             Self::Percent(percent) => percent.saturating_mul(clusters).div_ceil(100),
         }
     }
 
-    fn read(value: &Value) -> Option<Self> {
+    fn from_json(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => Some(Self::Number(usize::try_from(number.as_u64()?).ok()?)),
             Value::String(text) => {
@@ -65,7 +65,7 @@ impl Strategy {
     /// Parses a `rolloutStrategy`. `None` is [`Strategy::All`]. Replaces invalid values, which our CRD rejects, by the most
     /// careful ones: one cluster at a time, no failures.
     #[must_use]
-    pub fn read(strategy: Option<&Value>) -> Self {
+    pub fn from_json(strategy: Option<&Value>) -> Self {
         let Some(strategy) = strategy else {
             return Self::All;
         };
@@ -76,8 +76,8 @@ impl Strategy {
         };
         let time = |key: &str| SignedDuration::try_from(duration::parse(part[key].as_str()?).ok()?).ok();
         Self::Progressive(Limits {
-            max_concurrency: IntOrPercent::read(&part["maxConcurrency"]).unwrap_or(default),
-            max_failures: IntOrPercent::read(&part["maxFailures"]).unwrap_or(IntOrPercent::Number(0)),
+            max_concurrency: IntOrPercent::from_json(&part["maxConcurrency"]).unwrap_or(default),
+            max_failures: IntOrPercent::from_json(&part["maxFailures"]).unwrap_or(IntOrPercent::Number(0)),
             min_success_time: time("minSuccessTime").unwrap_or_default(),
             progress_deadline: time("progressDeadline"),
         })
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn parses_rollout_strategies_like_the_crd() {
-        assert_eq!(Strategy::read(None), Strategy::All);
-        assert_eq!(Strategy::read(Some(&json!({"type": "All"}))), Strategy::All);
+        assert_eq!(Strategy::from_json(None), Strategy::All);
+        assert_eq!(Strategy::from_json(Some(&json!({"type": "All"}))), Strategy::All);
         let careful = Limits {
             max_concurrency: IntOrPercent::Number(1),
             max_failures: IntOrPercent::Number(0),
@@ -126,7 +126,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                Strategy::read(Some(&strategy)),
+                Strategy::from_json(Some(&strategy)),
                 Strategy::Progressive(expected),
                 "{strategy}"
             );
@@ -135,9 +135,9 @@ mod tests {
 
     #[test]
     fn positive_percentage_is_at_least_one_cluster() {
-        assert_eq!(IntOrPercent::Percent(10).of(200), 20);
-        assert_eq!(IntOrPercent::Percent(10).of(5), 1);
-        assert_eq!(IntOrPercent::Percent(0).of(5), 0);
-        assert_eq!(IntOrPercent::Number(7).of(5), 7);
+        assert_eq!(IntOrPercent::Percent(10).resolve(200), 20);
+        assert_eq!(IntOrPercent::Percent(10).resolve(5), 1);
+        assert_eq!(IntOrPercent::Percent(0).resolve(5), 0);
+        assert_eq!(IntOrPercent::Number(7).resolve(5), 7);
     }
 }

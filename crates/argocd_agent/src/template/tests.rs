@@ -12,7 +12,7 @@ fn defaults() -> Images {
     }
 }
 
-fn of(desired: &DesiredAgent) -> Value {
+fn template_for(desired: &DesiredAgent) -> Value {
     template(GITOPS_CLUSTER, desired, &defaults(), "argocd")
 }
 
@@ -41,8 +41,8 @@ fn with_our_operator(mode: Mode) -> DesiredAgent {
 fn all() -> [Value; 6] {
     let without_ours = template(GITOPS_CLUSTER, &DesiredAgent::default(), &Images::default(), "argocd");
     let [managed, autonomous, operated] =
-        [DesiredAgent::default(), autonomous(), by_an_operator()].map(|desired| of(&desired));
-    let [ours, ours_autonomous] = [Mode::Managed, Mode::Autonomous].map(|mode| of(&with_our_operator(mode)));
+        [DesiredAgent::default(), autonomous(), by_an_operator()].map(|desired| template_for(&desired));
+    let [ours, ours_autonomous] = [Mode::Managed, Mode::Autonomous].map(|mode| template_for(&with_our_operator(mode)));
     [managed, autonomous, operated, ours, ours_autonomous, without_ours]
 }
 
@@ -134,8 +134,8 @@ fn condensed(template: &Value) -> String {
 #[test]
 fn renders_manifests_for_managed_clusters() {
     let ours = with_our_operator(Mode::Managed);
-    let [managed, autonomous, operated, ours] =
-        [DesiredAgent::default(), autonomous(), by_an_operator(), ours].map(|desired| condensed(&of(&desired)));
+    let [managed, autonomous, operated, ours] = [DesiredAgent::default(), autonomous(), by_an_operator(), ours]
+        .map(|desired| condensed(&template_for(&desired)));
     let changes = |before: &str, after: &str| {
         let diff = TextDiff::from_lines(before, after);
         diff.unified_diff().context_radius(1).to_string()
@@ -149,7 +149,7 @@ fn renders_manifests_for_managed_clusters() {
 
 #[test]
 fn brings_only_the_crds_where_an_operator_installs_argo_cd() {
-    let [managed, operated] = [DesiredAgent::default(), by_an_operator()].map(|desired| of(&desired));
+    let [managed, operated] = [DesiredAgent::default(), by_an_operator()].map(|desired| template_for(&desired));
     let crds = |template| {
         manifests(template)
             .iter()
@@ -272,21 +272,21 @@ fn every_container_meets_the_restricted_standard() {
 #[test]
 fn template_name_changes_exactly_with_its_content() {
     let desired = DesiredAgent::default();
-    let first = of(&desired);
-    assert_eq!(first, of(&desired));
+    let first = template_for(&desired);
+    assert_eq!(first, template_for(&desired));
     let newer = Images {
         agent: Some("registry.example.com/agent:2".into()),
         ..Images::default()
     };
     let others = [
-        of(&autonomous()),
-        of(&by_an_operator()),
-        of(&with_our_operator(Mode::Managed)),
-        of(&DesiredAgent {
+        template_for(&autonomous()),
+        template_for(&by_an_operator()),
+        template_for(&with_our_operator(Mode::Managed)),
+        template_for(&DesiredAgent {
             images: newer.clone(),
             ..desired.clone()
         }),
-        of(&DesiredAgent {
+        template_for(&DesiredAgent {
             namespace: "gitops".into(),
             ..desired.clone()
         }),
@@ -304,7 +304,7 @@ fn template_name_changes_exactly_with_its_content() {
         revoked: ["cluster1".into()].into(),
         ..desired
     };
-    assert_eq!(name(&of(&unrelated)), name(&first));
+    assert_eq!(name(&template_for(&unrelated)), name(&first));
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn operator_uses_our_images_and_the_named_argocd() {
         argocd_manifests: Some(vec![json!({"kind": "ArgoCD", "metadata": {"name": "edge"}})]),
         ..with_our_operator(Mode::Managed)
     };
-    let template = of(&named);
+    let template = template_for(&named);
     let existing = |kind: &str, name: &str| {
         let it = manifests(&template)
             .iter()

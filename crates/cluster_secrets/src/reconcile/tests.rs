@@ -28,7 +28,7 @@ impl Hub {
             hub.secret(&format!("{cluster}-secret"), &ours(cluster));
         }
         let names = secrets.iter().map(|cluster| format!("{cluster}-secret").into());
-        hub.0.apply(Change::of::<ClusterSecret>(
+        hub.0.apply(Change::objects::<ClusterSecret>(
             Kind::Secrets,
             Update::Listed(names.collect()),
         ));
@@ -37,37 +37,43 @@ impl Hub {
 
     fn list(&mut self, clusters: &[&str]) -> Vec<String> {
         let all: HashSet<_> = clusters.iter().map(|name| (*name).into()).collect();
-        affected(self.0.apply(Change::of::<Cluster>(Kind::Clusters, Update::Listed(all))))
+        affected(
+            self.0
+                .apply(Change::objects::<Cluster>(Kind::Clusters, Update::Listed(all))),
+        )
     }
 
     fn cluster(&mut self, name: &str, labels: &Value) -> Vec<String> {
         let text = json!({"metadata": {"uid": "c", "labels": labels}}).to_string();
-        let cluster = Cluster::read(&text).expect("a cluster");
+        let cluster = Cluster::from_json(&text).expect("a cluster");
         affected(
             self.0
-                .apply(Change::of(Kind::Clusters, Update::Set(name.into(), cluster))),
+                .apply(Change::objects(Kind::Clusters, Update::Set(name.into(), cluster))),
         )
     }
 
     fn deleting(&mut self, name: &str) -> Vec<String> {
         let text = json!({"metadata": {"uid": "c", "deletionTimestamp": "2026-06-01T12:00:00Z"}}).to_string();
-        let cluster = Cluster::read(&text).expect("a cluster");
+        let cluster = Cluster::from_json(&text).expect("a cluster");
         affected(
             self.0
-                .apply(Change::of(Kind::Clusters, Update::Set(name.into(), cluster))),
+                .apply(Change::objects(Kind::Clusters, Update::Set(name.into(), cluster))),
         )
     }
 
     fn deleted(&mut self, name: &str) -> Vec<String> {
         affected(
             self.0
-                .apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted(name.into()))),
+                .apply(Change::objects::<Cluster>(Kind::Clusters, Update::Deleted(name.into()))),
         )
     }
 
     fn secret(&mut self, name: &str, secret: &Value) -> Vec<String> {
-        let secret = (!secret.is_null()).then(|| ClusterSecret::read(&secret.to_string()).expect("a Secret"));
-        affected(self.0.apply(Change::of(Kind::Secrets, Update::of(name.into(), secret))))
+        let secret = (!secret.is_null()).then(|| ClusterSecret::from_json(&secret.to_string()).expect("a Secret"));
+        affected(
+            self.0
+                .apply(Change::objects(Kind::Secrets, Update::from_option(name.into(), secret))),
+        )
     }
 
     fn decide(&self, cluster: &str) -> Option<Action> {

@@ -47,17 +47,17 @@ impl Hub<'_> {
             ("argocd-agent.argoproj-labs.io/ignore-sync", "true"),
         ];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let labels = Labels::of(labels);
-        let authority = TlsSecret::read(&self.authority.to_string()).expect("a Secret");
+        let labels = Labels::from_sorted(labels);
+        let authority = TlsSecret::from_json(&self.authority.to_string()).expect("a Secret");
         let cluster = RegisteredCluster {
             name: self.name,
             labels: &labels,
             argocd: "argocd",
             tracking_label: "x",
             manager: self.manager,
-            issuer: Issuer::of(&authority, self.now),
+            issuer: Issuer::from_secret(&authority, self.now),
         };
-        let read = |secret: &Value| ClusterSecret::read(&secret.to_string()).expect("a Secret");
+        let read = |secret: &Value| ClusterSecret::from_json(&secret.to_string()).expect("a Secret");
         let secrets: Vec<_> = secrets.iter().map(|(name, secret)| (*name, read(secret))).collect();
         for (name, secret) in &secrets {
             assert!(secret.concerns(name).contains(self.name), "{name}");
@@ -149,7 +149,7 @@ fn agent_secret_matches_argocd_agentctl() {
     );
     let config = config(made);
     assert_eq!(config["tlsClientConfig"]["caData"], hub().authority["data"]["tls.crt"]);
-    let seen = ClusterSecret::read(&made.to_string()).expect("a Secret");
+    let seen = ClusterSecret::from_json(&made.to_string()).expect("a Secret");
     let key = config["tlsClientConfig"]["keyData"].as_str().expect("a key");
     let shown = format!("{seen:?} {:?}", hub().decide(&[]));
     assert!(!shown.contains(key) && !shown.contains("PRIVATE"), "{shown}");

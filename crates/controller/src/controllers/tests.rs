@@ -47,7 +47,7 @@ fn enqueues_the_application_that_tracks_the_work() {
     assert_eq!(works(&cache, "team/cart"), [format!("eu1/{other_name}")]);
     assert_eq!(cache.count(HealthStatus::Healthy), 2);
     assert_eq!(
-        names(&cache.apply(Change::of::<Work>(Kind::Works, Update::Deleted(one)))),
+        names(&cache.apply(Change::objects::<Work>(Kind::Works, Update::Deleted(one)))),
         ["argocd/shop"]
     );
     assert_eq!(works(&cache, "argocd/shop"), [""; 0]);
@@ -196,7 +196,10 @@ fn changed_cluster_enqueues_applications_with_works_on_it() {
         [0, 1, 0]
     );
     assert_eq!(cache.apply(cluster("eu1", Availability::Unknown)), [], "which is known");
-    let gone = cache.apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("eu1".into())));
+    let gone = cache.apply(Change::objects::<Cluster>(
+        Kind::Clusters,
+        Update::Deleted("eu1".into()),
+    ));
     assert_eq!(names(&gone), ["argocd/cart", "argocd/shop", "eu1"]);
     assert_eq!(
         Availability::ALL.map(|availability| cache.cluster_count(availability)),
@@ -239,7 +242,7 @@ fn work_becomes_degraded_by_time_alone() {
         (1, 0)
     );
     let then: Timestamp = "2026-06-01T12:00:50Z".parse().expect("a time");
-    assert_eq!(cache.next(), Some(then));
+    assert_eq!(cache.next_deadline(), Some(then));
     assert_eq!(cache.tick(now()), []);
     let affected = cache.tick(then);
     assert_eq!(names(&affected), ["argocd/shop"]);
@@ -251,7 +254,7 @@ fn work_becomes_degraded_by_time_alone() {
         ),
         (0, 1)
     );
-    assert_eq!((cache.next(), cache.tick(then)), (None, Vec::new()));
+    assert_eq!((cache.next_deadline(), cache.tick(then)), (None, Vec::new()));
 }
 
 #[test]
@@ -265,16 +268,19 @@ fn clock_jump_expires_deadlines_until_the_next_report() {
     let [back, ahead]: [Timestamp; 2] =
         ["1970-01-01T00:00:00Z", "2199-01-01T00:00:00Z"].map(|time| time.parse().expect("a time"));
     cache.apply(waits());
-    let foreseen = cache.next();
+    let foreseen = cache.next_deadline();
     assert!(foreseen.is_some());
-    assert_eq!((cache.tick(back), cache.next()), (Vec::new(), foreseen));
+    assert_eq!((cache.tick(back), cache.next_deadline()), (Vec::new(), foreseen));
     assert_eq!(names(&cache.tick(ahead)), ["argocd/shop"]);
     assert_eq!(cache.count(HealthStatus::Degraded), 1);
     for time in [back, now(), ahead] {
-        assert_eq!((cache.tick(time), cache.next()), (Vec::new(), None));
+        assert_eq!((cache.tick(time), cache.next_deadline()), (Vec::new(), None));
     }
     assert_eq!(names(&cache.apply(waits())), ["argocd/shop"]);
-    assert_eq!((cache.count(HealthStatus::Progressing), cache.next()), (1, foreseen));
+    assert_eq!(
+        (cache.count(HealthStatus::Progressing), cache.next_deadline()),
+        (1, foreseen)
+    );
 }
 
 #[test]
@@ -284,7 +290,10 @@ fn relist_removes_missing_works() {
     for object_ref in [&one, &other] {
         cache.apply(work(object_ref, &tracked(&object_ref.name, object_ref), &WELL));
     }
-    let affected = cache.apply(Change::of::<Work>(Kind::Works, Update::Listed(HashSet::from([one]))));
+    let affected = cache.apply(Change::objects::<Work>(
+        Kind::Works,
+        Update::Listed(HashSet::from([one])),
+    ));
     assert_eq!(names(&affected), ["argocd/other"]);
     assert_eq!(cache.count(HealthStatus::Healthy), 1);
 }
@@ -354,7 +363,7 @@ fn counts_only_works_of_applications() {
     )));
     assert_eq!(cache.count(HealthStatus::Healthy), 1, "the mark is of another Argo CD");
     for object_ref in [shop, addon, generated] {
-        cache.apply(Change::of::<Work>(Kind::Works, Update::Deleted(object_ref)));
+        cache.apply(Change::objects::<Work>(Kind::Works, Update::Deleted(object_ref)));
     }
     assert_eq!(cache.count(HealthStatus::Healthy), 0);
 }
@@ -366,9 +375,12 @@ fn heartbeats_request_nothing() {
         let text = format!(
             r#"{{"metadata":{{"uid":"u","name":"{name}","namespace":"argocd","resourceVersion":"{version}"}},"status":{status}}}"#
         );
-        let object = Object::read(kind, &text).expect("an object");
+        let object = Object::from_json(kind, &text).expect("an object");
         cache
-            .apply(Change::of(kind, Update::Set(ObjectRef::new("argocd", name), object)))
+            .apply(Change::objects(
+                kind,
+                Update::Set(ObjectRef::new("argocd", name), object),
+            ))
             .len()
     };
     let ready = |time: &str| {

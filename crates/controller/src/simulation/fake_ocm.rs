@@ -467,7 +467,7 @@ impl Hub {
         );
         let is_available = self.cache.availability(cluster) == Availability::Available;
         for (object_ref, object) in &self.objects {
-            let it = GitOpsCluster::read(&object.to_string()).expect("a GitOpsCluster");
+            let it = GitOpsCluster::from_json(&object.to_string()).expect("a GitOpsCluster");
             let has = had.contains(object_ref);
             let revoked = it
                 .spec

@@ -172,7 +172,10 @@ fn uncertain_selection_removes_no_secret() {
 #[test]
 fn deletes_the_secret_of_a_removed_cluster() {
     let mut hub = Hub::with_all();
-    hub.apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("eu2".into())));
+    hub.apply(Change::objects::<Cluster>(
+        Kind::Clusters,
+        Update::Deleted("eu2".into()),
+    ));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1"]);
     let [status, _, message] = hub.condition_of(&all(), "ClustersRegistered");
@@ -189,11 +192,11 @@ fn deletion_removes_own_secrets_before_its_finalizer() {
         placement: "others".into(),
         clusters: BTreeSet::from(["eu3".into()]),
     };
-    hub.apply(Change::of(
+    hub.apply(Change::objects(
         Kind::Decisions,
         Update::Set(ObjectRef::new("argocd", "others-1"), decision),
     ));
-    hub.apply(Change::of(
+    hub.apply(Change::objects(
         Kind::Placements,
         Update::Set(ObjectRef::new("argocd", "others"), Placement { selected: Some(1) }),
     ));

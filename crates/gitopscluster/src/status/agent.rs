@@ -49,7 +49,7 @@ pub(super) fn status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, conte
     let mut members: Vec<_> = clusters.iter().map(|cluster| member(cache, cluster)).collect();
     members.sort_unstable_by_key(|member| (member.status.state, member.name));
     let ready = argocd_agent::reconcile::addon_status(gitops, desired, context);
-    let prerequisites = Prerequisites::of(gitops, desired, &server, &clusters, &ready, context);
+    let prerequisites = Prerequisites::evaluate(gitops, desired, &server, &clusters, &ready, context);
     let mut conditions = if gitops.object.spec.is_pull_integration {
         prerequisites.of_pull()
     } else {
@@ -64,7 +64,7 @@ pub(super) fn status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, conte
         ("connected", count(|member| member.status.state == State::Connected)),
         ("degraded", count(|member| member.status.state == State::Degraded)),
     ];
-    let listed: Vec<_> = members.iter().take(MAX_LISTED).map(Member::text).collect();
+    let listed: Vec<_> = members.iter().take(MAX_LISTED).map(Member::to_json).collect();
     let server = server.ok().map(|it| json!({"address": it.address, "port": it.port}));
     let fields = [
         ("server", json!(server)),
@@ -101,7 +101,7 @@ fn member<'i>(cache: &'i Cache, cluster: &'i str) -> Member<'i> {
 }
 
 impl Member<'_> {
-    fn text(&self) -> Value {
+    fn to_json(&self) -> Value {
         let mut text = json!({"name": self.name, "state": self.status.state.name()});
         if !self.status.message.is_empty() {
             text["message"] = json!(without_middle(&one_line(self.status.message), 200));
@@ -216,7 +216,7 @@ struct Prerequisites {
 }
 
 impl Prerequisites {
-    fn of(
+    fn evaluate(
         gitops: GitOpsClusterRef<'_>,
         desired: &DesiredAgent,
         server: &Result<Server, DiscoveryError>,
@@ -462,7 +462,7 @@ mod tests {
             not_after: None,
         };
         let shown = |message| {
-            member(message).text()["message"]
+            member(message).to_json()["message"]
                 .as_str()
                 .unwrap_or_default()
                 .to_owned()

@@ -127,14 +127,17 @@ mod tests {
             "spec": {"username": format!("{group}:agent"), "groups": [group]},
             "status": {"decisions": decisions},
         });
-        Object::read(kind, &object.to_string()).expect("it is an object")
+        Object::from_json(kind, &object.to_string()).expect("it is an object")
     }
 
     #[test]
     fn finds_objects_by_the_clusters_they_name() {
         let mut cache = Cache::new("argocd");
         let mut put = |kind, name, object| {
-            cache.apply(Change::of(kind, Update::of(ObjectRef::new("argocd", name), object)));
+            cache.apply(Change::objects(
+                kind,
+                Update::from_option(ObjectRef::new("argocd", name), object),
+            ));
             let by_cluster = |kind, cluster| {
                 cache
                     .objects_by_cluster(kind, cluster)

@@ -150,7 +150,7 @@ impl Cache {
 
 impl Cached for Application {
     fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::read(text).map(Some)
+        Self::from_json(text).map(Some)
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -189,7 +189,7 @@ impl Indexed for Work {
 
 impl Cached for Work {
     fn parse(_: Kind, _: &ObjectRef, text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::read(text, now)
+        Self::from_json(text, now)
     }
 
     fn store(cache: &mut Cache, kind: Kind) -> &mut Store<Self> {
@@ -239,7 +239,7 @@ impl Indexed for Cluster {
 
 impl Cached for Cluster {
     fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::read(text).map(Some)
+        Self::from_json(text).map(Some)
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -290,7 +290,7 @@ impl Indexed for ClusterHold {
 
 impl Cached for ClusterHold {
     fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::read(text)
+        Self::from_json(text)
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -300,7 +300,7 @@ impl Cached for ClusterHold {
 
 impl Cached for PlacementDecision {
     fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::read(text).map(Some)
+        Self::from_json(text).map(Some)
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -328,7 +328,7 @@ impl Indexed for Placement {
 
 impl Cached for Placement {
     fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::read(text).map(Some)
+        Self::from_json(text).map(Some)
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -353,7 +353,7 @@ impl Indexed for GitOpsCluster {
 
 impl Cached for GitOpsCluster {
     fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::read(text).map(Some)
+        Self::from_json(text).map(Some)
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -391,7 +391,7 @@ impl Indexed for AppProject {
 
 impl Cached for AppProject {
     fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::read(text).map(Some)
+        Self::from_json(text).map(Some)
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -401,7 +401,7 @@ impl Cached for AppProject {
 
 impl Cached for ClusterSecret {
     fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::read(text).map(Some)
+        Self::from_json(text).map(Some)
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -428,7 +428,7 @@ impl Indexed for ApplicationSet {
 
 impl Cached for ApplicationSet {
     fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::read(text).map(Some)
+        Self::from_json(text).map(Some)
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -448,7 +448,7 @@ impl Indexed for ExistingReport {
 
 impl Cached for ExistingReport {
     fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::read(text).map(Some)
+        Self::from_json(text).map(Some)
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -470,7 +470,7 @@ impl Cached for ExistingReport {
 impl Cached for TlsSecret {
     fn parse(_: Kind, name: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
         let is_known = names::CERTIFICATES.contains(&&**name);
-        is_known.then(|| Self::read(text)).transpose()
+        is_known.then(|| Self::from_json(text)).transpose()
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -480,7 +480,7 @@ impl Cached for TlsSecret {
 
 impl Cached for Object {
     fn parse(kind: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::read(kind, text).map(Some)
+        Self::from_json(kind, text).map(Some)
     }
 
     fn store(cache: &mut Cache, kind: Kind) -> &mut Store<Self> {

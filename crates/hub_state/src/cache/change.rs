@@ -110,7 +110,7 @@ impl fmt::Debug for Change {
 impl Change {
     /// Returns the update of objects of a kind.
     #[must_use]
-    pub fn of<V: Cached>(kind: Kind, update: Update<V::Key, V>) -> Self {
+    pub fn objects<V: Cached>(kind: Kind, update: Update<V::Key, V>) -> Self {
         Self {
             object: update.key().map(|key| key.to_object_ref(&"".into())),
             apply: Box::new(move |cache| {
@@ -137,10 +137,14 @@ impl Change {
     /// # Errors
     ///
     /// Returns an error if the JSON or a field is invalid.
-    pub fn read<V: Cached>(kind: Kind, update: Update<ObjectRef, &str>, now: Timestamp) -> Result<Self, InvalidObject> {
+    pub fn read_objects<V: Cached>(
+        kind: Kind,
+        update: Update<ObjectRef, &str>,
+        now: Timestamp,
+    ) -> Result<Self, InvalidObject> {
         let update = update.map_keys(V::Key::from_object_ref);
         let update = update.try_filter_map(|key, text| V::parse(kind, key, text, now))?;
-        let Self { object, apply } = Self::of(kind, update);
+        let Self { object, apply } = Self::objects(kind, update);
         let apply = Box::new(move |cache: &mut Cache| {
             cache.time = now;
             apply(cache)
@@ -257,7 +261,7 @@ impl ClusterBefore {
     /// Returns true if the change affects the reachability of the cluster; `after` is the current one.
     #[must_use]
     pub fn has_availability_changed(&self, after: Option<&Cluster>) -> bool {
-        Availability::of(self.cluster.as_ref()) != Availability::of(after)
+        Availability::from_cluster(self.cluster.as_ref()) != Availability::from_cluster(after)
     }
 
     /// Returns true if the change created or deleted the cluster; `after` is the current one.

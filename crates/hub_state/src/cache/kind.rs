@@ -41,7 +41,7 @@ struct CachedKind {
 
 const fn objects<V: Cached>() -> CachedKind {
     CachedKind {
-        read: Change::read::<V>,
+        read: Change::read_objects::<V>,
         object_refs: Cache::object_refs::<V>,
         affected_by: Cache::affected_by::<V>,
     }

@@ -63,7 +63,10 @@ impl Works {
     }
 
     /// Returns the works of an Application: those that Argo CD applied, and those that OCM generated from them.
-    pub(super) fn of(&self, application: &ObjectRef) -> impl Iterator<Item = (WorkKind, &ObjectRef, &Work)> {
+    pub(super) fn of_application(
+        &self,
+        application: &ObjectRef,
+    ) -> impl Iterator<Item = (WorkKind, &ObjectRef, &Work)> {
         let applied = self.applied.get(application);
         applied.flat_map(|(kind, object_ref)| {
             let by_replica_set =
@@ -138,7 +141,7 @@ impl Works {
     }
 
     /// Returns the next time at which the health of a work changes by time alone.
-    pub(super) fn next(&self) -> Option<Timestamp> {
+    pub(super) fn next_health_deadline(&self) -> Option<Timestamp> {
         self.health_deadlines.first().map(|(at, ..)| *at)
     }
 
@@ -150,7 +153,7 @@ impl Works {
     /// Advances the time, and returns the works whose health changed by time alone.
     pub(super) fn tick(&mut self, now: Timestamp) -> Vec<(WorkKind, ObjectRef, WorkBefore)> {
         let mut all = Vec::new();
-        while self.next().is_some_and(|next| next <= now) {
+        while self.next_health_deadline().is_some_and(|next| next <= now) {
             let Some((_, kind, object_ref)) = self.health_deadlines.pop_first() else {
                 break;
             };

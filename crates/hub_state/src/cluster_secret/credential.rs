@@ -21,7 +21,7 @@ pub struct Credential {
 
 impl Credential {
     /// Reads the credential from the value of `config` in a Secret; returns the default for an invalid value.
-    pub(super) fn read(config: &RawValue) -> Self {
+    pub(super) fn from_config(config: &RawValue) -> Self {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Config {

@@ -1,6 +1,6 @@
 //! The model of an AppProject.
 
-use super::read;
+use super::parse;
 use runtime::invalid_object::InvalidObject;
 use serde_json::Value;
 
@@ -14,8 +14,8 @@ impl AppProject {
     /// # Errors
     ///
     /// Returns an error if the JSON is invalid.
-    pub fn read(text: &str) -> Result<Self, InvalidObject> {
-        let mut project: Value = read(text)?;
+    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
+        let mut project: Value = parse(text)?;
         if let Some(project) = project.as_object_mut() {
             project.retain(|key, _| key != "status");
             if let Some(metadata) = project.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -1,6 +1,6 @@
 //! The model of an Application.
 
-use super::{Generated, Text, read};
+use super::{Generated, Text, parse};
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
 use crate::json;
 use crate::pull;
@@ -93,19 +93,19 @@ impl Application {
     /// # Errors
     ///
     /// Returns an error if the JSON or a field is invalid.
-    pub fn read(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Status {
             conditions: Option<Vec<Condition>>,
             controller_namespace: Option<Box<str>>,
         }
-        let Text { metadata, mut status } = read::<Text<Status>>(text)?;
+        let Text { metadata, mut status } = parse::<Text<Status>>(text)?;
         let set = pull::application::owning_set(&metadata.owner_references);
-        let generated = set.map(|set| Generated::read(set, text)).transpose()?;
+        let generated = set.map(|set| Generated::from_json(set, text)).transpose()?;
         let skips = metadata.annotation(SKIP_RECONCILE).is_some_and(is_true);
         let pull = match metadata.label(ocm::pull_model::PULL) {
-            Some(_) => pull::Application::read(&json::parse(text)?)?.map(Box::new),
+            Some(_) => pull::Application::from_json(&json::parse(text)?)?.map(Box::new),
             None => None,
         };
         Ok(Self {

@@ -1,6 +1,6 @@
 //! The model of an ApplicationSet.
 
-use super::{Text, read};
+use super::{Text, parse};
 use runtime::invalid_object::InvalidObject;
 use serde::de::IgnoredAny;
 
@@ -19,8 +19,8 @@ impl ApplicationSet {
     /// # Errors
     ///
     /// Returns an error if the JSON or a field is invalid.
-    pub fn read(text: &str) -> Result<Self, InvalidObject> {
-        let Text { metadata, .. } = read::<Text<IgnoredAny>>(text)?;
+    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
+        let Text { metadata, .. } = parse::<Text<IgnoredAny>>(text)?;
         Ok(Self {
             uid: metadata.uid,
             deleting: metadata.deletion_timestamp.is_some(),

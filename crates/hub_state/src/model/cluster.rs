@@ -1,6 +1,6 @@
 //! The model of a ManagedCluster.
 
-use super::{Labels, Text, read};
+use super::{Labels, Text, parse};
 use runtime::invalid_object::InvalidObject;
 use serde::Deserialize;
 
@@ -37,7 +37,7 @@ impl Availability {
 
     /// Returns the reachability of a managed cluster. A cluster that does not exist has not joined, which does not count as silent.
     #[must_use]
-    pub fn of(cluster: Option<&Cluster>) -> Self {
+    pub fn from_cluster(cluster: Option<&Cluster>) -> Self {
         cluster.map_or(Self::Available, |cluster| cluster.availability)
     }
 }
@@ -55,7 +55,7 @@ impl Cluster {
     /// # Errors
     ///
     /// Returns an error if the JSON or a field is invalid.
-    pub fn read(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         struct Status {
             conditions: Option<Vec<Available>>,
@@ -66,7 +66,7 @@ impl Cluster {
             kind: String,
             status: String,
         }
-        let Text { metadata, status } = read::<Text<Status>>(text)?;
+        let Text { metadata, status } = parse::<Text<Status>>(text)?;
         let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
         let mut conditions = conditions.iter();
         let available = conditions.find(|condition| condition.kind == "ManagedClusterConditionAvailable");
@@ -77,7 +77,7 @@ impl Cluster {
                 Some("False") => Availability::Unavailable,
                 _ => Availability::Available,
             },
-            labels: Labels::of(&metadata.labels),
+            labels: Labels::from_sorted(&metadata.labels),
             deleting: metadata.deletion_timestamp.is_some(),
         })
     }

@@ -1,6 +1,6 @@
 //! The model of a managed cluster's namespace.
 
-use super::read;
+use super::parse;
 use ocm::hold::Hold;
 use runtime::invalid_object::InvalidObject;
 
@@ -14,7 +14,7 @@ impl ClusterHold {
     /// # Errors
     ///
     /// Returns an error if the JSON is invalid.
-    pub fn read(text: &str) -> Result<Option<Self>, InvalidObject> {
-        Ok(Hold::from_namespace(&read(text)?).map(Self))
+    pub fn from_json(text: &str) -> Result<Option<Self>, InvalidObject> {
+        Ok(Hold::from_namespace(&parse(text)?).map(Self))
     }
 }

@@ -1,6 +1,6 @@
 //! The fields of an Application that the report of its ApplicationSet needs. They are read only for generated Applications.
 
-use super::read;
+use super::parse;
 use crate::report::Resource;
 use ocm::work as works;
 use runtime::invalid_object::InvalidObject;
@@ -33,8 +33,8 @@ pub struct Generated {
 
 impl Generated {
     /// Reads the JSON of an Application of this ApplicationSet.
-    pub(super) fn read(set: &str, text: &str) -> Result<Self, InvalidObject> {
-        let Object { spec, status } = read(text)?;
+    pub(super) fn from_json(set: &str, text: &str) -> Result<Self, InvalidObject> {
+        let Object { spec, status } = parse(text)?;
         let destination = spec.unwrap_or_default().destination.unwrap_or_default();
         let Status {
             sync,
@@ -183,17 +183,17 @@ mod tests {
         })
     }
 
-    fn read(application: &Value) -> Application {
-        Application::read(&application.to_string()).expect("an Application")
+    fn parse_application(application: &Value) -> Application {
+        Application::from_json(&application.to_string()).expect("an Application")
     }
 
     fn cluster(application: &Value) -> Option<String> {
-        read(application).cluster().map(str::to_owned)
+        parse_application(application).cluster().map(str::to_owned)
     }
 
     #[test]
     fn reads_fields_of_an_application_of_a_set() {
-        let generated = read(&application()).generated.expect("it has a set");
+        let generated = parse_application(&application()).generated.expect("it has a set");
         let texts = [
             &generated.set,
             &generated.sync,
@@ -216,11 +216,14 @@ mod tests {
         );
         let mut several = application();
         several["status"]["sync"] = json!({"status": "Synced", "revisions": ["abc", "def"]});
-        assert_eq!(&*read(&several).generated.expect("it has a set").revision, "abc,def");
+        assert_eq!(
+            &*parse_application(&several).generated.expect("it has a set").revision,
+            "abc,def"
+        );
         for key in ["spec", "status"] {
             let mut new = application();
             new.as_object_mut().expect("an object").remove(key);
-            assert!(read(&new).generated.is_some());
+            assert!(parse_application(&new).generated.is_some());
         }
     }
 
@@ -229,7 +232,7 @@ mod tests {
         for (key, other) in [("kind", "Application"), ("apiVersion", "example.com/v1")] {
             let mut own = application();
             own["metadata"]["ownerReferences"][1][key] = other.into();
-            assert_eq!(read(&own).generated, None);
+            assert_eq!(parse_application(&own).generated, None);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The model of a GitOpsCluster, in either dialect, and of the Placement that it names.
 
-use super::{DesiredAgent, Images, Mode, Text, read};
+use super::{DesiredAgent, Images, Mode, Text, parse};
 use crate::annotations::DISABLE_IMAGE_SYNC;
 use ocm::gitops_cluster;
 use ocm::gitops_cluster::{AddonAgent, AgentAddon, AskedAgent, Field, GitOpsAddon};
@@ -83,8 +83,8 @@ impl GitOpsCluster {
     /// # Errors
     ///
     /// Returns an error if the JSON or a field is invalid.
-    pub fn read(text: &str) -> Result<Self, InvalidObject> {
-        let Object { metadata, spec, status } = read(text)?;
+    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
+        let Object { metadata, spec, status } = parse(text)?;
         let mut spec = Spec::from(spec);
         spec.confine(&metadata.namespace);
         if let Some(agent) = &mut spec.agent {
@@ -165,9 +165,9 @@ impl From<gitops_cluster::GitOpsClusterSpec> for Spec {
         let placement = requested.placement_ref.as_ref();
         Self {
             is_pull_integration: server.is_none(),
-            placement: placement.and_then(|it| text(&it.name)).unwrap_or_default(),
-            placement_namespace: placement.and_then(|it| text(&it.namespace)),
-            argocd: server.and_then(|server| text(&server.argo_namespace)),
+            placement: placement.and_then(|it| non_empty(&it.name)).unwrap_or_default(),
+            placement_namespace: placement.and_then(|it| non_empty(&it.namespace)),
+            argocd: server.and_then(|server| non_empty(&server.argo_namespace)),
             creates_blank_secrets: requested.create_blank_cluster_secrets.unwrap_or(!wants_agent) || !wants_agent,
             is_agent_invalid: matches!(agent, Some(Err(_))),
             agent: agent.and_then(Result::ok),
@@ -247,7 +247,7 @@ impl<'a> RequestedAgent<'a> {
             mode: (&addon.mode, "argoCDAgentAddon.mode"),
             address: &addon.principal_server_address,
             port: (&addon.principal_server_port, "argoCDAgentAddon.principalServerPort"),
-            namespace: text(&addon.agent_namespace),
+            namespace: non_empty(&addon.agent_namespace),
             manifests: addon.manifest_work.as_ref().and_then(|work| work.manifests.as_ref()),
         }
     }
@@ -264,22 +264,22 @@ impl<'a> RequestedAgent<'a> {
 
     /// Returns the desired settings of the agent. Returns the name of an invalid field as the error.
     fn desired(self, besides: Option<&gitops_cluster::AgentSettings>) -> Result<DesiredAgent, &'static str> {
-        let mode = match text(self.mode.0).as_deref() {
+        let mode = match non_empty(self.mode.0).as_deref() {
             None | Some("managed") => Mode::Managed,
             Some("autonomous") => Mode::Autonomous,
             Some(_) => return Err(self.mode.1),
         };
-        let port = text(self.port.0).map(|port| port.parse::<NonZeroU16>());
+        let port = non_empty(self.port.0).map(|port| port.parse::<NonZeroU16>());
         let port = port.transpose().map_err(|_| self.port.1)?;
         let images = besides.and_then(|it| it.images.as_ref());
         let image =
-            |of: fn(&gitops_cluster::AgentImages) -> &Field<Box<str>>| images.and_then(|images| text(of(images)));
+            |of: fn(&gitops_cluster::AgentImages) -> &Field<Box<str>>| images.and_then(|images| non_empty(of(images)));
         let rollout = besides.and_then(|it| it.rollout_strategy.as_ref());
         let revoked = besides.and_then(|it| it.revoked_clusters.as_ref());
         Ok(DesiredAgent {
             follows_principal: true,
             mode,
-            address: text(self.address),
+            address: non_empty(self.address),
             port: port.map(|port| port.to_string().into()),
             namespace: self.namespace.unwrap_or_else(|| ARGOCD.into()),
             images: Images {
@@ -298,7 +298,7 @@ impl<'a> RequestedAgent<'a> {
 }
 
 /// Returns the text if it is not empty.
-fn text(field: &Field<Box<str>>) -> Option<Box<str>> {
+fn non_empty(field: &Field<Box<str>>) -> Option<Box<str>> {
     field.clone().into_option().filter(|text| !text.is_empty())
 }
 
@@ -315,13 +315,13 @@ impl Placement {
     /// # Errors
     ///
     /// Returns an error if the JSON or a field is invalid.
-    pub fn read(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Status {
             number_of_selected_clusters: Option<usize>,
         }
-        let Text::<Status> { status, .. } = read(text)?;
+        let Text::<Status> { status, .. } = parse(text)?;
         Ok(Self {
             selected: status.and_then(|status| status.number_of_selected_clusters),
         })
@@ -334,7 +334,7 @@ impl Placement {
 ///
 /// Returns an error if the JSON or a field is invalid.
 pub fn is_open(text: &str) -> Result<bool, InvalidObject> {
-    let Text::<serde::de::IgnoredAny> { metadata, .. } = read(text)?;
+    let Text::<serde::de::IgnoredAny> { metadata, .. } = parse(text)?;
     Ok(metadata.label(OPEN) == Some("true"))
 }
 

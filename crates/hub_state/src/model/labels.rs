@@ -5,9 +5,9 @@
 pub struct Labels(Box<str>);
 
 impl Labels {
-    /// Stores labels, which are sorted by key.
+    /// Stores labels that are sorted by key.
     #[must_use]
-    pub fn of<K: AsRef<str>, V: AsRef<str>>(labels: impl IntoIterator<Item = (K, V)>) -> Self {
+    pub fn from_sorted<K: AsRef<str>, V: AsRef<str>>(labels: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut all = String::new();
         for (key, value) in labels {
             // Kubernetes allows neither separator in a key or a value.

@@ -1,6 +1,6 @@
 //! The model of an object that is compared with its desired state.
 
-use super::{Text, read};
+use super::{Text, parse};
 use crate::annotations::OWNER;
 use crate::model::{CertificateRequest, Kind};
 use jiff::Timestamp;
@@ -58,12 +58,12 @@ impl Object {
     /// # Errors
     ///
     /// Returns an error if the JSON or a field is invalid.
-    pub fn read(kind: Kind, text: &str) -> Result<Self, InvalidObject> {
-        let Text::<IgnoredAny> { metadata, .. } = read(text)?;
-        let object: Value = read(text)?;
+    pub fn from_json(kind: Kind, text: &str) -> Result<Self, InvalidObject> {
+        let Text::<IgnoredAny> { metadata, .. } = parse(text)?;
+        let object: Value = parse(text)?;
         let content = match kind {
             Kind::IssuedCertificates => Content::Certificates(certificates(&object["data"])),
-            Kind::Requests => Content::Request(Box::new(read(text)?)),
+            Kind::Requests => Content::Request(Box::new(parse(text)?)),
             _ => Content::None,
         };
         Ok(Self {

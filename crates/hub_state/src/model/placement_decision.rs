@@ -1,6 +1,6 @@
 //! The model of a PlacementDecision.
 
-use super::{Text, read};
+use super::{Text, parse};
 use ocm::ownership::OF_PLACEMENT;
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
@@ -32,7 +32,7 @@ impl PlacementDecision {
     /// # Errors
     ///
     /// Returns an error if the JSON or a field is invalid.
-    pub fn read(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         struct Status {
             decisions: Option<Vec<Named>>,
@@ -43,7 +43,7 @@ impl PlacementDecision {
             #[serde(default)]
             cluster_name: String,
         }
-        let Text { metadata, status } = read::<Text<Status>>(text)?;
+        let Text { metadata, status } = parse::<Text<Status>>(text)?;
         let decisions = status.and_then(|status| status.decisions).unwrap_or_default();
         let names = decisions.into_iter().map(|decision| decision.cluster_name);
         Ok(Self {

@@ -26,7 +26,7 @@ fn assert_bounded(state: &WorkState) {
 #[test]
 fn state_of_a_work_is_short_and_on_one_line() {
     holds(1500, texts, |text| {
-        let Ok(Some(work)) = Work::read(&text, now()) else {
+        let Ok(Some(work)) = Work::from_json(&text, now()) else {
             return;
         };
         assert_bounded(&work.state);
@@ -44,7 +44,9 @@ fn unreported_work_is_neither_applied_nor_healthy() {
     holds(1500, tampered_status, |work| {
         let text = work.to_string();
         // The API server rejects names that are not strings.
-        let Ok(read) = Work::read(&text, now()) else { return };
+        let Ok(read) = Work::from_json(&text, now()) else {
+            return;
+        };
         let state = read.expect("it is tracked").state;
         let conditions = work["status"]["conditions"].as_array().into_iter().flatten();
         let mut applied = conditions.filter(|it| it["type"] == "Applied");
@@ -62,7 +64,7 @@ fn unreported_work_is_neither_applied_nor_healthy() {
 fn work_with_a_malformed_status_is_not_applied() {
     let mut work = work();
     work["status"] = json!({"conditions": [null]});
-    let read = Work::read(&work.to_string(), now())
+    let read = Work::from_json(&work.to_string(), now())
         .expect("it is read")
         .expect("it is tracked");
     assert_eq!(
@@ -93,7 +95,7 @@ fn objects() -> BoxedStrategy<String> {
 #[test]
 fn debug_output_and_errors_never_show_keys() {
     holds(1000, objects, |text| {
-        let shown = format!("{:?}", TlsSecret::read(&text));
+        let shown = format!("{:?}", TlsSecret::from_json(&text));
         let error = read_authority(&text)
             .err()
             .map(|error| error.to_string())
@@ -102,7 +104,7 @@ fn debug_output_and_errors_never_show_keys() {
             assert!(!shown.contains(secret) && !error.contains(secret), "{shown} {error}");
         }
         for kind in [Kind::Requests, Kind::IssuedCertificates, Kind::TokenKey] {
-            let kept = Object::read(kind, &text);
+            let kept = Object::from_json(kind, &text);
             if matches!(kind, Kind::IssuedCertificates | Kind::TokenKey) {
                 assert!(!format!("{kept:?}").contains("c2VjcmV0LWtleS1ieXRlcw"), "{kept:?}");
             }

@@ -18,7 +18,7 @@ impl SecretKind {
     /// Returns the kind of Secret that a GitOpsCluster requests. If it requests both, Secrets without a credential win, because
     /// they were requested explicitly.
     #[must_use]
-    pub fn of(it: &GitOpsCluster) -> Option<Self> {
+    pub fn requested_by(it: &GitOpsCluster) -> Option<Self> {
         let agent = it.spec.agent.as_ref().map(|_| Self::Agent);
         if it.spec.creates_blank_secrets {
             Some(Self::Blank)

@@ -1,6 +1,6 @@
 //! The model of a Secret with certificates and their key, without the private parts.
 
-use super::{Text, read};
+use super::{Text, parse};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use ocm::work::{MANAGED_BY, OURS};
@@ -60,9 +60,9 @@ impl TlsSecret {
     ///
     /// Returns an error if the JSON cannot be parsed, which the API server does not accept. The error quotes nothing of the
     /// Secret.
-    pub fn read(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         let unreadable = || InvalidObject::new("not a valid Secret");
-        let Text::<serde::de::IgnoredAny> { metadata, .. } = read(text).map_err(|_| unreadable())?;
+        let Text::<serde::de::IgnoredAny> { metadata, .. } = parse(text).map_err(|_| unreadable())?;
         let Data { data } = serde_json::from_str(text).map_err(|_| unreadable())?;
         let data = data.unwrap_or_default();
         // The certificates are sent to every cluster.

@@ -93,20 +93,22 @@ impl Work {
     /// # Errors
     ///
     /// Returns an error if the JSON or a field is invalid.
-    pub fn read(text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
+    pub fn from_json(text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
         let work = json::parse(text)?;
-        let pull_work = PullWork::read(&work)?.map(Box::new);
+        let pull_work = PullWork::from_json(&work)?.map(Box::new);
         let annotated = |name| entry(&work, "annotations", name).map(Into::into);
         let marks = Marks {
             tracking_id: annotated(TRACKING_ID),
             installation_id: annotated(INSTALLATION_ID),
-            labels: Labels::of(labels(&work)),
+            labels: Labels::from_sorted(labels(&work)),
         };
         if marks.tracking_id.is_none() && labels(&work).next().is_none() && pull_work.is_none() {
             return Ok(None);
         }
         let timeline = health::health_timeline(&work, now).map_err(|error| InvalidObject::new(&error))?;
-        let mut states = timeline.iter().map(|(at, status)| (*at, WorkState::of(status)));
+        let mut states = timeline
+            .iter()
+            .map(|(at, status)| (*at, WorkState::from_status(status)));
         let (_, state) = states.next().ok_or_else(|| InvalidObject::new("no state"))?;
         let is_deleting = at(&work, "/metadata/deletionTimestamp").is_some();
         let objects = match timeline.first() {
@@ -193,7 +195,7 @@ fn objects(status: &WorkStatus) -> Arc<[Box<str>]> {
 }
 
 impl WorkState {
-    fn of(status: &WorkStatus) -> Self {
+    fn from_status(status: &WorkStatus) -> Self {
         let is_ill = |object: &&ObjectStatus| object.health.in_argo_cd() == HealthStatus::Degraded.in_argo_cd();
         let is_refused = |object: &&ObjectStatus| is_ill(object) && object.applied == Some(false);
         // A message about a work whose objects are healthy: the agent cannot apply it.

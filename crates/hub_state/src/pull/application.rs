@@ -4,7 +4,7 @@ use super::forwarded::{Forwarded, OperationRequest, RefreshRequest, Requests, wr
 use super::mirrored_status::MirroredStatus;
 use super::text::{group, time};
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
-use crate::json::{Json, Written, annotation, check_depth, entry, items, own, text};
+use crate::json::{Json, Written, annotation, check_depth, entry, items, own, text_at};
 use jiff::Timestamp;
 use ocm::boolean::is_true;
 use ocm::pull_model as names;
@@ -68,7 +68,7 @@ impl Application {
     /// # Errors
     ///
     /// Returns an error if its values are too deep to be copied.
-    pub fn read<V: Json>(object: &V) -> Result<Option<Self>, InvalidObject> {
+    pub fn from_json<V: Json>(object: &V) -> Result<Option<Self>, InvalidObject> {
         if !entry(object, "labels", names::PULL).is_some_and(is_true) {
             return Ok(None);
         }
@@ -85,13 +85,16 @@ impl Application {
             cluster: annotated(names::CLUSTER),
             project: needed("/spec/project"),
             finalizers: finalizers.filter_map(V::as_text).map(Into::into).collect(),
-            deleting: text(object, "/metadata/deletionTimestamp").is_some(),
+            deleting: text_at(object, "/metadata/deletionTimestamp").is_some(),
             requests: Requests {
                 operation: OperationRequest::of_hub(object),
                 refresh: RefreshRequest::of_hub(object),
             },
             set: owning_set(items(object, "/metadata/ownerReferences")).map(Into::into),
-            current: object.field("status").map(MirroredStatus::read).unwrap_or_default(),
+            current: object
+                .field("status")
+                .map(MirroredStatus::from_json)
+                .unwrap_or_default(),
             operation_state_written: written_at(object, &["f:status", "f:operationState"]).and_then(time),
             cluster_namespace: annotated(names::CLUSTER_NAMESPACE),
             destination: named.or_else(|| annotated(names::DESTINATION_SERVER).map(Destination::Server)),
@@ -164,11 +167,11 @@ impl Application {
 /// argocd-pull-integration.
 pub(crate) fn owning_set<V: Json>(owners: &[V]) -> Option<&str> {
     let is_set = |owner: &&V| {
-        let group = group(text(*owner, "/apiVersion").unwrap_or_default());
-        let kind = text(*owner, "/kind").unwrap_or_default();
+        let group = group(text_at(*owner, "/apiVersion").unwrap_or_default());
+        let kind = text_at(*owner, "/kind").unwrap_or_default();
         group.eq_ignore_ascii_case(names::GROUP) && kind.eq_ignore_ascii_case(names::SET_KIND)
     };
-    text(owners.iter().find(is_set)?, "/name")
+    text_at(owners.iter().find(is_set)?, "/name")
 }
 
 /// The fields that are copied in either dialect.
@@ -244,9 +247,9 @@ mod tests {
         }
         for no in [json!("yes"), json!("false"), json!(""), Value::Null] {
             let object = object(|object| object["metadata"]["labels"][names::PULL] = no.clone());
-            assert!(Application::read(&object).unwrap().is_none(), "{no}");
+            assert!(Application::from_json(&object).unwrap().is_none(), "{no}");
         }
-        assert!(Application::read(&json!({"metadata": {}})).unwrap().is_none());
+        assert!(Application::from_json(&json!({"metadata": {}})).unwrap().is_none());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! An entry of the deployment history of an Application.
 
 use super::text::time;
-use crate::json::{self, Json, items, text};
+use crate::json::{self, Json, items, text_at};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -19,11 +19,11 @@ pub struct Deployment {
 impl Deployment {
     /// Reads the entries of a `status`.
     #[must_use]
-    pub fn read<V: Json>(status: &V) -> Vec<Self> {
+    pub fn read_history<V: Json>(status: &V) -> Vec<Self> {
         let entries = items(status, "/history").iter();
         let read = |entry: &V| Self {
             id: entry.field("id").and_then(V::as_integer).unwrap_or_default(),
-            started: text(entry, "/deployStartedAt").and_then(time),
+            started: text_at(entry, "/deployStartedAt").and_then(time),
             text: json::to_string(entry).into(),
         };
         entries.map(read).collect()

@@ -6,7 +6,7 @@
 use super::mirrored_status::{Condition, Health, MirroredStatus, OperationState, Sync};
 use super::text::{bounded, bounded_line, bounded_word, time};
 use crate::annotations::REFRESH;
-use crate::json::{Json, items, text};
+use crate::json::{Json, items, text_at};
 use jiff::Timestamp;
 use ocm::pull_model as names;
 use serde_json::{Value, json};
@@ -122,8 +122,8 @@ pub struct Feedback {
 
 impl Feedback {
     /// Reads the feedback of the Application's manifest.
-    pub(super) fn read(manifest: &impl Json) -> Self {
-        let values = Values::of(manifest);
+    pub(super) fn from_manifest(manifest: &impl Json) -> Self {
+        let values = Values::from_manifest(manifest);
         let own = |name| values.word(name);
         Self {
             reported: values.mirror(),
@@ -140,37 +140,37 @@ impl Feedback {
 struct Values<'v, V>(BTreeMap<&'v str, &'v V>);
 
 impl<'v, V: Json> Values<'v, V> {
-    fn of(manifest: &'v V) -> Self {
+    fn from_manifest(manifest: &'v V) -> Self {
         let values = items(manifest, "/statusFeedback/values").iter();
         Self(
             values
-                .filter_map(|value| Some((text(value, "/name")?, value.field("fieldValue")?)))
+                .filter_map(|value| Some((text_at(value, "/name")?, value.field("fieldValue")?)))
                 .collect(),
         )
     }
 
     /// Returns a non-empty string; values of other types are ignored.
-    fn text(&self, name: &str) -> Option<&'v str> {
+    fn string(&self, name: &str) -> Option<&'v str> {
         let value = *self.0.get(name)?;
-        (text(value, "/type")? == "String").then(|| text(value, "/string"))?
+        (text_at(value, "/type")? == "String").then(|| text_at(value, "/string"))?
     }
 
     /// Returns a short single-line value, such as a status of Argo CD or a revision.
     fn word(&self, name: &str) -> Option<Box<str>> {
-        self.text(name).map(bounded_word)
+        self.string(name).map(bounded_word)
     }
 
     fn message(&self, name: &str) -> Option<Box<str>> {
-        self.text(name).map(bounded)
+        self.string(name).map(bounded)
     }
 
     fn time(&self, name: &str) -> Option<Timestamp> {
-        self.text(name).and_then(time)
+        self.string(name).and_then(time)
     }
 
     fn number(&self, name: &str) -> Option<i64> {
         let value = *self.0.get(name)?;
-        (text(value, "/type")? == "Integer").then(|| value.field("integer")?.as_integer())?
+        (text_at(value, "/type")? == "Integer").then(|| value.field("integer")?.as_integer())?
     }
 
     fn mirror(&self) -> MirroredStatus {
@@ -209,7 +209,7 @@ impl<'v, V: Json> Values<'v, V> {
         let of = |kind: &&str| {
             Some(Condition {
                 kind: (*kind).into(),
-                message: self.text(kind).map(bounded_line)?,
+                message: self.string(kind).map(bounded_line)?,
                 since: self.time(&format!("{kind}{SINCE}")),
             })
         };
@@ -247,7 +247,7 @@ mod tests {
             let rules = rules(sources);
             let paths = items(&rules, "").iter().flat_map(|rule| items(rule, "/jsonPaths"));
             paths
-                .map(|path| text(path, "/name").expect("a name").to_owned())
+                .map(|path| text_at(path, "/name").expect("a name").to_owned())
                 .collect()
         };
         let mut all = names(2);
@@ -326,13 +326,13 @@ mod tests {
             initiated_by: None,
             is_silent: false,
         };
-        assert_eq!(Feedback::read(&manifest), desired);
+        assert_eq!(Feedback::from_manifest(&manifest), desired);
     }
 
     #[test]
     fn bounds_and_escapes_texts_of_a_cluster() {
         let long = "x".repeat(10_000);
-        let read = |name, text| Feedback::read(&reported(&[(name, text)])).reported;
+        let read = |name, text| Feedback::from_manifest(&reported(&[(name, text)])).reported;
         let word = read("healthStatus", &long).health.status.expect("a word");
         assert_eq!(word.len(), 512);
         let word = read("syncRevision", "a\nb\u{1b}[2J\u{202e}").sync.revision;
@@ -350,7 +350,10 @@ mod tests {
             ("reconciledAt", "today"),
             ("syncStatus", ""),
         ];
-        assert_eq!(Feedback::read(&reported(&started)).reported, MirroredStatus::default());
+        assert_eq!(
+            Feedback::from_manifest(&reported(&started)).reported,
+            MirroredStatus::default()
+        );
         for value in [
             json!({"type": "Integer", "integer": 1}),
             json!({"type": "JsonRaw", "jsonRaw": "[]"}),
@@ -362,13 +365,13 @@ mod tests {
         ] {
             let mut manifest = reported(&[]);
             manifest["statusFeedback"]["values"] = json!([{"name": "healthStatus", "fieldValue": value}, {}, "x"]);
-            let feedback = Feedback::read(&manifest);
+            let feedback = Feedback::from_manifest(&manifest);
             assert_eq!(feedback.reported, MirroredStatus::default(), "{manifest}");
             assert!(!feedback.is_silent);
         }
-        assert!(Feedback::read(&reported(&[])).is_silent);
+        assert!(Feedback::from_manifest(&reported(&[])).is_silent);
         for broken in [json!({}), json!({"statusFeedback": {"values": {}}}), Value::Null] {
-            assert_eq!(Feedback::read(&broken).reported, MirroredStatus::default());
+            assert_eq!(Feedback::from_manifest(&broken).reported, MirroredStatus::default());
         }
     }
 }

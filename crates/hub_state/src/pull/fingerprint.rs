@@ -1,7 +1,7 @@
 //! The parts of a work that the controller writes, as one hash.
 
 use super::options::FeedbackMode;
-use crate::json::{Json, Written, at, items, text};
+use crate::json::{Json, Written, at, items, text_at};
 use ocm::pull_model as names;
 use ocm::work as works;
 use sha2::{Digest, Sha256};
@@ -61,7 +61,8 @@ pub const SCRAPE_TYPE: &str = "feedbackScrapeType";
 #[must_use]
 pub fn feedback_mode(work: &impl Json) -> Option<FeedbackMode> {
     let mut configs = items(work, "/spec/manifestConfigs").iter();
-    let of_application = configs.find(|config| text(*config, "/resourceIdentifier/resource") == Some(names::PLURAL))?;
+    let of_application =
+        configs.find(|config| text_at(*config, "/resourceIdentifier/resource") == Some(names::PLURAL))?;
     Some(FeedbackMode::of_scrape_type(
         of_application.field(SCRAPE_TYPE)?.as_text()?,
     ))

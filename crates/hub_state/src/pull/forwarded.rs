@@ -2,7 +2,7 @@
 
 use super::digest::hash;
 use crate::annotations::REFRESH;
-use crate::json::{self, Json, annotation, entry, items, text};
+use crate::json::{self, Json, annotation, entry, items, text_at};
 use ocm::pull_model as names;
 use serde_json::{Value, json};
 
@@ -54,12 +54,12 @@ impl OperationRequest {
         let operation = object.field("operation").filter(|it| it.as_fields().is_some())?;
         let mut operation: Value = serde_json::from_str(&json::to_string(operation)).ok()?;
         let mut info: Vec<Value> = items(&operation, "/info").to_vec();
-        info.retain(|item| text(item, "/name") != Some(names::OPERATION));
+        info.retain(|item| text_at(item, "/name") != Some(names::OPERATION));
         operation["info"] = info.into();
         let requested = written_at(object, &["f:operation"]);
         let id = name(
             &[
-                text(object, "/metadata/uid").unwrap_or_default(),
+                text_at(object, "/metadata/uid").unwrap_or_default(),
                 &operation.to_string(),
             ],
             requested,
@@ -77,9 +77,9 @@ impl OperationRequest {
     pub fn of_payload(payload: &impl Json) -> Option<Self> {
         let operation = payload.field("operation")?;
         let mut info = items(operation, "/info").iter();
-        let own = info.find(|item| text(*item, "/name") == Some(names::OPERATION))?;
+        let own = info.find(|item| text_at(*item, "/name") == Some(names::OPERATION))?;
         Some(Self {
-            id: text(own, "/value")?.into(),
+            id: text_at(own, "/value")?.into(),
             value: json::to_string(operation).into(),
         })
     }
@@ -94,7 +94,7 @@ impl OperationRequest {
     #[must_use]
     pub fn is_of_set(&self) -> bool {
         let value: Value = serde_json::from_str(&self.value).unwrap_or_default();
-        text(&value, "/initiatedBy/username") == Some(names::SET_CONTROLLER)
+        text_at(&value, "/initiatedBy/username") == Some(names::SET_CONTROLLER)
     }
 
     /// Returns true if both request the same, ignoring the time.
@@ -111,7 +111,7 @@ impl RefreshRequest {
         let kind = entry(object, "annotations", REFRESH)?;
         let field = format!("f:{REFRESH}");
         let requested = written_at(object, &["f:metadata", "f:annotations", &field]);
-        let uid = text(object, "/metadata/uid").unwrap_or_default();
+        let uid = text_at(object, "/metadata/uid").unwrap_or_default();
         let stamp = annotation(object, names::REFRESH_TIMESTAMP).unwrap_or_default();
         Some(Self {
             kind: kind.into(),
@@ -139,7 +139,7 @@ pub(super) fn written_at<'v, V: Json>(object: &'v V, field: &[&str]) -> Option<&
     };
     let entries = items(object, "/metadata/managedFields").iter();
     let owners = entries.filter(|entry| owns(entry).is_some());
-    owners.filter_map(|entry| text(entry, "/time")).max()
+    owners.filter_map(|entry| text_at(entry, "/time")).max()
 }
 
 fn name(content: &[&str], requested: Option<&str>) -> String {

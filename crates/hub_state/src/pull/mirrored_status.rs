@@ -2,7 +2,7 @@
 
 use super::deployment::Deployment;
 use super::text::{bounded, time};
-use crate::json::{Json, items, own, text};
+use crate::json::{Json, items, own, text_at};
 use jiff::Timestamp;
 use ocm::merge_patch;
 use primitives::timestamp::format_time;
@@ -80,9 +80,9 @@ pub struct Condition {
 impl MirroredStatus {
     /// Reads an Application's `status`.
     #[must_use]
-    pub fn read<V: Json>(status: &V) -> Self {
-        let message = |path| text(status, path).map(bounded);
-        let time = |path| text(status, path).and_then(time);
+    pub fn from_json<V: Json>(status: &V) -> Self {
+        let message = |path| text_at(status, path).map(bounded);
+        let time = |path| text_at(status, path).and_then(time);
         let revisions = items(status, "/sync/revisions").iter().filter_map(V::as_text);
         let conditions = items(status, "/conditions").iter();
         let mut mirror = Self {
@@ -96,11 +96,11 @@ impl MirroredStatus {
                 revision: own(status, "/sync/revision"),
                 revisions: revisions.map(Into::into).collect(),
             },
-            operation: status.field("operationState").and_then(OperationState::read),
+            operation: status.field("operationState").and_then(OperationState::from_json),
             reconciled_at: time("/reconciledAt"),
             source_type: own(status, "/sourceType"),
-            history: Deployment::read(status),
-            conditions: conditions.filter_map(Condition::read).collect(),
+            history: Deployment::read_history(status),
+            conditions: conditions.filter_map(Condition::from_json).collect(),
         };
         mirror.conditions.sort();
         mirror
@@ -142,12 +142,12 @@ impl MirroredStatus {
 }
 
 impl OperationState {
-    fn read<V: Json>(state: &V) -> Option<Self> {
+    fn from_json<V: Json>(state: &V) -> Option<Self> {
         Some(Self {
             phase: own(state, "/phase")?,
-            started_at: text(state, "/startedAt").and_then(time)?,
-            finished_at: text(state, "/finishedAt").and_then(time),
-            message: text(state, "/message").map(bounded),
+            started_at: text_at(state, "/startedAt").and_then(time)?,
+            finished_at: text_at(state, "/finishedAt").and_then(time),
+            message: text_at(state, "/message").map(bounded),
             retries: state.field("retryCount").and_then(V::as_integer),
             revision: own(state, "/syncResult/revision"),
         })
@@ -168,11 +168,11 @@ impl OperationState {
 }
 
 impl Condition {
-    fn read(condition: &impl Json) -> Option<Self> {
+    fn from_json(condition: &impl Json) -> Option<Self> {
         Some(Self {
             kind: own(condition, "/type")?,
-            message: text(condition, "/message").map(bounded).unwrap_or_default(),
-            since: text(condition, "/lastTransitionTime").and_then(time),
+            message: text_at(condition, "/message").map(bounded).unwrap_or_default(),
+            since: text_at(condition, "/lastTransitionTime").and_then(time),
         })
     }
 

@@ -7,7 +7,7 @@ use super::forwarded::{OperationRequest, RefreshRequest};
 use super::options::FeedbackMode;
 use super::retention::Retention;
 use super::text::group;
-use crate::json::{Json, annotation, at, check_depth, entry, items, own, text};
+use crate::json::{Json, annotation, at, check_depth, entry, items, own, text_at};
 use ocm::boolean::is_true;
 use ocm::pull_model as names;
 use primitives::object_ref::ObjectRef;
@@ -69,7 +69,7 @@ impl PullWork {
     /// # Errors
     ///
     /// Returns an error if its values are too deep for a fingerprint.
-    pub fn read(work: &impl Json) -> Result<Option<Self>, InvalidObject> {
+    pub fn from_json(work: &impl Json) -> Result<Option<Self>, InvalidObject> {
         let payload = payload(work);
         let claim = claim(work);
         let Some(name) = name(payload, claim) else {
@@ -91,8 +91,8 @@ impl PullWork {
             set: annotation(work, names::SET).map(Into::into),
             uid: own(work, "/metadata/uid").unwrap_or_default(),
             version: own(work, "/metadata/resourceVersion").unwrap_or_default(),
-            retention: Retention::read(work),
-            deleting: text(work, "/metadata/deletionTimestamp").is_some(),
+            retention: Retention::from_work(work),
+            deleting: text_at(work, "/metadata/deletionTimestamp").is_some(),
             fingerprint: fingerprint::fingerprint(work),
             feedback_mode: fingerprint::feedback_mode(work),
             operation: payload.and_then(OperationRequest::of_payload),
@@ -101,8 +101,8 @@ impl PullWork {
                 .and_then(|payload| annotation(payload, names::PAYLOAD))
                 .map(Into::into),
             applied: reported.map_or(ApplyState::Unknown, |reported| applied(reported, generation)),
-            missing: available.is_some_and(|available| text(available, "/status") == Some("False")),
-            feedback: reported.map(Feedback::read).unwrap_or_default(),
+            missing: available.is_some_and(|available| text_at(available, "/status") == Some("False")),
+            feedback: reported.map(Feedback::from_manifest).unwrap_or_default(),
         }))
     }
 
@@ -156,7 +156,7 @@ fn payload<V: Json>(work: &V) -> Option<&V> {
 
 /// Returns the name of the Application that a work contains, or else claims to contain.
 fn name<'v>(payload: Option<&'v impl Json>, claim: Option<(&str, &'v str)>) -> Option<&'v str> {
-    let contained = payload.and_then(|payload| text(payload, "/metadata/name"));
+    let contained = payload.and_then(|payload| text_at(payload, "/metadata/name"));
     contained.or(claim.map(|(_, name)| name))
 }
 
@@ -173,26 +173,26 @@ fn claim(work: &impl Json) -> Option<(&str, &str)> {
 }
 
 fn is_application(object: &impl Json) -> bool {
-    let api_version = text(object, "/apiVersion").unwrap_or_default();
-    group(api_version) == names::GROUP && text(object, "/kind") == Some(names::KIND)
+    let api_version = text_at(object, "/apiVersion").unwrap_or_default();
+    group(api_version) == names::GROUP && text_at(object, "/kind") == Some(names::KIND)
 }
 
 /// Returns the agent's status of the Application. It is found by name, not by position: the work may contain other objects, and
 /// the status may include objects of an earlier generation. An agent that does not know the kind reports no plural for it.
 fn reported<'v, V: Json>(work: &'v V, payload: &V) -> Option<&'v V> {
-    let same = |meta: &V, key: &str| text(meta, &format!("/{key}")) == text(payload, &format!("/metadata/{key}"));
+    let same = |meta: &V, key: &str| text_at(meta, &format!("/{key}")) == text_at(payload, &format!("/metadata/{key}"));
     items(work, "/status/resourceStatus/manifests").iter().find(|manifest| {
         let Some(meta) = manifest.field("resourceMeta") else {
             return false;
         };
-        let is_kind = text(meta, "/resource") == Some(names::PLURAL) || text(meta, "/kind") == Some(names::KIND);
-        is_kind && text(meta, "/group") == Some(names::GROUP) && same(meta, "namespace") && same(meta, "name")
+        let is_kind = text_at(meta, "/resource") == Some(names::PLURAL) || text_at(meta, "/kind") == Some(names::KIND);
+        is_kind && text_at(meta, "/group") == Some(names::GROUP) && same(meta, "namespace") && same(meta, "name")
     })
 }
 
 fn applied(reported: &impl Json, generation: Option<i64>) -> ApplyState {
     let applied = condition(reported, "Applied", generation);
-    match applied.and_then(|applied| text(applied, "/status")) {
+    match applied.and_then(|applied| text_at(applied, "/status")) {
         Some("True") => ApplyState::Succeeded,
         Some("False") => {
             let why = applied.and_then(|applied| own(applied, "/message"));
@@ -205,7 +205,7 @@ fn applied(reported: &impl Json, generation: Option<i64>) -> ApplyState {
 /// Returns the condition of this type, unless it is older than this generation.
 fn condition<'v, V: Json>(reported: &'v V, kind: &str, generation: Option<i64>) -> Option<&'v V> {
     let mut conditions = items(reported, "/conditions").iter();
-    let condition = conditions.find(|condition| text(*condition, "/type") == Some(kind))?;
+    let condition = conditions.find(|condition| text_at(*condition, "/type") == Some(kind))?;
     let observed = condition.field("observedGeneration").and_then(V::as_integer);
     let is_behind = generation.is_some_and(|generation| observed.is_some_and(|observed| observed < generation));
     (!is_behind).then_some(condition)

@@ -1,6 +1,6 @@
 //! The ownership of delivered objects: a work keeps them, or releases them to another component.
 
-use crate::json::{Json, items, text};
+use crate::json::{Json, items, text_at};
 
 /// The propagation policy that keeps delivered objects when the work is deleted.
 pub const ORPHAN: &str = "Orphan";
@@ -23,10 +23,10 @@ pub enum Retention {
 impl Retention {
     /// Reads the state from an existing work.
     #[must_use]
-    pub fn read<V: Json>(work: &V) -> Self {
+    pub fn from_work<V: Json>(work: &V) -> Self {
         let mut configs = items(work, "/spec/manifestConfigs").iter();
-        let is_read_only = |config: &V| text(config, "/updateStrategy/type") == Some(READ_ONLY);
-        match text(work, "/spec/deleteOption/propagationPolicy") {
+        let is_read_only = |config: &V| text_at(config, "/updateStrategy/type") == Some(READ_ONLY);
+        match text_at(work, "/spec/deleteOption/propagationPolicy") {
             Some(ORPHAN) if configs.all(is_read_only) => Self::Released,
             Some(ORPHAN) => Self::Orphaning,
             _ => Self::Owned,

@@ -44,14 +44,14 @@ pub fn application(change: impl FnOnce(&mut Value)) -> Application {
 /// Reads an Application of the pull model.
 #[must_use]
 pub fn read_application(object: &Value) -> Application {
-    let application = Application::read(object).expect("it is not deep");
+    let application = Application::from_json(object).expect("it is not deep");
     application.expect("it is of the pull model")
 }
 
 /// Reads a work of the pull model.
 #[must_use]
 pub fn read_work(work: &Value) -> PullWork {
-    let pull_work = PullWork::read(work).expect("it is not deep");
+    let pull_work = PullWork::from_json(work).expect("it is not deep");
     pull_work.expect("it is of the pull model")
 }
 

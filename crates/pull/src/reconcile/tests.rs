@@ -66,7 +66,7 @@ impl Hub {
     /// Replaces the spec of the AppProject `default`.
     fn project(&mut self, spec: &Value) -> Vec<ReconcileRequest> {
         let project = json!({"metadata": {"name": "default", "namespace": "argocd"}, "spec": spec});
-        self.cache.apply(Change::of(
+        self.cache.apply(Change::objects(
             Kind::Projects,
             Update::Set("default".into(), AppProject(project)),
         ))
@@ -121,12 +121,12 @@ impl Hub {
         });
         let text = object.as_ref().map(Value::to_string);
         let change = if plural == "applications" {
-            let application = text.map(|text| Application::read(&text).expect("an Application"));
-            Change::of(Kind::Applications, Update::of(object_ref.clone(), application))
+            let application = text.map(|text| Application::from_json(&text).expect("an Application"));
+            Change::objects(Kind::Applications, Update::from_option(object_ref.clone(), application))
         } else {
             let now = NOW.parse().expect("a time");
-            let work = text.and_then(|text| Work::read(&text, now).expect("a work"));
-            Change::of(Kind::Works, Update::of(object_ref.clone(), work))
+            let work = text.and_then(|text| Work::from_json(&text, now).expect("a work"));
+            Change::objects(Kind::Works, Update::from_option(object_ref.clone(), work))
         };
         self.cache.apply(change);
         match object {
@@ -231,7 +231,7 @@ impl Hub {
         panic!("no work is written");
     }
 
-    fn of(&self, object_ref: &ObjectRef) -> &Value {
+    fn get_application(&self, object_ref: &ObjectRef) -> &Value {
         &self.objects[&("applications", object_ref.clone())]
     }
 
@@ -268,7 +268,7 @@ impl Hub {
     }
 
     fn conditions(&self, object_ref: &ObjectRef) -> Vec<(&str, &str)> {
-        let conditions = self.of(object_ref)["status"]["conditions"].as_array();
+        let conditions = self.get_application(object_ref)["status"]["conditions"].as_array();
         conditions
             .into_iter()
             .flatten()
@@ -294,13 +294,13 @@ fn application_becomes_a_work_and_receives_its_status() {
         [format!("create {WORK}"), "patch application argocd/shop".to_owned()]
     );
     assert_eq!(
-        hub.of(&shop())["status"]["health"]["status"],
+        hub.get_application(&shop())["status"]["health"]["status"],
         "Progressing",
         "no Argo CD runs it yet"
     );
     hub.report(WORK, &WELL);
     assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
-    let status = &hub.of(&shop())["status"];
+    let status = &hub.get_application(&shop())["status"];
     assert_eq!(
         (&status["health"]["status"], &status["sync"]["status"]),
         (&json!("Healthy"), &json!("Synced"))
@@ -309,7 +309,7 @@ fn application_becomes_a_work_and_receives_its_status() {
     assert_eq!(hub.settle(&shop()), [""; 0], "nothing is new");
     hub.change(&shop(), &json!({"spec": {"source": {"path": "other"}}}));
     assert_eq!(hub.settle(&shop()), [format!("patch work {WORK}")]);
-    let server = &hub.of(&shop())["spec"]["destination"]["server"];
+    let server = &hub.get_application(&shop())["spec"]["destination"]["server"];
     assert_eq!(server, "https://eu1-control-plane:6443");
 }
 
@@ -324,15 +324,15 @@ fn application_whose_agent_has_stopped_is_not_healthy() {
     hub.mark(WORK, &json!({"creationTimestamp": NOW}));
     hub.settle(&shop());
     assert_eq!(
-        hub.of(&shop())["status"]["health"]["status"],
+        hub.get_application(&shop())["status"]["health"]["status"],
         "Healthy",
         "it usually takes seconds"
     );
-    let next = hub.cache.next().expect("time alone changes the state");
+    let next = hub.cache.next_deadline().expect("time alone changes the state");
     assert_eq!(hub.cache.tick(next), [ReconcileRequest::application(shop())]);
     hub.settle(&shop());
     let why = "waiting for the agent of managed cluster eu1 to apply it, for more than 2 minutes";
-    let health = &hub.of(&shop())["status"]["health"];
+    let health = &hub.get_application(&shop())["status"]["health"];
     assert_eq!([&health["status"], &health["message"]], ["Progressing", why]);
     assert_eq!(
         hub.conditions(&shop()),
@@ -340,7 +340,7 @@ fn application_whose_agent_has_stopped_is_not_healthy() {
     );
     hub.report(WORK, &WELL);
     hub.settle(&shop());
-    assert_eq!(hub.of(&shop())["status"]["health"]["status"], "Healthy");
+    assert_eq!(hub.get_application(&shop())["status"]["health"]["status"], "Healthy");
     assert_eq!(hub.conditions(&shop()), []);
 }
 
@@ -355,7 +355,7 @@ fn works_of_a_cluster_on_hold_wait_for_its_end() {
         "a new work waits"
     );
     assert_eq!(hub.conditions(&shop()), [on_hold]);
-    let release = || Change::of::<ClusterHold>(Kind::Holds, Update::Deleted("eu1".into()));
+    let release = || Change::objects::<ClusterHold>(Kind::Holds, Update::Deleted("eu1".into()));
     assert_eq!(hub.cache.apply(release()), [ReconcileRequest::application(shop())]);
     assert_eq!(
         hub.settle(&shop()),
@@ -397,7 +397,7 @@ fn changed_cluster_moves_the_work_and_label_removes_it() {
     ];
     assert_eq!(hub.settle(&shop()), moved);
     assert_eq!(
-        hub.of(&shop())["status"]["health"]["status"],
+        hub.get_application(&shop())["status"]["health"]["status"],
         "Progressing",
         "what the other said is past"
     );
@@ -452,7 +452,7 @@ fn namespace_may_use_clusters_selected_by_its_placements() {
             placement: "all".into(),
             clusters: names.iter().map(|name| Arc::from(*name)).collect(),
         };
-        hub.cache.apply(Change::of(
+        hub.cache.apply(Change::objects(
             Kind::Decisions,
             Update::Set(ObjectRef::new(namespace, "d1"), decision),
         ))
@@ -461,7 +461,7 @@ fn namespace_may_use_clusters_selected_by_its_placements() {
     hub.settle(&shop());
     let why = "no Placement in Namespace argocd selects ManagedCluster eu1";
     assert_eq!((hub.conditions(&shop()), hub.works()), (vec![(ERROR, why)], vec![]));
-    let message = &hub.of(&shop())["status"]["health"]["message"];
+    let message = &hub.get_application(&shop())["status"]["health"]["message"];
     assert_eq!(*message, format!("not delivered: {why}"));
     let affected = decide(&mut hub, "argocd", &["eu2", "eu1"]);
     assert_eq!(affected.len(), 1, "a decision that comes later is refresh");
@@ -474,7 +474,7 @@ fn namespace_may_use_clusters_selected_by_its_placements() {
         (vec![(ERROR, why)], vec![WORK.to_owned()]),
         "what runs goes on"
     );
-    hub.cache.apply(Change::of::<PlacementDecision>(
+    hub.cache.apply(Change::objects::<PlacementDecision>(
         Kind::Decisions,
         Update::Listed(HashSet::new()),
     ));
@@ -485,7 +485,7 @@ fn namespace_may_use_clusters_selected_by_its_placements() {
 fn deleted_application_deletes_its_work_except_on_an_empty_list() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    hub.cache.apply(Change::of::<Application>(
+    hub.cache.apply(Change::objects::<Application>(
         Kind::Applications,
         Update::Listed(HashSet::new()),
     ));
@@ -518,7 +518,10 @@ fn removes_cascade_finalizers_after_the_work() {
             hub.settle(&shop()),
             [format!("delete {WORK}"), "patch application argocd/shop".to_owned()]
         );
-        assert_eq!(hub.of(&shop())["metadata"]["finalizers"], json!(["example.com/mine"]));
+        assert_eq!(
+            hub.get_application(&shop())["metadata"]["finalizers"],
+            json!(["example.com/mine"])
+        );
     }
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
@@ -561,7 +564,7 @@ fn records_a_deployment_in_the_history_once() {
         hub.report(WORK, &[&WELL[..], &done].concat());
         hub.settle(&shop());
     }
-    let history = &hub.of(&shop())["status"]["history"];
+    let history = &hub.get_application(&shop())["status"]["history"];
     assert_eq!(
         (history.as_array().map(Vec::len), &history[0]["revision"]),
         (Some(1), &json!("abc"))
@@ -653,7 +656,7 @@ fn clears_a_sync_request_after_the_work_carries_it() {
         hub.settle(&shop()),
         [format!("patch work {WORK}"), "patch application argocd/shop".to_owned()]
     );
-    let application = hub.of(&shop());
+    let application = hub.get_application(&shop());
     assert!(application.get("operation").is_none() && application["metadata"]["annotations"].get(REFRESH).is_none());
     let payload = &hub.work(WORK)["spec"]["workload"]["manifests"][0];
     assert_eq!(payload["operation"]["sync"]["revision"], "abc");
@@ -679,7 +682,10 @@ fn clears_a_refresh_after_its_result_is_on_the_hub() {
         hub.settle(&shop()),
         ["patch application argocd/shop".to_owned(), format!("patch work {WORK}")]
     );
-    assert_eq!(hub.of(&shop())["status"]["reconciledAt"], "2026-06-01T12:00:05Z");
+    assert_eq!(
+        hub.get_application(&shop())["status"]["reconciledAt"],
+        "2026-06-01T12:00:05Z"
+    );
     hub.report(WORK, &compared_at("2026-06-01T12:03:05Z"));
     assert_eq!(hub.settle(&shop()), [""; 0], "a comparison that was not requested");
 }
@@ -694,7 +700,7 @@ fn application_also_run_by_the_hub_gets_only_a_condition() {
     hub.settle(&shop());
     hub.report(WORK, &WELL);
     hub.settle(&shop());
-    assert_eq!(hub.of(&shop())["status"]["health"]["status"], "Missing");
+    assert_eq!(hub.get_application(&shop())["status"]["health"]["status"], "Missing");
     assert_eq!(hub.conditions(&shop())[0].0, RUN_TWICE);
 }
 
@@ -708,7 +714,7 @@ fn silent_cluster_sets_a_condition_and_keeps_the_last_status() {
     assert!(affected.iter().any(|it| it.object_ref == shop()));
     hub.settle(&shop());
     assert_eq!(hub.conditions(&shop())[0].0, UNREACHABLE);
-    assert_eq!(hub.of(&shop())["status"]["health"]["status"], "Healthy");
+    assert_eq!(hub.get_application(&shop())["status"]["health"]["status"], "Healthy");
     hub.cache.apply(cluster("eu1", Availability::Available));
     hub.settle(&shop());
     assert_eq!(hub.conditions(&shop()), []);
@@ -761,8 +767,10 @@ fn cluster_cannot_block_deletion_of_an_application_on_another() {
     let (mut hub, other, stray) = with_neighbour();
     // The same if no Application of the work's name exists on the hub any more.
     hub.objects.remove(&("applications", other.clone()));
-    hub.cache
-        .apply(Change::of::<Application>(Kind::Applications, Update::Deleted(other)));
+    hub.cache.apply(Change::objects::<Application>(
+        Kind::Applications,
+        Update::Deleted(other),
+    ));
     let held =
         json!({"deletionTimestamp": NOW, "finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]});
     hub.mark(stray, &claim(&shop()));
@@ -772,7 +780,10 @@ fn cluster_cannot_block_deletion_of_an_application_on_another() {
         hub.settle(&shop()),
         [format!("delete {WORK}"), "patch application argocd/shop".to_owned()]
     );
-    assert_eq!(hub.of(&shop())["metadata"].get("finalizers"), Some(&json!([])));
+    assert_eq!(
+        hub.get_application(&shop())["metadata"].get("finalizers"),
+        Some(&json!([]))
+    );
 }
 
 #[test]
@@ -881,9 +892,10 @@ fn ignores_applications_in_cluster_namespaces() {
     assert_eq!(hub.decide(&mirrored), None);
     hub.change(&mirrored, &json!({"metadata": {"deletionTimestamp": NOW}}));
     assert_eq!(hub.decide(&mirrored), None, "its finalizers are its agent's");
-    let affected = hub
-        .cache
-        .apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("eu2".into())));
+    let affected = hub.cache.apply(Change::objects::<Cluster>(
+        Kind::Clusters,
+        Update::Deleted("eu2".into()),
+    ));
     assert!(affected.iter().any(|it| it.object_ref == mirrored), "{affected:?}");
 }
 
@@ -907,9 +919,9 @@ fn mark_of_the_hub_stops_only_new_applications() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
     let text = r#"{"metadata":{"name":"eu1","uid":"eu1","labels":{"local-cluster":"true"}}}"#;
-    let marked = Cluster::read(text).expect("a cluster");
+    let marked = Cluster::from_json(text).expect("a cluster");
     hub.cache
-        .apply(Change::of(Kind::Clusters, Update::Set("eu1".into(), marked)));
+        .apply(Change::objects(Kind::Clusters, Update::Set("eu1".into(), marked)));
     hub.settle(&shop());
     assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
     let new = ObjectRef::new("argocd", "new");
@@ -992,7 +1004,7 @@ fn work_that_cannot_be_read_is_neither_created_again_nor_forgotten() {
     assert_eq!(hub.works(), [""; 0]);
     let affected = hub
         .cache
-        .apply(Change::of::<Work>(Kind::Works, Update::Listed(HashSet::new())));
+        .apply(Change::objects::<Work>(Kind::Works, Update::Listed(HashSet::new())));
     assert!(affected.iter().any(|it| it.object_ref == shop()));
     hub.settle(&shop());
     let released = hub.objects.get(&("applications", shop()));

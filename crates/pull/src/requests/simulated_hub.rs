@@ -4,7 +4,7 @@ use super::tests::{ask, click};
 use super::*;
 use crate::tests::work;
 use hub_state::annotations::REFRESH;
-use hub_state::json::{annotation, text};
+use hub_state::json::{annotation, text_at};
 use hub_state::testing::pull::{object, read_application, read_work, reported};
 use ocm::pull_model as names;
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ impl SimulatedHub {
 
     fn finish(&mut self) {
         if self.runs {
-            let revision = text(&self.begun, "/sync/revision").expect("a revision");
+            let revision = text_at(&self.begun, "/sync/revision").expect("a revision");
             self.done.push(revision.to_owned());
             self.operation = Value::Null;
             self.runs = false;

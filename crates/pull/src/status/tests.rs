@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::tests::{payload, work};
-use hub_state::json::{items, text};
+use hub_state::json::{items, text_at};
 use hub_state::pull::forwarded::{RefreshRequest, Requests};
 use hub_state::pull::text::TEXT_MAX;
 use hub_state::testing::pull::{application, read_work, reported};
@@ -51,11 +51,11 @@ impl Hub {
 
     /// Returns the write in this situation, and checks that a second one is not needed.
     fn write(&mut self, inputs: &StatusInputs<'_>) -> Option<Value> {
-        let before = MirroredStatus::read(&self.0);
+        let before = MirroredStatus::from_json(&self.0);
         let requested = is_comparison_requested(inputs.pull_work);
         let patch = super::patch(&before, &desired(&before, inputs), requested)?;
         merge(&mut self.0, &patch["status"]);
-        let after = MirroredStatus::read(&self.0);
+        let after = MirroredStatus::from_json(&self.0);
         let later = StatusInputs {
             now: at(LATER),
             ..*inputs
@@ -74,11 +74,11 @@ impl Hub {
     }
 
     fn health(&self) -> &str {
-        text(&self.0, "/health/status").unwrap_or_default()
+        text_at(&self.0, "/health/status").unwrap_or_default()
     }
 
     fn message(&self) -> &str {
-        text(&self.0, "/health/message").unwrap_or_default()
+        text_at(&self.0, "/health/message").unwrap_or_default()
     }
 }
 

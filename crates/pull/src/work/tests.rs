@@ -16,7 +16,7 @@ fn desired(application: &Application, settings: &Settings) -> Desired {
 }
 
 fn held(application: &Application, settings: &Settings, retention: Retention, project: &Value) -> Desired {
-    Desired::of(
+    Desired::build(
         application,
         CLUSTER,
         settings,
@@ -276,7 +276,7 @@ fn one_patch_switches_between_any_two_holds() {
         merge(&mut work, &form(retention).patch("41"));
         work = as_stored(&work);
         assert_eq!(
-            (fingerprint(&work), Retention::read(&work)),
+            (fingerprint(&work), Retention::from_work(&work)),
             (form(retention).fingerprint(), retention)
         );
     }

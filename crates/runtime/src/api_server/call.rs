@@ -37,7 +37,7 @@ impl Call {
     ///
     /// Panics at a path that is none of an API resource.
     #[must_use]
-    pub fn read(request: &Request<Vec<u8>>) -> Self {
+    pub fn from_request(request: &Request<Vec<u8>>) -> Self {
         let parts: Vec<_> = request.uri().path().split('/').skip(1).collect();
         let (group, rest) = match &*parts {
             ["api", _, rest @ ..] => ("", rest),

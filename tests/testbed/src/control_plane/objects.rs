@@ -20,7 +20,7 @@ pub struct Account(Client);
 
 impl Account {
     /// Returns the user of a kubeconfig.
-    pub(crate) async fn of(kubeconfig: &Path) -> Result<Self> {
+    pub(crate) async fn from_kubeconfig(kubeconfig: &Path) -> Result<Self> {
         Ok(Self(access::client(kubeconfig).await?))
     }
 
@@ -70,7 +70,7 @@ impl Account {
 impl ControlPlane {
     /// Returns a client that acts as a `ServiceAccount`.
     pub async fn account(&self, namespace: &str, name: &str) -> Result<Account> {
-        Account::of(&self.service_account_kubeconfig(namespace, name)?).await
+        Account::from_kubeconfig(&self.service_account_kubeconfig(namespace, name)?).await
     }
 
     /// Creates an object; if it is rejected, fails with the API server's message.

@@ -25,9 +25,9 @@ fn decide_everything(ca: &TlsSecret, now: Timestamp) -> Vec<Option<Write>> {
         has_issued_all,
     });
     let mut writes: Vec<_> = spreads
-        .map(|distribution| next(Some(ca), "argocd", distribution, now))
+        .map(|distribution| next_write(Some(ca), "argocd", distribution, now))
         .into();
-    writes.push(next(None, "argocd", spreads[0], now));
+    writes.push(next_write(None, "argocd", spreads[0], now));
     writes.push(leaf(ca, None, &desired, "argocd", now));
     writes.push(leaf(ca, Some(ca), &desired, "argocd", now));
     requeue_after(ca);
@@ -38,7 +38,7 @@ fn decide_everything(ca: &TlsSecret, now: Timestamp) -> Vec<Option<Write>> {
 fn two_authorities(until: Timestamp) -> TlsSecret {
     let [mut ca, previous] = ["argocd-agent-ca@2", "argocd-agent-ca@1"].map(|name| {
         let secret = authority(name, until);
-        TlsSecret::read(&secret.to_string()).expect("a Secret")
+        TlsSecret::from_json(&secret.to_string()).expect("a Secret")
     });
     ca.certificates.extend(previous.certificates);
     ca
@@ -53,7 +53,7 @@ fn keeps_and_signs_with_a_ca_without_expiry() {
         is_distributed: true,
         has_issued_all: false,
     };
-    assert_eq!(next(Some(&ca), "argocd", distribution, now()), None);
+    assert_eq!(next_write(Some(&ca), "argocd", distribution, now()), None);
     let writes = decide_everything(&ca, now());
     assert!(writes[5].is_some(), "it signs a certificate of the principal");
 }
@@ -133,8 +133,8 @@ fn chooses_the_next_step_of_a_ca_rotation() {
             "",
         ),
     ] {
-        let seen = ca.map(|ca| TlsSecret::read(&ca.to_string()).expect("a Secret"));
-        let write = next(
+        let seen = ca.map(|ca| TlsSecret::from_json(&ca.to_string()).expect("a Secret"));
+        let write = next_write(
             seen.as_ref(),
             "argocd",
             CaDistribution {

@@ -179,7 +179,7 @@ fn gitopscluster_that_is_missing_from_the_list_keeps_its_clusters() {
     hub.write(&other, &bringing("others", &[]));
     hub.settle();
     // It cannot be read, or is not restored yet.
-    hub.apply(Change::of::<GitOpsCluster>(
+    hub.apply(Change::objects::<GitOpsCluster>(
         Kind::GitOpsClusters,
         Update::Listed([other.clone()].into()),
     ));

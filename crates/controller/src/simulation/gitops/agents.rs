@@ -92,8 +92,8 @@ impl Hub {
             },
             "status": {"decisions": decisions},
         });
-        let object = Object::read(Kind::OwnDecisions, &text.to_string()).expect("a PlacementDecision");
-        self.apply(Change::of(Kind::OwnDecisions, Update::Set(object_ref, object)));
+        let object = Object::from_json(Kind::OwnDecisions, &text.to_string()).expect("a PlacementDecision");
+        self.apply(Change::objects(Kind::OwnDecisions, Update::Set(object_ref, object)));
     }
 
     /// Returns the clusters on which a GitOpsCluster runs argocd-agent.
@@ -265,7 +265,7 @@ fn agent_secrets_wait_for_the_ca_and_follow_it() {
         assert_eq!(secrets_of(&hub.settle()), RENEWED);
         assert_eq!(hub.look_at_all(), [""; 0], "once is enough");
     }
-    hub.apply(Change::of::<TlsSecret>(
+    hub.apply(Change::objects::<TlsSecret>(
         Kind::Certificates,
         Update::Deleted(names::CA_SECRET.into()),
     ));
@@ -485,7 +485,10 @@ fn clusters_keep_their_agents_and_owner_in_doubt() {
     hub.list_none::<PlacementDecision>(Kind::Decisions);
     hub.list_none::<Placement>(Kind::Placements);
     assert_eq!(hub.has(&all()), ["eu1", "eu2", "eu3"]);
-    hub.apply(Change::of::<Cluster>(Kind::Clusters, Update::Deleted("eu2".into())));
+    hub.apply(Change::objects::<Cluster>(
+        Kind::Clusters,
+        Update::Deleted("eu2".into()),
+    ));
     assert_eq!(hub.has(&all()), ["eu1", "eu3"]);
     hub.ask(&all(), None);
     assert_eq!(hub.has(&all()), [""; 0], "it asks for none");

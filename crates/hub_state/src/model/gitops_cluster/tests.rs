@@ -9,7 +9,7 @@ fn spec(spec: &Value) -> Spec {
         whole[key] = value.clone();
     }
     let text = json!({"metadata": {}, "spec": whole}).to_string();
-    GitOpsCluster::read(&text).expect("a GitOpsCluster").spec
+    GitOpsCluster::from_json(&text).expect("a GitOpsCluster").spec
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn placement_without_status_has_an_unknown_selection() {
         (Some(0), r#"{"metadata":{},"status":{"numberOfSelectedClusters":0}}"#),
         (Some(3), r#"{"metadata":{},"status":{"numberOfSelectedClusters":3}}"#),
     ] {
-        assert_eq!(Placement::read(text), Ok(Placement { selected }), "{text}");
+        assert_eq!(Placement::from_json(text), Ok(Placement { selected }), "{text}");
     }
 }
 
@@ -235,7 +235,9 @@ fn foreign_namespaces_may_set_only_harmless_agent_fields() {
             }},
             "agent": {"images": {"agent": "attacker:1"}, "operator": {"enabled": true}, "revokedClusters": ["eu1"]},
         }});
-        GitOpsCluster::read(&text.to_string()).expect("a GitOpsCluster").spec
+        GitOpsCluster::from_json(&text.to_string())
+            .expect("a GitOpsCluster")
+            .spec
     };
     let own = read("argocd");
     assert_eq!(own.refused, [""; 0]);

@@ -52,7 +52,7 @@ impl<'e> Syntax<'e> {
         }
     }
 
-    fn next(&mut self) -> Option<char> {
+    fn next_char(&mut self) -> Option<char> {
         let mut chars = self.rest.chars();
         let next = chars.next();
         self.rest = chars.as_str();
@@ -68,7 +68,7 @@ impl<'e> Syntax<'e> {
     /// Returns none for an expression that the two read differently, or that is too expensive.
     fn is_common(&mut self) -> Option<()> {
         let mut may_repeat = false;
-        while let Some(char) = self.next() {
+        while let Some(char) = self.next_char() {
             let is_repetition = matches!(char, '*' | '+' | '?' | '{');
             if is_repetition && !may_repeat {
                 return None;
@@ -90,7 +90,7 @@ impl<'e> Syntax<'e> {
 
     /// Reads the rest of an escape: one of these classes, or a character for itself.
     fn escaped(&mut self, classes: &str) -> Option<()> {
-        let char = self.next()?;
+        let char = self.next_char()?;
         // `fancy_regex` reads `\<` and `\>` as word boundaries.
         let is_itself = char.is_ascii_punctuation() && !matches!(char, '<' | '>');
         (is_itself || classes.contains(char)).then_some(())
@@ -107,7 +107,7 @@ impl<'e> Syntax<'e> {
             {
                 return None;
             }
-            match self.next()? {
+            match self.next_char()? {
                 ']' if !is_empty => return Some(()),
                 '[' => return None,
                 '\\' => self.escaped("dsw")?,
