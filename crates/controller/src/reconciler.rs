@@ -152,8 +152,8 @@ pub(super) struct Reconciler {
     is_leading: bool,
     /// The objects that a new leader has not enqueued yet.
     unvisited: Vec<(Kind, ObjectRef)>,
-    /// The earliest next update of health by time alone.
-    health_updates_paused_until: Option<Instant>,
+    /// The earliest next update of what changes by time alone.
+    ticks_paused_until: Option<Instant>,
     leads: watch::Receiver<bool>,
     /// Changes when the API server has an older state than before; none without an election, which notices it.
     restores: Option<watch::Receiver<u64>>,
@@ -222,7 +222,7 @@ impl Reconciler {
             last_answer: None,
             is_leading,
             unvisited: Vec::new(),
-            health_updates_paused_until: None,
+            ticks_paused_until: None,
             restores: None,
             writes_since: None,
             plan: Plan::default(),
@@ -310,7 +310,7 @@ impl Reconciler {
                 last_yield = (self.clocks.elapsed)();
             }
             let next = self.next_wake_at(leads, since);
-            let health_deadline = self.next_health_deadline();
+            let deadline = self.next_deadline();
             tokio::select! {
                 event = self.watches.next_event() => match event {
                     Some(event) => self.handle(event),
@@ -320,7 +320,7 @@ impl Reconciler {
                 changed = self.leads.changed(), if elected => elected = changed.is_ok(),
                 () = future::ready(()), if has_more_work => {}
                 () = sleep_until(next) => {}
-                () = sleep_until(health_deadline) => self.tick(),
+                () = sleep_until(deadline) => self.tick(),
                 () = next_restore(&mut self.restores) => self.list_again(),
             }
         }
@@ -618,7 +618,7 @@ impl Reconciler {
         false
     }
 
-    /// Updates the health that changes by time alone.
+    /// Updates what changes by time alone: the health of works, and the certainty of selections.
     fn tick(&mut self) {
         let now = (self.clocks.time)();
         if let Ok(affected) = guard(|| self.cache.tick(now)) {
@@ -626,8 +626,8 @@ impl Reconciler {
             return;
         }
         self.metrics.panicked("index");
-        error!("panic while updating the health of works; retrying");
-        self.health_updates_paused_until = Some(later((self.clocks.elapsed)(), PANIC_BACKOFF));
+        error!("panic while updating what changes by time alone; retrying");
+        self.ticks_paused_until = Some(later((self.clocks.elapsed)(), PANIC_BACKOFF));
     }
 
     fn mark_synced(&mut self, kind: Kind) {
@@ -860,12 +860,12 @@ impl Reconciler {
             .min()
     }
 
-    /// Returns, on the monotonic clock, when the health of a work next changes by time alone.
-    fn next_health_deadline(&self) -> Option<Instant> {
+    /// Returns, on the monotonic clock, when something in the cache next changes by time alone.
+    fn next_deadline(&self) -> Option<Instant> {
         let next = self.cache.next_deadline()?;
         let wait = until(next, (self.clocks.time)());
         let at = later((self.clocks.elapsed)(), wait.min(MAX_CLOCK_SLEEP));
-        Some(self.health_updates_paused_until.map_or(at, |earliest| at.max(earliest)))
+        Some(self.ticks_paused_until.map_or(at, |earliest| at.max(earliest)))
     }
 }
 
