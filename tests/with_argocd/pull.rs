@@ -6,7 +6,6 @@
 mod acm;
 mod deletion;
 mod delivery;
-mod holds;
 mod moving;
 mod names;
 mod quiet;
