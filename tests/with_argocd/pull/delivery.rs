@@ -164,26 +164,3 @@ async fn application_with_several_sources_reports_every_revision() -> Result<()>
         .await?;
     app.end().await
 }
-
-#[tokio::test]
-async fn healthy_application_is_written_once_per_change() -> Result<()> {
-    let stage = stage().await?;
-    let app = PulledApplication::new(&stage, "pull-one-write")?.start().await?;
-    let recording = app.record(&stage.hub).await?;
-    let commit = app.scale(2)?;
-    app.runs(&commit).await?;
-    let states = recording.states();
-    let before = |it: &Value| it["status"]["sync"]["revision"] == app.commit.as_str();
-    assert!(before(&states[0]));
-    for state in states.iter().filter(|state| before(state)) {
-        assert_eq!(health(state), "Healthy", "{state:#}");
-    }
-    // Every written status differs from the one before.
-    let mut statuses = states.iter().map(|state| &state["status"]);
-    let mut last = statuses.next();
-    for status in statuses {
-        assert_ne!(Some(status), last, "an unchanged status was written");
-        last = Some(status);
-    }
-    app.end().await
-}
