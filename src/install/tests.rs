@@ -159,6 +159,8 @@ fn flags_set_replicas_dialect_and_policy() {
     );
     expected.policy = PolicySource::Text("projects: []\n".to_owned());
     let objects = objects(&expected);
+    // The flag implies the plugin.
+    find(&objects, "Deployment", "argocd-repo-server");
     let policy = find(&objects, "ConfigMap", "argocd-ocm-cmp-policy").as_value();
     let data = at(policy, "data").and_then(Value::as_map).expect("data");
     assert_eq!(data.get("policy.yaml").and_then(Value::as_str), Some("projects: []\n"));
