@@ -1,7 +1,7 @@
 //! Tests that hanging writes of two hundred Applications do not delay other writes.
 
-use crate::gitopscluster::{hub, select};
-use crate::gitopscluster_crd::{named, object};
+use crate::gitopscluster::hub;
+use crate::gitopscluster_crd::object;
 use crate::stage::{DEGRADED, Stage, WorkHealth};
 use anyhow::{Result, ensure};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -61,7 +61,7 @@ fn request_certificate(stage: &Stage) -> Result<ObjectRef> {
 
 /// Installs argocd-agent on the cluster, so that its agent gets certificates.
 async fn install_agents(stage: &Stage) -> Result<()> {
-    select(stage, "fair", &[CLUSTER]).await?;
+    stage.hub.select("fair", &[CLUSTER]).await?;
     let spec = json!({
         "placementRef": {"kind": "Placement", "name": "fair"},
         "argoCDAgentAddon": {"principalServerAddress": "192.0.2.7", "principalServerPort": "443"},
@@ -110,12 +110,7 @@ async fn hanging_writes_of_200_applications_delay_nothing_else() -> Result<()> {
     let proxy = stage.proxy().await?;
     let controllers = "application-status,gitopscluster,argocd-agent";
     let controller = stage.controller_for(controllers, &proxy).await?;
-    let listed = ObjectRef::namespaced(
-        "cluster.open-cluster-management.io/v1beta1",
-        "PlacementDecision",
-        "argocd",
-        "fair-argocd-agent-decision-1",
-    );
+    let listed = ObjectRef::placement_decision("fair-argocd-agent-decision-1");
     stage
         .hub
         .wait_for(&listed, |it| it["status"]["decisions"][0]["clusterName"] == CLUSTER)
@@ -142,8 +137,8 @@ async fn hanging_writes_of_200_applications_delay_nothing_else() -> Result<()> {
 
     // Also after a failure: other tests use the hub.
     proxy.heal();
-    stage.hub.delete(&named("v1alpha1", "fair")).await?;
-    stage.hub.wait_gone(&named("v1alpha1", "fair")).await?;
+    stage.hub.delete(&ObjectRef::gitops_cluster("fair")).await?;
+    stage.hub.wait_gone(&ObjectRef::gitops_cluster("fair")).await?;
     controller.stop().await?;
     for gone in [
         "delete csr addon-fair-argocd-agent-addon-1 --ignore-not-found",

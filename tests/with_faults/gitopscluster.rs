@@ -30,45 +30,6 @@ pub(crate) fn secret(cluster: &str) -> ObjectRef {
     ObjectRef::secret("argocd", &name)
 }
 
-fn of_placement(kind: &str, name: &str) -> ObjectRef {
-    ObjectRef::namespaced("cluster.open-cluster-management.io/v1beta1", kind, "argocd", name)
-}
-
-/// Creates a Placement and its decisions, as OCM's controller writes them.
-pub(crate) async fn select(stage: &Stage, placement: &str, clusters: &[&str]) -> Result<()> {
-    decide(stage, placement, clusters).await?;
-    let status = json!({"status": {"conditions": [], "numberOfSelectedClusters": clusters.len()}});
-    stage
-        .hub
-        .patch_status(&of_placement("Placement", placement), &status)
-        .await
-        .map(drop)
-}
-
-async fn decide(stage: &Stage, placement: &str, clusters: &[&str]) -> Result<()> {
-    let decision = format!("{placement}-decision-1");
-    let object = |kind: &str, name: &str| {
-        ObjectRef::namespaced("cluster.open-cluster-management.io/v1beta1", kind, "argocd", name).with(json!({}))
-    };
-    let mut selecting = object("Placement", placement);
-    selecting["spec"] = json!({});
-    let mut decided = object("PlacementDecision", &decision);
-    decided["metadata"]["labels"] = json!({"cluster.open-cluster-management.io/placement": placement});
-    for object in [selecting, decided] {
-        stage.hub.apply(&object).await?;
-    }
-    let decisions: Vec<_> = clusters
-        .iter()
-        .map(|name| json!({"clusterName": name, "reason": ""}))
-        .collect();
-    let status = json!({"status": {"decisions": decisions}});
-    stage
-        .hub
-        .patch_status(&of_placement("PlacementDecision", &decision), &status)
-        .await
-        .map(drop)
-}
-
 /// Returns a spec for the clusters of a Placement.
 pub(crate) fn spec(placement: &str) -> Value {
     json!({
@@ -129,7 +90,7 @@ async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     let log = hub.logs().join("goc-rights.log");
     let running = Process::start("goc-rights", command, &log)?;
 
-    select(&stage, "goc", &["goc-rights", "goc-going"]).await?;
+    hub.select("goc", &["goc-rights", "goc-going"]).await?;
     hub.create(&object("v1beta1", "goc", &spec("goc"))).await?;
     until(&stage, "goc", "Ready", "True", "").await?;
     let label = json!({"metadata": {"labels": {"change": "1"}}});

@@ -1,7 +1,7 @@
 //! Tests that writes for a GitOpsCluster that the API server denies are reported as a condition and an Event on it, until they
 //! are accepted.
 
-use crate::gitopscluster::{condition, goc, hub, secret, select, spec, until};
+use crate::gitopscluster::{condition, goc, hub, secret, spec, until};
 use crate::gitopscluster_crd::object;
 use crate::stage::Stage;
 use anyhow::{Result, ensure};
@@ -81,8 +81,8 @@ async fn refused_writes_set_a_condition_until_they_are_accepted() -> Result<()> 
     let hub = &stage.hub;
     hub.apply_yaml(DENY)?;
     wait_until_denied(&stage).await?;
-    select(&stage, "both", &["refused-one", "refused-two"]).await?;
-    select(&stage, "two", &["refused-two"]).await?;
+    hub.select("both", &["refused-one", "refused-two"]).await?;
+    hub.select("two", &["refused-two"]).await?;
     hub.create(&object("v1beta1", "both", &spec("both"))).await?;
     hub.create(&object("v1beta1", "bare", &spec("two"))).await?;
     let proxy = stage.proxy().await?;
