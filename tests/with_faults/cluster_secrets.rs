@@ -2,10 +2,10 @@
 //! patches as the controller expects, and rejects duplicate names.
 
 use crate::stage::{Replica, Stage, stage, writes};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
+use testbed::ObjectRef;
 use testbed::proxy::{Proxy, RecordedRequest};
-use testbed::{ObjectRef, wait};
 
 const CONTROLLER: &str = "cluster-secrets";
 
@@ -71,36 +71,6 @@ async fn written(proxy: &Proxy) -> Result<Vec<String>> {
     Ok(writes(&proxy.requests()))
 }
 
-/// Returns the Events on a managed cluster, as `kubectl describe` shows them.
-fn events(stage: &Stage, cluster: &str) -> Result<Vec<(String, String, u64)>> {
-    let fields = format!("involvedObject.kind=ManagedCluster,involvedObject.name={cluster}");
-    let list = stage
-        .hub
-        .kubectl(&["-n", "default", "get", "events", "--field-selector", &fields, "-o=json"])?;
-    let list: Value = serde_json::from_str(&list)?;
-    let text = |event: &Value, key| event[key].as_str().unwrap_or_default().to_owned();
-    let events = list["items"].as_array().context("a list")?.iter();
-    let events = events.map(|event| {
-        (
-            text(event, "reason"),
-            text(event, "message"),
-            event["count"].as_u64().unwrap_or(0),
-        )
-    });
-    Ok(events.collect())
-}
-
-async fn wait_for_condition(stage: &Stage, cluster: &str, words: &str) -> Result<()> {
-    let event_exists = async || {
-        events(stage, cluster)
-            .ok()?
-            .iter()
-            .any(|(_, message, _)| message.contains(words))
-            .then_some(())
-    };
-    wait::eventually(words, wait::DEADLINE, event_exists).await
-}
-
 #[tokio::test]
 async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
     let stage = hub("secret-peer").await?;
@@ -135,10 +105,15 @@ async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
         taken_over["metadata"]["labels"]["app.kubernetes.io/managed-by"],
         "argocd-ocm-cmp"
     );
-    let by_acm = "Secret argocd/secret-acm-application-manager-cluster-secret, which stays unchanged";
-    wait_for_condition(&stage, "secret-acm", by_acm).await?;
+    let by_acm = "Argo CD knows this cluster by Secret argocd/secret-acm-application-manager-cluster-secret, which stays \
+                  unchanged, so the controller creates no other";
     let name_conflict = "Secret argocd/secret-taken-secret cannot be created: another object has that name";
-    wait_for_condition(&stage, "secret-taken", name_conflict).await?;
+    let warnings = [("ClusterSecretConflict", by_acm), ("NameTaken", name_conflict)];
+    for (cluster, (reason, message)) in clusters.into_iter().zip(warnings) {
+        stage
+            .wait_for_warning(&ObjectRef::managed_cluster(cluster), reason, message)
+            .await?;
+    }
     let described = hub.kubectl(&["describe", "managedcluster", "secret-acm"])?;
     assert!(described.contains("ClusterSecretConflict"), "{described}");
 
@@ -162,8 +137,8 @@ async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
         .until("both clusters are reconciled", both_reconciled)
         .await?;
     for cluster in clusters {
-        let events = events(&stage, cluster)?;
-        assert!(matches!(&events[..], [(_, _, 1)]), "{events:?}");
+        let events = stage.events(&ObjectRef::managed_cluster(cluster)).await?;
+        assert!(events.len() == 1 && events[0]["count"] == 1, "{events:#?}");
     }
     let mut written = written(&second_replica).await?;
     written.retain(|written| written != "create /api/v1/namespaces/argocd/secrets: 409");

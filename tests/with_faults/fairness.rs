@@ -2,13 +2,13 @@
 
 use crate::gitopscluster::hub;
 use crate::gitopscluster_crd::object;
-use crate::stage::{DEGRADED, Stage, WorkHealth};
+use crate::stage::{DEGRADED, Stage, WorkHealth, messages};
 use anyhow::{Result, ensure};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use testbed::proxy::{Fault, Proxy, RecordedRequest, Times};
-use testbed::{ObjectRef, certificate_request, wait};
+use testbed::{ObjectRef, certificate_request};
 
 const CLUSTER: &str = "fair";
 const HANGING_WRITES: usize = 200;
@@ -70,19 +70,6 @@ async fn install_agents(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// Waits until an Event with this reason is recorded for an Application.
-async fn wait_for_recorded_event(stage: &Stage, application: &str, reason: &str) -> Result<()> {
-    let fields = format!("--field-selector=involvedObject.name={application},reason={reason}");
-    let recorded = async || {
-        let events = stage
-            .hub
-            .kubectl(&["-n", "argocd", "get", "events", &fields, "-o=name"])
-            .ok()?;
-        (!events.trim().is_empty()).then_some(())
-    };
-    wait::eventually("the Event is recorded", wait::DEADLINE, recorded).await
-}
-
 async fn check_other_writes(stage: &Stage, proxy: &Proxy) -> Result<()> {
     // Another controller signs a certificate and writes it.
     let request = request_certificate(stage)?;
@@ -90,8 +77,9 @@ async fn check_other_writes(stage: &Stage, proxy: &Proxy) -> Result<()> {
     stage.hub.wait_for(&request, is_signed).await?;
     // The same controller writes a status and an Event for the same namespace and cluster.
     let fine = stage.application("fine", WorkHealth::Degraded("it is broken")).await?;
-    stage.wait_for_condition(&fine, DEGRADED, "it is broken").await?;
-    wait_for_recorded_event(stage, "fine", "ManifestWorkDegraded").await?;
+    let degraded = stage.wait_for_condition(&fine, DEGRADED, "it is broken").await?;
+    let message = messages(&degraded, DEGRADED)[0];
+    stage.wait_for_warning(&fine, "ManifestWorkDegraded", message).await?;
     let requests = proxy.requests();
     let hanging: Vec<_> = requests.iter().filter(|request| is_hanging(request)).collect();
     let answered = hanging.iter().filter(|request| request.answer.is_some()).count();

@@ -144,6 +144,26 @@ impl Stage {
         self.hub.wait_for(application, has_message).await
     }
 
+    /// Returns the Events of an object.
+    pub(crate) async fn events(&self, object: &ObjectRef) -> Result<Vec<Value>> {
+        let mut events = self.hub.list("v1", "Event").await?;
+        events.retain(|event| {
+            let involved = &event["involvedObject"];
+            involved["kind"] == *object.kind && involved["name"] == *object.name
+        });
+        Ok(events)
+    }
+
+    /// Waits for an Event of an object that warns with this reason and message.
+    pub(crate) async fn wait_for_warning(&self, object: &ObjectRef, reason: &str, message: &str) -> Result<()> {
+        let recorded = async || {
+            let events = self.events(object).await.ok()?;
+            let is_it = |it: &Value| it["type"] == "Warning" && it["reason"] == reason && it["message"] == message;
+            events.iter().any(is_it).then_some(())
+        };
+        wait::eventually(message, wait::DEADLINE, recorded).await
+    }
+
     pub(crate) async fn wait_until_healthy(&self, application: &ObjectRef) -> Result<Value> {
         self.wait_for_condition(application, INFO, "healthy on 1").await
     }
