@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use testbed::process::{self, Process};
 use testbed::proxy::{Proxy, RecordedRequest};
-use testbed::{Hub, ObjectRef, new_condition, wait};
+use testbed::{Hub, ObjectRef, new_condition, tracked_work, wait};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 /// The kinds of the objects that tests leave behind.
@@ -88,14 +88,7 @@ impl Stage {
     }
 
     async fn work(&self, application: &str, health: WorkHealth) -> Result<()> {
-        let tracking = format!(
-            "{application}:work.open-cluster-management.io/ManifestWork:{}/{application}",
-            self.cluster
-        );
-        let work = ObjectRef::manifest_work(&self.cluster, application).with(json!({
-            "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": tracking}},
-            "spec": {"workload": {"manifests": [config_map(application)]}},
-        }));
+        let work = tracked_work(application, &self.cluster, application, &[config_map(application)]);
         self.hub.create(&work).await?;
         self.report_health(application, health).await
     }

@@ -135,6 +135,16 @@ impl fmt::Display for ObjectRef {
     }
 }
 
+/// Returns a work as Argo CD applies it for an Application in its own namespace.
+#[must_use]
+pub fn tracked_work(application: &str, cluster: &str, name: &str, manifests: &[Value]) -> Value {
+    let id = format!("{application}:work.open-cluster-management.io/ManifestWork:{cluster}/{name}");
+    ObjectRef::manifest_work(cluster, name).with(json!({
+        "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": id}},
+        "spec": {"workload": {"manifests": manifests}},
+    }))
+}
+
 /// Returns a condition as a controller or an agent writes it, about this generation.
 #[must_use]
 pub fn new_condition(kind: &str, status: &str, message: &str, generation: &Value) -> Value {
