@@ -195,6 +195,18 @@ fn application(name: &str, git: &GitRepository) -> Value {
     })
 }
 
+/// Creates an ApplicationSet without Applications, and makes it the owner of this one.
+async fn own_by_set(hub: &Hub, application: &mut Value) -> Result<()> {
+    let set = ObjectRef::application_set("appset-1").with(json!({
+        "spec": {"generators": [], "template": {"metadata": {}, "spec": {"project": "", "destination": {}}}},
+    }));
+    let uid = hub.create(&set).await?["metadata"]["uid"].take();
+    application["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": set["apiVersion"], "kind": set["kind"], "name": "appset-1", "uid": uid, "controller": true,
+    }]);
+    Ok(())
+}
+
 /// An Application of the hub with its own repository, which has the guestbook.
 struct PulledApplication<'s> {
     stage: &'s Stage,

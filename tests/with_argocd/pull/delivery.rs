@@ -1,6 +1,6 @@
 //! Tests of the examples of argocd-pull-integration: the objects run on the clusters, and their status reaches the hub.
 
-use super::{CLUSTER, PULL, PulledApplication, SKIP_RECONCILE, Stage, health, runs, scale, serves, stage, works_of};
+use super::{CLUSTER, PULL, PulledApplication, SKIP_RECONCILE, health, runs, scale, serves, stage, works_of};
 use crate::stage::shipped;
 use crate::status::printed;
 use anyhow::Result;
@@ -65,12 +65,7 @@ pub(super) fn set_named(name: &str) -> ObjectRef {
 #[tokio::test]
 async fn application_set_runs_on_every_cluster_and_follows_commits() -> Result<()> {
     let stage = stage().await?;
-    let Stage {
-        hub,
-        cluster1,
-        cluster2,
-        ..
-    } = &*stage;
+    let (hub, cluster1, cluster2) = (&stage.hub, &stage.cluster1, &stage.cluster2);
     let name = "pull-guestbook";
     let git = GitRepository::new()?;
     let first = git.commit_folder(&shipped("guestbook"), "guestbook")?;
