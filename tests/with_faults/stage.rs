@@ -100,19 +100,16 @@ impl Stage {
             WorkHealth::Degraded(why) => [("True", ""), ("False", why)],
             WorkHealth::ApplyFailed(why) => [("False", why), ("True", "")],
         };
-        let condition = |kind: &str, (status, message): (&str, &str)| new_condition(kind, status, message, &json!(1));
+        let conditions = [("Applied", applied), ("Available", ("True", "")), ("Healthy", healthy)]
+            .map(|(kind, (status, message))| new_condition(kind, status, message, &json!(1)));
         let status = json!({
-            "conditions": [condition("Applied", applied), condition("Available", ("True", ""))],
+            "conditions": conditions[..2],
             "resourceStatus": {"manifests": [{
                 "resourceMeta": {
                     "ordinal": 0, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
                     "namespace": "shop", "name": application,
                 },
-                "conditions": [
-                    condition("Applied", applied),
-                    condition("Available", ("True", "")),
-                    condition("Healthy", healthy),
-                ],
+                "conditions": conditions,
             }]},
         });
         self.write_status(application, &status).await
