@@ -89,13 +89,8 @@ async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
     let data = json!({"name": "secret-acm", "server": "https://secret-acm-control-plane", "config": CREDENTIAL[0]});
     let acms = write(&stage, "secret-acm-application-manager-cluster-secret", &of_acm, &data).await?;
     // A Secret without Argo CD's label, which no watch includes.
-    let other = write(
-        &stage,
-        "secret-taken-secret",
-        &json!({}),
-        &json!({"password": CREDENTIAL[0]}),
-    )
-    .await?;
+    let password = json!({"password": CREDENTIAL[0]});
+    let other = write(&stage, "secret-taken-secret", &json!({}), &password).await?;
 
     let proxy = stage.proxy().await?;
     let running = controller(&stage, &proxy).await?;
@@ -108,12 +103,9 @@ async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
     let by_acm = "Argo CD knows this cluster by Secret argocd/secret-acm-application-manager-cluster-secret, which stays \
                   unchanged, so the controller creates no other";
     let name_conflict = "Secret argocd/secret-taken-secret cannot be created: another object has that name";
-    let warnings = [("ClusterSecretConflict", by_acm), ("NameTaken", name_conflict)];
-    for (cluster, (reason, message)) in clusters.into_iter().zip(warnings) {
-        stage
-            .wait_for_warning(&ObjectRef::managed_cluster(cluster), reason, message)
-            .await?;
-    }
+    let [acm, taken] = clusters.map(ObjectRef::managed_cluster);
+    stage.wait_for_warning(&acm, "ClusterSecretConflict", by_acm).await?;
+    stage.wait_for_warning(&taken, "NameTaken", name_conflict).await?;
     let described = hub.kubectl(&["describe", "managedcluster", "secret-acm"])?;
     assert!(described.contains("ClusterSecretConflict"), "{described}");
 
@@ -136,8 +128,8 @@ async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
     second_replica
         .until("both clusters are reconciled", both_reconciled)
         .await?;
-    for cluster in clusters {
-        let events = stage.events(&ObjectRef::managed_cluster(cluster)).await?;
+    for cluster in [acm, taken] {
+        let events = stage.events(&cluster).await?;
         assert!(events.len() == 1 && events[0]["count"] == 1, "{events:#?}");
     }
     let mut written = written(&second_replica).await?;
